@@ -1,0 +1,9 @@
+// Two projects: unit tests lie beside the file they test; the end-to-end suite in test/ starts real processes.
+const shared = { transform: {}, testEnvironment: 'node' }
+
+export default {
+  projects: [
+    { ...shared, displayName: 'unit', testMatch: ['<rootDir>/{packages,services,scripts}/**/*.test.js'] },
+    { ...shared, displayName: 'e2e', testMatch: ['<rootDir>/test/**/*.test.js'] },
+  ],
+}

@@ -1,0 +1,43 @@
+// Every code a client can meet. docs/protocol.md explains the same table; a test holds the two together.
+
+/**
+ * Codes of `error` and `stale` messages: what happened, and what to do about it.
+ * An error that carries `retryAfterMs` heals by itself; the subscription it speaks of stands.
+ */
+export const errorCodes = Object.freeze({
+  bad_message: 'not a JSON object with the fields its type needs: fix the client',
+  unknown_type: 'no message has this type: fix the client',
+  bad_key: 'the key breaks the key grammar: fix the key',
+  unknown_namespace: 'no such namespace here: ask the operator which exist',
+  too_many_keys: 'over the keys one session may subscribe to: unsubscribe from some, or open another connection',
+  too_many_waiting: 'too many gets are waiting for an answer: wait for some of them first',
+  rate_limited: 'too many requests: send fewer, and again after retryAfterMs',
+  capacity: 'the server holds as many values as it may: try again after retryAfterMs',
+  not_found: 'the backend has nothing under this key (404 or 410)',
+  backend_error: 'the backend answered with a server error (5xx)',
+  backend_refused: 'the backend refused the request (4xx): ask the operator to check the namespace',
+  backend_throttled: 'the backend asks for fewer requests (429)',
+  backend_redirect: 'the backend answered with a redirect, which is not followed: ask the operator to fix the URL',
+  backend_timeout: "the backend did not answer within the namespace's timeout",
+  backend_unreachable: 'no connection to the backend could be made or kept',
+  backend_unavailable: 'the backend failed too often and is given a rest',
+  invalid_content: "the backend's content is not what its type says (JSON that does not parse or is not UTF-8)",
+  too_large: "the backend's content is over the namespace's maxBytes: ask the operator to raise it",
+  fetcher_unavailable: 'no fetcher node can be reached',
+  fetcher_timeout: 'the fetcher did not answer in time',
+})
+
+/** @typedef {keyof typeof errorCodes} ErrorCode */
+
+/**
+ * WebSocket close codes the gateway uses. Below 4000: RFC 6455 section 7.4.1 and the IANA registry; the rest are ours.
+ * `reconnect` says whether coming back, with backoff, makes sense.
+ */
+export const closeCodes = Object.freeze({
+  unsupportedData: { code: 1003, reconnect: false, doc: 'a binary message: this protocol is text' },
+  badUtf8: { code: 1007, reconnect: false, doc: 'a text message that is not UTF-8' },
+  tooBig: { code: 1009, reconnect: false, doc: 'a message over the size limit named in welcome' },
+  restarting: { code: 1012, reconnect: true, doc: 'this gateway is being stopped or restarted: another will serve' },
+  abusive: { code: 4007, reconnect: false, doc: 'errors or requests kept coming far past the limits' },
+  slow: { code: 4008, reconnect: true, doc: 'data was not read for too long: come back and resume by version' },
+})

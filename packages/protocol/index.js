@@ -1,0 +1,13 @@
+// The client protocol, once: gateway, page and tests import it, nothing else spells a field name.
+export * from './codes.js'
+export { idOf, keyProblem, namespaceOf, namespaceProblem } from './keys.js'
+export {
+  encode,
+  encodeError,
+  ProtocolError,
+  readClientMessage,
+  subprotocols,
+  VALUE_TAIL,
+  valueHead,
+} from './messages.js'
+export { VERSION_CHARACTERS_MAX, versionOf } from './version.js'

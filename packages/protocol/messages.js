@@ -1,0 +1,170 @@
+// Every message that crosses the WebSocket. Nothing else spells a field name.
+import { VERSION_CHARACTERS_MAX } from './version.js'
+
+/** Subprotocols (RFC 6455 section 1.9) this gateway speaks, the preferred one first. */
+export const subprotocols = Object.freeze(['keycast.v1.json'])
+
+/**
+ * @typedef {string | number} RequestId what a client puts on a request to recognise its answer
+ * @typedef {import('./codes.js').ErrorCode} ErrorCode
+ * @typedef {{ key: string, version: string | undefined }} KeyAndVersion a key and the version of it the client holds
+ *
+ * @typedef {{ type: 'get', id?: RequestId, key: string, version?: string }} Get
+ * @typedef {{ type: 'subscribe', id?: RequestId, keys: KeyAndVersion[] }} Subscribe
+ * @typedef {{ type: 'unsubscribe', id?: RequestId, keys: string[] }} Unsubscribe
+ * @typedef {{ type: 'ping', id?: RequestId }} Ping
+ * @typedef {Get | Subscribe | Unsubscribe | Ping} ClientMessage
+ *
+ * @typedef {{ messageBytes: number, keysPerSession: number, requestsPerSecond: number }} WelcomeLimits
+ * @typedef {{ type: 'welcome', session: string, heartbeatMs: number, limits: WelcomeLimits }} Welcome
+ * @typedef {{ type: 'subscribed', id?: RequestId, keys: { key: string }[] }} Subscribed
+ * @typedef {{ type: 'ok', id?: RequestId }} Ok
+ * @typedef {{ type: 'pong', id?: RequestId, count: number }} Pong
+ * @typedef {{ type: 'current', id?: RequestId, key: string, version: string }} Current
+ * @typedef {{ type: 'stale', key: string, sinceMs: number, code: ErrorCode }} Stale
+ * @typedef {{ type: 'error', id?: RequestId, key?: string, code: ErrorCode, message: string, retryAfterMs?: number }} ErrorMessage
+ * @typedef {{ type: 'closing', reconnectAfterMs: number }} Closing
+ * @typedef {{ type: 'value', id?: RequestId, key: string, version: string, data?: unknown, contentType?: string, text?: string, base64?: string }} Value
+ * @typedef {Welcome | Subscribed | Ok | Pong | Current | Stale | ErrorMessage | Closing} ControlMessage what the gateway encodes whole
+ * @typedef {ControlMessage | Value} ServerMessage
+ */
+
+/** Longest string id: it is echoed into answers, so its length is amplification. */
+export const ID_CHARACTERS_MAX = 128
+
+/** A client's message that breaks the protocol. Carries what the `error` answer needs. */
+export class ProtocolError extends Error {
+  /**
+   * @param {ErrorCode} code
+   * @param {string} message says what to do
+   * @param {RequestId} [id] of the request, where it could be read
+   */
+  constructor(code, message, id) {
+    super(message)
+    this.name = 'ProtocolError'
+    this.code = code
+    this.id = id
+  }
+}
+
+/**
+ * Reads one client message and checks its shape. Whether its keys are well-formed is not decided here: each key is
+ * answered on its own, see `keyProblem`.
+ *
+ * @param {string} text
+ * @returns {ClientMessage}
+ * @throws {ProtocolError} `bad_message` or `unknown_type`
+ */
+export function readClientMessage(text) {
+  const message = parseObject(text)
+  const id = readId(message.id)
+  switch (message.type) {
+    case 'get':
+      return { type: 'get', id, ...readKeyAndVersion(message, id) }
+    case 'subscribe':
+      return { type: 'subscribe', id, keys: readList(message.keys, id).map(entry => readSubscribed(entry, id)) }
+    case 'unsubscribe':
+      return { type: 'unsubscribe', id, keys: readList(message.keys, id).map(key => readKey(key, id)) }
+    case 'ping':
+      return { type: 'ping', id }
+    case undefined:
+      throw new ProtocolError('bad_message', 'the field "type" is missing', id)
+    default:
+      throw new ProtocolError('unknown_type', `no message has the type ${excerpt(message.type)}`, id)
+  }
+}
+
+/**
+ * The text of a message the gateway sends whole. Values are not among them: see {@link valueHead}.
+ *
+ * @param {ControlMessage} message
+ */
+export function encode(message) {
+  return JSON.stringify(message)
+}
+
+/**
+ * An `error` message's text with the code's own advice where nothing more precise is known.
+ *
+ * @param {Omit<ErrorMessage, 'type'>} error
+ */
+export function encodeError({ id, key, code, message, retryAfterMs }) {
+  return encode({ type: 'error', id, key, code, message, retryAfterMs })
+}
+
+/**
+ * What stands before a value's body. The body follows as bytes (`json` as it came from the backend), then
+ * {@link VALUE_TAIL}; so one body serves a fan-out and every `get`.
+ *
+ * @param {{ id?: RequestId, key: string, version: string, contentType: string, format: 'json' | 'text' | 'base64' }} head
+ */
+export function valueHead({ id, key, version, contentType, format }) {
+  const type = format === 'json' ? undefined : contentType
+  const fields = JSON.stringify({ type: 'value', id, key, version, contentType: type })
+  return `${fields.slice(0, -1)},"${format === 'json' ? 'data' : format}":`
+}
+
+/** What closes a value after its body. */
+export const VALUE_TAIL = '}'
+
+/** @param {string} text @returns {Record<string, unknown>} */
+function parseObject(text) {
+  let parsed
+  try {
+    parsed = JSON.parse(text)
+  } catch {
+    throw new ProtocolError('bad_message', 'a message must be one JSON object')
+  }
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
+    throw new ProtocolError('bad_message', 'a message must be one JSON object')
+  }
+  return parsed
+}
+
+/** @param {unknown} id @returns {RequestId | undefined} */
+function readId(id) {
+  if (id === undefined) return undefined
+  if (typeof id === 'number') return id
+  if (typeof id === 'string' && id.length <= ID_CHARACTERS_MAX) return id
+  throw new ProtocolError('bad_message', `"id" must be a number or a string of at most ${ID_CHARACTERS_MAX} characters`)
+}
+
+/** @param {Record<string, unknown>} source @param {RequestId} [id] @returns {KeyAndVersion} */
+function readKeyAndVersion({ key, version }, id) {
+  if (version !== undefined && (typeof version !== 'string' || version.length > VERSION_CHARACTERS_MAX)) {
+    throw new ProtocolError(
+      'bad_message',
+      `"version" must be a string of at most ${VERSION_CHARACTERS_MAX} characters`,
+      id,
+    )
+  }
+  return { key: readKey(key, id), version }
+}
+
+/** @param {unknown} entry @param {RequestId} [id] @returns {KeyAndVersion} */
+function readSubscribed(entry, id) {
+  if (typeof entry === 'object' && entry !== null && !Array.isArray(entry)) {
+    return readKeyAndVersion(/** @type {Record<string, unknown>} */ (entry), id)
+  }
+  return { key: readKey(entry, id), version: undefined }
+}
+
+/** @param {unknown} key @param {RequestId} [id] */
+function readKey(key, id) {
+  if (typeof key !== 'string') throw new ProtocolError('bad_message', 'a key must be a string', id)
+  return key
+}
+
+/** @param {unknown} keys @param {RequestId} [id] @returns {unknown[]} */
+function readList(keys, id) {
+  if (!Array.isArray(keys) || keys.length === 0) {
+    throw new ProtocolError('bad_message', '"keys" must be a list of at least one key', id)
+  }
+  return keys
+}
+
+/** @param {unknown} value what a client sent, short enough to say back */
+function excerpt(value) {
+  const text = JSON.stringify(value)
+  return text.length > 40 ? `${text.slice(0, 40)}…` : text
+}

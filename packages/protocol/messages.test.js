@@ -1,0 +1,98 @@
+import { encode, encodeError, ProtocolError, readClientMessage, VALUE_TAIL, valueHead } from './messages.js'
+
+/** @param {unknown} message */
+const read = message => readClientMessage(JSON.stringify(message))
+
+/** @param {string} text */
+const problemOf = text => {
+  try {
+    readClientMessage(text)
+  } catch (error) {
+    if (error instanceof ProtocolError) return { code: error.code, id: error.id, message: error.message }
+    throw error
+  }
+  throw new Error('the message was accepted')
+}
+
+test('each request is read with its id', () => {
+  expect(read({ type: 'get', id: 1, key: 'a:1', version: 'v' })).toEqual({
+    type: 'get',
+    id: 1,
+    key: 'a:1',
+    version: 'v',
+  })
+  expect(read({ type: 'unsubscribe', id: 'x', keys: ['a:1'] })).toEqual({ type: 'unsubscribe', id: 'x', keys: ['a:1'] })
+  expect(read({ type: 'ping' })).toEqual({ type: 'ping', id: undefined })
+})
+
+test('a subscribe names keys with or without the version held', () => {
+  expect(read({ type: 'subscribe', keys: ['a:1', { key: 'a:2', version: 'v' }] })).toEqual({
+    type: 'subscribe',
+    id: undefined,
+    keys: [
+      { key: 'a:1', version: undefined },
+      { key: 'a:2', version: 'v' },
+    ],
+  })
+})
+
+test('fields nobody asked for are ignored, so that clients may be newer than the gateway', () => {
+  expect(read({ type: 'ping', id: 1, mood: 'fine' })).toEqual({ type: 'ping', id: 1 })
+})
+
+test.each([
+  ['not JSON', '{', 'bad_message', 'JSON object'],
+  ['a list', '[]', 'bad_message', 'JSON object'],
+  ['null', 'null', 'bad_message', 'JSON object'],
+  ['no type', '{}', 'bad_message', '"type" is missing'],
+  ['an unknown type', '{"type":"steal"}', 'unknown_type', '"steal"'],
+  ['a type of the wrong type', '{"type":7}', 'unknown_type', '7'],
+  ['an id that is an object', '{"type":"ping","id":{}}', 'bad_message', '"id"'],
+  ['an id that is too long', `{"type":"ping","id":"${'x'.repeat(129)}"}`, 'bad_message', '"id"'],
+  ['a get without key', '{"type":"get"}', 'bad_message', 'key'],
+  ['a version that is a number', '{"type":"get","key":"a:1","version":3}', 'bad_message', '"version"'],
+  [
+    'a version that is too long',
+    `{"type":"get","key":"a:1","version":"${'x'.repeat(65)}"}`,
+    'bad_message',
+    '"version"',
+  ],
+  ['a subscribe without keys', '{"type":"subscribe"}', 'bad_message', '"keys"'],
+  ['a subscribe to nothing', '{"type":"subscribe","keys":[]}', 'bad_message', '"keys"'],
+  ['a key that is a number', '{"type":"subscribe","keys":[1]}', 'bad_message', 'key'],
+  ['a key that is a list', '{"type":"subscribe","keys":[["a:1"]]}', 'bad_message', 'key'],
+  ['an unsubscribe with versions', '{"type":"unsubscribe","keys":[{"key":"a:1"}]}', 'bad_message', 'key'],
+])('%s is refused', (_, text, code, hint) => {
+  const problem = problemOf(text)
+  expect(problem.code).toBe(code)
+  expect(problem.message).toContain(hint)
+})
+
+test('a refusal carries the id of the request, so that the client can tell which failed', () => {
+  expect(problemOf('{"type":"get","id":9}').id).toBe(9)
+})
+
+test('a refusal never says back more than an excerpt', () => {
+  expect(problemOf(JSON.stringify({ type: 'x'.repeat(100_000) })).message.length).toBeLessThan(100)
+})
+
+test('absent fields are left out of what is sent', () => {
+  expect(encode({ type: 'ok', id: undefined })).toBe('{"type":"ok"}')
+  expect(encodeError({ code: 'bad_key', key: 'x', message: 'why' })).toBe(
+    '{"type":"error","key":"x","code":"bad_key","message":"why"}',
+  )
+})
+
+test.each([
+  ['json', '{"a":1}', { type: 'value', key: 'a:1', version: 'v', data: { a: 1 } }],
+  ['text', '"hi"', { type: 'value', key: 'a:1', version: 'v', contentType: 'text/x', text: 'hi' }],
+  ['base64', '"aGk="', { type: 'value', key: 'a:1', version: 'v', contentType: 'text/x', base64: 'aGk=' }],
+])('head, %s body and tail make one message', (format, body, expected) => {
+  const head = valueHead({ key: 'a:1', version: 'v', contentType: 'text/x', format: /** @type {any} */ (format) })
+  expect(JSON.parse(head + body + VALUE_TAIL)).toEqual(expected)
+})
+
+test('a get is answered with its id in the head', () => {
+  const head = valueHead({ id: 3, key: 'a:1', version: 'v', contentType: 'application/json', format: 'json' })
+  expect(JSON.parse(`${head}null${VALUE_TAIL}`).id).toBe(3)
+})
