@@ -1,0 +1,94 @@
+// The promise of the backbone: what a gateway may rely on when it wants keys, and what a fetcher node is asked.
+// backbone-zeromq.js keeps the promise over sockets; backbone-memory.js keeps it inside one process, for unit tests.
+// docs/backbone.md gives the wire form and the reason for each rule.
+
+/**
+ * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode
+ *
+ * What a gateway itself holds of a key: the version of those bytes, and how long ago the backend was asked for them.
+ * @typedef {{ version: string, ageMs: number }} Held
+ *
+ * A key somebody wants, with what the asking gateway holds of it. Never a client's version: only bytes the gateway has.
+ * @typedef {{ key: string, held: Held | undefined }} Want
+ *
+ * How a value's body is to be shown: `json` and `text` bodies are UTF-8, `base64` marks bytes that are no text.
+ * The body is always the content itself, never its encoding.
+ * @typedef {'json' | 'text' | 'base64'} Format
+ *
+ * The key's value. `ageMs`: since the backend was asked. `maxAgeMs`: how old it may get before a `get` asks again.
+ * `store` false: to be held only while watched (`no-store`, `private`).
+ * @typedef {{ type: 'value', key: string, version: string, ageMs: number, maxAgeMs: number, store: boolean,
+ *   contentType: string, format: Format, body: Buffer }} ValueAnswer
+ *
+ * The version the gateway holds (or was last sent on this link) is the latest as of `ageMs` ago.
+ * @typedef {{ type: 'current', key: string, version: string, ageMs: number, maxAgeMs: number, store: boolean }} CurrentAnswer
+ *
+ * The last try failed. `ageMs`: since the backend was asked in that try. With `retryAfterMs` the fetcher tries again
+ * by itself while the key is watched. `not_found` is an answer like any other: it comes with `maxAgeMs`.
+ * @typedef {{ type: 'failed', key: string, code: ErrorCode, message: string, ageMs: number,
+ *   maxAgeMs?: number, retryAfterMs?: number }} FailedAnswer
+ *
+ * @typedef {ValueAnswer | CurrentAnswer | FailedAnswer} Answer
+ */
+
+/**
+ * The gateway's side. All calls are idempotent and return at once: what is wanted is state, said to the key's owner
+ * when a link to it is up and said again whenever that may have been lost. `watch` and `fetch` look up what is held
+ * through the `held` function given at creation, at the moment they are said.
+ *
+ * @typedef {object} Backbone
+ * @property {() => Promise<void>} start resolves when the sockets exist, not when a node answers
+ * @property {() => Promise<void>} stop
+ * @property {(key: string) => void} watch stand up for every change of the key
+ * @property {(key: string) => void} unwatch
+ * @property {(key: string) => void} fetch one answer is wanted, asked for now or no older than the namespace's maxAge;
+ *   over with the first answer
+ * @property {(key: string) => void} cancel nobody waits for that fetch any more
+ * @property {(keys: string[], options: { deadlineMs: number }) => Promise<void>} refresh the backend's content changed:
+ *   ask now. Resolves once every owner has it; rejects with {@link FetcherUnavailable} otherwise
+ * @property {(key: string) => { node: string | undefined, alive: boolean }} ownerOf where the key is routed now
+ * @property {() => number} nodesAlive
+ */
+
+/**
+ * What a gateway gives the backbone.
+ *
+ * @typedef {object} BackboneEvents
+ * @property {(key: string) => Held | undefined} held
+ * @property {(answer: Answer) => void} onAnswer in the order a key's states came about; never one from before the key
+ *   was last asked for. A body may be kept: it is never reused or changed
+ */
+
+/**
+ * The fetcher's side. A link is one incarnation of one gateway's connection; what it said ends with it.
+ *
+ * @typedef {object} Hub
+ * @property {(events: HubEvents) => Promise<void>} start binds, then calls the events; rejects if a port is taken
+ * @property {() => Promise<void>} stop
+ * @property {(link: string, key: string) => void} tell that link lacks the key's latest state. Costs one set entry:
+ *   the state itself is asked for with `answerFor` when the link has credit, so a slow gateway holds no queue of values
+ * @property {() => { links: number, lackingKeys: number, bytesOut: number }} stats
+ */
+
+/**
+ * What the fetcher's primary gives its hub. All are synchronous.
+ *
+ * @typedef {object} HubEvents
+ * @property {(link: string, want: Want) => void} onWatch also when the link watches already: it says its state again
+ * @property {(link: string, key: string) => void} onUnwatch
+ * @property {(link: string, want: Want) => void} onFetch
+ * @property {(link: string, key: string) => void} onCancel
+ * @property {(key: string) => void} onRefresh
+ * @property {(link: string) => void} onLinkLost everything the link said is void
+ * @property {(link: string, key: string) => Answer | undefined} answerFor the latest state of the key for that link, to
+ *   be sent now; `undefined` when there is nothing to say (any more)
+ */
+
+/** No owner of the keys could be told within the deadline. Nothing is known of the key's next value. */
+export class FetcherUnavailable extends Error {
+  /** @param {string} message */
+  constructor(message) {
+    super(message)
+    this.name = 'FetcherUnavailable'
+  }
+}
