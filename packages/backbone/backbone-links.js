@@ -1,0 +1,262 @@
+// The gateway's backbone over one link per fetcher node: asks each key of its owner, and of another when that one dies.
+import { FetcherUnavailable } from './backbone.js'
+import { createLink } from './link.js'
+import { ownerAmong } from './rendezvous.js'
+import { KEYS_PER_REQUEST_MAX } from './wire.js'
+
+/**
+ * @typedef {import('./backbone.js').Backbone} Backbone
+ * @typedef {import('./backbone.js').BackboneEvents} BackboneEvents
+ * @typedef {import('./link.js').Link} Link
+ *
+ * Where nodes come from: calls `found` with the names of all nodes there are, now and whenever they change.
+ * @typedef {{ start: (found: (names: string[]) => void) => Promise<void>, stop: () => void }} NodeSource
+ *
+ * `judged`: the node has spoken, or was silent for long enough to be called dead. Until then it counts as alive, so
+ * that a gateway that starts does not ask all keys of whichever node answers first.
+ * @typedef {{ link: Link, judged: boolean, listed: boolean }} Node
+ */
+
+/**
+ * @param {object} options
+ * @param {NodeSource} options.nodeSource
+ * @param {(name: string) => import('./link.js').Dial} options.dialOf
+ * @param {BackboneEvents} options.events
+ * @param {() => number} options.now
+ * @param {import('./punctual.js').Every} options.every
+ * @param {import('./link.js').Log} options.log
+ * @returns {Backbone}
+ */
+export function createBackboneOverLinks({ nodeSource, dialOf, events, now, every, log }) {
+  /** @type {Map<string, Node>} */
+  const nodes = new Map()
+  /** @type {Map<string, { watch: boolean, fetch: boolean, owner: string | undefined }>} */
+  const wants = new Map()
+  /** @type {Set<PendingRefresh>} */
+  const refreshes = new Set()
+  /** Names of the nodes keys are routed to. @type {string[]} */
+  let candidates = []
+  let started = false
+
+  async function start() {
+    await nodeSource.start(onNodes)
+    started = true
+  }
+
+  async function stop() {
+    nodeSource.stop()
+    for (const { link } of nodes.values()) link.stop()
+    nodes.clear()
+    for (const refresh of refreshes) refresh.fail(new FetcherUnavailable('the gateway is stopping'))
+  }
+
+  /** @param {string[]} names */
+  function onNodes(names) {
+    for (const node of nodes.values()) node.listed = false
+    for (const name of names) {
+      const node = nodes.get(name) ?? addNode(name)
+      node.listed = true
+    }
+    for (const [name, node] of nodes) removeIfGone(name, node)
+    route()
+  }
+
+  /** @param {string} name */
+  function addNode(name) {
+    log.info({ node: name }, 'linking to a fetcher node')
+    const link = createLink({
+      dial: dialOf(name),
+      events: {
+        held: events.held,
+        onAnswer: answer => {
+          const want = wants.get(answer.key)
+          if (!want || want.owner !== name) return // asked of another node since
+          if (want.fetch && !link.fetching(answer.key)) {
+            want.fetch = false
+            if (!want.watch) wants.delete(answer.key)
+          }
+          events.onAnswer(answer)
+        },
+        onAlive: () => onJudged(name, 'a fetcher node answers'),
+        onDead: () => onJudged(name, 'a fetcher node does not answer'),
+      },
+      now,
+      every,
+      log,
+    })
+    // A node found later has to speak before it is given keys; only at the start nobody is there to take them instead.
+    const node = { link, judged: started, listed: true }
+    nodes.set(name, node)
+    link.start()
+    return node
+  }
+
+  /** @param {string} name @param {string} what */
+  function onJudged(name, what) {
+    const node = nodes.get(name)
+    if (!node) return
+    const changed = !node.judged || candidates.includes(name) !== node.link.alive
+    node.judged = true
+    removeIfGone(name, node)
+    if (!changed) return
+    log.info({ node: name, alive: node.link.alive }, what)
+    route()
+  }
+
+  /** A node no longer listed is kept while it speaks: a name server may be the one who is wrong. @param {string} name @param {Node} node */
+  function removeIfGone(name, node) {
+    if (node.listed || node.link.alive) return
+    log.info({ node: name }, 'a fetcher node is gone')
+    node.link.stop()
+    nodes.delete(name)
+  }
+
+  /** Gives every key to its owner among the nodes there are now. */
+  function route() {
+    candidates = []
+    for (const [name, { link, judged }] of nodes) if (link.alive || !judged) candidates.push(name)
+    for (const [key, want] of wants) {
+      const owner = ownerAmong(key, candidates)
+      if (owner === want.owner) continue
+      if (want.owner !== undefined) nodes.get(want.owner)?.link.drop(key)
+      want.owner = owner
+      say(key, want)
+    }
+    for (const refresh of refreshes) refresh.route()
+  }
+
+  /** @param {string} key @param {{ watch: boolean, fetch: boolean, owner: string | undefined }} want */
+  function say(key, want) {
+    const link = want.owner === undefined ? undefined : nodes.get(want.owner)?.link
+    if (!link) return
+    if (want.watch) link.watch(key)
+    if (want.fetch) link.fetch(key)
+  }
+
+  /** @param {string} key @param {'watch' | 'fetch'} what */
+  function want(key, what) {
+    const entry = wants.get(key) ?? { watch: false, fetch: false, owner: ownerAmong(key, candidates) }
+    entry[what] = true
+    wants.set(key, entry)
+    const link = entry.owner === undefined ? undefined : nodes.get(entry.owner)?.link
+    link?.[what](key)
+  }
+
+  /** @param {string} key @param {'watch' | 'fetch'} what */
+  function unwant(key, what) {
+    const entry = wants.get(key)
+    if (!entry) return
+    entry[what] = false
+    if (!entry.watch && !entry.fetch) wants.delete(key)
+    const link = entry.owner === undefined ? undefined : nodes.get(entry.owner)?.link
+    if (what === 'watch') link?.unwatch(key)
+    else link?.cancel(key)
+  }
+
+  /** @param {string[]} keys @param {{ deadlineMs: number }} options @returns {Promise<void>} */
+  function refresh(keys, { deadlineMs }) {
+    if (keys.length === 0) return Promise.resolve()
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(
+        () => pending.fail(new FetcherUnavailable('no fetcher node took the refresh in time')),
+        deadlineMs,
+      )
+      const end = () => {
+        clearTimeout(timer)
+        refreshes.delete(pending)
+        pending.takeBack()
+      }
+      const pending = createPendingRefresh({
+        keys,
+        ownerOf: key => ownerAmong(key, candidates),
+        linkOf: owner => nodes.get(owner)?.link,
+        done: () => {
+          end()
+          resolve()
+        },
+        fail: error => {
+          end()
+          reject(error)
+        },
+      })
+      refreshes.add(pending)
+      pending.route()
+    })
+  }
+
+  return {
+    start,
+    stop,
+    refresh,
+    watch: key => want(key, 'watch'),
+    unwatch: key => unwant(key, 'watch'),
+    fetch: key => want(key, 'fetch'),
+    cancel: key => unwant(key, 'fetch'),
+    ownerOf: key => {
+      const node = ownerAmong(key, candidates)
+      return { node, alive: node !== undefined && nodes.get(node)?.link.alive === true }
+    },
+    nodesAlive: () => {
+      let alive = 0
+      for (const { link } of nodes.values()) if (link.alive) alive++
+      return alive
+    },
+  }
+}
+
+/**
+ * @typedef {object} PendingRefresh
+ * @property {() => void} route gives each key not yet taken to its owner of now
+ * @property {() => void} takeBack
+ * @property {(error: Error) => void} fail
+ *
+ * @param {object} options
+ * @param {string[]} options.keys
+ * @param {(key: string) => string | undefined} options.ownerOf
+ * @param {(owner: string) => Link | undefined} options.linkOf
+ * @param {() => void} options.done
+ * @param {(error: Error) => void} options.fail
+ * @returns {PendingRefresh}
+ */
+function createPendingRefresh({ keys, ownerOf, linkOf, done, fail }) {
+  const left = new Set(keys)
+  /** What has been said to whom. @type {Map<string, { owner: string, takeBack: () => void }[]>} */
+  const said = new Map()
+
+  function route() {
+    /** @type {Map<string, string[]>} */
+    const byOwner = new Map()
+    for (const key of left) {
+      const owner = ownerOf(key)
+      if (owner === undefined || said.get(key)?.some(entry => entry.owner === owner)) continue
+      const group = byOwner.get(owner)
+      if (group) group.push(key)
+      else byOwner.set(owner, [key])
+    }
+    for (const [owner, group] of byOwner) {
+      for (let from = 0; from < group.length; from += KEYS_PER_REQUEST_MAX) {
+        ask(owner, group.slice(from, from + KEYS_PER_REQUEST_MAX))
+      }
+    }
+  }
+
+  /** @param {string} owner @param {string[]} chunk */
+  function ask(owner, chunk) {
+    const takeBack = linkOf(owner)?.refresh(chunk, () => {
+      for (const key of chunk) if (ownerOf(key) === owner) left.delete(key)
+      if (left.size === 0) done()
+    })
+    if (!takeBack) return
+    for (const key of chunk) {
+      const entries = said.get(key) ?? []
+      entries.push({ owner, takeBack })
+      said.set(key, entries)
+    }
+  }
+
+  function takeBack() {
+    for (const entries of said.values()) for (const entry of entries) entry.takeBack()
+  }
+
+  return { route, takeBack, fail }
+}

@@ -1,0 +1,67 @@
+// The backbone over ZeroMQ: what a gateway and a fetcher's primary create. Everything but the sockets is in
+// backbone-links.js and hub.js.
+import { isIP } from 'node:net'
+import { createBackboneOverLinks } from './backbone-links.js'
+import { bindZeromq } from './bind-zeromq.js'
+import { dialZeromq } from './dial-zeromq.js'
+import { createHub } from './hub.js'
+import { createNodeSource, endpointsOf, readNodes } from './nodes.js'
+import { everyInterval } from './punctual.js'
+
+const now = () => performance.now()
+
+/**
+ * The gateway's side.
+ *
+ * @param {object} options
+ * @param {string} options.nodes `host[:requests:answers]`, comma-separated
+ * @param {number} options.messageBytesMax largest message taken from a node: above the largest value there may be
+ * @param {import('./backbone.js').BackboneEvents} options.events
+ * @param {import('./link.js').Log} options.log
+ * @returns {import('./backbone.js').Backbone}
+ * @throws {Error} when `nodes` cannot be read
+ */
+export function createZeromqBackbone({ nodes, messageBytesMax, events, log }) {
+  return createBackboneOverLinks({
+    nodeSource: createNodeSource({ nodes: readNodes(nodes), every: everyInterval, log }),
+    dialOf: name => dialZeromq(endpointsOf(name), { messageBytesMax }),
+    events,
+    now,
+    every: everyInterval,
+    log,
+  })
+}
+
+/**
+ * The fetcher's side. Port 0 takes a free one.
+ *
+ * @param {object} options
+ * @param {string} options.host
+ * @param {number} options.requestsPort
+ * @param {number} options.answersPort
+ * @param {import('./link.js').Log} options.log
+ * @returns {import('./backbone.js').Hub & { ports: () => { requestsPort: number, answersPort: number } }}
+ * @throws {Error} when the host is no loopback address: the backbone is not encrypted, whoever reaches it is served
+ */
+export function createZeromqHub({ host, requestsPort, answersPort, log }) {
+  if (!isLoopback(host)) {
+    throw new Error(`the backbone binds loopback addresses only, for it is not encrypted: ${host} is none`)
+  }
+  let ports = { requestsPort, answersPort }
+  const bind = bindZeromq(
+    { requests: endpoint(host, requestsPort), answers: endpoint(host, answersPort) },
+    {
+      log,
+      bound: bound => {
+        ports = bound
+      },
+    },
+  )
+  return { ...createHub({ bind, now, every: everyInterval, log }), ports: () => ports }
+}
+
+/** @param {string} host @param {number} port */
+const endpoint = (host, port) => `tcp://${host}:${port === 0 ? '*' : port}`
+
+/** @param {string} host */
+const isLoopback = host => isIP(host) === 4 && host.startsWith('127.')

@@ -1,0 +1,80 @@
+// A gateway's pair of sockets to one fetcher node.
+//
+// endpoint  binds    connects  sockets          carries
+// requests  fetcher  gateway   PUSH → PULL      what the gateway wants
+// answers   fetcher  gateway   ROUTER ↔ DEALER  answers; beats both ways
+import { Dealer, Push } from 'zeromq'
+import { bytesOf } from './hub.js'
+import { receive } from './receive.js'
+import { decodeFromHub } from './wire.js'
+import { createWriter } from './writer.js'
+
+/** @typedef {{ requests: string, answers: string }} Endpoints two `tcp://` addresses */
+
+/**
+ * How long a request may wait for room in the socket. Shorter than a peer's silence takes to be noticed, so that
+ * a closed pair never leaves its writer waiting.
+ */
+const SEND_TIMEOUT_MS = 500
+
+/** Requests queued in the socket. What does not fit stays with the link as state, which is bounded by keys. */
+const REQUESTS_QUEUED_MAX = 16
+
+/**
+ * @param {Endpoints} endpoints
+ * @param {{ messageBytesMax: number }} options larger answers are refused, and their sender is cut off
+ * @returns {import('./link.js').Dial}
+ */
+export const dialZeromq =
+  ({ requests, answers }, { messageBytesMax }) =>
+  ({ message, damaged }) => {
+    // `immediate`: without it requests would queue for a node that may never come. Linger 0: what a closed socket holds
+    // is said again by the next one. No routing id: a reused one can stay deaf for ever.
+    const push = new Push({
+      immediate: true,
+      linger: 0,
+      sendHighWaterMark: REQUESTS_QUEUED_MAX,
+      sendTimeout: SEND_TIMEOUT_MS,
+      reconnectMaxInterval: 2_000,
+    })
+    // Not `immediate`: the first beat waits for the connection instead of being lost a moment before it.
+    const dealer = new Dealer({
+      linger: 0,
+      sendTimeout: 0,
+      receiveHighWaterMark: 0, // bounded by credit, in bytes
+      maxMessageSize: messageBytesMax,
+      reconnectMaxInterval: 2_000,
+    })
+    let closed = false
+    push.connect(requests)
+    dealer.connect(answers)
+
+    const pushWriter = createWriter(push)
+    const dealerWriter = createWriter(dealer)
+    receive(dealer, parts => {
+      if (closed) return
+      let decoded
+      try {
+        decoded = decodeFromHub(parts)
+      } catch (error) {
+        return damaged(/** @type {Error} */ (error))
+      }
+      message(decoded, bytesOf(parts))
+    }).catch(error => {
+      if (!closed) damaged(error)
+    })
+
+    return {
+      request: part =>
+        new Promise((resolve, reject) => {
+          pushWriter.write([part], error => (error ? reject(error) : resolve()))
+        }),
+      beat: part => dealerWriter.write([part], () => {}),
+      close() {
+        if (closed) return
+        closed = true
+        push.close()
+        dealer.close()
+      },
+    }
+  }

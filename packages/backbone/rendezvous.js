@@ -1,0 +1,36 @@
+// Which node owns a key: rendezvous hashing (Thaler and Ravishankar, 1998). Every gateway that sees the same nodes
+// picks the same owner, and when a node comes or goes only the keys it gains or loses move.
+
+/**
+ * @param {string} key
+ * @param {Iterable<string>} nodes names of the nodes alive
+ * @returns {string | undefined} the owner; `undefined` without nodes
+ */
+export function ownerAmong(key, nodes) {
+  const keyHash = fnv1a(key)
+  let owner
+  let highest = -1
+  for (const node of nodes) {
+    const weight = mix(keyHash ^ fnv1a(node))
+    // Names decide between equal weights, so that the order in which nodes were found does not.
+    if (weight > highest || (weight === highest && owner !== undefined && node < owner)) {
+      highest = weight
+      owner = node
+    }
+  }
+  return owner
+}
+
+/** FNV-1a over UTF-16 code units, 32 bits: keys are ASCII. @param {string} text */
+function fnv1a(text) {
+  let hash = 0x811c9dc5
+  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193)
+  return hash
+}
+
+/** MurmurHash3's finaliser: FNV alone leaves keys that differ in one digit too close. @param {number} hash */
+function mix(hash) {
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
+  return (hash ^ (hash >>> 16)) >>> 0
+}

@@ -1,0 +1,37 @@
+// The one writer of a ZeroMQ socket: zeromq.js allows a single send at a time and throws EBUSY, synchronously, on a
+// second one. Messages wait here in order; whoever adds them keeps the queue bounded.
+
+/**
+ * @typedef {{ send: (parts: Buffer[]) => Promise<void> }} Sender the part of a socket that is used here
+ * @param {Sender} socket
+ */
+export function createWriter(socket) {
+  /** @type {{ parts: Buffer[], done: (error?: Error) => void }[]} */
+  let queue = []
+  let writing = false
+
+  async function drain() {
+    writing = true
+    while (queue.length > 0) {
+      const batch = queue
+      queue = []
+      for (const { parts, done } of batch) {
+        try {
+          await socket.send(parts)
+          done()
+        } catch (error) {
+          done(/** @type {Error} */ (error))
+        }
+      }
+    }
+    writing = false
+  }
+
+  return {
+    /** @param {Buffer[]} parts @param {(error?: Error) => void} done */
+    write(parts, done) {
+      queue.push({ parts, done })
+      if (!writing) drain()
+    },
+  }
+}
