@@ -132,8 +132,8 @@ test('strangers who write to the ports are not heard, and others are served on',
   for (const port of [node.requestsPort, node.answersPort]) {
     const stranger = connect(port, '127.0.0.1')
     stranger.on('error', () => {}).resume()
-    stranger.write(Buffer.alloc(100_000, 'GET / HTTP/1.1\r\n'))
-    await once(stranger, 'close')
+    cleanups.push(async () => void stranger.destroy())
+    await new Promise(resolve => stranger.write(Buffer.alloc(100_000, 'GET / HTTP/1.1\r\n'), resolve))
   }
   const { backbone, answers } = await startGateway(`127.0.0.1:${node.requestsPort}:${node.answersPort}`)
 
