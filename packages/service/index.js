@@ -1,0 +1,20 @@
+// What every main needs, once: settings, log, metrics, health, shutdown, and the namespaces of keycast.yaml.
+export { createInternalServer } from './internal-server.js'
+export { createLog } from './log.js'
+export { createMetrics } from './metrics.js'
+export { NamespacesError, readNamespaces } from './namespaces.js'
+export { runService } from './run.js'
+export { common, readSettings, SettingsError, setting } from './settings.js'
+
+/**
+ * @typedef {import('./log.js').Log} Log
+ * @typedef {import('./metrics.js').Metrics} Metrics
+ * @typedef {import('./internal-server.js').InternalServer} InternalServer
+ * @typedef {import('./namespaces.js').Namespace} Namespace
+ * @typedef {import('./namespaces.js').Namespaces} Namespaces
+ */
+
+/**
+ * @template {Record<string, import('./settings.js').Setting<any>>} S
+ * @typedef {import('./settings.js').Config<S>} Config
+ */

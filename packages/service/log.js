@@ -1,0 +1,43 @@
+// The log: one JSON object a line on stdout, or lines for a person.
+import pino from 'pino'
+import pretty from 'pino-pretty'
+
+/** @typedef {import('pino').Logger} Log */
+
+/**
+ * @param {object} options
+ * @param {string} options.name of the service
+ * @param {'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent'} [options.level]
+ * @param {'json' | 'pretty'} [options.format]
+ * @param {import('pino').DestinationStream} [options.destination] stdout unless given
+ * @returns {Log}
+ */
+export function createLog({ name, level = 'info', format = 'json', destination }) {
+  /** @type {import('pino').LoggerOptions} */
+  const options = {
+    name,
+    level,
+    timestamp: pino.stdTimeFunctions.isoTime,
+    formatters: { level: label => ({ level: label }) },
+    serializers: { err: serializeError, error: serializeError },
+    // A namespace's headers hold the backend's credentials, a request's those of a client.
+    redact: { paths: ['headers', '*.headers', 'authorization', 'token'], censor: '[not logged]' },
+  }
+  // Written synchronously in both forms, so that the last line before an exit is never lost.
+  if (format === 'pretty') {
+    return pino(options, pretty({ sync: true, ignore: 'hostname', destination: destination ?? 1 }))
+  }
+  return pino(options, destination ?? pino.destination({ fd: 1, sync: true }))
+}
+
+/**
+ * An error as it is logged: named fields only, because libraries hang whole requests, credentials included, on theirs.
+ *
+ * @param {unknown} error
+ * @returns {unknown}
+ */
+function serializeError(error) {
+  if (!(error instanceof Error)) return error
+  const { name, message, code, stack, cause } = /** @type {NodeJS.ErrnoException & { cause?: unknown }} */ (error)
+  return { type: name, message, code, stack, cause: cause instanceof Error ? serializeError(cause) : undefined }
+}

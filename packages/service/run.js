@@ -1,0 +1,89 @@
+// A service's life: start, be ready, and on a signal stop in order within a grace period.
+
+/**
+ * @typedef {object} Runtime the parts of `process` a life needs
+ * @property {(event: any, listener: (...args: any[]) => void) => unknown} on
+ * @property {(code: number) => void} exit
+ * @property {((message: string) => unknown) | undefined} [send]
+ */
+
+/**
+ * Runs a service until a signal. SIGTERM comes from docker and systemd, SIGINT from pm2 and a terminal; both stop it,
+ * and further ones change nothing. Exit codes: 0 stopped in order; 1 anything else, so that a supervisor restarts it.
+ *
+ * @param {object} service
+ * @param {string} service.name
+ * @param {import('./log.js').Log} service.log
+ * @param {number} service.graceMs time for all stop steps together
+ * @param {() => Promise<unknown>} service.start
+ * @param {[what: string, step: () => unknown][]} service.stop run one after the other; a step that fails does not keep
+ *   the next from running. They run only after `start` is over
+ * @param {Runtime} [service.runtime] the process, unless a test says otherwise
+ * @returns {Promise<void>} once the service is ready, or will not be
+ */
+export async function runService({ name, log, graceMs, start, stop, runtime = process }) {
+  let started = Promise.resolve()
+  let stopping = false
+
+  /** @param {string} signal */
+  const shutDown = async signal => {
+    if (stopping) return log.warn({ signal }, 'stopping already')
+    stopping = true
+    log.info({ signal, graceMs }, 'stopping')
+    let doing = 'start'
+    // Holds the process open on purpose: a hanging step must be named, not end in a silent exit with 0.
+    const grace = setTimeout(() => {
+      log.error({ step: doing, graceMs }, 'did not stop in time')
+      runtime.exit(1)
+    }, graceMs)
+
+    await started
+    let failures = 0
+    for (const [what, step] of stop) {
+      doing = what
+      try {
+        await step()
+      } catch (error) {
+        failures += 1
+        log.error({ err: error, step: what }, 'a step of stopping failed')
+      }
+    }
+    clearTimeout(grace)
+    log.info('stopped')
+    runtime.exit(failures === 0 ? 0 : 1)
+  }
+
+  runtime.on('SIGTERM', () => shutDown('SIGTERM'))
+  runtime.on('SIGINT', () => shutDown('SIGINT'))
+  // A programmer's error leaves a state nobody thought of: end, and let the supervisor start afresh.
+  runtime.on('uncaughtException', error => {
+    log.fatal({ err: error }, 'uncaught exception')
+    runtime.exit(1)
+  })
+  runtime.on('unhandledRejection', reason => {
+    log.fatal({ err: reason }, 'unhandled rejection')
+    runtime.exit(1)
+  })
+
+  started = start().then(
+    () => {
+      // pm2 waits for this message before it calls a service started (wait_ready).
+      if (!stopping) runtime.send?.('ready')
+    },
+    error => {
+      log.fatal({ err: error }, `${name} could not start: ${whyNot(error)}`)
+      runtime.exit(1)
+    },
+  )
+  await started
+}
+
+/** @param {unknown} error */
+function whyNot(error) {
+  if (!(error instanceof Error)) return String(error)
+  const { code, address, port } = /** @type {NodeJS.ErrnoException & { address?: string, port?: number }} */ (error)
+  const where = [address, port].filter(part => part !== undefined).join(':')
+  if (code === 'EADDRINUSE') return `${where} is taken by another process`
+  if (code === 'EACCES' && where) return `${where} may not be listened on by this user`
+  return error.message
+}

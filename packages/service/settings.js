@@ -1,0 +1,286 @@
+// Settings: declared once per service, read once at start, from the environment alone. No other file reads process.env.
+import { readFileSync } from 'node:fs'
+import { z } from 'zod'
+import { readDuration, readSize, showSize } from './quantities.js'
+
+/**
+ * One declared setting. `expects` says in words what `schema` accepts; both belong to the kind, the rest to the service.
+ *
+ * @template T
+ * @typedef {object} Setting
+ * @property {string} env the environment variable's name
+ * @property {string} doc one sentence for --help
+ * @property {T} default used where the variable is unset or empty
+ * @property {string} expects completes "must be …"
+ * @property {import('zod').ZodType<T, string>} schema
+ * @property {boolean} secret never printed, and `<env>_FILE` may name a file that holds it
+ * @property {(value: T) => string} show the default, for --help
+ */
+
+/**
+ * The values of declared settings, each with its own type.
+ *
+ * @template {Record<string, Setting<any>>} S
+ * @typedef {{ [K in keyof S]: S[K] extends Setting<infer T> ? T : never }} Config
+ */
+
+/** setTimeout counts milliseconds in 31 bits and fires at once above. */
+const MILLISECONDS_MAX = 2 ** 31 - 1
+
+/**
+ * @typedef {{ env: string, default: number, doc: string }} NumberDeclaration
+ * @typedef {{ min?: number, max?: number }} Bounds both inclusive
+ */
+
+/** The kinds of settings. */
+export const setting = {
+  /** @param {{ env: string, default: string, doc: string }} declaration @returns {Setting<string>} */
+  text: declaration => ({
+    ...declaration,
+    expects: 'text',
+    schema: z.string(),
+    secret: false,
+    show: value => value,
+  }),
+
+  /**
+   * Text that is never printed; `undefined` when unset.
+   *
+   * @param {{ env: string, doc: string }} declaration
+   * @returns {Setting<string | undefined>}
+   */
+  secret: declaration => ({
+    ...declaration,
+    default: undefined,
+    expects: `text, or ${declaration.env}_FILE: the path of a file that holds it`,
+    schema: z.string(),
+    secret: true,
+    show: () => '',
+  }),
+
+  /** @param {{ env: string, default: boolean, doc: string }} declaration @returns {Setting<boolean>} */
+  flag: declaration => {
+    const expects = 'true or false'
+    return {
+      ...declaration,
+      expects,
+      schema: z
+        .enum(['true', 'false', '1', '0'], `must be ${expects}`)
+        .transform(text => text === 'true' || text === '1'),
+      secret: false,
+      show: String,
+    }
+  },
+
+  /**
+   * @template {string} T
+   * @param {{ env: string, values: readonly [T, ...T[]], default: T, doc: string }} declaration
+   * @returns {Setting<T>}
+   */
+  choice: ({ values, ...declaration }) => {
+    const expects = `one of ${values.join(', ')}`
+    const schema = z.string().refine(text => values.includes(/** @type {T} */ (text)), `must be ${expects}`)
+    return {
+      ...declaration,
+      expects,
+      schema: /** @type {import('zod').ZodType<T, string>} */ (/** @type {unknown} */ (schema)),
+      secret: false,
+      show: String,
+    }
+  },
+
+  /** @param {NumberDeclaration} declaration */
+  port: declaration =>
+    numeric(declaration, {
+      read: readInteger,
+      min: 0,
+      max: 65_535,
+      expects: 'a port, 0 to 65535 (0: any free one)',
+      show: String,
+    }),
+
+  /** @param {NumberDeclaration & Bounds & { unit?: string }} declaration `unit`: the plural noun counted, for --help */
+  integer: ({ min = 0, max = Number.MAX_SAFE_INTEGER, unit, ...declaration }) =>
+    numeric(declaration, {
+      read: readInteger,
+      min,
+      max,
+      expects: `a whole number${unit ? ` of ${unit}` : ''}${range(min, max, String)}`,
+      show: String,
+    }),
+
+  /** @param {NumberDeclaration & Bounds} declaration */
+  milliseconds: ({ min = 0, max = MILLISECONDS_MAX, ...declaration }) =>
+    numeric(declaration, {
+      read: text => readDuration(text, { bareMs: true }),
+      min,
+      max: Math.min(max, MILLISECONDS_MAX),
+      expects: `milliseconds${range(min, max, String)}, or with a unit, as in 500ms or 2s`,
+      show: String,
+    }),
+
+  /** @param {NumberDeclaration & Bounds} declaration */
+  bytes: ({ min = 0, max = Number.MAX_SAFE_INTEGER, ...declaration }) =>
+    numeric(declaration, {
+      read: readSize,
+      min,
+      max,
+      expects: `bytes${range(min, max, showSize)}, or with a unit, as in 64KiB or 4MiB`,
+      show: showSize,
+    }),
+
+  /** @param {NumberDeclaration} declaration */
+  ratio: declaration =>
+    numeric(declaration, {
+      read: text => (/^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN),
+      min: 0,
+      max: 1,
+      expects: 'a number from 0 to 1',
+      show: String,
+    }),
+}
+
+/** What every service can be told. */
+export const common = {
+  logLevel: setting.choice({
+    env: 'LOG_LEVEL',
+    values: ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
+    default: 'info',
+    doc: 'Least severity that is logged.',
+  }),
+  logFormat: setting.choice({
+    env: 'LOG_FORMAT',
+    values: ['json', 'pretty'],
+    default: 'json',
+    doc: 'json: one object a line, for machines. pretty: for a person at a terminal.',
+  }),
+  shutdownGraceMs: setting.milliseconds({
+    env: 'SHUTDOWN_GRACE_MS',
+    default: 10_000,
+    min: 100,
+    doc: 'Time to stop in order after SIGTERM or SIGINT; past it the process exits with 1. Keep the supervisor more patient.',
+  }),
+}
+
+/** One or more settings that cannot be used. The message names every one of them. */
+export class SettingsError extends Error {
+  /** @param {string} name of the service @param {string[]} problems */
+  constructor(name, problems) {
+    super(`Invalid settings of ${name} (--help lists all):\n${problems.map(problem => `  ${problem}`).join('\n')}`)
+    this.name = 'SettingsError'
+    this.problems = problems
+  }
+}
+
+/**
+ * Reads the declared settings. Without `env` and `argv` it reads those of the process and acts as a command line
+ * program does: `--help` prints all settings and exits with 0, bad ones are printed together and exit with 2.
+ *
+ * @template {Record<string, Setting<any>>} S
+ * @param {S} settings
+ * @param {{ name: string, about: string, env?: NodeJS.ProcessEnv, argv?: string[] }} service `about`: one sentence;
+ *   `argv`: the arguments after the script's name
+ * @returns {Config<S>}
+ * @throws {SettingsError} only where `env` or `argv` is given
+ */
+export function readSettings(settings, { name, about, env, argv }) {
+  if (env || argv) return readAll(settings, name, env ?? {}, argv ?? [])
+
+  const given = process.argv.slice(2)
+  if (given.includes('--help') || given.includes('-h')) {
+    process.stdout.write(renderHelp(settings, { name, about }))
+    process.exit(0)
+  }
+  try {
+    return readAll(settings, name, process.env, given)
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error
+    process.stderr.write(`${error.message}\n`)
+    process.exit(2)
+  }
+}
+
+/**
+ * The text of `--help`: every setting with its meaning, what it accepts and its default. Values set are not shown.
+ *
+ * @param {Record<string, Setting<any>>} settings
+ * @param {{ name: string, about: string }} service
+ */
+export function renderHelp(settings, { name, about }) {
+  const declared = Object.values(settings)
+  const width = Math.max(...declared.map(({ env }) => env.length))
+  const lines = declared.flatMap(({ env, doc, expects, default: fallback, show, secret }) => {
+    const shown = fallback === undefined ? '' : show(fallback)
+    const standard = secret ? 'unset by default' : `default: ${shown === '' ? '(empty)' : shown}`
+    return [`  ${env.padEnd(width)}  ${doc}`, `  ${''.padEnd(width)}  ${expects}; ${standard}`]
+  })
+  return `${name}: ${about}\n\nSettings, all from the environment; an empty variable counts as unset:\n\n${lines.join('\n')}\n`
+}
+
+/**
+ * @template {Record<string, Setting<any>>} S
+ * @param {S} settings
+ * @param {string} name
+ * @param {NodeJS.ProcessEnv} env
+ * @param {string[]} argv
+ */
+function readAll(settings, name, env, argv) {
+  const problems = argv.map(argument => `unknown argument ${argument}: settings come from the environment`)
+  /** @type {Record<string, unknown>} */
+  const config = {}
+  for (const [field, declared] of Object.entries(settings)) {
+    const { text, problem } = textOf(declared, env)
+    if (problem) problems.push(problem)
+    if (text === undefined) {
+      config[field] = declared.default
+      continue
+    }
+    const parsed = declared.schema.safeParse(text)
+    if (parsed.success) config[field] = parsed.data
+    else problems.push(`${declared.env}=${text}: ${parsed.error.issues[0].message}`)
+  }
+  if (problems.length > 0) throw new SettingsError(name, problems)
+  return /** @type {Config<S>} */ (config)
+}
+
+/**
+ * @param {Setting<any>} declared
+ * @param {NodeJS.ProcessEnv} env
+ * @returns {{ text?: string, problem?: string }} neither where the setting is unset
+ */
+function textOf({ env: variable, secret }, env) {
+  const text = env[variable] || undefined
+  const path = secret ? env[`${variable}_FILE`] : undefined
+  if (!path) return { text }
+  if (text !== undefined) return { problem: `${variable} and ${variable}_FILE are both set: unset one` }
+  try {
+    // Editors and `echo` end a file with a newline that is no part of the secret.
+    const held = readFileSync(path, 'utf8').replace(/\r?\n$/, '')
+    return held === '' ? { problem: `${variable}_FILE=${path}: the file is empty` } : { text: held }
+  } catch (error) {
+    return { problem: `${variable}_FILE=${path}: ${/** @type {NodeJS.ErrnoException} */ (error).code}, cannot be read` }
+  }
+}
+
+/**
+ * @param {NumberDeclaration} declaration
+ * @param {{ read: (text: string) => number, min: number, max: number, expects: string, show: (value: number) => string }} kind
+ *   `read` gives NaN for text that is none of the kind
+ * @returns {Setting<number>}
+ */
+function numeric(declaration, { read, min, max, expects, show }) {
+  const error = `must be ${expects}`
+  const schema = z.string().transform(read).pipe(z.number({ error }).min(min, { error }).max(max, { error }))
+  return { ...declaration, expects, schema, secret: false, show }
+}
+
+/** @param {string} text */
+function readInteger(text) {
+  return /^-?\d{1,15}$/.test(text) ? Number(text) : Number.NaN
+}
+
+/** @param {number} min @param {number} max @param {(value: number) => string} show */
+function range(min, max, show) {
+  if (max < MILLISECONDS_MAX) return `, ${show(min)} to ${show(max)}`
+  return min > 0 ? `, at least ${show(min)}` : ''
+}

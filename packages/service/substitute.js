@@ -1,0 +1,38 @@
+// `${NAME}` and `${NAME:-default}` in keycast.yaml.
+
+const reference = /\$\{([^}]*)\}/g
+const grammar = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s
+
+/**
+ * Puts the environment's values in place of `${NAME}` in every text of a document; `${NAME:-default}` falls back where
+ * the variable is unset or empty, as in a shell. Names of fields are left as they are.
+ *
+ * @param {unknown} document
+ * @param {NodeJS.ProcessEnv} env
+ * @returns {{ value: unknown, problems: string[] }} a problem per reference that cannot be resolved, naming field and variable
+ */
+export function substitute(document, env) {
+  /** @type {string[]} */
+  const problems = []
+
+  /** @param {unknown} value @param {string[]} path @returns {unknown} */
+  const walk = (value, path) => {
+    if (typeof value === 'string') {
+      return value.replace(reference, (whole, inner) => {
+        const [, name, fallback] = grammar.exec(inner) ?? []
+        if (name === undefined) problems.push(`${path.join('.')}: ${whole} is not \${NAME} or \${NAME:-default}`)
+        else if (fallback !== undefined) return env[name] || fallback
+        else if (env[name] !== undefined) return env[name]
+        else problems.push(`${path.join('.')}: the environment variable ${name} is not set, and no default is given`)
+        return ''
+      })
+    }
+    if (Array.isArray(value)) return value.map((item, index) => walk(item, [...path, String(index)]))
+    if (typeof value === 'object' && value !== null) {
+      return Object.fromEntries(Object.entries(value).map(([name, held]) => [name, walk(held, [...path, name])]))
+    }
+    return value
+  }
+
+  return { value: walk(document, []), problems }
+}
