@@ -1,0 +1,100 @@
+// The messages between the fetcher's primary and its workers. Both sides import this file, nothing else spells a field.
+//
+// endpoint  binds    connects      sockets          carries
+// work      primary  every worker  ROUTER ↔ DEALER  leases one way; credit and results the other
+//
+// Part 0 is one of these messages as JSON. Part 1, in a `value` result alone, is the body: the bytes themselves.
+import { errorCodes } from '@keycast/protocol'
+
+/**
+ * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode
+ * @typedef {'json' | 'text' | 'base64'} Format how a body is to be shown; `base64` marks bytes that are no text
+ *
+ * Worker → primary, on start and each second: it is alive, and takes at most `credit` leases at one time.
+ * `worker` is its `cluster.worker.id`, which ties the socket to the process.
+ * @typedef {{ type: 'credit', worker: number, credit: number }} Credit
+ *
+ * Primary → worker: ask the backend once. `headers` are the namespace's (secret: never logged). `version`, `etag` and
+ * `lastModified` are of the value the primary holds; absent where it holds none.
+ * @typedef {{ type: 'lease', lease: number, key: string, url: string, headers: Record<string, string>, timeoutMs: number,
+ *   bytesMax: number, etag?: string, lastModified?: string, version?: string }} Lease
+ *
+ * What the backend's answer says beside its content. `maxAgeMs`: Cache-Control's, less Age; absent where not given.
+ * `store` false: hold it only while watched. `lastModified`: only where it may be used as a validator.
+ * @typedef {{ status: number, store: boolean, maxAgeMs?: number, etag?: string, lastModified?: string }} Freshness
+ *
+ * Worker → primary: how one lease ended. `durationMs`: from taking the lease to this result.
+ * A `current` result stands for 304, and for 200 with the very bytes of the lease's `version`.
+ * @typedef {{ version: string, contentType: string, format: Format }} Content
+ * @typedef {{ outcome: 'value' } & Content & Freshness} ValueOutcome
+ * @typedef {{ outcome: 'current' } & Freshness} CurrentOutcome
+ * @typedef {{ outcome: 'failed', code: ErrorCode, message: string, status?: number, retryAfterMs?: number,
+ *   maxAgeMs?: number }} FailedOutcome
+ * @typedef {ValueOutcome | CurrentOutcome | FailedOutcome} Outcome
+ * @typedef {{ type: 'result', lease: number, durationMs: number } & Outcome} Result
+ */
+
+const outcomes = new Set(['value', 'current', 'failed'])
+
+/** A message that is not what this file says. Both sides run the same code: this is a programmer's error. */
+export class WorkError extends Error {
+  /** @param {string} message */
+  constructor(message) {
+    super(message)
+    this.name = 'WorkError'
+  }
+}
+
+/**
+ * @param {Credit | Lease | Result} message
+ * @param {Buffer} [body] of a `value` result; passed on, not copied: it must never change again
+ * @returns {Buffer[]} the parts
+ */
+export function encodeWork(message, body) {
+  const head = Buffer.from(JSON.stringify(message))
+  return body ? [head, body] : [head]
+}
+
+/**
+ * @param {Buffer[]} parts as a worker receives them
+ * @returns {Lease}
+ * @throws {WorkError}
+ */
+export function decodeLease(parts) {
+  const message = parse(parts[0])
+  if (message.type !== 'lease' || typeof message.lease !== 'number' || typeof message.url !== 'string') {
+    throw new WorkError('a worker was sent something that is no lease')
+  }
+  return /** @type {Lease} */ (message)
+}
+
+/**
+ * @param {Buffer[]} parts as the primary receives them, without the routing id
+ * @returns {{ message: Credit | Result, body: Buffer | undefined }} a body exactly where the result is a `value`
+ * @throws {WorkError}
+ */
+export function decodeFromWorker(parts) {
+  const message = parse(parts[0])
+  const body = parts[1]
+  if (message.type === 'credit' && typeof message.credit === 'number') {
+    return { message: /** @type {Credit} */ (message), body: undefined }
+  }
+  const whole = message.type === 'result' && typeof message.lease === 'number' && outcomes.has(message.outcome)
+  const known = message.outcome !== 'failed' || Object.hasOwn(errorCodes, message.code)
+  if (!whole || !known || (message.outcome === 'value') !== (body !== undefined)) {
+    throw new WorkError('the primary was sent something that is neither credit nor result')
+  }
+  return { message: /** @type {Result} */ (message), body }
+}
+
+/** @param {Buffer} part @returns {Record<string, any>} */
+function parse(part) {
+  let parsed
+  try {
+    parsed = JSON.parse(part.toString())
+  } catch {
+    throw new WorkError('a message is no JSON')
+  }
+  if (typeof parsed !== 'object' || parsed === null) throw new WorkError('a message is no JSON object')
+  return parsed
+}
