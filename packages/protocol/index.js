@@ -11,3 +11,13 @@ export {
   valueHead,
 } from './messages.js'
 export { VERSION_CHARACTERS_MAX, versionOf } from './version.js'
+
+/**
+ * @typedef {import('./messages.js').ClientMessage} ClientMessage
+ * @typedef {import('./messages.js').Get} Get
+ * @typedef {import('./messages.js').Ping} Ping
+ * @typedef {import('./messages.js').RequestId} RequestId
+ * @typedef {import('./messages.js').ServerMessage} ServerMessage
+ * @typedef {import('./messages.js').Subscribe} Subscribe
+ * @typedef {import('./messages.js').Unsubscribe} Unsubscribe
+ */
