@@ -5,3 +5,14 @@ export { createZeromqBackbone, createZeromqHub } from './backbone-zeromq.js'
 export { readNodes } from './nodes.js'
 export { receive } from './receive.js'
 export { createWriter } from './writer.js'
+
+/**
+ * @typedef {import('./backbone.js').Answer} Answer
+ * @typedef {import('./backbone.js').Backbone} Backbone
+ * @typedef {import('./backbone.js').BackboneEvents} BackboneEvents
+ * @typedef {import('./backbone.js').FailedAnswer} FailedAnswer
+ * @typedef {import('./backbone.js').Format} Format
+ * @typedef {import('./backbone.js').Held} Held
+ * @typedef {import('./backbone.js').Hub} Hub
+ * @typedef {import('./backbone.js').HubEvents} HubEvents
+ */
