@@ -1,0 +1,96 @@
+// Entries by key, within a limit of bytes: what somebody wants stays, the rest goes when it was used longest ago.
+import { isWanted } from './entry.js'
+import { valueBytes } from './value.js'
+
+/**
+ * @typedef {import('./entry.js').Entry} Entry
+ * @typedef {ReturnType<typeof createCache>} Cache
+ */
+
+/** What an entry costs beside its value: the entry, its key twice in maps, a Buffer's and a frame's fixed part. */
+export const ENTRY_BYTES = 1_024
+
+/** @param {{ bytesMax: number }} options */
+export function createCache({ bytesMax }) {
+  /** @type {Map<string, Entry>} */
+  const entries = new Map()
+  /** Entries nobody wants now, the one used longest ago first. @type {Set<Entry>} */
+  const idle = new Set()
+  let bytes = 0
+  let idleBytes = 0
+
+  /** @param {string} key */
+  function peek(key) {
+    return entries.get(key)
+  }
+
+  /**
+   * Counts as use.
+   *
+   * @param {string} key
+   */
+  function get(key) {
+    const entry = entries.get(key)
+    if (entry && idle.delete(entry)) idle.add(entry)
+    return entry
+  }
+
+  /** @param {Entry} entry whose key is not held */
+  function add(entry) {
+    entry.bytes = ENTRY_BYTES
+    entries.set(entry.key, entry)
+    bytes += entry.bytes
+  }
+
+  /**
+   * To be called after each change of an entry, or of who wants it: counts it again, lets go of it where it is of no
+   * use, and of others where there is no room.
+   *
+   * @param {Entry} entry
+   */
+  function settle(entry) {
+    if (entries.get(entry.key) !== entry) return
+    if (idle.delete(entry)) idleBytes -= entry.bytes
+    const cost = ENTRY_BYTES + (entry.value ? valueBytes(entry.value) : 0)
+    bytes += cost - entry.bytes
+    entry.bytes = cost
+
+    if (!isWanted(entry)) {
+      if (!isWorthKeeping(entry)) return remove(entry)
+      idle.add(entry)
+      idleBytes += cost
+    }
+    while (bytes > bytesMax && idle.size > 0) {
+      const [oldest] = idle
+      idle.delete(oldest)
+      idleBytes -= oldest.bytes
+      remove(oldest)
+    }
+  }
+
+  /** @param {Entry} entry that is not idle */
+  function remove(entry) {
+    entries.delete(entry.key)
+    bytes -= entry.bytes
+  }
+
+  /** Whether what is wanted alone takes all the room there is. */
+  function isFull() {
+    return bytes - idleBytes >= bytesMax
+  }
+
+  return {
+    peek,
+    get,
+    add,
+    settle,
+    isFull,
+    stats: () => ({ bytes, entries: entries.size, idle: idle.size }),
+  }
+}
+
+/** @param {Entry} entry that nobody wants */
+function isWorthKeeping(entry) {
+  if (!entry.store) return false
+  return entry.value !== undefined || entry.problem?.code === 'not_found'
+}

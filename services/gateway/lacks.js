@@ -1,0 +1,79 @@
+// What a subscription can lack, and the frames that make up for it. A session is owed states, not a history: whatever
+// happened to a key since it was last written to, it is sent the latest.
+import { encode, encodeError } from '@keycast/protocol'
+import { textFrame } from './frames.js'
+import { jsonOf } from './value.js'
+
+/**
+ * @typedef {import('./entry.js').Entry} Entry
+ * @typedef {import('./entry.js').Problem} Problem
+ * @typedef {import('./frames.js').Piece} Piece
+ * @typedef {{ value: number, current: number, stale: number, error: number }} SentCounts messages by type
+ */
+
+/** Bits of what is lacking: the value; word that the version held is the latest; word of trouble. */
+export const VALUE = 1
+export const CURRENT = 2
+export const TROUBLE = 4
+
+/** How long one trouble's frame serves late comers: `sinceMs` in it grows old. */
+const TROUBLE_FRAME_MS = 1_000
+
+/**
+ * Adds the frames that give a subscription the state its key has now.
+ *
+ * @param {Piece[]} pieces
+ * @param {Entry} entry
+ * @param {number} lacks bits of what its session lacks of it
+ * @param {SentCounts} sent
+ * @param {number} nowMs
+ * @returns {number} bytes added
+ */
+export function makeUp(pieces, entry, lacks, sent, nowMs) {
+  const { value } = entry
+  if (!value) {
+    if (!entry.problem) return 0
+    sent.error++
+    return push(pieces, troubleFrame(entry, entry.problem, nowMs))
+  }
+  let bytes = 0
+  if (lacks & VALUE) {
+    sent.value++
+    bytes += push(pieces, jsonOf(value).frame)
+  } else if (lacks & CURRENT || !entry.stale) {
+    // Also where only word of a trouble is lacking that is over by now.
+    sent.current++
+    value.current ??= textFrame(encode({ type: 'current', key: entry.key, version: value.version })).frame
+    bytes += push(pieces, value.current)
+  }
+  if (entry.stale && entry.problem) {
+    sent.stale++
+    bytes += push(pieces, troubleFrame(entry, entry.problem, nowMs))
+  }
+  return bytes
+}
+
+/**
+ * The frame that tells every subscriber of a trouble: `stale` where a value is held, else `error`.
+ *
+ * @param {Entry} entry
+ * @param {Problem} problem its own
+ * @param {number} nowMs
+ */
+function troubleFrame(entry, problem, nowMs) {
+  if (entry.troubleFrame && nowMs - entry.troubleFrameAtMs < TROUBLE_FRAME_MS) return entry.troubleFrame
+  const { key } = entry
+  const { code, message, retryAfterMs } = problem
+  const text = entry.value
+    ? encode({ type: 'stale', key, sinceMs: Math.round(nowMs - entry.askedAtMs), code })
+    : encodeError({ key, code, message, retryAfterMs })
+  entry.troubleFrame = textFrame(text).frame
+  entry.troubleFrameAtMs = nowMs
+  return entry.troubleFrame
+}
+
+/** @param {Piece[]} pieces @param {Buffer} frame */
+function push(pieces, frame) {
+  pieces.push(frame)
+  return frame.length
+}

@@ -1,0 +1,240 @@
+// Everything that goes to a session goes through here, a close included. What is queued during a turn of the event loop
+// leaves in one write. A session whose socket does not drain holds no values, only which keys it lacks.
+import { isStalled, unsentBytes, writePieces } from './frames.js'
+import { makeUp } from './lacks.js'
+
+/**
+ * @typedef {import('@keycast/protocol').Get} Get
+ * @typedef {import('./frames.js').Piece} Piece
+ * @typedef {import('./session.js').Session} Session
+ * @typedef {import('./subscriptions.js').Subscription} Subscription
+ * @typedef {keyof typeof import('@keycast/protocol').closeCodes} CloseCode
+ * @typedef {ReturnType<typeof createOutbox>} Outbox
+ */
+
+/**
+ * About this many bytes are written to a session before others get their turn, and before it is looked at whether it
+ * takes them. One value may pass it by its size.
+ */
+const BATCH_BYTES = 256 * 1024
+
+/**
+ * @param {object} deps
+ * @param {{ mark: (session: Session) => void }} deps.flusher
+ * @param {(session: Session, code: CloseCode) => void} deps.end closes it now: what is queued for it is dropped
+ * @param {(session: Session, get: Get) => void} deps.answer a get that waited for the socket to drain
+ * @param {{ unsentBytesMax: number, getsWaitingMax: number, stallMsMax: number }} deps.limits
+ * @param {{ sent: import('./lacks.js').SentCounts, bytes: number, conflated: number }} deps.counts
+ * @param {() => number} deps.now monotonic, in milliseconds
+ */
+export function createOutbox({ flusher, end, answer, limits, counts, now }) {
+  /** @type {Set<Session>} */
+  const stalled = new Set()
+
+  /**
+   * Queues a message for one session.
+   *
+   * @param {Session} session
+   * @param {string} text
+   */
+  function send(session, text) {
+    if (session.ended) return
+    session.pieces.push(text)
+    queued(session, text.length)
+  }
+
+  /**
+   * Queues a frame, or the parts of one, built by frames.js.
+   *
+   * @param {Session} session
+   * @param {Buffer} frame
+   * @param {Buffer} [rest]
+   */
+  function sendFrame(session, frame, rest) {
+    if (session.ended) return
+    session.pieces.push(frame)
+    if (rest) session.pieces.push(rest)
+    queued(session, frame.length + (rest?.length ?? 0))
+  }
+
+  /** @param {Session} session @param {number} bytes */
+  function queued(session, bytes) {
+    session.pieceBytes += bytes
+    if (session.stalledAtMs !== undefined) {
+      if (session.pieceBytes + unsentBytes(session.ws) > limits.unsentBytesMax) end(session, 'slow')
+    } else if (session.pieceBytes >= BATCH_BYTES) {
+      flush(session)
+    } else {
+      flusher.mark(session)
+    }
+  }
+
+  /**
+   * The subscription's session is due something of its key: the latest, when it is next written to.
+   *
+   * @param {Subscription} subscription
+   * @param {number} bit of lacks.js
+   */
+  function lack(subscription, bit) {
+    const { session } = subscription
+    if (subscription.lacks === 0) session.lacking.push(subscription)
+    else if (subscription.lacks & bit) counts.conflated++
+    subscription.lacks |= bit
+    if (!session.dirty && session.stalledAtMs === undefined) flusher.mark(session)
+  }
+
+  /**
+   * The subscription ended: nothing of its key is written any more.
+   *
+   * @param {Subscription} subscription
+   */
+  function forget(subscription) {
+    if (subscription.lacks === 0) return
+    subscription.lacks = 0
+    const { session } = subscription
+    session.lackingEnded++
+    // Most leave with the next flush; of a session that is not flushed they must not pile up.
+    if (session.lackingEnded * 2 <= session.lacking.length) return
+    session.lacking = session.lacking.filter(({ lacks }) => lacks !== 0)
+    session.lackingEnded = 0
+  }
+
+  /** Whether values can be queued for the session now. Where not: {@link hold}. @param {Session} session */
+  function takes(session) {
+    return session.stalledAtMs === undefined
+  }
+
+  /**
+   * Keeps a get until the session takes values again.
+   *
+   * @param {Session} session
+   * @param {Get} get
+   * @returns {boolean} false where too many wait already
+   */
+  function hold(session, get) {
+    if (session.heldGets.length >= limits.getsWaitingMax) return false
+    session.heldGets.push(get)
+    return true
+  }
+
+  /**
+   * Closes the session once what is queued for it was written; at once where it does not take it.
+   *
+   * @param {Session} session
+   * @param {CloseCode} code
+   */
+  function close(session, code) {
+    if (session.ended || session.closing) return
+    if (session.stalledAtMs !== undefined) return end(session, code)
+    session.closing = code
+    flusher.mark(session)
+  }
+
+  /**
+   * Writes what the session is due, up to a batch of it.
+   *
+   * @param {Session} session
+   */
+  function flush(session) {
+    if (session.ended || session.stalledAtMs !== undefined) return
+    // The client has begun to close, or ws has: a close frame is out, and nothing may follow it (RFC 6455 section 5.5.1).
+    if (session.ws.readyState !== session.ws.OPEN) return discard(session)
+
+    const { pieces } = session
+    const bytes = session.pieceBytes + addLacking(session)
+    if (pieces.length > 0) {
+      writePieces(session.ws, pieces)
+      counts.bytes += bytes
+      pieces.length = 0
+      session.pieceBytes = 0
+      if (isStalled(session.ws)) {
+        session.stalledAtMs = now()
+        stalled.add(session)
+        if (session.closing) end(session, session.closing)
+        return
+      }
+    }
+    if (session.lacking.length > 0) flusher.mark(session)
+    else if (session.closing) end(session, session.closing)
+    else if (session.heldGets.length > 0) answerHeld(session)
+  }
+
+  /** @param {Session} session @returns {number} bytes added to its pieces */
+  function addLacking(session) {
+    const { lacking, pieces } = session
+    if (lacking.length === 0) return 0
+    const bytesMax = BATCH_BYTES - session.pieceBytes
+    const nowMs = now()
+    let bytes = 0
+    let done = 0
+    while (done < lacking.length && bytes < bytesMax) {
+      const subscription = lacking[done++]
+      if (subscription.lacks === 0) {
+        session.lackingEnded--
+        continue
+      }
+      bytes += makeUp(pieces, subscription.entry, subscription.lacks, counts.sent, nowMs)
+      subscription.lacks = 0
+    }
+    if (done === lacking.length) lacking.length = 0
+    else session.lacking = lacking.slice(done)
+    return bytes
+  }
+
+  /** @param {Session} session */
+  function answerHeld(session) {
+    const gets = session.heldGets
+    session.heldGets = []
+    // Some may have to wait again: for the fetcher, or because the first answers filled the socket.
+    for (const get of gets) answer(session, get)
+  }
+
+  /**
+   * The session took all that was written.
+   *
+   * @param {Session} session
+   */
+  function drained(session) {
+    if (session.stalledAtMs === undefined) return
+    session.stalledAtMs = undefined
+    stalled.delete(session)
+    flusher.mark(session)
+  }
+
+  /** Closes the sessions that have not taken anything for too long. */
+  function sweep() {
+    const sinceMs = now() - limits.stallMsMax
+    for (const session of stalled) {
+      if (/** @type {number} */ (session.stalledAtMs) <= sinceMs) end(session, 'slow')
+    }
+  }
+
+  /**
+   * Lets go of all that is queued for a session that has ended.
+   *
+   * @param {Session} session
+   */
+  function discard(session) {
+    stalled.delete(session)
+    session.pieces = []
+    session.pieceBytes = 0
+    session.lacking = []
+    session.lackingEnded = 0
+    session.heldGets = []
+  }
+
+  return {
+    send,
+    sendFrame,
+    lack,
+    forget,
+    takes,
+    hold,
+    close,
+    flush,
+    drained,
+    sweep,
+    discard,
+    stats: () => ({ stalled: stalled.size }),
+  }
+}

@@ -1,0 +1,58 @@
+// One connected client as the gateway sees it: a plain record, for there are tens of thousands of them. What is done
+// with it is in the files named at its fields.
+import { randomBytes } from 'node:crypto'
+
+/**
+ * @typedef {import('@keycast/protocol').Get} Get
+ * @typedef {import('./frames.js').Piece} Piece
+ * @typedef {import('./subscriptions.js').Subscription} Subscription
+ *
+ * @typedef {object} Session
+ * @property {string} id
+ * @property {import('./frames.js').SessionSocket} ws
+ * @property {Map<string, Subscription>} subscriptions by key; subscriptions.js
+ * @property {Piece[]} pieces what leaves with the next flush, in order; this and the next seven: outbox.js
+ * @property {number} pieceBytes
+ * @property {Subscription[]} lacking subscriptions that are due something, written after the pieces
+ * @property {number} lackingEnded how many of them ended meanwhile
+ * @property {Get[]} heldGets waiting for the socket to drain
+ * @property {boolean} dirty whether a flush is coming; flusher.js
+ * @property {number | undefined} stalledAtMs since when the client has not taken what was written
+ * @property {import('./outbox.js').CloseCode | undefined} closing how it is to be closed after the next flush
+ * @property {boolean} ended nothing is read from it or queued for it any more
+ * @property {string | undefined} endReason why, where the gateway ended it
+ * @property {number} tokens requests it may send now; limits.js
+ * @property {number} tokensAtMs
+ * @property {boolean} heard whether anything came from it since the last ping; heartbeat.js
+ * @property {number} slice
+ */
+
+/** Names a session in the log and to its client: 128 bits, so that none is guessed or met twice. */
+const ID_BYTES = 16
+
+/**
+ * @param {import('./frames.js').SessionSocket} ws
+ * @param {{ tokens: number, nowMs: number, slice: number }} start
+ * @returns {Session}
+ */
+export function createSession(ws, { tokens, nowMs, slice }) {
+  return {
+    id: randomBytes(ID_BYTES).toString('base64url'),
+    ws,
+    subscriptions: new Map(),
+    pieces: [],
+    pieceBytes: 0,
+    lacking: [],
+    lackingEnded: 0,
+    heldGets: [],
+    dirty: false,
+    stalledAtMs: undefined,
+    closing: undefined,
+    ended: false,
+    endReason: undefined,
+    tokens,
+    tokensAtMs: nowMs,
+    heard: true,
+    slice,
+  }
+}

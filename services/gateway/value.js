@@ -1,0 +1,64 @@
+// One version of a key's value, and what is made of it once for every session that gets it.
+import { encodeJson } from './encoding-json.js'
+
+/**
+ * @typedef {import('@keycast/backbone').Format} Format
+ * @typedef {import('./encoding-json.js').Encoded} Encoded
+ *
+ * `body` is the content itself; `format` says how it may be shown. Both stay as they are for the life of the version.
+ * @typedef {object} Value
+ * @property {string} key
+ * @property {string} version
+ * @property {string} contentType
+ * @property {Format} format
+ * @property {Buffer} body
+ * @property {Encoded | undefined} json what `keycast.v1.json` sessions are sent, see {@link jsonOf}
+ * @property {Buffer | undefined} current the frame that tells a session it holds this version
+ */
+
+/**
+ * Parts received by ZeroMQ up to 8 KB share a block, which one kept part keeps alive: bodies up to this many bytes are
+ * copied out of it. Above, the copy costs more than what it could set free.
+ */
+const COPY_BYTES_MAX = 16 * 1024
+
+/**
+ * @param {{ key: string, version: string, contentType: string, format: Format, body: Buffer }} answer
+ * @returns {Value}
+ */
+export function createValue({ key, version, contentType, format, body }) {
+  return { key, version, contentType, format, body: keepable(body), json: undefined, current: undefined }
+}
+
+/**
+ * The value in the form of `keycast.v1.json`, built when the first session needs it.
+ *
+ * @param {Value} value
+ * @returns {Encoded}
+ */
+export function jsonOf(value) {
+  if (value.json) return value.json
+  value.json = encodeJson(value)
+  // The frame holds the same bytes: looking at them there lets go of the body as it was received.
+  if (value.format === 'json') value.body = value.json.rest.subarray(0, value.body.length)
+  return value.json
+}
+
+/**
+ * What a value is counted as in the cache: its body and the largest form built from it, whether built yet or not.
+ *
+ * @param {Value} value
+ */
+export function valueBytes({ format, body }) {
+  // A text or base64 value is held twice once a JSON session wants it; base64 takes 4 characters for 3 bytes.
+  return format === 'json' ? body.length : body.length + Math.ceil((body.length * 4) / 3)
+}
+
+/** @param {Buffer} body */
+function keepable(body) {
+  if (body.length > COPY_BYTES_MAX) return body
+  // Not from Node's pool: there too a small slice would keep its 8 KB block.
+  const copy = Buffer.allocUnsafeSlow(body.length)
+  body.copy(copy)
+  return copy
+}
