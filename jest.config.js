@@ -3,7 +3,7 @@ const shared = { transform: {}, testEnvironment: 'node' }
 
 export default {
   projects: [
-    { ...shared, displayName: 'unit', testMatch: ['<rootDir>/{packages,services,scripts}/**/*.test.js'] },
+    { ...shared, displayName: 'unit', testMatch: ['<rootDir>/{packages,services,scripts,loadtest}/**/*.test.js'] },
     { ...shared, displayName: 'e2e', testMatch: ['<rootDir>/test/**/*.test.js'] },
   ],
 }
