@@ -14,6 +14,7 @@ export { VERSION_CHARACTERS_MAX, versionOf } from './version.js'
 
 /**
  * @typedef {import('./messages.js').ClientMessage} ClientMessage
+ * @typedef {import('./messages.js').ControlMessage} ControlMessage
  * @typedef {import('./messages.js').Get} Get
  * @typedef {import('./messages.js').Ping} Ping
  * @typedef {import('./messages.js').RequestId} RequestId
