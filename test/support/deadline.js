@@ -1,0 +1,56 @@
+// Waiting for an event with a bound, so that what never comes fails with its name instead of the test's time-out.
+
+/** Far above what anything takes on a busy machine; what a test asserts is never a time. */
+export const DEADLINE_MS = 30_000
+
+/**
+ * @template T
+ * @param {Promise<T>} promise
+ * @param {string | (() => string)} what that did not happen, for the error
+ * @param {number} [deadlineMs]
+ * @returns {Promise<T>}
+ */
+export async function within(promise, what, deadlineMs = DEADLINE_MS) {
+  /** @type {NodeJS.Timeout | undefined} */
+  let timer
+  const late = new Promise((_, reject) => {
+    const error = new Error() // made here for its stack, which names the waiting test
+    timer = setTimeout(() => {
+      error.message = `${typeof what === 'string' ? what : what()} did not happen within ${deadlineMs} ms`
+      reject(error)
+    }, deadlineMs)
+  })
+  try {
+    return /** @type {T} */ (await Promise.race([promise, late]))
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/**
+ * Asks again and again until the answer is truthy. For what has no event to wait for: other processes' counters.
+ *
+ * @template T
+ * @param {() => Promise<T> | T} ask
+ * @param {string} what that did not happen, for the error
+ * @param {{ everyMs?: number, deadlineMs?: number }} [options]
+ * @returns {Promise<NonNullable<T>>}
+ */
+export async function eventually(ask, what, { everyMs = 25, deadlineMs = DEADLINE_MS } = {}) {
+  const giveUpAt = performance.now() + deadlineMs
+  for (;;) {
+    const answer = await ask()
+    if (answer) return answer
+    if (performance.now() > giveUpAt) throw new Error(`${what} did not happen within ${deadlineMs} ms`)
+    await pause(everyMs)
+  }
+}
+
+/**
+ * The bounded time in which a test watches that something does not happen, or during which a fault lasts.
+ *
+ * @param {number} ms
+ */
+export function pause(ms) {
+  return new Promise(resolve => setTimeout(resolve, ms))
+}

@@ -1,0 +1,167 @@
+// Services as real processes on free ports: starts them, keeps what they log, leaves none behind.
+import { spawn } from 'node:child_process'
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { atEnd } from './cleanup.js'
+import { within } from './deadline.js'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+/** Enough to see how a failure came about, little enough to read. */
+const LINES_SHOWN = 40
+
+/**
+ * @typedef {object} ServiceProcess
+ * @property {string} name
+ * @property {number} pid
+ * @property {Record<string, any>} listening the fields of its `listening` line: its ports
+ * @property {() => Record<string, any>[]} log its log so far
+ * @property {(signal: NodeJS.Signals) => void} signal
+ * @property {Promise<{ code: number | null, signal: NodeJS.Signals | null }>} exited
+ * @property {() => Promise<void>} kill SIGKILL to the process and everything it started; resolves once it is gone
+ */
+
+/** @type {Set<{ title: string, lines: string[] }>} */
+const logs = new Set()
+
+/**
+ * @param {'gateway' | 'fetcher' | 'data-provider'} name
+ * @param {Record<string, string>} env beside PATH; nothing else of the test's own environment reaches a service
+ * @returns {Promise<ServiceProcess>} once it listens
+ */
+export async function startService(name, env) {
+  const child = spawn(process.execPath, [`services/${name}/main.js`], {
+    cwd: root,
+    env: { PATH: process.env.PATH, LOG_FORMAT: 'json', ...env },
+    // A process group of its own, so that the workers of a killed primary can be killed with it.
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const pid = /** @type {number} */ (child.pid)
+  const kept = { title: `${name} ${pid}`, lines: /** @type {string[]} */ ([]) }
+  logs.add(kept)
+
+  /** @type {ServiceProcess['exited']} */
+  const exited = new Promise(resolve => child.once('close', (code, signal) => resolve({ code, signal })))
+  const kill = async () => {
+    killGroup(pid)
+    await exited
+  }
+  atEnd(async () => {
+    await kill()
+    logs.delete(kept)
+  })
+
+  /** @type {Record<string, any>[]} */
+  const records = []
+  /** @type {Promise<Record<string, any>>} */
+  const listening = new Promise((resolve, reject) => {
+    createInterface(child.stdout).on('line', line => {
+      kept.lines.push(line)
+      const record = readRecord(line)
+      records.push(record)
+      if (record.msg === 'listening') resolve(record)
+    })
+    createInterface(child.stderr).on('line', line => kept.lines.push(line))
+    exited.then(({ code, signal }) => {
+      reject(new Error(`${name} ended with ${code ?? signal} before it listened:\n${kept.lines.join('\n')}`))
+    })
+  })
+  return {
+    name,
+    pid,
+    listening: await within(listening, () => `${name} listening:\n${kept.lines.join('\n')}\nthis`),
+    log: () => records,
+    signal: signal => process.kill(pid, signal),
+    exited,
+    kill,
+  }
+}
+
+/**
+ * Prints the end of every running service's log; called when a test fails.
+ *
+ * @param {string} test its name
+ */
+export function showLogs(test) {
+  for (const { title, lines } of logs) {
+    process.stderr.write(`\n── ${title}, when "${test}" failed ──\n${lines.slice(-LINES_SHOWN).join('\n')}\n`)
+  }
+}
+
+/**
+ * Whether a process runs. One that has ended and was not yet reaped by whoever started it does not.
+ *
+ * @param {number} pid
+ */
+export function isAlive(pid) {
+  return !['', 'Z', 'X'].includes(stateOf(pid))
+}
+
+/**
+ * Which of some processes has a TCP connection from a local port: the worker behind a request the backend got.
+ *
+ * @param {number} port
+ * @param {number[]} pids
+ */
+export function pidOfPort(port, pids) {
+  const wanted = port.toString(16).toUpperCase().padStart(4, '0')
+  for (const pid of pids) {
+    const inodes = new Set(
+      readFileSync(`/proc/${pid}/net/tcp`, 'utf8')
+        .split('\n')
+        .map(row => row.trim().split(/\s+/))
+        .filter(columns => columns[1]?.endsWith(`:${wanted}`))
+        .map(columns => `socket:[${columns[9]}]`),
+    )
+    if (readdirSync(`/proc/${pid}/fd`).some(fd => inodes.has(linkOf(`/proc/${pid}/fd/${fd}`)))) return pid
+  }
+  throw new Error(`none of the processes ${pids} has a connection from port ${port}`)
+}
+
+/**
+ * The processes another one has started and that still run.
+ *
+ * @param {number} pid
+ */
+export function childrenOf(pid) {
+  return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number)
+}
+
+/** @param {number} pid */
+function stateOf(pid) {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    return stat[stat.lastIndexOf(')') + 2]
+  } catch {
+    return ''
+  }
+}
+
+/** @param {string} path */
+function linkOf(path) {
+  try {
+    return readlinkSync(path)
+  } catch {
+    return '' // closed since it was listed
+  }
+}
+
+/** @param {number} pid */
+function killGroup(pid) {
+  try {
+    process.kill(-pid, 'SIGKILL')
+  } catch (error) {
+    if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'ESRCH') throw error
+  }
+}
+
+/** @param {string} line @returns {Record<string, any>} */
+function readRecord(line) {
+  try {
+    return JSON.parse(line)
+  } catch {
+    return { msg: line }
+  }
+}

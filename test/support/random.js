@@ -1,0 +1,44 @@
+// Randomness that a failed test can be run again with.
+
+/**
+ * @param {number} seed
+ */
+export function createRandom(seed) {
+  // mulberry32: small, and good enough to scatter bytes.
+  const next = () => {
+    seed = (seed + 0x6d2b79f5) | 0
+    let mixed = Math.imul(seed ^ (seed >>> 15), 1 | seed)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
+  }
+  /** @param {number} below */
+  const integer = below => Math.floor(next() * below)
+  /** @param {number} length */
+  const bytes = length => Buffer.from(Array.from({ length }, () => integer(256)))
+
+  return {
+    bytes,
+
+    /**
+     * One to three changes of some bytes: one flipped, some left out, some doubled, some put in.
+     *
+     * @param {Buffer} original
+     */
+    mutate(original) {
+      let mutated = Buffer.from(original)
+      for (let change = integer(3); change >= 0; change -= 1) {
+        const at = integer(mutated.length + 1)
+        const to = Math.min(mutated.length, at + 1 + integer(8))
+        const before = mutated.subarray(0, at)
+        const pieces = [
+          [before, Buffer.from([integer(128)]), mutated.subarray(at + 1)],
+          [before, mutated.subarray(to)],
+          [mutated.subarray(0, to), mutated.subarray(at)],
+          [before, bytes(1 + integer(4)), mutated.subarray(at)],
+        ]
+        mutated = Buffer.concat(pieces[integer(pieces.length)])
+      }
+      return mutated
+    },
+  }
+}

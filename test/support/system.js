@@ -1,0 +1,153 @@
+// A whole Keycast on free ports: gateways and fetcher nodes as real processes, the simulated backend where asked for.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { atEnd } from './cleanup.js'
+import { eventually } from './deadline.js'
+import { startService } from './processes.js'
+
+const API_TOKEN = 'a-token-for-tests'
+
+/**
+ * @typedef {import('./processes.js').ServiceProcess} ServiceProcess
+ * @typedef {Awaited<ReturnType<typeof startSystem>>} System
+ * @typedef {Awaited<ReturnType<System['startGateway']>>} Gateway
+ * @typedef {Awaited<ReturnType<System['startFetcher']>>} Fetcher
+ *
+ * A namespace as in keycast.yaml; `source` is http where it is not given.
+ * @typedef {{ url: string, refresh?: string | number, maxAge?: string, timeout?: string, maxBytes?: string,
+ *   headers?: Record<string, string> }} NamespaceSettings
+ */
+
+/**
+ * @param {object} options
+ * @param {Record<string, NamespaceSettings>} options.namespaces
+ * @param {number} [options.gateways]
+ * @param {number} [options.fetchers] nodes
+ * @param {Record<string, string>} [options.env] of gateways and fetchers
+ */
+export async function startSystem({ namespaces, gateways: gatewayCount = 1, fetchers: fetcherCount = 1, env = {} }) {
+  const common = { KEYCAST_CONFIG: writeConfig(namespaces), API_TOKEN, ...env }
+
+  /** @param {{ requestsPort?: number, answersPort?: number }} [ports] those of a node that is to come back */
+  const startFetcher = async ({ requestsPort = 0, answersPort = 0 } = {}) => {
+    const process = await startService('fetcher', {
+      FETCHER_WORKERS: '1',
+      ...common,
+      FETCHER_REQUESTS_PORT: String(requestsPort),
+      FETCHER_ANSWERS_PORT: String(answersPort),
+      FETCHER_METRICS_PORT: '0',
+    })
+    const { metricsPort, workers } = process.listening
+    const ports = { requestsPort: process.listening.requestsPort, answersPort: process.listening.answersPort }
+    return {
+      process,
+      ports,
+      node: nodeAt(ports),
+      /** The workers' pids at the start. @type {number[]} */
+      workers,
+      /** @param {string} name */
+      metric: name => readMetric(`http://127.0.0.1:${metricsPort}`, name),
+    }
+  }
+
+  /** @param {string[]} nodes @param {Record<string, string>} [env] of this gateway alone */
+  const startGateway = async (nodes, env = {}) => {
+    const process = await startService('gateway', {
+      ...common,
+      ...env,
+      FETCHER_NODES: nodes.join(','),
+      GATEWAY_PORT: '0',
+      GATEWAY_INTERNAL_PORT: '0',
+    })
+    const { port, internalPort } = process.listening
+    const internal = `http://127.0.0.1:${internalPort}`
+    const headers = { authorization: `Bearer ${API_TOKEN}`, 'content-type': 'application/json' }
+    const gateway = {
+      process,
+      port,
+      internal,
+      url: `ws://127.0.0.1:${port}/ws`,
+      http: `http://127.0.0.1:${port}`,
+
+      /** Says that the backend's content changed. @param {string[]} keys */
+      async refresh(keys) {
+        const response = await fetch(`${internal}/v1/refresh`, {
+          method: 'POST',
+          headers,
+          body: JSON.stringify({ keys }),
+        })
+        if (response.status !== 202) throw new Error(`refresh: ${response.status} ${await response.text()}`)
+      },
+
+      /** "Why is this stale?" @param {string} key @returns {Promise<any>} */
+      async inspect(key) {
+        const response = await fetch(`${internal}/v1/keys/${encodeURIComponent(key)}`, { headers })
+        return response.json()
+      },
+
+      /** @param {string} name */
+      metric: name => readMetric(internal, name),
+    }
+    await eventually(async () => (await fetch(`${internal}/health/ready`)).ok, 'the gateway getting ready')
+    return gateway
+  }
+
+  const fetchers = await Promise.all(Array.from({ length: fetcherCount }, () => startFetcher()))
+  const nodes = fetchers.map(({ node }) => node)
+  const gateways = await Promise.all(Array.from({ length: gatewayCount }, () => startGateway(nodes)))
+  return { fetchers, gateways, nodes, startFetcher, startGateway }
+}
+
+/** A fetcher node as FETCHER_NODES names it. @param {{ requestsPort: number, answersPort: number }} ports */
+export function nodeAt({ requestsPort, answersPort }) {
+  return `127.0.0.1:${requestsPort}:${answersPort}`
+}
+
+/**
+ * The simulated backend, with its own counters.
+ *
+ * @param {Record<string, string>} [env]
+ */
+export async function startProvider(env = {}) {
+  const process = await startService('data-provider', { ...env, PROVIDER_PORT: '0' })
+  const origin = `http://127.0.0.1:${process.listening.port}`
+  return {
+    process,
+    origin,
+    /** @returns {Promise<any>} */
+    stats: async () => (await fetch(`${origin}/stats`)).json(),
+    reset: () => fetch(`${origin}/stats/reset`, { method: 'POST' }),
+    /** @param {Record<string, number>} faults */
+    faults: faults =>
+      fetch(`${origin}/faults`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(faults),
+      }),
+  }
+}
+
+/** @param {Record<string, NamespaceSettings>} namespaces @returns {string} the path of a keycast.yaml */
+function writeConfig(namespaces) {
+  const directory = mkdtempSync(join(tmpdir(), 'keycast-test-'))
+  atEnd(() => rmSync(directory, { recursive: true }))
+  const path = join(directory, 'keycast.yaml')
+  const entries = Object.entries(namespaces).map(([name, settings]) => [name, { source: 'http', ...settings }])
+  // JSON is YAML.
+  writeFileSync(path, JSON.stringify({ namespaces: Object.fromEntries(entries) }))
+  return path
+}
+
+/**
+ * The sum of a metric over its labels; `name` may carry some (`fetches_total{lane="cold"}`).
+ *
+ * @param {string} origin @param {string} name
+ */
+async function readMetric(origin, name) {
+  const text = await (await fetch(`${origin}/metrics`)).text()
+  return text
+    .split('\n')
+    .filter(line => line.startsWith(name) && ' {'.includes(line[name.length]))
+    .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0)
+}
