@@ -33,6 +33,11 @@ export class SessionSocket extends WebSocket {
   session = undefined
 }
 
+/** @param {WebSocket} ws one of a server that makes {@link SessionSocket}s */
+export function sessionOf(ws) {
+  return /** @type {SessionSocket} */ (ws).session
+}
+
 /** @param {number} payloadBytes */
 export function headerBytes(payloadBytes) {
   if (payloadBytes < 126) return 2

@@ -8,7 +8,6 @@ import { jsonOf } from './value.js'
  * @typedef {import('./entry.js').Entry} Entry
  * @typedef {import('./entry.js').Problem} Problem
  * @typedef {import('./frames.js').Piece} Piece
- * @typedef {{ value: number, current: number, stale: number, error: number }} SentCounts messages by type
  */
 
 /** Bits of what is lacking: the value; word that the version held is the latest; word of trouble. */
@@ -25,7 +24,7 @@ const TROUBLE_FRAME_MS = 1_000
  * @param {Piece[]} pieces
  * @param {Entry} entry
  * @param {number} lacks bits of what its session lacks of it
- * @param {SentCounts} sent
+ * @param {import('./metrics.js').Counts['sent']} sent
  * @param {number} nowMs
  * @returns {number} bytes added
  */

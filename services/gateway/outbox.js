@@ -1,10 +1,15 @@
 // Everything that goes to a session goes through here, a close included. What is queued during a turn of the event loop
 // leaves in one write. A session whose socket does not drain holds no values, only which keys it lacks.
+import { encode } from '@keycast/protocol'
+import { answerStart } from './encoding-json.js'
 import { isStalled, unsentBytes, writePieces } from './frames.js'
 import { makeUp } from './lacks.js'
+import { jsonOf } from './value.js'
 
 /**
  * @typedef {import('@keycast/protocol').Get} Get
+ * @typedef {import('@keycast/protocol').RequestId} RequestId
+ * @typedef {import('@keycast/protocol').ControlMessage} ControlMessage
  * @typedef {import('./frames.js').Piece} Piece
  * @typedef {import('./session.js').Session} Session
  * @typedef {import('./subscriptions.js').Subscription} Subscription
@@ -24,7 +29,7 @@ const BATCH_BYTES = 256 * 1024
  * @param {(session: Session, code: CloseCode) => void} deps.end closes it now: what is queued for it is dropped
  * @param {(session: Session, get: Get) => void} deps.answer a get that waited for the socket to drain
  * @param {{ unsentBytesMax: number, getsWaitingMax: number, stallMsMax: number }} deps.limits
- * @param {{ sent: import('./lacks.js').SentCounts, bytes: number, conflated: number }} deps.counts
+ * @param {import('./metrics.js').Counts} deps.counts
  * @param {() => number} deps.now monotonic, in milliseconds
  */
 export function createOutbox({ flusher, end, answer, limits, counts, now }) {
@@ -35,16 +40,43 @@ export function createOutbox({ flusher, end, answer, limits, counts, now }) {
    * Queues a message for one session.
    *
    * @param {Session} session
+   * @param {ControlMessage} message
+   */
+  function send(session, message) {
+    sendText(session, message.type, encode(message))
+  }
+
+  /**
+   * Queues a message that is encoded already.
+   *
+   * @param {Session} session
+   * @param {ControlMessage['type']} type
    * @param {string} text
    */
-  function send(session, text) {
+  function sendText(session, type, text) {
     if (session.ended) return
+    counts.sent[type]++
     session.pieces.push(text)
     queued(session, text.length)
   }
 
   /**
-   * Queues a frame, or the parts of one, built by frames.js.
+   * Queues a value as the answer to one request.
+   *
+   * @param {Session} session
+   * @param {import('./value.js').Value} value
+   * @param {RequestId | undefined} id of the request
+   */
+  function sendValue(session, value, id) {
+    if (session.ended) return
+    counts.sent.value++
+    const encoded = jsonOf(value)
+    if (id === undefined) sendFrame(session, encoded.frame)
+    else sendFrame(session, answerStart(value, encoded, id), encoded.rest)
+  }
+
+  /**
+   * Queues a frame, or the two parts of one, built by frames.js.
    *
    * @param {Session} session
    * @param {Buffer} frame
@@ -112,6 +144,7 @@ export function createOutbox({ flusher, end, answer, limits, counts, now }) {
    * @returns {boolean} false where too many wait already
    */
   function hold(session, get) {
+    if (session.ended) return true
     if (session.heldGets.length >= limits.getsWaitingMax) return false
     session.heldGets.push(get)
     return true
@@ -144,7 +177,7 @@ export function createOutbox({ flusher, end, answer, limits, counts, now }) {
     const bytes = session.pieceBytes + addLacking(session)
     if (pieces.length > 0) {
       writePieces(session.ws, pieces)
-      counts.bytes += bytes
+      counts.sentBytes += bytes
       pieces.length = 0
       session.pieceBytes = 0
       if (isStalled(session.ws)) {
@@ -225,6 +258,8 @@ export function createOutbox({ flusher, end, answer, limits, counts, now }) {
 
   return {
     send,
+    sendText,
+    sendValue,
     sendFrame,
     lack,
     forget,

@@ -37,9 +37,20 @@ const noCapacity = { code: 'capacity', message: 'the server holds as many values
  * @param {Pick<import('./staleness.js').Staleness, 'judge'>} deps.staleness
  * @param {(entry: Entry) => void} deps.onFanOut a new version is on its way to every subscriber
  * @param {number} deps.keysPerSessionMax
+ * @param {import('./metrics.js').Counts} deps.counts
  * @param {() => number} deps.now monotonic, in milliseconds
  */
-export function createSubscriptions({ values, cache, backbone, outbox, staleness, onFanOut, keysPerSessionMax, now }) {
+export function createSubscriptions({
+  values,
+  cache,
+  backbone,
+  outbox,
+  staleness,
+  onFanOut,
+  keysPerSessionMax,
+  counts,
+  now,
+}) {
   let count = 0
   let keys = 0
 
@@ -107,9 +118,11 @@ export function createSubscriptions({ values, cache, backbone, outbox, staleness
     const { value } = entry
     // A watched key is kept fresh by the fetcher; one nobody watched may be old, unless its age says otherwise.
     if (value && (entry.answered || now() - entry.askedAtMs <= entry.maxAgeMs)) {
+      counts.subscribeHits++
       stopWaiting(subscription)
       return outbox.lack(subscription, value.version === version ? CURRENT : VALUE)
     }
+    counts.subscribeMisses++
     if (!subscription.waiting) entry.waitingSubscriptions++
     subscription.waiting = true
     subscription.held = version

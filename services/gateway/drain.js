@@ -1,0 +1,45 @@
+// Sends the clients of a gateway that stops to others, spread over time: all at once they would storm those.
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** @typedef {import('./session.js').Session} Session */
+
+/** How long after its own `reconnectAfterMs` a client that is still there is closed. */
+const LEAVE_MS = 500
+
+/** How long closes may take to be answered. */
+const CLOSE_MS = 500
+
+/** How often it is looked at whose time has come. */
+const STEP_MS = 50
+
+/**
+ * Says `closing` to every session, each with a random time to reconnect at; closes with 1012 who is still there after
+ * it, and cuts who does not answer that.
+ *
+ * @param {object} deps
+ * @param {Pick<import('./sessions.js').Sessions, 'all' | 'terminate' | 'size'>} deps.sessions
+ * @param {Pick<import('./outbox.js').Outbox, 'send' | 'close'>} deps.outbox
+ * @param {number} deps.spreadMs over which clients leave
+ * @param {() => number} [deps.random] 0 to 1
+ * @param {(ms: number) => Promise<unknown>} [deps.wait]
+ */
+export async function drain({ sessions, outbox, spreadMs, random = Math.random, wait = sleep }) {
+  /** Sessions by the step at which they are closed. @type {Map<number, Session[]>} */
+  const leaving = new Map()
+  for (const session of sessions.all()) {
+    const reconnectAfterMs = Math.round(random() * spreadMs)
+    outbox.send(session, { type: 'closing', reconnectAfterMs })
+    const step = Math.ceil((reconnectAfterMs + LEAVE_MS) / STEP_MS)
+    const others = leaving.get(step)
+    if (others) others.push(session)
+    else leaving.set(step, [session])
+  }
+
+  const lastStep = Math.max(0, ...leaving.keys())
+  for (let step = 1; step <= lastStep && sessions.size() > 0; step++) {
+    await wait(STEP_MS)
+    for (const session of leaving.get(step) ?? []) outbox.close(session, 'restarting')
+  }
+  for (let waitedMs = 0; waitedMs < CLOSE_MS && sessions.size() > 0; waitedMs += STEP_MS) await wait(STEP_MS)
+  for (const session of sessions.all()) sessions.terminate(session, 'restarting')
+}

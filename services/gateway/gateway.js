@@ -1,0 +1,183 @@
+// Puts a gateway together from its parts. main.js gives it the real world, tests give it theirs.
+import { createCache } from './cache.js'
+import { createDeadlines, SWEEP_MS } from './deadlines.js'
+import { drain } from './drain.js'
+import { createFlusher } from './flusher.js'
+import { createHandlers } from './handlers/index.js'
+import { createHeartbeat } from './heartbeat.js'
+import { createLimits } from './limits.js'
+import { createCounts, exportMetrics } from './metrics.js'
+import { createOutbox } from './outbox.js'
+import { createReceive } from './receive.js'
+import { createUpgrades } from './server.js'
+import { createSessions } from './sessions.js'
+import { createStaleness } from './staleness.js'
+import { createSubscriptions } from './subscriptions.js'
+import { createValues } from './values.js'
+
+/**
+ * @typedef {import('@keycast/backbone').Backbone} Backbone
+ * @typedef {import('@keycast/backbone').BackboneEvents} BackboneEvents
+ * @typedef {import('./session.js').Session} Session
+ * @typedef {Pick<import('./settings.js').Settings, 'sessionsMax' | 'keysPerSessionMax' | 'requestsPerSecondMax'
+ *   | 'messageBytesMax' | 'getsWaitingMax' | 'unsentBytesMax' | 'stallMsMax' | 'heartbeatMs' | 'cacheBytesMax'
+ *   | 'drainMs' | 'origins'>} GatewaySettings
+ */
+
+/**
+ * @param {object} deps
+ * @param {GatewaySettings} deps.settings
+ * @param {import('@keycast/service').Namespaces} deps.namespaces
+ * @param {(events: BackboneEvents) => Backbone} deps.createBackbone
+ * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram'>} deps.metrics
+ * @param {() => number} [deps.now] monotonic, in milliseconds
+ */
+export function createGateway({ settings, namespaces, createBackbone, metrics, now = () => performance.now() }) {
+  const counts = createCounts()
+  const limits = createLimits(settings)
+  const cache = createCache({ bytesMax: settings.cacheBytesMax })
+  const deadlines = createDeadlines()
+
+  // The parts refer to each other in circles, from events on: none calls another before all are there.
+  const backbone = createBackbone({
+    held: key => values.held(key),
+    onAnswer: answer => values.onAnswer(answer),
+  })
+  const values = createValues({
+    namespaces,
+    backbone,
+    cache,
+    deadlines,
+    onChange: (entry, change) => subscriptions.changed(entry, change),
+    onCoalesced: () => counts.coalesced++,
+    now,
+  })
+  const staleness = createStaleness({ values, deadlines, backbone, now })
+  const flusher = createFlusher({ flush: session => outbox.flush(session), now })
+  const outbox = createOutbox({
+    flusher,
+    end: (session, code) => sessions.end(session, code),
+    answer: (session, get) => handlers.get(session, get),
+    limits: settings,
+    counts,
+    now,
+  })
+  const subscriptions = createSubscriptions({
+    values,
+    cache,
+    backbone,
+    outbox,
+    staleness,
+    onFanOut,
+    keysPerSessionMax: settings.keysPerSessionMax,
+    counts,
+    now,
+  })
+  const handlers = createHandlers({
+    values,
+    subscriptions,
+    outbox,
+    charge: (session, tokens) => receive.charge(session, tokens),
+    counts,
+  })
+  const receive = createReceive({
+    handle: handlers.handle,
+    outbox,
+    end: (session, code) => sessions.end(session, code),
+    limits,
+    counts,
+    now,
+  })
+  const sessions = createSessions({
+    outbox,
+    subscriptions,
+    receive,
+    tokensAtStart: limits.tokensAtStart,
+    welcome: {
+      heartbeatMs: settings.heartbeatMs,
+      limits: {
+        messageBytes: settings.messageBytesMax,
+        keysPerSession: settings.keysPerSessionMax,
+        requestsPerSecond: settings.requestsPerSecondMax,
+      },
+    },
+    counts,
+    now,
+  })
+  const heartbeat = createHeartbeat({
+    slices: sessions.slices,
+    periodMs: settings.heartbeatMs,
+    outbox,
+    terminate: session => sessions.terminate(session, 'silent'),
+    now,
+  })
+  const upgrades = createUpgrades({
+    open: sessions.open,
+    sessionCount: sessions.size,
+    isDraining: () => draining,
+    settings,
+    counts,
+  })
+  const observed = exportMetrics(metrics, counts, () => ({
+    sessions: sessions.size(),
+    ...outbox.stats(),
+    ...subscriptions.stats(),
+    cacheBytes: cache.stats().bytes,
+    cacheEntries: cache.stats().entries,
+    nodesAlive: backbone.nodesAlive(),
+  }))
+
+  let draining = false
+  /** @type {NodeJS.Timeout | undefined} */
+  let sweeper
+
+  /** @param {import('./entry.js').Entry} entry */
+  function onFanOut({ askedAtMs }) {
+    const startMs = now()
+    observed.valueAged(startMs - askedAtMs)
+    flusher.fence(() => observed.fannedOut(now() - startMs))
+  }
+
+  function sweep() {
+    deadlines.sweep(now(), entry => {
+      values.expire(entry)
+      subscriptions.judge(entry)
+    })
+    outbox.sweep()
+  }
+
+  return {
+    values,
+    backbone,
+
+    /** Makes sessions of the server's upgrades. @param {import('node:http').Server} server */
+    attach: server => upgrades.attach(server),
+
+    /**
+     * Why no client should be sent here, or `undefined`. Not that the fetcher is away: all gateways would turn clients
+     * down at once, who can be served from memory and told.
+     */
+    notReady() {
+      if (draining) return 'draining'
+      return sessions.size() >= settings.sessionsMax ? 'all the sessions there may be are taken' : undefined
+    },
+
+    async start() {
+      await backbone.start()
+      heartbeat.start()
+      sweeper = setInterval(sweep, SWEEP_MS)
+    },
+
+    /** Sends all clients elsewhere. The listener is closed by then, or the same come back. */
+    async drain() {
+      draining = true
+      await drain({ sessions, outbox, spreadMs: settings.drainMs })
+    },
+
+    async stop() {
+      clearInterval(sweeper)
+      heartbeat.stop()
+      await backbone.stop()
+    },
+  }
+}

@@ -1,0 +1,67 @@
+// One value for one request: from memory where it is fresh enough, else by a fetch shared with all who wait for the key.
+import { errorCodes } from '@keycast/protocol'
+
+/**
+ * @typedef {import('@keycast/protocol').Get} Get
+ * @typedef {import('../session.js').Session} Session
+ */
+
+/** @param {Pick<import('./index.js').HandlerDeps, 'values' | 'outbox' | 'counts'>} deps */
+export const createGet = ({ values, outbox, counts }) => {
+  /**
+   * @param {Session} session
+   * @param {Get} message
+   */
+  function get(session, message) {
+    const { id, key } = message
+    const problem = values.refusal(key)
+    if (problem) return outbox.send(session, errorOf(id, key, problem))
+    if (!outbox.takes(session)) return hold(session, message)
+
+    const outcome = values.fresh(key)
+    if (outcome) {
+      counts.getHits++
+      return answer(session, message, outcome)
+    }
+    counts.getMisses++
+    // Never rejects. A session that ended meanwhile is sent nothing by the outbox.
+    void values.want(key).then(later => {
+      if (outbox.takes(session)) answer(session, message, later)
+      else hold(session, message)
+    })
+  }
+
+  /**
+   * @param {Session} session
+   * @param {Get} message
+   * @param {import('../entry.js').Outcome} outcome
+   */
+  function answer(session, { id, key, version }, { value, problem }) {
+    if (problem) outbox.send(session, errorOf(id, key, problem))
+    else if (value.version === version) outbox.send(session, { type: 'current', id, key, version })
+    else outbox.sendValue(session, value, id)
+  }
+
+  /**
+   * The client does not read: its get waits without the value, which may be a newer one by then.
+   *
+   * @param {Session} session
+   * @param {Get} message
+   */
+  function hold(session, message) {
+    if (outbox.hold(session, message)) return
+    const { id, key } = message
+    outbox.send(session, { type: 'error', id, key, code: 'too_many_waiting', message: errorCodes.too_many_waiting })
+  }
+
+  return get
+}
+
+/**
+ * @param {Get['id']} id
+ * @param {string} key
+ * @param {import('../entry.js').Problem} problem
+ */
+function errorOf(id, key, { code, message, retryAfterMs }) {
+  return { type: /** @type {const} */ ('error'), id, key, code, message, retryAfterMs }
+}

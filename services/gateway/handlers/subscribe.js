@@ -1,0 +1,33 @@
+// Stands a session up for keys: what was accepted is said at once, then where each key stands.
+
+/**
+ * @typedef {import('@keycast/protocol').Subscribe} Subscribe
+ * @typedef {import('../session.js').Session} Session
+ */
+
+/** Cheap enough for a client that asks for thousands of keys too many, once. */
+const REFUSALS_PER_TOKEN = 10
+
+/** @param {Pick<import('./index.js').HandlerDeps, 'subscriptions' | 'outbox' | 'charge'>} deps */
+export const createSubscribe = ({ subscriptions, outbox, charge }) =>
+  /**
+   * @param {Session} session
+   * @param {Subscribe} message
+   */
+  function subscribe(session, { id, keys }) {
+    // Of a key named twice the last version counts.
+    const wanted = new Map(keys.map(({ key, version }) => [key, version]))
+    const accepted = []
+    const refused = []
+    for (const [key, version] of wanted) {
+      const refusal = subscriptions.add(session, key, version)
+      if (refusal) refused.push({ key, code: refusal.code, message: refusal.message })
+      else accepted.push({ key })
+    }
+
+    // Values follow by themselves: what a subscription lacks is written after what is queued here.
+    outbox.send(session, { type: 'subscribed', id, keys: accepted })
+    for (const error of refused) outbox.send(session, { type: 'error', ...error })
+    // Each error is many times longer than a bad key: without a price one message could ask for megabytes of them.
+    charge(session, Math.floor(refused.length / REFUSALS_PER_TOKEN))
+  }

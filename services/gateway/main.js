@@ -1,0 +1,77 @@
+// Wires a gateway to the real world: settings, backbone, listeners, signals.
+import { createZeromqBackbone } from '@keycast/backbone'
+import {
+  createInternalServer,
+  createLog,
+  createMetrics,
+  readNamespaces,
+  readSettings,
+  runService,
+} from '@keycast/service'
+import Fastify from 'fastify'
+import { createGateway } from './gateway.js'
+import { settings } from './settings.js'
+
+const name = 'keycast-gateway'
+const config = readSettings(settings, {
+  name,
+  about: 'Holds clients on WebSockets and sends them the values of the keys they watch.',
+})
+const log = createLog({ name, level: config.logLevel, format: config.logFormat })
+
+/** What a message of the backbone carries beside the largest body. */
+const BACKBONE_OVERHEAD_BYTES = 1024 ** 2
+
+/** @type {ReturnType<typeof assemble>} */
+let parts
+
+function assemble() {
+  const namespaces = readNamespaces({ path: config.configPath })
+  const bytesMax = Math.max(...namespaces.names.map(each => namespaces.get(each)?.bytesMax ?? 0))
+  const metrics = createMetrics({ service: 'gateway' })
+  const gateway = createGateway({
+    settings: config,
+    namespaces,
+    createBackbone: events =>
+      createZeromqBackbone({
+        nodes: config.fetcherNodes,
+        messageBytesMax: bytesMax + BACKBONE_OVERHEAD_BYTES,
+        events,
+        log,
+      }),
+    metrics,
+  })
+  const publicApp = Fastify({ forceCloseConnections: true })
+  gateway.attach(publicApp.server)
+  const internal = createInternalServer({
+    host: config.internalHost,
+    port: config.internalPort,
+    metrics,
+    ready: gateway.notReady,
+    log,
+  })
+  return { gateway, publicApp, internal, metrics }
+}
+
+await runService({
+  name,
+  log,
+  graceMs: config.shutdownGraceMs,
+  async start() {
+    parts = assemble()
+    await parts.gateway.start()
+    await parts.publicApp.listen({ host: config.host, port: config.port })
+    const { port } = /** @type {import('node:net').AddressInfo} */ (parts.publicApp.server.address())
+    const internalPort = await parts.internal.listen()
+    log.warn('access is anonymous: whoever reaches this gateway may read every key')
+    log.info({ port, internalPort }, 'listening')
+  },
+  stop: [
+    ['listener', () => void parts.publicApp.server.close()],
+    ['clients', () => parts.gateway.drain()],
+    ['http', () => parts.publicApp.close()],
+    ['backbone', () => parts.gateway.stop()],
+    ['internal listener', () => parts.internal.close()],
+    ['metrics', () => parts.metrics.close()],
+  ],
+})

@@ -1,0 +1,129 @@
+// What a gateway counts, and how Prometheus sees it. Hot paths add to plain numbers, which are read at each scrape:
+// a labelled counter costs as much as encoding a pong.
+
+/**
+ * @typedef {ReturnType<typeof createCounts>} Counts
+ * @typedef {ReturnType<typeof exportMetrics>} GatewayMetrics
+ */
+
+export function createCounts() {
+  return {
+    received: { get: 0, subscribe: 0, unsubscribe: 0, ping: 0, refused: 0 },
+    sent: { welcome: 0, subscribed: 0, ok: 0, pong: 0, value: 0, current: 0, stale: 0, error: 0, closing: 0 },
+    sentBytes: 0,
+    conflated: 0,
+    coalesced: 0,
+    getHits: 0,
+    getMisses: 0,
+    subscribeHits: 0,
+    subscribeMisses: 0,
+    /** Sessions, by why they ended. @type {Record<string, number>} */
+    closed: {},
+    /** Upgrades, by why they were refused. @type {Record<string, number>} */
+    refused: {},
+  }
+}
+
+/**
+ * @param {Record<string, number>} counter
+ * @param {string} label one of few
+ */
+export function countOne(counter, label) {
+  counter[label] = (counter[label] ?? 0) + 1
+}
+
+/**
+ * Exports the counts, what the parts say of themselves, and two histograms that are observed once per fan-out.
+ *
+ * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram'>} metrics
+ * @param {Counts} counts
+ * @param {() => Record<'sessions' | 'stalled' | 'subscriptions' | 'keys' | 'cacheBytes' | 'cacheEntries' | 'nodesAlive', number>} stats
+ */
+export function exportMetrics({ counter, gauge, histogram }, counts, stats) {
+  /** @param {string} name @param {string} help @param {() => number} read */
+  const total = (name, help, read) =>
+    counter({
+      name,
+      help,
+      collect() {
+        this.reset()
+        this.inc(read())
+      },
+    })
+
+  /** @param {string} name @param {string} help @param {string} label @param {() => Record<string, number>} read */
+  const totals = (name, help, label, read) =>
+    counter({
+      name,
+      help,
+      labelNames: [label],
+      collect() {
+        this.reset()
+        for (const [key, count] of Object.entries(read())) this.inc({ [label]: key }, count)
+      },
+    })
+
+  /** @param {string} name @param {string} help @param {() => number} read */
+  const level = (name, help, read) =>
+    gauge({
+      name,
+      help,
+      collect() {
+        this.set(read())
+      },
+    })
+
+  level('sessions', 'Connected clients.', () => stats().sessions)
+  level('sessions_stalled', 'Sessions that do not take what was written to them.', () => stats().stalled)
+  level('subscriptions', 'Keys subscribed to, counted once per session.', () => stats().subscriptions)
+  level('watched_keys', 'Keys with at least one subscriber here.', () => stats().keys)
+  level(
+    'cache_bytes',
+    'What the entries held are counted as, against GATEWAY_CACHE_BYTES_MAX.',
+    () => stats().cacheBytes,
+  )
+  level('fetcher_nodes_alive', 'Fetcher nodes this gateway hears.', () => stats().nodesAlive)
+  level('cache_entries', 'Keys something is held of.', () => stats().cacheEntries)
+
+  totals('messages_received_total', 'Messages from clients.', 'type', () => counts.received)
+  totals('messages_sent_total', 'Messages to clients.', 'type', () => counts.sent)
+  total(
+    'sent_bytes_total',
+    'Bytes written to sessions, frame headers of control messages aside.',
+    () => counts.sentBytes,
+  )
+  total('conflated_total', 'States not written because a newer one of the same key came first.', () => counts.conflated)
+  total('coalesced_gets_total', 'Gets that joined a fetch under way.', () => counts.coalesced)
+  totals('sessions_closed_total', 'Sessions that ended.', 'reason', () => counts.closed)
+  totals('upgrades_refused_total', 'Connections that did not become sessions.', 'reason', () => counts.refused)
+  counter({
+    name: 'lookups_total',
+    help: 'Keys asked for: hit where the cache could answer.',
+    labelNames: ['request', 'result'],
+    collect() {
+      this.reset()
+      this.inc({ request: 'get', result: 'hit' }, counts.getHits)
+      this.inc({ request: 'get', result: 'miss' }, counts.getMisses)
+      this.inc({ request: 'subscribe', result: 'hit' }, counts.subscribeHits)
+      this.inc({ request: 'subscribe', result: 'miss' }, counts.subscribeMisses)
+    },
+  })
+
+  const fanOut = histogram({
+    name: 'fanout_seconds',
+    help: 'From a new version to its last subscriber being written to, those aside whose sockets do not drain.',
+    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5],
+  })
+  const valueAge = histogram({
+    name: 'fanout_value_age_seconds',
+    help: 'How long ago the backend was asked for a new version when its fan-out began.',
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+  })
+
+  return {
+    /** @param {number} ms */
+    fannedOut: ms => fanOut.observe(ms / 1_000),
+    /** @param {number} ms */
+    valueAged: ms => valueAge.observe(Math.max(0, ms) / 1_000),
+  }
+}

@@ -1,0 +1,112 @@
+// Turns HTTP upgrades at /ws into sessions, or says why not. Attached to the HTTP server that also serves values.
+import { STATUS_CODES } from 'node:http'
+import { subprotocols } from '@keycast/protocol'
+import { WebSocketServer } from 'ws'
+import { SessionSocket } from './frames.js'
+import { countOne } from './metrics.js'
+
+/**
+ * @typedef {import('node:http').IncomingMessage} IncomingMessage
+ * @typedef {import('node:stream').Duplex} Duplex
+ */
+
+/** A client's message needs few fragments; each unfinished one is memory at a stranger's will. */
+const FRAGMENTS_MAX = 64
+
+/** Reads a message may arrive in: at 256 KiB even segments of 536 bytes are half of it. */
+const CHUNKS_MAX = 1_024
+
+/** How long a close may stay unanswered before the connection is cut. */
+const CLOSE_TIMEOUT_MS = 5_000
+
+/** When to come back to a gateway that is full, in seconds; another may be less so at once. */
+const RETRY_AFTER_SECONDS = 5
+
+/**
+ * @param {object} deps
+ * @param {(ws: SessionSocket) => void} deps.open
+ * @param {() => number} deps.sessionCount
+ * @param {() => boolean} deps.isDraining
+ * @param {{ sessionsMax: number, messageBytesMax: number, origins: string }} deps.settings
+ * @param {import('./metrics.js').Counts} deps.counts
+ */
+export function createUpgrades({ open, sessionCount, isDraining, settings, counts }) {
+  const origins = settings.origins === '*' ? undefined : new Set(settings.origins.split(',').map(text => text.trim()))
+
+  const options = {
+    noServer: true,
+    WebSocket: SessionSocket,
+    clientTracking: false,
+    // Pongs go through the outbox as everything does, so that a client that pings and never reads is bounded with it.
+    autoPong: false,
+    maxPayload: settings.messageBytesMax,
+    maxFragments: FRAGMENTS_MAX,
+    maxBufferedChunks: CHUNKS_MAX,
+    closeTimeout: CLOSE_TIMEOUT_MS,
+    handleProtocols: (/** @type {Set<string>} */ offered) => subprotocols.find(name => offered.has(name)) ?? false,
+  }
+  const server = new WebSocketServer(options)
+
+  /** @param {IncomingMessage} request @param {Duplex} socket @param {Buffer} head */
+  function upgrade(request, socket, head) {
+    // First of all: an error nobody listens for ends the process.
+    socket.on('error', destroy)
+    const refusal = refusalOf(request)
+    if (refusal) {
+      countOne(counts.refused, refusal.reason)
+      return refuse(socket, refusal)
+    }
+    server.handleUpgrade(request, socket, head, ws => {
+      socket.off('error', destroy)
+      open(/** @type {SessionSocket} */ (ws))
+    })
+  }
+
+  /**
+   * @param {IncomingMessage} request
+   * @returns {Refusal | undefined}
+   */
+  function refusalOf({ url = '', headers }) {
+    if (url.split('?', 1)[0] !== '/ws') return { status: 404, reason: 'path', message: 'WebSockets are served at /ws' }
+    if (isDraining()) return unavailable('draining', 'this gateway is being stopped')
+    if (sessionCount() >= settings.sessionsMax) return unavailable('full', 'this gateway has all the clients it may')
+    // Only browsers send it, and cannot be made to lie about it by a page; a program could, so one without is let in.
+    if (origins && headers.origin !== undefined && !origins.has(headers.origin)) {
+      return { status: 403, reason: 'origin', message: 'pages of this origin may not connect' }
+    }
+    const offered = headers['sec-websocket-protocol']?.split(',').map(name => name.trim())
+    if (offered && !subprotocols.some(name => offered.includes(name))) {
+      return { status: 400, reason: 'subprotocol', message: `offer ${subprotocols.join(' or ')}, or no subprotocol` }
+    }
+    return undefined
+  }
+
+  return {
+    /** @param {import('node:http').Server} httpServer */
+    attach: httpServer => httpServer.on('upgrade', upgrade),
+  }
+}
+
+/** @typedef {{ status: number, reason: string, message: string, retryAfterSeconds?: number }} Refusal */
+
+/** @param {string} reason @param {string} message @returns {Refusal} */
+const unavailable = (reason, message) => ({ status: 503, reason, message, retryAfterSeconds: RETRY_AFTER_SECONDS })
+
+/** @param {Duplex} socket @param {Refusal} refusal */
+function refuse(socket, { status, message, retryAfterSeconds }) {
+  const body = `${message}\n`
+  const head = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    'Connection: close',
+    'Content-Type: text/plain; charset=utf-8',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    ...(retryAfterSeconds ? [`Retry-After: ${retryAfterSeconds}`] : []),
+  ]
+  socket.once('finish', destroy)
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
+}
+
+/** @this {Duplex} */
+function destroy() {
+  this.destroy()
+}

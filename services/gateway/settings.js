@@ -1,0 +1,111 @@
+// What can be set about a gateway. No other file reads the environment.
+import { common, setting } from '@keycast/service'
+
+export const settings = {
+  ...common,
+  configPath: setting.text({
+    env: 'KEYCAST_CONFIG',
+    default: 'keycast.yaml',
+    doc: 'The file that says where each namespace of keys gets its content.',
+  }),
+  host: setting.text({
+    env: 'GATEWAY_HOST',
+    default: '127.0.0.1',
+    doc: 'Address clients, or the proxy before them, connect to.',
+  }),
+  port: setting.port({
+    env: 'GATEWAY_PORT',
+    default: 8080,
+    doc: 'Port for clients: WebSocket at /ws, values over HTTP, the page.',
+  }),
+  internalHost: setting.text({
+    env: 'GATEWAY_INTERNAL_HOST',
+    default: '127.0.0.1',
+    doc: 'Address of the internal listener. Never one the public reaches.',
+  }),
+  internalPort: setting.port({
+    env: 'GATEWAY_INTERNAL_PORT',
+    default: 8081,
+    doc: 'Port for metrics, health, and the calls of the backend and the operator.',
+  }),
+  fetcherNodes: setting.text({
+    env: 'FETCHER_NODES',
+    default: '127.0.0.1:7001:7002',
+    doc: 'The fetcher nodes, host[:requests:answers], comma-separated. A name that resolves to many stands for all.',
+  }),
+  apiToken: setting.secret({
+    env: 'API_TOKEN',
+    doc: 'Bearer token of the internal calls. Without it they answer 403.',
+  }),
+  origins: setting.text({
+    env: 'GATEWAY_ORIGINS',
+    default: '*',
+    doc: 'Origins whose pages may connect, comma-separated, as in https://example.org. *: any. Programs send none and may.',
+  }),
+  sessionsMax: setting.integer({
+    env: 'GATEWAY_SESSIONS_MAX',
+    default: 25_000,
+    min: 1,
+    unit: 'sessions',
+    doc: 'Above it a connection gets 503: at 8 KB an idle session this many take 200 MB.',
+  }),
+  keysPerSessionMax: setting.integer({
+    env: 'GATEWAY_KEYS_PER_SESSION_MAX',
+    default: 5_000,
+    min: 1,
+    unit: 'keys',
+    doc: 'Keys one session may subscribe to: what a client can resume with one message of the size allowed.',
+  }),
+  requestsPerSecondMax: setting.integer({
+    env: 'GATEWAY_REQUESTS_PER_SECOND_MAX',
+    default: 1_000,
+    min: 1,
+    unit: 'requests',
+    doc: 'Requests a session may send a second, each KiB counting as one: 1% of what a gateway answers.',
+  }),
+  messageBytesMax: setting.bytes({
+    env: 'GATEWAY_MESSAGE_BYTES_MAX',
+    default: 256 * 1024,
+    min: 1024,
+    max: 16 * 1024 ** 2,
+    doc: 'Longest message a client may send: room to resume thousands of keys with their versions.',
+  }),
+  getsWaitingMax: setting.integer({
+    env: 'GATEWAY_GETS_WAITING_MAX',
+    default: 64,
+    min: 1,
+    unit: 'gets',
+    doc: 'Gets that wait for a client that does not read; further ones get an error.',
+  }),
+  unsentBytesMax: setting.bytes({
+    env: 'GATEWAY_UNSENT_BYTES_MAX',
+    default: 1024 ** 2,
+    min: 64 * 1024,
+    doc: 'Unsent bytes at which one more answer closes a session. Values do not queue: only answers and errors add up.',
+  }),
+  stallMsMax: setting.milliseconds({
+    env: 'GATEWAY_STALL_MS_MAX',
+    default: 30_000,
+    min: 100,
+    doc: 'A client that has not read what was written to it for this long is closed: the 4 MiB of a value take so long at 1 Mbit/s.',
+  }),
+  heartbeatMs: setting.milliseconds({
+    env: 'GATEWAY_HEARTBEAT_MS',
+    default: 25_000,
+    min: 250,
+    doc: 'How often each client is pinged; one that is silent until the next is cut. Well below the 60 s of common proxies.',
+  }),
+  cacheBytesMax: setting.bytes({
+    env: 'GATEWAY_CACHE_BYTES_MAX',
+    default: 256 * 1024 ** 2,
+    min: 1024 ** 2,
+    doc: 'Values held. Those watched stay; where they alone take it all, new keys get the error capacity.',
+  }),
+  drainMs: setting.milliseconds({
+    env: 'GATEWAY_DRAIN_MS',
+    default: 5_000,
+    doc: 'Over how long clients are sent elsewhere when stopping: all at once they would storm the others. Below SHUTDOWN_GRACE_MS.',
+  }),
+}
+
+/** @typedef {import('@keycast/service').Config<typeof settings>} Settings */
