@@ -1,0 +1,83 @@
+// From the bytes a backend sent to the content that every gateway and client gets.
+import { isUtf8 } from 'node:buffer'
+import { MIMEType } from 'node:util'
+import { versionOf } from '@keycast/protocol'
+import { utf8Of, withoutBom } from './text.js'
+
+/**
+ * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode
+ * @typedef {import('../work.js').Content} Content
+ *
+ * @typedef {{ outcome: 'value', body: Buffer } & Content} ReadValue `body`: JSON and text in UTF-8 without a BOM
+ * @typedef {ReadValue | { outcome: 'current' } | { outcome: 'failed', code: ErrorCode, message: string }} ReadContent
+ */
+
+/**
+ * The version is made from the body as it is passed on, after a BOM is cut and text is transcoded, and from nothing
+ * else: whoever holds those bytes, on whatever node, knows their version.
+ *
+ * @param {Buffer} received
+ * @param {object} context
+ * @param {string | undefined} context.contentType as the backend declared it
+ * @param {string | undefined} context.version held already: content of that version is not looked at further
+ * @param {number} context.bytesMax transcoding may make a body up to three times as long
+ * @returns {ReadContent}
+ */
+export function readContent(received, { contentType, version: held, bytesMax }) {
+  const mediaType = readMediaType(contentType)
+  const kind = kindOf(mediaType)
+  const text = kind === 'text' ? utf8Of(received, mediaType.params.get('charset')) : undefined
+  const body = kind === 'json' ? withoutBom(received) : (text ?? received)
+  if (body.length > bytesMax) {
+    return { outcome: 'failed', code: 'too_large', message: `the content is over ${bytesMax} bytes in UTF-8` }
+  }
+
+  const version = versionOf(body)
+  if (version === held) return { outcome: 'current' }
+
+  if (kind === 'json') {
+    const problem = jsonProblem(body)
+    if (problem) return { outcome: 'failed', code: 'invalid_content', message: problem }
+    mediaType.params.delete('charset') // means nothing for JSON (RFC 8259 section 11), and may be wrong
+    return { outcome: 'value', version, contentType: String(mediaType), format: 'json', body }
+  }
+  if (text) {
+    mediaType.params.set('charset', 'utf-8')
+    return { outcome: 'value', version, contentType: String(mediaType), format: 'text', body }
+  }
+  return { outcome: 'value', version, contentType: String(mediaType), format: 'base64', body }
+}
+
+/** Nothing is guessed from the bytes: content without a type that can be read is just bytes. @param {string} [written] */
+function readMediaType(written = 'application/octet-stream') {
+  try {
+    return new MIMEType(written)
+  } catch {
+    return new MIMEType('application/octet-stream')
+  }
+}
+
+/** @param {MIMEType} mediaType @returns {'json' | 'text' | 'bytes'} */
+function kindOf({ type, subtype, essence }) {
+  if (essence === 'application/json' || essence === 'text/json' || subtype.endsWith('+json')) return 'json'
+  const isText = type === 'text' || essence === 'application/xml' || essence === 'application/javascript'
+  return isText || subtype.endsWith('+xml') ? 'text' : 'bytes'
+}
+
+/**
+ * Why a body is no JSON (RFC 8259), or `undefined` where it is. Gateways splice it into a message as it came, so what
+ * passes here must be one whole value and nothing else.
+ *
+ * @param {Buffer} body
+ */
+function jsonProblem(body) {
+  if (body.length === 0) return 'the content is empty, which no JSON is'
+  if (!isUtf8(body)) return 'the JSON is not in UTF-8'
+  try {
+    JSON.parse(body.toString())
+    return undefined
+  } catch {
+    // Not the parser's own words: they quote the content.
+    return 'the JSON does not parse'
+  }
+}

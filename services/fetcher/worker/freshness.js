@@ -1,0 +1,101 @@
+// What a response's header says about time: how long the value may be kept, by what it can be asked for again, and
+// when to come back after a failure.
+import { readHttpDate } from './http-date.js'
+
+/** @typedef {Record<string, string | undefined>} Headers names in lower case, as Node gives them */
+
+/** RFC 9111 section 1.2.2: what a cache does with more seconds than it can count. */
+const SECONDS_MAX = 2 ** 31
+
+/** Retry-After beyond a day is taken for a day: a timer set for over 2 ** 31 ms would fire at once. */
+const RETRY_AFTER_MS_MAX = 86_400_000
+
+/** Validators are kept with each value; a backend that needs longer ones is asked without. */
+const ETAG_CHARACTERS_MAX = 1_024
+
+/**
+ * Last-Modified counts whole seconds: what changes again within the same second keeps its date, and a 304 would hide
+ * that change. Two seconds before Date leave that second behind, with one to spare (RFC 9110 section 8.8.2.2).
+ */
+const LAST_MODIFIED_SETTLED_MS = 2_000
+
+// A token, then perhaps a value, bare or quoted: a comma within quotes ends nothing (RFC 9111 section 5.2).
+const directiveGrammar = /([\w!#$%&'*+.^`|~-]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]*)))?/g
+
+/**
+ * Cache-Control and Age (RFC 9111 sections 4.2, 5.1, 5.2.2) as a shared cache reads them: `s-maxage` before `max-age`,
+ * `private` as little to be stored as `no-store`. Where several values of a directive compete, the first holds; one
+ * that is no number, like `no-cache`, leaves no time at all.
+ *
+ * @param {Headers} headers
+ * @returns {{ store: boolean, maxAgeMs: number | undefined }}
+ */
+export function freshnessOf(headers) {
+  const cacheControl = headers['cache-control']
+  if (cacheControl === undefined) return { store: true, maxAgeMs: undefined }
+  /** @type {Map<string, string>} */
+  const directives = new Map()
+  for (const [, name, quoted, bare] of cacheControl.matchAll(directiveGrammar)) {
+    const directive = name.toLowerCase()
+    if (!directives.has(directive)) directives.set(directive, quoted ?? bare ?? '')
+  }
+  const lifetime = directives.get('s-maxage') ?? directives.get('max-age')
+  return {
+    // Both in the form that names header fields too: more is withheld than must be, never less.
+    store: !directives.has('no-store') && !directives.has('private'),
+    maxAgeMs: directives.has('no-cache') ? 0 : lifetime === undefined ? undefined : leftMs(lifetime, headers.age),
+  }
+}
+
+/** @param {string} lifetime @param {string | undefined} age both in seconds, as written */
+function leftMs(lifetime, age) {
+  const left = (readSeconds(lifetime) ?? 0) - (readSeconds(age ?? '') ?? 0)
+  return Math.max(0, left) * 1_000
+}
+
+/** @param {string} text */
+function readSeconds(text) {
+  return /^\d+$/.test(text) ? Math.min(Number(text), SECONDS_MAX) : undefined
+}
+
+/**
+ * What the value can be asked for again with. An entity tag, weak or strong, goes back as it came.
+ *
+ * @param {Headers} headers
+ * @param {number} now milliseconds since 1970, where the response has no Date
+ * @returns {{ etag: string | undefined, lastModified: string | undefined }}
+ */
+export function validatorsOf(headers, now) {
+  const { etag, 'last-modified': lastModified } = headers
+  return {
+    etag: etag !== undefined && etag.length <= ETAG_CHARACTERS_MAX ? etag : undefined,
+    lastModified: lastModified !== undefined && isSettled(lastModified, headers, now) ? lastModified : undefined,
+  }
+}
+
+/** @param {string} lastModified @param {Headers} headers @param {number} now */
+function isSettled(lastModified, headers, now) {
+  return dateOf(headers, now) - readHttpDate(lastModified) >= LAST_MODIFIED_SETTLED_MS
+}
+
+/**
+ * Retry-After, in seconds or as a date (RFC 9110 section 10.2.3). A date is held against the response's own Date, so
+ * that the backend's clock may be wrong.
+ *
+ * @param {Headers} headers
+ * @param {number} now milliseconds since 1970, where the response has no Date
+ * @returns {number | undefined}
+ */
+export function retryAfterMsOf(headers, now) {
+  const written = headers['retry-after']
+  if (written === undefined) return undefined
+  const seconds = readSeconds(written)
+  const ms = seconds === undefined ? readHttpDate(written) - dateOf(headers, now) : seconds * 1_000
+  return Number.isNaN(ms) ? undefined : Math.min(Math.max(0, ms), RETRY_AFTER_MS_MAX)
+}
+
+/** @param {Headers} headers @param {number} now */
+function dateOf(headers, now) {
+  const date = readHttpDate(headers.date ?? '')
+  return Number.isNaN(date) ? now : date
+}

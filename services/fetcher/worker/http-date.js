@@ -1,0 +1,14 @@
+// The dates of HTTP headers (RFC 9110 section 5.6.7).
+
+/**
+ * Reads the form of today and the two obsolete ones, which a recipient must still accept.
+ *
+ * @param {string} text
+ * @returns {number} milliseconds since 1970, NaN where the text is no date
+ */
+export function readHttpDate(text) {
+  // Date.parse alone would take "5" or "-1" for a date.
+  if (!/^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)/.test(text)) return Number.NaN
+  // asctime's form names no zone and means GMT, where Date.parse would take it for local time.
+  return Date.parse(text.endsWith('GMT') ? text : `${text} GMT`)
+}
