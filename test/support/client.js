@@ -1,6 +1,7 @@
 // A plain Keycast client for tests, on nothing but ws: it keeps what it was sent of each key, and watches that
 // `revision` never falls.
 import WebSocket from 'ws'
+import { atEnd } from './cleanup.js'
 import { within } from './deadline.js'
 
 /**
@@ -22,8 +23,6 @@ import { within } from './deadline.js'
  * @typedef {Awaited<ReturnType<typeof connect>>} Client
  */
 
-/** @type {Set<WebSocket>} */
-const sockets = new Set()
 /** @type {string[]} */
 const wentBack = []
 
@@ -31,11 +30,6 @@ const wentBack = []
 export function assertNobodyWentBack() {
   const seen = wentBack.splice(0)
   if (seen.length > 0) throw new Error(`a revision fell: ${seen.slice(0, 5).join('; ')}`)
-}
-
-/** Cuts every connection of this test file. */
-export function closeClients() {
-  for (const socket of sockets) socket.terminate()
 }
 
 /** Makes a client read nothing any more, as one that hangs. @param {WebSocket} socket */
@@ -85,7 +79,7 @@ export function createSights() {
  */
 export async function connect(url, { sights = createSights(), protocols = [] } = {}) {
   const socket = new WebSocket(url, protocols, { perMessageDeflate: false })
-  sockets.add(socket)
+  atEnd(() => socket.terminate())
 
   /** @type {Set<() => void>} */
   const waiters = new Set()
@@ -120,7 +114,6 @@ export async function connect(url, { sights = createSights(), protocols = [] } =
   const gone = new Promise(resolve => {
     socket.on('close', (code, reason) => {
       closed = { code, reason: reason.toString() }
-      sockets.delete(socket)
       resolve(closed)
       wakeAll()
     })

@@ -1,11 +1,40 @@
-// Node's environment, and one thing more: when a test fails, what the services logged is shown.
+// Node's environment, and two things more: when a test fails, what the services logged is shown; and however a test
+// file ends, even by Ctrl-C, no process it started is left.
 import { TestEnvironment } from 'jest-environment-node'
+
+/** @type {NodeJS.Signals[]} */
+const signals = ['SIGINT', 'SIGTERM']
 
 // A class and a default export, because jest asks for both.
 export default class E2eEnvironment extends TestEnvironment {
+  killAll = () => this.fromSetup().killServices?.()
+  interrupt = () => process.exit(130)
+
+  async setup() {
+    await super.setup()
+    process.once('exit', this.killAll)
+    for (const signal of signals) process.once(signal, this.interrupt)
+  }
+
   /** @param {import('@jest/types').Circus.Event} event */
   handleTestEvent(event) {
-    const { showServiceLogs } = /** @type {any} */ (this.global)
-    if (event.name === 'test_done' && event.test.errors.length > 0) showServiceLogs?.(event.test.name)
+    if (event.name === 'test_done' && event.test.errors.length > 0) this.fromSetup().showServiceLogs?.(event.test.name)
+  }
+
+  /** Not an afterAll: that does not run when a file fails before its first test. */
+  async teardown() {
+    try {
+      await this.fromSetup().cleanUp?.()
+    } finally {
+      this.killAll()
+      process.off('exit', this.killAll)
+      for (const signal of signals) process.off(signal, this.interrupt)
+      await super.teardown()
+    }
+  }
+
+  /** What setup.js has left in the tests' realm. @returns {Partial<import('./setup.js').FromSetup>} */
+  fromSetup() {
+    return /** @type {any} */ (this.global ?? {})
   }
 }

@@ -22,8 +22,8 @@ const LINES_SHOWN = 40
  * @property {() => Promise<void>} kill SIGKILL to the process and everything it started; resolves once it is gone
  */
 
-/** @type {Set<{ title: string, lines: string[] }>} */
-const logs = new Set()
+/** Of services that run: process groups by their leader's pid, with what was logged. @type {Map<number, { title: string, lines: string[] }>} */
+const running = new Map()
 
 /**
  * @param {'gateway' | 'fetcher' | 'data-provider'} name
@@ -40,7 +40,7 @@ export async function startService(name, env) {
   })
   const pid = /** @type {number} */ (child.pid)
   const kept = { title: `${name} ${pid}`, lines: /** @type {string[]} */ ([]) }
-  logs.add(kept)
+  running.set(pid, kept)
 
   /** @type {ServiceProcess['exited']} */
   const exited = new Promise(resolve => child.once('close', (code, signal) => resolve({ code, signal })))
@@ -50,7 +50,7 @@ export async function startService(name, env) {
   }
   atEnd(async () => {
     await kill()
-    logs.delete(kept)
+    running.delete(pid)
   })
 
   /** @type {Record<string, any>[]} */
@@ -85,9 +85,14 @@ export async function startService(name, env) {
  * @param {string} test its name
  */
 export function showLogs(test) {
-  for (const { title, lines } of logs) {
+  for (const { title, lines } of running.values()) {
     process.stderr.write(`\n── ${title}, when "${test}" failed ──\n${lines.slice(-LINES_SHOWN).join('\n')}\n`)
   }
+}
+
+/** Ends every service at once, for when there is no time to wait. */
+export function killServices() {
+  for (const pid of running.keys()) killGroup(pid)
 }
 
 /**
