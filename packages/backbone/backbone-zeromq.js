@@ -3,7 +3,7 @@
 import { isIP } from 'node:net'
 import { createBackboneOverLinks } from './backbone-links.js'
 import { bindZeromq } from './bind-zeromq.js'
-import { dialZeromq } from './dial-zeromq.js'
+import { dialZeromq, linkSecurity } from './dial-zeromq.js'
 import { createHub } from './hub.js'
 import { createNodeSource, endpointsOf, readNodes } from './nodes.js'
 import { everyInterval } from './punctual.js'
@@ -18,13 +18,15 @@ const now = () => performance.now()
  * @param {number} options.messageBytesMax largest message taken from a node: above the largest value there may be
  * @param {import('./backbone.js').BackboneEvents} options.events
  * @param {import('./link.js').Log} options.log
+ * @param {import('./dial-zeromq.js').LinkCurve} [options.curve] as the nodes have it; absent: plaintext
  * @returns {import('./backbone.js').Backbone}
- * @throws {Error} when `nodes` cannot be read
+ * @throws {Error} when `nodes` or a key cannot be read
  */
-export function createZeromqBackbone({ nodes, messageBytesMax, events, log }) {
+export function createZeromqBackbone({ nodes, messageBytesMax, events, log, curve }) {
+  const security = curve && linkSecurity(curve)
   return createBackboneOverLinks({
     nodeSource: createNodeSource({ nodes: readNodes(nodes), every: everyInterval, log }),
-    dialOf: name => dialZeromq(endpointsOf(name), { messageBytesMax }),
+    dialOf: name => dialZeromq(endpointsOf(name), { messageBytesMax, security }),
     events,
     now,
     every: everyInterval,
@@ -40,18 +42,20 @@ export function createZeromqBackbone({ nodes, messageBytesMax, events, log }) {
  * @param {number} options.requestsPort
  * @param {number} options.answersPort
  * @param {import('./link.js').Log} options.log
+ * @param {import('./bind-zeromq.js').HubCurve} [options.curve] encrypts, and admits only the clients it names
  * @returns {import('./backbone.js').Hub & { ports: () => { requestsPort: number, answersPort: number } }}
- * @throws {Error} when the host is no loopback address: the backbone is not encrypted, whoever reaches it is served
+ * @throws {Error} when the host is no loopback address and there is no CURVE: whoever reached it would be served
  */
-export function createZeromqHub({ host, requestsPort, answersPort, log }) {
-  if (!isLoopback(host)) {
-    throw new Error(`the backbone binds loopback addresses only, for it is not encrypted: ${host} is none`)
+export function createZeromqHub({ host, requestsPort, answersPort, log, curve }) {
+  if (!curve && !isLoopback(host)) {
+    throw new Error(`without CURVE the backbone binds loopback addresses only: ${host} is none`)
   }
   let ports = { requestsPort, answersPort }
   const bind = bindZeromq(
     { requests: endpoint(host, requestsPort), answers: endpoint(host, answersPort) },
     {
       log,
+      curve,
       bound: bound => {
         ports = bound
       },

@@ -50,6 +50,23 @@ async function startNode({ requestsPort = 0, answersPort = 0 } = {}) {
   return { hub, heard, bodies, ...hub.ports() }
 }
 
+/** Resolves when the node's ports can be bound again: libzmq frees them some time after the sockets are closed. */
+async function stopped(/** @type {Awaited<ReturnType<typeof startNode>>} */ { hub, requestsPort, answersPort }) {
+  await hub.stop()
+  for (const port of [requestsPort, answersPort]) {
+    while (!(await isFree(port)));
+  }
+}
+
+/** @param {number} port @returns {Promise<boolean>} */
+function isFree(port) {
+  return new Promise(resolve => {
+    const server = createServer()
+    server.once('error', () => resolve(false))
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
+  })
+}
+
 /** @param {string} nodes */
 async function startGateway(nodes) {
   const answers = createQueue()
@@ -93,8 +110,9 @@ test('a value crosses byte for byte', async () => {
 })
 
 test('a node that is started after the gateway is found', async () => {
-  const { requestsPort, answersPort, hub } = await startNode()
-  await hub.stop()
+  const early = await startNode()
+  const { requestsPort, answersPort } = early
+  await stopped(early)
   const { backbone, answers } = await startGateway(`127.0.0.1:${requestsPort}:${answersPort}`)
   backbone.watch('a:1')
 
@@ -110,7 +128,7 @@ test('a node that is restarted on its ports is told everything again', async () 
   const { backbone } = await startGateway(`127.0.0.1:${requestsPort}:${answersPort}`)
   backbone.watch('a:1')
   await first.heard.next()
-  await first.hub.stop()
+  await stopped(first)
 
   const second = await startNode({ requestsPort, answersPort })
 
@@ -171,7 +189,7 @@ test('a port that is taken is named', async () => {
   await expect(startNode({ answersPort: port })).rejects.toThrow(`tcp://127.0.0.1:${port}`)
 })
 
-test('a hub binds loopback addresses only', () => {
+test('a hub without CURVE binds loopback addresses only', () => {
   for (const host of ['0.0.0.0', '10.0.0.1', '::', 'localhost']) {
     expect(() => createZeromqHub({ host, requestsPort: 0, answersPort: 0, log })).toThrow(host)
   }

@@ -4,12 +4,16 @@
 // requests  fetcher  gateway   PUSH → PULL      what the gateway wants
 // answers   fetcher  gateway   ROUTER ↔ DEALER  answers; beats both ways
 import { Dealer, Push } from 'zeromq'
+import { curveKeyProblem, curvePairOf } from './curve.js'
 import { bytesOf } from './hub.js'
 import { receive } from './receive.js'
 import { decodeFromHub } from './wire.js'
 import { createWriter } from './writer.js'
 
-/** @typedef {{ requests: string, answers: string }} Endpoints two `tcp://` addresses */
+/**
+ * @typedef {{ requests: string, answers: string }} Endpoints two `tcp://` addresses
+ * @typedef {{ secretKey: string, serverKey: string }} LinkCurve Z85: this gateway's secret, the nodes' public key
+ */
 
 /**
  * How long a request may wait for room in the socket. Shorter than a peer's silence takes to be noticed, so that
@@ -22,15 +26,15 @@ const REQUESTS_QUEUED_MAX = 16
 
 /**
  * @param {Endpoints} endpoints
- * @param {{ messageBytesMax: number }} options larger answers are refused, and their sender is cut off
+ * @param {{ messageBytesMax: number, security?: ReturnType<typeof linkSecurity> }} options larger answers are refused, and their sender is cut off
  * @returns {import('./link.js').Dial}
  */
-export const dialZeromq =
-  ({ requests, answers }, { messageBytesMax }) =>
-  ({ message, damaged }) => {
+export function dialZeromq({ requests, answers }, { messageBytesMax, security }) {
+  return ({ message, damaged }) => {
     // `immediate`: without it requests would queue for a node that may never come. Linger 0: what a closed socket holds
     // is said again by the next one. No routing id: a reused one can stay deaf for ever.
     const push = new Push({
+      ...security,
       immediate: true,
       linger: 0,
       sendHighWaterMark: REQUESTS_QUEUED_MAX,
@@ -39,6 +43,7 @@ export const dialZeromq =
     })
     // Not `immediate`: the first beat waits for the connection instead of being lost a moment before it.
     const dealer = new Dealer({
+      ...security,
       linger: 0,
       sendTimeout: 0,
       receiveHighWaterMark: 0, // bounded by credit, in bytes
@@ -78,3 +83,17 @@ export const dialZeromq =
       },
     }
   }
+}
+
+/**
+ * The socket options of an encrypted link.
+ *
+ * @param {LinkCurve} curve
+ * @throws {Error} when a key is none; secrets are not repeated
+ */
+export function linkSecurity({ secretKey, serverKey }) {
+  const problem = curveKeyProblem(serverKey)
+  if (problem) throw new Error(`the server key is no key: ${problem}`)
+  const { publicKey } = curvePairOf(secretKey)
+  return { curveServerKey: serverKey, curvePublicKey: publicKey, curveSecretKey: secretKey }
+}

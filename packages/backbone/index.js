@@ -2,6 +2,7 @@
 export { FetcherUnavailable } from './backbone.js'
 export { createMemoryBackbone } from './backbone-memory.js'
 export { createZeromqBackbone, createZeromqHub } from './backbone-zeromq.js'
+export { createCurveKeyPair, curveKeyProblem, curvePairOf } from './curve.js'
 export { readNodes } from './nodes.js'
 export { receive } from './receive.js'
 export { createWriter } from './writer.js'

@@ -1,0 +1,61 @@
+// CURVE keys (RFC 26/CURVEZMQ): one secret per service; the public half is computed, never configured beside it.
+import { createPrivateKey, createPublicKey } from 'node:crypto'
+import { curveKeyPair } from 'zeromq'
+
+/** @typedef {{ publicKey: string, secretKey: string }} CurveKeyPair both in Z85, 40 characters */
+
+// RFC 32/Z85: five characters for four bytes, most significant first.
+const alphabet = '0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#'
+
+/** What stands before a raw X25519 private key in PKCS #8 (RFC 8410 section 7). */
+const pkcs8Head = Buffer.from('302e020100300506032b656e04220420', 'hex')
+
+/** @returns {CurveKeyPair} */
+export const createCurveKeyPair = curveKeyPair
+
+/**
+ * Why a text is no CURVE key, or `undefined` where it is one.
+ *
+ * @param {string} key
+ */
+export function curveKeyProblem(key) {
+  if (key.length !== 40) return `a CURVE key has 40 characters (Z85), not ${key.length}`
+  for (const character of key) if (!alphabet.includes(character)) return 'a CURVE key is written in Z85'
+  return undefined
+}
+
+/**
+ * The pair a secret key belongs to.
+ *
+ * @param {string} secretKey Z85
+ * @returns {CurveKeyPair}
+ * @throws {Error} when it is no key; the text itself is not repeated
+ */
+export function curvePairOf(secretKey) {
+  const problem = curveKeyProblem(secretKey)
+  if (problem) throw new Error(`the secret key is no key: ${problem}`)
+  const der = Buffer.concat([pkcs8Head, decodeZ85(secretKey)])
+  const { x } = createPublicKey(createPrivateKey({ key: der, format: 'der', type: 'pkcs8' })).export({ format: 'jwk' })
+  return { publicKey: encodeZ85(Buffer.from(/** @type {string} */ (x), 'base64url')), secretKey }
+}
+
+/** @param {Buffer} bytes a multiple of four */
+export function encodeZ85(bytes) {
+  let text = ''
+  for (let at = 0; at < bytes.length; at += 4) {
+    const word = bytes.readUInt32BE(at)
+    for (let power = 85 ** 4; power >= 1; power /= 85) text += alphabet[Math.floor(word / power) % 85]
+  }
+  return text
+}
+
+/** @param {string} text a multiple of five characters, all of the alphabet */
+export function decodeZ85(text) {
+  const bytes = Buffer.alloc((text.length / 5) * 4)
+  for (let at = 0; at < text.length; at += 5) {
+    let word = 0
+    for (const character of text.slice(at, at + 5)) word = word * 85 + alphabet.indexOf(character)
+    bytes.writeUInt32BE(word, (at / 5) * 4)
+  }
+  return bytes
+}
