@@ -74,7 +74,9 @@ function jsonProblem(body) {
   if (body.length === 0) return 'the content is empty, which no JSON is'
   if (!isUtf8(body)) return 'the JSON is not in UTF-8'
   try {
-    JSON.parse(body.toString())
+    // As Latin-1: the bytes of JSON's grammar are all ASCII, and whatever else stands in a string is allowed there, so
+    // UTF-8 parses in either reading. This one needs no decoding, which costs more than the parsing itself.
+    JSON.parse(body.toString('latin1'))
     return undefined
   } catch {
     // Not the parser's own words: they quote the content.

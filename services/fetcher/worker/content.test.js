@@ -52,6 +52,30 @@ test.each([
   })
 })
 
+test('JSON is valid exactly where its characters parse, wherever it is damaged', () => {
+  const whole = Buffer.from('[{"é\u2028": -1.5e+3, "a\\\\\\"b": ["\\ud83d", "😀", true, null]} ]')
+  for (let at = 0; at < whole.length; at += 1) {
+    for (const byte of [0x00, 0x0a, 0x20, 0x22, 0x2c, 0x30, 0x5c, 0x5d, 0x7d, 0x7f, 0x85, 0xa0, 0xc2, 0xe9]) {
+      const damaged = Buffer.from(whole)
+      damaged[at] = byte
+      expect([damaged.toString(), read([...damaged], 'application/json').outcome]).toEqual([
+        damaged.toString(),
+        parses(damaged) ? 'value' : 'failed',
+      ])
+    }
+  }
+})
+
+/** @param {Buffer} bytes */
+function parses(bytes) {
+  try {
+    JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes))
+    return true
+  } catch {
+    return false
+  }
+}
+
 test('the message about invalid JSON does not quote it', () => {
   expect(JSON.stringify(read('{"password": hunter2}', 'application/json'))).not.toContain('hunter2')
 })
