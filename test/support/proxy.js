@@ -1,0 +1,150 @@
+// The host's proxy as a real process on free ports, and stand-ins for what is behind it.
+import { spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { createServer as createTcpServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import WebSocket, { WebSocketServer } from 'ws'
+import { atEnd } from './cleanup.js'
+import { within } from './deadline.js'
+import { childrenOf } from './processes.js'
+
+export const proxyScript = fileURLToPath(new URL('../../scripts/proxy.js', import.meta.url))
+
+/** What the stand-in says of its page. */
+export const pagePolicy = "default-src 'self'"
+
+/**
+ * @typedef {Awaited<ReturnType<typeof startProxy>>} Proxy
+ * @typedef {Awaited<ReturnType<typeof startStandIn>>} StandIn
+ */
+
+/**
+ * @param {number[]} gatewayPorts
+ * @param {object} [options]
+ * @param {string[]} [options.args] of the script
+ * @param {Record<string, string>} [options.env] settings of the template
+ */
+export async function startProxy(gatewayPorts, { args = [], env = {} } = {}) {
+  const directory = temporaryFolder()
+  const [httpPort, httpsPort] = await freePorts(2)
+  const gateways = gatewayPorts.flatMap(port => ['--gateway', `127.0.0.1:${port}`])
+  const ports = ['--http-port', String(httpPort), '--https-port', String(httpsPort)]
+  const child = spawn(process.execPath, [proxyScript, '--directory', directory, ...ports, ...gateways, ...args], {
+    env: { PATH: process.env.PATH, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const exited = new Promise(resolve => child.once('close', resolve))
+  const stop = async () => {
+    child.kill('SIGTERM')
+    return within(exited, 'the end of the proxy')
+  }
+  atEnd(stop)
+
+  /** @type {string[]} */
+  const said = []
+  createInterface(child.stderr).on('line', line => said.push(line))
+  await within(
+    new Promise((resolve, reject) => {
+      createInterface(child.stdout).once('line', resolve)
+      exited.then(() => reject(new Error(`the proxy ended before it listened:\n${said.join('\n')}`)))
+    }),
+    'the proxy listening',
+  )
+  const masterPid = Number(readFileSync(join(directory, 'nginx.pid'), 'utf8'))
+  return {
+    directory,
+    httpPort,
+    httpsPort,
+    /** @param {string} path */
+    url: path => `https://127.0.0.1:${httpsPort}${path}`,
+    log: () => said.join('\n'),
+    workers: () => childrenOf(masterPid),
+    reload: () => child.kill('SIGHUP'),
+    /** Resolves with the exit code. */
+    stop,
+  }
+}
+
+/**
+ * A WebSocket through the proxy.
+ *
+ * @param {{ httpsPort: number }} proxy
+ * @param {{ protocols?: string[], headers?: Record<string, string>, from?: string }} [options] `from` is the client's address
+ * @returns {Promise<WebSocket>} once it is open; rejects with the status the upgrade was refused with
+ */
+export async function openSocket({ httpsPort }, { protocols = [], headers = {}, from = '127.0.0.1' } = {}) {
+  const socket = new WebSocket(`wss://127.0.0.1:${httpsPort}/ws`, protocols, {
+    headers,
+    localAddress: from,
+    rejectUnauthorized: false,
+  })
+  atEnd(() => socket.terminate())
+  await new Promise((resolve, reject) => {
+    socket.once('open', () => resolve(undefined)).on('error', reject)
+  })
+  return socket
+}
+
+/**
+ * Where a gateway would be: says its name to every request and every WebSocket message back. It records what came.
+ *
+ * @param {string} name
+ */
+export async function startStandIn(name) {
+  /** @type {{ url: string, headers: import('node:http').IncomingHttpHeaders }[]} */
+  const requests = []
+  /** @param {import('node:http').IncomingMessage} request */
+  const record = ({ url = '', headers }) => requests.push({ url, headers })
+  const server = createServer((request, response) => {
+    record(request)
+    if (request.url === '/') response.setHeader('content-security-policy', pagePolicy)
+    response.end(name)
+  })
+  const webSockets = new WebSocketServer({ server, path: '/ws' })
+  webSockets.on('connection', (socket, request) => {
+    record(request)
+    socket.on('message', (data, isBinary) => socket.send(data, { binary: isBinary }))
+    socket.on('error', () => {}) // cut off with its client
+  })
+  await new Promise(resolve => server.listen(0, '127.0.0.1', () => resolve(undefined)))
+  /** Every connection is cut and no new one taken, as when its process is killed. */
+  const die = () => {
+    for (const socket of webSockets.clients) socket.terminate()
+    server.closeAllConnections()
+    server.close()
+  }
+  atEnd(die)
+  return {
+    port: /** @type {import('node:net').AddressInfo} */ (server.address()).port,
+    requests,
+    sockets: () => webSockets.clients.size,
+    die,
+  }
+}
+
+/** A folder that is gone when the test file ends. */
+export function temporaryFolder() {
+  const folder = mkdtempSync(join(tmpdir(), 'keycast-test-'))
+  atEnd(() => rmSync(folder, { recursive: true }))
+  return folder
+}
+
+/**
+ * Ports nobody listens on, for programs that cannot be told to take any.
+ *
+ * @param {number} count
+ */
+export async function freePorts(count) {
+  const servers = Array.from({ length: count }, () => createTcpServer().listen(0, '127.0.0.1'))
+  const ports = []
+  for (const server of servers) {
+    if (!server.listening) await new Promise(resolve => server.once('listening', resolve))
+    ports.push(/** @type {import('node:net').AddressInfo} */ (server.address()).port)
+  }
+  await Promise.all(servers.map(server => new Promise(resolve => server.close(resolve))))
+  return ports
+}
