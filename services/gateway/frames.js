@@ -19,6 +19,8 @@ const PONG = 0x8a
 /** Longest payload of a control frame (RFC 6455 section 5.5). */
 const CONTROL_BYTES_MAX = 125
 
+const LONGEST_HEADER_BYTES = 10
+
 /** Up to this size copying bytes together costs less than one more entry in a gathered write. */
 const COPY_BYTES_MAX = 4 * 1024
 
@@ -41,7 +43,7 @@ export function sessionOf(ws) {
 /** @param {number} payloadBytes */
 export function headerBytes(payloadBytes) {
   if (payloadBytes < 126) return 2
-  return payloadBytes < 65_536 ? 4 : 10
+  return payloadBytes < 65_536 ? 4 : LONGEST_HEADER_BYTES
 }
 
 /**
@@ -129,17 +131,19 @@ export function writePieces(ws, pieces) {
     socket.write(pieces[0])
     return
   }
-  socket.cork()
+  let corked = false
   let first = 0
   let bytes = 0
   for (let index = 0; index < pieces.length; index++) {
     const piece = pieces[index]
     if (typeof piece === 'string') {
-      // The header's size is not known yet; three bytes a UTF-16 unit are the most UTF-8 takes.
-      bytes += piece.length * 3 + 10
+      // Its bytes are counted when it is written: no UTF-16 unit takes more than three.
+      bytes += LONGEST_HEADER_BYTES + piece.length * 3
     } else if (piece.length <= COPY_BYTES_MAX) {
       bytes += piece.length
     } else {
+      if (!corked) socket.cork()
+      corked = true
       if (index > first) socket.write(together(pieces, first, index, bytes))
       socket.write(piece)
       first = index + 1
@@ -147,7 +151,7 @@ export function writePieces(ws, pieces) {
     }
   }
   if (pieces.length > first) socket.write(together(pieces, first, pieces.length, bytes))
-  socket.uncork()
+  if (corked) socket.uncork()
 }
 
 /**
@@ -182,15 +186,6 @@ export function isStalled(ws) {
   const socket = socketOf(ws)
   // A large write that the kernel took at once also "needs drain" until the next tick: nothing is left of it, though.
   return socket.writableNeedDrain && socket.writableLength > 0
-}
-
-/**
- * Bytes written that the kernel has not taken.
- *
- * @param {WebSocket} ws
- */
-export function unsentBytes(ws) {
-  return socketOf(ws).writableLength
 }
 
 /**

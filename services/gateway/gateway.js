@@ -153,6 +153,12 @@ export function createGateway({ settings, namespaces, createBackbone, metrics, n
     /** Makes sessions of the server's upgrades. @param {import('node:http').Server} server */
     attach: server => upgrades.attach(server),
 
+    /** Makes a session of one connection, as an upgrade does. */
+    open: sessions.open,
+
+    /** Looks at what is overdue, as a timer does once started. */
+    sweep,
+
     /**
      * Why no client should be sent here, or `undefined`. Not that the fetcher is away: all gateways would turn clients
      * down at once, who can be served from memory and told.

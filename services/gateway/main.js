@@ -50,7 +50,7 @@ function assemble() {
     ready: gateway.notReady,
     log,
   })
-  return { gateway, publicApp, internal, metrics }
+  return { gateway, publicApp, internal }
 }
 
 await runService({
@@ -72,6 +72,5 @@ await runService({
     ['http', () => parts.publicApp.close()],
     ['backbone', () => parts.gateway.stop()],
     ['internal listener', () => parts.internal.close()],
-    ['metrics', () => parts.metrics.close()],
   ],
 })

@@ -2,7 +2,7 @@
 // leaves in one write. A session whose socket does not drain holds no values, only which keys it lacks.
 import { encode } from '@keycast/protocol'
 import { answerStart } from './encoding-json.js'
-import { isStalled, unsentBytes, writePieces } from './frames.js'
+import { isStalled, writePieces } from './frames.js'
 import { makeUp } from './lacks.js'
 import { jsonOf } from './value.js'
 
@@ -93,7 +93,7 @@ export function createOutbox({ flusher, end, answer, limits, counts, now }) {
   function queued(session, bytes) {
     session.pieceBytes += bytes
     if (session.stalledAtMs !== undefined) {
-      if (session.pieceBytes + unsentBytes(session.ws) > limits.unsentBytesMax) end(session, 'slow')
+      if (session.pieceBytes > limits.unsentBytesMax) end(session, 'slow')
     } else if (session.pieceBytes >= BATCH_BYTES) {
       flush(session)
     } else {

@@ -81,7 +81,7 @@ export const settings = {
     env: 'GATEWAY_UNSENT_BYTES_MAX',
     default: 1024 ** 2,
     min: 64 * 1024,
-    doc: 'Unsent bytes at which one more answer closes a session. Values do not queue: only answers and errors add up.',
+    doc: 'Answers and errors queued for a client that does not read; above it the client is closed. Values never queue.',
   }),
   stallMsMax: setting.milliseconds({
     env: 'GATEWAY_STALL_MS_MAX',

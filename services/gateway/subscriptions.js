@@ -85,7 +85,8 @@ export function createSubscriptions({
       held: /** @type {string | undefined} */ (undefined),
     }
     entry.subscriptions.push(subscription)
-    session.subscriptions.set(key, subscription)
+    // Under the entry's own string: the one parsed from this message would be held once per session.
+    session.subscriptions.set(entry.key, subscription)
     count++
     inform(subscription, version)
     if (entry.subscriptions.length === 1) {
@@ -125,7 +126,8 @@ export function createSubscriptions({
     counts.subscribeMisses++
     if (!subscription.waiting) entry.waitingSubscriptions++
     subscription.waiting = true
-    subscription.held = version
+    // Told that there is none, a client is sent the value whole when there is one again.
+    subscription.held = entry.problem?.code === 'not_found' ? undefined : version
     if (!value && entry.problem) outbox.lack(subscription, TROUBLE)
   }
 

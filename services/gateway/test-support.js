@@ -1,95 +1,26 @@
-// Stand-ins for what the parts of a gateway meet: a backbone that records, connections without sockets, namespaces.
+// Stand-ins for what a gateway meets: a backbone that records, connections without sockets, a clock the test turns.
+import { EventEmitter } from 'node:events'
 import { versionOf } from '@keycast/protocol'
+import { createGateway } from './gateway.js'
+import { settings as declared } from './settings.js'
 
 /**
+ * @typedef {import('@keycast/backbone').Answer} Answer
  * @typedef {import('@keycast/backbone').Backbone} Backbone
  * @typedef {import('@keycast/backbone').BackboneEvents} BackboneEvents
- * @typedef {import('@keycast/backbone').Format} Format
  * @typedef {import('@keycast/service').Namespace} Namespace
  * @typedef {import('@keycast/service').Namespaces} Namespaces
+ * @typedef {import('./frames.js').SessionSocket} SessionSocket
+ * @typedef {import('./session.js').Session} Session
  */
 
-/**
- * A backbone that asks nobody: the test reads what was asked and answers.
- *
- * @param {{ nodesAlive?: number }} [options]
- */
-export function createFakeBackbone({ nodesAlive = 1 } = {}) {
-  /** Every call, as in `watch tick:1`. @type {string[]} */
-  const calls = []
-  /** @type {Set<string>} */
-  const watched = new Set()
-  /** @type {BackboneEvents} */
-  let events = { held: () => undefined, onAnswer() {} }
-  const fake = {
-    calls,
-    watched,
-    nodesAlive,
-    /** @param {BackboneEvents} given */
-    connect(given) {
-      events = given
-      return backbone
-    },
-    /** What the gateway says it holds. @param {string} key */
-    held: key => events.held(key),
-    /**
-     * @param {string} key
-     * @param {string | Buffer} body
-     * @param {Partial<import('@keycast/backbone').Answer> & { format?: Format, contentType?: string }} [rest]
-     * @returns {string} its version
-     */
-    value(key, body, rest) {
-      const bytes = Buffer.from(body)
-      const version = versionOf(bytes)
-      events.onAnswer(
-        /** @type {any} */ ({
-          type: 'value',
-          key,
-          version,
-          body: bytes,
-          ...good,
-          contentType: 'application/json',
-          format: 'json',
-          ...rest,
-        }),
-      )
-      return version
-    },
-    /** @param {string} key @param {string} version @param {object} [rest] */
-    current(key, version, rest) {
-      events.onAnswer({ type: 'current', key, version, ...good, ...rest })
-    },
-    /** @param {string} key @param {import('@keycast/protocol').ErrorCode} code @param {object} [rest] */
-    failed(key, code, rest) {
-      events.onAnswer({ type: 'failed', key, code, message: `it was ${code}`, ageMs: 0, retryAfterMs: 500, ...rest })
-    },
-  }
-  const good = { ageMs: 0, maxAgeMs: 1_000, store: true }
-  /** @type {Backbone} */
-  const backbone = {
-    async start() {},
-    async stop() {},
-    watch(key) {
-      calls.push(`watch ${key}`)
-      watched.add(key)
-    },
-    unwatch(key) {
-      calls.push(`unwatch ${key}`)
-      watched.delete(key)
-    },
-    fetch: key => void calls.push(`fetch ${key}`),
-    cancel: key => void calls.push(`cancel ${key}`),
-    async refresh(keys) {
-      calls.push(`refresh ${keys.join(' ')}`)
-    },
-    ownerOf: () => ({ node: fake.nodesAlive > 0 ? '127.0.0.1:7001:7002' : undefined, alive: fake.nodesAlive > 0 }),
-    nodesAlive: () => fake.nodesAlive,
-  }
-  return fake
-}
+/** Every setting at its default. */
+export const defaults = /** @type {import('./settings.js').Settings} */ (
+  Object.fromEntries(Object.entries(declared).map(([name, { default: value }]) => [name, value]))
+)
 
 /**
- * @param {Record<string, Partial<Namespace>>} given by name
+ * @param {Record<string, Partial<Namespace>>} [given] by name
  * @returns {Namespaces}
  */
 export function createNamespaces(given = { tick: {} }) {
@@ -112,3 +43,231 @@ export function createNamespaces(given = { tick: {} }) {
   )
   return { get: name => namespaces.get(name), names: [...namespaces.keys()] }
 }
+
+/** A backbone that asks nobody: the test reads what was asked, and answers. */
+export function createFakeBackbone() {
+  /** Every call, as in `watch tick:1`. @type {string[]} */
+  const calls = []
+  /** @type {BackboneEvents} */
+  let events = { held: () => undefined, onAnswer() {} }
+  const good = { ageMs: 0, maxAgeMs: 1_000, store: true }
+  const content = { contentType: 'application/json', format: /** @type {const} */ ('json') }
+
+  const fake = {
+    calls,
+    nodesAlive: 1,
+
+    /** @param {BackboneEvents} given */
+    connect(given) {
+      events = given
+      return backbone
+    },
+
+    /** What the gateway says it holds. @param {string} key */
+    held: key => events.held(key),
+
+    /**
+     * @param {string} key
+     * @param {string | Buffer} body
+     * @param {Partial<Extract<Answer, { type: 'value' }>>} [rest]
+     * @returns {string} the version
+     */
+    value(key, body, rest) {
+      const bytes = Buffer.from(body)
+      const version = versionOf(bytes)
+      events.onAnswer({ type: 'value', key, version, body: bytes, ...good, ...content, ...rest })
+      return version
+    },
+
+    /** @param {string} key @param {string} version @param {Partial<Extract<Answer, { type: 'current' }>>} [rest] */
+    current(key, version, rest) {
+      events.onAnswer({ type: 'current', key, version, ...good, ...rest })
+    },
+
+    /**
+     * @param {string} key
+     * @param {import('@keycast/protocol').ErrorCode} code
+     * @param {Partial<Extract<Answer, { type: 'failed' }>>} [rest]
+     */
+    failed(key, code, rest) {
+      events.onAnswer({ type: 'failed', key, code, message: `it was ${code}`, ageMs: 0, retryAfterMs: 500, ...rest })
+    },
+  }
+
+  /** @type {Backbone} */
+  const backbone = {
+    async start() {},
+    async stop() {},
+    watch: key => void calls.push(`watch ${key}`),
+    unwatch: key => void calls.push(`unwatch ${key}`),
+    fetch: key => void calls.push(`fetch ${key}`),
+    cancel: key => void calls.push(`cancel ${key}`),
+    async refresh(keys) {
+      calls.push(`refresh ${keys.join(' ')}`)
+    },
+    ownerOf: () => ({ node: fake.nodesAlive > 0 ? '127.0.0.1:7001:7002' : undefined, alive: fake.nodesAlive > 0 }),
+    nodesAlive: () => fake.nodesAlive,
+  }
+  return fake
+}
+
+/** A connection as ws gives it, whose socket is an array. Writes are taken at once unless `stuck` is set. */
+export class FakeConnection extends EventEmitter {
+  OPEN = 1
+  readyState = 1
+  /** @type {Session | undefined} */
+  session = undefined
+  /** @type {Buffer[]} */
+  writes = []
+  /** @type {{ code: number, reason: string } | undefined} */
+  closed = undefined
+  terminated = false
+  paused = false
+  stuck = false
+  _socket = Object.assign(new EventEmitter(), {
+    writableLength: 0,
+    writableNeedDrain: false,
+    cork() {},
+    uncork() {},
+    write: (/** @type {Buffer} */ bytes) => {
+      this.writes.push(Buffer.from(bytes))
+      if (!this.stuck) return true
+      this._socket.writableLength += bytes.length
+      this._socket.writableNeedDrain = this._socket.writableLength >= 16_384
+      return !this._socket.writableNeedDrain
+    },
+  })
+
+  /** @param {number} code @param {string} reason */
+  close(code, reason) {
+    this.readyState = 2
+    this.closed = { code, reason }
+  }
+
+  terminate() {
+    this.terminated = true
+    this.readyState = 3
+    this.emit('close', 1006, Buffer.alloc(0))
+  }
+
+  pause() {
+    this.paused = true
+  }
+
+  /** The client read all that was written. */
+  drain() {
+    this.stuck = false
+    this._socket.writableLength = 0
+    this._socket.writableNeedDrain = false
+    this._socket.emit('drain')
+  }
+
+  /** As ws takes it. */
+  get asSocket() {
+    return /** @type {SessionSocket} */ (/** @type {unknown} */ (this))
+  }
+
+  /** Takes out what was written since: messages parsed, control frames as `ping`, `pong`. @returns {any[]} */
+  read() {
+    return readFrames(Buffer.concat(this.writes.splice(0)))
+  }
+}
+
+/**
+ * Reads unmasked frames.
+ *
+ * @param {Buffer} bytes
+ * @returns {any[]}
+ */
+export function readFrames(bytes) {
+  const frames = []
+  for (let offset = 0; offset < bytes.length; ) {
+    const opcode = bytes[offset] & 0x0f
+    let length = bytes[offset + 1]
+    let start = offset + 2
+    if (length === 126) {
+      length = bytes.readUInt16BE(start)
+      start += 2
+    } else if (length === 127) {
+      length = Number(bytes.readBigUInt64BE(start))
+      start += 8
+    }
+    const payload = bytes.subarray(start, start + length)
+    if (payload.length < length) throw new Error('the last frame is not whole')
+    if (opcode === 1) frames.push(JSON.parse(payload.toString()))
+    else frames.push({ 9: 'ping', 10: 'pong' }[opcode] ?? opcode)
+    offset = start + length
+  }
+  return frames
+}
+
+/**
+ * A whole gateway on a clock of its own, with clients that need no network.
+ *
+ * @param {{ settings?: Partial<import('./settings.js').Settings>, namespaces?: Record<string, Partial<Namespace>> }} [options]
+ */
+export function createTestGateway({ settings, namespaces } = {}) {
+  let nowMs = 1_000_000
+  const backbone = createFakeBackbone()
+  const gateway = createGateway({
+    settings: { ...defaults, ...settings },
+    namespaces: createNamespaces(namespaces),
+    createBackbone: backbone.connect,
+    metrics: noMetrics,
+    now: () => nowMs,
+  })
+
+  /** Lets what was queued in this turn be written. */
+  const turn = async () => {
+    for (let turns = 0; turns < 3; turns++) await new Promise(resolve => setImmediate(resolve))
+  }
+
+  /** @returns a client that has read its welcome */
+  const connect = async () => {
+    const connection = new FakeConnection()
+    gateway.open(connection.asSocket)
+    await turn()
+    connection.read()
+    return {
+      connection,
+      /** @param {unknown} message an object, or anything else as it is */
+      send(message) {
+        const text = typeof message === 'string' ? message : JSON.stringify(message)
+        connection.emit('message', Buffer.from(text), false)
+      },
+      /** What it has received since last asked, after this turn of the loop. */
+      async received() {
+        await turn()
+        return connection.read()
+      },
+      /** Sends, and gives what comes back. @param {unknown} message */
+      async ask(message) {
+        this.send(message)
+        return this.received()
+      },
+    }
+  }
+
+  return {
+    gateway,
+    backbone,
+    connect,
+    turn,
+    now: () => nowMs,
+    /** Lets time pass, and the sweep come by. @param {number} ms */
+    async pass(ms) {
+      nowMs += ms
+      gateway.sweep()
+      await turn()
+    },
+  }
+}
+
+/** Metrics nobody reads. */
+export const noMetrics = /** @type {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram'>} */ (
+  /** @type {unknown} */ ({
+    counter: () => ({}),
+    gauge: () => ({}),
+    histogram: () => ({ observe() {} }),
+  })
+)

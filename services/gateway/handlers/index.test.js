@@ -1,0 +1,6 @@
+import { createHandlers } from './index.js'
+
+test('a message type without handler is a mistake of this program, not of the client', () => {
+  const { handle } = createHandlers(/** @type {any} */ ({ counts: { received: {} } }))
+  expect(() => handle(/** @type {any} */ ({}), /** @type {any} */ ({ type: 'steal' }))).toThrow('no handler')
+})

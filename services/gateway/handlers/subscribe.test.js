@@ -1,0 +1,171 @@
+import { versionOf } from '@keycast/protocol'
+import { createTestGateway } from '../test-support.js'
+
+const subscribe = (/** @type {unknown[]} */ ...keys) => ({ type: 'subscribe', id: 1, keys })
+
+test('a cold key is said to be subscribed at once, watched, and sent when its value comes', async () => {
+  const { backbone, connect } = createTestGateway()
+  const client = await connect()
+
+  expect(await client.ask(subscribe('tick:1'))).toEqual([{ type: 'subscribed', id: 1, keys: [{ key: 'tick:1' }] }])
+  expect(backbone.calls).toEqual(['watch tick:1'])
+
+  const version = backbone.value('tick:1', '{"n":1}')
+  expect(await client.received()).toEqual([{ type: 'value', key: 'tick:1', version, data: { n: 1 } }])
+})
+
+test('every change goes to every subscriber, and the key is watched once', async () => {
+  const { backbone, connect } = createTestGateway()
+  const clients = await Promise.all([connect(), connect(), connect()])
+  for (const client of clients) await client.ask(subscribe('tick:1'))
+  backbone.value('tick:1', '1')
+  for (const client of clients) await client.received()
+
+  backbone.value('tick:1', '2')
+
+  for (const client of clients) expect(await client.received()).toMatchObject([{ type: 'value', data: 2 }])
+  expect(backbone.calls).toEqual(['watch tick:1'])
+})
+
+test('a fan-out writes one and the same Buffer to every session', async () => {
+  const { gateway, backbone, connect } = createTestGateway()
+  const clients = await Promise.all([connect(), connect()])
+  for (const client of clients) await client.ask(subscribe('tick:1'))
+  /** @type {unknown[]} */
+  const written = []
+  for (const { connection } of clients) connection._socket.write = bytes => written.push(bytes) > 0
+
+  backbone.value('tick:1', '{"n":1}')
+  await clients[0].received()
+
+  expect(written).toHaveLength(2)
+  expect(written[0]).toBe(written[1])
+  // What is held of it is a part of that frame: the bytes are there once.
+  const outcome = gateway.values.fresh('tick:1')
+  expect(outcome?.value?.body.buffer).toBe(/** @type {Buffer} */ (written[0]).buffer)
+})
+
+test('a key watched already is sent from memory', async () => {
+  const { backbone, connect, pass } = createTestGateway()
+  const first = await connect()
+  await first.ask(subscribe('tick:1'))
+  const version = backbone.value('tick:1', '1')
+  await pass(1_500) // past maxAge: a watched key is kept fresh all the same
+
+  const second = await connect()
+  expect(await second.ask(subscribe('tick:1'))).toMatchObject([{ type: 'subscribed' }, { type: 'value', version }])
+  expect(backbone.calls).toEqual(['watch tick:1'])
+})
+
+test('a client that holds the latest version is told so instead of being sent it', async () => {
+  const { backbone, connect } = createTestGateway()
+  const client = await connect()
+  await client.ask(subscribe('tick:1'))
+  const version = backbone.value('tick:1', '1')
+  await client.received()
+
+  const returning = await connect()
+  expect(await returning.ask(subscribe({ key: 'tick:1', version }))).toEqual([
+    { type: 'subscribed', id: 1, keys: [{ key: 'tick:1' }] },
+    { type: 'current', key: 'tick:1', version },
+  ])
+  expect(await client.ask(subscribe({ key: 'tick:1', version: 'older' }))).toMatchObject([{}, { type: 'value' }])
+})
+
+test("a client's version of a cold key is compared when the answer comes, and never sent on", async () => {
+  const { backbone, connect } = createTestGateway()
+  const [holds, holdsOlder] = [await connect(), await connect()]
+  const version = versionOf(Buffer.from('1'))
+  await holds.ask(subscribe({ key: 'tick:1', version }))
+  await holdsOlder.ask(subscribe({ key: 'tick:1', version: 'older' }))
+  expect(backbone.held('tick:1')).toBeUndefined()
+
+  backbone.value('tick:1', '1')
+
+  expect(await holds.received()).toEqual([{ type: 'current', key: 'tick:1', version }])
+  expect(await holdsOlder.received()).toMatchObject([{ type: 'value', data: 1 }])
+})
+
+test('a value nobody watches is sent while young enough, and the watch goes out none the less', async () => {
+  const { gateway, backbone, connect } = createTestGateway()
+  void gateway.values.want('tick:1')
+  const version = backbone.value('tick:1', '1')
+
+  const client = await connect()
+  expect(await client.ask(subscribe('tick:1'))).toMatchObject([{}, { type: 'value', version }])
+  expect(backbone.calls).toEqual(['fetch tick:1', 'watch tick:1'])
+  expect(backbone.held('tick:1')).toEqual({ version, ageMs: 0 })
+  backbone.current('tick:1', version)
+  expect(await client.received()).toEqual([])
+})
+
+test('an old value nobody watches waits for word that it is the latest', async () => {
+  const { gateway, backbone, connect, pass } = createTestGateway()
+  void gateway.values.want('tick:1')
+  const version = backbone.value('tick:1', '1')
+  await pass(1_001)
+
+  const client = await connect()
+  expect(await client.ask(subscribe('tick:1'))).toMatchObject([{ type: 'subscribed' }])
+  expect(backbone.held('tick:1')).toEqual({ version, ageMs: 1_001 })
+  backbone.current('tick:1', version)
+  expect(await client.received()).toMatchObject([{ type: 'value', version, data: 1 }])
+})
+
+test('keys that cannot be subscribed get an error each, the others are subscribed', async () => {
+  const { connect } = createTestGateway({ settings: { keysPerSessionMax: 2 } })
+  const client = await connect()
+
+  const answers = await client.ask(subscribe('tick:1', 'tick', 'nowhere:1', 'tick:2', 'tick:1', 'tick:3'))
+
+  expect(answers).toMatchObject([
+    { type: 'subscribed', id: 1, keys: [{ key: 'tick:1' }, { key: 'tick:2' }] },
+    { type: 'error', key: 'tick', code: 'bad_key' },
+    { type: 'error', key: 'nowhere:1', code: 'unknown_namespace' },
+    { type: 'error', key: 'tick:3', code: 'too_many_keys' },
+  ])
+  for (const { retryAfterMs } of answers) expect(retryAfterMs).toBeUndefined()
+})
+
+test('when no key is accepted, that is said as well', async () => {
+  const { connect } = createTestGateway()
+  expect(await (await connect()).ask(subscribe('x'))).toMatchObject([
+    { type: 'subscribed', keys: [] },
+    { code: 'bad_key' },
+  ])
+})
+
+test('thousands of bad keys in one message end the session instead of asking for megabytes of errors', async () => {
+  const { connect } = createTestGateway()
+  const client = await connect()
+  client.send(subscribe(...Array.from({ length: 40_000 }, (_, n) => `x${n}`)))
+  expect(client.connection.closed?.code).toBe(4007)
+})
+
+test('past the cache limit a new key gets capacity, one that is watched does not', async () => {
+  const { backbone, connect } = createTestGateway({ settings: { cacheBytesMax: 100_000 } })
+  const client = await connect()
+  await client.ask(subscribe('tick:1'))
+  backbone.value('tick:1', `"${'x'.repeat(100_000)}"`)
+  await client.received()
+
+  const other = await connect()
+  expect(await other.ask(subscribe('tick:1', 'tick:2'))).toMatchObject([
+    { type: 'subscribed', keys: [{ key: 'tick:1' }] },
+    { type: 'error', key: 'tick:2', code: 'capacity' },
+    { type: 'value', key: 'tick:1' },
+  ])
+})
+
+test('text and bytes come with their content type', async () => {
+  const { backbone, connect } = createTestGateway()
+  const client = await connect()
+  await client.ask(subscribe('tick:1', 'tick:2'))
+  backbone.value('tick:1', 'say "hi" \u2028', { contentType: 'text/plain', format: 'text' })
+  backbone.value('tick:2', Buffer.from([0, 255]), { contentType: 'image/x', format: 'base64' })
+
+  expect(await client.received()).toMatchObject([
+    { key: 'tick:1', contentType: 'text/plain', text: 'say "hi" \u2028' },
+    { key: 'tick:2', contentType: 'image/x', base64: 'AP8=' },
+  ])
+})
