@@ -1,0 +1,23 @@
+// Entity tags (RFC 9110 section 8.8.3): how an HTTP client says which version it holds already.
+
+/** One member of an If-None-Match list: an opaque tag, weak or not. Ours hold neither quotes nor commas. */
+const tagGrammar = /(?:W\/)?"([^"]*)"/g
+
+/** A list longer than this is no cache's; reading it would only cost time. */
+const LIST_CHARACTERS_MAX = 8_192
+
+/**
+ * Whether an `If-None-Match` header names the tag, so that 304 answers the request. Compared weakly, as RFC 9110
+ * section 13.1.2 asks: `W/"x"` is the same as `"x"`.
+ *
+ * @param {string | undefined} header
+ * @param {string} opaqueTag without quotes
+ */
+export function holds(header, opaqueTag) {
+  if (header === undefined || header.length > LIST_CHARACTERS_MAX) return false
+  if (header.trim() === '*') return true
+  for (const [, listed] of header.matchAll(tagGrammar)) {
+    if (listed === opaqueTag) return true
+  }
+  return false
+}

@@ -1,0 +1,86 @@
+// Serves the page at `/` from memory: its files are read once, at start, and have no build step.
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { extname } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { holds } from './entity-tags.js'
+
+/**
+ * @typedef {{ body: Buffer, type: string, tag: string }} Asset
+ * @typedef {ReadonlyMap<string, Asset>} Page by URL path
+ */
+
+const types = new Map([
+  ['.html', 'text/html; charset=utf-8'],
+  ['.css', 'text/css; charset=utf-8'],
+  ['.js', 'text/javascript; charset=utf-8'],
+  ['.svg', 'image/svg+xml'],
+])
+
+const pageFolder = new URL('../page/', import.meta.url)
+const protocolFolder = new URL('../../../packages/protocol/', import.meta.url)
+
+// The page shares these with the gateway. In the page's folder a file of the same name re-exports them for the tests;
+// a browser, which knows no packages, gets the original in its place.
+const shared = new Map([
+  ['protocol-codes.js', new URL('codes.js', protocolFolder)],
+  ['protocol-keys.js', new URL('keys.js', protocolFolder)],
+])
+
+/**
+ * Nothing but the page's own files runs or loads, nobody frames it, and no text becomes markup (trusted types): values
+ * come from a backend and are shown as they are. `blob:` shows a value that is an image.
+ */
+const securityHeaders = Object.freeze({
+  'content-security-policy': [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' blob:",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+  ].join('; '),
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+})
+
+/**
+ * Reads the page's files.
+ *
+ * @param {URL} [folder]
+ * @returns {Page}
+ */
+export function readPage(folder = pageFolder) {
+  /** @type {Map<string, Asset>} */
+  const assets = new Map()
+  for (const name of readdirSync(folder)) {
+    const type = types.get(extname(name))
+    if (!type || name.endsWith('.test.js')) continue
+    const body = readFileSync(fileURLToPath(shared.get(name) ?? new URL(name, folder)))
+    const tag = createHash('sha256').update(body).digest('base64url').slice(0, 22)
+    assets.set(name === 'index.html' ? '/' : `/${name}`, { body, type, tag })
+  }
+  return assets
+}
+
+/**
+ * Adds the page's routes. A browser keeps the files and asks each time whether they changed, so that a new gateway's
+ * page is seen at once and never mixed with an old one's.
+ *
+ * @param {import('fastify').FastifyInstance} app
+ * @param {Page} [page]
+ */
+export function addPage(app, page = readPage()) {
+  for (const [path, { body, type, tag }] of page) {
+    app.get(path, (request, reply) => {
+      reply.headers(securityHeaders).headers({ 'cache-control': 'no-cache', etag: `"${tag}"` })
+      if (holds(request.headers['if-none-match'], tag)) return reply.code(304).send()
+      return reply.type(type).send(body)
+    })
+  }
+}

@@ -1,0 +1,133 @@
+// A value that is no JSON: text as it is, bytes as a hex dump (an image as an image). Long ones are cut until asked for.
+import { differenceOf } from './changes.js'
+import { element } from './element.js'
+
+/** @typedef {{ root: HTMLElement, update: (content: any) => void }} View */
+
+const TEXT_CHARACTERS = 3_000
+const BLOCK_LINES = 24
+const BYTES_PER_LINE = 16
+
+/** What a browser draws without running anything. SVG is left out: it is a document. */
+const imageTypes = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/avif', 'image/bmp'])
+
+/** @param {{ text: string }} content @returns {View} */
+export function createText({ text }) {
+  const shown = element('pre', { className: 'text' })
+  const more = moreButton()
+  let whole = false
+  /** The part that differs from the text before. @type {{ start: number, afterEnd: number } | undefined} */
+  let marked
+
+  const draw = () => {
+    const end = whole ? text.length : TEXT_CHARACTERS
+    const { start, afterEnd } = marked ?? { start: end, afterEnd: end }
+    const before = text.slice(0, Math.min(start, end))
+    const change = text.slice(before.length, Math.min(Math.max(start, afterEnd), end))
+    const after = text.slice(before.length + change.length, end)
+    const mark = element('mark', { textContent: change })
+    shown.replaceChildren(before, ...(change === '' ? [] : [mark]), after, text.length > end ? '…' : '')
+    more.hidden = text.length <= end
+    more.textContent = `show all ${text.length.toLocaleString('en')} characters`
+  }
+
+  more.onclick = () => {
+    whole = true
+    draw()
+  }
+  draw()
+  return {
+    root: element('div', { className: 'content' }, shown, more),
+    update(content) {
+      marked = differenceOf(text, content.text)
+      text = content.text
+      draw()
+    },
+  }
+}
+
+/** @param {{ contentType: string, base64: string }} content @returns {View} */
+export function createBytes(content) {
+  const dump = element('pre', { className: 'dump' })
+  const picture = element('img', { className: 'picture', alt: 'the value, drawn as an image', hidden: true })
+  const more = moreButton()
+  let whole = false
+  let bytes = bytesOf(content.base64)
+  /** What is drawn, a block of lines each: a block none of whose bytes changed stays. @type {{ root: HTMLElement, text: string, marked: boolean }[]} */
+  const blocks = []
+
+  /** @param {boolean} marking whether what differs from what is drawn is new */
+  const draw = marking => {
+    const lines = Math.ceil(bytes.length / BYTES_PER_LINE)
+    const drawn = whole ? lines : Math.min(lines, BLOCK_LINES)
+    const count = Math.ceil(drawn / BLOCK_LINES)
+    for (const { root } of blocks.splice(count)) root.remove()
+    for (let index = 0; index < count; index += 1) {
+      const first = index * BLOCK_LINES
+      drawBlock(index, dumpLines(bytes, first, Math.min(drawn, first + BLOCK_LINES)), marking)
+    }
+    more.hidden = drawn === lines
+    more.textContent = `show all ${bytes.length.toLocaleString('en')} bytes`
+  }
+
+  /** @param {number} index @param {string[]} lines @param {boolean} marking */
+  const drawBlock = (index, lines, marking) => {
+    const text = lines.join('')
+    const held = blocks[index]
+    if (held && held.text === text && !held.marked) return
+    const root = held?.root ?? dump.appendChild(element('div'))
+    const before = held && marking ? held.text.split(/(?<=\n)/) : lines
+    root.replaceChildren(
+      ...lines.map((line, number) => (line === before[number] ? line : element('mark', { textContent: line }))),
+    )
+    blocks[index] = { root, text, marked: before !== lines && held?.text !== text }
+  }
+
+  /** @param {string} contentType */
+  const drawPicture = contentType => {
+    URL.revokeObjectURL(picture.src)
+    const type = contentType.split(';')[0].trim().toLowerCase()
+    picture.hidden = !imageTypes.has(type)
+    if (!picture.hidden) picture.src = URL.createObjectURL(new Blob([bytes], { type }))
+  }
+
+  more.onclick = () => {
+    whole = true
+    draw(false)
+  }
+  draw(false)
+  drawPicture(content.contentType)
+  return {
+    root: element('div', { className: 'content' }, picture, dump, more),
+    update(next) {
+      bytes = bytesOf(next.base64)
+      draw(true)
+      drawPicture(next.contentType)
+    },
+  }
+}
+
+function moreButton() {
+  return element('button', { type: 'button', className: 'more' })
+}
+
+/** @param {string} base64 */
+function bytesOf(base64) {
+  return Uint8Array.from(atob(base64), character => character.charCodeAt(0))
+}
+
+/** @param {Uint8Array} bytes @param {number} first @param {number} end of the lines */
+function dumpLines(bytes, first, end) {
+  const lines = []
+  for (let line = first; line < end; line += 1) {
+    const start = line * BYTES_PER_LINE
+    let hex = ''
+    let text = ''
+    for (const byte of bytes.subarray(start, start + BYTES_PER_LINE)) {
+      hex += `${byte.toString(16).padStart(2, '0')} `
+      text += byte > 31 && byte < 127 ? String.fromCharCode(byte) : '·'
+    }
+    lines.push(`${start.toString(16).padStart(6, '0')}  ${hex.padEnd(BYTES_PER_LINE * 3)} ${text}\n`)
+  }
+  return lines
+}
