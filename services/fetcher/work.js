@@ -34,6 +34,9 @@ import { errorCodes } from '@keycast/protocol'
  * @typedef {{ type: 'result', lease: number, durationMs: number } & Outcome} Result
  */
 
+/** The environment variable in which a primary gives its workers the endpoint of this incarnation. */
+export const WORK_ENDPOINT_VARIABLE = 'KEYCAST_WORK_ENDPOINT'
+
 const outcomes = new Set(['value', 'current', 'failed'])
 
 /** A message that is not what this file says. Both sides run the same code: this is a programmer's error. */

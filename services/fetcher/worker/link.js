@@ -1,0 +1,51 @@
+// A worker's socket to its primary; work.js shows what it carries.
+import { createWriter, receive } from '@keycast/backbone'
+import { Dealer } from 'zeromq'
+import { decodeLease, encodeWork } from '../work.js'
+
+/** A lease is a URL, its namespace's headers and two validators: some kilobytes at most. */
+const LEASE_BYTES_MAX = 2 ** 20
+
+/**
+ * @typedef {object} Link
+ * @property {(message: import('../work.js').Credit | import('../work.js').Result, body?: Buffer) => Promise<void>} send
+ *   resolves once the socket has taken it; what waits for that is bounded by the credit given
+ * @property {() => void} close what was not yet read by the primary is lost
+ */
+
+/**
+ * @param {object} options
+ * @param {string} options.endpoint
+ * @param {(lease: import('../work.js').Lease) => void} options.onLease must return soon: the next lease waits for it. What it
+ *   throws breaks the link
+ * @param {(error: Error) => void} options.onBroken the socket cannot be used any more
+ * @returns {Link}
+ */
+export function openLink({ endpoint, onLease, onBroken }) {
+  // No routing id: a reused one can stay deaf for ever. Linger 0: a primary that ends a worker reads nothing more.
+  const dealer = new Dealer({ linger: 0, maxMessageSize: LEASE_BYTES_MAX })
+  let closed = false
+  dealer.connect(endpoint)
+  const writer = createWriter(dealer)
+
+  /** @param {Error} error */
+  const broken = error => {
+    if (!closed) onBroken(error)
+  }
+  receive(dealer, parts => onLease(decodeLease(parts))).catch(broken)
+
+  return {
+    send: (message, body) =>
+      new Promise(resolve => {
+        writer.write(encodeWork(message, body), error => {
+          if (error) broken(error)
+          resolve()
+        })
+      }),
+
+    close() {
+      closed = true
+      dealer.close()
+    },
+  }
+}

@@ -1,0 +1,53 @@
+// A primary and its one worker, for main.test.js. The argument is the endpoint; commands come on stdin, what is
+// seen goes to stdout as lines of JSON.
+import cluster from 'node:cluster'
+import { createInterface } from 'node:readline'
+import { Router } from 'zeromq'
+import { decodeFromWorker, encodeWork, WORK_ENDPOINT_VARIABLE } from '../work.js'
+import { runWorker } from './main.js'
+
+/** Nobody listens there: the result comes at once. @type {import('../work.js').Lease} */
+const lease = {
+  type: 'lease',
+  lease: 1,
+  key: 'conversation:1',
+  url: 'http://127.0.0.1:1/conversations/1',
+  headers: { authorization: 'Bearer secret' },
+  timeoutMs: 1_000,
+  bytesMax: 1_000,
+}
+
+if (cluster.isPrimary) await runPrimary()
+else runWorker()
+
+async function runPrimary() {
+  const endpoint = process.argv[2]
+  const router = new Router({ linger: 0 })
+  await router.bind(endpoint)
+
+  cluster.setupPrimary({ args: [] })
+  const worker = cluster.fork({ [WORK_ENDPOINT_VARIABLE]: endpoint })
+  worker.on('exit', (code, signal) => {
+    print({ event: 'exit', code, signal })
+    process.exit()
+  })
+
+  /** @type {Buffer} */
+  let routingId
+  createInterface({ input: process.stdin }).on('line', command => {
+    if (command === 'lease') router.send([routingId, ...encodeWork(lease)])
+    if (command === 'disconnect') worker.disconnect()
+    if (command === 'garbage') router.send([routingId, 'garbage'])
+  })
+
+  for await (const [id, ...parts] of router) {
+    routingId = id
+    const { message } = decodeFromWorker(parts)
+    print({ event: message.type, pid: worker.process.pid, message })
+  }
+}
+
+/** @param {object} seen */
+function print(seen) {
+  process.stdout.write(`${JSON.stringify(seen)}\n`)
+}

@@ -1,0 +1,62 @@
+// A worker process of the fetcher: forked, ended and replaced by the primary, which is its only peer.
+import cluster from 'node:cluster'
+import { common, createLog, readSettings, setting } from '@keycast/service'
+import { WORK_ENDPOINT_VARIABLE } from '../work.js'
+import { openLink } from './link.js'
+import { createPuller } from './pull.js'
+import { startWorker } from './worker.js'
+
+/**
+ * Leases at one time. As many as the primary lets out to one backend in all, unless told otherwise: a worker that is
+ * left alone can do all of it.
+ */
+const CREDIT = 256
+
+/** From JavaScript, so that a worker whose program hangs falls silent; ZeroMQ's own would go on. */
+const BEAT_MS = 1_000
+
+const settings = {
+  logLevel: common.logLevel,
+  logFormat: common.logFormat,
+  // Not an operator's: the environment is what a primary can give to a process it forks before that runs.
+  workEndpoint: setting.text({ env: WORK_ENDPOINT_VARIABLE, default: '', doc: 'Set by the primary for its workers.' }),
+}
+
+/** Runs this process as a worker, until the primary ends it with `worker.disconnect()` or is gone itself. */
+export function runWorker() {
+  const { logLevel, logFormat, workEndpoint } = readSettings(settings, {
+    name: 'keycast-fetcher-worker',
+    about: 'pulls values over HTTP for the fetcher that started it.',
+  })
+  const log = createLog({ name: 'keycast-fetcher-worker', level: logLevel, format: logFormat })
+  const self = cluster.worker
+  if (!self || !workEndpoint) throw new Error('a worker is started by the primary of a fetcher, never alone')
+
+  /** @param {unknown} error a programmer's: the primary starts another worker */
+  const die = error => {
+    log.fatal({ err: error }, 'worker failed')
+    process.exit(1)
+  }
+  process.on('uncaughtException', die)
+  process.on('unhandledRejection', die)
+
+  // A terminal or a supervisor may signal the whole group; when workers end is for the primary to say.
+  process.on('SIGINT', () => {})
+  process.on('SIGTERM', () => {})
+
+  const puller = createPuller({ socketsMax: CREDIT })
+  const worker = startWorker({
+    openLink: onLease => openLink({ endpoint: workEndpoint, onLease, onBroken: die }),
+    puller,
+    id: self.id,
+    credit: CREDIT,
+    beatMs: BEAT_MS,
+  })
+
+  // Asked to go, or the primary died: either way nobody waits for what is under way.
+  self.once('disconnect', () => {
+    worker.stop()
+    puller.close()
+    process.exit(0)
+  })
+}

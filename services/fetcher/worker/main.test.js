@@ -1,0 +1,78 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+
+const fixture = fileURLToPath(new URL('./main.fixture.js', import.meta.url))
+
+/** @type {(() => void)[]} */
+let cleanups = []
+afterEach(() => {
+  for (const cleanup of cleanups) cleanup()
+  cleanups = []
+})
+
+/** A primary process and its worker, which has announced itself. */
+async function setup() {
+  const directory = mkdtempSync(join(tmpdir(), 'keycast-'))
+  const primary = spawn(process.execPath, [fixture, `ipc://${directory}/work`], { stdio: ['pipe', 'pipe', 'inherit'] })
+  cleanups.push(() => {
+    primary.kill('SIGKILL') // its worker follows: one of the tests below
+    rmSync(directory, { recursive: true })
+  })
+  const lines = createInterface({ input: primary.stdout })[Symbol.asyncIterator]()
+
+  /** @param {(line: any) => boolean} wanted @returns {Promise<any>} the next such line */
+  async function printed(wanted) {
+    const { value, done } = await lines.next()
+    if (done) throw new Error('the primary and its worker are gone')
+    const line = JSON.parse(value)
+    return wanted(line) ? line : printed(wanted)
+  }
+  const { pid } = await printed(({ event }) => event === 'credit')
+  return {
+    primary,
+    pid,
+    printed,
+    /** @param {string} command */
+    tell: command => primary.stdin.write(`${command}\n`),
+  }
+}
+
+test('signals that reach a worker change nothing: it goes on pulling', async () => {
+  const { pid, tell, printed } = await setup()
+
+  process.kill(pid, 'SIGTERM')
+  process.kill(pid, 'SIGINT')
+  tell('lease')
+
+  expect((await printed(({ event }) => event === 'result')).message).toMatchObject({ code: 'backend_unreachable' })
+})
+
+test('a worker that its primary disconnects ends in order', async () => {
+  const { tell, printed } = await setup()
+
+  tell('disconnect')
+
+  expect(await printed(({ event }) => event === 'exit')).toEqual({ event: 'exit', code: 0, signal: null })
+})
+
+test('a worker whose primary is killed ends too', async () => {
+  const { primary } = await setup()
+
+  primary.kill('SIGKILL')
+
+  await once(primary, 'close') // its stdout, which the worker shares, has no writer left
+})
+
+test("a programmer's error is logged and ends the worker, so that the primary starts another", async () => {
+  const { tell, printed } = await setup()
+
+  tell('garbage')
+
+  expect(await printed(({ level }) => level === 'fatal')).toMatchObject({ msg: 'worker failed' })
+  expect(await printed(({ event }) => event === 'exit')).toMatchObject({ code: 1 })
+})

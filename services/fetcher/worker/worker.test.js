@@ -1,0 +1,191 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Router } from 'zeromq'
+import { decodeFromWorker, encodeWork } from '../work.js'
+import { openLink } from './link.js'
+import { startWorker } from './worker.js'
+
+/**
+ * @typedef {import('../work.js').Lease} Lease
+ * @typedef {import('./outcome.js').Pulled} Pulled
+ */
+
+/** @type {(() => void)[]} */
+let cleanups = []
+afterEach(() => {
+  for (const cleanup of cleanups) cleanup()
+  cleanups = []
+})
+
+/** A primary's socket, and a worker at its other end. @param {{ pull?: (lease: Lease) => Promise<Pulled>, credit?: number, beatMs?: number }} [options] */
+async function setup({ pull = async () => current, credit = 4, beatMs = 60_000 } = {}) {
+  const directory = mkdtempSync(join(tmpdir(), 'keycast-'))
+  const endpoint = `ipc://${directory}/work`
+  const router = new Router({ linger: 0 })
+  await router.bind(endpoint)
+  /** @type {(error: unknown) => void} */
+  let onBroken = () => {}
+  /** @type {Promise<unknown>} */
+  const broken = new Promise(resolve => {
+    onBroken = resolve
+  })
+  const worker = startWorker({
+    openLink: onLease => openLink({ endpoint, onLease, onBroken }),
+    puller: { pull },
+    id: 3,
+    credit,
+    beatMs,
+  })
+  cleanups.push(() => {
+    worker.stop()
+    router.close()
+    rmSync(directory, { recursive: true })
+  })
+  const [routingId, ...first] = await router.receive()
+  return {
+    router,
+    worker,
+    broken,
+    first: decodeFromWorker(first),
+    next: async () => decodeFromWorker((await router.receive()).slice(1)),
+    /** @param {number} number @param {Partial<Lease>} [changes] */
+    lease: (number, changes) => router.send([routingId, ...encodeWork(lease(number, changes))]),
+    /** @param {string} text */
+    say: text => router.send([routingId, text]),
+  }
+}
+
+/** @type {Pulled} */
+const current = { outcome: { outcome: 'current', status: 304, store: true } }
+
+/** @param {number} number @param {Partial<Lease>} [changes] @returns {Lease} */
+const lease = (number, changes) => ({
+  type: 'lease',
+  lease: number,
+  key: `conversation:${number}`,
+  url: `http://127.0.0.1:1/${number}`,
+  headers: {},
+  timeoutMs: 1_000,
+  bytesMax: 1_000,
+  ...changes,
+})
+
+test('a worker says first who it is and how much it takes', async () => {
+  const { first } = await setup({ credit: 7 })
+  expect(first).toEqual({ message: { type: 'credit', worker: 3, credit: 7 }, body: undefined })
+})
+
+test('it says so again with each beat', async () => {
+  const { first, next } = await setup({ beatMs: 5 })
+  expect(await next()).toEqual(first)
+  expect(await next()).toEqual(first)
+})
+
+test('each lease ends in one result, values with their bytes', async () => {
+  const body = Buffer.from(JSON.stringify('x'.repeat(130_000)))
+  /** @type {Pulled} */
+  const value = {
+    outcome: {
+      outcome: 'value',
+      version: 'v',
+      contentType: 'application/json',
+      format: 'json',
+      status: 200,
+      store: true,
+      maxAgeMs: 5,
+    },
+    body,
+  }
+  /** @type {string[]} */
+  const pulled = []
+  const { lease, next } = await setup({
+    pull: async ({ url }) => {
+      pulled.push(url)
+      return url.endsWith('1') ? value : current
+    },
+  })
+
+  await lease(1)
+  const first = await next()
+  await lease(2)
+  const second = await next()
+
+  const durationMs = expect.any(Number)
+  expect(first).toEqual({ message: { type: 'result', lease: 1, durationMs, ...value.outcome }, body })
+  expect(second).toEqual({ message: { type: 'result', lease: 2, durationMs, ...current.outcome }, body: undefined })
+  expect(pulled).toEqual(['http://127.0.0.1:1/1', 'http://127.0.0.1:1/2'])
+})
+
+test('an empty body is a body', async () => {
+  const { lease, next } = await setup({
+    pull: async () => ({
+      outcome: { outcome: 'value', version: 'v', contentType: 'text/plain', format: 'text', status: 200, store: true },
+      body: Buffer.alloc(0),
+    }),
+  })
+  await lease(1)
+  expect((await next()).body).toEqual(Buffer.alloc(0))
+})
+
+test('a slow pull holds up no other', async () => {
+  /** @type {(pulled: Pulled) => void} */
+  let finish = () => {}
+  const { lease, next } = await setup({
+    pull: ({ lease }) => (lease === 1 ? new Promise(resolve => (finish = resolve)) : Promise.resolve(current)),
+  })
+
+  await lease(1)
+  await lease(2)
+  expect((await next()).message).toMatchObject({ lease: 2 })
+  finish(current)
+  expect((await next()).message).toMatchObject({ lease: 1 })
+})
+
+test('many results at once all arrive, none twice', async () => {
+  const { lease, next } = await setup({ credit: 1_000 })
+  const numbers = Array.from({ length: 1_000 }, (_, index) => index)
+
+  for (const number of numbers) await lease(number)
+  const seen = []
+  for (const _ of numbers) seen.push(/** @type {any} */ ((await next()).message).lease)
+
+  expect(seen.sort((a, b) => a - b)).toEqual(numbers)
+})
+
+test('a lease over the credit is an error that ends the worker', async () => {
+  const { lease, broken } = await setup({ credit: 1, pull: () => new Promise(() => {}) })
+  await lease(1)
+  await lease(2)
+  expect(await broken).toMatchObject({ message: 'lease 2 is over the credit of 1' })
+})
+
+test('what is no lease is an error that ends the worker', async () => {
+  const { say, broken } = await setup()
+  await say('{}')
+  expect(await broken).toMatchObject({ name: 'WorkError' })
+})
+
+test('a pull that ends after the worker was stopped disturbs nobody', async () => {
+  /** @type {(pulled: Pulled) => void} */
+  let finish = () => {}
+  /** @type {() => void} */
+  let started = () => {}
+  const underWay = new Promise(resolve => (started = () => resolve(undefined)))
+  let failed = false
+  const { lease, worker, broken } = await setup({
+    pull: () => {
+      started()
+      return new Promise(resolve => (finish = resolve))
+    },
+  })
+  broken.then(() => (failed = true))
+  await lease(1)
+  await underWay
+
+  worker.stop()
+  finish(current)
+  await new Promise(setImmediate)
+
+  expect(failed).toBe(false)
+})
