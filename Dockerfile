@@ -1,0 +1,66 @@
+# One image per service: docker build --target gateway . (or fetcher, data-provider, secrets)
+
+FROM node:24-bookworm-slim AS base
+WORKDIR /keycast
+ENV NODE_ENV=production
+
+# What npm needs to know and nothing else, so that a change of code installs nothing anew.
+FROM base AS manifests
+COPY package.json package-lock.json .npmrc ./
+COPY packages/backbone/package.json packages/backbone/
+COPY packages/protocol/package.json packages/protocol/
+COPY packages/service/package.json packages/service/
+COPY services/data-provider/package.json services/data-provider/
+COPY services/fetcher/package.json services/fetcher/
+COPY services/gateway/package.json services/gateway/
+COPY loadtest/package.json loadtest/
+
+# No install scripts: zeromq ships its binaries, of which those for other systems go.
+FROM manifests AS gateway-modules
+RUN --mount=type=cache,target=/root/.npm npm ci --omit=dev --ignore-scripts -w services/gateway \
+ && rm -rf node_modules/zeromq/build/darwin node_modules/zeromq/build/win32 node_modules/zeromq/src
+
+FROM manifests AS fetcher-modules
+RUN --mount=type=cache,target=/root/.npm npm ci --omit=dev --ignore-scripts -w services/fetcher \
+ && rm -rf node_modules/zeromq/build/darwin node_modules/zeromq/build/win32 node_modules/zeromq/src
+
+FROM manifests AS data-provider-modules
+RUN --mount=type=cache,target=/root/.npm npm ci --omit=dev --ignore-scripts -w services/data-provider
+
+FROM base AS gateway
+COPY --from=gateway-modules /keycast ./
+COPY packages packages
+COPY services/gateway services/gateway
+COPY keycast.yaml ./
+USER node
+EXPOSE 8080 8081
+HEALTHCHECK --interval=2s --timeout=3s --retries=15 CMD ["node", "packages/service/check-health.js", "http://127.0.0.1:8081/health/ready"]
+CMD ["node", "services/gateway/main.js"]
+
+FROM base AS fetcher
+COPY --from=fetcher-modules /keycast ./
+COPY packages packages
+COPY services/fetcher services/fetcher
+COPY keycast.yaml ./
+USER node
+EXPOSE 7001 7002 8082
+HEALTHCHECK --interval=2s --timeout=3s --retries=15 CMD ["node", "packages/service/check-health.js", "http://127.0.0.1:8082/health/ready"]
+CMD ["node", "services/fetcher/main.js"]
+
+FROM base AS data-provider
+COPY --from=data-provider-modules /keycast ./
+COPY packages packages
+COPY services/data-provider services/data-provider
+USER node
+EXPOSE 3000
+HEALTHCHECK --interval=2s --timeout=3s --retries=15 CMD ["node", "packages/service/check-health.js", "http://127.0.0.1:3000/health/ready"]
+CMD ["node", "services/data-provider/main.js"]
+
+# Runs once: makes the secrets the others read. A volume mounted over these folders takes their owner.
+FROM base AS secrets
+COPY --from=fetcher-modules /keycast ./
+COPY packages packages
+COPY scripts/secrets.js scripts/
+RUN install -d -o node -g node -m 0755 /secrets/gateway /secrets/fetcher /secrets/grafana
+USER node
+CMD ["node", "scripts/secrets.js", "/secrets"]
