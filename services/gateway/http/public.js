@@ -1,0 +1,36 @@
+// The HTTP side of the port clients connect to: the page and the values. Upgrades at /ws are the gateway's own.
+import { errorCodes } from '@keycast/protocol'
+import Fastify from 'fastify'
+import { addPage } from './page.js'
+import { sendProblem } from './problems.js'
+import { addValues } from './values.js'
+
+/** Nothing here takes a body. */
+const BODY_BYTES_MAX = 1_024
+
+/**
+ * @param {object} deps
+ * @param {Pick<import('../values.js').Values, 'refusal' | 'fresh' | 'want'>} deps.values
+ * @param {import('@keycast/service').Log} deps.log
+ */
+export function createPublicApp({ values, log }) {
+  const app = Fastify({
+    // Browsers and proxies keep connections open: without forcing, close() would wait for them.
+    forceCloseConnections: true,
+    bodyLimit: BODY_BYTES_MAX,
+    // A path whose percent-encoding is broken comes here before any route: whatever it was to name, it is no key.
+    frameworkErrors: (_error, _request, reply) => sendProblem(reply, { code: 'bad_key', message: errorCodes.bad_key }),
+  })
+
+  app.setErrorHandler((/** @type {import('fastify').FastifyError} */ error, request, reply) => {
+    const status = error.statusCode ?? 500
+    if (status >= 500) log.error({ err: error, path: request.url }, 'a request failed')
+    return reply.code(status).send({ message: status >= 500 ? 'internal error' : error.message })
+  })
+  app.setNotFoundHandler((_, reply) =>
+    reply.code(404).send({ message: '/ is the page, /v1/values/{key} a value, /ws the WebSocket' }),
+  )
+  addPage(app)
+  addValues(app, { values })
+  return app
+}

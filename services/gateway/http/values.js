@@ -1,0 +1,52 @@
+// GET /v1/values/{key}: the value a WebSocket client would get, for code that still polls. From the same cache, by the
+// same shared fetch, with the version as entity tag.
+import { holds } from './entity-tags.js'
+import { sendProblem } from './problems.js'
+
+/**
+ * @typedef {import('../values.js').Values} Values
+ * @typedef {import('../entry.js').Found} Found
+ */
+
+/** Under it the rest of the path is the key: an id may hold `/`. */
+export const VALUES_PATH = '/v1/values/'
+
+/**
+ * A value is shown as it is and runs nothing: it comes from a backend, and a page among values must not act under this
+ * origin's name.
+ */
+const securityHeaders = Object.freeze({
+  'content-security-policy': "default-src 'none'; sandbox",
+  'x-content-type-options': 'nosniff',
+})
+
+/**
+ * @param {import('fastify').FastifyInstance} app
+ * @param {{ values: Pick<Values, 'refusal' | 'fresh' | 'want'> }} deps
+ */
+export function addValues(app, { values }) {
+  // Fastify adds HEAD, and has percent-decoded the key, once.
+  app.get(`${VALUES_PATH}*`, async (request, reply) => {
+    const { '*': key } = /** @type {{ '*': string }} */ (request.params)
+    const problem = values.refusal(key)
+    if (problem) return sendProblem(reply, problem)
+    const outcome = values.fresh(key) ?? (await values.want(key))
+    return outcome.value ? sendValue(request, reply, outcome) : sendProblem(reply, outcome.problem)
+  })
+}
+
+/**
+ * @param {import('fastify').FastifyRequest} request
+ * @param {import('fastify').FastifyReply} reply
+ * @param {Found} found
+ */
+function sendValue({ headers }, reply, { value, ageMs, maxAgeMs, store }) {
+  reply.headers(securityHeaders).headers({
+    etag: `"${value.version}"`,
+    age: String(Math.floor(ageMs / 1_000)),
+    // Rounded down: a cache on the way must not keep it longer than this gateway would.
+    'cache-control': store ? `max-age=${Math.floor(maxAgeMs / 1_000)}` : 'no-store',
+  })
+  if (holds(headers['if-none-match'], value.version)) return reply.code(304).send()
+  return reply.header('content-type', value.contentType).send(value.body)
+}

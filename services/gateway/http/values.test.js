@@ -1,0 +1,181 @@
+import { createLog } from '@keycast/service'
+import { createPublicApp } from './public.js'
+import { closeServed, serve } from './test-support.js'
+
+/** @typedef {import('../entry.js').Outcome} Outcome */
+
+afterEach(closeServed)
+
+const body = Buffer.from('{"n":1}')
+const value = {
+  key: 'tick:1',
+  version: 'abc',
+  contentType: 'application/json',
+  format: /** @type {const} */ ('json'),
+  body,
+  json: undefined,
+  current: undefined,
+}
+/** @type {import('../entry.js').Found} */
+const found = { value, ageMs: 1_900, maxAgeMs: 5_900, store: true }
+
+/** @param {Partial<import('../entry.js').Problem>} problem @returns {Outcome} */
+const failed = problem => ({
+  problem: {
+    code: 'backend_error',
+    message: 'it said 500',
+    retryAfterMs: undefined,
+    atMs: 0,
+    local: false,
+    ...problem,
+  },
+})
+
+/** @param {{ fresh?: Outcome, later?: Outcome, refused?: Outcome }} [given] what memory, the fetcher and the grammar say */
+async function setup({ fresh, later, refused } = {}) {
+  /** @type {string[]} */
+  const asked = []
+  const app = createPublicApp({
+    log: createLog({ name: 'test', level: 'silent' }),
+    values: {
+      refusal: key => {
+        asked.push(`refusal ${key}`)
+        return refused?.problem
+      },
+      fresh: key => {
+        asked.push(`fresh ${key}`)
+        return fresh
+      },
+      want: async key => {
+        asked.push(`want ${key}`)
+        if (!later) throw new Error('nobody should have been asked')
+        return later
+      },
+    },
+  })
+  return { asked, get: await serve(app) }
+}
+
+test('a value held and fresh is answered from memory, as the backend gave it', async () => {
+  const { get, asked } = await setup({ fresh: found })
+  const response = await get('/v1/values/tick:1')
+  expect(response.status).toBe(200)
+  expect(response.body).toEqual(body)
+  expect(response.headers).toMatchObject({
+    'content-type': 'application/json',
+    'content-length': '7',
+    etag: '"abc"',
+    age: '1',
+    'cache-control': 'max-age=5',
+  })
+  expect(asked).toEqual(['refusal tick:1', 'fresh tick:1'])
+})
+
+test('a value not held is asked of the fetcher', async () => {
+  const { get, asked } = await setup({ later: found })
+  expect((await get('/v1/values/tick:1')).body).toEqual(body)
+  expect(asked.at(-1)).toBe('want tick:1')
+})
+
+test.each(['text/plain; charset=utf-8', 'text/html', 'application/octet-stream', 'image/png'])(
+  'content of type %s keeps its type and may run nothing',
+  async contentType => {
+    const { get } = await setup({ fresh: { ...found, value: { ...value, contentType } } })
+    const { headers } = await get('/v1/values/text:1')
+    expect(headers['content-type']).toBe(contentType)
+    expect(headers['content-security-policy']).toContain('sandbox')
+    expect(headers['x-content-type-options']).toBe('nosniff')
+  },
+)
+
+test('a body of 130 KB arrives whole', async () => {
+  const large = Buffer.alloc(130_000, 'x')
+  const { get } = await setup({ fresh: { ...found, value: { ...value, body: large } } })
+  expect((await get('/v1/values/text:1')).body.equals(large)).toBe(true)
+})
+
+test('what must not be stored is said to be so', async () => {
+  const { get } = await setup({ fresh: { ...found, store: false } })
+  expect((await get('/v1/values/tick:1')).headers['cache-control']).toBe('no-store')
+})
+
+test.each(['"abc"', 'W/"abc"', '"x", "abc"', '*'])('If-None-Match: %s is answered 304, without a body', async tag => {
+  const { get } = await setup({ fresh: found })
+  const response = await get('/v1/values/tick:1', { headers: { 'if-none-match': tag } })
+  expect(response.status).toBe(304)
+  expect(response.body).toHaveLength(0)
+  expect(response.headers).toMatchObject({ etag: '"abc"', 'cache-control': 'max-age=5', age: '1' })
+})
+
+test('another version than the one named is sent whole', async () => {
+  const { get } = await setup({ fresh: found })
+  expect((await get('/v1/values/tick:1', { headers: { 'if-none-match': '"old"' } })).status).toBe(200)
+})
+
+test('HEAD tells all but the body', async () => {
+  const { get } = await setup({ fresh: found })
+  const response = await get('/v1/values/tick:1', { method: 'HEAD' })
+  expect(response.headers).toMatchObject({ 'content-length': '7', etag: '"abc"', 'content-type': 'application/json' })
+  expect(response.body).toHaveLength(0)
+})
+
+test.each([
+  ['/v1/values/file:a/b/c.txt', 'file:a/b/c.txt'],
+  ['/v1/values/file%3Aa%2Fb', 'file:a/b'],
+  ['/v1/values/file:a?at=1', 'file:a'],
+  [`/v1/values/file:${'x'.repeat(255)}`, `file:${'x'.repeat(255)}`],
+  ['/v1/values/file:%252e%252e', 'file:%2e%2e'],
+  ['/v1/values/file:a/../b', 'file:a/../b'],
+  ['/v1/values/', ''],
+])('%s names the key %s: decoded once', async (path, key) => {
+  const { get, asked } = await setup({ fresh: found })
+  await get(path)
+  expect(asked[0]).toBe(`refusal ${key}`)
+})
+
+test('a key that breaks the grammar is refused, and nobody is asked', async () => {
+  const { get, asked } = await setup({ refused: failed({ code: 'bad_key', message: 'the id is empty' }) })
+  const response = await get('/v1/values/tick:')
+  expect(response.status).toBe(400)
+  expect(response.json()).toEqual({ code: 'bad_key', message: 'the id is empty' })
+  expect(asked).toEqual(['refusal tick:'])
+})
+
+test('percent-encoding that is broken is a bad key too', async () => {
+  const { get } = await setup()
+  const response = await get('/v1/values/tick:%zz')
+  expect(response.status).toBe(400)
+  expect(response.json().code).toBe('bad_key')
+})
+
+test.each([
+  ['unknown_namespace', 404],
+  ['not_found', 404],
+  ['backend_throttled', 429],
+  ['backend_error', 502],
+  ['backend_unavailable', 503],
+  ['fetcher_unavailable', 503],
+  ['backend_timeout', 504],
+  ['fetcher_timeout', 504],
+])('%s is answered with %i and when to come back', async (code, status) => {
+  const problem = failed({ code: /** @type {any} */ (code), retryAfterMs: 1_200 })
+  const { get } = await setup({ later: problem })
+  const response = await get('/v1/values/tick:1')
+  expect(response.status).toBe(status)
+  expect(response.headers).toMatchObject({ 'retry-after': '2', 'cache-control': 'no-store' })
+  expect(response.json()).toEqual({ code, message: 'it said 500', retryAfterMs: 1_200 })
+})
+
+test('what does not heal by itself names no time', async () => {
+  const { get } = await setup({ later: failed({ code: 'backend_refused' }) })
+  const response = await get('/v1/values/tick:1')
+  expect(response.headers['retry-after']).toBeUndefined()
+  expect(response.json()).toEqual({ code: 'backend_refused', message: 'it said 500' })
+})
+
+test('a path nothing is served at says what is', async () => {
+  const { get } = await setup()
+  const response = await get('/v2/values/tick:1')
+  expect(response.status).toBe(404)
+  expect(response.json().message).toContain('/v1/values/{key}')
+})
