@@ -12,6 +12,9 @@ import { utf8Of, withoutBom } from './text.js'
  * @typedef {ReadValue | { outcome: 'current' } | { outcome: 'failed', code: ErrorCode, message: string }} ReadContent
  */
 
+/** Longest content type that is read: it is kept with each value. The names in it have 127 characters each (RFC 6838). */
+const CONTENT_TYPE_CHARACTERS_MAX = 512
+
 /**
  * The version is made from the body as it is passed on, after a BOM is cut and text is transcoded, and from nothing
  * else: whoever holds those bytes, on whatever node, knows their version.
@@ -51,10 +54,11 @@ export function readContent(received, { contentType, version: held, bytesMax }) 
 /** Nothing is guessed from the bytes: content without a type that can be read is just bytes. @param {string} [written] */
 function readMediaType(written = 'application/octet-stream') {
   try {
-    return new MIMEType(written)
+    if (written.length <= CONTENT_TYPE_CHARACTERS_MAX) return new MIMEType(written)
   } catch {
-    return new MIMEType('application/octet-stream')
+    // no type at all: as if there were none
   }
+  return new MIMEType('application/octet-stream')
 }
 
 /** @param {MIMEType} mediaType @returns {'json' | 'text' | 'bytes'} */

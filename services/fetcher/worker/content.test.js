@@ -164,6 +164,7 @@ test.each([
   ['', 'application/octet-stream'],
   ['json', 'application/octet-stream'],
   ['text/\nplain', 'application/octet-stream'],
+  [`text/plain; x=${'x'.repeat(600)}`, 'application/octet-stream'],
 ])('content of the type %j is bytes, BOM and all', (declared, contentType) => {
   expect(read(`${bom}{}`, declared)).toMatchObject({ format: 'base64', contentType, body: Buffer.from(`${bom}{}`) })
 })

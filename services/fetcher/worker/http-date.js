@@ -7,8 +7,8 @@
  * @returns {number} milliseconds since 1970, NaN where the text is no date
  */
 export function readHttpDate(text) {
-  // Date.parse alone would take "5" or "-1" for a date.
-  if (!/^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)/.test(text)) return Number.NaN
+  // Date.parse alone would take "5" or "-1" for a date, and any length of comment after one.
+  if (!/^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[\w ,:-]{17,32}$/.test(text)) return Number.NaN
   // asctime's form names no zone and means GMT, where Date.parse would take it for local time.
   return Date.parse(text.endsWith('GMT') ? text : `${text} GMT`)
 }

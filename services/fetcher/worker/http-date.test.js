@@ -7,6 +7,14 @@ test.each(['Sun, 06 Nov 1994 08:49:37 GMT', 'Sunday, 06-Nov-94 08:49:37 GMT', 'S
   },
 )
 
-test.each(['', '0', '-1', '1994', 'yesterday', 'Sun, 99 Nov 1994 08:49:37 GMT'])('%j is no date', text => {
+test.each([
+  '',
+  '0',
+  '-1',
+  '1994',
+  'yesterday',
+  'Sun, 99 Nov 1994 08:49:37 GMT',
+  `Sun, 06 Nov 1994 08:49:37 GMT (${'x'.repeat(99)})`,
+])('%j is no date', text => {
   expect(readHttpDate(text)).toBeNaN()
 })

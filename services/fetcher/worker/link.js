@@ -16,8 +16,8 @@ const LEASE_BYTES_MAX = 2 ** 20
 /**
  * @param {object} options
  * @param {string} options.endpoint
- * @param {(lease: import('../work.js').Lease) => void} options.onLease must return soon: the next lease waits for it. What it
- *   throws breaks the link
+ * @param {(lease: import('../work.js').Lease) => void} options.onLease must return soon: the next lease waits
+ *   for it. What it throws breaks the link
  * @param {(error: Error) => void} options.onBroken the socket cannot be used any more
  * @returns {Link}
  */

@@ -112,7 +112,9 @@ function failureOf({ timeoutMs, bytesMax }, error, now) {
   if (isBadEncoding(error)) {
     return { outcome: 'failed', code: 'invalid_content', message: 'the compressed content is damaged', status }
   }
-  return { outcome: 'failed', code: 'backend_unreachable', message: `the connection failed (${error.code})`, status }
+  // Within a body the code tells little: axios has put its own in place of the connection's.
+  const message = head ? 'the connection failed within the body' : `the connection failed (${error.code})`
+  return { outcome: 'failed', code: 'backend_unreachable', message, status }
 }
 
 /** Only some of axios's errors bring the response; Node's request knows it in any case. @param {any} error */

@@ -261,7 +261,11 @@ test.each([
     response.write('[1]', () => response.destroy())
   })
 
-  expect((await pull()).outcome).toMatchObject({ code: 'backend_unreachable', status: 200 })
+  expect((await pull()).outcome).toMatchObject({
+    code: 'backend_unreachable',
+    message: 'the connection failed within the body',
+    status: 200,
+  })
   expect(requests).toHaveLength(1)
 })
 
