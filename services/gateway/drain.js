@@ -17,7 +17,7 @@ const STEP_MS = 50
  * it, and cuts who does not answer that.
  *
  * @param {object} deps
- * @param {Pick<import('./sessions.js').Sessions, 'all' | 'terminate' | 'size'>} deps.sessions
+ * @param {{ all: () => Iterable<Session>, size: () => number, terminate: (session: Session, reason: string) => void }} deps.sessions
  * @param {Pick<import('./outbox.js').Outbox, 'send' | 'close'>} deps.outbox
  * @param {number} deps.spreadMs over which clients leave
  * @param {() => number} [deps.random] 0 to 1

@@ -118,14 +118,7 @@ export function createGateway({ settings, namespaces, createBackbone, metrics, n
     settings,
     counts,
   })
-  const observed = exportMetrics(metrics, counts, () => ({
-    sessions: sessions.size(),
-    ...outbox.stats(),
-    ...subscriptions.stats(),
-    cacheBytes: cache.stats().bytes,
-    cacheEntries: cache.stats().entries,
-    nodesAlive: backbone.nodesAlive(),
-  }))
+  const observed = exportMetrics(metrics, counts, stats, settings)
 
   let draining = false
   /** @type {NodeJS.Timeout | undefined} */
@@ -136,6 +129,19 @@ export function createGateway({ settings, namespaces, createBackbone, metrics, n
     const startMs = now()
     observed.valueAged(startMs - askedAtMs)
     flusher.fence(() => observed.fannedOut(now() - startMs))
+  }
+
+  function stats() {
+    const { bytes: cacheBytes, entries: cacheEntries } = cache.stats()
+    const nodesAlive = backbone.nodesAlive()
+    return {
+      sessions: sessions.size(),
+      ...outbox.stats(),
+      ...subscriptions.stats(),
+      cacheBytes,
+      cacheEntries,
+      nodesAlive,
+    }
   }
 
   function sweep() {

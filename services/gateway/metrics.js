@@ -38,8 +38,9 @@ export function countOne(counter, label) {
  * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram'>} metrics
  * @param {Counts} counts
  * @param {() => Record<'sessions' | 'stalled' | 'subscriptions' | 'keys' | 'cacheBytes' | 'cacheEntries' | 'nodesAlive', number>} stats
+ * @param {{ sessionsMax: number, cacheBytesMax: number }} limits
  */
-export function exportMetrics({ counter, gauge, histogram }, counts, stats) {
+export function exportMetrics({ counter, gauge, histogram }, counts, stats, limits) {
   /** @param {string} name @param {string} help @param {() => number} read */
   const total = (name, help, read) =>
     counter({
@@ -74,14 +75,12 @@ export function exportMetrics({ counter, gauge, histogram }, counts, stats) {
     })
 
   level('sessions', 'Connected clients.', () => stats().sessions)
+  level('sessions_max', 'Connected clients there may be.', () => limits.sessionsMax)
   level('sessions_stalled', 'Sessions that do not take what was written to them.', () => stats().stalled)
   level('subscriptions', 'Keys subscribed to, counted once per session.', () => stats().subscriptions)
   level('watched_keys', 'Keys with at least one subscriber here.', () => stats().keys)
-  level(
-    'cache_bytes',
-    'What the entries held are counted as, against GATEWAY_CACHE_BYTES_MAX.',
-    () => stats().cacheBytes,
-  )
+  level('cache_bytes', 'What the entries held are counted as.', () => stats().cacheBytes)
+  level('cache_max_bytes', 'What they may be counted as.', () => limits.cacheBytesMax)
   level('fetcher_nodes_alive', 'Fetcher nodes this gateway hears.', () => stats().nodesAlive)
   level('cache_entries', 'Keys something is held of.', () => stats().cacheEntries)
 

@@ -16,6 +16,9 @@ import { createSession } from './session.js'
 /** Sessions are pinged in so many slices over the heartbeat, so that no turn of the loop pings thousands. */
 export const SLICES = 25
 
+/** How long a client that is no longer read has to read why. */
+const LAST_WORDS_MS = 1_000
+
 /**
  * @param {object} deps
  * @param {Pick<import('./outbox.js').Outbox, 'send' | 'drained' | 'discard'>} deps.outbox
@@ -96,9 +99,11 @@ export function createSessions({ outbox, subscriptions, receive, tokensAtStart, 
     detach(session)
     const { code, doc } = closeCodes[name]
     session.ws.close(code, doc)
-    // It may go on sending at full speed. Unread, that costs nothing until ws gives up waiting for the close to be
-    // answered.
-    if (name === 'abusive') session.ws.pause()
+    if (name === 'abusive') {
+      // It may go on sending at full speed. Unread that costs nothing, but the answer to the close is not read either.
+      session.ws.pause()
+      setTimeout(() => session.ws.terminate(), LAST_WORDS_MS).unref()
+    }
   }
 
   /**

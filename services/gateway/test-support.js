@@ -145,6 +145,7 @@ export class FakeConnection extends EventEmitter {
   }
 
   terminate() {
+    if (this.terminated) return
     this.terminated = true
     this.readyState = 3
     this.emit('close', 1006, Buffer.alloc(0))
