@@ -32,5 +32,4 @@ export function observeGc({ counter }) {
     }
   })
   observer.observe({ entryTypes: ['gc'] })
-  return observer
 }

@@ -5,7 +5,7 @@ import { observeGc } from './gc.js'
 import { observeProcess } from './process-metrics.js'
 
 /** @typedef {ReturnType<typeof createMakers>} MetricMakers */
-/** @typedef {MetricMakers & { registry: Registry, close: () => void }} Metrics */
+/** @typedef {MetricMakers & { registry: Registry }} Metrics */
 
 /**
  * A registry that already holds the metrics of the process, its event loop and its garbage collections.
@@ -16,13 +16,9 @@ import { observeProcess } from './process-metrics.js'
 export function createMetrics({ service }) {
   const registry = new Registry()
   const makers = createMakers(registry, `keycast_${service}_`)
-  const gc = observeGc(makers)
-  const loop = observeProcess(makers)
-  const close = () => {
-    gc.disconnect()
-    loop.stop()
-  }
-  return { registry, ...makers, close }
+  observeGc(makers)
+  observeProcess(makers)
+  return { registry, ...makers }
 }
 
 /** @param {Registry} registry @param {string} prefix */

@@ -4,7 +4,7 @@ import { validateHeaderName, validateHeaderValue } from 'node:http'
 import { namespaceProblem } from '@keycast/protocol'
 import { parseDocument } from 'yaml'
 import { z } from 'zod'
-import { readDuration, readSize } from './quantities.js'
+import { readDuration, readSize, showSize } from './quantities.js'
 import { substitute } from './substitute.js'
 import { readUrlTemplate } from './url-template.js'
 
@@ -23,8 +23,8 @@ import { readUrlTemplate } from './url-template.js'
  * @typedef {{ get: (name: string) => Namespace | undefined, names: string[] }} Namespaces
  */
 
-/** A day: what is to be kept longer is not what a gateway for live values is for. */
-const DURATION_MS_MAX = 86_400_000
+/** What is to be kept longer than a day is not what a gateway for live values is for. */
+const DURATION_MS_MAX = 24 * 3_600_000
 
 /** Below it the fetcher would ask each key faster than a viewer can see. */
 const REFRESH_MS_MIN = 50
@@ -56,21 +56,9 @@ export class NamespacesError extends Error {
  * @throws {NamespacesError}
  */
 export function readNamespaces({ path, env = process.env }) {
-  let text
-  try {
-    text = readFileSync(path, 'utf8')
-  } catch (error) {
-    throw new NamespacesError(path, [`cannot be read: ${/** @type {NodeJS.ErrnoException} */ (error).code}`])
-  }
-  const document = parseDocument(text)
-  if (document.errors.length > 0)
-    throw new NamespacesError(
-      path,
-      document.errors.map(error => error.message),
-    )
-
+  const document = readYaml(path)
   // Substituted after parsing, so that a variable's value is text whatever it holds, never YAML.
-  const { value, problems } = substitute(document.toJS(), env)
+  const { value, problems } = substitute(document, env)
   if (problems.length > 0) throw new NamespacesError(path, problems)
   const parsed = file.safeParse(value)
   if (!parsed.success) throw new NamespacesError(path, parsed.error.issues.flatMap(describe))
@@ -94,16 +82,40 @@ export function readNamespaces({ path, env = process.env }) {
   return { get: name => namespaces.get(name), names: [...namespaces.keys()] }
 }
 
-/** @param {number} min @param {string} [also] another value that is allowed, 0 */
-const duration = (min, also) => {
-  const error = `must be a duration, as in 500ms or 1s, ${also ? `${also}, or ` : ''}${min}ms to ${DURATION_MS_MAX}ms`
+/** @param {string} path @returns {unknown} */
+function readYaml(path) {
+  let text
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (error) {
+    throw new NamespacesError(path, [`cannot be read: ${/** @type {NodeJS.ErrnoException} */ (error).code}`])
+  }
+  const document = parseDocument(text)
+  const faults = [...document.errors, ...document.warnings]
+  // The first line says what and where; those after it show the text, which may hold a secret.
+  if (faults.length > 0)
+    throw new NamespacesError(
+      path,
+      faults.map(({ message }) => message.split('\n')[0]),
+    )
+  try {
+    return document.toJS()
+  } catch (error) {
+    // An alias without its anchor is only found here.
+    throw new NamespacesError(path, [/** @type {Error} */ (error).message])
+  }
+}
+
+/** @param {number} minMs @param {string} [zero] what 0 means, where it means something special */
+const duration = (minMs, zero) => {
+  const error = `must be a duration, as in 500ms or 1s: ${zero ? `0 (${zero}) or ` : ''}${minMs}ms to 24h`
   return z
     .union([z.string(), z.number()], { error })
     .transform(written => readDuration(String(written), { bareMs: false }))
-    .refine(ms => (also !== undefined && ms === 0) || (ms >= min && ms <= DURATION_MS_MAX), { error })
+    .refine(ms => (zero !== undefined && ms === 0) || (ms >= minMs && ms <= DURATION_MS_MAX), { error })
 }
 
-const sizeError = `must be a size, as in 64KiB or 4MiB, 1 to ${BYTES_MAX} bytes`
+const sizeError = `must be a size, as in 64KiB or 4MiB: 1 to ${showSize(BYTES_MAX)}`
 const size = z
   .union([z.string(), z.number()], { error: sizeError })
   .transform(written => readSize(String(written)))
@@ -144,7 +156,7 @@ const namespace = z.strictObject(
     url,
     headers: headers.default({}),
     maxAge: duration(0).default(1_000),
-    refresh: duration(REFRESH_MS_MIN, '0 (only when told)').default(1_000),
+    refresh: duration(REFRESH_MS_MIN, 'only when told').default(1_000),
     timeout: duration(1).default(2_000),
     maxBytes: size.default(4 * 1_024 ** 2),
   },

@@ -7,6 +7,8 @@ import { getHeapStatistics } from 'node:v8'
 const LAG_SAMPLE_MS = 20
 
 /**
+ * Measures the process from now on; the process exits all the same when nothing else is left to do.
+ *
  * @param {import('./metrics.js').MetricMakers} make
  */
 export function observeProcess({ counter, gauge, histogram }) {
@@ -87,5 +89,4 @@ export function observeProcess({ counter, gauge, histogram }) {
     due = now + LAG_SAMPLE_MS
   }, LAG_SAMPLE_MS)
   timer.unref()
-  return { stop: () => clearInterval(timer) }
 }

@@ -22,8 +22,21 @@
  * @returns {Promise<void>} once the service is ready, or will not be
  */
 export async function runService({ name, log, graceMs, start, stop, runtime = process }) {
-  let started = Promise.resolve()
   let stopping = false
+
+  // Begins a turn later, when the handlers below are in place.
+  const started = Promise.resolve()
+    .then(start)
+    .then(
+      () => {
+        // pm2 waits for this message before it calls a service started (wait_ready).
+        if (!stopping) runtime.send?.('ready')
+      },
+      error => {
+        log.fatal({ err: error }, `${name} could not start: ${whyNot(error)}`)
+        runtime.exit(1)
+      },
+    )
 
   /** @param {string} signal */
   const shutDown = async signal => {
@@ -65,16 +78,6 @@ export async function runService({ name, log, graceMs, start, stop, runtime = pr
     runtime.exit(1)
   })
 
-  started = start().then(
-    () => {
-      // pm2 waits for this message before it calls a service started (wait_ready).
-      if (!stopping) runtime.send?.('ready')
-    },
-    error => {
-      log.fatal({ err: error }, `${name} could not start: ${whyNot(error)}`)
-      runtime.exit(1)
-    },
-  )
   await started
 }
 

@@ -1,0 +1,28 @@
+import { PerformanceObserver } from 'node:perf_hooks'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { createMetrics } from './metrics.js'
+
+setFlagsFromString('--expose-gc')
+const collectGarbage = runInNewContext('gc')
+
+test('every collection of a batch is counted, not only the first', async () => {
+  const { registry } = createMetrics({ service: 'test' })
+  // Observers are told in the order they began to observe, so after this one the metrics have counted.
+  const delivered = new Promise(resolve => {
+    new PerformanceObserver((_, observer) => resolve(observer.disconnect())).observe({ entryTypes: ['gc'] })
+  })
+  for (let run = 0; run < 5; run += 1) collectGarbage()
+  await delivered
+
+  const runs = await registry.getSingleMetric('keycast_test_gc_runs_total')?.get()
+  const seconds = await registry.getSingleMetric('keycast_test_gc_seconds_total')?.get()
+  expect(runs?.values.find(({ labels }) => labels.kind === 'major')?.value).toBeGreaterThanOrEqual(5)
+  expect(seconds?.values.find(({ labels }) => labels.kind === 'major')?.value).toBeGreaterThan(0)
+})
+
+test('kinds that did not occur yet are there as 0, so that a rate sees their first', async () => {
+  const { registry } = createMetrics({ service: 'test' })
+  const runs = await registry.getSingleMetric('keycast_test_gc_runs_total')?.get()
+  expect(runs?.values.map(({ labels }) => labels.kind)).toEqual(['minor', 'major', 'incremental', 'weak_callbacks'])
+})

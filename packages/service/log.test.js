@@ -1,0 +1,42 @@
+import { createLog } from './log.js'
+
+/** @param {Partial<Parameters<typeof createLog>[0]>} [options] */
+const setup = options => {
+  /** @type {string[]} */
+  const lines = []
+  const log = createLog({ name: 'keycast-test', destination: { write: line => lines.push(line) }, ...options })
+  return { log, lines, last: () => JSON.parse(lines[lines.length - 1]) }
+}
+
+test('a line is one JSON object with level, time and name', () => {
+  const { log, last } = setup()
+  log.info({ port: 1 }, 'listening')
+  expect(last()).toMatchObject({ level: 'info', name: 'keycast-test', port: 1, msg: 'listening' })
+  expect(last().time).toMatch(/^\d{4}-\d\d-\d\dT.*Z$/)
+})
+
+test('what is below the level is not logged', () => {
+  const { log, lines } = setup({ level: 'warn' })
+  log.info('quiet')
+  log.warn('loud')
+  expect(lines).toHaveLength(1)
+})
+
+test('an error keeps what explains it and loses the request that libraries hang on it', () => {
+  const { log, last } = setup()
+  const cause = new Error('inner')
+  const error = Object.assign(new Error('outer', { cause }), {
+    code: 'ECONNRESET',
+    config: { headers: { authorization: 'Bearer s3cret' } },
+  })
+  log.error({ err: error }, 'failed')
+  expect(last().err).toMatchObject({ type: 'Error', message: 'outer', code: 'ECONNRESET', cause: { message: 'inner' } })
+  expect(last().err.stack).toContain('log.test.js')
+  expect(JSON.stringify(last())).not.toContain('s3cret')
+})
+
+test('headers and tokens are not logged', () => {
+  const { log, lines } = setup()
+  log.info({ headers: { authorization: 's3cret' }, token: 's3cret', lease: { headers: { cookie: 's3cret' } } }, 'oops')
+  expect(lines.join('')).not.toContain('s3cret')
+})
