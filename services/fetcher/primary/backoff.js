@@ -1,0 +1,30 @@
+// How long to wait after a failed try: doubling, jittered so that keys that failed together do not return together.
+import { ExponentialBackoff, noJitterGenerator } from 'cockatiel'
+
+/**
+ * @typedef {object} Backoff one step: immutable, the next one comes from it
+ * @property {number} duration milliseconds to wait
+ * @property {() => Backoff} next
+ */
+
+export const BACKOFF_MS_MAX = 5_000
+
+/**
+ * Half of each step is fixed, so that a try is never made at once; half is random.
+ *
+ * @param {object} options
+ * @param {number} options.initialMs upper end of the first step
+ * @param {() => number} options.random 0 up to 1
+ * @returns {() => Backoff} makes first steps
+ */
+export function createBackoff({ initialMs, random }) {
+  const factory = new ExponentialBackoff({
+    initialDelay: initialMs,
+    maxDelay: BACKOFF_MS_MAX,
+    generator: (/** @type {number | undefined} */ attempts, options) => {
+      const [delayMs, next] = noJitterGenerator(attempts, options)
+      return [(delayMs * (1 + random())) / 2, next]
+    },
+  })
+  return () => /** @type {Backoff} */ (factory.next())
+}

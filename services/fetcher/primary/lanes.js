@@ -1,0 +1,110 @@
+// Who may be fetched next from one backend origin: a cap on fetches in flight, shared by two lanes. Cold fetches, for
+// which somebody waits, go first; refreshes after. Neither lane takes more than three quarters of the cap while the other
+// waits, so that a flood of new keys does not stop refreshing, nor a slow backend's refreshes new keys.
+
+/**
+ * @typedef {'cold' | 'refresh'} Lane
+ * @typedef {{ lane: Lane }} Queued the lane it waits in, or was started from
+ */
+
+/** A lane's share of the cap while the other waits. */
+const SHARE = 0.75
+
+/**
+ * @template {Queued} T
+ * @typedef {ReturnType<typeof createLanes<T>>} Lanes
+ */
+
+/**
+ * @template {Queued} T
+ * @param {{ cap: number }} options at least 1
+ */
+export function createLanes({ cap }) {
+  /** @type {Record<Lane, Set<T>>} */
+  const waiting = { cold: new Set(), refresh: new Set() }
+  /** Started before, and given back. @type {Record<Lane, Set<T>>} */
+  const returned = { cold: new Set(), refresh: new Set() }
+  const inFlight = { cold: 0, refresh: 0 }
+  // At least one each, or a cap of 1 would let nothing through while both wait.
+  const share = Math.max(1, Math.floor(cap * SHARE))
+
+  /** @param {T} item */
+  function add(item) {
+    waiting[item.lane].add(item)
+  }
+
+  /** Before the others of its lane: it has waited its turn already. @param {T} item that {@link ended} */
+  function addAgain(item) {
+    returned[item.lane].add(item)
+  }
+
+  /** Somebody waits for it now. @param {T} item */
+  function promote(item) {
+    if (item.lane === 'cold') return
+    for (const queues of [waiting, returned]) {
+      if (!queues.refresh.delete(item)) continue
+      item.lane = 'cold'
+      queues.cold.add(item)
+    }
+  }
+
+  /** @param {T} item */
+  function remove(item) {
+    waiting[item.lane].delete(item)
+    returned[item.lane].delete(item)
+  }
+
+  /** @param {Lane} lane */
+  function waitingIn(lane) {
+    return waiting[lane].size + returned[lane].size
+  }
+
+  /**
+   * Takes the next item out; it is in flight until {@link ended}.
+   *
+   * @returns {T | undefined} `undefined` where nothing waits or nothing more may start
+   */
+  function next() {
+    if (inFlight.cold + inFlight.refresh >= cap) return undefined
+    return takeFrom('cold', 'refresh') ?? takeFrom('refresh', 'cold')
+  }
+
+  /** @param {Lane} lane @param {Lane} other */
+  function takeFrom(lane, other) {
+    if (inFlight[lane] >= share && waitingIn(other) > 0) return undefined
+    for (const queue of [returned[lane], waiting[lane]]) {
+      for (const item of queue) {
+        queue.delete(item)
+        inFlight[lane]++
+        return item
+      }
+    }
+    return undefined
+  }
+
+  /** @param {T} item that {@link next} gave */
+  function ended(item) {
+    inFlight[item.lane]--
+  }
+
+  /** Takes out all that wait. @returns {T[]} */
+  function drain() {
+    const queues = [returned.cold, waiting.cold, returned.refresh, waiting.refresh]
+    const drained = queues.flatMap(queue => [...queue])
+    for (const queue of queues) queue.clear()
+    return drained
+  }
+
+  return {
+    add,
+    addAgain,
+    promote,
+    remove,
+    next,
+    ended,
+    drain,
+    waiting: waitingIn,
+    /** @param {Lane} lane */
+    inFlight: lane => inFlight[lane],
+  }
+}
