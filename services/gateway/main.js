@@ -8,8 +8,9 @@ import {
   readSettings,
   runService,
 } from '@keycast/service'
-import Fastify from 'fastify'
 import { createGateway } from './gateway.js'
+import { addInternal } from './http/internal.js'
+import { createPublicApp } from './http/public.js'
 import { settings } from './settings.js'
 
 const name = 'keycast-gateway'
@@ -41,7 +42,8 @@ function assemble() {
       }),
     metrics,
   })
-  const publicApp = Fastify({ forceCloseConnections: true })
+  const { values, backbone } = gateway
+  const publicApp = createPublicApp({ values, log })
   gateway.attach(publicApp.server)
   const internal = createInternalServer({
     host: config.internalHost,
@@ -50,6 +52,7 @@ function assemble() {
     ready: gateway.notReady,
     log,
   })
+  addInternal(internal.app, { values, backbone, namespaces, apiToken: config.apiToken })
   return { gateway, publicApp, internal }
 }
 

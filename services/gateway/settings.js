@@ -104,7 +104,7 @@ export const settings = {
   drainMs: setting.milliseconds({
     env: 'GATEWAY_DRAIN_MS',
     default: 5_000,
-    doc: 'Over how long clients are sent elsewhere when stopping: all at once they would storm the others. Below SHUTDOWN_GRACE_MS.',
+    doc: 'Over how long at most clients are sent elsewhere when stopping: at once they would storm the others. Well below SHUTDOWN_GRACE_MS.',
   }),
 }
 
