@@ -1,0 +1,90 @@
+// The link between a gateway and a fetcher node goes silent, and mends: both ends notice, and everybody converges.
+import { answers, documentOf, startBackend } from './support/backend.js'
+import { connect } from './support/client.js'
+import { eventually, pause } from './support/deadline.js'
+import { startSwallower } from './support/swallow.js'
+import { nodeAt, startSystem } from './support/system.js'
+
+const backend = await startBackend()
+const namespaces = { doc: { url: `${backend.origin}/docs/{id}`, refresh: '100ms', timeout: '500ms' } }
+const { fetchers, startGateway } = await startSystem({ gateways: 0, namespaces })
+const [{ ports }] = fetchers
+
+// One gateway reaches the node through the proxy, the other is the control.
+const requests = await startSwallower(ports.requestsPort)
+const replies = await startSwallower(ports.answersPort)
+const [behindProxy, direct] = await Promise.all([
+  startGateway([nodeAt({ requestsPort: requests.port, answersPort: replies.port })]),
+  startGateway([nodeAt(ports)]),
+])
+
+/** @param {'hold' | 'drop'} how */
+const swallow = how => {
+  for (const proxy of [requests, replies]) proxy.swallow(how)
+}
+const mend = () => {
+  for (const proxy of [requests, replies]) proxy.mend()
+}
+
+/** @param {string[]} keys @param {number} revision */
+const put = (keys, revision) => {
+  for (const key of keys) backend.on(`/docs/${key.slice(4)}`, answers.json(documentOf(revision)))
+}
+
+/** @type {{ how: 'hold' | 'drop', forMs: number, what: string }[]} */
+const silences = [
+  { how: 'drop', forMs: 1_500, what: 'loses messages for less than the time after which a peer counts as dead' },
+  { how: 'hold', forMs: 1_500, what: 'delays everything for less than the time after which a peer counts as dead' },
+  { how: 'drop', forMs: 5_000, what: 'loses messages for so long that both ends give the other up' },
+  { how: 'hold', forMs: 5_000, what: 'delays everything for so long that both ends give the other up' },
+]
+
+test.each(silences)('a link that silently $what', async ({ how, forMs }) => {
+  const name = `${how}-${forMs}`
+  const keys = Array.from({ length: 20 }, (_, index) => `doc:${name}-${index}`)
+  const left = keys.slice(0, 5)
+  const added = Array.from({ length: 5 }, (_, index) => `doc:${name}-new-${index}`)
+  put([...keys, ...added], 1)
+  const viewer = await connect(behindProxy.url)
+  const control = await connect(direct.url)
+  await Promise.all([viewer, control].map(client => client.subscribe(keys)))
+  for (const client of [viewer, control]) for (const key of keys) await client.reaches(key, 1)
+
+  const before = requests.swallowed() + replies.swallowed()
+  swallow(how)
+  const silentAt = performance.now()
+  // Said while nobody hears it: other content, other wishes.
+  put(keys, 2)
+  await viewer.unsubscribe(left)
+  await viewer.subscribe(added)
+  await Promise.all(keys.map(key => control.reaches(key, 2)))
+  if (forMs > 3_000) {
+    await viewer.until(() => keys.slice(5).every(key => viewer.of(key).stale), 'to be told that the values are stale')
+    console.log(`${name}: viewers told after ${Math.round(performance.now() - silentAt)} ms`)
+  }
+  await pause(silentAt + forMs - performance.now())
+  expect(requests.swallowed() + replies.swallowed()).toBeGreaterThan(before)
+  put([...keys, ...added], 3)
+  mend()
+  const mendedAt = performance.now()
+
+  for (const key of [...keys.slice(5), ...added]) await viewer.reaches(key, 3)
+  for (const key of keys) await control.reaches(key, 3)
+  console.log(`${name}: converged ${Math.round(performance.now() - mendedAt)} ms after mending`)
+  for (const key of left) expect(viewer.of(key).revision).toBe(1)
+
+  // Nobody watches through the proxy any more what was left while it was silent, or after.
+  for (const client of [viewer, control]) client.close()
+  const total = () => backend.asked.filter(({ path }) => path.includes(name)).length
+  let seen = -1
+  await eventually(
+    async () => {
+      const quiet = total() === seen
+      seen = total()
+      await pause(400)
+      return quiet
+    },
+    'the end of requests for keys nobody watches',
+    { deadlineMs: 15_000 },
+  )
+})

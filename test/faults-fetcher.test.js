@@ -1,0 +1,170 @@
+// Workers and fetcher nodes die, hang and come back; viewers converge, and nobody is ever shown something older.
+import { answers, createGate, documentOf, startBackend } from './support/backend.js'
+import { connect } from './support/client.js'
+import { eventually } from './support/deadline.js'
+import { childrenOf, isAlive, pidOfPort } from './support/processes.js'
+import { startSystem } from './support/system.js'
+
+const TIMEOUT_MS = 1_000
+
+const backend = await startBackend()
+/** @param {{ fetchers: number, gateways?: number, refresh?: string }} options */
+const start = ({ fetchers, gateways = 2, refresh = '100ms' }) =>
+  startSystem({
+    fetchers,
+    gateways,
+    env: { FETCHER_WORKERS: '2' },
+    namespaces: { doc: { url: `${backend.origin}/docs/{id}`, refresh, timeout: `${TIMEOUT_MS}ms` } },
+  })
+
+/** @param {string} id @param {number} revision */
+const put = (id, revision) => backend.on(`/docs/${id}`, answers.json(documentOf(revision)))
+
+/** @param {import('./support/system.js').Gateway[]} gateways @param {string[]} keys */
+const watchFrom = async (gateways, keys) => {
+  const viewers = await Promise.all(gateways.map(({ url }) => connect(url)))
+  await Promise.all(viewers.map(viewer => viewer.subscribe(keys)))
+  return viewers
+}
+
+/** @param {import('./support/client.js').Client[]} viewers @param {string[]} keys @param {number} revision */
+const converge = async (viewers, keys, revision) => {
+  for (const viewer of viewers) for (const key of keys) await viewer.reaches(key, revision)
+}
+
+/** The last request for a path: which worker made it. @param {string} path @param {number[]} workers */
+const workerBehind = (path, workers) => pidOfPort(backend.askedFor(path).at(-1)?.remotePort ?? 0, workers)
+
+describe('a worker', () => {
+  /** @type {import('./support/system.js').System} */
+  let system
+  beforeAll(async () => {
+    system = await start({ fetchers: 1 })
+  })
+  const workersNow = () => childrenOf(system.fetchers[0].process.pid)
+
+  test('killed in the middle of a fetch: the fetch is made by another', async () => {
+    put('kill', 1)
+    const viewers = await watchFrom(system.gateways, ['doc:kill'])
+    await converge(viewers, ['doc:kill'], 1)
+
+    const gate = createGate(answers.json(documentOf(2)))
+    backend.on('/docs/kill', gate.handler)
+    await backend.until(() => gate.held() === 1, 'a fetch under way')
+    const worker = workerBehind('/docs/kill', workersNow())
+    process.kill(worker, 'SIGKILL')
+    const killedAt = performance.now()
+    await backend.until(() => gate.held() === 2, 'the fetch being made again')
+    expect(workerBehind('/docs/kill', workersNow().filter(isAlive))).not.toBe(worker)
+    gate.open()
+    await converge(viewers, ['doc:kill'], 2)
+    console.log(`worker killed mid-fetch: converged after ${Math.round(performance.now() - killedAt)} ms`)
+    await eventually(() => workersNow().filter(isAlive).length === 2, 'the replacement')
+    for (const viewer of viewers) viewer.close()
+  })
+
+  test('stopped in the middle of a fetch: its lease is given away once, it is replaced, and its late answer is void', async () => {
+    put('stop', 1)
+    put('other', 1)
+    const viewers = await watchFrom(system.gateways, ['doc:stop', 'doc:other'])
+    await converge(viewers, ['doc:stop', 'doc:other'], 1)
+
+    // The backend answers the worker with revision 2, which lies in the worker's socket while the worker is stopped.
+    // Meanwhile the content becomes 3; whatever the first worker might still say must not bring 2 back after it.
+    const gate = createGate(answers.json(documentOf(2)))
+    backend.on('/docs/stop', gate.handler)
+    await backend.until(() => gate.held() === 1, 'a fetch under way')
+    const worker = workerBehind('/docs/stop', workersNow())
+    process.kill(worker, 'SIGSTOP')
+    const stoppedAt = performance.now()
+    gate.open()
+    put('stop', 3)
+    put('other', 3)
+    await converge(viewers, ['doc:stop', 'doc:other'], 3)
+    console.log(
+      `worker stopped mid-fetch: converged after ${Math.round(performance.now() - stoppedAt)} ms ` +
+        `(timeout ${TIMEOUT_MS} ms + 1 s)`,
+    )
+    if (isAlive(worker)) process.kill(worker, 'SIGCONT')
+    await eventually(() => !isAlive(worker), 'the end of the stopped worker')
+    await eventually(() => workersNow().filter(isAlive).length === 2, 'the replacement')
+
+    put('stop', 4)
+    await converge(viewers, ['doc:stop'], 4)
+    for (const viewer of viewers) expect(viewer.of('doc:stop').revisions).toEqual([1, 3, 4])
+    for (const viewer of viewers) viewer.close()
+  })
+})
+
+test('a primary killed and started again: gateways say their state again', async () => {
+  const { fetchers, gateways, startFetcher } = await start({ fetchers: 1 })
+  const [fetcher] = fetchers
+  const keys = Array.from({ length: 50 }, (_, index) => `doc:primary-${index}`)
+  for (const key of keys) put(key.slice(4), 1)
+  const viewers = await watchFrom(gateways, keys)
+  await converge(viewers, keys, 1)
+
+  const workers = childrenOf(fetcher.process.pid)
+  fetcher.process.signal('SIGKILL')
+  const killedAt = performance.now()
+  await eventually(() => !workers.some(isAlive), 'the end of the workers of a dead primary')
+  for (const key of keys) put(key.slice(4), 2)
+  // A key that nobody watched before, asked for while no node is there.
+  put('primary-new', 2)
+  await viewers[0].subscribe(['doc:primary-new'])
+
+  await startFetcher(fetcher.ports)
+  const backAt = performance.now()
+  await converge(viewers, keys, 2)
+  await viewers[0].reaches('doc:primary-new', 2)
+  console.log(
+    `primary killed: down for ${Math.round(backAt - killedAt)} ms, ` +
+      `converged ${Math.round(performance.now() - backAt)} ms after it listened again`,
+  )
+  for (const viewer of viewers) viewer.close()
+})
+
+test('one of two nodes killed for good: the other owns its keys; when it comes back it is asked again', async () => {
+  const { fetchers, gateways, startFetcher } = await start({ fetchers: 2 })
+  const keys = Array.from({ length: 60 }, (_, index) => `doc:nodes-${index}`)
+  for (const key of keys) put(key.slice(4), 1)
+  const viewers = await watchFrom(gateways, keys)
+  await converge(viewers, keys, 1)
+  const [gone, left] = fetchers
+  /** How many of the keys a gateway routes to a node. @param {import('./support/system.js').Gateway} gateway @param {string} node */
+  const ownedBy = async (gateway, node) => {
+    const owners = await Promise.all(keys.map(async key => (await gateway.inspect(key)).owner))
+    return owners.filter(owner => owner === node).length
+  }
+  expect(await ownedBy(gateways[0], gone.node)).toBeGreaterThan(10)
+  expect(await ownedBy(gateways[0], left.node)).toBeGreaterThan(10)
+
+  await gone.process.kill()
+  const killedAt = performance.now()
+  for (const key of keys) put(key.slice(4), 2)
+  await converge(viewers, keys, 2)
+  console.log(`one of two nodes killed: all 60 keys converged after ${Math.round(performance.now() - killedAt)} ms`)
+  for (const gateway of gateways) expect(await ownedBy(gateway, left.node)).toBe(keys.length)
+
+  const back = await startFetcher(gone.ports)
+  for (const gateway of gateways) {
+    await eventually(async () => (await ownedBy(gateway, gone.node)) > 10, 'the node owning keys again')
+  }
+  for (const key of keys) put(key.slice(4), 3)
+  await converge(viewers, keys, 3)
+
+  // It is the returned node that fetches them: its workers are behind requests.
+  const asked = backend.asked.length
+  await backend.until(requests => requests.length > asked + 4 * keys.length, 'some refreshes of every key')
+  const workers = childrenOf(back.process.pid)
+  const ports = new Set(backend.asked.slice(asked).map(({ remotePort }) => remotePort))
+  const madeByIt = [...ports].filter(port => {
+    try {
+      return workers.includes(pidOfPort(port, workers))
+    } catch {
+      return false
+    }
+  })
+  expect(madeByIt.length).toBeGreaterThan(0)
+  for (const viewer of viewers) viewer.close()
+})

@@ -1,0 +1,50 @@
+// A gateway dies; its clients go to another and lose nothing.
+import { answers, documentOf, startBackend } from './support/backend.js'
+import { connectViewer } from './support/client.js'
+import { eventually } from './support/deadline.js'
+import { startSystem } from './support/system.js'
+
+const backend = await startBackend()
+const { gateways } = await startSystem({
+  gateways: 2,
+  fetchers: 2,
+  namespaces: { doc: { url: `${backend.origin}/docs/{id}`, refresh: '100ms', timeout: '1s' } },
+})
+
+test('the clients of a killed gateway are on another within seconds, from where they were', async () => {
+  const ids = Array.from({ length: 20 }, (_, index) => String(index))
+  const keys = ids.map(id => `doc:${id}`)
+  const steady = 'doc:steady'
+  backend.on('/docs/steady', answers.json(documentOf(1)))
+  /** @param {number} revision */
+  const write = revision => {
+    for (const id of ids) backend.on(`/docs/${id}`, answers.json(documentOf(revision)))
+  }
+  write(1)
+  const [first, second] = gateways
+  const viewers = [
+    ...(await Promise.all(Array.from({ length: 25 }, () => connectViewer([first.url, second.url], [...keys, steady])))),
+    ...(await Promise.all(Array.from({ length: 5 }, () => connectViewer([second.url], [...keys, steady])))),
+  ]
+  /** @param {number} revision */
+  const converge = revision =>
+    eventually(
+      () => viewers.every(({ sights }) => keys.every(key => sights.of(key).revision === revision)),
+      `revision ${revision} of every key at every viewer`,
+    )
+  await converge(1)
+  await eventually(() => viewers.every(({ sights }) => sights.of(steady).values === 1), 'the steady key everywhere')
+
+  write(2)
+  await first.process.kill()
+  const killedAt = performance.now()
+  write(3)
+  await converge(3)
+  console.log(`gateway killed: all 25 clients converged elsewhere after ${Math.round(performance.now() - killedAt)} ms`)
+
+  // They resumed: what had not changed was not sent again.
+  await eventually(() => viewers.every(({ sights }) => sights.of(steady).currents >= 0), 'answers about the steady key')
+  for (const { sights } of viewers) expect(sights.of(steady).values).toBe(1)
+  for (const viewer of viewers.slice(0, 25)) expect(viewer.connections()).toBe(2)
+  for (const viewer of viewers) viewer.stop()
+})

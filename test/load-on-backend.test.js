@@ -1,0 +1,152 @@
+// What the backend is asked depends on keys and freshness, never on viewers, gateways or fetcher nodes.
+import { answers, createGate, documentOf, startBackend } from './support/backend.js'
+import { connect } from './support/client.js'
+import { eventually, pause } from './support/deadline.js'
+import { startProvider, startSystem } from './support/system.js'
+
+/** @param {number} count @param {string} namespace */
+const keysOf = (count, namespace) => Array.from({ length: count }, (_, index) => `${namespace}:${index}`)
+
+/** @param {string} url @param {number} count */
+const connectMany = async (url, count) => {
+  const clients = []
+  // In portions that fit the listener's backlog.
+  while (clients.length < count) {
+    const portion = Math.min(100, count - clients.length)
+    clients.push(...(await Promise.all(Array.from({ length: portion }, () => connect(url)))))
+  }
+  return clients
+}
+
+describe('1,000 sessions on 100 keys through two gateways and two fetcher nodes', () => {
+  const REFRESH_MS = 1_000
+  const KEYS = keysOf(100, 'conversation')
+  const KEYS_PER_SESSION = 5
+
+  /** @type {Awaited<ReturnType<typeof startProvider>>} */
+  let provider
+  /** @type {import('./support/client.js').Client[]} */
+  let clients
+
+  beforeAll(async () => {
+    provider = await startProvider({ PROVIDER_DOCUMENT_BYTES: '2000', PROVIDER_CHANGE_MS: '500' })
+    const { gateways } = await startSystem({
+      gateways: 2,
+      fetchers: 2,
+      namespaces: { conversation: { url: `${provider.origin}/conversations/{id}`, refresh: `${REFRESH_MS}ms` } },
+    })
+    clients = (await Promise.all(gateways.map(({ url }) => connectMany(url, 500)))).flat()
+  })
+
+  test('cost each key at most 11 requests over 10 refreshes', async () => {
+    await provider.reset()
+    const startedAt = performance.now()
+    const leftMs = () => startedAt + 10 * REFRESH_MS - performance.now()
+
+    await Promise.all(
+      clients.map((client, index) =>
+        client.subscribe(Array.from({ length: KEYS_PER_SESSION }, (_, n) => KEYS[(index + n * 20) % KEYS.length])),
+      ),
+    )
+    // The provider's counters, as of the last look before the tenth refresh is over.
+    /** @type {any} */
+    let stats
+    while (leftMs() > 0) {
+      await pause(Math.max(0, Math.min(200, leftMs())))
+      const seen = await provider.stats()
+      if (leftMs() > 0) stats = seen
+    }
+    const totals = KEYS.map(key => stats.byKey[`/conversations/${key.split(':')[1]}`].total)
+    const values = clients.reduce(
+      (sum, client) => sum + client.sights.keys().reduce((sum, key) => sum + client.of(key).values, 0),
+      0,
+    )
+    console.log(
+      `1,000 sessions, ${1_000 * KEYS_PER_SESSION} subscriptions, ${values} values: ` +
+        `${Math.min(...totals)} to ${Math.max(...totals)} requests a key`,
+    )
+    expect(Math.max(...totals)).toBeLessThanOrEqual(11)
+    // The figure means something only if the keys were refreshed and everybody was served.
+    expect(Math.min(...totals)).toBeGreaterThanOrEqual(5)
+    for (const client of clients) {
+      expect(client.sights.keys()).toHaveLength(KEYS_PER_SESSION)
+      for (const key of client.sights.keys()) expect(client.of(key).values).toBeGreaterThan(1)
+    }
+  })
+
+  test('cost it nothing once the last viewer has left', async () => {
+    for (const client of clients) client.close()
+    await Promise.all(clients.map(client => client.gone()))
+
+    const total = async () => (await provider.stats()).requests.conversations.total
+    let before = await total()
+    // An unwatched key is asked for one more second; then two whole periods must pass without a request.
+    await eventually(
+      async () => {
+        await pause(2 * REFRESH_MS)
+        const now = await total()
+        const quiet = now === before
+        before = now
+        return quiet
+      },
+      'the end of requests',
+      { deadlineMs: 10_000 },
+    )
+  })
+})
+
+test('1,000 cold keys asked at once of a backend with 50 ms latency are fetched in parallel', async () => {
+  const provider = await startProvider({ PROVIDER_DOCUMENT_BYTES: '1000', PROVIDER_LATENCY_MS: '50' })
+  const { gateways } = await startSystem({
+    namespaces: { conversation: { url: `${provider.origin}/conversations/{id}`, refresh: 0 } },
+  })
+  const keys = keysOf(1_000, 'conversation')
+  const client = await connect(gateways[0].url)
+
+  const askedAt = performance.now()
+  await client.subscribe(keys)
+  await client.until(() => client.received() > 1_000 && keys.every(key => client.of(key).values === 1), 'every value')
+  console.log(`1,000 cold keys, backend 50 ms: ${Math.round(performance.now() - askedAt)} ms`)
+
+  const stats = await provider.stats()
+  expect(stats.requests.conversations.total).toBe(1_000)
+  // One after the other there would be one at a time; a hundred at a time is parallel on any machine.
+  expect(stats.concurrencyMax).toBeGreaterThan(100)
+  client.close()
+})
+
+test('with 3,000 watched keys a cold key is fetched before any refresh that waits', async () => {
+  const backend = await startBackend()
+  const { gateways, fetchers } = await startSystem({
+    namespaces: { doc: { url: `${backend.origin}/docs/{id}`, refresh: '5s', timeout: '20s' } },
+  })
+  /** @param {'cold' | 'refresh'} lane */
+  const waiting = lane => fetchers[0].metric(`keycast_fetcher_fetches_waiting{lane="${lane}"}`)
+  const keys = keysOf(3_000, 'doc')
+  const content = answers.json(documentOf(1, 2_000))
+  for (const key of keys) backend.on(`/docs/${key.slice(4)}`, content)
+  const client = await connect(gateways[0].url)
+  await client.subscribe(keys)
+  await client.until(() => client.received() > 3_000 && keys.every(key => client.of(key).values === 1), 'every value')
+
+  // On a backend that answers at once.
+  backend.on('/docs/cold', content)
+  const askedAt = performance.now()
+  await client.subscribe(['doc:cold'])
+  await client.reaches('doc:cold', 1)
+  console.log(`3,000 watched keys, a cold one: ${(performance.now() - askedAt).toFixed(1)} ms`)
+
+  // On one that answers nothing until told: refreshes take up what may be under way, and more of them wait.
+  const gate = createGate(content)
+  backend.failWith(gate.handler)
+  await eventually(async () => (await waiting('refresh')) > 50, 'refreshes waiting')
+  const before = backend.asked.length
+  client.send({ type: 'subscribe', keys: ['doc:colder'] })
+  await eventually(async () => backend.asked.length > before || (await waiting('cold')) === 1, 'the cold key waiting')
+  if (backend.asked.length === before) gate.releaseOne()
+  await backend.until(asked => asked.length > before, 'a further request')
+  expect(backend.asked[before].path).toBe('/docs/colder')
+  gate.open()
+  await client.reaches('doc:colder', 1)
+  client.close()
+})

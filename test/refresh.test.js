@@ -1,0 +1,76 @@
+// Keys that are asked for only when the backend says that they changed.
+import { answers, createGate, documentOf, startBackend } from './support/backend.js'
+import { connect } from './support/client.js'
+import { startSystem } from './support/system.js'
+
+/** @type {import('./support/backend.js').Backend} */
+let backend
+/** @type {import('./support/system.js').System} */
+let system
+
+beforeAll(async () => {
+  backend = await startBackend()
+  system = await startSystem({
+    namespaces: { doc: { url: `${backend.origin}/docs/{id}`, refresh: 0, timeout: '10s' } },
+    gateways: 2,
+    fetchers: 2,
+  })
+})
+
+/** @param {string} id @param {number} revision */
+const put = (id, revision) => backend.on(`/docs/${id}`, answers.json(documentOf(revision)))
+
+test('a key that is never refreshed by itself follows POST /v1/refresh, on any gateway', async () => {
+  put('told', 1)
+  const viewers = await Promise.all(system.gateways.map(({ url }) => connect(url)))
+  await Promise.all(viewers.map(viewer => viewer.subscribe(['doc:told'])))
+  await Promise.all(viewers.map(viewer => viewer.reaches('doc:told', 1)))
+  const asked = backend.askedFor('/docs/told').length
+
+  for (const [index, gateway] of system.gateways.entries()) {
+    put('told', index + 2)
+    await gateway.refresh(['doc:told'])
+    await Promise.all(viewers.map(viewer => viewer.reaches('doc:told', index + 2)))
+  }
+  expect(backend.askedFor('/docs/told')).toHaveLength(asked + 2)
+  for (const viewer of viewers) viewer.close()
+})
+
+test('a refresh that comes while a fetch is reading the old content makes one more follow it', async () => {
+  put('late', 1)
+  const viewer = await connect(system.gateways[0].url)
+  await viewer.subscribe(['doc:late'])
+  await viewer.reaches('doc:late', 1)
+
+  // The backend has read revision 2 and is still busy sending it when the content becomes 3.
+  const gate = createGate(answers.json(documentOf(2)))
+  backend.on('/docs/late', gate.handler)
+  const before = backend.askedFor('/docs/late').length
+  await system.gateways[0].refresh(['doc:late'])
+  await backend.until(() => gate.held() === 1, 'a fetch under way')
+  put('late', 3)
+  await system.gateways[1].refresh(['doc:late'])
+  await system.gateways[0].refresh(['doc:late'])
+  gate.open()
+
+  await viewer.reaches('doc:late', 3)
+  // Both calls during the fetch are served by the one that follows.
+  expect(backend.askedFor('/docs/late')).toHaveLength(before + 2)
+  viewer.close()
+})
+
+test('without the token nobody can have a key refreshed', async () => {
+  const [{ internal }] = system.gateways
+  const body = JSON.stringify({ keys: ['doc:told'] })
+  const headers = { 'content-type': 'application/json' }
+  const asked = backend.asked.length
+  for (const authorization of [undefined, 'Bearer wrong']) {
+    const response = await fetch(`${internal}/v1/refresh`, {
+      method: 'POST',
+      body,
+      headers: authorization ? { ...headers, authorization } : headers,
+    })
+    expect([401, 403]).toContain(response.status)
+  }
+  expect(backend.asked).toHaveLength(asked)
+})
