@@ -10,8 +10,12 @@ import { valueBytes } from './value.js'
 /** What an entry costs beside its value: the entry, its key twice in maps, a Buffer's and a frame's fixed part. */
 export const ENTRY_BYTES = 1_024
 
-/** @param {{ bytesMax: number }} options */
-export function createCache({ bytesMax }) {
+/**
+ * @param {object} options
+ * @param {number} options.bytesMax
+ * @param {(entry: Entry) => void} [options.onUnwanted] nobody wants the entry any more
+ */
+export function createCache({ bytesMax, onUnwanted }) {
   /** @type {Map<string, Entry>} */
   const entries = new Map()
   /** Entries nobody wants now, the one used longest ago first. @type {Set<Entry>} */
@@ -56,6 +60,7 @@ export function createCache({ bytesMax }) {
     entry.bytes = cost
 
     if (!isWanted(entry)) {
+      onUnwanted?.(entry)
       if (!isWorthKeeping(entry)) return remove(entry)
       idle.add(entry)
       idleBytes += cost

@@ -71,6 +71,20 @@ test('an entry without anything worth knowing goes when nobody wants it', () => 
   expect(cache.stats()).toEqual({ bytes: 0, entries: 0, idle: 0 })
 })
 
+test('that nobody wants an entry any more is made known', () => {
+  /** @type {string[]} */
+  const unwanted = []
+  const cache = createCache({ bytesMax: 10_000, onUnwanted: ({ key }) => unwanted.push(key) })
+  const entry = createEntry('a', namespace)
+  cache.add(entry)
+  entry.waiters = someone
+  cache.settle(entry)
+  expect(unwanted).toEqual([])
+  entry.waiters = []
+  cache.settle(entry)
+  expect(unwanted).toEqual(['a'])
+})
+
 test('a value that is not to be stored goes when nobody wants it', () => {
   const { cache, hold } = setup({ bytesMax: 10_000 })
   const entry = hold('a', 10)

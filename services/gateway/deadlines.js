@@ -9,11 +9,12 @@
 export const SWEEP_MS = 250
 
 /**
- * A calendar with a page per {@link SWEEP_MS}. Moving a deadline back costs nothing: an entry that comes up early is
- * looked at and scheduled anew, so a watched key is touched once per deadline and not at each sweep or answer.
+ * A calendar with a page per {@link SWEEP_MS}, on which each entry stands at most once. Moving a deadline back costs
+ * nothing: an entry that comes up early is looked at and scheduled anew, so a watched key is touched once per deadline
+ * and not at each sweep or answer.
  */
 export function createDeadlines() {
-  /** @type {Map<number, Entry[]>} */
+  /** @type {Map<number, Set<Entry>>} */
   const pages = new Map()
   let nextPage = 0
 
@@ -24,12 +25,27 @@ export function createDeadlines() {
    * @param {number} atMs monotonic
    */
   function schedule(entry, atMs) {
-    if (entry.checkAtMs <= atMs) return
     const page = Math.max(nextPage, Math.ceil(atMs / SWEEP_MS))
+    if (entry.deadlinePage <= page) return
+    cancel(entry)
+    entry.deadlinePage = page
     const scheduled = pages.get(page)
-    if (scheduled) scheduled.push(entry)
-    else pages.set(page, [entry])
-    entry.checkAtMs = atMs
+    if (scheduled) scheduled.add(entry)
+    else pages.set(page, new Set([entry]))
+  }
+
+  /**
+   * Nothing about the entry can be due. Without it, what nobody wants would be held here until its time.
+   *
+   * @param {Entry} entry
+   */
+  function cancel(entry) {
+    const page = entry.deadlinePage
+    if (page === Number.POSITIVE_INFINITY) return
+    entry.deadlinePage = Number.POSITIVE_INFINITY
+    const scheduled = pages.get(page)
+    scheduled?.delete(entry)
+    if (scheduled?.size === 0) pages.delete(page)
   }
 
   /**
@@ -39,20 +55,19 @@ export function createDeadlines() {
    * @param {(entry: Entry) => void} look
    */
   function sweep(nowMs, look) {
+    const firstPage = nextPage
     const lastPage = Math.floor(nowMs / SWEEP_MS)
-    const due = [...pages.keys()].filter(page => page <= lastPage).sort((a, b) => a - b)
     nextPage = lastPage + 1
-    for (const page of due) {
-      const entries = /** @type {Entry[]} */ (pages.get(page))
+    for (let page = firstPage; page <= lastPage; page++) {
+      const due = pages.get(page)
+      if (!due) continue
       pages.delete(page)
-      for (const entry of entries) {
-        // Also on an earlier page, which brought it up already.
-        if (entry.checkAtMs > nowMs) continue
-        entry.checkAtMs = Number.POSITIVE_INFINITY
+      for (const entry of due) {
+        entry.deadlinePage = Number.POSITIVE_INFINITY
         look(entry)
       }
     }
   }
 
-  return { schedule, sweep }
+  return { schedule, cancel, sweep, pageCount: () => pages.size }
 }

@@ -48,3 +48,13 @@ test('a clock that stood still for long loses nothing', () => {
   deadlines.schedule(entry, 1_000)
   expect(sweep(1e9)).toEqual(['tick:1', 'tick:2'])
 })
+
+test('what is cancelled does not come up, and nothing of it is held', () => {
+  const { deadlines, entry, sweep } = setup()
+  deadlines.schedule(entry, 1_000)
+  deadlines.cancel(entry)
+  expect(deadlines.pageCount()).toBe(0)
+  expect(sweep(9_000)).toEqual([])
+  deadlines.schedule(entry, 10_000)
+  expect(sweep(10_000)).toEqual(['tick:1'])
+})

@@ -35,7 +35,7 @@
  * @property {Buffer | undefined} troubleFrame what they were told, see trouble.js
  * @property {number} troubleFrameAtMs
  * @property {Waiter[]} waiters who waits for one answer
- * @property {number} checkAtMs when deadlines.js brings it up next
+ * @property {number} deadlinePage where deadlines.js has it; Infinity where it has not
  * @property {number} bytes what the cache counts it as
  */
 
@@ -65,7 +65,7 @@ export function createEntry(key, namespace) {
     troubleFrame: undefined,
     troubleFrameAtMs: Number.NEGATIVE_INFINITY,
     waiters: NOBODY,
-    checkAtMs: Number.POSITIVE_INFINITY,
+    deadlinePage: Number.POSITIVE_INFINITY,
     bytes: 0,
   }
 }

@@ -35,8 +35,8 @@ import { createValues } from './values.js'
 export function createGateway({ settings, namespaces, createBackbone, metrics, now = () => performance.now() }) {
   const counts = createCounts()
   const limits = createLimits(settings)
-  const cache = createCache({ bytesMax: settings.cacheBytesMax })
   const deadlines = createDeadlines()
+  const cache = createCache({ bytesMax: settings.cacheBytesMax, onUnwanted: deadlines.cancel })
 
   // The parts refer to each other in circles, from events on: none calls another before all are there.
   const backbone = createBackbone({
