@@ -186,7 +186,7 @@ export function createSubscriptions({
    * Makes known to subscribers what has become of an entry.
    *
    * @param {Entry} entry
-   * @param {import('./values.js').Change} change
+   * @param {import('./answers.js').Change} change
    */
   function changed(entry, change) {
     if (entry.subscriptions.length === 0) return

@@ -1,7 +1,8 @@
 // What the gateway holds and asks for: one entry per key, one fetch per key whoever and how many wait for it.
 import { errorCodes, keyProblem, namespaceOf } from '@keycast/protocol'
+import { takeAnswer } from './answers.js'
 import { createEntry, isWanted, NOBODY } from './entry.js'
-import { createValue, valueBytes } from './value.js'
+import { valueBytes } from './value.js'
 
 /**
  * @typedef {import('@keycast/backbone').Answer} Answer
@@ -14,11 +15,6 @@ import { createValue, valueBytes } from './value.js'
  * @typedef {import('./entry.js').Entry} Entry
  * @typedef {import('./entry.js').Outcome} Outcome
  * @typedef {import('./entry.js').Problem} Problem
- *
- * What an answer did to an entry: `value`, another version or one where there was none; `confirmed`, the version held
- * is the latest; `failed`, the try gave nothing and what is held stays; `gone`, the backend has nothing under the key;
- * `refused`, it failed and will not be tried again.
- * @typedef {'value' | 'confirmed' | 'failed' | 'gone' | 'refused'} Change
  *
  * @typedef {ReturnType<typeof createValues>} Values
  */
@@ -38,7 +34,7 @@ const FETCHER_RETRY_MS = 1_000
  * @param {Pick<Backbone, 'fetch' | 'cancel' | 'ownerOf' | 'nodesAlive'>} deps.backbone
  * @param {Cache} deps.cache
  * @param {Deadlines} deps.deadlines
- * @param {(entry: Entry, change: Change) => void} deps.onChange called after the entry holds what the answer said
+ * @param {(entry: Entry, change: import('./answers.js').Change) => void} deps.onChange called after the entry holds what the answer said
  * @param {() => void} deps.onCoalesced somebody joined a fetch that was under way
  * @param {() => number} deps.now monotonic, in milliseconds
  */
@@ -178,71 +174,16 @@ export function createValues({ namespaces, backbone, cache, deadlines, onChange,
     const entry = cache.get(answer.key)
     // Nobody has wanted the key since, and nothing of it is held.
     if (!entry) return
-    const change = take(entry, answer)
-    if (!change) return
+    const change = takeAnswer(entry, answer, now())
+    if (!change) {
+      // It speaks of bytes let go of since the request: asked again, now without a version, the bytes come.
+      if (isWanted(entry)) backbone.fetch(entry.key)
+      return
+    }
     entry.answered = entry.answered || entry.subscriptions.length > 0
     settleWaiters(entry)
     onChange(entry, change)
     cache.settle(entry)
-  }
-
-  /**
-   * @param {Entry} entry
-   * @param {Answer} answer
-   * @returns {Change | undefined} `undefined` where the answer says nothing this gateway can use
-   */
-  function take(entry, answer) {
-    const askedAtMs = now() - answer.ageMs
-    switch (answer.type) {
-      case 'value': {
-        confirm(entry, answer, askedAtMs)
-        if (entry.value?.version === answer.version) return 'confirmed'
-        entry.value = createValue(answer)
-        return 'value'
-      }
-      case 'current': {
-        if (entry.value?.version !== answer.version) {
-          // It speaks of bytes let go of since the request: asked again, now without a version, the bytes come.
-          if (isWanted(entry)) backbone.fetch(entry.key)
-          return undefined
-        }
-        confirm(entry, answer, askedAtMs)
-        return 'confirmed'
-      }
-      case 'failed':
-        return fail(entry, answer, askedAtMs)
-    }
-  }
-
-  /**
-   * @param {Entry} entry
-   * @param {import('@keycast/backbone').FailedAnswer} answer
-   * @param {number} askedAtMs
-   * @returns {Change}
-   */
-  function fail(entry, { code, message, maxAgeMs, retryAfterMs }, askedAtMs) {
-    if (code === 'not_found') {
-      entry.value = undefined
-      entry.maxAgeMs = maxAgeMs ?? entry.namespace.maxAgeMs
-      entry.askedAtMs = Math.max(entry.askedAtMs, askedAtMs)
-      // A subscription outlives it: the backend may have the key again at the next refresh, or when told.
-      retryAfterMs ??= entry.namespace.refreshMs || entry.maxAgeMs
-    }
-    entry.problem = { ...problemOf(code, message), retryAfterMs }
-    if (code === 'not_found') return 'gone'
-    return retryAfterMs === undefined ? 'refused' : 'failed'
-  }
-
-  /**
-   * @param {Entry} entry
-   * @param {{ maxAgeMs: number, store: boolean }} answer
-   * @param {number} askedAtMs
-   */
-  function confirm(entry, { maxAgeMs, store }, askedAtMs) {
-    entry.askedAtMs = Math.max(entry.askedAtMs, askedAtMs)
-    entry.maxAgeMs = maxAgeMs
-    entry.store = store
-    entry.problem = undefined
   }
 
   /** @param {Entry} entry */
@@ -262,14 +203,8 @@ export function createValues({ namespaces, backbone, cache, deadlines, onChange,
     return { value, ageMs: Math.max(0, now() - entry.askedAtMs), maxAgeMs: entry.maxAgeMs, store: entry.store }
   }
 
-  /**
-   * @param {ErrorCode} code
-   * @param {string} message
-   * @returns {Problem} one that does not heal
-   */
-  function problemOf(code, message) {
-    return { code, message, retryAfterMs: undefined, atMs: now(), local: false }
-  }
+  /** @param {ErrorCode} code @param {string} message @returns {Problem} one that does not heal */
+  const problemOf = (code, message) => ({ code, message, retryAfterMs: undefined, atMs: now(), local: false })
 
   /**
    * Everything known of a key, for an operator who asks why it is stale. All of it is this gateway's view.

@@ -20,7 +20,7 @@ test('want gives the value, or the problem, and never rejects', async () => {
   expect(await wanted).toMatchObject({ value: { contentType: 'application/json' }, ageMs: 0 })
 
   const failing = gateway.values.want('tick:2')
-  backbone.failed('tick:2', 'backend_error')
+  backbone.failed('tick:2', 'backend_error', { retryAfterMs: 499.2 })
   expect(await failing).toMatchObject({ problem: { code: 'backend_error', retryAfterMs: 500 } })
   expect(await gateway.values.want('no key')).toMatchObject({ problem: { code: 'bad_key' } })
   expect(await gateway.values.want('no:key')).toMatchObject({ problem: { code: 'unknown_namespace' } })
