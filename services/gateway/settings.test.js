@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { readSettings } from '@keycast/service'
 import { settings } from './settings.js'
 
@@ -15,4 +16,17 @@ test('without any variable set a gateway serves the loopback interface and asks 
 test('clients are sent away well before the process must be gone', () => {
   const { drainMs, shutdownGraceMs } = readSettings(settings, { name: 'gateway', about: 'x', env: {}, argv: [] })
   expect(drainMs + 2_000).toBeLessThan(shutdownGraceMs)
+})
+
+test('the table in the README is that of the settings', () => {
+  const readme = readFileSync(new URL('./README.md', import.meta.url), 'utf8')
+  const rows = readme
+    .split('\n')
+    .filter(line => line.startsWith('| `') && !line.includes('.js`') && !line.includes('/`'))
+  expect(rows).toEqual(
+    Object.values(settings).map(({ env, default: value, doc, show }) => {
+      const shown = value === undefined ? 'unset' : `\`${/** @type {(value: any) => string} */ (show)(value)}\``
+      return `| \`${env}\` | ${shown} | ${doc} |`
+    }),
+  )
 })
