@@ -11,7 +11,7 @@ import {
 import { createGateway } from './gateway.js'
 import { addInternal } from './http/internal.js'
 import { createPublicApp } from './http/public.js'
-import { settings } from './settings.js'
+import { curveOf, settings } from './settings.js'
 
 const name = 'keycast-gateway'
 const config = readSettings(settings, {
@@ -39,6 +39,7 @@ function assemble() {
         messageBytesMax: bytesMax + BACKBONE_OVERHEAD_BYTES,
         events,
         log,
+        curve: curveOf(config),
       }),
     metrics,
   })

@@ -33,6 +33,14 @@ export const settings = {
     default: '127.0.0.1:7001:7002',
     doc: 'The fetcher nodes, host[:requests:answers], comma-separated. A name that resolves to many stands for all.',
   }),
+  backboneSecretKey: setting.secret({
+    env: 'BACKBONE_SECRET_KEY',
+    doc: "This gateway's CURVE key (Z85), which the fetcher nodes admit. Needed where they are not on this host.",
+  }),
+  backboneServerKey: setting.secret({
+    env: 'BACKBONE_SERVER_KEY',
+    doc: "The fetcher nodes' public CURVE key (Z85). Set together with BACKBONE_SECRET_KEY, or neither.",
+  }),
   apiToken: setting.secret({
     env: 'API_TOKEN',
     doc: 'Bearer token of the internal calls. Without it they answer 403.',
@@ -109,3 +117,19 @@ export const settings = {
 }
 
 /** @typedef {import('@keycast/service').Config<typeof settings>} Settings */
+
+/**
+ * The keys of an encrypted backbone, or `undefined` for a plain one.
+ *
+ * @param {Pick<Settings, 'backboneSecretKey' | 'backboneServerKey'>} config
+ * @returns {{ secretKey: string, serverKey: string } | undefined}
+ * @throws {Error} where one of the two is missing: the backbone would be plain against the operator's will
+ */
+export function curveOf({ backboneSecretKey: secretKey, backboneServerKey: serverKey }) {
+  if (secretKey === undefined && serverKey === undefined) return undefined
+  if (secretKey !== undefined && serverKey !== undefined) return { secretKey, serverKey }
+  const missing = secretKey === undefined ? 'BACKBONE_SECRET_KEY' : 'BACKBONE_SERVER_KEY'
+  throw new Error(
+    `${missing} is not set: an encrypted backbone needs this gateway's secret key and the nodes' public one`,
+  )
+}

