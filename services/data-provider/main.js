@@ -1,0 +1,35 @@
+// Wires the simulated backend to the real world: settings, listener, signals.
+import { createInternalServer, createLog, createMetrics, readSettings, runService } from '@keycast/service'
+import { createDocuments } from './documents.js'
+import { createFaults } from './faults.js'
+import { addRoutes } from './routes.js'
+import { settings } from './settings.js'
+import { createStats } from './stats.js'
+
+const name = 'keycast-data-provider'
+const config = readSettings(settings, { name, about: 'a backend to try Keycast with: JSON, text, bytes, and faults.' })
+const log = createLog({ name, level: config.logLevel, format: config.logFormat })
+const metrics = createMetrics({ service: 'provider' })
+const server = createInternalServer({ host: config.host, port: config.port, metrics, ready: () => undefined, log })
+const { documentBytes, changeMs, latencyMs, jitterMs, hangRate, errorRate, garbageRate } = config
+addRoutes(server.app, {
+  documents: createDocuments({ changeMs }),
+  faults: createFaults({ latencyMs, jitterMs, hangRate, errorRate, garbageRate }),
+  stats: createStats(Date.now),
+  metrics,
+  documentBytes,
+  now: Date.now,
+  monotonicNs: process.hrtime.bigint,
+})
+
+await runService({
+  name,
+  log,
+  graceMs: config.shutdownGraceMs,
+  async start() {
+    const port = await server.listen()
+    log.info({ port, documentBytes, changeMs }, 'listening')
+  },
+  // Requests under way are cut, hanging ones among them: what fronts a backend has to live with that.
+  stop: [['listener', server.close]],
+})

@@ -1,0 +1,59 @@
+// The messages of the simulated conversations: each a pure function of its number and time, all of one length, so that
+// a window sliding over them changes at its ends only and never in length.
+
+/** Length of every message, in both forms, including what separates it from the one before. */
+export const MESSAGE_BYTES = 160
+
+/** Not all of them ASCII: a backend's UTF-8 must come through whole. */
+export const authors = ['Ada', 'Zoë', 'Jürgen', 'Mei', 'Óscar']
+
+/** ASCII without quotes and backslashes, so that a character is a byte and needs no escape in JSON. */
+const prose =
+  'The parcel left the depot this morning and should be with you by Thursday; if nobody is at home, the driver leaves ' +
+  'it with a neighbour and puts a card through the door. I looked at the second invoice again: the amount is right, ' +
+  'but it was booked twice, so one of the two goes back to you within the week. Could you send a photograph of the ' +
+  'label on the back? It says which revision of the board is inside, and the spare part differs between them. ' +
+  'We moved the call to ten, the room stays the same, and the notes of the last one are in the shared folder. '
+
+/**
+ * So many characters of prose that the same start always gives alike.
+ *
+ * @param {number} start any whole number
+ * @param {number} length
+ */
+export function proseOf(start, length) {
+  const from = start % prose.length
+  return prose.repeat(Math.ceil((from + length) / prose.length)).slice(from, from + length)
+}
+
+/**
+ * One message as JSON with a comma before it.
+ *
+ * @param {number} number
+ * @param {string} at ISO 8601
+ */
+export function jsonMessage(number, at) {
+  const head = `,{"id":${number},"author":"${authorOf(number)}","time":"${at}","text":"`
+  return `${head}${textOf(number, head, 2)}"}`
+}
+
+/**
+ * One message as a line of text.
+ *
+ * @param {number} number
+ * @param {string} at ISO 8601
+ */
+export function textMessage(number, at) {
+  const head = `${at} ${authorOf(number)}: `
+  return `${head}${textOf(number, head, 1)}\n`
+}
+
+/** @param {number} number */
+function authorOf(number) {
+  return authors[number % authors.length]
+}
+
+/** What fills a message up to its length. @param {number} number @param {string} head @param {number} tailBytes */
+function textOf(number, head, tailBytes) {
+  return proseOf(number * 97, MESSAGE_BYTES - Buffer.byteLength(head) - tailBytes)
+}

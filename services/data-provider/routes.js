@@ -1,0 +1,120 @@
+// The routes of the simulated backend: its content, and what a test needs to see of it and do to it.
+import { setTimeout as delay } from 'node:timers/promises'
+import { isNotModified } from './conditional.js'
+import { DOCUMENT_BYTES_MAX, DOCUMENT_BYTES_MIN } from './documents.js'
+
+/**
+ * @typedef {import('fastify').FastifyInstance} FastifyInstance
+ * @typedef {import('fastify').FastifyReply} FastifyReply
+ * @typedef {import('fastify').FastifyRequest<{ Params: { '*': string }, Querystring: Record<string, unknown> }>} ContentRequest
+ */
+
+/** What content is made for: unreserved characters (RFC 3986 section 2.3) in segments, so that it needs no escaping. */
+const idGrammar = /^(?=.{1,255}$)[A-Za-z0-9._~-]+(\/[A-Za-z0-9._~-]+)*$/
+
+const kinds = /** @type {const} */ (['conversations', 'text', 'binary'])
+
+/** Cut in the middle of a string. */
+const GARBAGE = '{"revision": 1, "messages": [{"text": "and then'
+
+/**
+ * @param {FastifyInstance} app
+ * @param {object} deps
+ * @param {ReturnType<typeof import('./documents.js').createDocuments>} deps.documents
+ * @param {ReturnType<typeof import('./faults.js').createFaults>} deps.faults
+ * @param {ReturnType<typeof import('./stats.js').createStats>} deps.stats
+ * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge'>} deps.metrics
+ * @param {number} deps.documentBytes where a request does not ask for another length
+ * @param {() => number} deps.now milliseconds since 1970
+ * @param {() => bigint} deps.monotonicNs
+ */
+export function addRoutes(app, { documents, faults, stats, metrics, documentBytes, now, monotonicNs }) {
+  const answered = metrics.counter({
+    name: 'requests_total',
+    help: 'Requests for content that were answered.',
+    labelNames: ['route', 'status'],
+  })
+  metrics.gauge({
+    name: 'requests_in_flight',
+    help: 'Requests for content under way, hanging ones included.',
+    collect() {
+      this.set(stats.concurrency())
+    },
+  })
+
+  for (const kind of kinds) {
+    addContent(kind, (request, reply, id) => {
+      const bytes = readBytes(request.query.bytes, documentBytes)
+      if (bytes === undefined) {
+        return { status: 400, body: { error: `bytes must be ${DOCUMENT_BYTES_MIN} to ${DOCUMENT_BYTES_MAX}` } }
+      }
+      const document = documents.read(kind, id, bytes, now())
+      reply.headers({
+        etag: document.etag,
+        'last-modified': new Date(document.changedAtMs).toUTCString(),
+        // The same for everybody, also where a request carries Authorization (RFC 9111 section 3.5). How long it may be
+        // kept is left to the namespace.
+        'cache-control': 'public',
+      })
+      if (isNotModified(request.headers, document)) return { status: 304 }
+      return { status: 200, type: document.contentType, body: document.content() }
+    })
+  }
+
+  // Time itself, for measuring how long a value is on its way: `ns` is comparable between the processes of one host.
+  addContent('ticks', (_, reply, id) => {
+    reply.header('cache-control', 'no-store')
+    return { status: 200, body: { ns: String(monotonicNs()), at: new Date(now()).toISOString(), id } }
+  })
+
+  app.get('/stats', async request => stats.read({ log: /** @type {{ log?: string }} */ (request.query).log === '1' }))
+  app.post('/stats/reset', async (_, reply) => {
+    stats.reset()
+    return reply.code(204).send()
+  })
+  app.get('/faults', async () => faults.current())
+  app.post('/faults', async (request, reply) => {
+    const problem = faults.change(request.body)
+    return problem === undefined ? faults.current() : reply.code(400).send({ error: problem })
+  })
+
+  /**
+   * A route that is counted and goes wrong as the faults say.
+   *
+   * @param {string} route
+   * @param {(request: ContentRequest, reply: FastifyReply, id: string) => { status: number, type?: string, body?: Buffer | object }} answer
+   */
+  function addContent(route, answer) {
+    app.get(`/${route}/*`, async (/** @type {ContentRequest} */ request, reply) => {
+      const id = request.params['*']
+      if (!idGrammar.test(id)) return reply.code(404).send({ error: 'no such id' })
+      const visit = stats.arrived(route, `/${route}/${id}`)
+      reply.raw.once('close', visit.ended)
+
+      const { delayMs, fault } = faults.draw()
+      if (delayMs > 0) await delay(delayMs)
+      // Nobody is left to answer, or nobody shall be: the connection stays as it is until one side ends.
+      if (fault === 'hang' || reply.raw.destroyed) return reply.hijack()
+
+      const { status, type = 'application/json; charset=utf-8', body } = faulty(fault) ?? answer(request, reply, id)
+      visit.answered(status === 304 ? 'notModified' : status === 200 && fault === 'none' ? 'full' : 'failed', status)
+      answered.inc({ route, status })
+      reply.code(status)
+      return status === 304 ? reply.send() : reply.type(type).send(body)
+    })
+  }
+}
+
+/** @param {import('./faults.js').Fault} fault */
+function faulty(fault) {
+  if (fault === 'error') return { status: 500, type: undefined, body: { error: 'asked to fail' } }
+  if (fault === 'garbage') return { status: 200, type: undefined, body: Buffer.from(GARBAGE) }
+  return undefined
+}
+
+/** @param {unknown} given @param {number} standard @returns {number | undefined} */
+function readBytes(given, standard) {
+  if (given === undefined) return standard
+  const bytes = typeof given === 'string' && /^\d{1,9}$/.test(given) ? Number(given) : Number.NaN
+  return bytes >= DOCUMENT_BYTES_MIN && bytes <= DOCUMENT_BYTES_MAX ? bytes : undefined
+}

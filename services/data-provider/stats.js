@@ -1,0 +1,87 @@
+// How often the backend was asked, for what, and with which outcome: what tests of coalescing look at.
+
+/** Paths counted on their own; requests for more are counted under their route alone. */
+const PATHS_MAX = 100_000
+
+/** Requests remembered one by one: the last so many. */
+const LOG_MAX = 10_000
+
+/**
+ * @typedef {'full' | 'notModified' | 'failed'} Outcome a 200 with content; a 304; an error or garbage
+ * @typedef {{ total: number } & Record<Outcome, number>} Counts `total` rises when a request arrives, the others when it
+ *   is answered: what is missing is under way, hangs, or was given up by the client
+ * @typedef {{ path: string, atMs: number, status: number | null }} LogEntry `atMs`: since 1970; null while unanswered
+ */
+
+/** @param {() => number} now milliseconds since 1970 */
+export function createStats(now) {
+  /** @type {Map<string, Counts>} */
+  const routes = new Map()
+  /** @type {Map<string, Counts>} */
+  const paths = new Map()
+  /** @type {LogEntry[]} */
+  let log = []
+  let concurrency = 0
+  let concurrencyMax = 0
+
+  return {
+    /**
+     * One request arrived.
+     *
+     * @param {string} route
+     * @param {string} path
+     */
+    arrived(route, path) {
+      const counted = [
+        countsOf(routes, route),
+        ...(paths.size < PATHS_MAX || paths.has(path) ? [countsOf(paths, path)] : []),
+      ]
+      for (const counts of counted) counts.total += 1
+      /** @type {LogEntry} */
+      const entry = { path, atMs: now(), status: null }
+      log.push(entry)
+      // Cut in portions: shifting one by one would move the whole list each time.
+      if (log.length >= 2 * LOG_MAX) log = log.slice(-LOG_MAX)
+      concurrency += 1
+      concurrencyMax = Math.max(concurrencyMax, concurrency)
+
+      return {
+        /** @param {Outcome} outcome @param {number} status */
+        answered(outcome, status) {
+          for (const counts of counted) counts[outcome] += 1
+          entry.status = status
+        },
+        /** The response is out, or its connection gone. */
+        ended() {
+          concurrency -= 1
+        },
+      }
+    },
+
+    concurrency: () => concurrency,
+
+    /** @param {{ log: boolean }} options */
+    read: options => ({
+      requests: Object.fromEntries(routes),
+      byKey: Object.fromEntries(paths),
+      concurrency,
+      concurrencyMax,
+      ...(options.log ? { log: log.slice(-LOG_MAX) } : {}),
+    }),
+
+    /** From here on as after a start, but that requests under way stay so. */
+    reset() {
+      routes.clear()
+      paths.clear()
+      log = []
+      concurrencyMax = concurrency
+    },
+  }
+}
+
+/** @param {Map<string, Counts>} map @param {string} name */
+function countsOf(map, name) {
+  const counts = map.get(name) ?? { total: 0, full: 0, notModified: 0, failed: 0 }
+  map.set(name, counts)
+  return counts
+}
