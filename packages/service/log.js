@@ -1,6 +1,6 @@
 // The log: one JSON object a line on stdout, or lines for a person.
+import { createRequire } from 'node:module'
 import pino from 'pino'
-import pretty from 'pino-pretty'
 
 /** @typedef {import('pino').Logger} Log */
 
@@ -25,6 +25,8 @@ export function createLog({ name, level = 'info', format = 'json', destination }
   }
   // Written synchronously in both forms, so that the last line before an exit is never lost.
   if (format === 'pretty') {
+    // Loaded here only: it takes 10 MB, which a service that logs for machines need not spend.
+    const pretty = createRequire(import.meta.url)('pino-pretty')
     return pino(options, pretty({ sync: true, ignore: 'hostname', destination: destination ?? 1 }))
   }
   return pino(options, destination ?? pino.destination({ fd: 1, sync: true }))

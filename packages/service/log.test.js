@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { PassThrough } from 'node:stream'
 import { createLog } from './log.js'
 
 /** @param {Partial<Parameters<typeof createLog>[0]>} [options] */
@@ -39,4 +41,12 @@ test('headers and tokens are not logged', () => {
   const { log, lines } = setup()
   log.info({ headers: { authorization: 's3cret' }, token: 's3cret', lease: { headers: { cookie: 's3cret' } } }, 'oops')
   expect(lines.join('')).not.toContain('s3cret')
+})
+
+test('for a person a line is words, not JSON', async () => {
+  const lines = new PassThrough({ encoding: 'utf8' })
+  createLog({ name: 'keycast-test', format: 'pretty', destination: lines }).info({ port: 8080 }, 'listening')
+  const [written] = await once(lines, 'data')
+  expect(written).toMatch(/INFO.*listening/)
+  expect(written).toContain('port: 8080')
 })

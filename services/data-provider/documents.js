@@ -9,8 +9,8 @@ export const DOCUMENT_BYTES_MIN = 1_000
 /** Over the default maxBytes of a namespace, so that too_large can be met. */
 export const DOCUMENT_BYTES_MAX = 16 * 1_024 ** 2
 
-/** Bodies kept: the three kinds in as many lengths (?bytes=) as a test may use. They are made again where needed. */
-const BODIES_MAX = 16
+/** Bodies kept, one per kind and length (?bytes=): at their longest 128 MiB. Others are made again when asked for. */
+const BODIES_MAX = 8
 
 /** When documents that never change were last changed, and the time between their messages. */
 const STILL = { revision: 1, changedAtMs: Date.UTC(2026, 0, 1), stepMs: 60_000 }

@@ -15,15 +15,18 @@ const prose =
   'label on the back? It says which revision of the board is inside, and the spare part differs between them. ' +
   'We moved the call to ten, the room stays the same, and the notes of the last one are in the shared folder. '
 
+const sentenceStarts = [0, ...[...prose.matchAll(/[.:;?] (?=\S)/g)].map(({ index }) => index + 2)]
+
 /**
- * So many characters of prose that the same start always gives alike.
+ * So many characters of prose, from the start of a sentence.
  *
- * @param {number} start any whole number
+ * @param {number} sentence any whole number; the same one always gives the same
  * @param {number} length
  */
-export function proseOf(start, length) {
-  const from = start % prose.length
-  return prose.repeat(Math.ceil((from + length) / prose.length)).slice(from, from + length)
+export function proseOf(sentence, length) {
+  const start = sentenceStarts[sentence % sentenceStarts.length]
+  const text = prose.repeat(Math.ceil((start + length) / prose.length)).slice(start, start + length)
+  return text.length > 3 ? `${text.slice(0, -3)}...` : text
 }
 
 /**
@@ -55,5 +58,5 @@ function authorOf(number) {
 
 /** What fills a message up to its length. @param {number} number @param {string} head @param {number} tailBytes */
 function textOf(number, head, tailBytes) {
-  return proseOf(number * 97, MESSAGE_BYTES - Buffer.byteLength(head) - tailBytes)
+  return proseOf(number, MESSAGE_BYTES - Buffer.byteLength(head) - tailBytes)
 }
