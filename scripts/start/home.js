@@ -1,0 +1,108 @@
+// The folder of our own pm2, and who started it. A pm2 of the user, in its own folder, is never met.
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** pm2's sockets lie in its folder, and a socket's path ends at 103 characters on macOS, 107 on Linux. */
+const SOCKET_PATH_CHARACTERS_MAX = 103
+const LONGEST_SOCKET_NAME = 'interactor.sock'
+
+/**
+ * @param {object} options
+ * @param {string} options.given by the user, or empty
+ * @param {string} options.repository
+ * @param {string} options.temporary folder for what does not outlast a run, with a short path
+ */
+export function homeFor({ given, repository, temporary }) {
+  if (given) return given
+  const beside = join(repository, '.pm2')
+  if (fitsSockets(beside)) return beside
+  const name = createHash('sha256').update(repository).digest('hex').slice(0, 12)
+  return join(temporary, `keycast-${name}`)
+}
+
+/** @param {string} home */
+export function fitsSockets(home) {
+  return join(home, LONGEST_SOCKET_NAME).length <= SOCKET_PATH_CHARACTERS_MAX
+}
+
+/**
+ * In the environment of the daemon and of all it starts, naming the folder: by it they are known wherever they went.
+ */
+export const MARK = 'KEYCAST_PM2_HOME'
+
+/**
+ * Whether a system runs there, was left there by a start that was killed, or neither.
+ *
+ * @param {string} home
+ * @returns {{ daemon: number | undefined, starter: number | undefined, left: number[] }} processes that are alive;
+ *   `left` ones have no starter any more
+ */
+export function inspect(home) {
+  const starter = readPid(join(home, 'starter.pid'))
+  const left = starter === undefined || isAlive(starter) ? [] : marked(home)
+  return { daemon: aliveOr(readPid(join(home, 'pm2.pid'))), starter: aliveOr(starter), left }
+}
+
+/** Says that this process runs a system there. @param {string} home */
+export function claim(home) {
+  mkdirSync(home, { recursive: true, mode: 0o700 })
+  // The daemon's log of former runs: it would only grow.
+  rmSync(join(home, 'pm2.log'), { force: true })
+  writeFileSync(join(home, 'starter.pid'), `${process.pid}\n`)
+}
+
+/** @param {string} home */
+export function release(home) {
+  rmSync(join(home, 'starter.pid'), { force: true })
+}
+
+/**
+ * Processes that carry the mark of a folder. Only Linux lets us look.
+ *
+ * @param {string} home
+ */
+export function marked(home) {
+  const mark = `${MARK}=${home}\0`
+  if (!existsSync('/proc/self/environ')) return []
+  return readdirSync('/proc')
+    .filter(name => /^\d+$/.test(name) && environmentOf(name).includes(mark))
+    .map(Number)
+    .filter(pid => pid !== process.pid && isAlive(pid))
+}
+
+/** @param {string} pid */
+function environmentOf(pid) {
+  try {
+    return `\0${readFileSync(`/proc/${pid}/environ`, 'utf8')}\0`
+  } catch {
+    return '' // another user's, or gone since it was listed
+  }
+}
+
+/** @param {number | undefined} pid */
+function aliveOr(pid) {
+  return isAlive(pid) ? pid : undefined
+}
+
+/** @param {number | undefined} pid */
+export function isAlive(pid) {
+  if (pid === undefined) return false
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    // Somebody else's process: alive, and not ours to end.
+    return /** @type {NodeJS.ErrnoException} */ (error).code === 'EPERM'
+  }
+}
+
+/** @param {string} path */
+function readPid(path) {
+  try {
+    const pid = Number(readFileSync(path, 'utf8').trim())
+    return Number.isInteger(pid) && pid > 1 ? pid : undefined
+  } catch {
+    return undefined
+  }
+}

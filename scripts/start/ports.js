@@ -1,0 +1,65 @@
+// Whether every port is free that the system will listen on, asked before anything is started: one message for all.
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { Refusal } from './refusal.js'
+
+/**
+ * @typedef {object} Port
+ * @property {string} service that listens on it
+ * @property {string} host
+ * @property {number} port
+ * @property {string} variable that changes it
+ */
+
+/**
+ * @param {Port[]} ports
+ * @throws {Refusal} naming every port that cannot be had, the variable that changes it and what to do
+ */
+export async function requireFreePorts(ports) {
+  const problems = [...clashesAmong(ports)]
+  for (const wanted of ports) {
+    const problem = await problemOf(wanted)
+    if (problem) problems.push(problem)
+  }
+  if (problems.length > 0) throw new Refusal(problems.join('\n'))
+}
+
+/** @param {Port[]} ports @returns {Iterable<string>} */
+function* clashesAmong(ports) {
+  /** @type {Map<number, Port>} */
+  const taken = new Map()
+  for (const wanted of ports) {
+    const first = taken.get(wanted.port)
+    if (wanted.port === 0) {
+      yield `${wanted.variable}=0: a port has to be named here, for others must find it.`
+    } else if (first) {
+      yield `Port ${wanted.port} is meant for both ${first.service} (${first.variable}) and ${wanted.service} (${wanted.variable}): change one of them.`
+    } else {
+      taken.set(wanted.port, wanted)
+    }
+  }
+}
+
+/** @param {Port} wanted @returns {Promise<string | undefined>} */
+async function problemOf({ service, host, port, variable }) {
+  const server = createServer()
+  try {
+    server.listen({ host, port, exclusive: true })
+    await once(server, 'listening')
+    server.close()
+    await once(server, 'close')
+    return undefined
+  } catch (error) {
+    const { code, message } = /** @type {NodeJS.ErrnoException} */ (error)
+    const where = `Port ${port} on ${host}, which ${service} needs,`
+    const otherwise = `choose another: ${variable}=${suggestionFor(port)} npm start`
+    if (code === 'EADDRINUSE') return `${where} is taken by another program. Stop that, or ${otherwise}`
+    if (code === 'EACCES') return `${where} may not be listened on by this user. Ports from 1024 on may: ${otherwise}`
+    return `${where} cannot be listened on: ${message}`
+  }
+}
+
+/** A port to try instead. @param {number} port that cannot be had */
+export function suggestionFor(port) {
+  return port + 10_000 <= 65_535 ? port + 10_000 : port - 10_000
+}

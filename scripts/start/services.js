@@ -1,0 +1,69 @@
+// The services to run, in the order they are started: what pm2 is told, the ports each takes, where it says it is ready.
+
+/**
+ * @typedef {import('./ports.js').Port} Port
+ * @typedef {{ name: string, env: Record<string, string | number>, [option: string]: unknown }} App
+ * @typedef {{ name: string, app: App, ports: Port[], healthUrl: string }} Service
+ */
+
+/**
+ * @param {import('./settings.js').Config} config
+ * @param {App[]} apps of ecosystem.config.cjs
+ * @returns {Service[]}
+ */
+export function planServices(config, apps) {
+  return apps.map(app => {
+    const { name } = app
+    /** @param {string} host @param {number} port @param {string} variable @returns {Port} */
+    const port = (host, port, variable) => ({ service: name, host, port, variable })
+    if (name === 'data-provider') {
+      const { providerHost, providerPort } = config
+      return {
+        name,
+        app,
+        ports: [port(providerHost, providerPort, 'PROVIDER_PORT')],
+        healthUrl: healthAt(providerHost, providerPort),
+      }
+    }
+    if (name === 'fetcher') {
+      const { fetcherHost, fetcherMetricsHost, fetcherMetricsPort } = config
+      return {
+        name,
+        app,
+        ports: [
+          port(fetcherHost, config.fetcherRequestsPort, 'FETCHER_REQUESTS_PORT'),
+          port(fetcherHost, config.fetcherAnswersPort, 'FETCHER_ANSWERS_PORT'),
+          port(fetcherMetricsHost, fetcherMetricsPort, 'FETCHER_METRICS_PORT'),
+        ],
+        healthUrl: healthAt(fetcherMetricsHost, fetcherMetricsPort),
+      }
+    }
+    const { gatewayHost, gatewayInternalHost } = config
+    const internalPort = Number(app.env.GATEWAY_INTERNAL_PORT)
+    return {
+      name,
+      app,
+      ports: [
+        port(gatewayHost, Number(app.env.GATEWAY_PORT), 'GATEWAY_PORT'),
+        port(gatewayInternalHost, internalPort, 'GATEWAY_INTERNAL_PORT'),
+      ],
+      healthUrl: healthAt(gatewayInternalHost, internalPort),
+    }
+  })
+}
+
+/**
+ * The address to reach a listener at that may listen on all addresses.
+ *
+ * @param {string} host
+ */
+export function reachable(host) {
+  if (host === '0.0.0.0') return '127.0.0.1'
+  if (host === '::') return '[::1]'
+  return host.includes(':') ? `[${host}]` : host
+}
+
+/** @param {string} host @param {number} port */
+function healthAt(host, port) {
+  return `http://${reachable(host)}:${port}/health/ready`
+}

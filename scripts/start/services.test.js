@@ -1,0 +1,86 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { planServices, reachable } from './services.js'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+/**
+ * What pm2 reads, in a process of its own: the file reads the environment when it is loaded.
+ *
+ * @param {Record<string, string>} [env]
+ * @returns {import('./services.js').App[]}
+ */
+function appsWith(env = {}) {
+  const script = 'JSON.stringify(require("./ecosystem.config.cjs").apps)'
+  return JSON.parse(execFileSync(process.execPath, ['-p', script], { cwd: root, env, encoding: 'utf8', stdio: 'pipe' }))
+}
+
+const config = /** @type {import('./settings.js').Config} */ ({
+  gateways: 1,
+  gatewayHost: '127.0.0.1',
+  gatewayPort: 8080,
+  gatewayInternalHost: '0.0.0.0',
+  gatewayInternalPort: 8081,
+  fetcherHost: '127.0.0.1',
+  fetcherRequestsPort: 7001,
+  fetcherAnswersPort: 7002,
+  fetcherMetricsHost: '127.0.0.1',
+  fetcherMetricsPort: 8082,
+  providerHost: '127.0.0.1',
+  providerPort: 3000,
+})
+
+test('the services are started from the backend outward, each from a file that exists', () => {
+  const apps = appsWith()
+  expect(apps.map(({ name }) => name)).toEqual(['data-provider', 'fetcher', 'gateway'])
+  for (const { cwd, script } of apps) expect(existsSync(join(String(cwd), String(script)))).toBe(true)
+})
+
+test('each is one process that is told alone to stop, says when it is ready, and is waited for past its own grace', () => {
+  for (const app of appsWith({ SHUTDOWN_GRACE_MS: '4000' })) {
+    expect(app).toMatchObject({ exec_mode: 'fork', instances: 1, treekill: false, wait_ready: true })
+    expect(app.env.SHUTDOWN_GRACE_MS).toBe(4_000)
+    expect(app.kill_timeout).toBeGreaterThan(4_000)
+  }
+})
+
+test('each gateway has ports of its own, and none are those of other services', () => {
+  const ports = planServices(config, appsWith({ GATEWAYS: '16' })).flatMap(({ ports }) => ports.map(({ port }) => port))
+  expect(ports).toHaveLength(1 + 3 + 16 * 2)
+  expect(new Set(ports).size).toBe(ports.length)
+})
+
+test('gateways find the fetcher at the ports it was given, unless told of others', () => {
+  const gateway = (/** @type {Record<string, string>} */ env) => appsWith(env).at(-1)?.env
+  expect(gateway({})?.FETCHER_NODES).toBe('127.0.0.1:7001:7002')
+  expect(gateway({ FETCHER_REQUESTS_PORT: '9001', FETCHER_HOST: '10.0.0.1' })?.FETCHER_NODES).toBe('10.0.0.1:9001:7002')
+  expect(gateway({ FETCHER_NODES: 'elsewhere' })?.FETCHER_NODES).toBe('elsewhere')
+})
+
+test('what is no plain number is refused, not taken for a default', () => {
+  expect(() => appsWith({ GATEWAY_PORT: 'eighty' })).toThrow('GATEWAY_PORT=eighty')
+})
+
+test('every port is checked under the variable that changes it, and health is asked where it can be reached', () => {
+  const [provider, fetcher, gateway] = planServices(config, appsWith())
+  expect(provider.ports.map(({ variable }) => variable)).toEqual(['PROVIDER_PORT'])
+  expect(fetcher.ports.map(({ variable, port }) => [variable, port])).toEqual([
+    ['FETCHER_REQUESTS_PORT', 7001],
+    ['FETCHER_ANSWERS_PORT', 7002],
+    ['FETCHER_METRICS_PORT', 8082],
+  ])
+  expect(gateway.ports.map(({ host, port }) => `${host}:${port}`)).toEqual(['127.0.0.1:8080', '0.0.0.0:8081'])
+  expect(gateway.healthUrl).toBe('http://127.0.0.1:8081/health/ready')
+})
+
+test('an address to listen on becomes one to connect to', () => {
+  expect(['0.0.0.0', '::', '::1', '10.0.0.1', 'host'].map(reachable)).toEqual([
+    '127.0.0.1',
+    '[::1]',
+    '[::1]',
+    '10.0.0.1',
+    'host',
+  ])
+})
