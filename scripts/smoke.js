@@ -1,0 +1,197 @@
+#!/usr/bin/env node
+// Drives a running system as a client does, and prints what it checked. For deployments: exits with 0 or 1.
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { request as requestHttp } from 'node:http'
+import { request as requestHttps } from 'node:https'
+import { parseArgs } from 'node:util'
+import { WebSocket } from 'ws'
+
+const usage = `Usage: node scripts/smoke.js [--url URL] [--key KEY] [--timeout SECONDS] [--insecure]
+
+Connects to a running Keycast as a client, checks what a client relies on, and prints each check.
+
+  --url URL          where clients connect                (default ws://127.0.0.1:8080; behind the proxy wss://HOST)
+  --key KEY          a key with JSON content that changes (default conversation:smoke)
+  --timeout SECONDS  for each check                       (default 20)
+  --insecure         accept any certificate. One made by the proxy itself, for localhost, is accepted anyway`
+
+/**
+ * @typedef {{ url: URL, key: string, timeoutMs: number, insecure: boolean }} Target
+ * @typedef {import('node:http').IncomingMessage & { body: Buffer }} Response
+ */
+
+/** @param {string[]} args @returns {Target | undefined} `undefined` where help was asked for */
+function readTarget(args) {
+  const { values } = parseArgs({
+    args,
+    options: {
+      url: { type: 'string', default: 'ws://127.0.0.1:8080' },
+      key: { type: 'string', default: 'conversation:smoke' },
+      timeout: { type: 'string', default: '20' },
+      insecure: { type: 'boolean', default: false },
+      help: { type: 'boolean', short: 'h' },
+    },
+  })
+  if (values.help) return undefined
+  const seconds = Number(values.timeout)
+  if (!(seconds > 0)) throw new Error(`--timeout ${values.timeout}: must be a number of seconds above 0`)
+  const url = URL.canParse(values.url) ? new URL(values.url) : undefined
+  if (!url || !['ws:', 'wss:'].includes(url.protocol)) throw new Error(`--url ${values.url}: must be ws:// or wss://`)
+  const local = ['localhost', '127.0.0.1'].includes(url.hostname)
+  return { url, key: values.key, timeoutMs: seconds * 1_000, insecure: values.insecure || local }
+}
+
+/** @param {Target} target */
+async function smoke({ url, key, timeoutMs, insecure }) {
+  let failures = 0
+
+  /** @param {string} what @param {() => Promise<string | undefined>} run gives a detail to print @returns {Promise<boolean>} */
+  async function check(what, run) {
+    const startedAt = performance.now()
+    const clock = new Promise((_, reject) => {
+      setTimeout(() => reject(new Error(`nothing within ${timeoutMs / 1_000} s`)), timeoutMs).unref()
+    })
+    try {
+      const detail = await Promise.race([run(), clock])
+      print('ok', what, `${detail ? `${detail}, ` : ''}${Math.round(performance.now() - startedAt)} ms`)
+      return true
+    } catch (error) {
+      failures++
+      print('FAILED', what, /** @type {Error} */ (error).message)
+      return false
+    }
+  }
+
+  /** @param {string} path @param {Record<string, string>} [headers] @returns {Promise<Response>} */
+  async function get(path, headers = {}) {
+    const request = url.protocol === 'wss:' ? requestHttps : requestHttp
+    const { hostname, port } = url
+    const sent = request({ hostname, port, path, headers, rejectUnauthorized: !insecure }).end()
+    const [response] = await once(sent, 'response')
+    const parts = []
+    for await (const part of response) parts.push(part)
+    return Object.assign(response, { body: Buffer.concat(parts) })
+  }
+
+  /** @type {Awaited<ReturnType<typeof connect>> | undefined} */
+  let client
+  /** @type {any} */
+  let value
+
+  const connected = await check('a client is welcomed at /ws', async () => {
+    client = await connect(new URL('/ws', url), insecure)
+    const welcome = await client.next(({ type }) => type === 'welcome')
+    return `session ${welcome.session}`
+  })
+  if (connected && client) {
+    const { send, next } = client
+    await check(`${key} is subscribed, and its value comes at once`, async () => {
+      send({ type: 'subscribe', id: 1, keys: [key] })
+      await next(({ type, id }) => type === 'subscribed' && id === 1)
+      value = await next(({ type, key: of }) => of === key && (type === 'value' || type === 'error'))
+      if (value.type === 'error') throw new Error(`${value.code}: ${value.message}`)
+      return `${value.bytes} bytes`
+    })
+    await check('a get with the version held answers current', async () => {
+      send({ type: 'get', id: 2, key, version: value?.version })
+      const answer = await next(({ id }) => id === 2)
+      if (!['current', 'value'].includes(answer.type)) throw new Error(`got ${JSON.stringify(answer).slice(0, 200)}`)
+      return answer.type === 'current' ? undefined : 'changed meanwhile'
+    })
+    await check('a change arrives by itself', async () => {
+      const { version } = await next(
+        ({ type, key: of, version }) => type === 'value' && of === key && version !== value.version,
+      )
+      return `version ${version}`
+    })
+    await check('a key outside the grammar is refused', async () => {
+      send({ type: 'get', id: 3, key: 'conversation:../../etc' })
+      const { code } = await next(({ id }) => id === 3)
+      if (code !== 'bad_key') throw new Error(`got ${code}`)
+      return code
+    })
+    await check('after unsubscribe a ping is answered and nothing else', async () => {
+      send({ type: 'unsubscribe', id: 4, keys: [key] })
+      await next(({ type, id }) => type === 'ok' && id === 4)
+      send({ type: 'ping', id: 5 })
+      const answer = await next(() => true)
+      if (answer.type !== 'pong') throw new Error(`got ${answer.type}`)
+      return undefined
+    })
+    client.close()
+  }
+
+  await check('GET /v1/values answers from the same cache, and 304 to its ETag', async () => {
+    const path = `/v1/values/${key}`
+    const { statusCode, headers, body } = await get(path)
+    if (statusCode !== 200) throw new Error(`HTTP ${statusCode}: ${body.toString().slice(0, 200)}`)
+    const version = createHash('sha256').update(body).digest().toString('base64url', 0, 16)
+    if (headers.etag !== `"${version}"`) throw new Error(`the ETag ${headers.etag} is not made of the content`)
+    const again = await get(path, { 'if-none-match': String(headers.etag) })
+    if (again.statusCode !== 304 && again.headers.etag === headers.etag) throw new Error(`HTTP ${again.statusCode}`)
+    return `${body.length} bytes`
+  })
+  await check('the page is served with a content security policy', async () => {
+    const { statusCode, headers } = await get('/')
+    if (statusCode !== 200 || !headers['content-security-policy']) throw new Error(`HTTP ${statusCode}`)
+    return undefined
+  })
+  await check('the internal listener cannot be reached', async () => {
+    for (const path of ['/metrics', '/health/ready', `/v1/keys/${key}`]) {
+      const { statusCode } = await get(path)
+      if (statusCode !== 404) throw new Error(`${path} answers ${statusCode}`)
+    }
+    return undefined
+  })
+  return failures
+}
+
+/** @param {URL} url @param {boolean} insecure */
+async function connect(url, insecure) {
+  const ws = new WebSocket(url, 'keycast.v1.json', { rejectUnauthorized: !insecure })
+  /** @type {any[]} */
+  const received = []
+  let wake = () => {}
+  ws.on('message', data => {
+    const bytes = /** @type {Buffer} */ (data)
+    received.push({ ...JSON.parse(bytes.toString()), bytes: bytes.length })
+    wake()
+  })
+  await once(ws, 'open')
+  return {
+    send: (/** @type {object} */ message) => ws.send(JSON.stringify(message)),
+    close: () => ws.close(),
+    /** The next message that fits; those before it are passed over. @param {(message: any) => boolean} fits */
+    async next(fits) {
+      for (;;) {
+        while (received.length > 0) {
+          const message = received.shift()
+          if (fits(message)) return message
+        }
+        await new Promise(resolve => {
+          wake = () => resolve(undefined)
+        })
+      }
+    },
+  }
+}
+
+/** @param {string} mark @param {string} what @param {string} detail */
+function print(mark, what, detail) {
+  console.log(`${mark.padEnd(6)}  ${what}  (${detail})`)
+}
+
+try {
+  const target = readTarget(process.argv.slice(2))
+  if (!target) {
+    console.log(usage)
+  } else {
+    const failures = await smoke(target)
+    console.log(failures === 0 ? 'all is well' : `${failures} checks failed`)
+    process.exit(failures === 0 ? 0 : 1)
+  }
+} catch (error) {
+  console.error(`smoke: ${/** @type {Error} */ (error).message}`)
+  process.exit(2)
+}
