@@ -94,5 +94,7 @@ export function createBreaker({ now }) {
     isOpen: () => open,
     /** While it is open: when the next probe may begin, unless one is under way. */
     probeAt: () => probeAt,
+    /** When whoever is turned away now may come back. */
+    retryAt: () => (probing ? Math.max(probeAt, now() + PROBE_MS) : probeAt),
   }
 }

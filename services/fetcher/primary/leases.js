@@ -8,6 +8,11 @@
  */
 
 /**
+ * @template T
+ * @typedef {ReturnType<typeof createLeases<T>>} Leases
+ */
+
+/**
  * A worker holds the backend to `timeoutMs` and then says so itself: only one that is silent lets this pass, too.
  */
 export const LEASE_GRACE_MS = 1_000

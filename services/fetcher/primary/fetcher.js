@@ -1,0 +1,89 @@
+// A fetcher node's primary, put together: the hub towards gateways, the state of keys, the workers.
+import { createBackoff } from './backoff.js'
+import { createFetcherMetrics, exportLevels } from './metrics.js'
+import { createPrimary } from './primary.js'
+import { createForks } from './processes.js'
+import { createTimerWheel, everyInterval } from './timer-wheel.js'
+import { bindWork } from './work-socket.js'
+import { createWorkers } from './workers.js'
+
+/** Upper end of the first wait before a worker that did not live long is replaced. */
+const RESTART_MS_INITIAL = 250
+
+const now = () => performance.now()
+
+/**
+ * @param {object} deps
+ * @param {import('@keycast/service').Namespaces} deps.namespaces
+ * @param {import('@keycast/backbone').Hub} deps.hub
+ * @param {import('@keycast/service').Metrics} deps.metrics
+ * @param {{ workers: number, inFlightMax: number, cacheBytesMax: number }} deps.settings
+ * @param {import('@keycast/service').Log} deps.log
+ */
+export function createFetcher({ namespaces, hub, metrics, settings, log }) {
+  const wheel = createTimerWheel({ now })
+  const counts = createFetcherMetrics(metrics)
+  /** @type {import('./work-socket.js').WorkSocket} */
+  let socket
+  /** @type {import('./processes.js').Fork} */
+  let fork
+  let serving = false
+  let onFirstCredit = () => {}
+
+  const workers = createWorkers({
+    count: settings.workers,
+    fork: onExit => fork(onExit),
+    send: (routingId, lease) => socket.send(routingId, lease),
+    onResult: (fetch, outcome, body) => primary.fetches.ended(fetch, outcome, body),
+    onLost: fetch => primary.fetches.lost(fetch),
+    onCredit: () => {
+      onFirstCredit()
+      primary.fetches.startAll()
+    },
+    firstBackoff: createBackoff({ initialMs: RESTART_MS_INITIAL, random: Math.random }),
+    wheel,
+    every: everyInterval,
+    metrics: counts,
+    log,
+    now,
+  })
+  const primary = createPrimary({ namespaces, pool: workers, tell: hub.tell, wheel, metrics: counts, settings, now })
+  exportLevels(metrics, { primary, workers, hub, settings })
+
+  /** Resolves once gateways can connect and a worker takes leases. */
+  async function start() {
+    socket = await bindWork({
+      onMessage: workers.onMessage,
+      onBroken: error => {
+        throw error // without its workers this process is of no use: end, and be started afresh
+      },
+    })
+    fork = createForks(socket.endpoint)
+    const credited = new Promise(resolve => {
+      onFirstCredit = () => resolve(undefined)
+    })
+    workers.start()
+    await credited
+    await hub.start(primary.hubEvents)
+    serving = true
+  }
+
+  function notReady() {
+    if (!serving) return 'not started'
+    return workers.stats().ready === 0 ? 'no worker takes leases' : undefined
+  }
+
+  async function stopServing() {
+    serving = false
+    await hub.stop()
+    wheel.stop()
+  }
+
+  /** Fetches under way end without a result: nobody is there to get it. */
+  async function stopFetching() {
+    await workers.stop()
+    await socket.close()
+  }
+
+  return { start, notReady, workerPids: workers.pids, stopServing, stopFetching }
+}

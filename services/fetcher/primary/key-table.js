@@ -1,0 +1,108 @@
+// Entries by key, within a limit of bytes: what somebody wants stays, the rest goes when it was used longest ago.
+import { isKept, isWanted } from './entry.js'
+
+/**
+ * @typedef {import('./entry.js').Entry} Entry
+ * @typedef {ReturnType<typeof createKeyTable>} KeyTable
+ */
+
+/**
+ * What an entry costs beside its body: the entry, its key, a few watchers, validators, and its places in timers, lanes
+ * and this table.
+ */
+export const ENTRY_BYTES = 2_048
+
+/** @param {{ bytesMax: number }} options */
+export function createKeyTable({ bytesMax }) {
+  /** @type {Map<string, Entry>} */
+  const entries = new Map()
+  /** Entries nobody wants now, the one used longest ago first. @type {Set<Entry>} */
+  const idle = new Set()
+  let bytes = 0
+  let idleBytes = 0
+
+  /** @param {string} key */
+  function get(key) {
+    return entries.get(key)
+  }
+
+  /**
+   * The entry of a key that somebody is about to want.
+   *
+   * @param {string} key
+   * @param {() => Entry} create
+   * @returns {Entry | undefined} `undefined` where what is wanted takes all the room there is
+   */
+  function open(key, create) {
+    const held = entries.get(key)
+    if (held && !idle.has(held)) return held
+    if (wantedBytes() + (held?.bytes ?? ENTRY_BYTES) > bytesMax) return undefined
+    if (held) return held
+    const entry = create()
+    entry.bytes = ENTRY_BYTES
+    bytes += entry.bytes
+    entries.set(key, entry)
+    return entry
+  }
+
+  /**
+   * Whether a body of that size fits beside everything that is wanted.
+   *
+   * @param {Entry} entry that is wanted
+   * @param {number} bodyBytes
+   */
+  function hasRoomFor(entry, bodyBytes) {
+    return wantedBytes() - entry.bytes + ENTRY_BYTES + bodyBytes <= bytesMax
+  }
+
+  /**
+   * To be called after each change of what an entry holds or of who wants it: counts it again, lets go of it where it is
+   * of no use, and of others where there is no room.
+   *
+   * @param {Entry} entry
+   */
+  function settle(entry) {
+    if (entries.get(entry.key) !== entry) return
+    if (idle.delete(entry)) idleBytes -= entry.bytes
+    const wanted = isWanted(entry)
+    if (!wanted && entry.value?.store === false) entry.value = undefined
+
+    const cost = ENTRY_BYTES + (entry.value?.body.length ?? 0)
+    bytes += cost - entry.bytes
+    entry.bytes = cost
+    if (!wanted) {
+      if (!entry.value && !entry.problem) return remove(entry)
+      idle.add(entry)
+      idleBytes += cost
+    }
+    for (const oldest of idle) {
+      if (bytes <= bytesMax) break
+      idle.delete(oldest)
+      idleBytes -= oldest.bytes
+      remove(oldest)
+    }
+  }
+
+  /** @param {Entry} entry that is not idle */
+  function remove(entry) {
+    entries.delete(entry.key)
+    bytes -= entry.bytes
+  }
+
+  function wantedBytes() {
+    return bytes - idleBytes
+  }
+
+  /** Entries that are wanted. */
+  function* wanted() {
+    for (const entry of entries.values()) if (!idle.has(entry)) yield entry
+  }
+
+  function stats() {
+    let kept = 0
+    for (const entry of wanted()) if (isKept(entry)) kept++
+    return { keys: entries.size, kept, bytes }
+  }
+
+  return { get, open, hasRoomFor, settle, wanted, stats }
+}

@@ -1,0 +1,80 @@
+// Wires a primary to the real world: settings, hub, workers, internal listener, signals.
+import { availableParallelism } from 'node:os'
+import { createZeromqHub } from '@keycast/backbone'
+import {
+  createInternalServer,
+  createLog,
+  createMetrics,
+  readNamespaces,
+  readSettings,
+  runService,
+} from '@keycast/service'
+import { settings } from '../settings.js'
+import { createFetcher } from './fetcher.js'
+
+const name = 'keycast-fetcher'
+const config = readSettings(settings, {
+  name,
+  about: 'Pulls the values of keys over HTTP, each once for all gateways, and keeps those that are watched fresh.',
+})
+const log = createLog({ name, level: config.logLevel, format: config.logFormat })
+
+/** More would only wait for this one process, which every value passes. */
+const WORKERS_MAX = 4
+
+/** @type {Awaited<ReturnType<typeof start>>} */
+let parts
+
+async function start() {
+  const namespaces = readNamespaces({ path: config.configPath })
+  const hub = createZeromqHub({
+    host: config.host,
+    requestsPort: config.requestsPort,
+    answersPort: config.answersPort,
+    curve: curveOf(config),
+    log,
+  })
+  const metrics = createMetrics({ service: 'fetcher' })
+  const fetcher = createFetcher({
+    namespaces,
+    hub,
+    metrics,
+    settings: { ...config, workers: config.workers || Math.min(availableParallelism(), WORKERS_MAX) },
+    log,
+  })
+  const internal = createInternalServer({
+    host: config.metricsHost,
+    port: config.metricsPort,
+    metrics,
+    ready: fetcher.notReady,
+    log,
+  })
+  const metricsPort = await internal.listen()
+  await fetcher.start()
+  log.info({ ...hub.ports(), metricsPort, workers: fetcher.workerPids() }, 'listening')
+  return { fetcher, internal }
+}
+
+/** @param {import('../settings.js').Settings} config */
+function curveOf({ backboneSecretKey: secretKey, backboneClientKeys }) {
+  const clientKeys = (backboneClientKeys ?? '').split(/[\s,]+/).filter(Boolean)
+  if (secretKey && clientKeys.length > 0) return { secretKey, clientKeys }
+  if (secretKey || clientKeys.length > 0) {
+    throw new Error('BACKBONE_SECRET_KEY and BACKBONE_CLIENT_KEYS go together: one of them is missing')
+  }
+  return undefined
+}
+
+await runService({
+  name,
+  log,
+  graceMs: config.shutdownGraceMs,
+  async start() {
+    parts = await start()
+  },
+  stop: [
+    ['gateways', () => parts.fetcher.stopServing()],
+    ['workers', () => parts.fetcher.stopFetching()],
+    ['internal listener', () => parts.internal.close()],
+  ],
+})

@@ -1,0 +1,40 @@
+// The backends behind the namespaces, by origin: what they can take, and how they are.
+import { createBreaker } from './breaker.js'
+import { createLanes } from './lanes.js'
+
+/**
+ * @typedef {object} Origin
+ * @property {string} name scheme, host and port
+ * @property {import('./lanes.js').Lanes<import('./entry.js').Fetch>} lanes
+ * @property {import('./breaker.js').Breaker} breaker
+ * @property {Set<import('./entry.js').Entry>} failing keys kept fresh whose last try failed, the one tried longest ago first
+ * @property {boolean} lastFailed whether the last try of any key failed
+ * @property {number} startedAt when the last fetch was handed to a worker
+ * @property {import('./timer-wheel.js').Timer | undefined} lookTimer see recovery.js
+ */
+
+/**
+ * @param {object} options
+ * @param {import('@keycast/service').Namespaces} options.namespaces
+ * @param {number} options.cap fetches in flight, each
+ * @param {() => number} options.now monotonic, in milliseconds
+ * @returns {Map<string, Origin>}
+ */
+export function createOrigins({ namespaces, cap, now }) {
+  /** @type {Map<string, Origin>} */
+  const origins = new Map()
+  for (const namespace of namespaces.names) {
+    const name = namespaces.get(namespace)?.origin
+    if (name === undefined || origins.has(name)) continue
+    origins.set(name, {
+      name,
+      lanes: createLanes({ cap }),
+      breaker: createBreaker({ now }),
+      failing: new Set(),
+      lastFailed: false,
+      startedAt: Number.NEGATIVE_INFINITY,
+      lookTimer: undefined,
+    })
+  }
+  return origins
+}

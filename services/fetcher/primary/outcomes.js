@@ -1,0 +1,145 @@
+// What the end of a fetch does to its key: what is held from now on, who is told, when it is tried again.
+import { isFailing, isKept, isNoOlder } from './entry.js'
+
+/**
+ * @typedef {import('../work.js').FailedOutcome} FailedOutcome
+ * @typedef {import('../work.js').Outcome} Outcome
+ * @typedef {import('./entry.js').Entry} Entry
+ * @typedef {import('./entry.js').Fetch} Fetch
+ */
+
+/** Received parts up to this size may share a block with others, which one of them would keep whole. */
+const COPIED_BYTES_MAX = 16 * 1024
+
+/**
+ * @param {object} deps
+ * @param {Pick<import('./key-table.js').KeyTable, 'hasRoomFor' | 'settle'>} deps.table
+ * @param {import('./schedule.js').Schedule} deps.schedule
+ * @param {Pick<import('./recovery.js').Recovery, 'tried' | 'look'>} deps.recovery
+ * @param {(entry: Entry) => void} deps.want has the key fetched
+ * @param {(link: string, key: string) => void} deps.tell
+ * @param {(entry: Entry) => void} deps.onNoRoom the value of a key that is wanted does not fit
+ * @param {() => number} deps.now
+ */
+export function createOutcomes({ table, schedule, recovery, want, tell, onNoRoom, now }) {
+  /**
+   * @param {Fetch} fetch
+   * @param {Outcome} outcome
+   * @param {Buffer | undefined} body of a value
+   * @param {boolean} closed it closed the origin's breaker
+   */
+  function take({ entry, sentAt = now() }, outcome, body, closed) {
+    if (outcome.outcome === 'value' && body && !table.hasRoomFor(entry, body.length)) {
+      onNoRoom(entry)
+    } else {
+      hold(entry, outcome, body, sentAt)
+      tellAll(entry)
+      followUp(entry)
+      table.settle(entry)
+    }
+    recovery.tried(entry.origin, outcome.outcome !== 'failed' || outcome.code === 'not_found', closed)
+  }
+
+  /** @param {Entry} entry @param {Outcome} outcome @param {Buffer | undefined} body @param {number} askedAt */
+  function hold(entry, outcome, body, askedAt) {
+    switch (outcome.outcome) {
+      case 'value': {
+        const { version, contentType, format, store, etag, lastModified } = outcome
+        entry.value = { version, contentType, format, store, etag, lastModified, body: owned(body ?? Buffer.alloc(0)) }
+        return answered(entry, outcome.maxAgeMs, askedAt)
+      }
+      case 'current': {
+        if (!entry.value) return fail(entry, unexpectedCurrent, askedAt)
+        const { store, etag, lastModified } = outcome
+        Object.assign(entry.value, { store, etag, lastModified })
+        return answered(entry, outcome.maxAgeMs, askedAt)
+      }
+      case 'failed': {
+        if (outcome.code !== 'not_found') return fail(entry, outcome, askedAt)
+        entry.value = undefined
+        answered(entry, outcome.maxAgeMs, askedAt, { code: outcome.code, message: outcome.message, askedAt })
+      }
+    }
+  }
+
+  /**
+   * @param {Entry} entry
+   * @param {number | undefined} maxAgeMs the backend's, which can only shorten the namespace's
+   * @param {number} askedAt
+   * @param {import('./entry.js').Problem} [problem] where the answer is that there is nothing
+   */
+  function answered(entry, maxAgeMs, askedAt, problem) {
+    entry.problem = problem
+    entry.askedAt = askedAt
+    entry.maxAgeMs = Math.min(entry.namespace.maxAgeMs, maxAgeMs ?? Number.POSITIVE_INFINITY)
+    entry.invalid = entry.again
+    schedule.succeeded(entry)
+  }
+
+  /** @param {Entry} entry @param {FailedOutcome} failure @param {number} askedAt */
+  function fail(entry, failure, askedAt) {
+    entry.problem = { code: failure.code, message: failure.message, askedAt }
+    entry.invalid ||= entry.again
+    schedule.failed(entry, failure)
+  }
+
+  /**
+   * The backend is given a rest: nobody is asked, and who waits is told at once.
+   *
+   * @param {Entry} entry
+   */
+  function refuse(entry) {
+    const message = 'the backend failed too often and is given a rest'
+    // Those who were told what is wrong need not hear that nothing was tried since.
+    if (!isFailing(entry) || entry.waiters.size > 0) {
+      // That there was nothing is no longer known.
+      entry.problem = { code: 'backend_unavailable', message, askedAt: now() }
+    }
+    schedule.park(entry, entry.origin.breaker.retryAt())
+    tellAll(entry)
+    table.settle(entry)
+    recovery.look(entry.origin)
+  }
+
+  /** @param {Entry} entry */
+  function tellAll(entry) {
+    for (const [link, waiter] of entry.waiters) {
+      waiter.ready ||= isFailing(entry) || isNoOlder(entry, waiter)
+      if (waiter.ready) tell(link, entry.key)
+    }
+    for (const [link, watcher] of entry.watchers) {
+      watcher.told = true
+      tell(link, entry.key)
+    }
+  }
+
+  /** The backend changed, or somebody came who holds something later, while the fetch was under way. @param {Entry} entry */
+  function followUp(entry) {
+    const { again } = entry
+    entry.again = false
+    // One that fails is tried again anyway; one that nobody wants is marked as no good.
+    if (again && !isFailing(entry) && (isKept(entry) || entry.waiters.size > 0)) want(entry)
+  }
+
+  return { take, refuse }
+}
+
+/** @type {FailedOutcome} */
+const unexpectedCurrent = {
+  outcome: 'failed',
+  code: 'invalid_content',
+  message: 'the backend says that nothing changed, but nothing is held',
+}
+
+/**
+ * The bytes as they may be held for long: small ones in memory of their own. Not from Node's pool either, whose blocks
+ * are shared, too.
+ *
+ * @param {Buffer} body
+ */
+function owned(body) {
+  if (body.length > COPIED_BYTES_MAX) return body
+  const copy = Buffer.allocUnsafeSlow(body.length)
+  body.copy(copy)
+  return copy
+}

@@ -1,0 +1,66 @@
+// What can be set about a fetcher. No other file reads the environment.
+import { common, setting } from '@keycast/service'
+
+export const settings = {
+  ...common,
+  configPath: setting.text({
+    env: 'KEYCAST_CONFIG',
+    default: 'keycast.yaml',
+    doc: 'The file that says where each namespace of keys gets its content.',
+  }),
+  host: setting.text({
+    env: 'FETCHER_HOST',
+    default: '127.0.0.1',
+    doc: 'Address gateways connect to. Without the two BACKBONE_ keys a loopback address only.',
+  }),
+  requestsPort: setting.port({
+    env: 'FETCHER_REQUESTS_PORT',
+    default: 7001,
+    doc: 'Port on which gateways say what they want.',
+  }),
+  answersPort: setting.port({
+    env: 'FETCHER_ANSWERS_PORT',
+    default: 7002,
+    doc: 'Port on which they are answered.',
+  }),
+  metricsHost: setting.text({
+    env: 'FETCHER_METRICS_HOST',
+    default: '127.0.0.1',
+    doc: 'Address of the internal listener. Never one the public reaches.',
+  }),
+  metricsPort: setting.port({
+    env: 'FETCHER_METRICS_PORT',
+    default: 8082,
+    doc: 'Port for metrics and health.',
+  }),
+  workers: setting.integer({
+    env: 'FETCHER_WORKERS',
+    default: 0,
+    max: 64,
+    unit: 'processes',
+    doc: 'Workers that pull over HTTP. 0: one for each CPU, four at most.',
+  }),
+  inFlightMax: setting.integer({
+    env: 'FETCHER_IN_FLIGHT_MAX',
+    default: 256,
+    min: 1,
+    unit: 'requests',
+    doc: 'Requests under way to one backend (scheme, host and port) at one time.',
+  }),
+  cacheBytesMax: setting.bytes({
+    env: 'FETCHER_CACHE_BYTES_MAX',
+    default: 256 * 1024 ** 2,
+    min: 1024 ** 2,
+    doc: 'Values held. Those watched stay; where they alone take it all, further keys get the error capacity.',
+  }),
+  backboneSecretKey: setting.secret({
+    env: 'BACKBONE_SECRET_KEY',
+    doc: 'CURVE secret key (Z85) of this node: encrypts the backbone. Goes with BACKBONE_CLIENT_KEYS.',
+  }),
+  backboneClientKeys: setting.secret({
+    env: 'BACKBONE_CLIENT_KEYS',
+    doc: 'CURVE public keys (Z85) of the gateways that are admitted, apart by spaces.',
+  }),
+}
+
+/** @typedef {import('@keycast/service').Config<typeof settings>} Settings */
