@@ -1,0 +1,126 @@
+// The clients of one generator process: opened at given times, spread over the system's URLs and over loopback addresses.
+import { createClient } from './client.js'
+import { nowUs } from './clock.js'
+
+/**
+ * An address has some 28,000 ports to give away for each port it connects to, and the kernel slows down before the last.
+ */
+const CLIENTS_PER_ADDRESS = 15_000
+
+/** More handshakes at a time would only wait in the listener's queue (4,096 long at most), and lose the ramp its shape. */
+const CONNECTING_MAX = 256
+
+/**
+ * @typedef {object} ClientsSettings
+ * @property {string[]} urls
+ * @property {number} clientsMax of all processes together: how many source addresses are needed follows from it
+ * @property {string} [subprotocol]
+ * @property {number} index of this process
+ * @property {number} processes
+ *
+ * What a workload does with one client.
+ * @typedef {object} Behaviour
+ * @property {number} headBytesMax how much of each message it reads
+ * @property {() => boolean} [wantsWhole] whether the message that now begins is to be handed on whole
+ * @property {(client: import('./client.js').Client, number: number) => ClientBehaviour} open a client has connected;
+ *   `number` is unique in the run
+ *
+ * @typedef {object} ClientBehaviour
+ * @property {import('./frames.js').FrameEvents['onMessage']} onMessage
+ * @property {() => void} onEnd whoever ended it
+ *
+ * @typedef {ReturnType<typeof createClients>} Clients
+ */
+
+/** What {@link createClients} counts. */
+export const clientCounts = /** @type {const} */ (['opened', 'refused', 'dropped', 'closed', 'bytesIn'])
+
+/**
+ * @param {ClientsSettings & { behaviour: Behaviour, tally: import('./tally.js').Tally }} options
+ */
+export function createClients({ urls, clientsMax, subprotocol, index, processes, behaviour, tally }) {
+  const targets = urls.map(url => new URL(url))
+  /** @type {Set<import('./client.js').Client>} */
+  const clients = new Set()
+  let connecting = 0
+  let open = 0
+  let number = index
+  /** @type {NodeJS.Timeout | undefined} */
+  let timer
+
+  const add = () => {
+    const mine = number
+    number += processes
+    connecting += 1
+    /** @type {ClientBehaviour | undefined} */
+    let behaves
+    const client = createClient({
+      url: targets[mine % targets.length],
+      localAddress: sourceAddress(targets[mine % targets.length], mine, clientsMax),
+      subprotocol,
+      headBytesMax: behaviour.headBytesMax,
+      wantsWhole: behaviour.wantsWhole,
+      onOpen() {
+        connecting -= 1
+        open += 1
+        tally.counts.opened += 1
+        behaves = behaviour.open(client, mine)
+      },
+      onMessage: (head, bytes, opcode, whole) => behaves?.onMessage(head, bytes, opcode, whole),
+      onEnd({ how, reason }) {
+        clients.delete(client)
+        if (behaves === undefined) connecting -= 1
+        else open -= 1
+        // One that we gave up before it opened counts nowhere: opened = open now + dropped + closed.
+        if (behaves !== undefined || how === 'refused') tally.counts[how] += 1
+        if (how !== 'closed') tally.because(`${how}: ${reason}`)
+        behaves?.onEnd()
+      },
+    })
+    clients.add(client)
+  }
+
+  return {
+    open: () => open,
+    connecting: () => connecting,
+
+    /**
+     * Opens clients one after the other, this process every `processes`-th of them, until `count` are opened by all.
+     *
+     * @param {{ fromUs: number, everyUs: number, count: number }} ramp
+     */
+    ramp({ fromUs, everyUs, count }) {
+      clearInterval(timer)
+      const first = number
+      timer = setInterval(() => {
+        while (number < count && fromUs + (number - first + index) * everyUs <= nowUs() && connecting < CONNECTING_MAX)
+          add()
+        if (number >= count) clearInterval(timer)
+      }, 1)
+    },
+
+    /** Opens no more. */
+    hold: () => clearInterval(timer),
+
+    closeAll() {
+      clearInterval(timer)
+      for (const client of clients) client.close()
+    },
+  }
+}
+
+/**
+ * The address a client comes from: another one of 127.0.0.0/8 for each 15,000 clients; undefined: as the kernel likes.
+ *
+ * @param {URL} url
+ * @param {number} number
+ * @param {number} clientsMax
+ */
+export function sourceAddress(url, number, clientsMax) {
+  if (clientsMax <= CLIENTS_PER_ADDRESS || !url.hostname.startsWith('127.')) return undefined
+  return `127.0.0.${2 + Math.floor(number / CLIENTS_PER_ADDRESS)}`
+}
+
+/** @param {string} hostname */
+export const isLoopback = hostname =>
+  hostname === 'localhost' || /^127(\.\d{1,3}){3}$/.test(hostname) || hostname === '[::1]'

@@ -1,0 +1,67 @@
+// Latencies as HdrHistograms: recorded in microseconds, sent between processes, merged; percentiles are never averaged.
+import * as hdr from 'hdr-histogram-js'
+
+/** @typedef {import('hdr-histogram-js').Histogram} Histogram */
+/** @typedef {{ count: number, meanMs: number, p50Ms: number, p90Ms: number, p99Ms: number, p999Ms: number, maxMs: number }} LatencySummary */
+
+/** Far above any time-out: what takes longer is no latency but a loss. */
+const LATENCY_US_MAX = 300_000_000
+
+/** Microseconds, three significant digits: an error of 0.1 % at most. */
+export const createHistogram = () =>
+  hdr.build({ lowestDiscernibleValue: 1, highestTrackableValue: LATENCY_US_MAX, numberOfSignificantValueDigits: 3 })
+
+/** @param {Histogram} histogram @param {number} us @param {number} [count] */
+export function record(histogram, us, count = 1) {
+  // A clock read just before an earlier one of another process may differ by some microseconds: no latency is negative.
+  const value = us < 0 ? 0 : us > LATENCY_US_MAX ? LATENCY_US_MAX : Math.round(us)
+  if (count === 1) histogram.recordValue(value)
+  else histogram.recordValueWithCount(value, count)
+}
+
+/** What was recorded since the last call, as text for another process. @param {Histogram} histogram */
+export function takeEncoded(histogram) {
+  if (histogram.totalCount === 0) return ''
+  const text = hdr.encodeIntoCompressedBase64(histogram)
+  histogram.reset()
+  return text
+}
+
+/** @param {Histogram} into @param {string} encoded by {@link takeEncoded} */
+export function merge(into, encoded) {
+  if (encoded !== '') into.add(hdr.decodeFromCompressedBase64(encoded))
+}
+
+/** @param {Histogram} histogram */
+export const encode = histogram => hdr.encodeIntoCompressedBase64(histogram)
+
+/** @param {Histogram} histogram @returns {LatencySummary} */
+export function summarize(histogram) {
+  /** @param {number} percentile */
+  const at = percentile => toMs(histogram.getValueAtPercentile(percentile))
+  return {
+    count: histogram.totalCount,
+    meanMs: histogram.totalCount === 0 ? 0 : toMs(histogram.mean),
+    p50Ms: at(50),
+    p90Ms: at(90),
+    p99Ms: at(99),
+    p999Ms: at(99.9),
+    maxMs: histogram.totalCount === 0 ? 0 : toMs(histogram.maxValue),
+  }
+}
+
+/** The curve a latency chart draws: latency by percentile, denser towards the end. @param {Histogram} histogram */
+export function curve(histogram) {
+  if (histogram.totalCount === 0) return []
+  const points = []
+  // Each step halves what is left above, so that 99 %, 99.9 % and 99.99 % lie at even distances.
+  for (let above = 1; above > 0.9 / histogram.totalCount && above > 1e-6; above /= Math.SQRT2) {
+    const percentile = 100 * (1 - above)
+    points.push({ percentile, above, ms: toMs(histogram.getValueAtPercentile(percentile)) })
+  }
+  points.push({ percentile: 100, above: 1 / (2 * histogram.totalCount), ms: toMs(histogram.maxValue) })
+  return points
+}
+
+/** @param {number} us */
+const toMs = us => Math.round(us) / 1_000

@@ -1,0 +1,56 @@
+// Whose limit was reached: the system's, the generator's, or the machine's that both share.
+
+/** Of an event loop, or of a core by a process that has one. Above it waiting begins. */
+const BUSY = 0.9
+/** Requests sent this late are no longer the load that was asked for. */
+const LATE_MS = 100
+const MACHINE_BUSY = 0.97
+
+/**
+ * @typedef {'system' | 'generator' | 'both' | 'neither'} Limiter
+ *
+ * A second of a run, as far as it matters here.
+ * @typedef {object} Load
+ * @property {{ busiest: number, lateMsP99: number }} generator
+ * @property {number} [cpuBusyRatio] of the machine
+ * @property {number} seconds the sample of the services spans
+ * @property {{ role: string, cpuMs?: number }[]} services
+ */
+
+/**
+ * Who was at the limit during some seconds. Judged by the mean: one late second is no limit.
+ *
+ * @param {Load[]} loads
+ * @returns {{ limiter: Limiter, text: string }}
+ */
+export function judgeLimit(loads) {
+  if (loads.length === 0) return { limiter: 'neither', text: 'Too short to say what was the limit.' }
+  /** @param {(load: Load) => number} of */
+  const mean = of => loads.reduce((sum, load) => sum + of(load), 0) / loads.length
+  const generatorBusy = mean(load => load.generator.busiest)
+  const lateMs = mean(load => load.generator.lateMsP99)
+  const serverBusy = mean(hottest)
+  const machineBusy = mean(load => load.cpuBusyRatio ?? 0)
+
+  const generator = generatorBusy > BUSY || lateMs > LATE_MS
+  const system = serverBusy > BUSY
+  const limiter = generator ? (system ? 'both' : 'generator') : system ? 'system' : 'neither'
+  const facts = `generator ${percent(generatorBusy)} busy, ${lateMs.toFixed(0)} ms late at its 99th percentile; busiest service ${percent(serverBusy)} of a core; machine ${percent(machineBusy)}`
+  const shared =
+    machineBusy > MACHINE_BUSY ? ' All cores were in use: generator and system took them from each other.' : ''
+  return { limiter, text: `${sentences[limiter]} (${facts}).${shared}` }
+}
+
+/** @type {Record<Limiter, string>} */
+const sentences = {
+  system: 'The system was at its limit, the generator was not',
+  generator: 'THE GENERATOR WAS THE LIMIT, not the system: more processes or another machine would show more',
+  both: 'Generator and system were at their limit together',
+  neither: 'Neither the generator nor a service was at its limit',
+}
+
+/** CPU of the busiest service, in cores. @param {Load} load */
+const hottest = ({ services, seconds }) => Math.max(0, ...services.map(({ cpuMs = 0 }) => cpuMs / 1_000 / seconds))
+
+/** @param {number} ratio */
+const percent = ratio => `${Math.round(ratio * 100)} %`

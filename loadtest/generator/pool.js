@@ -1,0 +1,185 @@
+// The generator's processes, as one: starts them, gives orders, adds up what they report.
+import { fork } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { nowUs } from './clock.js'
+import { createHistogram, merge } from './histogram.js'
+
+const program = fileURLToPath(new URL('process.js', import.meta.url))
+
+/** Above what a generator process takes to end its clients' connections. */
+const FINISH_MS = 12_000
+
+/**
+ * A second of all processes together.
+ *
+ * @typedef {object} Second
+ * @property {number} second since the pool started
+ * @property {number} open clients at its end
+ * @property {number} connecting
+ * @property {Record<string, number>} counts
+ * @property {Record<string, import('./histogram.js').Histogram>} histograms
+ * @property {{ cpuMs: number, busiest: number, lateMsP99: number, lateMsMax: number, residentBytes: number }} generator
+ *   `busiest`: the share of the second in which the busiest process's event loop had work
+ *
+ * @typedef {object} Totals of the whole run
+ * @property {Record<string, number>} counts
+ * @property {Record<string, number>} reasons
+ * @property {Record<string, import('./histogram.js').Histogram>} histograms
+ *
+ * @typedef {object} PoolOptions
+ * @property {string} workload a file of workloads/
+ * @property {unknown} settings the workload's own
+ * @property {number} processes
+ * @property {string[]} urls
+ * @property {number} clientsMax
+ * @property {string} [subprotocol]
+ * @property {(second: Second) => void} onSecond
+ *
+ * @typedef {Awaited<ReturnType<typeof startPool>>} Pool
+ */
+
+/**
+ * @param {PoolOptions} options
+ */
+export async function startPool({ workload, settings, processes, urls, clientsMax, subprotocol, onSecond }) {
+  const startUs = nowUs()
+  /** @type {Totals} */
+  const totals = { counts: {}, reasons: {}, histograms: {} }
+  /** @type {Map<number, { reports: number, merged: Second }>} */
+  const incomplete = new Map()
+  let open = 0
+  let ended = false
+  /** @type {(error: Error) => void} */
+  let fail = () => {}
+  /** Rejects when a process dies. @type {Promise<never>} */
+  const failure = new Promise((_, reject) => {
+    fail = reject
+  })
+  failure.catch(() => {}) // whoever waits for something of the pool waits for this too
+
+  const children = Array.from({ length: processes }, () =>
+    fork(program, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] }),
+  )
+  for (const child of children) {
+    child.on('message', message => {
+      const report = /** @type {import('./process.js').Report} */ (message)
+      if (report.type === 'second') onReport(report)
+    })
+    child.on('exit', (code, signal) => {
+      if (!ended) fail(new Error(`a generator process ended: ${signal ?? `exit code ${code}`}`))
+    })
+  }
+
+  /** @param {import('./process.js').Order} order */
+  const tellAll = order => {
+    for (const child of children) if (child.connected) child.send(order)
+  }
+  /** @param {import('node:child_process').ChildProcess} child @param {string} type */
+  const said = (child, type) =>
+    new Promise(resolve => {
+      child.on('message', report => {
+        if (/** @type {import('./process.js').Report} */ (report).type === type) resolve(report)
+      })
+    })
+
+  const ready = Promise.all(children.map(child => said(child, 'ready')))
+  children.forEach((child, index) => {
+    const clients = { urls, clientsMax, subprotocol, index, processes }
+    child.send({ type: 'prepare', workload, settings, clients, startUs })
+  })
+  await Promise.race([ready, failure])
+
+  return {
+    totals,
+    failure,
+    open: () => open,
+    pids: () => children.map(child => /** @type {number} */ (child.pid)),
+
+    /** Opens clients, one every so often, until there were `count`. @param {{ everyUs: number, count: number }} ramp */
+    ramp({ everyUs, count }) {
+      // A little ahead, so that every process knows before the first client is due.
+      tellAll({ type: 'ramp', fromUs: nowUs() + 20_000, everyUs, count })
+    },
+
+    hold: () => tellAll({ type: 'hold' }),
+
+    /** @param {unknown} message for the workload */
+    tell: message => tellAll({ type: 'tell', message }),
+
+    /**
+     * Ends the load: no more requests, outstanding answers awaited, connections closed.
+     *
+     * @returns {Promise<unknown[]>} each process's outcome
+     */
+    async finish() {
+      ended = true
+      const finished = Promise.all(children.map(child => said(child, 'finished')))
+      tellAll({ type: 'finish' })
+      const late = new Promise((_, reject) => {
+        setTimeout(() => reject(new Error('a generator process did not end in time')), FINISH_MS).unref()
+      })
+      const reports = await Promise.race([finished, late, failure])
+      for (const { last } of reports) addTo(totals, last)
+      return reports.map((/** @type {{ outcome: unknown }} */ { outcome }) => outcome)
+    },
+
+    /** Ends the processes whatever they are doing. */
+    kill() {
+      ended = true
+      for (const child of children) child.kill('SIGKILL')
+    },
+  }
+
+  /** @param {import('./process.js').SecondReport} report */
+  function onReport(report) {
+    addTo(totals, report)
+    const entry = incomplete.get(report.second) ?? { reports: 0, merged: emptySecond(report.second) }
+    incomplete.set(report.second, entry)
+    addSecond(entry.merged, report)
+    entry.reports += 1
+    if (entry.reports < processes) return
+    incomplete.delete(report.second)
+    open = entry.merged.open
+    onSecond(entry.merged)
+  }
+}
+
+/** @param {number} second @returns {Second} */
+function emptySecond(second) {
+  const generator = { cpuMs: 0, busiest: 0, lateMsP99: 0, lateMsMax: 0, residentBytes: 0 }
+  return { second, open: 0, connecting: 0, counts: {}, histograms: {}, generator }
+}
+
+/** @param {Second} into @param {import('./process.js').SecondReport} report */
+function addSecond(into, { open, connecting, counts, histograms, strain }) {
+  into.open += open
+  into.connecting += connecting
+  addCounts(into.counts, counts)
+  addHistograms(into.histograms, histograms)
+  const { generator } = into
+  generator.cpuMs += strain.cpuMs
+  generator.residentBytes += strain.residentBytes
+  generator.busiest = Math.max(generator.busiest, strain.busy)
+  generator.lateMsP99 = Math.max(generator.lateMsP99, strain.lateMsP99)
+  generator.lateMsMax = Math.max(generator.lateMsMax, strain.lateMsMax)
+}
+
+/** @param {Totals} into @param {import('./tally.js').TallyReport} report */
+function addTo(into, { counts, reasons, histograms }) {
+  addCounts(into.counts, counts)
+  addCounts(into.reasons, reasons)
+  addHistograms(into.histograms, histograms)
+}
+
+/** @param {Record<string, number>} into @param {Record<string, number>} counts */
+function addCounts(into, counts) {
+  for (const [name, count] of Object.entries(counts)) into[name] = (into[name] ?? 0) + count
+}
+
+/** @param {Record<string, import('./histogram.js').Histogram>} into @param {Record<string, string>} histograms */
+function addHistograms(into, histograms) {
+  for (const [name, encoded] of Object.entries(histograms)) {
+    into[name] ??= createHistogram()
+    merge(into[name], encoded)
+  }
+}

@@ -1,0 +1,117 @@
+// One generator process: opens its share of the clients, lets them do what the scenario's workload says, and reports
+// each second what came of it. It is told what to do by pool.js.
+import { received } from './client.js'
+import { clientCounts, createClients } from './clients.js'
+import { nowUs, pause } from './clock.js'
+import { createStrain } from './strain.js'
+import { createTally } from './tally.js'
+
+/** An answer that has not come by then after the last request is lost. */
+const DRAIN_MS = 3_000
+const DRAIN_LOOK_MS = 20
+/** For closing frames to leave. */
+const CLOSE_MS = 5_000
+
+/**
+ * What a process is told, and what it says.
+ *
+ * @typedef {{ type: 'prepare', workload: string, settings: unknown, clients: import('./clients.js').ClientsSettings, startUs: number }} Prepare
+ * @typedef {Prepare | { type: 'ramp', fromUs: number, everyUs: number, count: number } | { type: 'hold' }
+ *   | { type: 'tell', message: unknown } | { type: 'finish' }} Order
+ *
+ * @typedef {import('./tally.js').TallyReport & { type: 'second', second: number, open: number, connecting: number,
+ *   strain: import('./strain.js').Strain }} SecondReport
+ * @typedef {{ type: 'ready' } | SecondReport | { type: 'finished', last: SecondReport, outcome: unknown }} Report
+ */
+
+/** @type {import('./workload.js').Workload} */
+let workload
+/** @type {import('./clients.js').Clients} */
+let clients
+/** @type {ReturnType<typeof createTally>} */
+let tally
+const strain = createStrain()
+let startUs = 0
+let second = 0
+/** @type {NodeJS.Timeout} */
+let reporting
+
+process.on('message', message => obey(/** @type {Order} */ (message)))
+// Ctrl-C reaches the whole process group; the scenario ends in order, and tells this process to.
+process.on('SIGINT', () => {})
+// Whoever started this one is gone: nobody would ever end it.
+process.on('disconnect', () => process.exit(1))
+
+/** @param {Order} order */
+async function obey(order) {
+  switch (order.type) {
+    case 'prepare':
+      return prepare(order)
+    case 'ramp':
+      return clients.ramp(order)
+    case 'hold':
+      return clients.hold()
+    case 'tell':
+      return workload.tell?.(order.message)
+    case 'finish':
+      return finish()
+  }
+}
+
+/** @param {Prepare} order */
+async function prepare(order) {
+  const { counts, histograms, createWorkload } = await import(`./workloads/${order.workload}.js`)
+  tally = createTally({ counts: [...clientCounts, ...counts], histograms })
+  const { index, processes } = order.clients
+  workload = createWorkload({ settings: order.settings, tally, strain, nowUs, index, processes })
+  clients = createClients({ ...order.clients, behaviour: workload.behaviour, tally })
+  startUs = order.startUs
+  reportNext()
+  say({ type: 'ready' })
+}
+
+/** Seconds begin at the same instant in every process, so that they can be added up. */
+function reportNext() {
+  reporting = setTimeout(
+    () => {
+      say(report())
+      second += 1
+      reportNext()
+    },
+    (startUs + (second + 1) * 1e6 - nowUs()) / 1_000,
+  )
+}
+
+/** @returns {SecondReport} */
+function report() {
+  tally.counts.bytesIn += received.bytes
+  received.bytes = 0
+  return {
+    type: 'second',
+    second,
+    open: clients.open(),
+    connecting: clients.connecting(),
+    ...tally.take(),
+    strain: strain.take(),
+  }
+}
+
+/** No more requests; answers are awaited for a while; then everybody goes. */
+async function finish() {
+  clients.hold()
+  workload.stop()
+  const giveUpUs = nowUs() + DRAIN_MS * 1_000
+  while (workload.outstanding() > 0 && nowUs() < giveUpUs) await pause(DRAIN_LOOK_MS)
+  clearTimeout(reporting)
+  const open = clients.open()
+  const outcome = workload.outcome?.()
+  clients.closeAll()
+  const closedByUs = nowUs() + CLOSE_MS * 1_000
+  while (clients.open() > 0 && nowUs() < closedByUs) await pause(DRAIN_LOOK_MS)
+  process.send?.({ type: 'finished', last: { ...report(), open }, outcome }, () => process.exit(0))
+}
+
+/** @param {Report} message */
+function say(message) {
+  process.send?.(message)
+}

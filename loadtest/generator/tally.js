@@ -1,0 +1,50 @@
+// What one generator process has counted and timed since its last report. Reports carry differences, so that a second
+// of every process can be added up, and the seconds of a run too.
+import { createHistogram, takeEncoded } from './histogram.js'
+
+/** Enough to see what went wrong; a broken system must not make the reports grow without end. */
+const REASONS_MAX = 20
+
+/**
+ * @typedef {Record<string, number>} Counts
+ * @typedef {{ counts: Counts, reasons: Counts, histograms: Record<string, string> }} TallyReport
+ * @typedef {ReturnType<typeof createTally>} Tally
+ */
+
+/**
+ * @template {string} C
+ * @template {string} H
+ * @param {{ counts: readonly C[], histograms: readonly H[] }} names
+ */
+export function createTally({ counts: countNames, histograms: histogramNames }) {
+  const counts = /** @type {Record<C, number>} */ (Object.fromEntries(countNames.map(name => [name, 0])))
+  const histograms = /** @type {Record<H, import('./histogram.js').Histogram>} */ (
+    Object.fromEntries(histogramNames.map(name => [name, createHistogram()]))
+  )
+  /** @type {Counts} */
+  let reasons = {}
+
+  return {
+    /** Counted up directly: at a million messages a second a call each is too dear. */
+    counts,
+    histograms,
+
+    /** Why something failed: an error code, a socket's error. @param {string} reason */
+    because(reason) {
+      if (reasons[reason] === undefined && Object.keys(reasons).length >= REASONS_MAX) reason = 'other reasons'
+      reasons[reason] = (reasons[reason] ?? 0) + 1
+    },
+
+    /** @returns {TallyReport} */
+    take() {
+      const report = {
+        counts: { ...counts },
+        reasons,
+        histograms: Object.fromEntries(histogramNames.map(name => [name, takeEncoded(histograms[name])])),
+      }
+      for (const name of countNames) counts[name] = 0
+      reasons = {}
+      return report
+    },
+  }
+}

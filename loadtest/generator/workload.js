@@ -1,0 +1,35 @@
+// What a workload is: the part of a scenario that happens in the generator's processes, for each client.
+
+/**
+ * @typedef {object} Workload
+ * @property {import('./clients.js').Behaviour} behaviour
+ * @property {() => number} outstanding requests sent and not yet answered
+ * @property {(message: any) => void} [tell] a word from the scenario
+ * @property {() => void} stop sends no more
+ * @property {() => unknown} [outcome] what the scenario wants beside counts and histograms
+ */
+
+/**
+ * @template S the workload's settings
+ * @template {string} C its counts
+ * @template {string} H its histograms
+ * @typedef {object} WorkloadOptions
+ * @property {S} settings
+ * @property {{ counts: Record<C, number>, histograms: Record<H, import('./histogram.js').Histogram>,
+ *   because: (reason: string) => void }} tally
+ * @property {ReturnType<typeof import('./strain.js').createStrain>} strain
+ * @property {() => number} nowUs
+ * @property {number} index of this process
+ * @property {number} processes
+ */
+
+/**
+ * Each file of workloads/ exports one as `createWorkload`, beside `counts` and `histograms`, the names of what it tallies.
+ *
+ * @template S
+ * @template {string} C
+ * @template {string} H
+ * @typedef {(options: WorkloadOptions<S, C, H>) => Workload} CreateWorkload
+ */
+
+export {}

@@ -1,0 +1,124 @@
+// Each client asks for its document again and again, at times fixed beforehand.
+import { encodeFrame } from '../frames.js'
+import { record } from '../histogram.js'
+import { createSchedule } from '../schedule.js'
+
+/** Room for type, id, key and version, which every server here writes before the data. */
+const HEAD_BYTES = 256
+const SAMPLE_MS = 1_000
+
+export const counts = /** @type {const} */ ([
+  'requested',
+  'answered',
+  'refusals',
+  'lost',
+  'unexpected',
+  'bodyBytes',
+  'checked',
+  'invalid',
+])
+export const histograms = /** @type {const} */ (['latency'])
+
+/**
+ * @typedef {{ keys: string[], intervalMs: number }} GetSettings
+ * @typedef {{ client: import('../client.js').Client, key: string, next: number, waiting: number[] }} Asker
+ *   `next`: the id of the next request; `waiting`: ids sent and not yet answered
+ */
+
+/** @type {import('../workload.js').CreateWorkload<GetSettings, typeof counts[number], typeof histograms[number]>} */
+export function createWorkload({ settings: { keys, intervalMs }, tally, strain, nowUs, index, processes }) {
+  const tallied = tally.counts
+  let sampleDue = true
+  const sampling = setInterval(() => {
+    sampleDue = true
+  }, SAMPLE_MS)
+
+  /** @type {ReturnType<typeof createSchedule<Asker>>} */
+  const schedule = createSchedule({
+    intervalMs,
+    phase: index / processes,
+    nowUs,
+    onLate: strain.onLate,
+    onDue({ item }) {
+      const id = item.next
+      item.next += 1
+      item.waiting.push(id)
+      tallied.requested += 1
+      item.client.send(encodeFrame(`{"type":"get","id":${id},"key":"${item.key}"}`))
+    },
+  })
+  schedule.start()
+  /** @type {Set<Asker>} */
+  const askers = new Set()
+
+  return {
+    behaviour: {
+      headBytesMax: HEAD_BYTES,
+      wantsWhole: () => sampleDue,
+      open(client, number) {
+        /** @type {Asker} */
+        const asker = { client, key: keys[number % keys.length], next: 0, waiting: [] }
+        askers.add(asker)
+        const entry = schedule.add(asker)
+
+        return {
+          onMessage(head, bytes, _, whole) {
+            if (head.startsWith('{"type":"value"')) {
+              const id = settle(asker, head)
+              if (id === undefined) return
+              tallied.answered += 1
+              tallied.bodyBytes += bytes
+              record(tally.histograms.latency, nowUs() - (entry.firstUs + id * intervalMs * 1_000))
+              if (whole !== undefined) check(whole, asker.key)
+            } else if (head.startsWith('{"type":"error"')) {
+              if (settle(asker, head) === undefined) return
+              tallied.refusals += 1
+              tally.because(`error: ${/"code":"([^"]*)"/.exec(head)?.[1]}`)
+            } else if (!head.startsWith('{"type":"welcome"') && !head.startsWith('{"type":"closing"')) {
+              tallied.unexpected += 1
+            }
+          },
+          onEnd() {
+            schedule.remove(entry)
+            askers.delete(asker)
+            tallied.lost += asker.waiting.length
+          },
+        }
+      },
+    },
+    outstanding() {
+      let sum = 0
+      for (const { waiting } of askers) sum += waiting.length
+      return sum
+    },
+    stop() {
+      schedule.stop()
+      clearInterval(sampling)
+    },
+  }
+
+  /** @param {Asker} asker @param {string} head @returns {number | undefined} the request this answers */
+  function settle(asker, head) {
+    const id = Number(/"id":(\d+)/.exec(head)?.[1])
+    const at = asker.waiting.indexOf(id)
+    if (at === -1) {
+      tallied.unexpected += 1
+      return undefined
+    }
+    asker.waiting.splice(at, 1)
+    return id
+  }
+
+  /** One answer a second is read in full; the rest only by their length. @param {Buffer} whole @param {string} key */
+  function check(whole, key) {
+    sampleDue = false
+    tallied.checked += 1
+    try {
+      const message = JSON.parse(whole.toString())
+      if (message.key !== key || message.data === undefined) throw new Error('not the value asked for')
+    } catch (error) {
+      tallied.invalid += 1
+      tally.because(`invalid: ${/** @type {Error} */ (error).message}`)
+    }
+  }
+}

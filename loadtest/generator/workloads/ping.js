@@ -1,0 +1,137 @@
+// Pings and their pongs: how many small messages a second pass. With a window, each client has so many under way and
+// sends one for each that comes back; with a rate, they are due at fixed times.
+import { encodeFrame } from '../frames.js'
+import { record } from '../histogram.js'
+import { createSchedule } from '../schedule.js'
+
+const ping = '{"type":"ping"}'
+/** Enough of a message to tell a pong from an error. */
+const HEAD_BYTES = 15
+/** Pings written at once are cut from one buffer made beforehand. */
+const BATCH_MAX = 256
+
+export const counts = /** @type {const} */ (['requested', 'answered', 'refusals', 'lost', 'unexpected'])
+export const histograms = /** @type {const} */ (['latency'])
+
+/**
+ * @typedef {{ window: number } | { intervalMs: number }} PingSettings
+ * @typedef {{ client: import('../client.js').Client, waiting: { atUs: number, pings: number }[], owed: number,
+ *   entry?: import('../schedule.js').Entry<any> }} Pinger
+ *   `waiting`: pings under way, oldest first, those sent at one time together; `owed`: pings to be sent when the turn ends
+ */
+
+/** @type {import('../workload.js').CreateWorkload<PingSettings, typeof counts[number], typeof histograms[number]>} */
+export function createWorkload({ settings, tally, strain, nowUs, index, processes }) {
+  const tallied = tally.counts
+  const batch = Buffer.concat(Array.from({ length: BATCH_MAX }, () => encodeFrame(ping)))
+  const frameBytes = batch.length / BATCH_MAX
+  const window = 'window' in settings ? settings.window : 0
+  /** @type {Set<Pinger>} */
+  const pingers = new Set()
+  /** Those that owe pings. @type {Pinger[]} */
+  let owing = []
+  let running = false
+  let stopped = false
+
+  /** @param {Pinger} pinger @param {number} pings @param {number} atUs */
+  const send = (pinger, pings, atUs) => {
+    for (let left = pings; left > 0; left -= BATCH_MAX) {
+      pinger.client.send(batch.subarray(0, Math.min(left, BATCH_MAX) * frameBytes))
+    }
+    pinger.waiting.push({ atUs, pings })
+    tallied.requested += pings
+  }
+  const payDebts = () => {
+    const paying = owing
+    owing = []
+    const atUs = nowUs()
+    for (const pinger of paying) {
+      const pings = pinger.owed
+      pinger.owed = 0
+      if (!stopped) send(pinger, pings, atUs)
+    }
+  }
+
+  /** @type {ReturnType<typeof createSchedule<Pinger>> | undefined} */
+  const schedule =
+    'intervalMs' in settings
+      ? createSchedule({
+          intervalMs: settings.intervalMs,
+          phase: index / processes,
+          nowUs,
+          onLate: strain.onLate,
+          onDue: ({ item }, dueUs) => send(item, 1, dueUs),
+        })
+      : undefined
+
+  return {
+    behaviour: {
+      headBytesMax: HEAD_BYTES,
+      open(client) {
+        /** @type {Pinger} */
+        const pinger = { client, waiting: [], owed: 0 }
+        pingers.add(pinger)
+        if (running) begin(pinger)
+        return {
+          onMessage(head) {
+            if (head === '{"type":"pong",') return onPong(pinger)
+            if (head.startsWith('{"type":"error"')) {
+              tallied.refusals += 1
+              onPong(pinger, true)
+            } else if (!head.startsWith('{"type":"welco') && !head.startsWith('{"type":"closi')) tallied.unexpected += 1
+          },
+          onEnd() {
+            pingers.delete(pinger)
+            if (pinger.entry !== undefined) schedule?.remove(pinger.entry)
+            for (const { pings } of pinger.waiting) tallied.lost += pings
+          },
+        }
+      },
+    },
+
+    outstanding() {
+      let sum = 0
+      for (const { waiting } of pingers) for (const { pings } of waiting) sum += pings
+      return sum
+    },
+
+    /** Everybody is connected: begin. */
+    tell() {
+      running = true
+      schedule?.start()
+      for (const pinger of pingers) begin(pinger)
+    },
+
+    stop() {
+      stopped = true
+      schedule?.stop()
+    },
+  }
+
+  /** @param {Pinger} pinger */
+  function begin(pinger) {
+    if (schedule === undefined) send(pinger, window, nowUs())
+    else pinger.entry = schedule.add(pinger)
+  }
+
+  /** Pongs of a session come in the order of its pings. @param {Pinger} pinger @param {boolean} [refused] */
+  function onPong(pinger, refused = false) {
+    const oldest = pinger.waiting[0]
+    if (oldest === undefined) {
+      tallied.unexpected += 1
+      return
+    }
+    if (!refused) {
+      tallied.answered += 1
+      record(tally.histograms.latency, nowUs() - oldest.atUs)
+    }
+    oldest.pings -= 1
+    if (oldest.pings === 0) pinger.waiting.shift()
+    if (window === 0 || stopped) return
+    if (pinger.owed === 0) {
+      if (owing.length === 0) setImmediate(payDebts)
+      owing.push(pinger)
+    }
+    pinger.owed += 1
+  }
+}

@@ -1,0 +1,61 @@
+// What the reference programs serve, and what they are told at start.
+import { Command } from 'commander'
+import { readDuration, readPort, readSize } from '../options.js'
+
+/**
+ * @param {{ name: string, about: string }} program
+ * @returns {{ host: string, port: number, bytes: number, change: number }} `change`: milliseconds between two ticks of a key
+ */
+export function readArguments({ name, about }) {
+  return new Command(name)
+    .description(about)
+    .option('--host <address>', 'address to listen on', '127.0.0.1')
+    .option('--port <port>', 'port to listen on; 0: any free one', readPort, 8090)
+    .option('--bytes <size>', 'length of the document every get is answered with', readSize, 130_000)
+    .option('--change <duration>', 'how often a subscribed tick:… key changes', readDuration, 500)
+    .parse()
+    .opts()
+}
+
+/**
+ * A conversation of about so many bytes.
+ *
+ * @param {number} bytes
+ */
+export function documentOf(bytes) {
+  const text = 'The quick brown fox jumps over the lazy dog, and the conversation goes on from there.'
+  const messages = []
+  for (let length = 60, id = 1; length < bytes; id++) {
+    const message = { id, author: `author-${id % 7}`, at: '2026-01-01T00:00:00.000Z', text }
+    length += JSON.stringify(message).length + 1
+    messages.push(message)
+  }
+  return { id: '1', revision: 1, messages }
+}
+
+let keysTicking = 0
+
+/**
+ * A key's changes: the time, as the simulated backend gives it.
+ *
+ * @param {number} everyMs
+ * @param {(data: { ns: string }) => void} listener
+ */
+export function onTick(everyMs, listener) {
+  keysTicking += 1
+  // Keys change at different times, as those of a backend do: multiples of the golden ratio fall evenly into a period.
+  const phase = (keysTicking * 0.618_034) % 1
+  setTimeout(() => {
+    setInterval(() => listener({ ns: process.hrtime.bigint().toString() }), everyMs)
+  }, phase * everyMs)
+}
+
+export const welcome = {
+  type: 'welcome',
+  session: 'reference',
+  heartbeatMs: 0,
+  limits: { messageBytes: 65_536, keysPerSession: 100_000, requestsPerSecond: 1e9 },
+}
+
+/** The only kind of key whose values change here. @param {string} key */
+export const changes = key => key.startsWith('tick:')

@@ -1,0 +1,58 @@
+#!/usr/bin/env node
+// The server one writes first: ws, and for each client and message a JSON.stringify and a send.
+import { createServer } from 'node:http'
+import { createMetrics } from '@keycast/service'
+import { WebSocketServer } from 'ws'
+import { changes, documentOf, onTick, readArguments, welcome } from './content.js'
+
+const { host, port, bytes, change } = readArguments({
+  name: 'naive',
+  about: 'Stringifies each message for each client: what most first versions do.',
+})
+const document = documentOf(bytes)
+const { registry } = createMetrics({ service: 'reference' })
+
+/** @typedef {import('ws').WebSocket} WebSocket */
+/** @type {Map<string, Set<WebSocket>>} */
+const subscribers = new Map()
+let pongCount = 0
+
+/** @param {WebSocket} socket @param {{ type: string, id?: number, key: string, keys: string[] }} message */
+function answer(socket, { type, id, key, keys }) {
+  if (type === 'get') socket.send(JSON.stringify({ type: 'value', id, key, version: 'v1', data: document }))
+  if (type === 'ping') socket.send(JSON.stringify({ type: 'pong', id, count: ++pongCount }))
+  if (type === 'subscribe') {
+    socket.send(JSON.stringify({ type: 'subscribed', id, keys: keys.map(each => ({ key: each })) }))
+    for (const each of keys) {
+      if (changes(each)) subscribersOf(each).add(socket)
+      else socket.send(JSON.stringify({ type: 'value', key: each, version: 'v1', data: document }))
+    }
+  }
+}
+
+/** @param {string} key */
+function subscribersOf(key) {
+  const known = subscribers.get(key)
+  if (known !== undefined) return known
+  /** @type {Set<WebSocket>} */
+  const sockets = new Set()
+  subscribers.set(key, sockets)
+  onTick(change, data => {
+    for (const socket of sockets) socket.send(JSON.stringify({ type: 'value', key, version: data.ns, data }))
+  })
+  return sockets
+}
+
+const server = createServer(async (_, response) => response.end(await registry.metrics()))
+new WebSocketServer({ server, perMessageDeflate: false, clientTracking: false }).on('connection', socket => {
+  socket.on('message', data => answer(socket, JSON.parse(data.toString())))
+  socket.on('close', () => {
+    for (const sockets of subscribers.values()) sockets.delete(socket)
+  })
+  socket.send(JSON.stringify(welcome))
+})
+server.listen({ host, port, backlog: 4_096 }, () => {
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+  console.log(JSON.stringify({ msg: 'listening', port, url: `ws://${host}:${port}/ws` }))
+})
+process.once('SIGTERM', () => process.exit(0))

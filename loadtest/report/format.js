@@ -1,0 +1,15 @@
+// How numbers and text are shown to people.
+
+/** As many digits as a measurement is worth: three, and all before the point. @param {number | null | undefined} value */
+export function formatNumber(value) {
+  if (value === undefined || value === null || !Number.isFinite(value)) return '—'
+  const magnitude = Math.abs(value)
+  const digits = Number.isInteger(value) || magnitude >= 100 ? 0 : magnitude >= 10 ? 1 : 2
+  return value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits })
+}
+
+const entities = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
+
+/** @param {string} text */
+export const escapeHtml = text =>
+  text.replace(/[&<>"']/g, character => entities[/** @type {keyof typeof entities} */ (character)])

@@ -1,0 +1,219 @@
+// The study this project started from: clients come one after the other, each asks for a document every second, until
+// the system cannot keep up. How many did it hold, and how many megabytes a second did it send?
+import { Option } from 'commander'
+import { readDuration, readInteger, readSize } from '../options.js'
+import { cpuFigures, meanOf } from '../scenario.js'
+
+/** What the original measured, on 2 and on 4 CPUs. */
+const STUDY = { clients: [304, 333], megabytesPerSecond: [46.34, 47.17] }
+const STUDY_SETTINGS = { every: 2_000, interval: 1_000, bytes: 130_000, keys: 1, processes: 1 }
+
+/** The limits of the original: what a viewer would call broken. */
+const P99_MS_MAX = 1_000
+const DELIVERED_RATIO_MIN = 0.95
+/** One bad second may be a pause; so many in a row are a limit. */
+const BAD_SECONDS = 3
+/** Below so many requests a second a ratio says nothing. */
+const REQUESTS_MIN = 20
+
+const COUNTS = [
+  'requested',
+  'answered',
+  'refusals',
+  'lost',
+  'opened',
+  'refused',
+  'dropped',
+  'closed',
+  'unexpected',
+  'checked',
+  'invalid',
+]
+
+/** @type {import('../scenario.js').Scenario} */
+export const capacity = {
+  name: 'capacity',
+  about: 'A new client every 2 s, each asking for a 130 KB document every second, until the system cannot keep up.',
+  rates: [
+    { count: 'answered', label: 'answers' },
+    { count: 'requested', label: 'requests' },
+  ],
+
+  addOptions(command) {
+    command
+      .option('--every <duration>', 'time from one new client to the next', readDuration, STUDY_SETTINGS.every)
+      .option('--clients <n>', 'clients at most', readInteger(1, 100_000), 20_000)
+      .option('--hold <duration>', 'how long all clients stay once that many are there', readDuration, 10_000)
+      .option('--interval <duration>', "time between a client's requests", readDuration, STUDY_SETTINGS.interval)
+      .option('--bytes <size>', 'length of a document (with --start)', readSize, STUDY_SETTINGS.bytes)
+      .option('--keys <n>', 'documents asked for, each by its share of the clients', readInteger(1, 10_000), 1)
+      .option('--key <name>', 'the documents are <name>1, <name>2, …', 'conversation:')
+      .addOption(
+        new Option(
+          '--study',
+          "the original study's settings: every 2s, interval 1s, 130000 bytes, one generator process",
+        )
+          .conflicts(['every', 'interval', 'bytes', 'keys', 'processes'])
+          .implies(STUDY_SETTINGS),
+      )
+  },
+
+  content: ({ bytes }) => ({ documentBytes: bytes }),
+  clients: ({ clients }) => clients,
+
+  async run(context, options) {
+    const { every, clients, hold, interval, bytes, keys, key } = options
+    const watch = watchLimits()
+    const pool = await context.startPool({
+      workload: 'get',
+      settings: { keys: Array.from({ length: keys }, (_, number) => `${key}${number + 1}`), intervalMs: interval },
+      clientsMax: clients,
+      onSecond: watch.look,
+    })
+    context.phase('ramp')
+    pool.ramp({ everyUs: every * 1_000, count: clients })
+    const over = () => watch.limit() !== undefined
+    await context.until(() => over() || (pool.totals.counts.opened ?? 0) >= clients, Number.POSITIVE_INFINITY)
+    pool.hold()
+    if (!over() && context.ended() === undefined) {
+      context.phase('hold')
+      await context.until(over, hold)
+    }
+    const limit = watch.limit()
+    context.phase('end')
+    await pool.finish()
+
+    const { counts, reasons, histograms } = pool.totals
+    const good = context.series
+      .filter(second => second.phase === 'hold' || second.phase === 'ramp')
+      .filter(watch.wasGood)
+    const steady = steadySeconds(good)
+    const held = watch.held()
+    const megabytes = meanOf(steady, second => (second.counts.bodyBytes ?? 0) / 1e6)
+    const cause = limit === undefined ? `no limit reached with ${clients} clients allowed` : limit.why
+    return {
+      headline: `${held.toLocaleString('en')} clients held at ${(bytes / 1_000).toFixed(0)} KB every ${interval / 1_000} s each, ${megabytes.toFixed(0)} MB/s — ${(held / STUDY.clients[0]).toFixed(1)}× the study's ${STUDY.clients[0]}; ${cause}.`,
+      figures: {
+        clientsHeld: {
+          label: 'Clients held',
+          value: held,
+          unit: 'clients',
+          better: 'higher',
+          note: `the study: ${STUDY.clients[0]} on 2 CPUs, ${STUDY.clients[1]} on 4`,
+        },
+        megabytesPerSecond: {
+          label: 'Documents delivered',
+          value: megabytes,
+          unit: 'MB/s',
+          better: 'higher',
+          note: `the study: ${STUDY.megabytesPerSecond.join(' and ')}`,
+        },
+        p99: { label: '99th percentile at that load', value: worstP99(steady), unit: 'ms', better: 'lower' },
+        ...cpuFigures(steady, 'answered'),
+      },
+      counts: Object.fromEntries(COUNTS.map(name => [name, counts[name] ?? 0])),
+      sums: sums(counts),
+      latency: histograms.latency,
+      latencyLabel: 'From the time a request was due to the last byte of its answer',
+      reasons,
+      // What led to the limit, else the load that was held.
+      measured:
+        limit === undefined
+          ? steady
+          : context.series.filter(({ at }) => at >= limit.at - BAD_SECONDS && at <= limit.at),
+      notes: [
+        `What ended it: ${cause}.`,
+        `Figures per delivery and MB/s are of ${steady.length} seconds ${steady[0]?.phase === 'hold' ? 'with all clients there' : 'before the limit'}.`,
+      ],
+    }
+  },
+}
+
+/**
+ * Watches for the system's limit, second by second.
+ */
+export function watchLimits() {
+  /** @type {WeakSet<import('../scenario.js').SeriesSecond>} */
+  const good = new WeakSet()
+  let bad = 0
+  let held = 0
+  /** @type {{ why: string, at: number } | undefined} */
+  let limit
+
+  return {
+    /** @param {import('../scenario.js').SeriesSecond} second */
+    look(second) {
+      if (limit !== undefined || second.phase === 'end') return
+      const problem = problemOf(second)
+      if (problem === undefined) {
+        bad = 0
+        held = Math.max(held, second.open)
+        good.add(second)
+        return
+      }
+      bad += 1
+      if (problem.final || bad >= BAD_SECONDS) limit = { why: problem.why, at: second.at }
+    },
+    limit: () => limit,
+    /** Clients there in the last good second. */
+    held: () => held,
+    /** @param {import('../scenario.js').SeriesSecond} second */
+    wasGood: second => good.has(second),
+  }
+}
+
+/**
+ * @param {import('../scenario.js').SeriesSecond} second
+ * @returns {{ why: string, final: boolean } | undefined}
+ */
+function problemOf({ counts, latency }) {
+  const { requested = 0, answered = 0, dropped = 0, refused = 0 } = counts
+  if (dropped + refused > 0) {
+    return { why: `${dropped} connections dropped and ${refused} refused within a second`, final: true }
+  }
+  if (latency !== undefined && latency.p99Ms > P99_MS_MAX) {
+    return { why: `the 99th percentile passed ${P99_MS_MAX} ms`, final: false }
+  }
+  if (requested >= REQUESTS_MIN && answered < requested * DELIVERED_RATIO_MIN) {
+    return { why: `fewer than ${DELIVERED_RATIO_MIN * 100} % of the requests were answered`, final: false }
+  }
+  return undefined
+}
+
+/** The seconds the figures are taken from: those with all clients there, else the last ones that were good. @param {import('../scenario.js').SeriesSecond[]} good */
+function steadySeconds(good) {
+  // The first second of the hold has part of the ramp in it.
+  const held = good.filter(({ phase }) => phase === 'hold').slice(1)
+  return held.length >= 3 ? held : good.slice(-5)
+}
+
+/** @param {import('../scenario.js').SeriesSecond[]} seconds */
+const worstP99 = seconds => Math.max(0, ...seconds.map(({ latency }) => latency?.p99Ms ?? 0))
+
+/** @param {Record<string, number>} counts */
+export function sums({
+  requested = 0,
+  answered = 0,
+  refusals = 0,
+  lost = 0,
+  unexpected = 0,
+  opened = 0,
+  dropped = 0,
+  closed = 0,
+  invalid = 0,
+}) {
+  return [
+    {
+      text: `requested ${requested} = answered ${answered} + refused ${refusals} + lost ${lost}`,
+      holds: requested === answered + refusals + lost,
+    },
+    {
+      text: `connections opened ${opened} = closed ${closed} + dropped ${dropped}`,
+      holds: opened === closed + dropped,
+    },
+    {
+      text: `messages nobody asked for: ${unexpected}; answers that were no valid value: ${invalid}`,
+      holds: unexpected + invalid === 0,
+    },
+  ]
+}

@@ -1,0 +1,11 @@
+// Every scenario there is.
+import { capacity } from './capacity.js'
+import { coldburst } from './coldburst.js'
+import { connections } from './connections.js'
+import { fanout } from './fanout.js'
+import { pingpong } from './pingpong.js'
+import { polling } from './polling.js'
+import { ticker } from './ticker.js'
+
+/** @type {import('../scenario.js').Scenario[]} */
+export const scenarios = [capacity, polling, coldburst, ticker, fanout, pingpong, connections]

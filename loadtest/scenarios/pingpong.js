@@ -1,0 +1,90 @@
+// The smallest exchange there is: how many of them a second?
+import { Option } from 'commander'
+import { readInteger } from '../options.js'
+import { cpuFigures, sumOf } from '../scenario.js'
+import { allOpen, connectionSum } from './connected.js'
+
+const COUNTS = ['opened', 'refused', 'dropped', 'closed', 'requested', 'answered', 'refusals', 'lost', 'unexpected']
+
+/** @type {import('../scenario.js').Scenario} */
+export const pingpong = {
+  name: 'pingpong',
+  about: 'Pings and pongs of 100 clients, so many under way at a time or so many a second: messages a second.',
+  rates: [
+    { count: 'answered', label: 'pongs' },
+    { count: 'requested', label: 'pings' },
+  ],
+
+  addOptions(command) {
+    command
+      .option('--clients <n>', 'clients', readInteger(1, 20_000), 100)
+      .option(
+        '--window <n>',
+        'pings each client has under way; the next goes when one returns',
+        readInteger(1, 10_000),
+        16,
+      )
+      .addOption(
+        new Option('--rate <n>', 'pings each client sends a second instead, whether or not they return')
+          .argParser(readInteger(1, 1_000))
+          .conflicts('window'),
+      )
+      .option('--seconds <n>', 'how long', readInteger(1, 600), 10)
+  },
+
+  content: () => ({ documentBytes: 1_000 }),
+  clients: ({ clients }) => clients,
+
+  async run(context, { clients, window, rate, seconds }) {
+    const settings = rate === undefined ? { window } : { intervalMs: Math.max(1, Math.round(1_000 / rate)) }
+    const pool = await context.startPool({ workload: 'ping', settings, clientsMax: clients })
+    context.phase('connect')
+    pool.ramp({ everyUs: 1_000, count: clients })
+    await allOpen(context, pool, { clients, ramp: 1_000 })
+    context.phase('measure')
+    pool.tell({ begin: true })
+    await context.wait(seconds * 1_000)
+    context.phase('end')
+    await pool.finish()
+
+    const { counts, reasons, histograms } = pool.totals
+    const { latency } = histograms
+    const all = context.series.filter(({ phase }) => phase === 'measure')
+    // The first second has the beginning in it.
+    const measured = all.length > 2 ? all.slice(1) : all
+    const perSecond = sumOf(measured, second => second.counts.answered) / Math.max(1, measured.length)
+    const { requested = 0, answered = 0, refusals = 0, lost = 0 } = counts
+    const how = rate === undefined ? `${window} under way each` : `${rate} a second each`
+    return {
+      headline: `${clients} clients, ${how}: ${Math.round(perSecond).toLocaleString('en')} pings and pongs a second.`,
+      figures: {
+        messagesPerSecond: { label: 'Pings answered', value: perSecond, unit: 'a second', better: 'higher' },
+        p50: {
+          label: 'Median round trip',
+          value: latency.getValueAtPercentile(50) / 1_000,
+          unit: 'ms',
+          better: 'lower',
+        },
+        p99: { label: '99th percentile', value: latency.getValueAtPercentile(99) / 1_000, unit: 'ms', better: 'lower' },
+        ...cpuFigures(measured, 'answered'),
+      },
+      counts: Object.fromEntries(COUNTS.map(name => [name, counts[name] ?? 0])),
+      sums: [
+        {
+          text: `pings ${requested} = pongs ${answered} + refused ${refusals} + lost ${lost}`,
+          holds: requested === answered + refusals + lost,
+        },
+        { text: `${latency.totalCount} round trips timed = ${answered} pongs`, holds: latency.totalCount === answered },
+        connectionSum(counts),
+      ],
+      latency,
+      latencyLabel: rate === undefined ? 'From sending a ping to its pong' : 'From the time a ping was due to its pong',
+      reasons,
+      measured,
+      notes:
+        rate === undefined
+          ? ['With a window a slow server is asked less: this measures throughput. Take --rate for latencies.']
+          : [],
+    }
+  },
+}

@@ -1,0 +1,52 @@
+// One key that many watch and that changes twice a second: does every change reach everybody, and how soon?
+import { readDuration, readInteger } from '../options.js'
+import { meanSpreadMs, measureTicks } from './ticks.js'
+
+/** @type {import('../scenario.js').Scenario} */
+export const ticker = {
+  name: 'ticker',
+  about:
+    'Many clients watch a key that changes every 500 ms: how long a change takes to each of them, and every one counted.',
+  rates: [{ count: 'values', label: 'values delivered' }],
+
+  addOptions(command) {
+    command
+      .option('--clients <n>', 'clients', readInteger(1, 100_000), 1_000)
+      .option('--ramp <n>', 'clients connected a second', readInteger(1, 10_000), 500)
+      .option('--changes <n>', 'changes counted', readInteger(1, 10_000), 120)
+      .option(
+        '--change <duration>',
+        'time from one change to the next (with --url: as its namespace has it)',
+        readDuration,
+        500,
+      )
+      .option('--key <key>', 'the key that changes', 'tick:1')
+  },
+
+  content: ({ change }) => ({ documentBytes: 1_000, tickMs: change }),
+  clients: ({ clients }) => clients,
+
+  async run(context, { clients, ramp, changes, change, key }) {
+    const ticks = await measureTicks(context, { clients, ramp, keys: [key], changes, changeMs: change })
+    const { latency } = ticks
+    const p99 = latency.getValueAtPercentile(99) / 1_000
+    return {
+      headline: `${ticks.seen.length} changes to ${ticks.subscribers.toLocaleString('en')} clients: ${ticks.counts.received.toLocaleString('en')} deliveries, ${ticks.lost} lost, 99 % within ${p99.toFixed(1)} ms.`,
+      figures: {
+        p99: { label: '99th percentile', value: p99, unit: 'ms', better: 'lower' },
+        p50: { label: 'Median', value: latency.getValueAtPercentile(50) / 1_000, unit: 'ms', better: 'lower' },
+        spread: { label: 'Change to last client, mean', value: meanSpreadMs(ticks.seen), unit: 'ms', better: 'lower' },
+        clients: { label: 'Clients', value: ticks.subscribers, unit: 'clients', better: 'higher' },
+        lost: { label: 'Changes lost', value: ticks.lost, unit: 'deliveries', better: 'lower' },
+        ...ticks.cpu,
+      },
+      counts: ticks.counts,
+      sums: ticks.sums,
+      latency,
+      latencyLabel: 'From the time in the value (the backend made it) to its last byte at the client',
+      reasons: ticks.reasons,
+      measured: ticks.measured,
+      notes: ticks.notes,
+    }
+  },
+}

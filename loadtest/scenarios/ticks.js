@@ -1,0 +1,131 @@
+// What `ticker` and `fanout` share: clients that all watch the same ticking keys, and a count of every change at every
+// client.
+import { nowUs } from '../generator/clock.js'
+import { cpuFigures, sumOf } from '../scenario.js'
+import { allOpen, connectionSum } from './connected.js'
+
+const COUNTS = [
+  'opened',
+  'refused',
+  'dropped',
+  'closed',
+  'requested',
+  'subscribed',
+  'refusals',
+  'values',
+  'currents',
+  'stale',
+  'measured',
+  'wentBack',
+  'outside',
+  'unexpected',
+]
+/** For what is on its way when the last change was made. */
+const SETTLE_MS = 2_000
+/** Between the last subscription and the first change that counts. */
+const CALM_MS = 500
+
+/** @typedef {import('../generator/workloads/subscribe.js').Change} Change */
+
+/**
+ * @param {import('../scenario.js').Context} context
+ * @param {{ clients: number, ramp: number, keys: string[], changes: number, changeMs: number }} load `ramp`: clients
+ *   opened a second; `changes`: how many are measured, of all keys together; `changeMs`: from one change of a key to the
+ *   next, as the system was told
+ */
+export async function measureTicks(context, { clients, ramp, keys, changes, changeMs }) {
+  const pool = await context.startPool({ workload: 'subscribe', settings: { keys }, clientsMax: clients })
+  context.phase('ramp')
+  pool.ramp({ everyUs: 1e6 / ramp, count: clients })
+  await allOpen(context, pool, { clients, ramp, count: 'subscribed' })
+  await context.wait(CALM_MS)
+
+  context.phase('measure')
+  const subscribers = pool.totals.counts.subscribed ?? 0
+  const fromUs = nowUs()
+  pool.tell({ fromUs, changes })
+  const expectedMs = (changes / keys.length) * changeMs
+  const everyone = () => (pool.totals.counts.measured ?? 0) >= changes * subscribers
+  await context.until(everyone, expectedMs * 1.2 + 2 * changeMs + SETTLE_MS)
+  context.phase('end')
+  const outcomes = /** @type {Change[][]} */ (await pool.finish())
+
+  const seen = unite(outcomes, changes)
+  const { counts, reasons, histograms } = pool.totals
+  const sent = seen.length * subscribers
+  const received = sumOf(seen, change => change.delivered)
+  const lost = sent - received
+  const measured = context.series.filter(({ phase }) => phase === 'measure')
+  const seconds = seen.length === 0 ? 0 : (seen[seen.length - 1].stampUs - seen[0].stampUs) / 1e6
+  const incomplete = seen.filter(change => change.delivered < subscribers).length
+
+  return {
+    seen,
+    subscribers,
+    lost,
+    measured,
+    perSecond: seconds === 0 ? undefined : received / seconds,
+    cpu: cpuFigures(measured.slice(1, -1), 'measured'),
+    counts: {
+      changes: seen.length,
+      sent,
+      received,
+      lost,
+      ...Object.fromEntries(COUNTS.map(name => [name, counts[name] ?? 0])),
+    },
+    sums: [
+      {
+        text: `${seen.length} changes × ${subscribers} subscribers = ${sent} sent = received ${received} + lost ${lost}`,
+        holds: lost >= 0,
+      },
+      {
+        text: `every delivery timed: ${histograms.latency.totalCount} latencies = ${counts.measured} deliveries counted one by one`,
+        holds:
+          histograms.latency.totalCount === counts.measured &&
+          counts.measured === sumOf(outcomes.flat(), change => change.delivered),
+      },
+      {
+        text: `values that went back in time: ${counts.wentBack}; unexpected messages: ${counts.unexpected}`,
+        holds: counts.wentBack + counts.unexpected === 0,
+      },
+      connectionSum(counts),
+    ],
+    latency: histograms.latency,
+    reasons,
+    notes: [
+      `Lost are changes a client was not sent because a newer one replaced them (values are states, not events), or that came after the measurement: ${lost}, in ${incomplete} of ${seen.length} changes.`,
+      ...(seen.length < changes ? [`Only ${seen.length} of ${changes} changes were seen.`] : []),
+    ],
+  }
+}
+
+/**
+ * The changes as all processes saw them, the first `count` in time. A process that missed one altogether may have taken
+ * one more at the end; that one is no part of the measurement.
+ *
+ * @param {Change[][]} outcomes
+ * @param {number} count
+ */
+export function unite(outcomes, count) {
+  /** @type {Map<string, Change>} */
+  const united = new Map()
+  for (const change of outcomes.flat()) {
+    const name = `${change.key} ${change.stampUs}`
+    const known = united.get(name)
+    if (known === undefined) {
+      united.set(name, { ...change })
+      continue
+    }
+    known.delivered += change.delivered
+    known.firstUs = Math.min(known.firstUs, change.firstUs)
+    known.lastUs = Math.max(known.lastUs, change.lastUs)
+  }
+  return [...united.values()].sort((a, b) => a.stampUs - b.stampUs).slice(0, count)
+}
+
+/** From a change to the last client it reached. @param {Change[]} changes @returns {number | undefined} milliseconds, mean */
+export function meanSpreadMs(changes) {
+  return changes.length === 0
+    ? undefined
+    : sumOf(changes, change => change.lastUs - change.stampUs) / changes.length / 1_000
+}

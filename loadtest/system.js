@@ -1,0 +1,320 @@
+// The system under load when the load test is to start one: real processes on free loopback ports, none of which
+// outlives the run. Also the reference programs, which stand in for a system.
+import { spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { childrenOf } from './metrics.js'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const API_TOKEN = randomUUID()
+const START_MS = 20_000
+/** Above the services' own grace. */
+const STOP_MS = 12_000
+/** Enough of a log to see why something ended. */
+const LINES_KEPT = 30
+
+/**
+ * What the system is to serve.
+ *
+ * @typedef {object} Content
+ * @property {number} documentBytes
+ * @property {number} [changeMs] how often a document changes; never unless given
+ * @property {number} [latencyMs] of the backend
+ * @property {number} [tickMs] how often a watched tick:… key is asked for
+ * @property {boolean} [idle] documents are asked for once, and then only when told
+ * @property {boolean} [collectable] gateways can be told to collect their garbage, so that their memory can be compared
+ *
+ * @typedef {'keycast' | 'bare' | 'naive'} SystemKind
+ *
+ * @typedef {object} System
+ * @property {SystemKind | 'given'} kind
+ * @property {string[]} urls where clients connect
+ * @property {string} [providerUrl] the backend's HTTP address
+ * @property {(keys: string[]) => Promise<void>} [tellChanged] says to Keycast, as a backend may, that keys have changed
+ * @property {import('./metrics.js').Watched[]} watched
+ * @property {Promise<string>} died resolves with what ended, if one of its processes does before `stop`
+ * @property {() => Promise<void>} stop
+ */
+
+/** The system could not be started; the message says why. */
+export class SystemError extends Error {
+  /** @param {string} message */
+  constructor(message) {
+    super(message)
+    this.name = 'SystemError'
+  }
+}
+
+/**
+ * @param {{ kind: SystemKind, gateways: number, tls: boolean, content: Content }} options
+ * @returns {Promise<System>}
+ */
+export async function startSystem({ kind, gateways, tls, content }) {
+  const processes = createProcesses()
+  try {
+    const parts =
+      kind === 'keycast'
+        ? await startKeycast(processes, { gateways, tls, content })
+        : await startReference(processes, kind, content)
+    return { kind, ...parts, died: processes.died, stop: processes.stop }
+  } catch (error) {
+    await processes.stop()
+    throw error
+  }
+}
+
+/** @param {Processes} processes @param {{ gateways: number, tls: boolean, content: Content }} options */
+async function startKeycast(processes, { gateways: count, tls, content }) {
+  const directory = processes.directory()
+  const provider = await processes.start('data-provider', ['services/data-provider/main.js'], {
+    PROVIDER_PORT: '0',
+    PROVIDER_DOCUMENT_BYTES: String(content.documentBytes),
+    PROVIDER_LATENCY_MS: String(content.latencyMs ?? 0),
+    PROVIDER_CHANGE_MS: String(content.changeMs ?? 0),
+  })
+  const providerUrl = `http://127.0.0.1:${provider.listening.port}`
+  const KEYCAST_CONFIG = join(directory, 'keycast.yaml')
+  writeFileSync(KEYCAST_CONFIG, namespacesOf(providerUrl, content))
+
+  const fetcher = await processes.start('fetcher', ['services/fetcher/main.js'], {
+    KEYCAST_CONFIG,
+    FETCHER_REQUESTS_PORT: '0',
+    FETCHER_ANSWERS_PORT: '0',
+    FETCHER_METRICS_PORT: '0',
+  })
+  const { requestsPort, answersPort, metricsPort } = fetcher.listening
+  const gateways = await Promise.all(
+    Array.from({ length: count }, (_, number) =>
+      processes.start(count === 1 ? 'gateway' : `gateway ${number + 1}`, ['services/gateway/main.js'], {
+        KEYCAST_CONFIG,
+        API_TOKEN,
+        FETCHER_NODES: `127.0.0.1:${requestsPort}:${answersPort}`,
+        GATEWAY_PORT: '0',
+        GATEWAY_INTERNAL_PORT: '0',
+        // A load test is the flood this limit is there to stop.
+        GATEWAY_REQUESTS_PER_SECOND_MAX: '1000000000',
+        ...inspection(content),
+      }),
+    ),
+  )
+  const ports = gateways.map(({ listening }) => /** @type {number} */ (listening.port))
+  const proxy = tls ? await startProxy(processes, ports, directory) : undefined
+  return {
+    urls: proxy ? [proxy.url] : ports.map(port => `ws://127.0.0.1:${port}/ws`),
+    providerUrl,
+    tellChanged: (/** @type {string[]} */ keys) => tellChanged(gateways[0].listening.internalPort, keys),
+    watched: [
+      ...gateways.map(({ name, pid, listening, inspectorUrl }) => ({
+        name,
+        role: 'gateway',
+        pid,
+        inspectorUrl,
+        metricsUrl: `http://127.0.0.1:${listening.internalPort}/metrics`,
+      })),
+      { name: 'fetcher', role: 'fetcher', pid: fetcher.pid, metricsUrl: `http://127.0.0.1:${metricsPort}/metrics` },
+      { name: 'data-provider', role: 'data-provider', pid: provider.pid, metricsUrl: `${providerUrl}/metrics` },
+      ...(proxy ? [{ name: 'proxy', role: 'proxy', pid: proxy.pid }] : []),
+    ],
+  }
+}
+
+/** @param {number} internalPort of a gateway @param {string[]} keys */
+async function tellChanged(internalPort, keys) {
+  const response = await fetch(`http://127.0.0.1:${internalPort}/v1/refresh`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${API_TOKEN}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ keys }),
+  })
+  if (!response.ok) throw new Error(`POST /v1/refresh answered ${response.status}: ${await response.text()}`)
+}
+
+/** nginx with TLS, as scripts/proxy.js starts it. @param {Processes} processes @param {number[]} ports @param {string} directory */
+async function startProxy(processes, ports, directory) {
+  const [httpPort, httpsPort] = await freePorts(2)
+  const proxy = await processes.start(
+    'proxy',
+    [
+      'scripts/proxy.js',
+      ...ports.flatMap(port => ['--gateway', `127.0.0.1:${port}`]),
+      ...['--http-port', String(httpPort), '--https-port', String(httpsPort)],
+      // All clients come from this host: its limits per address are not what is measured.
+      ...['--exempt', '127.0.0.0/8', '--directory', join(directory, 'proxy')],
+    ],
+    // Two connections a client, and as many clients as a process may hold files for. No line on disk for each client.
+    { PROXY_WORKER_CONNECTIONS: '19900', PROXY_ACCESS_LOG: 'off' },
+    line => (line.startsWith('proxy: https://') ? {} : undefined),
+  )
+  return { ...proxy, url: `wss://127.0.0.1:${httpsPort}/ws` }
+}
+
+/** @param {Processes} processes @param {'bare' | 'naive'} kind @param {Content} content */
+async function startReference(processes, kind, content) {
+  const { documentBytes, tickMs = 500 } = content
+  const file = kind === 'bare' ? 'bare-sender' : 'naive'
+  const { pid, listening, inspectorUrl } = await processes.start(
+    file,
+    [`loadtest/reference/${file}.js`, '--port', '0', '--bytes', String(documentBytes), '--change', `${tickMs}ms`],
+    inspection(content),
+  )
+  const origin = `127.0.0.1:${listening.port}`
+  return {
+    urls: [`ws://${origin}/ws`],
+    watched: [{ name: file, role: 'gateway', pid, inspectorUrl, metricsUrl: `http://${origin}/metrics` }],
+  }
+}
+
+/** The environment of a process that can be told to collect garbage. @param {Content} content @returns {Record<string, string>} */
+const inspection = ({ collectable }) => (collectable ? { NODE_OPTIONS: '--inspect=127.0.0.1:0' } : {})
+
+/** keycast.yaml; JSON is YAML. @param {string} providerUrl @param {Content} content */
+function namespacesOf(providerUrl, { tickMs = 500, idle = false }) {
+  const refresh = idle ? 0 : '1s'
+  return JSON.stringify({
+    namespaces: {
+      conversation: { source: 'http', url: `${providerUrl}/conversations/{id}`, refresh },
+      text: { source: 'http', url: `${providerUrl}/text/{id}`, refresh },
+      told: { source: 'http', url: `${providerUrl}/conversations/{id}`, refresh: 0 },
+      tick: { source: 'http', url: `${providerUrl}/ticks/{id}`, refresh: `${tickMs}ms` },
+    },
+  })
+}
+
+/** @typedef {ReturnType<typeof createProcesses>} Processes */
+
+/** Processes that end with the run, however it ends. */
+function createProcesses() {
+  /** @type {{ name: string, pid: number, exited: Promise<unknown>, lines: string[] }[]} */
+  const running = []
+  /** @type {string | undefined} */
+  let directory
+  let stopping = false
+  /** @type {(what: string) => void} */
+  let tellDeath = () => {}
+  /** @type {Promise<string>} */
+  const died = new Promise(resolve => {
+    tellDeath = resolve
+  })
+  // Also where the load test itself fails: a service left behind would be in the way of every later run.
+  const killAll = () => {
+    for (const { pid } of running) killTree(pid)
+    if (directory !== undefined) rmSync(directory, { recursive: true, force: true })
+  }
+  process.on('exit', killAll)
+
+  return {
+    died,
+
+    /** For configuration; gone after the run. */
+    directory() {
+      directory ??= mkdtempSync(join(tmpdir(), 'keycast-loadtest-'))
+      return directory
+    },
+
+    /**
+     * @param {string} name
+     * @param {string[]} args of node
+     * @param {Record<string, string>} env over the environment, so that a service's other settings can be given there
+     * @param {(line: string) => Record<string, any> | undefined} [readiness] what a line of its output says about it
+     * @returns {Promise<{ name: string, pid: number, listening: Record<string, any>, inspectorUrl: string | undefined }>}
+     */
+    async start(name, args, env, readiness = readListening) {
+      const child = spawn(process.execPath, args, {
+        cwd: root,
+        env: { ...process.env, LOG_FORMAT: 'json', ...env },
+        // A group of its own: Ctrl-C is for the load test, which still measures while it ends.
+        detached: true,
+        stdio: ['ignore', 'pipe', 'pipe'],
+      })
+      const pid = /** @type {number} */ (child.pid)
+      /** @type {string[]} */
+      const lines = []
+      const exited = new Promise(resolve =>
+        child.once('exit', (code, signal) => resolve(signal ?? `exit code ${code}`)),
+      )
+      running.push({ name, pid, exited, lines })
+      exited.then(how => {
+        if (!stopping) tellDeath(`${name} ended (${how}): ${lines.slice(-3).join(' | ')}`)
+      })
+      const listening = await new Promise((resolve, reject) => {
+        for (const stream of [child.stdout, child.stderr]) {
+          createInterface(stream).on('line', line => {
+            lines.push(line)
+            if (lines.length > LINES_KEPT) lines.shift()
+            const said = readiness(line)
+            if (said !== undefined) resolve(said)
+          })
+        }
+        const why = () => `\n${lines.join('\n')}`
+        exited.then(how => reject(new SystemError(`${name} did not start (${how}):${why()}`)))
+        setTimeout(
+          () => reject(new SystemError(`${name} is not ready after ${START_MS} ms:${why()}`)),
+          START_MS,
+        ).unref()
+      })
+      // Node says so on stderr before anything else runs.
+      const [inspectorUrl] =
+        /ws:\/\/127\.0\.0\.1:\d+\/[0-9a-f-]+/.exec(lines.find(line => line.startsWith('Debugger')) ?? '') ?? []
+      return { name, pid, listening, inspectorUrl }
+    },
+
+    /** In the reverse order of starting, each as its supervisor would. */
+    async stop() {
+      stopping = true
+      for (const { pid, exited } of running.splice(0).reverse()) {
+        signalProcess(pid, 'SIGTERM')
+        const timer = setTimeout(() => killTree(pid), STOP_MS)
+        await exited
+        clearTimeout(timer)
+      }
+      killAll()
+      process.off('exit', killAll)
+    },
+  }
+}
+
+/** @param {string} line @returns {Record<string, any> | undefined} a service's `listening` line */
+function readListening(line) {
+  try {
+    const record = JSON.parse(line)
+    return record.msg === 'listening' ? record : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** @param {number} pid @param {NodeJS.Signals} signal */
+function signalProcess(pid, signal) {
+  try {
+    process.kill(pid, signal)
+  } catch {
+    // gone already
+  }
+}
+
+/** A process and what it started, in whatever group: nginx has one of its own. @param {number} pid */
+function killTree(pid) {
+  for (const child of childrenOf(pid)) killTree(child)
+  signalProcess(pid, 'SIGKILL')
+}
+
+/** Ports that were free a moment ago, for programs that cannot choose one themselves. @param {number} count */
+async function freePorts(count) {
+  const servers = Array.from({ length: count }, () => createServer())
+  const ports = await Promise.all(
+    servers.map(
+      server =>
+        new Promise(resolve => {
+          server.listen(0, '127.0.0.1', () =>
+            resolve(/** @type {import('node:net').AddressInfo} */ (server.address()).port),
+          )
+        }),
+    ),
+  )
+  await Promise.all(servers.map(server => new Promise(resolve => server.close(resolve))))
+  return ports
+}

@@ -1,0 +1,51 @@
+// What a run loads: a system started for it, or one that is up already and was named on the command line.
+import { startSystem } from './system.js'
+
+/** Sessions a gateway may hold: a process may open 20,000 files on many machines, and needs some for itself. */
+const SESSIONS_PER_GATEWAY = 18_000
+
+/**
+ * @param {import('./scenario.js').Scenario} scenario
+ * @param {any} options
+ * @returns {Promise<import('./system.js').System>}
+ */
+export async function openTarget(scenario, options) {
+  if (options.start !== undefined) {
+    return startSystem({
+      kind: options.start,
+      gateways: options.gateways ?? Math.ceil(scenario.clients(options) / SESSIONS_PER_GATEWAY),
+      tls: options.tls,
+      content: scenario.content(options),
+    })
+  }
+  return {
+    kind: 'given',
+    urls: options.url,
+    providerUrl: options.provider,
+    watched: mergeByRole(options.pid, options.metrics),
+    died: new Promise(() => {}),
+    stop: async () => {},
+  }
+}
+
+/**
+ * `--pid gateway=17 --metrics gateway=http://…` speak of the same process; a role named twice has several.
+ *
+ * @param {{ role: string, value: number }[]} pids
+ * @param {{ role: string, value: string }[]} metrics
+ * @returns {import('./metrics.js').Watched[]}
+ */
+export function mergeByRole(pids, metrics) {
+  const roles = [...new Set([...pids, ...metrics].map(({ role }) => role))]
+  return roles.flatMap(role => {
+    const pidsOf = pids.filter(each => each.role === role)
+    const metricsOf = metrics.filter(each => each.role === role)
+    const count = Math.max(pidsOf.length, metricsOf.length)
+    return Array.from({ length: count }, (_, number) => ({
+      name: count === 1 ? role : `${role} ${number + 1}`,
+      role,
+      pid: pidsOf[number]?.value,
+      metricsUrl: metricsOf[number]?.value,
+    }))
+  })
+}
