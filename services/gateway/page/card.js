@@ -1,5 +1,5 @@
 // One key on the page: what it holds, how fresh that is, what changed last, and what is wrong with it.
-import { changesBetween, differenceOf, inline } from './changes.js'
+import { changesBetween, inline, lineChanges } from './changes.js'
 import { element, setText } from './element.js'
 import { createTree } from './json-tree.js'
 import { ago, counted, lasted, sized } from './quantities.js'
@@ -148,20 +148,21 @@ function createView(content) {
  * @param {NonNullable<Watched['content']>} after
  */
 function drawDifference(list, before, after) {
-  if (before === undefined || before.format !== after.format) return list.replaceChildren()
-  if (after.format === 'text' && before.format === 'text') {
-    const { start, beforeEnd, afterEnd } = differenceOf(before.text, after.text)
-    const removed = before.text.slice(start, beforeEnd)
-    const added = after.text.slice(start, afterEnd)
-    return list.replaceChildren(line('changed', `at ${start.toLocaleString('en')}`, removed, added))
-  }
-  if (after.format !== 'json' || before.format !== 'json') return list.replaceChildren()
-  const changes = changesBetween(before.data, after.data)
+  const changes = differencesOf(before, after)
   const shown = changes.length <= CHANGE_LINES ? CHANGE_LINES : CHANGE_LINES - 1
   const lines = changes.slice(0, shown).map(({ kind, path, before, after }) => line(kind, path, before, after))
   const more = changes.length - lines.length
   if (more > 0) lines.push(element('li', { className: 'rest', textContent: `and ${counted(more, 'more', 'more')}` }))
   list.replaceChildren(...lines)
+}
+
+/** @param {Watched['content']} before @param {NonNullable<Watched['content']>} after */
+function differencesOf(before, after) {
+  if (before?.format === 'json' && after.format === 'json') return changesBetween(before.data, after.data)
+  if (before?.format === 'text' && after.format === 'text') {
+    return lineChanges(before.text.split('\n'), after.text.split('\n'))
+  }
+  return []
 }
 
 /** @param {'added' | 'removed' | 'changed'} kind @param {string} path @param {unknown} before @param {unknown} after */

@@ -122,6 +122,29 @@ export function differenceOf(before, after) {
 }
 
 /**
+ * The differences between two texts by line. A line that only moved is none; one that took another's place in the same
+ * line is a change of it.
+ *
+ * @param {string[]} before
+ * @param {string[]} after
+ * @returns {Change[]} at most {@link CHANGES_MAX}
+ */
+export function lineChanges(before, after) {
+  const [old, fresh] = [new Set(before), new Set(after)]
+  /** @type {Change[]} */
+  const changes = []
+  for (let line = 0; line < Math.max(before.length, after.length) && changes.length < CHANGES_MAX; line += 1) {
+    const gone = line < before.length && !fresh.has(before[line])
+    const added = line < after.length && !old.has(after[line])
+    const path = `line ${line + 1}`
+    if (gone && added) changes.push({ path, kind: 'changed', before: before[line], after: after[line] })
+    else if (added) changes.push({ path, kind: 'added', after: after[line] })
+    else if (gone) changes.push({ path, kind: 'removed', before: before[line] })
+  }
+  return changes
+}
+
+/**
  * A value on one line, cut to a length.
  *
  * @param {unknown} value

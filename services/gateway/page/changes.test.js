@@ -1,4 +1,4 @@
-import { changesBetween, differenceOf, entriesOf, inline, same } from './changes.js'
+import { changesBetween, differenceOf, entriesOf, inline, lineChanges, same } from './changes.js'
 
 /** @param {unknown} before @param {unknown} after */
 const pathsOf = (before, after) => changesBetween(before, after).map(({ kind, path }) => `${kind} ${path}`)
@@ -58,6 +58,15 @@ test('two texts differ between what they begin and end with', () => {
   expect(differenceOf('one two three', 'one 2 three')).toEqual({ start: 4, beforeEnd: 7, afterEnd: 5 })
   expect(differenceOf('aa', 'aaa')).toEqual({ start: 2, beforeEnd: 2, afterEnd: 3 })
   expect(differenceOf('same', 'same')).toEqual({ start: 4, beforeEnd: 4, afterEnd: 4 })
+})
+
+test('a text that moves on by a line has lost one and gained one', () => {
+  expect(lineChanges(['revision 1', 'a', 'b', 'c'], ['revision 2', 'b', 'c', 'd'])).toEqual([
+    { path: 'line 1', kind: 'changed', before: 'revision 1', after: 'revision 2' },
+    { path: 'line 2', kind: 'removed', before: 'a' },
+    { path: 'line 4', kind: 'added', after: 'd' },
+  ])
+  expect(lineChanges(['a', 'b'], ['b', 'a'])).toEqual([])
 })
 
 test('a value is written on one line and cut', () => {

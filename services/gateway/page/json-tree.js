@@ -10,15 +10,16 @@ import { element, flash, setText } from './element.js'
  * @property {(label: string) => void} rename
  */
 
-/** Of a longer list only this many first and last entries are drawn: what is new is mostly at its end. */
-const HEAD_ENTRIES = 2
-const TAIL_ENTRIES = 6
+/** Of a longer list only so many first and last entries are drawn: what is new is mostly at its end. */
+const WHOLE_ENTRIES = 20
+const HEAD_ENTRIES = 1
+const TAIL_ENTRIES = 5
 const MORE_ENTRIES = 100
 
 /** Open without being asked: the value itself and its members, but for those that fit a line. */
 const OPEN_DEPTH = 2
 
-const TEXT_CHARACTERS = 280
+const TEXT_CHARACTERS = 140
 const PREVIEW_CHARACTERS = 90
 
 /**
@@ -110,7 +111,7 @@ function createContainer(label, value, depth) {
     describe()
     if (!root.open) return
     const entries = entriesOf(value)
-    const hidden = Math.max(0, entries.length - headEntries - TAIL_ENTRIES)
+    const hidden = entries.length > WHOLE_ENTRIES ? Math.max(0, entries.length - headEntries - TAIL_ENTRIES) : 0
     const shown = hidden === 0 ? entries : [...entries.slice(0, headEntries), ...entries.slice(headEntries + hidden)]
 
     const kept = new Set(shown.map(({ id }) => id))

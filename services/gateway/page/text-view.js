@@ -1,5 +1,5 @@
 // A value that is no JSON: text as it is, bytes as a hex dump (an image as an image). Long ones are cut until asked for.
-import { differenceOf } from './changes.js'
+import { differenceOf, lineChanges } from './changes.js'
 import { element } from './element.js'
 
 /** @typedef {{ root: HTMLElement, update: (content: any) => void }} View */
@@ -16,18 +16,20 @@ export function createText({ text }) {
   const shown = element('pre', { className: 'text' })
   const more = moreButton()
   let whole = false
-  /** The part that differs from the text before. @type {{ start: number, afterEnd: number } | undefined} */
-  let marked
+  /** Where the text differs from the one before: start and end of each part. @type {[number, number][]} */
+  let marks = []
 
   const draw = () => {
-    const end = whole ? text.length : TEXT_CHARACTERS
-    const { start, afterEnd } = marked ?? { start: end, afterEnd: end }
-    const before = text.slice(0, Math.min(start, end))
-    const change = text.slice(before.length, Math.min(Math.max(start, afterEnd), end))
-    const after = text.slice(before.length + change.length, end)
-    const mark = element('mark', { textContent: change })
-    shown.replaceChildren(before, ...(change === '' ? [] : [mark]), after, text.length > end ? '…' : '')
-    more.hidden = text.length <= end
+    const end = whole ? text.length : Math.min(text.length, TEXT_CHARACTERS)
+    const parts = []
+    let at = 0
+    for (const [start, markEnd] of marks) {
+      if (start >= end) break
+      parts.push(text.slice(at, start), element('mark', { textContent: text.slice(start, Math.min(markEnd, end)) }))
+      at = Math.min(markEnd, end)
+    }
+    shown.replaceChildren(...parts, text.slice(at, end), end < text.length ? '…' : '')
+    more.hidden = end === text.length
     more.textContent = `show all ${text.length.toLocaleString('en')} characters`
   }
 
@@ -39,11 +41,35 @@ export function createText({ text }) {
   return {
     root: element('div', { className: 'content' }, shown, more),
     update(content) {
-      marked = differenceOf(text, content.text)
+      marks = marksOf(text.split('\n'), content.text.split('\n'))
       text = content.text
       draw()
     },
   }
+}
+
+/**
+ * The parts of the later text that are new: whole lines, or what differs in one that stands where it stood.
+ *
+ * @param {string[]} before
+ * @param {string[]} after
+ * @returns {[number, number][]}
+ */
+function marksOf(before, after) {
+  const changed = new Map(lineChanges(before, after).map(change => [change.path, change]))
+  /** @type {[number, number][]} */
+  const marks = []
+  let at = 0
+  for (const [index, line] of after.entries()) {
+    const change = changed.get(`line ${index + 1}`)
+    if (change?.kind === 'added') marks.push([at, at + line.length])
+    if (change?.kind === 'changed') {
+      const { start, afterEnd } = differenceOf(/** @type {string} */ (change.before), line)
+      marks.push([at + start, at + afterEnd])
+    }
+    at += line.length + 1
+  }
+  return marks
 }
 
 /** @param {{ contentType: string, base64: string }} content @returns {View} */
