@@ -1,4 +1,4 @@
-// Reads a ZeroMQ socket without starving the process: with a backlog, `for await` alone never lets a timer run.
+// Reads a ZeroMQ socket without starving the process: with a backlog, reading alone never lets a timer run.
 import { setImmediate } from 'node:timers/promises'
 
 /** How long messages may be handled before everything else gets its turn. A 1 s beat is not late for this. */
@@ -7,15 +7,31 @@ const TURN_MS = 4
 /**
  * Calls `handle` for each message until the socket is closed.
  *
- * @param {AsyncIterable<Buffer[]>} socket
+ * @param {{ receive: () => Promise<Buffer[]>, closed: boolean }} socket
  * @param {(parts: Buffer[]) => void} handle
  */
 export async function receive(socket, handle) {
   let turnEndsAt = performance.now() + TURN_MS
-  for await (const parts of socket) {
-    handle(parts)
+  while (!socket.closed) {
+    const parts = await next(socket)
+    if (parts) handle(parts)
     if (performance.now() < turnEndsAt) continue
     await setImmediate()
     turnEndsAt = performance.now() + TURN_MS
+  }
+}
+
+/**
+ * @param {{ receive: () => Promise<Buffer[]>, closed: boolean }} socket
+ * @returns {Promise<Buffer[] | undefined>} `undefined` where there was none after all
+ */
+async function next(socket) {
+  try {
+    return await socket.receive()
+  } catch (error) {
+    // EAGAIN is how a closing socket ends a receive. It also comes, on a socket with CURVE, with each heartbeat of
+    // ZMTP's: zeromq.js 6.8.0 is told that there is something to read, and there is no message for it.
+    if (/** @type {NodeJS.ErrnoException} */ (error).code === 'EAGAIN') return undefined
+    throw error
   }
 }
