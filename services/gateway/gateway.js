@@ -57,7 +57,7 @@ export function createGateway({ settings, namespaces, createBackbone, metrics, n
   const outbox = createOutbox({
     flusher,
     end: (session, code) => sessions.end(session, code),
-    answer: (session, get) => handlers.get(session, get),
+    answer: (session, get, asOfMs) => handlers.get(session, get, asOfMs),
     limits: settings,
     counts,
     now,
@@ -79,6 +79,7 @@ export function createGateway({ settings, namespaces, createBackbone, metrics, n
     outbox,
     charge: (session, tokens) => receive.charge(session, tokens),
     counts,
+    now,
   })
   const receive = createReceive({
     handle: handlers.handle,

@@ -27,7 +27,7 @@ const BATCH_BYTES = 256 * 1024
  * @param {object} deps
  * @param {{ mark: (session: Session) => void }} deps.flusher
  * @param {(session: Session, code: CloseCode) => void} deps.end closes it now: what is queued for it is dropped
- * @param {(session: Session, get: Get) => void} deps.answer a get that waited for the socket to drain
+ * @param {(session: Session, get: Get, asOfMs: number) => void} deps.answer a get that waited for the socket to drain
  * @param {{ unsentBytesMax: number, getsWaitingMax: number, stallMsMax: number }} deps.limits
  * @param {import('./metrics.js').Counts} deps.counts
  * @param {() => number} deps.now monotonic, in milliseconds
@@ -141,12 +141,13 @@ export function createOutbox({ flusher, end, answer, limits, counts, now }) {
    *
    * @param {Session} session
    * @param {Get} get
+   * @param {number} asOfMs as of when its answer must be fresh
    * @returns {boolean} false where too many wait already
    */
-  function hold(session, get) {
+  function hold(session, get, asOfMs) {
     if (session.ended) return true
     if (session.heldGets.length >= limits.getsWaitingMax) return false
-    session.heldGets.push(get)
+    session.heldGets.push({ get, asOfMs })
     return true
   }
 
@@ -219,7 +220,7 @@ export function createOutbox({ flusher, end, answer, limits, counts, now }) {
     const gets = session.heldGets
     session.heldGets = []
     // Some may have to wait again: for the fetcher, or because the first answers filled the socket.
-    for (const get of gets) answer(session, get)
+    for (const { get, asOfMs } of gets) answer(session, get, asOfMs)
   }
 
   /**

@@ -126,6 +126,31 @@ test('a get whose answer comes when its client has stopped reading waits as well
   expect(await client.received()).toMatchObject([{ type: 'value', id: 1, data: 9 }])
 })
 
+test('a get that waited is answered with what is held, however old that is by then, without asking again', async () => {
+  const { backbone, client, pass } = await stuck()
+  client.send({ type: 'get', id: 1, key: 'tick:1' })
+  client.connection.drain()
+  await client.received()
+  client.send({ type: 'get', id: 2, key: 'tick:9' })
+  client.connection.stuck = true
+  backbone.value('tick:1', padded(2))
+  await client.received()
+  backbone.value('tick:9', '9', { ageMs: 900, maxAgeMs: 0 })
+  await client.received()
+  client.send({ type: 'get', id: 3, key: 'tick:1' })
+  await pass(20_000)
+  backbone.calls.length = 0
+
+  client.connection.drain()
+
+  const answers = (await client.received()).filter(({ id }) => id !== undefined)
+  expect(answers.map(({ id, type }) => [id, type])).toEqual([
+    [2, 'value'],
+    [3, 'value'],
+  ])
+  expect(backbone.calls).toEqual([])
+})
+
 test('ten thousand gets sent at once by a client that never reads keep little in memory', async () => {
   const { client } = await stuck({ settings: { requestsPerSecondMax: 1e6 } })
   for (let id = 0; id < 10_000; id++) client.send({ type: 'get', id, key: 'tick:1' })

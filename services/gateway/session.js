@@ -7,6 +7,9 @@ import { randomBytes } from 'node:crypto'
  * @typedef {import('./frames.js').Piece} Piece
  * @typedef {import('./subscriptions.js').Subscription} Subscription
  *
+ * A get that waits for its client to read, and the time as of which its answer must be fresh.
+ * @typedef {{ get: Get, asOfMs: number }} HeldGet
+ *
  * @typedef {object} Session
  * @property {string} id
  * @property {import('./frames.js').SessionSocket} ws
@@ -15,7 +18,7 @@ import { randomBytes } from 'node:crypto'
  * @property {number} pieceBytes
  * @property {Subscription[]} lacking subscriptions that are due something, written after the pieces
  * @property {number} lackingEnded how many of them ended meanwhile
- * @property {Get[]} heldGets waiting for the socket to drain
+ * @property {HeldGet[]} heldGets
  * @property {boolean} dirty whether a flush is coming; flusher.js
  * @property {number | undefined} stalledAtMs since when the client has not taken what was written
  * @property {import('./outbox.js').CloseCode | undefined} closing how it is to be closed after the next flush

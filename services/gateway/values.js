@@ -85,12 +85,13 @@ export function createValues({ namespaces, backbone, cache, deadlines, onChange,
    * its `maxAgeMs`. `undefined` where the fetcher has to be asked: then {@link want}.
    *
    * @param {string} key
+   * @param {number} [asOfMs] when it must not have been too old: now, unless the question was asked earlier
    * @returns {Outcome | undefined}
    */
-  function fresh(key) {
+  function fresh(key, asOfMs = now()) {
     const entry = cache.get(key)
     if (!entry) return undefined
-    if (now() - entry.askedAtMs > entry.maxAgeMs) return undefined
+    if (asOfMs - entry.askedAtMs > entry.maxAgeMs) return undefined
     if (entry.value) return outcomeOf(entry)
     return entry.problem?.code === 'not_found' ? { problem: entry.problem } : undefined
   }

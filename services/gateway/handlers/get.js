@@ -6,19 +6,20 @@ import { errorCodes } from '@keycast/protocol'
  * @typedef {import('../session.js').Session} Session
  */
 
-/** @param {Pick<import('./index.js').HandlerDeps, 'values' | 'outbox' | 'counts'>} deps */
-export const createGet = ({ values, outbox, counts }) => {
+/** @param {Pick<import('./index.js').HandlerDeps, 'values' | 'outbox' | 'counts' | 'now'>} deps */
+export const createGet = ({ values, outbox, counts, now }) => {
   /**
    * @param {Session} session
    * @param {Get} message
+   * @param {number} asOfMs as of when the answer must be fresh: a get that waited is not asked for again because it did
    */
-  function get(session, message) {
+  function get(session, message, asOfMs) {
     const { id, key } = message
     const problem = values.refusal(key)
     if (problem) return outbox.send(session, errorOf(id, key, problem))
-    if (!outbox.takes(session)) return hold(session, message)
+    if (!outbox.takes(session)) return hold(session, message, asOfMs)
 
-    const outcome = values.fresh(key)
+    const outcome = values.fresh(key, asOfMs)
     if (outcome) {
       counts.getHits++
       return answer(session, message, outcome)
@@ -27,7 +28,7 @@ export const createGet = ({ values, outbox, counts }) => {
     // Never rejects. A session that ended meanwhile is sent nothing by the outbox.
     void values.want(key).then(later => {
       if (outbox.takes(session)) answer(session, message, later)
-      else hold(session, message)
+      else hold(session, message, now() - (later.value ? later.ageMs : 0))
     })
   }
 
@@ -47,9 +48,10 @@ export const createGet = ({ values, outbox, counts }) => {
    *
    * @param {Session} session
    * @param {Get} message
+   * @param {number} asOfMs
    */
-  function hold(session, message) {
-    if (outbox.hold(session, message)) return
+  function hold(session, message, asOfMs) {
+    if (outbox.hold(session, message, asOfMs)) return
     const { id, key } = message
     outbox.send(session, { type: 'error', id, key, code: 'too_many_waiting', message: errorCodes.too_many_waiting })
   }

@@ -14,6 +14,7 @@ import { createUnsubscribe } from './unsubscribe.js'
  * @property {import('../outbox.js').Outbox} outbox
  * @property {(session: Session, tokens: number) => void} charge for what a message cost beyond its size; may end the session
  * @property {import('../metrics.js').Counts} counts
+ * @property {() => number} now monotonic, in milliseconds
  */
 
 /** @param {HandlerDeps} deps */
@@ -31,7 +32,7 @@ export function createHandlers(deps) {
     deps.counts.received[message.type]++
     switch (message.type) {
       case 'get':
-        return get(session, message)
+        return get(session, message, deps.now())
       case 'subscribe':
         return subscribe(session, message)
       case 'unsubscribe':
