@@ -1,0 +1,154 @@
+// npm start as a person uses it: everything comes up, a client gets a value, Ctrl-C takes all of it away again.
+import { execFileSync, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { atEnd } from './support/cleanup.js'
+import { connect } from './support/client.js'
+import { eventually, within } from './support/deadline.js'
+import { isAlive } from './support/processes.js'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const pm2 = join(root, 'node_modules/pm2/bin/pm2')
+
+const portVariables = [
+  'GATEWAY_PORT',
+  'GATEWAY_INTERNAL_PORT',
+  'FETCHER_REQUESTS_PORT',
+  'FETCHER_ANSWERS_PORT',
+  'FETCHER_METRICS_PORT',
+  'PROVIDER_PORT',
+]
+
+/** @returns {Promise<Record<string, string>>} a free port for each variable */
+async function freePorts() {
+  const servers = portVariables.map(() => createServer().listen(0, '127.0.0.1'))
+  await Promise.all(servers.map(server => once(server, 'listening')))
+  const ports = servers.map(server => /** @type {import('node:net').AddressInfo} */ (server.address()).port)
+  await Promise.all(servers.map(server => new Promise(resolve => server.close(resolve))))
+  return Object.fromEntries(portVariables.map((variable, index) => [variable, String(ports[index])]))
+}
+
+/** @returns {string} a new folder for a pm2, with a path short enough for its sockets */
+function newHome() {
+  const home = mkdtempSync(join(tmpdir(), 'keycast-pm2-'))
+  atEnd(() => rmSync(home, { recursive: true, force: true }))
+  return home
+}
+
+/** Processes that have inherited the mark, whatever became of those who started them. @param {string} mark */
+function markedBy(mark) {
+  return readdirSync('/proc').filter(name => {
+    if (!/^\d+$/.test(name)) return false
+    try {
+      return readFileSync(`/proc/${name}/environ`, 'utf8').includes(mark) && isAlive(Number(name))
+    } catch {
+      return false // gone since it was listed
+    }
+  })
+}
+
+/** npm start at a terminal of its own. @param {Record<string, string>} env */
+function start(env) {
+  const mark = `TEST_MARK=${randomUUID()}`
+  const [name, value] = mark.split('=')
+  const child = spawn(process.execPath, ['scripts/start.js'], {
+    cwd: root,
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, [name]: value, ...env },
+    // The leader of a process group, as a shell makes it: Ctrl-C reaches the whole group.
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let text = ''
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => (text += chunk))
+  const pid = /** @type {number} */ (child.pid)
+  const exited = once(child, 'close').then(([code]) => code)
+  atEnd(() => {
+    for (const each of markedBy(mark)) process.kill(Number(each), 'SIGKILL')
+  })
+  return {
+    text: () => text,
+    left: () => markedBy(mark),
+    /** @param {NodeJS.Signals} signal */
+    signal: signal => process.kill(-pid, signal),
+    /** @param {string} part */
+    said: part => eventually(() => text.includes(part), `“${part}” in\n${text}\n`),
+    ended: () => within(exited, () => `the end of\n${text}\n`),
+  }
+}
+
+test('everything comes up, a client gets a value, and Ctrl-C leaves no process behind and another pm2 alone', async () => {
+  const otherHome = newHome()
+  execFileSync(process.execPath, [pm2, 'ping'], { env: { PATH: process.env.PATH, PM2_HOME: otherHome }, stdio: 'pipe' })
+  const otherPm2 = Number(readFileSync(join(otherHome, 'pm2.pid'), 'utf8'))
+  atEnd(() => isAlive(otherPm2) && process.kill(otherPm2, 'SIGTERM'))
+
+  const ports = await freePorts()
+  const system = start({ ...ports, PM2_HOME: newHome(), GATEWAYS: '1' })
+  await system.said('Keycast is running')
+  expect(system.text()).toContain(`http://127.0.0.1:${ports.GATEWAY_PORT}/`)
+
+  const client = await connect(`ws://127.0.0.1:${ports.GATEWAY_PORT}/ws`)
+  await client.subscribe(['conversation:1'])
+  await client.until(() => client.of('conversation:1').data?.messages.length > 0, 'the conversation')
+  const page = await fetch(`http://127.0.0.1:${ports.GATEWAY_PORT}/`)
+  expect(await page.text()).toContain('<title>Keycast</title>')
+
+  // As npm does it: Ctrl-C reaches the group, and npm passes it on once more.
+  system.signal('SIGINT')
+  system.signal('SIGINT')
+  expect(await system.ended()).toBe(0)
+  expect(system.left()).toEqual([])
+  expect(system.text()).toMatch(/stopping gateway(.|\n)*stopping fetcher(.|\n)*stopping data-provider/)
+  expect(isAlive(otherPm2)).toBe(true)
+})
+
+test('Ctrl-C while it starts leaves nothing either', async () => {
+  const system = start({ ...(await freePorts()), PM2_HOME: newHome() })
+  await system.said('starting fetcher')
+  system.signal('SIGINT')
+  expect(await system.ended()).toBe(0)
+  expect(system.left()).toEqual([])
+})
+
+test('a port that is taken is named before anything is started', async () => {
+  const server = createServer().listen(0, '127.0.0.1')
+  atEnd(() => new Promise(resolve => server.close(resolve)))
+  await once(server, 'listening')
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+
+  const system = start({ ...(await freePorts()), GATEWAY_PORT: String(port), PM2_HOME: newHome() })
+  expect(await system.ended()).toBe(1)
+  expect(system.text()).toMatch(
+    new RegExp(`Port ${port} on 127.0.0.1, which gateway needs.*GATEWAY_PORT=\\d+ npm start`),
+  )
+  expect(system.text()).not.toContain('starting')
+  expect(system.left()).toEqual([])
+})
+
+test('a service that cannot start is named, with what it said, and all is taken away', async () => {
+  const system = start({ ...(await freePorts()), FETCHER_WORKERS: 'none', PM2_HOME: newHome() })
+  expect(await system.ended()).toBe(1)
+  expect(system.text()).toMatch(/fetcher ended with exit code 2 before it was ready(.|\n)*FETCHER_WORKERS=none/)
+  expect(system.left()).toEqual([])
+})
+
+test('what a killed start left behind is taken away by the next', async () => {
+  const env = { ...(await freePorts()), PM2_HOME: newHome() }
+  const killed = start(env)
+  await killed.said('Keycast is running')
+  killed.signal('SIGKILL')
+  await killed.ended()
+  expect(killed.left().length).toBeGreaterThan(3)
+
+  const system = start(env)
+  await system.said('Keycast is running')
+  expect(killed.left()).toEqual([])
+  system.signal('SIGTERM')
+  expect(await system.ended()).toBe(0)
+  expect(system.left()).toEqual([])
+})
