@@ -10,7 +10,6 @@ export default {
       testMatch: ['<rootDir>/test/**/*.test.js'],
       testEnvironment: '<rootDir>/test/support/environment.js',
       setupFilesAfterEnv: ['<rootDir>/test/support/setup.js'],
-      testTimeout: 90_000,
     },
   ],
 }

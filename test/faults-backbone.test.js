@@ -2,6 +2,7 @@
 import { answers, documentOf, startBackend } from './support/backend.js'
 import { connect } from './support/client.js'
 import { eventually, pause } from './support/deadline.js'
+import { msSince, show } from './support/figures.js'
 import { startSwallower } from './support/swallow.js'
 import { nodeAt, startSystem } from './support/system.js'
 
@@ -60,7 +61,7 @@ test.each(silences)('a link that silently $what', async ({ how, forMs }) => {
   await Promise.all(keys.map(key => control.reaches(key, 2)))
   if (forMs > 3_000) {
     await viewer.until(() => keys.slice(5).every(key => viewer.of(key).stale), 'to be told that the values are stale')
-    console.log(`${name}: viewers told after ${Math.round(performance.now() - silentAt)} ms`)
+    show(`${name}: viewers told after ${msSince(silentAt)}`)
   }
   await pause(silentAt + forMs - performance.now())
   expect(requests.swallowed() + replies.swallowed()).toBeGreaterThan(before)
@@ -70,7 +71,7 @@ test.each(silences)('a link that silently $what', async ({ how, forMs }) => {
 
   for (const key of [...keys.slice(5), ...added]) await viewer.reaches(key, 3)
   for (const key of keys) await control.reaches(key, 3)
-  console.log(`${name}: converged ${Math.round(performance.now() - mendedAt)} ms after mending`)
+  show(`${name}: converged ${msSince(mendedAt)} after mending`)
   for (const key of left) expect(viewer.of(key).revision).toBe(1)
 
   // Nobody watches through the proxy any more what was left while it was silent, or after.

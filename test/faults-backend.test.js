@@ -3,6 +3,7 @@
 import { answers, documentOf, startBackend } from './support/backend.js'
 import { connect } from './support/client.js'
 import { eventually, pause } from './support/deadline.js'
+import { msSince, show } from './support/figures.js'
 import { startSystem } from './support/system.js'
 
 const REFRESH_MS = 200
@@ -43,8 +44,6 @@ const faults = [
     code: 'invalid_content',
     begin: backend => backend.failWith(answers.content(latin1, 'application/json')),
   },
-  { name: 'has lost the document', code: 'not_found', begin: backend => backend.failWith(answers.status(404)) },
-  { name: 'says that it is gone', code: 'not_found', begin: backend => backend.failWith(answers.status(410)) },
   { name: 'refuses', code: 'backend_refused', begin: backend => backend.failWith(answers.status(403)) },
   {
     name: 'sends a body over the cap',
@@ -60,7 +59,7 @@ const faults = [
 
 // A backend of its own for each, so that the rest one needs after many failures is no concern of the others.
 const backends = await Promise.all(faults.map(() => startBackend()))
-const [storm, throttling, slow, odd] = await Promise.all([1, 2, 3, 4].map(() => startBackend()))
+const [storm, throttling, slow, odd, losing] = await Promise.all([1, 2, 3, 4, 5].map(() => startBackend()))
 
 /** @param {Backend} backend */
 const namespaceOf = backend => ({
@@ -78,6 +77,7 @@ const { gateways } = await startSystem({
     throttling: namespaceOf(throttling),
     slow: namespaceOf(slow),
     odd: namespaceOf(odd),
+    losing: namespaceOf(losing),
   },
 })
 
@@ -116,7 +116,7 @@ describe.each(faults.map((fault, index) => ({ ...fault, index })))('a backend th
     const wellAt = performance.now()
     await Promise.all([...viewers, late].map(viewer => viewer.reaches(held, 2)))
     await late.reaches(cold, 2)
-    console.log(`a backend that ${fault.name}: converged ${Math.round(performance.now() - wellAt)} ms after its return`)
+    show(`a backend that ${fault.name}: converged ${msSince(wellAt)} after its return`)
     for (const viewer of [...viewers, late]) {
       expect(viewer.of(held).stale).toBeUndefined()
       viewer.close()
@@ -124,6 +124,35 @@ describe.each(faults.map((fault, index) => ({ ...fault, index })))('a backend th
     for (const viewer of viewers) expect(viewer.of(held).revisions).toEqual([1, 2])
   })
 })
+
+test.each([404, 410])(
+  'a backend that answers %s has said what holds: viewers are told, and see it come back',
+  async status => {
+    const path = `/docs/${status}`
+    const key = `losing:${status}`
+    losing.on(path, answers.json(documentOf(1)))
+    const viewers = await Promise.all(gateways.map(({ url }) => connect(url)))
+    await Promise.all(viewers.map(viewer => viewer.subscribe([key])))
+    await Promise.all(viewers.map(viewer => viewer.reaches(key, 1)))
+
+    losing.on(path, answers.status(status))
+    const late = await connect(gateways[0].url)
+    await viewers[0].until(() => viewers[0].of(key).error, 'to be told that there is nothing')
+    await late.subscribe([key])
+    for (const viewer of [...viewers, late]) {
+      await viewer.until(() => viewer.of(key).error, 'to be told that there is nothing')
+      // The subscription stands: the key is asked for again.
+      expect(viewer.of(key).error).toMatchObject({ code: 'not_found', retryAfterMs: expect.any(Number) })
+    }
+    expect(late.of(key).values).toBe(0)
+
+    losing.on(path, answers.json(documentOf(2)))
+    for (const viewer of [...viewers, late]) {
+      await viewer.reaches(key, 2)
+      viewer.close()
+    }
+  },
+)
 
 test('a redirect is never followed', () => {
   expect(elsewhere.asked).toEqual([])
@@ -206,9 +235,8 @@ test('a backend down for 100 watched keys is not stormed, and is back within a s
   storm.failWith(undefined)
   const wellAt = performance.now()
   for (const key of keys) await viewer.reaches(key, 2)
-  console.log(
-    `backend down for 100 keys: ${duringRest} requests in 3 s, ` +
-      `all converged ${Math.round(performance.now() - wellAt)} ms after its return`,
+  show(
+    `backend down for 100 keys: ${duringRest} requests in 3 s, ` + `all converged ${msSince(wellAt)} after its return`,
   )
   await eventually(() => keys.every(key => viewer.of(key).stale === undefined), 'no key being stale')
   viewer.close()

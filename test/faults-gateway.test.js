@@ -2,6 +2,7 @@
 import { answers, documentOf, startBackend } from './support/backend.js'
 import { connectViewer } from './support/client.js'
 import { eventually } from './support/deadline.js'
+import { msSince, show } from './support/figures.js'
 import { startSystem } from './support/system.js'
 
 const backend = await startBackend()
@@ -40,7 +41,7 @@ test('the clients of a killed gateway are on another within seconds, from where 
   const killedAt = performance.now()
   write(3)
   await converge(3)
-  console.log(`gateway killed: all 25 clients converged elsewhere after ${Math.round(performance.now() - killedAt)} ms`)
+  show(`gateway killed: all 25 clients converged elsewhere after ${msSince(killedAt)}`)
 
   // They resumed: what had not changed was not sent again.
   await eventually(() => viewers.every(({ sights }) => sights.of(steady).currents >= 0), 'answers about the steady key')

@@ -11,6 +11,7 @@ import { answers, documentOf, startBackend } from './support/backend.js'
 import { atEnd } from './support/cleanup.js'
 import { connect } from './support/client.js'
 import { eventually } from './support/deadline.js'
+import { msSince, show } from './support/figures.js'
 import { startSystem } from './support/system.js'
 
 const directory = mkdtempSync(join(tmpdir(), 'keycast-files-'))
@@ -87,7 +88,7 @@ describe.each(servers)('%s', (_, namespace, served) => {
     const editedAt = performance.now()
     edit(fileOf('edited'), 2)
     await client.reaches(keyOf('edited'), 2)
-    console.log(`${namespace}: edit → viewer ${Math.round(performance.now() - editedAt)} ms (refresh 100 ms)`)
+    show(`${namespace}: edit → viewer ${msSince(editedAt)} (refresh 100 ms)`)
     client.close()
   })
 

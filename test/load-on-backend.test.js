@@ -2,6 +2,7 @@
 import { answers, createGate, documentOf, startBackend } from './support/backend.js'
 import { connect } from './support/client.js'
 import { eventually, pause } from './support/deadline.js'
+import { msSince, show } from './support/figures.js'
 import { startProvider, startSystem } from './support/system.js'
 
 /** @param {number} count @param {string} namespace */
@@ -27,16 +28,21 @@ describe('1,000 sessions on 100 keys through two gateways and two fetcher nodes'
   let provider
   /** @type {import('./support/client.js').Client[]} */
   let clients
+  /** @type {() => Promise<unknown>} */
+  let stop
 
   beforeAll(async () => {
     provider = await startProvider({ PROVIDER_DOCUMENT_BYTES: '2000', PROVIDER_CHANGE_MS: '500' })
-    const { gateways } = await startSystem({
+    const system = await startSystem({
       gateways: 2,
       fetchers: 2,
       namespaces: { conversation: { url: `${provider.origin}/conversations/{id}`, refresh: `${REFRESH_MS}ms` } },
     })
-    clients = (await Promise.all(gateways.map(({ url }) => connectMany(url, 500)))).flat()
+    clients = (await Promise.all(system.gateways.map(({ url }) => connectMany(url, 500)))).flat()
+    stop = system.stop
   })
+
+  afterAll(() => stop())
 
   test('cost each key at most 11 requests over 10 refreshes', async () => {
     await provider.reset()
@@ -61,7 +67,7 @@ describe('1,000 sessions on 100 keys through two gateways and two fetcher nodes'
       (sum, client) => sum + client.sights.keys().reduce((sum, key) => sum + client.of(key).values, 0),
       0,
     )
-    console.log(
+    show(
       `1,000 sessions, ${1_000 * KEYS_PER_SESSION} subscriptions, ${values} values: ` +
         `${Math.min(...totals)} to ${Math.max(...totals)} requests a key`,
     )
@@ -106,7 +112,7 @@ test('1,000 cold keys asked at once of a backend with 50 ms latency are fetched 
   const askedAt = performance.now()
   await client.subscribe(keys)
   await client.until(() => client.received() > 1_000 && keys.every(key => client.of(key).values === 1), 'every value')
-  console.log(`1,000 cold keys, backend 50 ms: ${Math.round(performance.now() - askedAt)} ms`)
+  show(`1,000 cold keys, backend 50 ms: ${msSince(askedAt)}`)
 
   const stats = await provider.stats()
   expect(stats.requests.conversations.total).toBe(1_000)
@@ -134,7 +140,7 @@ test('with 3,000 watched keys a cold key is fetched before any refresh that wait
   const askedAt = performance.now()
   await client.subscribe(['doc:cold'])
   await client.reaches('doc:cold', 1)
-  console.log(`3,000 watched keys, a cold one: ${(performance.now() - askedAt).toFixed(1)} ms`)
+  show(`3,000 watched keys, a cold one: ${(performance.now() - askedAt).toFixed(1)} ms`)
 
   // On one that answers nothing until told: refreshes take up what may be under way, and more of them wait.
   const gate = createGate(content)

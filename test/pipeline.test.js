@@ -1,5 +1,6 @@
 // A plain client's story, from the first subscribe to the resume, against the simulated backend.
 import { connect } from './support/client.js'
+import { show } from './support/figures.js'
 import { startProvider, startSystem } from './support/system.js'
 
 const CHANGE_MS = 1_000
@@ -62,7 +63,7 @@ test('every change reaches the subscriber', async () => {
     await client.reaches(KEY, revision)
     delaysMs.push(Date.now() - Date.parse(sight.data.changedAt))
   }
-  console.log(`backend change → viewer, refresh 100 ms: ${delaysMs.map(ms => `${ms} ms`).join(', ')}`)
+  show(`backend change → viewer, refresh 100 ms: ${delaysMs.map(ms => `${ms} ms`).join(', ')}`)
   expect(sight.revisions).toEqual([first, first + 1, first + 2, first + 3, first + 4])
   client.close()
 })

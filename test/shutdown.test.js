@@ -2,6 +2,7 @@
 import { answers, documentOf, startBackend } from './support/backend.js'
 import { connect } from './support/client.js'
 import { eventually, within } from './support/deadline.js'
+import { msSince, show } from './support/figures.js'
 import { childrenOf, isAlive } from './support/processes.js'
 import { startProvider, startSystem } from './support/system.js'
 
@@ -9,14 +10,18 @@ const backend = await startBackend()
 const big = answers.json(documentOf(1, 130_000))
 for (let id = 0; id < 100; id += 1) backend.on(`/docs/${id}`, big)
 backend.on('/docs/hanging', answers.silence())
-const namespaces = { doc: { url: `${backend.origin}/docs/{id}`, refresh: '100ms', timeout: '60s' } }
+const url = `${backend.origin}/docs/{id}`
+const namespaces = {
+  doc: { url, refresh: '100ms', timeout: '500ms' },
+  patient: { url, timeout: '60s' },
+}
 
 /** @param {import('./support/processes.js').ServiceProcess} process */
 const stop = async process => {
   const at = performance.now()
   process.signal('SIGTERM')
   const { code, signal } = await within(process.exited, `${process.name} ending after SIGTERM`)
-  console.log(`${process.name}: SIGTERM → exit ${code ?? signal} in ${Math.round(performance.now() - at)} ms`)
+  show(`${process.name}: SIGTERM → exit ${code ?? signal} in ${msSince(at)}`)
   return { code, signal }
 }
 
@@ -24,7 +29,7 @@ test('a gateway tells its clients that it closes, closes with 1012, and exits wi
   const { gateways } = await startSystem({ namespaces })
   const [gateway] = gateways
   const clients = await Promise.all(Array.from({ length: 50 }, () => connect(gateway.url)))
-  await Promise.all(clients.map(client => client.subscribe(['doc:1', 'doc:hanging'])))
+  await Promise.all(clients.map(client => client.subscribe(['doc:1', 'patient:hanging'])))
   await Promise.all(clients.map(client => client.reaches('doc:1', 1)))
 
   const stopped = stop(gateway.process)
@@ -50,7 +55,7 @@ test('a fetcher with a fetch under way exits with 0 and leaves no worker behind'
   const [fetcher] = fetchers
   const client = await connect(gateways[0].url)
   const before = backend.askedFor('/docs/hanging').length
-  await client.subscribe(['doc:1', 'doc:hanging'])
+  await client.subscribe(['doc:1', 'patient:hanging'])
   await client.reaches('doc:1', 1)
   await backend.until(() => backend.askedFor('/docs/hanging').length > before, 'a fetch that hangs')
   const workers = childrenOf(fetcher.process.pid)

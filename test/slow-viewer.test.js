@@ -1,6 +1,7 @@
 // 260 MB of changes go past somebody who reads none of them: memory stays flat, and nobody else notices.
 import { answers, documentOf, startBackend } from './support/backend.js'
 import { connect } from './support/client.js'
+import { show } from './support/figures.js'
 import { MIB, watchMemory } from './support/memory.js'
 import { startSystem } from './support/system.js'
 
@@ -61,7 +62,7 @@ test('a stalled viewer costs the gateway no memory and the others no change', as
   for (let round = 0; round < ROUNDS; round += 1) await playRound(documents, viewers)
   const tookMs = performance.now() - startedAt
   const growthBytes = grown()
-  console.log(
+  show(
     `stalled viewer: ${ROUNDS} changes of 10 × 130 KB in ${Math.round(tookMs)} ms, ` +
       `gateway grew ${(growthBytes / MIB).toFixed(1)} MiB`,
   )
@@ -90,7 +91,7 @@ test('a stalled gateway costs the fetcher no memory and the other gateway no cha
   for (let round = 0; round < ROUNDS; round += 1) await playRound(documents, [viewer])
   const tookMs = performance.now() - startedAt
   const growthBytes = grown()
-  console.log(
+  show(
     `stalled gateway: ${ROUNDS} changes of 10 × 130 KB in ${Math.round(tookMs)} ms, ` +
       `fetcher grew ${(growthBytes / MIB).toFixed(1)} MiB`,
   )

@@ -101,7 +101,8 @@ export function killServices() {
  * @param {number} pid
  */
 export function isAlive(pid) {
-  return !['', 'Z', 'X'].includes(stateOf(pid))
+  const [state = ''] = statOf(pid)
+  return !['', 'Z', 'X'].includes(state)
 }
 
 /**
@@ -109,20 +110,21 @@ export function isAlive(pid) {
  *
  * @param {number} port
  * @param {number[]} pids
+ * @returns {number | undefined}
  */
 export function pidOfPort(port, pids) {
   const wanted = port.toString(16).toUpperCase().padStart(4, '0')
   for (const pid of pids) {
     const inodes = new Set(
-      readFileSync(`/proc/${pid}/net/tcp`, 'utf8')
+      contentOf(`/proc/${pid}/net/tcp`)
         .split('\n')
         .map(row => row.trim().split(/\s+/))
         .filter(columns => columns[1]?.endsWith(`:${wanted}`))
         .map(columns => `socket:[${columns[9]}]`),
     )
-    if (readdirSync(`/proc/${pid}/fd`).some(fd => inodes.has(linkOf(`/proc/${pid}/fd/${fd}`)))) return pid
+    if (openFilesOf(pid).some(file => inodes.has(file))) return pid
   }
-  throw new Error(`none of the processes ${pids} has a connection from port ${port}`)
+  return undefined
 }
 
 /**
@@ -131,16 +133,42 @@ export function pidOfPort(port, pids) {
  * @param {number} pid
  */
 export function childrenOf(pid) {
-  return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number)
+  // Not /proc/…/children: that list may lack some while others end.
+  return readdirSync('/proc')
+    .map(Number)
+    .filter(other => parentOf(other) === pid && isAlive(other))
 }
 
 /** @param {number} pid */
-function stateOf(pid) {
+function parentOf(pid) {
+  const [, parent] = statOf(pid)
+  return Number(parent)
+}
+
+/** The fields of a process's stat from its state on (proc(5)); what comes before ends in a name of any form. @param {number} pid */
+function statOf(pid) {
+  const stat = contentOf(`/proc/${pid}/stat`)
+  return stat
+    .slice(stat.lastIndexOf(')') + 1)
+    .trim()
+    .split(' ')
+}
+
+/** @param {string} path of a file that is gone when its process is */
+function contentOf(path) {
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    return stat[stat.lastIndexOf(')') + 2]
+    return readFileSync(path, 'utf8').trim()
   } catch {
     return ''
+  }
+}
+
+/** @param {number} pid @returns {string[]} what they are: paths, and `socket:[inode]` */
+function openFilesOf(pid) {
+  try {
+    return readdirSync(`/proc/${pid}/fd`).map(fd => linkOf(`/proc/${pid}/fd/${fd}`))
+  } catch {
+    return []
   }
 }
 

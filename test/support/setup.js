@@ -1,4 +1,5 @@
 // What holds for every end-to-end test file: no process, socket or directory outlives it, no viewer ever went back.
+import { jest } from '@jest/globals'
 import { cleanUp } from './cleanup.js'
 import { assertNobodyWentBack } from './client.js'
 import { killServices, showLogs } from './processes.js'
@@ -7,5 +8,8 @@ import { killServices, showLogs } from './processes.js'
 const fromSetup = { cleanUp, killServices, showServiceLogs: showLogs }
 /** @typedef {typeof fromSetup} FromSetup */
 Object.assign(globalThis, fromSetup)
+
+// Far above what a test takes: what never comes is named by the wait for it (deadline.js), not by jest.
+jest.setTimeout(120_000)
 
 afterEach(assertNobodyWentBack)

@@ -27,6 +27,8 @@ const API_TOKEN = 'a-token-for-tests'
  * @param {Record<string, string>} [options.env] of gateways and fetchers
  */
 export async function startSystem({ namespaces, gateways: gatewayCount = 1, fetchers: fetcherCount = 1, env = {} }) {
+  /** @type {ServiceProcess[]} */
+  const services = []
   const common = { KEYCAST_CONFIG: writeConfig(namespaces), API_TOKEN, ...env }
 
   /** @param {{ requestsPort?: number, answersPort?: number }} [ports] those of a node that is to come back */
@@ -38,14 +40,13 @@ export async function startSystem({ namespaces, gateways: gatewayCount = 1, fetc
       FETCHER_ANSWERS_PORT: String(answersPort),
       FETCHER_METRICS_PORT: '0',
     })
-    const { metricsPort, workers } = process.listening
+    services.push(process)
+    const { metricsPort } = process.listening
     const ports = { requestsPort: process.listening.requestsPort, answersPort: process.listening.answersPort }
     return {
       process,
       ports,
       node: nodeAt(ports),
-      /** The workers' pids at the start. @type {number[]} */
-      workers,
       /** @param {string} name */
       metric: name => readMetric(`http://127.0.0.1:${metricsPort}`, name),
     }
@@ -60,6 +61,7 @@ export async function startSystem({ namespaces, gateways: gatewayCount = 1, fetc
       GATEWAY_PORT: '0',
       GATEWAY_INTERNAL_PORT: '0',
     })
+    services.push(process)
     const { port, internalPort } = process.listening
     const internal = `http://127.0.0.1:${internalPort}`
     const headers = { authorization: `Bearer ${API_TOKEN}`, 'content-type': 'application/json' }
@@ -96,7 +98,15 @@ export async function startSystem({ namespaces, gateways: gatewayCount = 1, fetc
   const fetchers = await Promise.all(Array.from({ length: fetcherCount }, () => startFetcher()))
   const nodes = fetchers.map(({ node }) => node)
   const gateways = await Promise.all(Array.from({ length: gatewayCount }, () => startGateway(nodes)))
-  return { fetchers, gateways, nodes, startFetcher, startGateway }
+  return {
+    fetchers,
+    gateways,
+    nodes,
+    startFetcher,
+    startGateway,
+    /** Kills all of it, where a file goes on with another system. */
+    stop: () => Promise.all(services.map(service => service.kill())),
+  }
 }
 
 /** A fetcher node as FETCHER_NODES names it. @param {{ requestsPort: number, answersPort: number }} ports */
