@@ -23,7 +23,7 @@ const FORMAT = 1
  * @param {import('./scenario.js').Outcome} parts.outcome
  */
 export function buildResult({ scenario, options, target, environment, startedAt, endedBy, died, series, outcome }) {
-  const limit = judgeLimit(outcome.measured ?? series)
+  const limit = judgeLimit(outcome.measured ?? series, environment.machine.cores)
   return {
     format: FORMAT,
     scenario: scenario.name,

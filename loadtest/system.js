@@ -146,7 +146,7 @@ async function startProxy(processes, ports, directory) {
       ...['--exempt', '127.0.0.0/8', '--directory', join(directory, 'proxy')],
     ],
     // Two connections a client, and as many clients as a process may hold files for. No line on disk for each client.
-    { PROXY_WORKER_CONNECTIONS: '19900', PROXY_ACCESS_LOG: 'off' },
+    { PROXY_WORKER_CONNECTIONS: '19900', PROXY_ACCESS_LOG: '/dev/null' },
     line => (line.startsWith('proxy: https://') ? {} : undefined),
   )
   return { ...proxy, url: `wss://127.0.0.1:${httpsPort}/ws` }

@@ -117,7 +117,8 @@ export function createClients({ urls, clientsMax, subprotocol, index, processes,
  * @param {number} clientsMax
  */
 export function sourceAddress(url, number, clientsMax) {
-  if (clientsMax <= CLIENTS_PER_ADDRESS || !url.hostname.startsWith('127.')) return undefined
+  if (clientsMax <= CLIENTS_PER_ADDRESS || !isLoopback(url.hostname) || !url.hostname.startsWith('127.'))
+    return undefined
   return `127.0.0.${2 + Math.floor(number / CLIENTS_PER_ADDRESS)}`
 }
 

@@ -46,7 +46,7 @@ export function summarize(histogram) {
     p90Ms: at(90),
     p99Ms: at(99),
     p999Ms: at(99.9),
-    maxMs: histogram.totalCount === 0 ? 0 : toMs(histogram.maxValue),
+    maxMs: at(100),
   }
 }
 
@@ -59,7 +59,7 @@ export function curve(histogram) {
     const percentile = 100 * (1 - above)
     points.push({ percentile, above, ms: toMs(histogram.getValueAtPercentile(percentile)) })
   }
-  points.push({ percentile: 100, above: 1 / (2 * histogram.totalCount), ms: toMs(histogram.maxValue) })
+  points.push({ percentile: 100, above: 1 / (2 * histogram.totalCount), ms: toMs(histogram.getValueAtPercentile(100)) })
   return points
 }
 

@@ -5,13 +5,15 @@ const BUSY = 0.9
 /** Requests sent this late are no longer the load that was asked for. */
 const LATE_MS = 100
 const MACHINE_BUSY = 0.97
+/** Of the machine. What the kernel does for sockets is booked on no process, and is less. */
+const OTHERS_BUSY = 0.2
 
 /**
  * @typedef {'system' | 'generator' | 'both' | 'neither'} Limiter
  *
  * A second of a run, as far as it matters here.
  * @typedef {object} Load
- * @property {{ busiest: number, lateMsP99: number }} generator
+ * @property {{ busiest: number, lateMsP99: number, cpuMs: number }} generator
  * @property {number} [cpuBusyRatio] of the machine
  * @property {number} seconds the sample of the services spans
  * @property {{ role: string, cpuMs?: number }[]} services
@@ -21,9 +23,10 @@ const MACHINE_BUSY = 0.97
  * Who was at the limit during some seconds. Judged by the mean: one late second is no limit.
  *
  * @param {Load[]} loads
+ * @param {number} cores of the machine
  * @returns {{ limiter: Limiter, text: string }}
  */
-export function judgeLimit(loads) {
+export function judgeLimit(loads, cores) {
   if (loads.length === 0) return { limiter: 'neither', text: 'Too short to say what was the limit.' }
   /** @param {(load: Load) => number} of */
   const mean = of => loads.reduce((sum, load) => sum + of(load), 0) / loads.length
@@ -36,9 +39,14 @@ export function judgeLimit(loads) {
   const system = serverBusy > BUSY
   const limiter = generator ? (system ? 'both' : 'generator') : system ? 'system' : 'neither'
   const facts = `generator ${percent(generatorBusy)} busy, ${lateMs.toFixed(0)} ms late at its 99th percentile; busiest service ${percent(serverBusy)} of a core; machine ${percent(machineBusy)}`
-  const shared =
-    machineBusy > MACHINE_BUSY ? ' All cores were in use: generator and system took them from each other.' : ''
-  return { limiter, text: `${sentences[limiter]} (${facts}).${shared}` }
+  const ours = mean(({ generator, services, seconds }) => (generator.cpuMs + sum(services)) / 1_000 / seconds / cores)
+  const remarks = [
+    ...(machineBusy > MACHINE_BUSY ? ['All cores were in use: whoever needed one waited.'] : []),
+    ...(loads.some(knowsAll) && machineBusy - ours > OTHERS_BUSY
+      ? [`Other programs used ${percent(machineBusy - ours)} of the machine meanwhile: run again without them.`]
+      : []),
+  ]
+  return { limiter, text: [`${sentences[limiter]} (${facts}).`, ...remarks].join(' ') }
 }
 
 /** @type {Record<Limiter, string>} */
@@ -48,6 +56,12 @@ const sentences = {
   both: 'Generator and system were at their limit together',
   neither: 'Neither the generator nor a service was at its limit',
 }
+
+/** @param {{ cpuMs?: number }[]} services */
+const sum = services => services.reduce((all, { cpuMs = 0 }) => all + cpuMs, 0)
+
+/** Without the CPU time of the services nobody can say what others used. @param {Load} load */
+const knowsAll = ({ services }) => services.length > 0 && services.every(({ cpuMs }) => cpuMs !== undefined)
 
 /** CPU of the busiest service, in cores. @param {Load} load */
 const hottest = ({ services, seconds }) => Math.max(0, ...services.map(({ cpuMs = 0 }) => cpuMs / 1_000 / seconds))

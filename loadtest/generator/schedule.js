@@ -8,6 +8,11 @@ const SLOT_US = 1_000
 const GOLDEN_RATIO = (Math.sqrt(5) - 1) / 2
 
 /**
+ * @template T
+ * @typedef {ReturnType<typeof createSchedule<T>>} Schedule
+ */
+
+/**
  * @template T what is scheduled
  * @typedef {{ item: T, firstUs: number, slot: number }} Entry `firstUs`: when its first request is due
  */

@@ -93,7 +93,12 @@
         type: 'value',
         min: 0,
         max: 'dataMax',
-        axisLabel: { formatter: (/** @type {number} */ value) => `${trim(value)} s`, color: ink },
+        axisLabel: {
+          formatter: (/** @type {number} */ value) => `${trim(value)} s`,
+          color: ink,
+          hideOverlap: true,
+          showMaxLabel: false,
+        },
         splitLine: { show: false },
         axisLine: { lineStyle: { color: '#cbd5e1' } },
       },
@@ -315,7 +320,7 @@
         axisLabel: {
           color: ink,
           formatter: (/** @type {number} */ value) =>
-            value === 1 ? '0 %' : `${trim(100 - 100 / value)} %`.replace('100 %', ''),
+            value === 1 ? '0 %' : `${Number((100 - 100 / value).toFixed(4))} %`,
         },
         splitLine: { lineStyle: { color: '#e2e8f0' } },
         axisLine: { lineStyle: { color: '#cbd5e1' } },
