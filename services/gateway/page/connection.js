@@ -14,9 +14,11 @@ import { closeCodes } from './protocol-codes.js'
  * @property {() => ConnectionState} state
  */
 
-/** The first wait is at most this long, doubled with each failure: AWS's “full jitter”. */
+/** The first wait is at most this long, doubled with each failure; how long it is within that is chance. */
 const BACKOFF_FIRST_MS = 500
-const BACKOFF_MAX_MS = 30_000
+
+/** A person who looks at the page does not wait half a minute for a gateway that is back. */
+const BACKOFF_MAX_MS = 10_000
 
 /** A connection has to last this long before failures count from zero again: one that is accepted and dropped does not. */
 const STEADY_MS = 5_000

@@ -150,9 +150,9 @@ byId('examples').addEventListener('click', (/** @type {MouseEvent} */ event) => 
 
 connectNow.addEventListener('click', connection.connectNow)
 addEventListener('online', connection.check)
-addEventListener('pageshow', event => {
-  if (event.persisted) connection.check()
-})
+// A page that was hidden had its timers slowed, one from the back-forward cache has lost its connection unheard.
+addEventListener('pageshow', event => event.persisted && connection.check())
+document.addEventListener('visibilitychange', () => document.visibilityState === 'visible' && connection.check())
 addEventListener('hashchange', () => {
   const named = keysOfHash(location.hash)
   for (const key of entries.keys()) {

@@ -1,0 +1,135 @@
+// The page as a person sees it, in Chromium, against a real gateway and a backend that the test scripts.
+import { existsSync } from 'node:fs'
+import { chromium } from 'playwright-core'
+import { answers, startBackend } from './support/backend.js'
+import { atEnd } from './support/cleanup.js'
+import { startSystem } from './support/system.js'
+
+const executablePath = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync)
+// Skipped, and said to be so, where there is no browser; the parts that draw nothing have tests of their own.
+const story = executablePath ? test : test.skip
+
+/** @type {Awaited<ReturnType<typeof startBackend>>} */
+let backend
+/** @type {Awaited<ReturnType<typeof startSystem>>} */
+let system
+/** @type {import('playwright-core').Browser} */
+let browser
+
+beforeAll(async () => {
+  if (!executablePath) return
+  backend = await startBackend()
+  system = await startSystem({
+    namespaces: { doc: { url: `${backend.origin}/{id}`, refresh: '100ms', timeout: '1s' } },
+  })
+  browser = await chromium.launch({
+    executablePath,
+    args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--disable-background-networking'],
+  })
+  atEnd(() => browser.close())
+})
+
+/** @param {string} hash */
+async function open(hash) {
+  const context = await browser.newContext()
+  atEnd(() => context.close())
+  const page = await context.newPage()
+  /** What the browser complains of, a breach of the Content-Security-Policy included. @type {string[]} */
+  const complaints = []
+  page.on('pageerror', error => complaints.push(error.message))
+  page.on('console', message => {
+    if (message.type() === 'error' && !message.text().includes('WebSocket connection')) complaints.push(message.text())
+  })
+  await page.goto(`${system.gateways[0].http}/${hash}`)
+  /** @param {string} key */
+  const card = key => page.getByRole('article', { name: new RegExp(key) })
+  return { page, card, complaints }
+}
+
+story('a key typed is shown, each change of it marked, and the address names it', async () => {
+  const items = Array.from({ length: 100 }, (_, id) => ({ id, text: `item ${id}` }))
+  backend.on('/list', answers.json(JSON.stringify({ title: 'one', items })))
+  const { page, card, complaints } = await open('')
+  await page.getByText('Nothing is being watched').waitFor()
+  await page.getByLabel('Keys to watch').fill('doc:list')
+  await page.keyboard.press('Enter')
+
+  const list = card('doc:list')
+  await list.getByText('"one"').waitFor()
+  await list.getByText('94 more between').waitFor()
+  expect(new URL(page.url()).hash).toBe('#doc:list')
+
+  backend.on(
+    '/list',
+    answers.json(JSON.stringify({ title: 'two', items: [...items.slice(1), { id: 100, text: 'new' }] })),
+  )
+  await list.getByText('1 change', { exact: true }).waitFor()
+  expect(await list.locator('.tree .changed').allTextContents()).toEqual([
+    expect.stringContaining('"two"'),
+    expect.stringContaining('"new"'),
+  ])
+  expect(await list.getByLabel('Last change').getByRole('listitem').allTextContents()).toEqual([
+    'title"one" → "two"',
+    'items[99]{ id: 100, text: "new" }',
+    'items[0]{ id: 0, text: "item 0" }',
+  ])
+  expect(complaints).toEqual([])
+})
+
+story('text and bytes are shown as what they are', async () => {
+  backend.on('/text', answers.content('first line\nsecond line', 'text/plain'))
+  backend.on('/bytes', answers.content(Buffer.from([0, 1, 2, 0xff, 65]), 'application/octet-stream'))
+  const { card, complaints } = await open('#doc:text,doc:bytes')
+  await card('doc:text').getByText('second line').waitFor()
+  await card('doc:bytes').getByText('00 01 02 ff 41').waitFor()
+
+  backend.on('/text', answers.content('first line\nsecond word', 'text/plain'))
+  await card('doc:text').locator('mark').waitFor()
+  expect(await card('doc:text').locator('mark').textContent()).toBe('word')
+  expect(complaints).toEqual([])
+})
+
+story('markup in a value is text, whatever it says', async () => {
+  const evil = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
+  backend.on('/evil', answers.json(JSON.stringify({ [evil]: evil })))
+  const { page, card, complaints } = await open('#doc:evil')
+  await card('doc:evil').getByText('onerror').first().waitFor()
+  expect(await page.locator('.card img:visible, .card script').count()).toBe(0)
+  expect(await page.title()).toBe('1 key · Keycast')
+  expect(complaints).toEqual([])
+})
+
+story('a value that cannot be confirmed is called stale, and heals by itself; a wrong key says so', async () => {
+  backend.on('/ill', answers.json('{"well":1}'))
+  const { card } = await open('#doc:ill,nowhere:1')
+  await card('doc:ill').getByText('well').first().waitFor()
+  await card('nowhere:1').getByText('unknown_namespace').waitFor()
+
+  backend.on('/ill', answers.status(500))
+  await card('doc:ill').getByText('Not confirmed for').waitFor()
+  backend.on('/ill', answers.json('{"well":2}'))
+  await card('doc:ill').getByText('1 change', { exact: true }).waitFor()
+  expect(await card('doc:ill').getByText('Not confirmed for').isVisible()).toBe(false)
+})
+
+story('a key is given up by keyboard, and the focus goes on', async () => {
+  backend.on('/a', answers.json('1'))
+  backend.on('/b', answers.json('2'))
+  const { page, card } = await open('#doc:a,doc:b')
+  await card('doc:b').waitFor()
+  await page.getByRole('button', { name: 'Stop watching doc:a' }).focus()
+  await page.keyboard.press('Enter')
+  expect(await card('doc:a').count()).toBe(0)
+  expect(new URL(page.url()).hash).toBe('#doc:b')
+  expect(await page.evaluate('document.activeElement.ariaLabel')).toBe('Stop watching doc:b')
+})
+
+story('when the gateway is gone the page says so and tries again', async () => {
+  backend.on('/last', answers.json('"kept"'))
+  const { page, card } = await open('#doc:last')
+  await card('doc:last').getByText('"kept"').waitFor()
+  await system.gateways[0].process.kill()
+  await page.getByText('Reconnecting').waitFor()
+  await page.getByRole('button', { name: 'Connect now' }).waitFor()
+  expect(await card('doc:last').getByText('"kept"').isVisible()).toBe(true)
+})
