@@ -1,0 +1,96 @@
+import { errorCodes } from '@keycast/protocol'
+import { ENTRY_BYTES } from './key-table.js'
+import { setup } from './test-support.js'
+
+const room = (/** @type {number} */ keys, bodyBytes = 0) => keys * (ENTRY_BYTES + bodyBytes)
+
+test('full of what is wanted, a new key is refused with `capacity` until there is room', () => {
+  const { watch, get, onUnwatch, value, take, told, pass } = setup({
+    cacheBytesMax: room(2),
+    namespaces: { doc: { refreshMs: 0 } },
+  })
+  watch('a', 'doc:1')
+  watch('a', 'doc:2')
+  watch('a', 'doc:3')
+  get('a', 'doc:4')
+  const answers = take('a')
+  expect(answers).toMatchObject([
+    { type: 'failed', key: 'doc:3', code: 'capacity', message: errorCodes.capacity },
+    { type: 'failed', key: 'doc:4', code: 'capacity' },
+  ])
+  // One who joins costs nothing.
+  watch('b', 'doc:1')
+  expect(told('b')).toEqual([])
+  value('doc:1', '')
+  value('doc:2', '')
+  onUnwatch('a', 'doc:2')
+  pass(1_020)
+  watch('b', 'doc:3')
+  value('doc:3', '')
+  expect(told('b')).toEqual(['value ', 'value '])
+})
+
+test('a value that does not fit beside those that are wanted is refused to all who want it', () => {
+  const { watch, get, value, told, primary, pass, asked } = setup({ cacheBytesMax: room(2, 1_000) })
+  watch('a', 'doc:1')
+  watch('b', 'doc:1')
+  get('c', 'doc:1')
+  watch('a', 'doc:2')
+  value('doc:2', 'v', { body: Buffer.alloc(1_500) })
+  value('doc:1', 'v', { body: Buffer.alloc(501) })
+  expect(told('a')).toEqual(['value v', 'capacity'].sort().reverse())
+  expect(told('b')).toEqual(['capacity'])
+  expect(told('c')).toEqual(['capacity'])
+  expect(primary.table.stats()).toEqual({ keys: 1, kept: 1, bytes: ENTRY_BYTES + 1_500 })
+  const before = asked('doc:1')
+  pass(10_000)
+  expect(asked('doc:1')).toBe(before)
+  // It may be asked for again.
+  watch('b', 'doc:1')
+  value('doc:1', 'v', { body: Buffer.alloc(500) })
+  expect(told('b')).toEqual(['value v'])
+})
+
+test('what is not wanted gives way, the one used longest ago first', () => {
+  const { get, watch, value, told, asked, primary } = setup({ cacheBytesMax: room(3, 100) })
+  const body = Buffer.alloc(100)
+  for (const id of [1, 2, 3]) {
+    get('a', `doc:${id}`)
+    value(`doc:${id}`, 'v', { body })
+    told('a')
+  }
+  get('a', 'doc:1') // used
+  told('a')
+  watch('a', 'doc:4')
+  value('doc:4', 'v', { body })
+  expect(primary.table.stats().bytes).toBe(room(3, 100))
+  for (const id of [1, 3]) get('a', `doc:${id}`)
+  expect([asked('doc:1'), asked('doc:3')]).toEqual([1, 1])
+  told('a')
+  get('a', 'doc:2')
+  expect(asked('doc:2')).toBe(2)
+})
+
+test('keys the backend does not have take room, too, and give way as well', () => {
+  const { get, fail, told, primary } = setup({ cacheBytesMax: room(10) })
+  for (let id = 0; id < 100; id++) {
+    get('a', `doc:${id}`)
+    fail(`doc:${id}`, id % 2 ? 'not_found' : 'backend_refused')
+    told('a')
+  }
+  expect(primary.table.stats()).toEqual({ keys: 10, kept: 0, bytes: room(10) })
+})
+
+test('small bodies are copied out of the block they share with others', () => {
+  const { watch, value, take } = setup()
+  const block = Buffer.alloc(8_192, 'x')
+  watch('a', 'doc:1')
+  value('doc:1', 'v', { body: block.subarray(100, 200) })
+  const big = Buffer.alloc(20_000)
+  watch('a', 'doc:2')
+  value('doc:2', 'v', { body: big })
+  const bodies = take('a').map(answer => (answer.type === 'value' ? answer.body : undefined))
+  expect(bodies[0]).toEqual(block.subarray(100, 200))
+  expect(bodies[0]?.buffer.byteLength).toBe(100)
+  expect(bodies[1]).toBe(big)
+})

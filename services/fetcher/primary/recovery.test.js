@@ -1,0 +1,234 @@
+import { setup } from './test-support.js'
+
+const K = 'doc:1'
+const keysOf = (/** @type {number} */ count) => Array.from({ length: count }, (_, id) => `doc:${id}`)
+
+/** A primary with watched keys of one backend that is well. @param {string[]} keys @param {Parameters<typeof setup>[0]} [options] */
+function watched(keys, options) {
+  const primary = setup(options)
+  for (const key of keys) {
+    primary.watch('a', key)
+    primary.value(key, 'v1')
+  }
+  primary.take('a')
+  return primary
+}
+
+/** @param {import('./test-support.js').Setup} primary @param {(key: string) => void} answer */
+const answering =
+  ({ leased }, answer) =>
+  () => {
+    for (const key of leased()) answer(key)
+  }
+
+test('a single key of a failing backend is tried at least once a second', () => {
+  const primary = watched([K], { random: () => 1 })
+  const { pass, fail, asked, askedAt } = primary
+  const down = answering(primary, key => fail(key, 'backend_unreachable'))
+  pass(30_000, down)
+  const gaps = askedAt(K)
+    .slice(1)
+    .map((at, index) => at - askedAt(K)[index])
+  expect(Math.max(...gaps)).toBeLessThanOrEqual(1_020)
+  const before = asked(K)
+  pass(10_000, down)
+  expect(asked(K) - before).toBeLessThanOrEqual(13) // one a second, and its own backoff
+})
+
+test('of many keys one is tried each second, in turn', () => {
+  const keys = keysOf(5)
+  const primary = watched(keys, { random: () => 1, namespaces: { doc: { refreshMs: 0 } } })
+  const { pass, fail, asked, onRefresh, leased } = primary
+  const down = answering(primary, key => fail(key, 'invalid_content'))
+  for (const key of keys) onRefresh(key)
+  down()
+  pass(60_000, down)
+  const total = keys.reduce((sum, key) => sum + asked(key), 0)
+  // Each by its own backoff, 5 s at the end, is at most one a second in all: nothing is added to that.
+  expect(total).toBeLessThanOrEqual(5 * (2 + 5 + 60 / 5) + 60)
+  for (const key of keys) expect(asked(key)).toBeGreaterThanOrEqual(12)
+  expect(leased()).toEqual([])
+})
+
+test('when a failing backend answers again its keys are tried within a second, spread over it', () => {
+  let draw = 0
+  const keys = keysOf(15)
+  const primary = watched(keys, { random: () => (draw = (draw + 0.37) % 1) })
+  const { pass, fail, current, asked, leased, told, take } = primary
+  const down = answering(primary, key => fail(key, 'backend_timeout'))
+  pass(1_000, down)
+  // Enough of them to let their backoff grow, too few to open the breaker.
+  pass(
+    30_000,
+    answering(primary, key => fail(key, 'invalid_content')),
+  )
+  take('a')
+  const before = keys.map(asked)
+  let most = 0
+  pass(2_100, () => {
+    most = Math.max(most, leased().length)
+    for (const key of leased()) current(key)
+  })
+  keys.forEach((key, index) => {
+    expect(asked(key)).toBeGreaterThan(before[index])
+  })
+  expect(told('a').sort()).toEqual(keys.map(() => 'current v1'))
+  expect(most).toBeLessThan(6)
+})
+
+test('keys that always fail among many that do not are not tried at each success', () => {
+  const good = keysOf(100)
+  const bad = 'doc:bad'
+  const primary = watched([...good, bad], { random: () => 0.5, namespaces: { doc: { refreshMs: 100 } } })
+  const { pass, fail, current, asked } = primary
+  const mixed = answering(primary, key => (key === bad ? fail(key, 'backend_error') : current(key)))
+  pass(20_000, mixed)
+  const before = asked(bad)
+  pass(60_000, mixed)
+  // By its own backoff every 3.75 s, and once more in five.
+  expect(asked(bad) - before).toBeLessThanOrEqual(60 / 3.75 + 60 / 5 + 1)
+})
+
+test('a backend that asks for patience gets it from each key that was told so', () => {
+  const keys = keysOf(2)
+  const primary = watched(keys, { random: () => 0.5 })
+  const { pass, fail, current, asked, lease } = primary
+  pass(510)
+  fail('doc:0', 'backend_error', { retryAfterMs: 10_000 })
+  fail('doc:1', 'backend_error')
+  const others = () => lease('doc:1') && current('doc:1')
+  pass(9_900, others)
+  expect(asked('doc:0')).toBe(2)
+  pass(130, others)
+  expect(asked('doc:0')).toBe(3)
+})
+
+describe('a breaker that is open', () => {
+  const keys = keysOf(40)
+  const down = (/** @type {import('./test-support.js').Setup} */ primary) =>
+    answering(primary, key => primary.fail(key, 'backend_error'))
+  const total = (/** @type {import('./test-support.js').Setup} */ { asked }) =>
+    [...keys, 'doc:new', 'doc:newer'].reduce((sum, key) => sum + asked(key), 0)
+  const opened = () => {
+    let draw = 0
+    const primary = watched(keys, { random: () => (draw = (draw + 0.0371) % 1) })
+    primary.pass(3_000, down(primary))
+    expect(primary.primary.origins.get('http://backend')?.breaker.isOpen()).toBe(true)
+    return primary
+  }
+
+  test('lets one probe through each second, and nothing else', () => {
+    const primary = opened()
+    const before = total(primary)
+    primary.pass(10_000, down(primary))
+    expect(total(primary) - before).toBeGreaterThanOrEqual(9)
+    expect(total(primary) - before).toBeLessThanOrEqual(11)
+  })
+
+  test('keeps probing, one at a time, where probes hang', () => {
+    const primary = opened()
+    primary.pass(1_100)
+    const [probe] = primary.leased()
+    primary.pass(1_900)
+    expect(primary.leased()).toEqual([probe])
+    primary.fail(probe, 'backend_timeout')
+    expect(primary.leased()).toHaveLength(1)
+    expect(primary.leased()).not.toEqual([probe])
+  })
+
+  test('fails a cold key at once, with when to come back', () => {
+    const primary = opened()
+    const { watch, get, take, asked } = primary
+    watch('b', 'doc:new')
+    get('c', 'doc:newer')
+    for (const link of ['b', 'c']) {
+      const [answer] = take(link)
+      expect(answer).toMatchObject({ type: 'failed', code: 'backend_unavailable', ageMs: 0 })
+      const { retryAfterMs } = /** @type {{ retryAfterMs: number }} */ (answer)
+      expect(retryAfterMs).toBeGreaterThan(0)
+      expect(retryAfterMs).toBeLessThanOrEqual(1_000)
+    }
+    expect(asked('doc:new') + asked('doc:newer')).toBe(0)
+  })
+
+  test('tells watchers that nothing is tried, once', () => {
+    const primary = setup({ random: () => 0.5, namespaces: { doc: {}, slow: { refreshMs: 10_000 } } })
+    const { watch, value, pass, fail, told } = primary
+    watch('a', 'slow:1')
+    value('slow:1', 'v1')
+    told('a')
+    for (const key of keys) watch('b', key)
+    pass(
+      4_900,
+      answering(primary, key => fail(key, 'backend_error')),
+    )
+    expect(told('a')).toEqual([])
+    pass(
+      200,
+      answering(primary, key => fail(key, 'backend_error')),
+    )
+    expect(told('a')).toEqual(['backend_unavailable'])
+    pass(
+      900,
+      answering(primary, key => fail(key, 'backend_error')),
+    )
+    expect(told('a')).toEqual([])
+  })
+
+  test('closes with the first probe that succeeds; then every key is tried within a second', () => {
+    const primary = opened()
+    const { pass, current, told, watch, value, lease } = primary
+    watch('a', 'doc:new')
+    told('a')
+    const well = answering(primary, key => (key === 'doc:new' ? value(key, 'v1') : current(key)))
+    pass(2_020, well)
+    expect(told('a').sort()).toEqual([...keys.map(() => 'current v1'), 'value v1'])
+    expect(lease(K)).toBeUndefined()
+  })
+
+  test('does not close by what the backend answers to requests of before', () => {
+    const primary = watched(keys, { random: () => 0.75, namespaces: { doc: { refreshMs: 20_000 } } })
+    const { pass, fail, leased, current } = primary
+    pass(15_020)
+    expect(leased()).toHaveLength(40)
+    for (const key of keys.slice(0, 30)) fail(key, 'backend_error')
+    for (const key of keys.slice(30)) current(key)
+    expect(primary.primary.origins.get('http://backend')?.breaker.isOpen()).toBe(true)
+  })
+
+  test('is of one backend alone, and no matter of refused requests', () => {
+    const primary = setup({
+      namespaces: { doc: {}, other: { origin: 'http://other' }, odd: { origin: 'http://odd' } },
+    })
+    const { watch, pass, fail, leased, asked } = primary
+    for (let id = 0; id < 100; id++) {
+      watch('a', `doc:${id}`)
+      watch('a', `odd:${id}`)
+    }
+    pass(2_000, () => {
+      for (const key of leased()) fail(key, key.startsWith('doc') ? 'backend_unreachable' : 'backend_refused')
+    })
+    watch('a', 'other:1')
+    watch('a', 'odd:1')
+    watch('a', 'doc:new')
+    expect(leased()).toContain('other:1')
+    expect(asked('doc:new')).toBe(0)
+    expect(primary.primary.origins.get('http://odd')?.breaker.isOpen()).toBe(false)
+    expect(primary.primary.origins.get('http://backend')?.breaker.isOpen()).toBe(true)
+  })
+
+  test('frees its probe when nobody wants that key any more', () => {
+    const primary = opened()
+    const { pass, leased, lose, onLinkLost, watch } = primary
+    onLinkLost('a')
+    pass(990)
+    const [probe] = leased()
+    pass(20)
+    lose(probe)
+    lose(probe)
+    pass(1_000)
+    expect(leased()).toEqual([])
+    watch('b', 'doc:new')
+    expect(leased()).toEqual(['doc:new'])
+  })
+})

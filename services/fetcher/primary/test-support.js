@@ -1,0 +1,160 @@
+// For tests: a primary on a clock that the test turns, with a backend and workers that answer when the test says so.
+import { createPrimary } from './primary.js'
+import { createTimerWheel, TICK_MS } from './timer-wheel.js'
+
+/**
+ * @typedef {import('@keycast/backbone').Answer} Answer
+ * @typedef {import('@keycast/backbone').Held} Held
+ * @typedef {import('@keycast/service').Namespace} Namespace
+ * @typedef {import('../work.js').Outcome} Outcome
+ * @typedef {import('./entry.js').Fetch} Fetch
+ * @typedef {ReturnType<typeof setup>} Setup
+ */
+
+/** @param {string} name @param {Partial<Namespace>} own @returns {Namespace} */
+const namespaceOf = (name, own) => ({
+  name,
+  source: 'http',
+  urlFor: id => `http://backend/${name}/${id}`,
+  origin: 'http://backend',
+  headers: { authorization: 'secret' },
+  maxAgeMs: 1_000,
+  refreshMs: 1_000,
+  timeoutMs: 2_000,
+  bytesMax: 1_000_000,
+  ...own,
+})
+
+/**
+ * @param {object} [options]
+ * @param {Record<string, Partial<Namespace>>} [options.namespaces]
+ * @param {number} [options.inFlightMax]
+ * @param {number} [options.cacheBytesMax]
+ * @param {number} [options.credit] leases the workers take
+ * @param {() => number} [options.random]
+ */
+export function setup({
+  namespaces = { doc: {} },
+  inFlightMax = 256,
+  cacheBytesMax = 2 ** 30,
+  credit = Number.POSITIVE_INFINITY,
+  random = () => 0.5,
+} = {}) {
+  let at = 1_000_000
+  const now = () => at
+  const wheel = createTimerWheel({ now, every: () => () => {} })
+  const byName = new Map(Object.entries(namespaces).map(([name, own]) => [name, namespaceOf(name, own)]))
+  /** Leases not yet answered. @type {{ fetch: Fetch, message: Parameters<import('./fetches.js').Pool['lease']>[1] }[]} */
+  const leased = []
+  /** When each key was leased. @type {Map<string, number[]>} */
+  const asked = new Map()
+  /** @type {Map<string, Set<string>>} */
+  const lacking = new Map()
+  /** @type {Record<string, number>} */
+  const met = { memory: 0, joined: 0, fetched: 0, refused: 0 }
+
+  const primary = createPrimary({
+    namespaces: { get: name => byName.get(name), names: [...byName.keys()] },
+    pool: {
+      hasCredit: () => leased.length < credit,
+      lease(fetch, message) {
+        leased.push({ fetch, message })
+        asked.set(message.key, [...(asked.get(message.key) ?? []), at])
+      },
+    },
+    tell(link, key) {
+      const keys = lacking.get(link) ?? new Set()
+      lacking.set(link, keys.add(key))
+    },
+    wheel,
+    metrics: {
+      wanted: how => {
+        met[how]++
+      },
+      started() {},
+      ended() {},
+      reissued() {},
+      answered() {},
+    },
+    settings: { inFlightMax, cacheBytesMax },
+    now,
+    random,
+  })
+  const events = primary.hubEvents
+
+  /** @param {string} key @returns {Fetch} the oldest lease of the key, which is over now */
+  function end(key) {
+    const index = leased.findIndex(({ message }) => message.key === key)
+    if (index === -1) throw new Error(`${key} is not leased`)
+    return leased.splice(index, 1)[0].fetch
+  }
+
+  const setup = {
+    ...events,
+    primary,
+    now,
+    asked: (/** @type {string} */ key) => asked.get(key)?.length ?? 0,
+    askedAt: (/** @type {string} */ key) => asked.get(key) ?? [],
+    met,
+    /** Keys under lease, in order. */
+    leased: () => leased.map(({ message }) => message.key),
+    /** @param {string} key */
+    lease: key => leased.find(({ message }) => message.key === key),
+    /** @param {string} link @param {string} key @param {Held} [held] */
+    watch: (link, key, held) => events.onWatch(link, { key, held }),
+    /** @param {string} link @param {string} key @param {Held} [held] */
+    get: (link, key, held) => events.onFetch(link, { key, held }),
+
+    /** Ends the key's lease. @param {string} key @param {Outcome} outcome @param {Buffer} [body] */
+    answer: (key, outcome, body) => primary.fetches.ended(end(key), outcome, body),
+    /** @param {string} key @param {string} version @param {Partial<Outcome> & { body?: Buffer }} [more] */
+    value(key, version, { body = Buffer.from(version), ...more } = {}) {
+      const content = { outcome: 'value', version, contentType: 'application/json', format: 'json' }
+      const outcome = /** @type {Outcome} */ ({ ...content, status: 200, store: true, ...more })
+      setup.answer(key, outcome, body)
+    },
+    /** @param {string} key @param {object} [more] */
+    current: (key, more) => setup.answer(key, { outcome: 'current', status: 304, store: true, ...more }),
+    /** @param {string} key @param {import('@keycast/protocol').ErrorCode} code @param {object} [more] */
+    fail: (key, code, more) => setup.answer(key, { outcome: 'failed', code, message: code, ...more }),
+    /** The worker that has the key's lease dies. @param {string} key */
+    lose(key) {
+      primary.fetches.lost(end(key))
+      primary.fetches.startAll()
+    },
+
+    /** What a link with credit is sent now. @param {string} link @returns {Answer[]} */
+    take(link) {
+      const answers = []
+      const keys = lacking.get(link) ?? new Set()
+      for (const key of keys) {
+        keys.delete(key)
+        const answer = events.answerFor(link, key)
+        if (answer) answers.push(answer)
+      }
+      return answers
+    },
+    /** The same in short. @param {string} link */
+    told: link => setup.take(link).map(short),
+
+    /** @param {number} ms @param {() => void} [each] after each tick */
+    pass(ms, each = () => {}) {
+      for (const until = at + ms; at < until; ) {
+        at = Math.min(until, at + TICK_MS)
+        wheel.turn()
+        each()
+      }
+    },
+    /** Time passes, and nothing here runs. @param {number} ms */
+    freeze(ms) {
+      at += ms
+      wheel.turn()
+    },
+  }
+  return setup
+}
+
+/** @param {Answer} answer */
+export function short(answer) {
+  return answer.type === 'failed' ? answer.code : `${answer.type} ${answer.version}`
+}
