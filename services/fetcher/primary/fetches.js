@@ -115,9 +115,9 @@ export function createFetches({ origins, pool, onOutcome, onRefused, metrics, no
    * @param {Buffer} [body]
    */
   function ended(fetch, outcome, body) {
-    const { entry, lane } = fetch
+    const { entry } = fetch
     const { lanes, breaker } = entry.origin
-    metrics.ended(lane, outcome, body?.length ?? 0, now() - /** @type {number} */ (fetch.sentAt))
+    metrics.ended(outcome, body?.length ?? 0, now() - /** @type {number} */ (fetch.sentAt))
     lanes.ended(fetch)
     entry.fetch = undefined
     const change = breaker.end(verdictOf(outcome), fetch.probe)

@@ -7,7 +7,7 @@
  * @typedef {object} FetchMetrics
  * @property {(how: 'memory' | 'joined' | 'fetched' | 'refused') => void} wanted how a gateway's wish for a key was met
  * @property {(lane: Lane, waitedMs: number) => void} started
- * @property {(lane: Lane, outcome: Outcome, bytes: number, tookMs: number) => void} ended
+ * @property {(outcome: Outcome, bytes: number, tookMs: number) => void} ended
  * @property {() => void} reissued
  * @property {(type: 'value' | 'current' | 'failed') => void} answered
  *
@@ -54,7 +54,7 @@ export function createFetcherMetrics({ counter, histogram }) {
   return {
     wanted: met => wanted.inc({ met }),
     started: (lane, waitedMs) => waited.observe({ lane }, waitedMs / 1_000),
-    ended: (_, outcome, bodyBytes, tookMs) => {
+    ended: (outcome, bodyBytes, tookMs) => {
       took.observe({ outcome: labelOf(outcome) }, tookMs / 1_000)
       bytes.inc(bodyBytes)
     },

@@ -1,0 +1,57 @@
+import { createMetrics } from '@keycast/service'
+import { createFetcherMetrics, exportLevels } from './metrics.js'
+import { setup } from './test-support.js'
+
+test('what is counted comes out under its name, in base units', async () => {
+  const metrics = createMetrics({ service: 'fetcher' })
+  const counts = createFetcherMetrics(metrics)
+  const { primary, watch, fail } = setup({ inFlightMax: 2 })
+  exportLevels(metrics, {
+    primary,
+    workers: { stats: () => ({ ready: 2, credit: 500 }) },
+    hub: { stats: () => ({ links: 3, lackingKeys: 4, bytesOut: 5 }) },
+    settings: { inFlightMax: 2, cacheBytesMax: 1_000 },
+  })
+  for (const id of [1, 2, 3, 4]) watch('a', `doc:${id}`)
+  fail('doc:1', 'backend_error')
+  counts.wanted('joined')
+  counts.started('cold', 20)
+  counts.ended({ outcome: 'current', status: 304, store: true }, 0, 30)
+  counts.ended({ outcome: 'current', status: 200, store: true }, 0, 30)
+  counts.ended({ outcome: 'failed', code: 'not_found', message: '' }, 0, 30)
+  counts.answered('value')
+  counts.reissued()
+  counts.workerLost('silent')
+  counts.lateResult()
+
+  const text = await metrics.registry.metrics()
+  for (const line of [
+    'keycast_fetcher_watched_keys 4',
+    'keycast_fetcher_cache_entries 4',
+    'keycast_fetcher_cache_max_bytes 1000',
+    'keycast_fetcher_fetches_waiting{lane="cold"} 1',
+    'keycast_fetcher_fetches_waiting{lane="refresh"} 0',
+    'keycast_fetcher_fetches_in_flight{lane="cold"} 2',
+    'keycast_fetcher_fetches_in_flight_max 2',
+    'keycast_fetcher_breaker_open{origin="http://backend"} 0',
+    'keycast_fetcher_failing_keys{origin="http://backend"} 1',
+    'keycast_fetcher_workers 2',
+    'keycast_fetcher_worker_credit 500',
+    'keycast_fetcher_links 3',
+    'keycast_fetcher_link_lacking_keys 4',
+    'keycast_fetcher_link_unconfirmed_bytes 5',
+    'keycast_fetcher_wants_total{met="joined"} 1',
+    'keycast_fetcher_fetch_wait_seconds_sum{lane="cold"} 0.02',
+    'keycast_fetcher_fetch_seconds_count{outcome="not_modified"} 1',
+    'keycast_fetcher_fetch_seconds_count{outcome="unchanged"} 1',
+    'keycast_fetcher_fetch_seconds_sum{outcome="not_found"} 0.03',
+    'keycast_fetcher_fetched_bytes_total 0',
+    'keycast_fetcher_answers_total{type="value"} 1',
+    'keycast_fetcher_leases_reissued_total 1',
+    'keycast_fetcher_worker_restarts_total{reason="silent"} 1',
+    'keycast_fetcher_worker_restarts_total{reason="exit"} 0',
+    'keycast_fetcher_late_results_total 1',
+  ]) {
+    expect(text.split('\n')).toContain(line)
+  }
+})

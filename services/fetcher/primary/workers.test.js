@@ -1,0 +1,312 @@
+import { createBackoff } from './backoff.js'
+import { createTimerWheel, TICK_MS } from './timer-wheel.js'
+import { createWorkers, SILENT_MS, STARTUP_MS, SWEEP_MS } from './workers.js'
+
+/** @typedef {{ id: number, pid: number, killed: boolean, disconnected: boolean, exit: (code?: number) => void,
+ *   onKill: () => void }} FakeProcess */
+
+/** Workers whose processes do what the test says. @param {number} count @param {{ random?: () => number }} [options] */
+function setup(count, { random = () => 1 } = {}) {
+  let at = 10_000
+  const now = () => at
+  const wheel = createTimerWheel({ now, every: () => () => {} })
+  /** @type {FakeProcess[]} */
+  const processes = []
+  /** @type {{ to: string, lease: number, key: string }[]} */
+  const sent = []
+  /** @type {{ key: string, outcome: string }[]} */
+  const results = []
+  /** @type {string[]} */
+  const lost = []
+  /** @type {string[]} */
+  const counted = []
+  let sweep = () => {}
+  let sweeping = false
+  let credits = 0
+
+  const workers = createWorkers({
+    count,
+    fork(onExit) {
+      const process = {
+        id: processes.length + 1,
+        pid: 1_000 + processes.length,
+        killed: false,
+        disconnected: false,
+        exit: (code = 1) => onExit({ code, signal: null }),
+        onKill: () => {},
+      }
+      processes.push(process)
+      return {
+        ...process,
+        disconnect: () => {
+          process.disconnected = true
+        },
+        kill: () => {
+          process.killed = true
+          process.onKill()
+        },
+      }
+    },
+    send: (routingId, { lease, key }) => sent.push({ to: routingId.toString(), lease, key }),
+    onResult: ({ entry }, { outcome }) => results.push({ key: entry.key, outcome }),
+    onLost: ({ entry }) => lost.push(entry.key),
+    onCredit: () => {
+      credits++
+    },
+    firstBackoff: createBackoff({ initialMs: 250, random }),
+    wheel,
+    every: (_, tick) => {
+      sweep = tick
+      sweeping = true
+      return () => {
+        sweeping = false
+      }
+    },
+    metrics: { workerLost: reason => counted.push(reason), lateResult: () => counted.push('late') },
+    log: { info() {}, warn() {}, error() {} },
+    now,
+  })
+
+  const setup = {
+    workers,
+    processes,
+    sent,
+    results,
+    lost,
+    counted,
+    credits: () => credits,
+    sweeping: () => sweeping,
+    /** @param {number} ms @param {number[]} [beating] ids of workers that beat meanwhile */
+    pass(ms, beating = []) {
+      for (const until = at + ms; at < until; ) {
+        at += TICK_MS
+        wheel.turn()
+        if (at % 1_000 === 0) for (const id of beating) setup.beat(id)
+        if (at % SWEEP_MS === 0) sweep()
+      }
+    },
+    /** Time passes, and nothing runs: then everything at once. @param {number} ms */
+    freeze(ms) {
+      at += ms
+      sweep()
+      wheel.turn()
+    },
+    /** @param {number} id @param {number} [credit] */
+    beat: (id, credit = 256) =>
+      workers.onMessage(Buffer.from(`route ${id}`), { type: 'credit', worker: id, credit }, undefined),
+    /** @param {string} key @param {number} [timeoutMs] */
+    lease(key, timeoutMs = 2_000) {
+      const fetch = /** @type {import('./entry.js').Fetch} */ (/** @type {unknown} */ ({ entry: { key } }))
+      workers.lease(fetch, { key, url: '', headers: {}, timeoutMs, bytesMax: 1 })
+      return sent[sent.length - 1]
+    },
+    /** @param {{ to: string, lease: number }} lease @param {string} [from] */
+    result: ({ to, lease }, from = to) =>
+      workers.onMessage(
+        Buffer.from(from),
+        { type: 'result', lease, outcome: 'current', status: 304, store: true, durationMs: 1 },
+        undefined,
+      ),
+  }
+  workers.start()
+  return setup
+}
+
+/** Workers that announced themselves. @param {number} count @param {Parameters<typeof setup>[1]} [options] */
+function ready(count, options) {
+  const started = setup(count, options)
+  for (const { id } of [...started.processes]) started.beat(id)
+  return started
+}
+
+test('as many workers are started as told, and none takes a lease before it says so', () => {
+  const { workers, processes, beat, lease, sent, credits } = setup(2)
+  expect(processes).toHaveLength(2)
+  expect(workers.hasCredit()).toBe(false)
+  expect(() => lease('doc:1')).toThrow('without credit')
+  beat(1)
+  expect(credits()).toBe(1)
+  expect(workers.hasCredit()).toBe(true)
+  expect(workers.stats()).toEqual({ ready: 1, credit: 256 })
+  expect(workers.pids()).toEqual([1_000])
+  lease('doc:1')
+  expect(sent).toMatchObject([{ to: 'route 1', key: 'doc:1' }])
+})
+
+test('a result goes to whoever handed out the lease, once', () => {
+  const { lease, result, results, counted, workers } = ready(1)
+  const given = lease('doc:1')
+  expect(workers.stats().credit).toBe(255)
+  result(given)
+  result(given)
+  expect(results).toEqual([{ key: 'doc:1', outcome: 'current' }])
+  expect(counted).toEqual(['late'])
+  expect(workers.stats().credit).toBe(256)
+})
+
+test('a key goes to the same worker, many keys to all of them', () => {
+  const { lease, result } = ready(4)
+  const keys = Array.from({ length: 400 }, (_, id) => `doc:${id}`)
+  const workerOf = keys.map(key => {
+    const given = lease(key)
+    result(given)
+    return given.to
+  })
+  keys.forEach((key, index) => {
+    const given = lease(key)
+    result(given)
+    expect(given.to).toBe(workerOf[index])
+  })
+  for (let id = 1; id <= 4; id++) {
+    expect(workerOf.filter(to => to === `route ${id}`).length).toBeGreaterThan(60)
+  }
+})
+
+test('a worker is given no more than its credit; the freest takes what it cannot', () => {
+  const { workers, processes, beat, lease, result } = setup(2)
+  for (const { id } of [...processes]) beat(id, 3)
+  const given = Array.from({ length: 6 }, () => lease('doc:same'))
+  expect(given.map(({ to }) => to).sort()).toEqual([...Array(3).fill('route 1'), ...Array(3).fill('route 2')])
+  expect(workers.hasCredit()).toBe(false)
+  result(given[4])
+  expect(workers.hasCredit()).toBe(true)
+})
+
+test('the leases of a worker that ends are taken from it, and its successor takes its keys', () => {
+  const { processes, lease, result, results, lost, counted, beat, pass, workers } = ready(2)
+  const first = Array.from({ length: 20 }, (_, id) => lease(`doc:${id}`))
+  const dead = first.filter(({ to }) => to === 'route 1')
+  processes[0].exit()
+  expect(lost).toEqual(dead.map(({ key }) => key))
+  expect(counted).toEqual(['exit'])
+  expect(workers.stats().ready).toBe(1)
+  expect(lease(dead[0].key).to).toBe('route 2')
+  result(dead[0]) // what was under way when it died
+  expect(results).toEqual([])
+  pass(260, [2])
+  expect(processes).toHaveLength(3)
+  beat(3)
+  expect(lease(dead[0].key).to).toBe('route 3')
+})
+
+test('a worker that is silent for three seconds is killed, and replaced when it has ended', () => {
+  const { processes, lease, lost, result, results, counted, pass, workers, beat } = ready(2)
+  const given = Array.from({ length: 20 }, (_, id) => lease(`doc:${id}`, 60_000)).filter(({ to }) => to === 'route 1')
+  pass(SILENT_MS - SWEEP_MS, [2])
+  expect(processes[0].killed).toBe(false)
+  pass(2 * SWEEP_MS, [2])
+  expect(processes[0].killed).toBe(true)
+  expect(processes[1].killed).toBe(false)
+  expect(lost).toEqual(given.map(({ key }) => key))
+  expect(counted).toEqual(['silent'])
+  // It was only slow, and still speaks before the signal arrives.
+  beat(1)
+  result(given[0])
+  expect(results).toEqual([])
+  expect(workers.stats().ready).toBe(1)
+  expect(processes).toHaveLength(2)
+  processes[0].exit()
+  pass(260, [2])
+  expect(processes).toHaveLength(3)
+  expect(counted).toEqual(['silent', 'late'])
+})
+
+test('a worker with a lease past its deadline is killed, though it beats', () => {
+  const { processes, lease, lost, pass } = ready(1)
+  lease('doc:slow', 10_000)
+  const late = lease('doc:late', 2_000)
+  pass(2_900, [1])
+  expect(processes[0].killed).toBe(false)
+  pass(200, [1])
+  expect(processes[0].killed).toBe(true)
+  expect(lost.sort()).toEqual([late.key, 'doc:slow'])
+})
+
+test('results count as beats', () => {
+  const { processes, lease, result, pass } = ready(1)
+  for (let i = 0; i < 10; i++) {
+    const given = lease('doc:1')
+    pass(1_000)
+    result(given)
+  }
+  expect(processes[0].killed).toBe(false)
+})
+
+test('a primary that stood still judges nobody: first it listens', () => {
+  const { processes, lease, result, results, freeze, pass } = ready(1)
+  const given = lease('doc:1', 2_000)
+  freeze(60_000)
+  expect(processes[0].killed).toBe(false)
+  result(given)
+  expect(results).toHaveLength(1)
+  const silent = lease('doc:2', 2_000)
+  freeze(60_000)
+  pass(SILENT_MS + SWEEP_MS)
+  expect(processes[0].killed).toBe(true)
+  expect(silent.to).toBe('route 1')
+})
+
+test('a worker that never announces itself is killed after a while', () => {
+  const { processes, pass } = setup(1)
+  pass(STARTUP_MS - SWEEP_MS)
+  expect(processes[0].killed).toBe(false)
+  pass(2 * SWEEP_MS)
+  expect(processes[0].killed).toBe(true)
+})
+
+test('workers that do not live are started ever more slowly, five seconds apart at most', () => {
+  const { processes, pass } = setup(1)
+  const gaps = []
+  for (let i = 0; i < 9; i++) {
+    processes[processes.length - 1].exit()
+    let waited = 0
+    while (processes.length === i + 1 && waited < 10_000) {
+      pass(TICK_MS)
+      waited += TICK_MS
+    }
+    gaps.push(waited)
+  }
+  expect(gaps).toEqual([250, 500, 1_000, 2_000, 4_000, 5_000, 5_000, 5_000, 5_000])
+})
+
+test('one that lived long is replaced at once, and what came before is forgotten', () => {
+  const { processes, pass, beat } = setup(1)
+  processes[0].exit()
+  pass(260)
+  beat(2)
+  pass(10_000, [2])
+  processes[1].exit()
+  expect(processes).toHaveLength(3)
+  processes[2].exit()
+  pass(240)
+  expect(processes).toHaveLength(3)
+  pass(20)
+  expect(processes).toHaveLength(4)
+})
+
+test('stopping tells all to go, starts none anew, and ends when none is left', async () => {
+  const { workers, processes, sweeping, pass } = ready(2)
+  const stopped = workers.stop()
+  expect(processes.every(({ disconnected }) => disconnected)).toBe(true)
+  expect(sweeping()).toBe(false)
+  processes[0].exit(0)
+  processes[1].exit(0)
+  await stopped
+  pass(60_000)
+  expect(processes).toHaveLength(2)
+})
+
+test('one that does not go when told is killed', async () => {
+  const { workers, processes } = ready(2)
+  const stopped = workers.stop()
+  processes[0].exit(0)
+  processes[1].onKill = processes[1].exit
+  await stopped
+  expect(processes.map(({ killed }) => killed)).toEqual([false, true])
+})
+
+test('there is nothing to wait for where no worker runs', async () => {
+  const { workers, processes } = setup(1)
+  processes[0].exit()
+  await workers.stop()
+})
