@@ -40,9 +40,9 @@ export async function startBackend(port = 0) {
     const path = request.url ?? ''
     const { headers, method = '' } = request
     asked.push({ path, headers, method, remotePort: request.socket.remotePort ?? 0, at: performance.now() })
-    for (const wake of waiters) wake()
     const handler = fault ?? handlers.get(path) ?? answers.status(404)
     handler(request, response)
+    for (const wake of waiters) wake()
   })
   server.keepAliveTimeout = 60_000
   /** @param {number} port */
