@@ -32,7 +32,7 @@
  * @property {boolean} answered whether anything came since it is watched: from then on the fetcher keeps it fresh
  * @property {ErrorCode | undefined} told the code every subscriber has been told
  * @property {boolean} stale whether subscribers have been told that the value is
- * @property {Buffer | undefined} troubleFrame what they were told, see trouble.js
+ * @property {Buffer | undefined} troubleFrame what they were told, see lacks.js
  * @property {number} troubleFrameAtMs
  * @property {Waiter[]} waiters who waits for one answer
  * @property {number} deadlinePage where deadlines.js has it; Infinity where it has not

@@ -28,7 +28,7 @@ let parts
 
 function assemble() {
   const namespaces = readNamespaces({ path: config.configPath })
-  const bytesMax = Math.max(...namespaces.names.map(each => namespaces.get(each)?.bytesMax ?? 0))
+  const bytesMax = Math.max(0, ...namespaces.names.map(each => namespaces.get(each)?.bytesMax ?? 0))
   const metrics = createMetrics({ service: 'gateway' })
   const gateway = createGateway({
     settings: config,

@@ -35,7 +35,7 @@ export function createSessions({ outbox, subscriptions, receive, tokensAtStart, 
   let opened = 0
   let size = 0
 
-  // One listener for all: as a method of its connection it finds the session there, and an idle one costs no closures.
+  // These serve all connections: `this` is the one concerned, and has the session. Idle ones shall cost little.
 
   /** @this {WebSocket} @param {import('ws').RawData} data @param {boolean} isBinary */
   function onMessage(data, isBinary) {

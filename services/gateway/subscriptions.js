@@ -257,6 +257,7 @@ export function createSubscriptions({
     const { frame } = textFrame(encodeError({ key: entry.key, code, message }))
     for (const { session } of [...entry.subscriptions]) {
       remove(session, entry.key)
+      counts.sent.error++
       outbox.sendFrame(session, frame)
     }
   }

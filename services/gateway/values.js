@@ -2,7 +2,6 @@
 import { errorCodes, keyProblem, namespaceOf } from '@keycast/protocol'
 import { takeAnswer } from './answers.js'
 import { createEntry, isWanted, NOBODY } from './entry.js'
-import { valueBytes } from './value.js'
 
 /**
  * @typedef {import('@keycast/backbone').Answer} Answer
@@ -34,21 +33,12 @@ const FETCHER_RETRY_MS = 1_000
  * @param {Pick<Backbone, 'fetch' | 'cancel' | 'ownerOf' | 'nodesAlive'>} deps.backbone
  * @param {Cache} deps.cache
  * @param {Deadlines} deps.deadlines
- * @param {(entry: Entry, change: import('./answers.js').Change) => void} deps.onChange called after the entry holds what the answer said
+ * @param {(entry: Entry, change: import('./answers.js').Change) => void} deps.onChange the entry holds what the answer
+ *   said, and whoever waited has it
  * @param {() => void} deps.onCoalesced somebody joined a fetch that was under way
  * @param {() => number} deps.now monotonic, in milliseconds
  */
 export function createValues({ namespaces, backbone, cache, deadlines, onChange, onCoalesced, now }) {
-  /**
-   * What is held of a key, whatever its age. Counts as use.
-   *
-   * @param {string} key
-   * @returns {Entry | undefined}
-   */
-  function get(key) {
-    return cache.get(key)
-  }
-
   /**
    * The entry of a key, made where there is none. It must be wanted (subscribed to or waited for) before
    * {@link Cache.settle} sees it, or it is gone again.
@@ -225,7 +215,7 @@ export function createValues({ namespaces, backbone, cache, deadlines, onChange,
       value: entry?.value && {
         version: entry.value.version,
         contentType: entry.value.contentType,
-        bytes: valueBytes(entry.value),
+        bytes: entry.value.body.length,
         ageMs: Math.round(nowMs - entry.askedAtMs),
         maxAgeMs: entry.maxAgeMs,
         store: entry.store,
@@ -239,5 +229,5 @@ export function createValues({ namespaces, backbone, cache, deadlines, onChange,
     }
   }
 
-  return { get, open, refusal, fresh, want, expire, silence, held, onAnswer, describe }
+  return { open, refusal, fresh, want, expire, silence, held, onAnswer, describe }
 }
