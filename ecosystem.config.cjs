@@ -24,12 +24,13 @@ const graceMs = number('SHUTDOWN_GRACE_MS', 10_000)
 const host = env.FETCHER_HOST && env.FETCHER_HOST !== '0.0.0.0' ? env.FETCHER_HOST : '127.0.0.1'
 const node = `${host}:${number('FETCHER_REQUESTS_PORT', 7001)}:${number('FETCHER_ANSWERS_PORT', 7002)}`
 
-/** @param {string} name @param {string} service its folder @param {Record<string, string | number>} own */
-const app = (name, service, own = {}) => ({
+/** @param {string} name @param {string} service its folder @param {Record<string, string | number>} own @param {string[]} nodeArguments */
+const app = (name, service, own = {}, nodeArguments = []) => ({
   name,
   script: `services/${service}/main.js`,
   cwd: __dirname,
   env: { SHUTDOWN_GRACE_MS: graceMs, ...own },
+  node_args: nodeArguments,
   // One process each: the fetcher is a cluster of its own, and gateways have a port, health and metrics each.
   exec_mode: 'fork',
   instances: 1,
@@ -53,10 +54,16 @@ exports.apps = [
   app('data-provider', 'data-provider'),
   app('fetcher', 'fetcher'),
   ...Array.from({ length: number('GATEWAYS', 1) }, (_, index) =>
-    app(index === 0 ? 'gateway' : `gateway-${index + 1}`, 'gateway', {
-      FETCHER_NODES: env.FETCHER_NODES || node,
-      GATEWAY_PORT: number('GATEWAY_PORT', 8080) + index * GATEWAY_PORT_STEP,
-      GATEWAY_INTERNAL_PORT: number('GATEWAY_INTERNAL_PORT', 8081) + index * GATEWAY_PORT_STEP,
-    }),
+    app(
+      index === 0 ? 'gateway' : `gateway-${index + 1}`,
+      'gateway',
+      {
+        FETCHER_NODES: env.FETCHER_NODES || node,
+        GATEWAY_PORT: number('GATEWAY_PORT', 8080) + index * GATEWAY_PORT_STEP,
+        GATEWAY_INTERNAL_PORT: number('GATEWAY_INTERNAL_PORT', 8081) + index * GATEWAY_PORT_STEP,
+      },
+      // Else V8 holds more of what is gone at once: services/gateway/README.md.
+      ['--max-semi-space-size=4'],
+    ),
   ),
 ]

@@ -112,6 +112,17 @@ story('a value that cannot be confirmed is called stale, and heals by itself; a 
   expect(await card('doc:ill').getByText('Not confirmed for').isVisible()).toBe(false)
 })
 
+story('another address shows other keys, and keeps naming them', async () => {
+  backend.on('/x', answers.json('1'))
+  backend.on('/y', answers.json('2'))
+  const { page, card } = await open('#doc:x')
+  await card('doc:x').waitFor()
+  await page.evaluate("location.hash = '#doc:y'")
+  await card('doc:y').waitFor()
+  expect(await card('doc:x').count()).toBe(0)
+  expect(new URL(page.url()).hash).toBe('#doc:y')
+})
+
 story('a key is given up by keyboard, and the focus goes on', async () => {
   backend.on('/a', answers.json('1'))
   backend.on('/b', answers.json('2'))

@@ -35,13 +35,14 @@ export const MARK = 'KEYCAST_PM2_HOME'
  * Whether a system runs there, was left there by a start that was killed, or neither.
  *
  * @param {string} home
- * @returns {{ daemon: number | undefined, starter: number | undefined, left: number[] }} processes that are alive;
- *   `left` ones have no starter any more
+ * @returns {{ daemon: number | undefined, starter: number | undefined, abandoned: boolean, left: number[] }} processes
+ *   that are alive; `left` are those of an abandoned system
  */
 export function inspect(home) {
   const starter = readPid(join(home, 'starter.pid'))
-  const left = starter === undefined || isAlive(starter) ? [] : marked(home)
-  return { daemon: aliveOr(readPid(join(home, 'pm2.pid'))), starter: aliveOr(starter), left }
+  const abandoned = starter !== undefined && !isAlive(starter)
+  const daemon = aliveOr(readPid(join(home, 'pm2.pid')))
+  return { daemon, starter: aliveOr(starter), abandoned, left: abandoned ? marked(home) : [] }
 }
 
 /** Says that this process runs a system there. @param {string} home */
@@ -57,14 +58,17 @@ export function release(home) {
   rmSync(join(home, 'starter.pid'), { force: true })
 }
 
+/** Whether processes can be looked at: only Linux shows their environment as a file. */
+export const canLook = existsSync('/proc/self/environ')
+
 /**
- * Processes that carry the mark of a folder. Only Linux lets us look.
+ * Processes that carry the mark of a folder; none where they cannot be looked at.
  *
  * @param {string} home
  */
 export function marked(home) {
-  const mark = `${MARK}=${home}\0`
-  if (!existsSync('/proc/self/environ')) return []
+  if (!canLook) return []
+  const mark = `\0${MARK}=${home}\0`
   return readdirSync('/proc')
     .filter(name => /^\d+$/.test(name) && environmentOf(name).includes(mark))
     .map(Number)

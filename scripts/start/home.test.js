@@ -42,13 +42,13 @@ test('where the repository lies too deep for a socket’s path, each has another
 })
 
 test('an empty folder has no system in it', () => {
-  expect(inspect(home)).toEqual({ daemon: undefined, starter: undefined, left: [] })
+  expect(inspect(home)).toEqual({ daemon: undefined, starter: undefined, abandoned: false, left: [] })
 })
 
 test('while a system runs, its starter and its daemon are known', () => {
   claim(home)
   writeFileSync(join(home, 'pm2.pid'), String(process.ppid))
-  expect(inspect(home)).toEqual({ daemon: process.ppid, starter: process.pid, left: [] })
+  expect(inspect(home)).toEqual({ daemon: process.ppid, starter: process.pid, abandoned: false, left: [] })
   release(home)
   expect(inspect(home).starter).toBeUndefined()
 })
@@ -63,7 +63,7 @@ test('what is no pid in a file is none', () => {
 test('processes a killed start left behind are found by their mark, and ended', async () => {
   const { pid, exited } = await startMarked('')
   writeFileSync(join(home, 'starter.pid'), '4194305') // above any pid there can be
-  expect(inspect(home)).toEqual({ daemon: undefined, starter: undefined, left: [pid] })
+  expect(inspect(home)).toEqual({ daemon: undefined, starter: undefined, abandoned: true, left: [pid] })
   await endMarked(home, { patienceMs: 5_000 })
   expect((await exited)[1]).toBe('SIGTERM')
   expect(isAlive(pid)).toBe(false)

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { readSettings } from '@keycast/service'
-import { claim, fitsSockets, homeFor, inspect, release } from './home.js'
+import { canLook, claim, fitsSockets, homeFor, inspect, release } from './home.js'
 import { createOutput } from './output.js'
 import { requireFreePorts } from './ports.js'
 import { endMarked } from './processes.js'
@@ -45,7 +45,7 @@ const output = createOutput({
   write: text => process.stdout.write(text),
   services: services.map(({ name }) => name),
   format: config.logFormat,
-  colour: process.stdout.isTTY && !process.env.NO_COLOR,
+  colour: process.stdout.isTTY && process.stdout.hasColors(),
 })
 
 /** Aborted with a signal's name, or with the error that says what failed. */
@@ -68,7 +68,7 @@ let failed
 
 /** @param {import('./supervisor.js').Exit} exit */
 function onExit({ service, code, final }) {
-  if (ending.signal.aborted) return
+  if (ending.signal.aborted || !started.has(service)) return
   const what = code === 0 ? `${service} ended` : `${service} ended with exit code ${code}`
   if (ready.has(service) && !final) return output.say(`${what}.`)
   failed = service
@@ -83,7 +83,7 @@ function onOnline(service) {
 async function clearHome() {
   if (!fitsSockets(home))
     throw new Refusal(`PM2_HOME=${home}: the path is too long for pm2's sockets; use a shorter one.`)
-  const { daemon, starter, left } = inspect(home)
+  const { daemon, starter, abandoned, left } = inspect(home)
   if (daemon && starter) {
     throw new Refusal(
       `Keycast runs already, started by process ${starter} (pm2 in ${home}). Stop it with Ctrl-C there.`,
@@ -91,9 +91,12 @@ async function clearHome() {
   }
   if (left.length > 0) {
     output.say('A former run was killed: stopping what it left behind.')
-    await endMarked(home, { patienceMs: config.shutdownGraceMs })
-  } else if (daemon) {
-    throw foreignPm2()
+    return endMarked(home, { patienceMs: config.shutdownGraceMs })
+  }
+  if (daemon && !abandoned) throw foreignPm2()
+  // Nothing is left, and the daemon's number is another process's by now; unless that cannot be known here.
+  if (daemon && !canLook) {
+    throw new Refusal(`A former run was killed. End its pm2 first: PM2_HOME=${home} npx pm2 kill`)
   }
 }
 
@@ -179,7 +182,9 @@ Keycast is running. Ctrl-C stops it.
 
 try {
   await run()
-} catch (reason) {
+} catch (error) {
+  // Whatever was under way when all was to end failed of that, each in its own words.
+  const reason = ending.signal.aborted ? ending.signal.reason : error
   if (typeof reason !== 'string') {
     const { message, stack } = /** @type {Error} */ (reason)
     process.stderr.write(`\n${reason instanceof Refusal ? message : stack}\n${failed ? output.lastLines(failed) : ''}`)

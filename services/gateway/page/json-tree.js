@@ -19,6 +19,9 @@ const MORE_ENTRIES = 100
 /** Open without being asked: the value itself and its members, but for those that fit a line. */
 const OPEN_DEPTH = 2
 
+/** A list of more is long even where it fits. */
+const LINE_MEMBERS_MAX = 12
+
 const TEXT_CHARACTERS = 140
 const PREVIEW_CHARACTERS = 90
 
@@ -191,7 +194,6 @@ function createContainer(label, value, depth) {
 /** @param {object} value */
 function fitsLine(value) {
   const members = Object.values(value)
-  return (
-    members.length <= 12 && !members.some(isContainer) && inline(value, PREVIEW_CHARACTERS).length < PREVIEW_CHARACTERS
-  )
+  if (members.length > LINE_MEMBERS_MAX || members.some(isContainer)) return false
+  return inline(value, PREVIEW_CHARACTERS).length < PREVIEW_CHARACTERS
 }

@@ -159,6 +159,7 @@ addEventListener('hashchange', () => {
     if (!named.includes(key)) unwatch(key)
   }
   watch(named)
+  remember()
 })
 
 byId('terminal').textContent = [
