@@ -1,0 +1,181 @@
+// Delivery: do viewers see changes in time, and who does not?
+import { dashboard, lines, stat } from './panels.js'
+
+const gateways = 'instance=~"$gateway"'
+
+/** @param {number} quantile @param {string} histogram without _bucket @param {string} by */
+const quantileOf = (quantile, histogram, by) =>
+  `histogram_quantile(${quantile}, sum by (${by}, le) (rate(${histogram}_bucket{${gateways}}[$__rate_interval])))`
+
+/** @param {string} name of the counter @param {string} by */
+const rateBy = (name, by) => `sum by (${by}) (rate(${name}{${gateways}}[$__rate_interval]))`
+
+export const delivery = dashboard({
+  uid: 'keycast-delivery',
+  title: 'Keycast: delivery',
+  description: 'Do viewers see changes in time, and who does not?',
+  variables: [{ name: 'gateway', label: 'Gateway', query: 'label_values(keycast_gateway_sessions, instance)' }],
+  rows: [
+    {
+      title: 'Do viewers see changes in time?',
+      height: 5,
+      panels: [
+        stat({
+          title: 'Age of a change when written, 99th percentile',
+          description:
+            'From asking the backend to the end of the fan-out, for values that changed. On top of it comes how seldom the backend is asked: refresh in keycast.yaml.',
+          unit: 's',
+          decimals: 2,
+          width: 6,
+          steps: [{ color: 'green' }, { color: 'orange', from: 0.5 }, { color: 'red', from: 1 }],
+          queries: [
+            {
+              expr: 'keycast:value_age_seconds:p99_rate1m + keycast:fanout_seconds:p99_rate1m',
+            },
+          ],
+        }),
+        stat({
+          title: 'Stale notices',
+          description:
+            'Viewers told a second that their value is older than it should be. Anything above zero: see the Backend dashboard.',
+          unit: 'cps',
+          width: 4,
+          steps: [{ color: 'green' }, { color: 'red', from: 0.01 }],
+          queries: [{ expr: 'sum(rate(keycast_gateway_messages_sent_total{type="stale"}[1m]))' }],
+        }),
+        stat({
+          title: 'Errors',
+          description: 'Error messages to viewers a second. The panel below tells them apart by code.',
+          unit: 'cps',
+          width: 4,
+          steps: [{ color: 'green' }, { color: 'orange', from: 0.1 }, { color: 'red', from: 10 }],
+          queries: [{ expr: 'sum(rate(keycast_gateway_messages_sent_total{type="error"}[1m]))' }],
+        }),
+        stat({
+          title: 'Slow sessions now',
+          description:
+            'Viewers whose connection takes less than is sent. They get the latest state when they can; nobody else waits for them.',
+          unit: 'short',
+          width: 5,
+          queries: [{ expr: 'sum(keycast_gateway_sessions_stalled)' }],
+        }),
+        stat({
+          title: 'Fetcher nodes heard',
+          description: 'By the gateway that hears the fewest. At zero viewers get no changes.',
+          unit: 'short',
+          width: 5,
+          steps: [{ color: 'red' }, { color: 'green', from: 1 }],
+          queries: [{ expr: 'min(keycast_gateway_fetcher_nodes_alive)' }],
+        }),
+      ],
+    },
+    {
+      title: 'Staleness, hop by hop',
+      height: 8,
+      perLine: 4,
+      panels: [
+        lines({
+          title: '1. Waiting for a worker',
+          description: 'From a refresh being due to its being handed to a worker, all fetcher nodes.',
+          unit: 's',
+          min: 0,
+          queries: [0.5, 0.99].map(quantile => ({
+            expr: `histogram_quantile(${quantile}, sum by (le) (rate(keycast_fetcher_fetch_wait_seconds_bucket{lane="refresh"}[$__rate_interval])))`,
+            legend: `p${quantile * 100}`,
+          })),
+        }),
+        lines({
+          title: '2. Backend and worker',
+          description: 'From there to the new content being back at the primary, for values that changed.',
+          unit: 's',
+          min: 0,
+          queries: [0.5, 0.99].map(quantile => ({
+            expr: `histogram_quantile(${quantile}, sum by (le) (rate(keycast_fetcher_fetch_seconds_bucket{outcome="value"}[$__rate_interval])))`,
+            legend: `p${quantile * 100}`,
+          })),
+        }),
+        lines({
+          title: '3. Asked to at the gateway',
+          description: 'From asking the backend to the fan-out’s begin: what lies above 2. is the backbone.',
+          unit: 's',
+          min: 0,
+          queries: [0.5, 0.99].map(quantile => ({
+            expr: quantileOf(quantile, 'keycast_gateway_fanout_value_age_seconds', 'instance'),
+            legend: `{{instance}} p${quantile * 100}`,
+          })),
+        }),
+        lines({
+          title: '4. Fan-out',
+          description:
+            'From the first to the last viewer of a key being written to, slow ones aside. It grows with viewers per key.',
+          unit: 's',
+          min: 0,
+          queries: [0.5, 0.99].map(quantile => ({
+            expr: quantileOf(quantile, 'keycast_gateway_fanout_seconds', 'instance'),
+            legend: `{{instance}} p${quantile * 100}`,
+          })),
+        }),
+      ],
+    },
+    {
+      title: 'What is sent, and what is skipped',
+      height: 8,
+      perLine: 3,
+      panels: [
+        lines({
+          title: 'Messages sent',
+          description: 'By type. value is what viewers are here for; current says that what they hold is the latest.',
+          unit: 'cps',
+          min: 0,
+          queries: [{ expr: rateBy('keycast_gateway_messages_sent_total', 'type'), legend: '{{type}}' }],
+        }),
+        lines({
+          title: 'Messages received',
+          description: 'By type. refused: malformed, or over a limit.',
+          unit: 'cps',
+          min: 0,
+          queries: [{ expr: rateBy('keycast_gateway_messages_received_total', 'type'), legend: '{{type}}' }],
+        }),
+        lines({
+          title: 'Conflated',
+          description:
+            'States not written because a newer one of the same key came first: what slow viewers are spared.',
+          unit: 'cps',
+          min: 0,
+          queries: [{ expr: rateBy('keycast_gateway_conflated_total', 'instance'), legend: '{{instance}}' }],
+        }),
+      ],
+    },
+    {
+      title: 'Sessions',
+      height: 8,
+      perLine: 3,
+      panels: [
+        lines({
+          title: 'Slow sessions',
+          description:
+            'Sessions that do not take what was written to them. Stalled for GATEWAY_STALL_MS_MAX, they are closed.',
+          unit: 'short',
+          min: 0,
+          stacked: true,
+          queries: [{ expr: `keycast_gateway_sessions_stalled{${gateways}}`, legend: '{{instance}}' }],
+        }),
+        lines({
+          title: 'Sessions ended',
+          description:
+            'By reason. client: they left. lost: the connection broke. slow and abusive: closed for their conduct. restarting: sent to another gateway.',
+          unit: 'cps',
+          min: 0,
+          queries: [{ expr: rateBy('keycast_gateway_sessions_closed_total', 'reason'), legend: '{{reason}}' }],
+        }),
+        lines({
+          title: 'Connections refused',
+          description: 'By reason. Those nginx refuses for its limits are in its access log, with status 429.',
+          unit: 'cps',
+          min: 0,
+          queries: [{ expr: rateBy('keycast_gateway_upgrades_refused_total', 'reason'), legend: '{{reason}}' }],
+        }),
+      ],
+    },
+  ],
+})

@@ -1,0 +1,202 @@
+// Panels and dashboards as Grafana reads them, from as little as a dashboard's author has to say.
+// Field names are those of Grafana's dashboard model (schema version 41, Grafana 12).
+
+/** The data source's uid: provisioning/datasources/prometheus.yml fixes it. */
+export const DATASOURCE = Object.freeze({ type: 'prometheus', uid: 'keycast-prometheus' })
+
+const GRID_COLUMNS = 24
+
+/**
+ * @typedef {{ expr: string, legend?: string }} Query `legend` may name labels: `{{instance}}`
+ * @typedef {{ color: 'green' | 'orange' | 'red', from?: number }} Step holds from this value on; the first has none
+ *
+ * @typedef {object} PanelOptions
+ * @property {string} title
+ * @property {string} description what it tells someone on call, and what to do about it
+ * @property {string} unit of Grafana's list: short, s, bytes, binBps, percentunit, reqps, …
+ * @property {Query[]} queries
+ * @property {Step[]} [steps]
+ * @property {number} [decimals]
+ * @property {number} [min] of the axis or gauge
+ * @property {number} [max]
+ * @property {number} [width] of 24 columns
+ * @property {Record<string, any>[]} [overrides] of fields, in Grafana's own words
+ *
+ * @typedef {Record<string, any> & { type: string, width?: number }} Panel
+ *
+ * Panels under a heading, each line of them `height` high; a panel without a width takes its share of a line.
+ * @typedef {{ title: string, height: number, perLine?: number, panels: Panel[] }} Row
+ */
+
+/** One big figure. @param {PanelOptions} options @returns {Panel} */
+export function stat(options) {
+  return panel('stat', options, {
+    options: { colorMode: 'value', graphMode: 'area', reduceOptions: { calcs: ['lastNotNull'] } },
+    // A share or a quantile of nothing is NaN: nothing changed, nobody asked.
+    defaults: { mappings: [{ type: 'special', options: { match: 'nan', result: { text: '–', index: 0 } } }] },
+    instant: false,
+  })
+}
+
+/** Bars for figures that are compared with one another. @param {PanelOptions} options @returns {Panel} */
+export function bars(options) {
+  return panel('bargauge', options, {
+    options: { orientation: 'horizontal', displayMode: 'basic', reduceOptions: { calcs: ['lastNotNull'] } },
+    defaults: {},
+    instant: true,
+  })
+}
+
+/** Lines over time. @param {PanelOptions & { stacked?: boolean }} options @returns {Panel} */
+export function lines({ stacked = false, ...options }) {
+  return panel('timeseries', options, {
+    options: { legend: { displayMode: 'list', placement: 'bottom' }, tooltip: { mode: 'multi', sort: 'desc' } },
+    defaults: {
+      custom: {
+        fillOpacity: stacked ? 30 : 5,
+        showPoints: 'never',
+        stacking: { mode: stacked ? 'normal' : 'none' },
+        thresholdsStyle: { mode: options.steps ? 'dashed' : 'off' },
+      },
+    },
+    instant: false,
+  })
+}
+
+/**
+ * A series on the right, with a unit of its own, dashed: what the figure on the left is to be read against.
+ *
+ * @param {string} legend of the query
+ * @param {string} unit
+ */
+export function onTheRight(legend, unit) {
+  return {
+    matcher: { id: 'byName', options: legend },
+    properties: [
+      { id: 'unit', value: unit },
+      { id: 'min', value: 0 },
+      { id: 'custom.axisPlacement', value: 'right' },
+      { id: 'custom.lineStyle', value: { fill: 'dash', dash: [6, 4] } },
+      { id: 'custom.fillOpacity', value: 0 },
+    ],
+  }
+}
+
+/**
+ * @param {string} type
+ * @param {PanelOptions} options
+ * @param {{ options: object, defaults: object, instant: boolean }} kind
+ * @returns {Panel}
+ */
+function panel(type, { title, description, unit, queries, steps, decimals, min, max, width, overrides = [] }, kind) {
+  return {
+    type,
+    title,
+    description,
+    width,
+    datasource: DATASOURCE,
+    targets: queries.map(({ expr, legend }, index) => ({
+      refId: String.fromCharCode(65 + index),
+      datasource: DATASOURCE,
+      expr,
+      legendFormat: legend ?? title,
+      ...(kind.instant ? { instant: true, range: false } : { instant: false, range: true }),
+    })),
+    fieldConfig: {
+      defaults: {
+        unit,
+        decimals,
+        min,
+        max,
+        color: { mode: type === 'timeseries' ? 'palette-classic' : 'thresholds' },
+        thresholds: {
+          mode: 'absolute',
+          steps: (steps ?? [{ color: 'green' }]).map(({ color, from }) => ({ color, value: from ?? null })),
+        },
+        ...kind.defaults,
+      },
+      overrides,
+    },
+    options: kind.options,
+  }
+}
+
+/**
+ * A dashboard whose rows are laid out from the top.
+ *
+ * @param {object} options
+ * @param {string} options.uid stable: links and bookmarks hold it
+ * @param {string} options.title
+ * @param {string} options.description
+ * @param {{ name: string, label: string, query: string }[]} options.variables each a label's values, several at a time
+ * @param {Row[]} options.rows
+ */
+export function dashboard({ uid, title, description, variables, rows }) {
+  return {
+    id: null,
+    uid,
+    title,
+    description,
+    tags: ['keycast'],
+    schemaVersion: 41,
+    version: 1,
+    editable: false,
+    graphTooltip: 1, // one crosshair for all panels
+    refresh: '10s',
+    time: { from: 'now-30m', to: 'now' },
+    timezone: 'browser',
+    links: [
+      { type: 'dashboards', title: 'Keycast', tags: ['keycast'], asDropdown: false, keepTime: true, includeVars: true },
+    ],
+    templating: {
+      list: variables.map(({ name, label, query }) => ({
+        type: 'query',
+        name,
+        label,
+        datasource: DATASOURCE,
+        definition: query,
+        query: { query, refId: name },
+        refresh: 2, // with the time range: instances come and go
+        sort: 1,
+        multi: true,
+        includeAll: true,
+        allValue: '.*',
+        current: { text: ['All'], value: ['$__all'] },
+      })),
+    },
+    annotations: {
+      list: [
+        {
+          name: 'Restarts',
+          datasource: DATASOURCE,
+          enable: true,
+          iconColor: 'orange',
+          expr: 'changes({__name__=~"keycast_.+_process_start_time_seconds"}[1m]) > 0',
+          titleFormat: 'restarted: {{job}} {{instance}}',
+        },
+      ],
+    },
+    panels: layOut(rows),
+  }
+}
+
+/** @param {Row[]} rows */
+function layOut(rows) {
+  const placed = []
+  let y = 0
+  for (const { title, height, panels, perLine = panels.length } of rows) {
+    placed.push({ type: 'row', title, collapsed: false, panels: [], gridPos: { x: 0, y, w: GRID_COLUMNS, h: 1 } })
+    y += 1
+    let x = 0
+    for (const { width = GRID_COLUMNS / perLine, ...panel } of panels) {
+      if (x + width > GRID_COLUMNS) {
+        x = 0
+        y += height
+      }
+      placed.push({ ...panel, gridPos: { x, y, w: width, h: height } })
+      x += width
+    }
+    y += height
+  }
+  return placed.map((panel, index) => ({ id: index + 1, ...panel }))
+}

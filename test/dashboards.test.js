@@ -1,0 +1,112 @@
+// The dashboards as files: what Grafana would stumble over, and what somebody on call would miss.
+import { readdirSync, readFileSync } from 'node:fs'
+import { parse } from 'yaml'
+import { backend } from '../monitoring/grafana/source/backend.js'
+import { capacity } from '../monitoring/grafana/source/capacity.js'
+import { delivery } from '../monitoring/grafana/source/delivery.js'
+
+const monitoring = new URL('../monitoring/', import.meta.url)
+const sources = { 'backend.json': backend, 'capacity.json': capacity, 'delivery.json': delivery }
+
+/** @type {[file: string, dashboard: any][]} */
+const dashboards = readdirSync(new URL('grafana/dashboards/', monitoring)).map(file => [
+  file,
+  JSON.parse(read(`grafana/dashboards/${file}`)),
+])
+const datasource = parse(read('grafana/provisioning/datasources/prometheus.yml')).datasources[0]
+
+test('each file is what its source makes: run node monitoring/grafana/source/generate.js', () => {
+  expect(Object.fromEntries(dashboards)).toEqual(JSON.parse(JSON.stringify(sources)))
+})
+
+test('links find every dashboard, by an uid of its own', () => {
+  expect(new Set(dashboards.map(([, { uid }]) => uid)).size).toBe(dashboards.length)
+  for (const [, { id, uid, tags, links }] of dashboards) {
+    expect(id).toBeNull() // Grafana gives its own
+    expect(uid).toMatch(/^[a-z-]{1,40}$/)
+    expect(tags).toContain(links[0].tags[0])
+  }
+})
+
+describe.each(dashboards)('%s', (_, /** @type {any} */ dashboard) => {
+  /** @type {any[]} */
+  const panels = dashboard.panels
+  const figures = panels.filter(({ type }) => type !== 'row')
+
+  test('panels have ids of their own and lie side by side on 24 columns', () => {
+    expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length)
+    /** @type {Set<string>} */
+    const taken = new Set()
+    for (const { title, gridPos } of panels) {
+      for (const number of Object.values(gridPos)) expect(Number.isInteger(number)).toBe(true)
+      expect(gridPos.x + gridPos.w).toBeLessThanOrEqual(24)
+      for (let x = gridPos.x; x < gridPos.x + gridPos.w; x++) {
+        for (let y = gridPos.y; y < gridPos.y + gridPos.h; y++) {
+          if (taken.has(`${x},${y}`)) throw new Error(`${title} lies over another panel`)
+          taken.add(`${x},${y}`)
+        }
+      }
+    }
+  })
+
+  test('each figure says what it means, in a unit', () => {
+    for (const { title, description, fieldConfig } of figures) {
+      expect(title).toMatch(/./)
+      expect(description).toMatch(/.{20}/)
+      expect(fieldConfig.defaults.unit).toMatch(/./)
+    }
+  })
+
+  test('thresholds rise from one that has no beginning', () => {
+    for (const { fieldConfig } of figures) {
+      const [base, ...steps] = fieldConfig.defaults.thresholds.steps.map((/** @type {any} */ { value }) => value)
+      expect(base).toBeNull()
+      expect(steps).toEqual([...steps].sort((a, b) => a - b))
+    }
+  })
+
+  test('each query goes to the data source that is provisioned, with a letter of its own', () => {
+    for (const { targets } of figures) {
+      expect(new Set(targets.map((/** @type {any} */ { refId }) => refId)).size).toBe(targets.length)
+      for (const target of targets) expect(target.datasource).toEqual({ type: datasource.type, uid: datasource.uid })
+    }
+  })
+
+  test('each variable is used, and each one used is declared', () => {
+    const declared = dashboard.templating.list.map((/** @type {any} */ { name }) => name)
+    const expressions = figures.flatMap(({ targets }) => targets.map((/** @type {any} */ { expr }) => expr)).join('\n')
+    const used = new Set([...expressions.matchAll(/\$(?!__)(\w+)/g)].map(([, name]) => name))
+    expect([...used].sort()).toEqual([...declared].sort())
+  })
+
+  test('the series that a field is set apart for exists', () => {
+    for (const { targets, fieldConfig } of figures) {
+      const legends = targets.map((/** @type {any} */ { legendFormat }) => legendFormat)
+      for (const { matcher } of fieldConfig.overrides) expect(legends).toContain(matcher.options)
+    }
+  })
+})
+
+test('Grafana knows how often Prometheus scrapes, for $__rate_interval to span enough samples', () => {
+  expect(datasource.jsonData.timeInterval).toBe(parse(read('prometheus/prometheus.yml')).global.scrape_interval)
+})
+
+test('every alert has a heading in docs/operations.md that its runbook names', () => {
+  const operations = readFileSync(new URL('../docs/operations.md', import.meta.url), 'utf8')
+  const headings = new Set([...operations.matchAll(/^#+ (\w+)$/gm)].map(([, heading]) => heading))
+  const { groups } = parse(read('prometheus/rules/alerts.yml'))
+  /** @type {any[]} */
+  const alerts = groups.flatMap((/** @type {any} */ { rules }) => rules)
+  for (const { alert, labels, annotations } of alerts) {
+    expect(annotations.runbook).toBe(`docs/operations.md#${alert.toLowerCase()}`)
+    expect(headings).toContain(alert)
+    expect(['page', 'ticket']).toContain(labels.severity)
+  }
+  const known = new Set(alerts.map(({ alert }) => alert))
+  expect([...headings].filter(heading => heading.startsWith('Keycast') && !known.has(heading))).toEqual([])
+})
+
+/** @param {string} path under monitoring/ */
+function read(path) {
+  return readFileSync(new URL(path, monitoring), 'utf8')
+}

@@ -1,0 +1,158 @@
+// The monitoring, on a running system: a real Prometheus scrapes it under a short load, and every figure that a
+// dashboard, rule or alert shows has to be there.
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import WebSocket from 'ws'
+import { parse } from 'yaml'
+import { answers, startBackend } from './support/backend.js'
+import { atEnd } from './support/cleanup.js'
+import { connect } from './support/client.js'
+import { eventually, pause } from './support/deadline.js'
+import { prometheusFolder, startNodeExporter, startPrometheus } from './support/prometheus.js'
+import { startProvider, startSystem } from './support/system.js'
+
+const run = promisify(execFile)
+const config = readFileSync(join(prometheusFolder, 'prometheus.yml'), 'utf8')
+const dashboardFolder = new URL('../monitoring/grafana/dashboards/', import.meta.url)
+
+/** Every query of every panel. @type {{ where: string, expr: string }[]} */
+const panelQueries = readdirSync(dashboardFolder).flatMap(file => {
+  const { panels } = JSON.parse(readFileSync(new URL(file, dashboardFolder), 'utf8'))
+  return panels.flatMap((/** @type {any} */ { title, targets = [] }) =>
+    targets.map((/** @type {any} */ { expr }) => ({ where: `${file}: ${title}`, expr: inserted(expr) })),
+  )
+})
+
+test('Prometheus takes the configuration, and its rules do what their tests say', async () => {
+  const tests = readdirSync(join(prometheusFolder, 'tests')).map(file => join(prometheusFolder, 'tests', file))
+  const promtool = (/** @type {string[]} */ ...args) => run('promtool', args)
+  expect((await promtool('check', 'config', join(prometheusFolder, 'prometheus.yml'))).stdout).toContain('SUCCESS')
+  await promtool('test', 'rules', ...tests)
+})
+
+describe('scraping a system under load', () => {
+  /** @type {import('./support/prometheus.js').Prometheus} */ let prometheus
+  /** @type {string} */ let exported
+
+  beforeAll(async () => {
+    const provider = await startProvider({ PROVIDER_CHANGE_MS: '300' })
+    const forgetful = await startBackend() // says nothing that a conditional request could name
+    forgetful.on('/1', answers.content('the same again', 'text/plain'))
+    const { gateways, fetchers } = await startSystem({
+      namespaces: {
+        plain: { url: `${forgetful.origin}/{id}`, refresh: '200ms' },
+        conversation: { url: `${provider.origin}/conversations/{id}`, refresh: '200ms', maxAge: '1s' },
+        missing: { url: `${provider.origin}/nothing/{id}`, refresh: '1s' },
+      },
+      gateways: 2,
+    })
+    const internals = gateways.map(({ process }) => `127.0.0.1:${process.listening.internalPort}`)
+    const metrics = fetchers.map(({ process }) => `127.0.0.1:${process.listening.metricsPort}`)
+    const targets = {
+      gateway: internals,
+      fetcher: metrics,
+      'data-provider': [`127.0.0.1:${provider.process.listening.port}`],
+      node: [await startNodeExporter()],
+    }
+    prometheus = await startPrometheus(config, targets)
+
+    for (const { url } of gateways) await putUnderLoad(url)
+    exported = (await Promise.all(Object.values(targets).flat().map(scrape))).join('\n')
+  })
+
+  test('every target is up, found by the name of its service', async () => {
+    await eventually(async () => {
+      const all = await prometheus.targets()
+      return all.length === 6 && all.every((/** @type {any} */ { health }) => health === 'up')
+    }, 'every target being up')
+    const names = parse(config).scrape_configs.flatMap(
+      (/** @type {any} */ { dns_sd_configs = [] }) => dns_sd_configs[0]?.names ?? [],
+    )
+    expect(names).toEqual(['gateway', 'fetcher', 'data-provider', 'node-exporter'])
+  })
+
+  test('every recording rule has a result', async () => {
+    const rules = (await prometheus.rules()).filter(({ type }) => type === 'recording')
+    expect(rules.length).toBeGreaterThan(20)
+    await allHaveData(rules.map(({ name }) => ({ where: 'recorded', expr: name })))
+  })
+
+  test('every query of every panel has data', async () => {
+    expect(panelQueries.length).toBeGreaterThan(50)
+    await allHaveData(panelQueries)
+  })
+
+  test('no alert fires without a reason, and none speaks of metrics that nobody exports', async () => {
+    const rules = await prometheus.rules()
+    const alerts = rules.filter(({ type }) => type === 'alerting')
+    expect(rules.filter(({ health }) => health !== 'ok')).toEqual([])
+    expect(alerts.filter(({ state }) => state === 'firing').map(({ name }) => name)).toEqual([])
+
+    const recorded = new Set(rules.filter(({ type }) => type === 'recording').map(({ name }) => name))
+    const queries = [...rules.map(({ query }) => query), ...panelQueries.map(({ expr }) => expr)]
+    const used = new Set(queries.flatMap(query => query.match(/\b(keycast|node)_[a-z0-9_]+\b(?!:)/gi) ?? []))
+    const names = new Set(exported.split('\n').map(line => line.match(/^[a-zA-Z0-9_:]+/)?.[0]))
+    const unknown = [...used].filter(name => !names.has(name) && ![...recorded].some(rule => rule.includes(name)))
+    expect(unknown).toEqual([])
+  })
+
+  /** @param {{ where: string, expr: string }[]} queries */
+  async function allHaveData(queries) {
+    let missing = queries
+    const complete = async () => {
+      const answers = await Promise.all(missing.map(({ expr }) => prometheus.query(expr)))
+      missing = missing.filter((_, index) => !answers[index].some(({ value }) => Number.isFinite(value)))
+      return missing.length === 0
+    }
+    await eventually(complete, 'data', { everyMs: 1_000 }).catch(() => {})
+    expect(missing).toEqual([])
+  }
+})
+
+/**
+ * What the panels show has to happen, and go on happening: subscriptions, gets, errors, a slow viewer, viewers who leave
+ * and who are refused.
+ *
+ * @param {string} url of a gateway
+ */
+async function putUnderLoad(url) {
+  const keys = Array.from({ length: 30 }, (_, index) => `conversation:${index}`)
+  const viewer = await connect(url)
+  await viewer.subscribe([...keys, 'plain:1', 'missing:1'])
+  await viewer.reaches(keys[0], 1)
+
+  const slow = await connect(url)
+  await slow.subscribe(keys)
+  slow.stall()
+
+  const comeAndGo = async () => {
+    await viewer.request({ type: 'get', key: keys[0] })
+    const leaving = await connect(url)
+    await leaving.subscribe(keys.slice(0, 2))
+    leaving.close()
+    await leaving.gone()
+    await once(new WebSocket(url, ['keycast.v99']), 'error')
+  }
+  let stopped = false
+  const going = (async () => {
+    for (; !stopped; await pause(250)) await comeAndGo()
+  })()
+  going.catch(() => {}) // told at the end
+  atEnd(() => {
+    stopped = true
+    return going
+  })
+}
+
+/** A panel's query as Grafana would send it. @param {string} expr */
+function inserted(expr) {
+  return expr.replaceAll(/\$(gateway|fetcher)/g, '.*').replaceAll('$__rate_interval', '1m')
+}
+
+/** @param {string} address */
+async function scrape(address) {
+  return (await fetch(`http://${address}/metrics`)).text()
+}
