@@ -46,7 +46,9 @@ function createViewer(connected) {
 
 test.each(Array.from({ length: 20 }, (_, seed) => seed))('a random life, seed %i', async seed => {
   const random = createRandom(seed)
-  const { gateway, backbone, connect, pass } = createTestGateway({ settings: { requestsPerSecondMax: 1e6, stallMsMax: 1e9 } })
+  const { gateway, backbone, connect, pass } = createTestGateway({
+    settings: { requestsPerSecondMax: 1e6, stallMsMax: 1e9 },
+  })
   const pick = (/** @type {readonly any[]} */ list) => list[Math.floor(random() * list.length)]
   const viewers = await Promise.all(Array.from({ length: 5 }, async () => createViewer(await connect())))
   let content = 0
