@@ -1,0 +1,56 @@
+#!/usr/bin/env node
+// Writes the tables of docs/metrics.md from what running services export.
+import { readFileSync, writeFileSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+
+const usage = `Usage: node scripts/metrics-docs.js [--gateway URL] [--fetcher URL] [--provider URL]
+
+Writes the tables of docs/metrics.md from the /metrics of running services; npm start runs them where the defaults say.`
+
+const page = new URL('../docs/metrics.md', import.meta.url)
+
+/**
+ * The page with every table between `<!-- metrics: NAME -->` and `<!-- end -->` written anew.
+ *
+ * @param {string} text
+ * @param {Record<string, string>} exported what each service's /metrics answers
+ */
+export function withTables(text, exported) {
+  return text.replaceAll(/(<!-- metrics: (\S+) -->\n)[\s\S]*?(<!-- end -->)/g, (_, start, name, end) => {
+    return `${start}${tableOf(exported[name])}${end}`
+  })
+}
+
+/** @param {string} exposition Prometheus text format */
+function tableOf(exposition) {
+  const lines = exposition.split('\n')
+  const rows = lines
+    .filter(line => line.startsWith('# HELP '))
+    .map(line => {
+      const [, name, help] = /** @type {RegExpExecArray} */ (/^# HELP (\S+) (.*)$/.exec(line))
+      const type = lines.find(each => each.startsWith(`# TYPE ${name} `))?.split(' ')[3]
+      return `| \`${name}\` | ${type} | ${help} |\n`
+    })
+  return `| metric | type | meaning |\n|---|---|---|\n${rows.sort().join('')}`
+}
+
+async function main() {
+  const { values } = parseArgs({
+    options: {
+      gateway: { type: 'string', default: 'http://127.0.0.1:8081/metrics' },
+      fetcher: { type: 'string', default: 'http://127.0.0.1:8082/metrics' },
+      provider: { type: 'string', default: 'http://127.0.0.1:3000/metrics' },
+      help: { type: 'boolean', short: 'h' },
+    },
+  })
+  if (values.help) return console.log(usage)
+  const { gateway, fetcher, provider } = values
+  /** @type {Record<string, string>} */
+  const exported = {}
+  for (const [name, url] of Object.entries({ gateway, fetcher, provider })) {
+    exported[name] = await (await fetch(url)).text()
+  }
+  writeFileSync(page, withTables(readFileSync(page, 'utf8'), exported))
+}
+
+if (process.argv[1] === new URL(import.meta.url).pathname) await main()

@@ -1,0 +1,20 @@
+// docs/metrics.md says what is exported, no more and no less.
+import { readFileSync } from 'node:fs'
+import { withTables } from '../scripts/metrics-docs.js'
+import { startProvider, startSystem } from './support/system.js'
+
+test('docs/metrics.md shows what the services export (node scripts/metrics-docs.js writes it)', async () => {
+  const provider = await startProvider()
+  const namespaces = { conversation: { url: `${provider.origin}/conversations/{id}` } }
+  const { gateways, fetchers } = await startSystem({ namespaces })
+  const read = async (/** @type {string} */ origin) => (await fetch(`${origin}/metrics`)).text()
+
+  const exported = {
+    gateway: await read(gateways[0].internal),
+    fetcher: await read(`http://127.0.0.1:${fetchers[0].process.listening.metricsPort}`),
+    provider: await read(provider.origin),
+  }
+
+  const page = readFileSync(new URL('../docs/metrics.md', import.meta.url), 'utf8')
+  expect(withTables(page, exported)).toBe(page)
+})
