@@ -6,7 +6,7 @@
 const LOG_EVERY_SECONDS = 10
 
 /**
- * @param {{ stream: { write: (text: string) => unknown, isTTY?: boolean, columns?: number }, rate: () => string }} options
+ * @param {{ stream: { write: (text: string) => unknown, isTTY?: boolean, columns?: number }, rate: string }} options
  *   `rate`: the count shown as deliveries a second
  */
 export function createProgress({ stream, rate }) {
@@ -26,12 +26,12 @@ export function createProgress({ stream, rate }) {
 
     /** @param {import('./scenario.js').SeriesSecond} second */
     show(second) {
-      const line = describe(second, rate())
+      const line = describe(second, rate)
       seconds += 1
       if (stream.isTTY) {
         stream.write(`\r${line.slice(0, (stream.columns ?? 120) - 1)}\x1b[K`)
         shown = true
-      } else if (seconds % LOG_EVERY_SECONDS === 0) {
+      } else if (seconds % LOG_EVERY_SECONDS === 1) {
         stream.write(`${line}\n`)
       }
     },

@@ -1,0 +1,245 @@
+// The load test itself, from its command line: every scenario at a small size against a system it starts, what it
+// counted held against what must be so, and its report opened in a browser.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { chromium } from 'playwright-core'
+import { atEnd } from './support/cleanup.js'
+import { within } from './support/deadline.js'
+import { startProvider, startSystem } from './support/system.js'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const CHROMIUM = '/usr/bin/chromium'
+
+/** @type {string} */
+let output
+/** @type {import('playwright-core').Browser} */
+let browser
+
+beforeAll(async () => {
+  output = mkdtempSync(join(tmpdir(), 'keycast-loadtest-test-'))
+  atEnd(() => rmSync(output, { recursive: true }))
+  // A report nobody has opened proves nothing: without a browser these tests fail.
+  if (!existsSync(CHROMIUM)) throw new Error(`${CHROMIUM} is missing: apt-get install chromium`)
+  browser = await chromium.launch({
+    executablePath: CHROMIUM,
+    args: [
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-quic',
+      '--no-first-run',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+    ],
+  })
+  atEnd(() => browser.close())
+})
+
+/** @param {string[]} args */
+function start(...args) {
+  const child = spawn(process.execPath, ['loadtest/main.js', ...args], {
+    cwd: root,
+    // One worker is enough for so little, and starts sooner.
+    env: { PATH: process.env.PATH, FETCHER_WORKERS: '1' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  atEnd(() => child.kill('SIGKILL'))
+  const said = { out: '', err: '' }
+  child.stdout.on('data', chunk => (said.out += chunk))
+  child.stderr.on('data', chunk => (said.err += chunk))
+  const ended = within(
+    once(child, 'close').then(([code]) => ({ code, ...said })),
+    () => `the end of loadtest ${args.join(' ')}:\n${said.err}\nthis`,
+    60_000,
+  )
+  return { child, ended }
+}
+
+/** Runs a scenario. @param {string} scenario @param {string[]} args */
+async function run(scenario, ...args) {
+  const folder = mkdtempSync(join(output, `${scenario}-`))
+  const { code, out, err } = await start(scenario, '--output', folder, ...args).ended
+  if (code !== 0) throw new Error(`exit code ${code}\n${out}\n${err}`)
+  return { ...readRun(folder), out }
+}
+
+/** @param {string} output where one run has left its folder */
+function readRun(output) {
+  const folders = readdirSync(output)
+  expect(folders).toHaveLength(1)
+  const folder = join(output, folders[0])
+  /** @type {import('../loadtest/result.js').Result} */
+  const result = JSON.parse(readFileSync(join(folder, 'result.json'), 'utf8'))
+  return { folder, result }
+}
+
+/** Opens a page of a folder, without a network. @param {string} file */
+async function open(file) {
+  const context = await browser.newContext({ offline: true })
+  const page = await context.newPage()
+  /** @type {string[]} */
+  const complaints = []
+  page.on('pageerror', error => complaints.push(error.message))
+  page.on('console', message => {
+    if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text())
+  })
+  page.on('request', request => {
+    if (!/^(file|data):/.test(request.url())) complaints.push(`asks for ${request.url()}`)
+  })
+  await page.goto(pathToFileURL(file).href)
+  const seen = {
+    complaints,
+    headline: await page.locator('h1').textContent(),
+    charts: await page.locator('.chart h3').allTextContents(),
+    drawn: await page.locator('.chart svg path').count(),
+  }
+  await context.close()
+  return seen
+}
+
+const study = ['Free memory', 'CPU time', 'V8 heap used', 'Full garbage collections']
+
+/** What holds for every run. @param {Awaited<ReturnType<typeof run>>} run */
+async function checkReport({ folder, result }) {
+  const { complaints, headline, charts, drawn } = await open(join(folder, 'report.html'))
+  expect(complaints).toEqual([])
+  expect(headline).toBe(result.headline)
+  expect(charts).toEqual(expect.arrayContaining(study.slice(0, 3)))
+  expect(drawn).toBeGreaterThan(charts.length)
+  expect(result.sums.filter(({ holds }) => !holds)).toEqual([])
+  expect(result.endedBy).toBe('done')
+}
+
+/** Small enough that all of them take less than a minute. @type {[string, string[], (counts: any, result: any) => void][]} */
+const small = [
+  [
+    'capacity',
+    ['--every', '20ms', '--clients', '40', '--hold', '3s', '--bytes', '20000', '--processes', '2'],
+    counts => {
+      expect(counts.requested).toBe(counts.answered + counts.refusals + counts.lost)
+      expect(counts).toMatchObject({ opened: 40, closed: 40, dropped: 0, refusals: 0, lost: 0, invalid: 0 })
+      expect(counts.requested).toBeGreaterThanOrEqual(40 * 3)
+      expect(counts.checked).toBeGreaterThan(0)
+    },
+  ],
+  [
+    'polling',
+    ['--clients', '12', '--keys', '3', '--seconds', '2', '--change', '700ms', '--bytes', '5000'],
+    (counts, { tables }) => {
+      expect(counts.requested).toBe(counts.answered + counts.refusals + counts.lost)
+      // Two ways of polling, two polls each; two ways of subscribing, one answer each.
+      expect(counts).toMatchObject({ requested: 12 * 2 * 2 + 12 * 2, lost: 0, refusals: 0, opened: 24, closed: 24 })
+      expect(counts.news).toBeGreaterThan(12)
+      expect(tables[0].rows.map((/** @type {any[]} */ [name]) => name)).toEqual(
+        expect.arrayContaining(['polling', 'polling, If-None-Match', 'subscribed', 'subscribed, backend tells']),
+      )
+    },
+  ],
+  [
+    'coldburst',
+    ['--keys', '150', '--rounds', '2', '--latency', '20ms', '--sessions', '3'],
+    (counts, { figures }) => {
+      expect(counts).toMatchObject({ requested: 300, answered: 300, refusals: 0, lost: 0, unexpected: 0 })
+      expect(figures.requestsPerKey.value).toBe(1)
+      expect(figures.concurrency.value).toBeGreaterThan(10)
+    },
+  ],
+  [
+    'ticker',
+    ['--clients', '40', '--changes', '8', '--change', '100ms', '--processes', '2', '--gateways', '2'],
+    counts => {
+      expect(counts.sent).toBe(counts.received + counts.lost)
+      expect(counts).toMatchObject({ changes: 8, sent: 320, subscribed: 40, wentBack: 0, unexpected: 0 })
+    },
+  ],
+  [
+    'fanout',
+    ['--clients', '20', '--updates', '50', '--seconds', '1'],
+    counts => {
+      expect(counts.sent).toBe(counts.received + counts.lost)
+      expect(counts).toMatchObject({ changes: 50, sent: 1_000, wentBack: 0 })
+    },
+  ],
+  [
+    'pingpong',
+    ['--clients', '10', '--seconds', '2'],
+    counts => {
+      expect(counts.requested).toBe(counts.answered + counts.refusals + counts.lost)
+      expect(counts).toMatchObject({ opened: 10, closed: 10, refusals: 0, lost: 0, unexpected: 0 })
+      expect(counts.answered).toBeGreaterThan(1_000)
+    },
+  ],
+  [
+    'connections',
+    ['--clients', '100', '--settle', '100ms'],
+    (counts, { figures }) => {
+      expect(counts).toMatchObject({ opened: 100, closed: 100, requested: 100, subscribed: 100, refusals: 0 })
+      expect(figures.gatewayKilobytesPerSession.value).toEqual(expect.any(Number))
+    },
+  ],
+]
+
+test.each(small)('%s runs end to end, its counts add up, and its report opens', async (scenario, args, check) => {
+  const done = await run(scenario, '--start', ...args)
+
+  check(done.result.counts, done.result)
+  expect(done.result.addsUp).toBe(true)
+  await checkReport(done)
+})
+
+test('what was counted is what the gateway counted, and a running system is left running', async () => {
+  const provider = await startProvider({ PROVIDER_DOCUMENT_BYTES: '5000' })
+  const { gateways } = await startSystem({
+    namespaces: { conversation: { url: `${provider.origin}/conversations/{id}` } },
+  })
+  const [gateway] = gateways
+  const { result } = await run(
+    'capacity',
+    ...['--url', gateway.url, '--metrics', `gateway=${gateway.internal}/metrics`],
+    ...['--every', '10ms', '--clients', '30', '--hold', '2s'],
+  )
+
+  const exposition = await (await fetch(`${gateway.internal}/metrics`)).text()
+  /** @param {string} name */
+  const counted = name => Number(new RegExp(`^keycast_gateway_${name} (\\d+)`, 'm').exec(exposition)?.[1])
+  expect(result.counts.requested).toBe(counted('messages_received_total\\{type="get"\\}'))
+  expect(result.counts.answered).toBe(counted('messages_sent_total\\{type="value"\\}'))
+  expect(result.system.kind).toBe('given')
+})
+
+test('Ctrl-C ends a run with a report of what was measured so far; two runs can be compared', async () => {
+  const folder = mkdtempSync(join(output, 'interrupted-'))
+  const args = ['capacity', '--start', 'naive', '--every', '2ms', '--bytes', '20000', '--output', folder]
+  const { child, ended } = start(...args, '--reference', 'bare')
+  const lines = createInterface(child.stderr)
+  for await (const line of lines) if (/[1-9]\d* answered\/s/.test(line)) break
+
+  child.kill('SIGINT')
+  expect((await ended).code).toBe(0)
+
+  const interrupted = readRun(folder)
+  expect(interrupted.result.endedBy).toBe('interrupted')
+  expect(interrupted.result.counts.answered).toBeGreaterThan(0)
+  expect(interrupted.result.addsUp).toBe(true)
+  expect((await open(join(interrupted.folder, 'report.html'))).complaints).toEqual([])
+
+  const html = join(output, 'comparison.html')
+  const { code, out } = await start('compare', interrupted.folder, interrupted.folder, '--html', html).ended
+  expect(code).toBe(0)
+  expect(out).toContain('Clients held')
+  const { complaints, charts } = await open(html)
+  expect(complaints).toEqual([])
+  expect(charts).toEqual(expect.arrayContaining(study.slice(0, 3)))
+})
+
+test('what cannot be run is refused with the reason', async () => {
+  const { code, err } = await start('capacity', '--start', '--every', 'soon').ended
+
+  expect(err).toContain("'--every <duration>' argument 'soon' is invalid")
+  expect(code).toBe(1)
+})
