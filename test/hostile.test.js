@@ -119,7 +119,7 @@ const rawGet = path =>
     request.end()
   })
 
-test.each([
+const badPaths = [
   '/v1/values/doc:..%2fsecret',
   '/v1/values/doc:../secret',
   '/v1/values/doc:%2e%2e/secret',
@@ -132,17 +132,20 @@ test.each([
   '/v1/values/doc:%',
   '/v1/values/other:1',
   '/v1/values/',
-  `/v1/values/doc:${'x'.repeat(5_000)}`,
   '/../../etc/passwd',
   '/%2e%2e/%2e%2e/etc/passwd',
   '/v1/keys/doc:1',
   '/metrics',
-])('GET %s is refused', async path => {
-  const { status, body } = await rawGet(path)
-  expect(status).toBeGreaterThanOrEqual(400)
-  expect(status).toBeLessThan(500)
-  expect(body).not.toContain(secret)
-  expect(body).not.toContain('root:')
+  `/v1/values/doc:${'x'.repeat(5_000)}`,
+]
+
+test('paths that could lead elsewhere are refused', async () => {
+  for (const path of badPaths) {
+    const { status, body } = await rawGet(path)
+    expect({ path, refused: status >= 400 && status < 500 }).toEqual({ path, refused: true })
+    expect(body).not.toContain(secret)
+    expect(body).not.toContain('root:')
+  }
 })
 
 /** @param {(socket: WebSocket) => void} act what a client does once it is welcome @returns {Promise<number>} the close code */
@@ -242,9 +245,9 @@ test('of ten thousand keys in one subscribe those over the limit are refused, an
   const grown = watchMemory(gateway.process.pid)
   const answer = await client.subscribe(keys)
   expect(answer.keys).toEqual(keys.slice(0, keysPerSession).map(key => ({ key })))
-  for (const key of keys) await client.until(() => client.of(key).error, `an error for ${key}`)
   for (const [index, key] of keys.entries()) {
-    expect(client.of(key).error.code).toBe(index < keysPerSession ? 'not_found' : 'too_many_keys')
+    const code = index < keysPerSession ? 'not_found' : 'too_many_keys'
+    await client.until(() => client.of(key).error?.code === code, `the error ${code} for ${key}`)
   }
   expect(grown()).toBeLessThan(50 * MIB)
   const asked = new Set(backend.asked.map(({ path }) => path).filter(path => path.startsWith('/docs/m-')))

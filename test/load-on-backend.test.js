@@ -136,11 +136,16 @@ test('with 3,000 watched keys a cold key is fetched before any refresh that wait
   await client.until(() => client.received() > 3_000 && keys.every(key => client.of(key).values === 1), 'every value')
 
   // On a backend that answers at once.
-  backend.on('/docs/cold', content)
-  const askedAt = performance.now()
-  await client.subscribe(['doc:cold'])
-  await client.reaches('doc:cold', 1)
-  show(`3,000 watched keys, a cold one: ${(performance.now() - askedAt).toFixed(1)} ms`)
+  const tookMs = []
+  for (let turn = 0; turn < 20; turn += 1) {
+    backend.on(`/docs/cold-${turn}`, content)
+    const askedAt = performance.now()
+    await client.subscribe([`doc:cold-${turn}`])
+    await client.reaches(`doc:cold-${turn}`, 1)
+    tookMs.push(performance.now() - askedAt)
+  }
+  const inOrder = tookMs.sort((a, b) => a - b).map(ms => ms.toFixed(1))
+  show(`3,000 watched keys, 20 cold ones in turn: median ${inOrder[10]} ms, ${inOrder[0]} to ${inOrder[19]} ms`)
 
   // On one that answers nothing until told: refreshes take up what may be under way, and more of them wait.
   const gate = createGate(content)

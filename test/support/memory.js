@@ -1,5 +1,6 @@
 // The memory a process holds, as the kernel counts it.
 import { readFileSync } from 'node:fs'
+import { atEnd } from './cleanup.js'
 
 /** One MiB. */
 export const MIB = 1_048_576
@@ -27,8 +28,10 @@ export function watchMemory(pid) {
     most = Math.max(most, residentBytes(pid))
   }
   const timer = setInterval(look, 20)
+  const stop = () => clearInterval(timer)
+  atEnd(stop) // a failed test never comes to ask
   return () => {
-    clearInterval(timer)
+    stop()
     look()
     return most - atStart
   }
