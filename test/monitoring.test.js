@@ -8,7 +8,6 @@ import { promisify } from 'node:util'
 import WebSocket from 'ws'
 import { parse } from 'yaml'
 import { answers, startBackend } from './support/backend.js'
-import { atEnd } from './support/cleanup.js'
 import { connect } from './support/client.js'
 import { eventually, pause } from './support/deadline.js'
 import { prometheusFolder, startNodeExporter, startPrometheus } from './support/prometheus.js'
@@ -35,7 +34,7 @@ test('Prometheus takes the configuration, and its rules do what their tests say'
 
 describe('scraping a system under load', () => {
   /** @type {import('./support/prometheus.js').Prometheus} */ let prometheus
-  /** @type {string} */ let exported
+  /** @type {(() => Promise<void>)[]} */ const stops = []
 
   beforeAll(async () => {
     const provider = await startProvider({ PROVIDER_CHANGE_MS: '300' })
@@ -59,9 +58,10 @@ describe('scraping a system under load', () => {
     }
     prometheus = await startPrometheus(config, targets)
 
-    for (const { url } of gateways) await putUnderLoad(url)
-    exported = (await Promise.all(Object.values(targets).flat().map(scrape))).join('\n')
+    for (const { url } of gateways) stops.push(await putUnderLoad(url))
   })
+
+  afterAll(() => Promise.all(stops.map(stop => stop())))
 
   test('every target is up, found by the name of its service', async () => {
     await eventually(async () => {
@@ -94,7 +94,7 @@ describe('scraping a system under load', () => {
     const recorded = new Set(rules.filter(({ type }) => type === 'recording').map(({ name }) => name))
     const queries = [...rules.map(({ query }) => query), ...panelQueries.map(({ expr }) => expr)]
     const used = new Set(queries.flatMap(query => query.match(/\b(keycast|node)_[a-z0-9_]+\b(?!:)/gi) ?? []))
-    const names = new Set(exported.split('\n').map(line => line.match(/^[a-zA-Z0-9_:]+/)?.[0]))
+    const names = new Set(await prometheus.names())
     const unknown = [...used].filter(name => !names.has(name) && ![...recorded].some(rule => rule.includes(name)))
     expect(unknown).toEqual([])
   })
@@ -117,6 +117,7 @@ describe('scraping a system under load', () => {
  * and who are refused.
  *
  * @param {string} url of a gateway
+ * @returns {Promise<() => Promise<void>>} stops it
  */
 async function putUnderLoad(url) {
   const keys = Array.from({ length: 30 }, (_, index) => `conversation:${index}`)
@@ -140,19 +141,14 @@ async function putUnderLoad(url) {
   const going = (async () => {
     for (; !stopped; await pause(250)) await comeAndGo()
   })()
-  going.catch(() => {}) // told at the end
-  atEnd(() => {
+  going.catch(() => {}) // told by whoever stops it
+  return () => {
     stopped = true
     return going
-  })
+  }
 }
 
 /** A panel's query as Grafana would send it. @param {string} expr */
 function inserted(expr) {
   return expr.replaceAll(/\$(gateway|fetcher)/g, '.*').replaceAll('$__rate_interval', '1m')
-}
-
-/** @param {string} address */
-async function scrape(address) {
-  return (await fetch(`http://${address}/metrics`)).text()
 }

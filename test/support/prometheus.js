@@ -50,6 +50,8 @@ export async function startPrometheus(config, targets) {
       const { result } = await ask(`query?query=${encodeURIComponent(expression)}`)
       return result.map((/** @type {any} */ { metric, value }) => ({ labels: metric, value: Number(value[1]) }))
     },
+    /** Of every metric it has ever seen. @returns {Promise<string[]>} */
+    names: () => ask('label/__name__/values'),
     targets: async () => (await ask('targets')).activeTargets,
     /** Every rule, recording and alerting. @returns {Promise<any[]>} */
     rules: async () => (await ask('rules')).groups.flatMap((/** @type {any} */ { rules }) => rules),
