@@ -37,7 +37,7 @@ export const fanout = {
       figures: {
         mean: { label: 'Mean latency', value: mean, unit: 'ms', better: 'lower' },
         p99: { label: '99th percentile', value: p99, unit: 'ms', better: 'lower' },
-        deliveries: { label: 'Deliveries', value: perSecond, unit: 'a second', better: 'higher' },
+        deliveries: { label: 'Deliveries', value: perSecond, unit: '/s', better: 'higher' },
         lost: { label: 'Updates replaced by newer ones or lost', value: lost, unit: 'deliveries', better: 'lower' },
         ...ticks.cpu,
       },

@@ -58,7 +58,7 @@ export const pingpong = {
     return {
       headline: `${clients} clients, ${how}: ${Math.round(perSecond).toLocaleString('en')} pings and pongs a second.`,
       figures: {
-        messagesPerSecond: { label: 'Pings answered', value: perSecond, unit: 'a second', better: 'higher' },
+        messagesPerSecond: { label: 'Pings answered', value: perSecond, unit: '/s', better: 'higher' },
         p50: {
           label: 'Median round trip',
           value: latency.getValueAtPercentile(50) / 1_000,

@@ -14,6 +14,8 @@
   const two = runs.length > 1
 
   const ink = '#475569'
+  // By name, not inherited: labels are measured before they are part of the page.
+  const { fontFamily } = getComputedStyle(document.body)
   const clientsColor = '#94a3b8'
   /** Told apart by people who do not see red and green as different, too. @type {Record<string, string[]>} */
   const roleColors = {
@@ -60,7 +62,7 @@
     card.append(heading, explanation, canvas)
     container.append(card)
     const chart = echarts.init(canvas, undefined, { renderer: 'svg' })
-    chart.setOption({ animation: false, textStyle: { fontFamily: 'inherit', color: ink }, ...option })
+    chart.setOption({ animation: false, textStyle: { fontFamily, color: ink }, ...option })
     window.addEventListener('resize', () => chart.resize())
   }
 
@@ -117,8 +119,9 @@
         type: 'line',
         data: log ? data.map(([x, y]) => [x, y === null ? null : Math.max(0.01, y)]) : data,
         yAxisIndex: right ? 1 : 0,
-        showSymbol: data.length < 3,
-        symbolSize: 5,
+        // Single points between gaps would be no line at all.
+        showSymbol: data.length < 3 || data.some(([, value]) => value === null),
+        symbolSize: data.length < 30 ? 5 : 3,
         lineStyle: { width, color, type: dash ? 'dashed' : 'solid' },
         itemStyle: { color },
         areaStyle: area ? { color, opacity: 0.15 } : undefined,
@@ -295,7 +298,7 @@
       })
       return two
         ? [line('median', 'p50Ms', '', true), line('99 %', 'p99Ms', '')]
-        : [line('median', 'p50Ms', '#2563eb'), line('99 %', 'p99Ms', '#d97706'), line('slowest', 'maxMs', '#cbd5e1')]
+        : [line('median', 'p50Ms', '#2563eb'), line('99 %', 'p99Ms', '#d97706'), line('slowest', 'maxMs', '#94a3b8')]
     }),
     { log: true },
   )
