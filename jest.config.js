@@ -8,7 +8,7 @@ const shared = { transform: {}, testEnvironment: 'node' }
 const needs = {
   'test/compression.test.js': ['chromium', 'python3'],
   'test/loadtest-report.test.js': ['chromium'],
-  'test/monitoring.test.js': ['prometheus'],
+  'test/monitoring.test.js': ['prometheus', 'promtool', 'prometheus-node-exporter'],
   'test/page.test.js': ['chromium'],
   'test/proxy.test.js': ['nginx'],
 }
