@@ -104,6 +104,34 @@ describe('a fetch', () => {
     expect(told('a')).toEqual(['value v1'])
   })
 
+  test('is not answered with something older than what its gateway holds', () => {
+    const { get, value, told, pass } = setup()
+    get('a', K)
+    pass(500)
+    get('b', K, { version: 'v2', ageMs: 100 })
+    value(K, 'v1')
+    expect(told('a')).toEqual(['value v1'])
+    expect(told('b')).toEqual([])
+    value(K, 'v3')
+    expect(told('b')).toEqual(['value v3'])
+  })
+
+  test('by a link that watches says what its gateway holds also where it fails: the bytes come when they can', () => {
+    const { watch, get, value, fail, current, told, pass } = setup({
+      namespaces: { doc: { maxAgeMs: 0, refreshMs: 60_000 } },
+    })
+    watch('a', K)
+    value(K, 'v1')
+    told('a')
+    pass(100)
+    get('a', K)
+    fail(K, 'backend_error')
+    expect(told('a')).toEqual(['backend_error'])
+    pass(200)
+    current(K)
+    expect(told('a')).toEqual(['value v1'])
+  })
+
   test('is not taken as answered by a state from before it', () => {
     const { watch, get, value, told, pass } = setup({ namespaces: { doc: { maxAgeMs: 100, refreshMs: 60_000 } } })
     watch('a', K)

@@ -87,7 +87,7 @@ export function createFetches({ origins, pool, onOutcome, onRefused, metrics, no
     const { namespace, origin, value } = entry
     fetch.sentAt = now()
     origin.startedAt = fetch.sentAt
-    if (!fetch.probe) fetch.probe = origin.breaker.start()
+    fetch.probe = origin.breaker.start()
     metrics.started(fetch.lane, fetch.sentAt - fetch.queuedAt)
     pool.lease(fetch, {
       key: entry.key,

@@ -57,6 +57,21 @@ test('a fetch whose worker died is given to another one, before all that wait', 
   expect(leased()).toEqual(['doc:2'])
 })
 
+test('one that waits for a second worker is not made when nobody wants it any more', () => {
+  const { watch, get, onCancel, value, lose, leased, asked, primary } = setup({
+    credit: 1,
+    namespaces: { doc: {}, other: { origin: 'http://other' } },
+  })
+  get('a', K)
+  watch('a', 'other:1')
+  lose(K)
+  expect(leased()).toEqual(['other:1'])
+  onCancel('a', K)
+  value('other:1', 'v1')
+  expect(asked(K)).toBe(1)
+  expect(primary.table.get(K)).toBeUndefined()
+})
+
 test('its answer is as old as the second asking', () => {
   const { watch, value, lose, take, pass } = setup()
   watch('a', K)

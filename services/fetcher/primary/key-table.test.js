@@ -30,6 +30,51 @@ test('full of what is wanted, a new key is refused with `capacity` until there i
   expect(told('b')).toEqual(['value ', 'value '])
 })
 
+test('a refused key that there is room for since is told to whoever wants it again, and nothing else', () => {
+  const { watch, onUnwatch, value, told, pass } = setup({
+    cacheBytesMax: room(1),
+    namespaces: { doc: { refreshMs: 0 } },
+  })
+  watch('a', 'doc:1')
+  value('doc:1', '')
+  watch('b', 'doc:2')
+  onUnwatch('a', 'doc:1')
+  pass(1_020)
+  watch('c', 'doc:2')
+  watch('b', 'doc:2')
+  value('doc:2', '')
+  expect(told('b')).toEqual(['value '])
+  expect(told('c')).toEqual(['value '])
+})
+
+test('what is held and not wanted counts in full when somebody comes to want it', () => {
+  const { get, watch, value, told } = setup({ cacheBytesMax: room(3) })
+  get('a', 'doc:big')
+  value('doc:big', 'v', { body: Buffer.alloc(2 * ENTRY_BYTES) })
+  expect(told('a')).toEqual(['value v'])
+  watch('a', 'doc:2')
+  value('doc:2', '')
+  get('a', 'doc:3')
+  value('doc:3', '')
+  told('a')
+  get('a', 'doc:big')
+  expect(told('a')).toEqual([]) // it has given way, and is fetched
+  value('doc:big', 'v', { body: Buffer.alloc(2 * ENTRY_BYTES) })
+  expect(told('a')).toEqual(['capacity'])
+})
+
+test('a watched value that grows beyond the room there is is refused, and asked no more', () => {
+  const { watch, value, told, pass, asked } = setup({ cacheBytesMax: room(1, 100) })
+  watch('a', 'doc:1')
+  value('doc:1', 'v1', { body: Buffer.alloc(100) })
+  expect(told('a')).toEqual(['value v1'])
+  pass(510)
+  value('doc:1', 'v2', { body: Buffer.alloc(101) })
+  expect(told('a')).toEqual(['capacity'])
+  pass(60_000)
+  expect(asked('doc:1')).toBe(2)
+})
+
 test('a value that does not fit beside those that are wanted is refused to all who want it', () => {
   const { watch, get, value, told, primary, pass, asked } = setup({ cacheBytesMax: room(2, 1_000) })
   watch('a', 'doc:1')

@@ -8,8 +8,8 @@ import { createLanes } from './lanes.js'
  * @property {import('./lanes.js').Lanes<import('./entry.js').Fetch>} lanes
  * @property {import('./breaker.js').Breaker} breaker
  * @property {Set<import('./entry.js').Entry>} failing keys kept fresh whose last try failed, the one tried longest ago first
- * @property {boolean} lastFailed whether the last try of any key failed
  * @property {number} startedAt when the last fetch was handed to a worker
+ * @property {number} wokenAt when failing keys were last tried before their time, because some key's try succeeded
  * @property {import('./timer-wheel.js').Timer | undefined} lookTimer see recovery.js
  */
 
@@ -31,8 +31,8 @@ export function createOrigins({ namespaces, cap, now }) {
       lanes: createLanes({ cap }),
       breaker: createBreaker({ now }),
       failing: new Set(),
-      lastFailed: false,
       startedAt: Number.NEGATIVE_INFINITY,
+      wokenAt: Number.NEGATIVE_INFINITY,
       lookTimer: undefined,
     })
   }

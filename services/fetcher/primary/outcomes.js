@@ -1,5 +1,5 @@
 // What the end of a fetch does to its key: what is held from now on, who is told, when it is tried again.
-import { isFailing, isKept, isNoOlder } from './entry.js'
+import { isCold, isFailing, isKept, isNoOlder } from './entry.js'
 
 /**
  * @typedef {import('../work.js').FailedOutcome} FailedOutcome
@@ -117,8 +117,8 @@ export function createOutcomes({ table, schedule, recovery, want, tell, onNoRoom
   function followUp(entry) {
     const { again } = entry
     entry.again = false
-    // One that fails is tried again anyway; one that nobody wants is marked as no good.
-    if (again && !isFailing(entry) && (isKept(entry) || entry.waiters.size > 0)) want(entry)
+    // A key that fails is tried again anyway; what nobody waits for is marked as no good.
+    if (again && !isFailing(entry) && (isKept(entry) || isCold(entry))) want(entry)
   }
 
   return { take, refuse }

@@ -58,13 +58,46 @@ describe('told that a key changed', () => {
     expect(asked(K)).toBe(3)
   })
 
+  test('while the fetch that follows is under way, what is held is told to nobody who comes', () => {
+    const { watch, get, value, onRefresh, told } = setup()
+    watch('a', K)
+    onRefresh(K)
+    value(K, 'v1')
+    watch('b', K)
+    get('c', K)
+    for (const link of ['b', 'c']) expect(told(link)).toEqual([])
+    value(K, 'v2')
+    for (const link of ['a', 'b', 'c']) expect(told(link)).toEqual(['value v2'])
+  })
+
+  test('a key that fails and that nobody watches may be asked at once', () => {
+    const { get, fail, onRefresh, asked } = setup()
+    get('a', K)
+    fail(K, 'backend_error')
+    onRefresh(K)
+    get('a', K)
+    expect(asked(K)).toBe(2)
+  })
+
+  test('a key that fails is tried at once, and who comes waits for that', () => {
+    const { watch, get, fail, value, onRefresh, told, asked } = setup()
+    watch('a', K)
+    fail(K, 'backend_error')
+    onRefresh(K)
+    expect(asked(K)).toBe(2)
+    get('b', K)
+    expect(told('b')).toEqual([])
+    value(K, 'v1')
+    expect(told('b')).toEqual(['value v1'])
+  })
+
   test('while it is fetched for somebody who does not watch, what comes is no good for the next', () => {
     const { get, value, onRefresh, told, asked } = setup()
     get('a', K)
     onRefresh(K)
     value(K, 'v1')
     expect(told('a')).toEqual(['value v1'])
-    // The fetch that followed is for whoever may want it; or the key is marked.
+    expect(asked(K)).toBe(1)
     get('b', K)
     expect(asked(K)).toBe(2)
     value(K, 'v2')
@@ -149,6 +182,48 @@ describe('a failed try', () => {
     get('b', K)
     value(K, 'v1')
     expect(told('b')).toEqual(['value v1'])
+  })
+
+  test('answers gets from memory also after the last viewer has left', () => {
+    const { watch, onUnwatch, get, fail, told, pass, asked } = setup({ random: () => 1 })
+    watch('a', K)
+    fail(K, 'backend_throttled', { retryAfterMs: 5_000 })
+    onUnwatch('a', K)
+    pass(1_020)
+    get('b', K)
+    expect(told('b')).toEqual(['backend_throttled'])
+    expect(asked(K)).toBe(1)
+    pass(10_000)
+    expect(asked(K)).toBe(1)
+  })
+
+  test('that follows a success is the first of its row', () => {
+    const { watch, fail, value, take, pass } = setup({ random: () => 1, namespaces: { doc: { refreshMs: 60_000 } } })
+    watch('a', K)
+    for (const retryAfterMs of [250, 500, 1_000]) {
+      fail(K, 'backend_refused')
+      expect(take('a')).toMatchObject([{ retryAfterMs }])
+      pass(1_010)
+    }
+    value(K, 'v1')
+    pass(60_000)
+    take('a')
+    fail(K, 'backend_refused')
+    expect(take('a')).toMatchObject([{ retryAfterMs: 250 }])
+  })
+
+  test('that was told while the next try was under way is over with that one’s success, though it was asked before', () => {
+    const { watch, value, fail, current, told, pass } = setup()
+    watch('a', K)
+    value(K, 'v1')
+    pass(510)
+    fail(K, 'backend_error')
+    pass(200) // under way again
+    pass(300)
+    watch('b', K, { version: 'v1', ageMs: 100 })
+    expect(told('b')).toEqual(['backend_error'])
+    current(K)
+    expect(told('b')).toEqual(['current v1'])
   })
 
   test('of a key a get found is told to one who comes to watch, and the key is tried from then on', () => {

@@ -69,9 +69,10 @@ export function createPrimary({ namespaces, pool, tell, wheel, metrics, settings
     tell(link, key)
     if (wasKept) return
     schedule.begin(entry)
-    // A node that comes to own a watched key may have missed that it changed. And one that nobody refreshes by and by
+    if (isFailing(entry)) return recovery.look(entry.origin)
+    // A node that comes to own a watched key may have missed that it changed, and what is not refreshed by itself
     // would stay as it is.
-    if (!isFailing(entry) && (held || entry.invalid || entry.namespace.refreshMs === 0)) want(entry)
+    if (held || entry.namespace.refreshMs === 0) want(entry)
   }
 
   /**

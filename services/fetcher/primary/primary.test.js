@@ -112,7 +112,7 @@ describe('a watch', () => {
   })
 
   test('of a key this node comes to own asks the backend once, though it holds the same version', () => {
-    const { watch, get, value, current, told, asked, pass } = setup({ namespaces: { doc: { refreshMs: 0 } } })
+    const { watch, get, value, current, told, asked, pass } = setup({ namespaces: { doc: { refreshMs: 60_000 } } })
     get('a', K)
     value(K, 'v1')
     expect(told('a')).toEqual(['value v1'])
@@ -226,6 +226,8 @@ describe('when the last viewer leaves', () => {
     watch('c', K, { version: 'v1', ageMs: 0 })
     expect(told('c')).toEqual(['current v1'])
     expect(asked(K)).toBe(1)
+    pass(60_000)
+    expect(asked(K)).toBe(2)
   })
 
   test('a fetch that still waits for its turn is not made', () => {

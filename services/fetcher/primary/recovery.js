@@ -1,5 +1,5 @@
 // How the keys of a failing backend find out that it is back, sooner than each would by its own backoff, without a
-// storm: one of them is tried each second, and when a try succeeds the others follow, spread over a second.
+// storm: one of them is tried each second, and when some key's try succeeds they follow, spread over a second.
 
 /**
  * @typedef {import('./entry.js').Entry} Entry
@@ -7,7 +7,7 @@
  * @typedef {ReturnType<typeof createRecovery>} Recovery
  */
 
-/** A failing backend is asked at least this often. */
+/** A backend some of whose keys fail is asked at least this often. */
 const LOOK_MS = 1_000
 
 /** All keys of a backend that is back are tried within this time. */
@@ -36,9 +36,7 @@ export function createRecovery({ wheel, schedule, attempt, now, random }) {
    * @param {boolean} closed its breaker closed
    */
   function tried(origin, succeeded, closed) {
-    const wasFailing = origin.lastFailed
-    origin.lastFailed = !succeeded
-    if (closed || (succeeded && wasFailing)) wake(origin, closed)
+    if (closed || (succeeded && now() - origin.wokenAt >= SPREAD_MS)) wake(origin, closed)
     look(origin)
   }
 
@@ -48,6 +46,7 @@ export function createRecovery({ wheel, schedule, attempt, now, random }) {
    */
   function wake(origin, all) {
     const nowMs = now()
+    origin.wokenAt = nowMs
     for (const entry of origin.failing) {
       if (entry.fetch || (!all && nowMs - entry.wokenAt < WAKE_MS_MIN)) continue
       const wokenAt = Math.max(nowMs + random() * SPREAD_MS, entry.notBeforeAt)
@@ -65,8 +64,8 @@ export function createRecovery({ wheel, schedule, attempt, now, random }) {
   function look(origin) {
     wheel.cancel(origin.lookTimer)
     origin.lookTimer = undefined
-    const { breaker, failing, lastFailed, startedAt } = origin
-    if (failing.size === 0 || !(lastFailed || breaker.isOpen())) return
+    const { breaker, failing, startedAt } = origin
+    if (failing.size === 0) return
     // Whatever was started a moment ago, for any key, will tell as well.
     let dueAt = breaker.isOpen() ? breaker.probeAt() : startedAt + LOOK_MS
     if (dueAt <= now()) {

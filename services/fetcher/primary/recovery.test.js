@@ -35,6 +35,34 @@ test('a single key of a failing backend is tried at least once a second', () => 
   expect(asked(K) - before).toBeLessThanOrEqual(13) // one a second, and its own backoff
 })
 
+test('one who comes to watch a failing key has it tried within a second, whatever its backoff', () => {
+  const { get, watch, fail, take, pass, asked, leased } = setup({ random: () => 1 })
+  for (const waitMs of [250, 500, 1_000, 2_000]) {
+    get('a', K)
+    fail(K, 'backend_error')
+    take('a')
+    if (waitMs < 2_000) pass(waitMs + 10)
+  }
+  watch('b', K)
+  pass(1_010)
+  expect(asked(K)).toBe(5)
+  expect(leased()).toEqual([K])
+})
+
+test('a key about to be tried by itself is not put off by another one’s success', () => {
+  const primary = watched(['doc:0', 'doc:1'], { random: () => 0.99, namespaces: { doc: { refreshMs: 0 } } })
+  const { onRefresh, fail, current, pass, askedAt, now } = primary
+  onRefresh('doc:0')
+  onRefresh('doc:1')
+  pass(10)
+  fail('doc:0', 'backend_error')
+  const failedAt = now()
+  pass(200)
+  current('doc:1')
+  pass(1_000)
+  expect(askedAt('doc:0')[2] - failedAt).toBeLessThanOrEqual(270)
+})
+
 test('of many keys one is tried each second, in turn', () => {
   const keys = keysOf(5)
   const primary = watched(keys, { random: () => 1, namespaces: { doc: { refreshMs: 0 } } })
@@ -131,6 +159,9 @@ describe('a breaker that is open', () => {
     const [probe] = primary.leased()
     primary.pass(1_900)
     expect(primary.leased()).toEqual([probe])
+    // The next probe may be a second away, if this one succeeds or not.
+    primary.get('c', 'doc:new')
+    expect(primary.take('c')).toMatchObject([{ code: 'backend_unavailable', retryAfterMs: 1_000 }])
     primary.fail(probe, 'backend_timeout')
     expect(primary.leased()).toHaveLength(1)
     expect(primary.leased()).not.toEqual([probe])
@@ -184,6 +215,70 @@ describe('a breaker that is open', () => {
     pass(2_020, well)
     expect(told('a').sort()).toEqual([...keys.map(() => 'current v1'), 'value v1'])
     expect(lease(K)).toBeUndefined()
+  })
+
+  test('that closes has every key tried, though many were a moment ago when it had closed before', () => {
+    const primary = opened()
+    const { pass, current, told, leased, asked, take } = primary
+    // It is back for one request, and no more.
+    let served = 0
+    const flapping = answering(primary, key => (served++ === 0 ? current(key) : primary.fail(key, 'backend_error')))
+    pass(2_500, flapping)
+    expect(primary.primary.origins.get('http://backend')?.breaker.isOpen()).toBe(true)
+    take('a')
+    const before = keys.map(asked)
+    pass(
+      2_020,
+      answering(primary, key => current(key)),
+    )
+    keys.forEach((key, index) => {
+      expect(asked(key)).toBeGreaterThan(before[index])
+    })
+    expect(new Set(told('a'))).toEqual(new Set(['current v1']))
+    expect(leased()).toEqual([])
+  })
+
+  test('lets one of many start where all came while the probe was due but no worker was free', () => {
+    const primary = setup({ credit: 25, random: () => 0.5, namespaces: { doc: {}, other: { origin: 'http://other' } } })
+    const { watch, pass, fail, value, leased, told } = primary
+    for (const key of keys.slice(0, 20)) watch('a', key)
+    for (const key of leased()) fail(key, 'backend_error')
+    for (let id = 0; id < 25; id++) watch('a', `other:${id}`)
+    told('a')
+    pass(1_010)
+    for (const key of ['doc:new', 'doc:newer', 'doc:newest']) watch('b', key)
+    for (let id = 0; id < 25; id++) value(`other:${id}`, 'v1')
+    expect(leased().filter(key => key.startsWith('doc'))).toHaveLength(1)
+    expect(told('b')).toEqual(expect.arrayContaining(['backend_unavailable', 'backend_unavailable']))
+  })
+
+  test('fails at once all that waits for its turn, whoever gets the next worker', () => {
+    for (const others of [30, 31]) {
+      const { watch, fail, value, leased, told } = setup({
+        credit: 1,
+        namespaces: { doc: {}, other: { origin: 'http://other', refreshMs: 0 } },
+      })
+      for (const key of keys) watch('a', key)
+      for (let id = 0; id < others; id++) watch('b', `other:${id}`)
+      if (others === 31) fail('doc:0', 'backend_refused')
+      for (let failures = 0; failures < 20; ) {
+        const [key] = leased()
+        if (key.startsWith('other')) {
+          value(key, 'v1')
+          continue
+        }
+        fail(key, 'backend_error')
+        failures++
+      }
+      expect(told('a')).toHaveLength(keys.length)
+    }
+  })
+
+  test('tells nobody again that nothing is tried who was told what is wrong', () => {
+    const primary = opened()
+    primary.take('a')
+    primary.pass(10_000, down(primary))
+    expect(primary.told('a')).not.toContain('backend_unavailable')
   })
 
   test('does not close by what the backend answers to requests of before', () => {

@@ -53,7 +53,6 @@ export function createSchedule({ wheel, firstBackoff, attempt, now, random }) {
    */
   function succeeded(entry) {
     entry.backoff = undefined
-    entry.notBeforeAt = Number.NEGATIVE_INFINITY
     entry.origin.failing.delete(entry)
     const { refreshMs } = entry.namespace
     if (isKept(entry) && refreshMs > 0) {
@@ -89,7 +88,7 @@ export function createSchedule({ wheel, firstBackoff, attempt, now, random }) {
   function park(entry, retryAt) {
     noteFailing(entry)
     cancel(entry)
-    entry.nextTryAt = Math.max(retryAt, entry.notBeforeAt)
+    entry.nextTryAt = retryAt
   }
 
   /** @param {Entry} entry */
