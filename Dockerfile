@@ -6,6 +6,7 @@ ENV NODE_ENV=production
 
 # What npm needs to know and nothing else, so that a change of code installs nothing anew.
 FROM base AS manifests
+COPY scripts/prune-modules /usr/local/bin/
 COPY package.json package-lock.json .npmrc ./
 COPY packages/backbone/package.json packages/backbone/
 COPY packages/protocol/package.json packages/protocol/
@@ -15,17 +16,15 @@ COPY services/fetcher/package.json services/fetcher/
 COPY services/gateway/package.json services/gateway/
 COPY loadtest/package.json loadtest/
 
-# No install scripts: zeromq ships its binaries, of which those for other systems go.
+# No install scripts: zeromq ships its binaries.
 FROM manifests AS gateway-modules
-RUN --mount=type=cache,target=/root/.npm npm ci --omit=dev --ignore-scripts -w services/gateway \
- && rm -rf node_modules/zeromq/build/darwin node_modules/zeromq/build/win32 node_modules/zeromq/src
+RUN --mount=type=cache,target=/root/.npm npm ci --omit=dev --ignore-scripts -w services/gateway && prune-modules
 
 FROM manifests AS fetcher-modules
-RUN --mount=type=cache,target=/root/.npm npm ci --omit=dev --ignore-scripts -w services/fetcher \
- && rm -rf node_modules/zeromq/build/darwin node_modules/zeromq/build/win32 node_modules/zeromq/src
+RUN --mount=type=cache,target=/root/.npm npm ci --omit=dev --ignore-scripts -w services/fetcher && prune-modules
 
 FROM manifests AS data-provider-modules
-RUN --mount=type=cache,target=/root/.npm npm ci --omit=dev --ignore-scripts -w services/data-provider
+RUN --mount=type=cache,target=/root/.npm npm ci --omit=dev --ignore-scripts -w services/data-provider && prune-modules
 
 FROM base AS gateway
 COPY --from=gateway-modules /keycast ./
@@ -34,7 +33,7 @@ COPY services/gateway services/gateway
 COPY keycast.yaml ./
 USER node
 EXPOSE 8080 8081
-HEALTHCHECK --interval=2s --timeout=3s --retries=15 CMD ["node", "packages/service/check-health.js", "http://127.0.0.1:8081/health/ready"]
+HEALTHCHECK --interval=5s --timeout=3s --start-period=30s --retries=3 CMD ["node", "packages/service/check-health.js", "http://127.0.0.1:8081/health/ready"]
 # A larger young generation buys a gateway nothing and costs it 4 KB a session.
 CMD ["node", "--max-semi-space-size=4", "services/gateway/main.js"]
 
@@ -45,7 +44,7 @@ COPY services/fetcher services/fetcher
 COPY keycast.yaml ./
 USER node
 EXPOSE 7001 7002 8082
-HEALTHCHECK --interval=2s --timeout=3s --retries=15 CMD ["node", "packages/service/check-health.js", "http://127.0.0.1:8082/health/ready"]
+HEALTHCHECK --interval=5s --timeout=3s --start-period=30s --retries=3 CMD ["node", "packages/service/check-health.js", "http://127.0.0.1:8082/health/ready"]
 CMD ["node", "services/fetcher/main.js"]
 
 FROM base AS data-provider
@@ -54,7 +53,7 @@ COPY packages packages
 COPY services/data-provider services/data-provider
 USER node
 EXPOSE 3000
-HEALTHCHECK --interval=2s --timeout=3s --retries=15 CMD ["node", "packages/service/check-health.js", "http://127.0.0.1:3000/health/ready"]
+HEALTHCHECK --interval=5s --timeout=3s --start-period=30s --retries=3 CMD ["node", "packages/service/check-health.js", "http://127.0.0.1:3000/health/ready"]
 CMD ["node", "services/data-provider/main.js"]
 
 # Runs once: makes the secrets the others read. A volume mounted over these folders takes their owner.

@@ -1,10 +1,29 @@
-// Asks a health endpoint and exits with 0 or 1: the health check of the images, which have no curl.
+// Asks a health endpoint and exits with 0 or 1: the health check of the images, which have no curl. It runs every few
+// seconds in every container, so it loads node:http alone, which takes half the CPU time of the first fetch.
+import { get } from 'node:http'
+
+/** Below the images' own limit, so that what is said is why. */
+const TIMEOUT_MS = 2_000
+
 const [url] = process.argv.slice(2)
 
 try {
-  const response = await fetch(url, { signal: AbortSignal.timeout(2_000) })
-  if (!response.ok) throw new Error(await response.text())
+  get(url, { signal: AbortSignal.timeout(TIMEOUT_MS), agent: false }, response => {
+    if (response.statusCode === 200) return process.exit(0)
+    let body = ''
+    response.setEncoding('utf8')
+    response.on('data', text => {
+      body += text
+    })
+    response.on('end', () => fail(`HTTP ${response.statusCode} ${body}`))
+    response.on('error', error => fail(error.message))
+  }).on('error', error => fail(error.message))
 } catch (error) {
-  console.error(`${url}: ${/** @type {Error} */ (error).message}`)
+  fail(/** @type {Error} */ (error).message)
+}
+
+/** @param {string} why @returns {never} */
+function fail(why) {
+  console.error(`${url}: ${why}`)
   process.exit(1)
 }
