@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { parseArgs } from 'node:util'
-import { WebSocket } from 'ws'
+import { connect, createChecks, readTimeout, readUrl } from './client.js'
 
 const usage = `Usage: node scripts/smoke.js [--url URL] [--key KEY] [--timeout SECONDS] [--insecure]
 
@@ -17,7 +17,7 @@ Connects to a running Keycast as a client, checks what a client relies on, and p
   --insecure         accept any certificate. One made by the proxy itself, for localhost, is accepted anyway`
 
 /**
- * @typedef {{ url: URL, key: string, timeoutMs: number, insecure: boolean }} Target
+ * @typedef {import('./client.js').Target & { key: string, timeoutMs: number }} Target
  * @typedef {import('node:http').IncomingMessage & { body: Buffer }} Response
  */
 
@@ -34,34 +34,12 @@ function readTarget(args) {
     },
   })
   if (values.help) return undefined
-  const seconds = Number(values.timeout)
-  if (!(seconds > 0)) throw new Error(`--timeout ${values.timeout}: must be a number of seconds above 0`)
-  const url = URL.canParse(values.url) ? new URL(values.url) : undefined
-  if (!url || !['ws:', 'wss:'].includes(url.protocol)) throw new Error(`--url ${values.url}: must be ws:// or wss://`)
-  const local = ['localhost', '127.0.0.1'].includes(url.hostname)
-  return { url, key: values.key, timeoutMs: seconds * 1_000, insecure: values.insecure || local }
+  return { ...readUrl(values.url, values.insecure), key: values.key, timeoutMs: readTimeout(values.timeout) }
 }
 
 /** @param {Target} target */
 async function smoke({ url, key, timeoutMs, insecure }) {
-  let failures = 0
-
-  /** @param {string} what @param {() => Promise<string | undefined>} run gives a detail to print @returns {Promise<boolean>} */
-  async function check(what, run) {
-    const startedAt = performance.now()
-    const clock = new Promise((_, reject) => {
-      setTimeout(() => reject(new Error(`nothing within ${timeoutMs / 1_000} s`)), timeoutMs).unref()
-    })
-    try {
-      const detail = await Promise.race([run(), clock])
-      print('ok', what, `${detail ? `${detail}, ` : ''}${Math.round(performance.now() - startedAt)} ms`)
-      return true
-    } catch (error) {
-      failures++
-      print('FAILED', what, /** @type {Error} */ (error).message)
-      return false
-    }
-  }
+  const { check, conclude } = createChecks(timeoutMs)
 
   /** @param {string} path @param {Record<string, string>} [headers] @returns {Promise<Response>} */
   async function get(path, headers = {}) {
@@ -80,7 +58,7 @@ async function smoke({ url, key, timeoutMs, insecure }) {
   let value
 
   const connected = await check('a client is welcomed at /ws', async () => {
-    client = await connect(new URL('/ws', url), insecure)
+    client = await connect({ url, insecure })
     const welcome = await client.next(({ type }) => type === 'welcome')
     return `session ${welcome.session}`
   })
@@ -144,42 +122,7 @@ async function smoke({ url, key, timeoutMs, insecure }) {
     }
     return undefined
   })
-  return failures
-}
-
-/** @param {URL} url @param {boolean} insecure */
-async function connect(url, insecure) {
-  const ws = new WebSocket(url, 'keycast.v1.json', { rejectUnauthorized: !insecure })
-  /** @type {any[]} */
-  const received = []
-  let wake = () => {}
-  ws.on('message', data => {
-    const bytes = /** @type {Buffer} */ (data)
-    received.push({ ...JSON.parse(bytes.toString()), bytes: bytes.length })
-    wake()
-  })
-  await once(ws, 'open')
-  return {
-    send: (/** @type {object} */ message) => ws.send(JSON.stringify(message)),
-    close: () => ws.close(),
-    /** The next message that fits; those before it are passed over. @param {(message: any) => boolean} fits */
-    async next(fits) {
-      for (;;) {
-        while (received.length > 0) {
-          const message = received.shift()
-          if (fits(message)) return message
-        }
-        await new Promise(resolve => {
-          wake = () => resolve(undefined)
-        })
-      }
-    },
-  }
-}
-
-/** @param {string} mark @param {string} what @param {string} detail */
-function print(mark, what, detail) {
-  console.log(`${mark.padEnd(6)}  ${what}  (${detail})`)
+  return conclude()
 }
 
 try {
@@ -187,9 +130,7 @@ try {
   if (!target) {
     console.log(usage)
   } else {
-    const failures = await smoke(target)
-    console.log(failures === 0 ? 'all is well' : `${failures} checks failed`)
-    process.exit(failures === 0 ? 0 : 1)
+    process.exit(await smoke(target))
   }
 } catch (error) {
   console.error(`smoke: ${/** @type {Error} */ (error).message}`)
