@@ -7,8 +7,8 @@ import { scenarios } from './scenarios/index.js'
 
 const results = fileURLToPath(new URL('results', import.meta.url))
 
-/** Clients one process holds: it may open 20,000 files on many machines. */
-const CLIENTS_PER_PROCESS = 15_000
+/** Clients one process holds: it may open 20,000 files on many machines, and needs some for itself. */
+const CLIENTS_PER_PROCESS = 18_000
 
 /**
  * @typedef {object} Actions what a command line that is in order leads to
@@ -94,7 +94,7 @@ function addCommonOptions(command) {
     )
     .option('--remote', 'allow a --url that is not on this host; ask whoever runs it first', false)
     .optionsGroup('How:')
-    .option('--processes <n>', 'generator processes, one for each 15,000 clients unless given', readInteger(1, 64))
+    .option('--processes <n>', 'generator processes, one for each 18,000 clients unless given', readInteger(1, 64))
     .option('--time-max <duration>', 'end after this long, whatever happens', readDuration, 900_000)
     .option('--output <folder>', 'where the folder of a run is made', results)
     .option('--label <text>', 'what the report calls the system')

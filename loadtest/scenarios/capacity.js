@@ -43,7 +43,8 @@ export const capacity = {
   addOptions(command) {
     command
       .option('--every <duration>', 'time from one new client to the next', readDuration, STUDY_SETTINGS.every)
-      .option('--clients <n>', 'clients at most', readInteger(1, 100_000), 20_000)
+      // One gateway, and one generator process, hold as many.
+      .option('--clients <n>', 'clients at most', readInteger(1, 100_000), 18_000)
       .option('--hold <duration>', 'how long all clients stay once that many are there', readDuration, 10_000)
       .option('--interval <duration>', "time between a client's requests", readDuration, STUDY_SETTINGS.interval)
       .option('--bytes <size>', 'length of a document (with --start)', readSize, STUDY_SETTINGS.bytes)

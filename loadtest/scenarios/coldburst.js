@@ -40,7 +40,7 @@ export const coldburst = {
     const pool = await context.startPool({ workload: 'burst', settings: { sessions }, clientsMax: sessions })
     context.phase('connect')
     pool.ramp({ everyUs: 1_000, count: sessions })
-    await allOpen(context, pool, { clients: sessions, ramp: 1_000 })
+    await allOpen(context, pool, { clients: sessions })
     context.phase('measure')
 
     /** @type {{ round: number, concurrencyMax: number, requests: number }[]} */

@@ -1,19 +1,24 @@
 // What scenarios share that begin by connecting everybody.
 
-/** A handshake that takes longer than this after the last was due has failed. */
-const PATIENCE_MS = 20_000
+/** So long without another one connected, and no more will be. */
+const PATIENCE_MS = 10_000
 
 /**
  * Waits until every client has connected, or has failed to.
  *
  * @param {import('../scenario.js').Context} context
  * @param {import('../generator/pool.js').Pool} pool
- * @param {{ clients: number, ramp: number, count?: string }} load `count`: which of the workload's counts each raises once
+ * @param {{ clients: number, count?: string }} load `count`: which of the workload's counts each raises once
  */
-export async function allOpen(context, pool, { clients, ramp, count = 'opened' }) {
+export async function allOpen(context, pool, { clients, count = 'opened' }) {
   const { counts } = pool.totals
-  const over = () => (counts[count] ?? 0) + (counts.refused ?? 0) + (counts.dropped ?? 0) >= clients
-  await context.until(over, (clients / ramp) * 1_000 + PATIENCE_MS)
+  const sofar = () => (counts[count] ?? 0) + (counts.refused ?? 0) + (counts.dropped ?? 0)
+  for (;;) {
+    const before = sofar()
+    // Counts come once a second.
+    if (await context.until(() => sofar() >= clients, PATIENCE_MS)) return
+    if (context.ended() !== undefined || sofar() === before) return
+  }
 }
 
 /** @param {Record<string, number>} counts */

@@ -35,7 +35,7 @@ export const connections = {
       const count = Math.round((clients * step) / STEPS)
       context.phase('connect')
       pool.ramp({ everyUs: 1e6 / ramp, count })
-      await allOpen(context, pool, { clients: count, ramp: (ramp * STEPS) / step, count: 'subscribed' })
+      await allOpen(context, pool, { clients: count, count: 'subscribed' })
       context.phase('rest')
       if (!(await context.wait(settle))) break
       await context.watcher.collectGarbage()

@@ -40,7 +40,7 @@ export const pingpong = {
     const pool = await context.startPool({ workload: 'ping', settings, clientsMax: clients })
     context.phase('connect')
     pool.ramp({ everyUs: 1_000, count: clients })
-    await allOpen(context, pool, { clients, ramp: 1_000 })
+    await allOpen(context, pool, { clients })
     context.phase('measure')
     pool.tell({ begin: true })
     await context.wait(seconds * 1_000)

@@ -35,7 +35,6 @@ const BYTES_PROTOCOL = 'keycast.v1.bytes'
  * @property {import('../generator/histogram.js').Histogram} staleness
  * @property {{ backend: number, keycast: number, viewers: number }} cpuMs a second
  * @property {Record<string, number>} counts
- * @property {number} seconds
  */
 
 /** @type {import('../scenario.js').Scenario} */
@@ -117,6 +116,7 @@ async function poll(context, { clients, seconds, change }, { name, paths, condit
   const origin = /** @type {string} */ (context.target.providerUrl)
   return measure(context, name, {
     clients,
+    // As many as there were polls of each: that the groups begin one after the other makes nobody poll less often.
     seconds,
     start: () =>
       context.startPool({
@@ -150,14 +150,12 @@ async function subscribe(context, { clients, seconds, change }, { name, keys, su
   }
   return measure(context, name, {
     clients,
-    seconds,
     start: () =>
       context.startPool({ workload: 'view', settings: { keys, changeMs: change }, clientsMax: clients, subprotocol }),
     async begin(pool) {
       pool.ramp({ everyUs: 1_000, count: clients })
-      await allOpen(context, pool, { clients, ramp: 1_000, count: 'answered' })
-      // Ends with `telling`; a call that fails ends the run's process with its message, as nothing else would notice.
-      void tell()
+      await allOpen(context, pool, { clients, count: 'answered' })
+      tell().catch(error => context.say(`Keycast could not be told of changes: ${error.message}`))
     },
     wait: () => context.wait(seconds * 1_000),
     end() {
@@ -169,12 +167,12 @@ async function subscribe(context, { clients, seconds, change }, { name, keys, su
 /**
  * @param {import('../scenario.js').Context} context
  * @param {string} name
- * @param {{ clients: number, seconds: number, start: () => Promise<import('../generator/pool.js').Pool>,
+ * @param {{ clients: number, seconds?: number, start: () => Promise<import('../generator/pool.js').Pool>,
  *   begin: (pool: import('../generator/pool.js').Pool) => Promise<void>,
  *   wait: (pool: import('../generator/pool.js').Pool) => Promise<boolean>, end?: () => void }} steps
  * @returns {Promise<Way>}
  */
-async function measure(context, name, { clients, start, begin, wait, end }) {
+async function measure(context, name, { clients, seconds: nominal, start, begin, wait, end }) {
   const provider = createProvider(/** @type {string} */ (context.target.providerUrl))
   context.phase('begin')
   const pool = await start()
@@ -187,7 +185,7 @@ async function measure(context, name, { clients, start, begin, wait, end }) {
   const before = { ...pool.totals.counts }
   const startedMs = performance.now()
   await wait(pool)
-  const seconds = (performance.now() - startedMs) / 1_000
+  const seconds = nominal ?? (performance.now() - startedMs) / 1_000
   const cpuAfter = await context.watcher.cpuByRole()
   const stats = await provider.stats()
   const received = (pool.totals.counts.bytesIn ?? 0) - (before.bytesIn ?? 0)
@@ -213,7 +211,6 @@ async function measure(context, name, { clients, start, begin, wait, end }) {
       viewers: viewersMs / seconds,
     },
     counts: pool.totals.counts,
-    seconds,
   }
 }
 

@@ -37,7 +37,7 @@ export async function measureTicks(context, { clients, ramp, keys, changes, chan
   const pool = await context.startPool({ workload: 'subscribe', settings: { keys }, clientsMax: clients })
   context.phase('ramp')
   pool.ramp({ everyUs: 1e6 / ramp, count: clients })
-  await allOpen(context, pool, { clients, ramp, count: 'subscribed' })
+  await allOpen(context, pool, { clients, count: 'subscribed' })
   await context.wait(CALM_MS)
 
   context.phase('measure')
