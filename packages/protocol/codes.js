@@ -34,7 +34,7 @@ export const errorCodes = Object.freeze({
  * `reconnect` says whether coming back, with backoff, makes sense.
  */
 export const closeCodes = Object.freeze({
-  unsupportedData: { code: 1003, reconnect: false, doc: 'a binary message: this protocol is text' },
+  unsupportedData: { code: 1003, reconnect: false, doc: 'a binary message: requests are text' },
   badUtf8: { code: 1007, reconnect: false, doc: 'a text message that is not UTF-8' },
   tooBig: { code: 1009, reconnect: false, doc: 'a message over the size limit named in welcome' },
   restarting: { code: 1012, reconnect: true, doc: 'this gateway is being stopped or restarted: another will serve' },

@@ -2,17 +2,23 @@
 export * from './codes.js'
 export { idOf, keyProblem, namespaceOf, namespaceProblem } from './keys.js'
 export {
+  BYTES_SUBPROTOCOL,
+  deltaLine,
   encode,
   encodeError,
+  JSON_SUBPROTOCOL,
   ProtocolError,
   readClientMessage,
   subprotocols,
   VALUE_TAIL,
   valueHead,
+  valueLine,
 } from './messages.js'
 export { VERSION_CHARACTERS_MAX, versionOf } from './version.js'
 
 /**
+ * @typedef {import('./messages.js').BytesDelta} BytesDelta
+ * @typedef {import('./messages.js').BytesValue} BytesValue
  * @typedef {import('./messages.js').ClientMessage} ClientMessage
  * @typedef {import('./messages.js').ControlMessage} ControlMessage
  * @typedef {import('./messages.js').Get} Get

@@ -1,8 +1,14 @@
 // Every message that crosses the WebSocket. Nothing else spells a field name.
 import { VERSION_CHARACTERS_MAX } from './version.js'
 
-/** Subprotocols (RFC 6455 section 1.9) this gateway speaks, the preferred one first. */
-export const subprotocols = Object.freeze(['keycast.v1.json'])
+/** Text messages throughout: also what is spoken with a client that offers no subprotocol (RFC 6455 section 1.9). */
+export const JSON_SUBPROTOCOL = 'keycast.v1.json'
+
+/** `value` and `delta` are binary messages, a line of JSON and the bytes; all others are as in the other one. */
+export const BYTES_SUBPROTOCOL = 'keycast.v1.bytes'
+
+/** @type {readonly string[]} */
+export const subprotocols = Object.freeze([JSON_SUBPROTOCOL, BYTES_SUBPROTOCOL])
 
 /**
  * @typedef {string | number} RequestId what a client puts on a request to recognise its answer
@@ -26,7 +32,12 @@ export const subprotocols = Object.freeze(['keycast.v1.json'])
  * @typedef {{ type: 'closing', reconnectAfterMs: number }} Closing
  * @typedef {{ type: 'value', id?: RequestId, key: string, version: string, data?: unknown, contentType?: string, text?: string, base64?: string }} Value
  * @typedef {Welcome | Subscribed | Ok | Pong | Current | Stale | ErrorMessage | Closing} ControlMessage what the gateway encodes whole
- * @typedef {ControlMessage | Value} ServerMessage
+ * @typedef {ControlMessage | Value} ServerMessage in `keycast.v1.json`
+ *
+ * In `keycast.v1.bytes` these two are lines with the bytes behind them: of the content, or of a fossil delta from the
+ * version `from` to it.
+ * @typedef {{ type: 'value', id?: RequestId, key: string, version: string, contentType: string }} BytesValue
+ * @typedef {{ type: 'delta', key: string, from: string, version: string, contentType: string }} BytesDelta
  */
 
 /** Longest string id: it is echoed into answers, so its length is amplification. */
@@ -106,6 +117,29 @@ export function valueHead({ id, key, version, contentType, format }) {
 
 /** What closes a value after its body. */
 export const VALUE_TAIL = '}'
+
+/**
+ * What stands before a value's bytes in `keycast.v1.bytes`.
+ *
+ * @param {Omit<BytesValue, 'type'>} head
+ */
+export function valueLine({ id, key, version, contentType }) {
+  return line({ type: 'value', id, key, version, contentType })
+}
+
+/**
+ * What stands before a delta's bytes.
+ *
+ * @param {Omit<BytesDelta, 'type'>} head
+ */
+export function deltaLine({ key, from, version, contentType }) {
+  return line({ type: 'delta', key, from, version, contentType })
+}
+
+/** JSON has no line feed but in its white space, of which this is none. @param {BytesValue | BytesDelta} head */
+function line(head) {
+  return `${JSON.stringify(head)}\n`
+}
 
 /** @param {string} text @returns {Record<string, unknown>} */
 function parseObject(text) {

@@ -1,4 +1,13 @@
-import { encode, encodeError, ProtocolError, readClientMessage, VALUE_TAIL, valueHead } from './messages.js'
+import {
+  deltaLine,
+  encode,
+  encodeError,
+  ProtocolError,
+  readClientMessage,
+  VALUE_TAIL,
+  valueHead,
+  valueLine,
+} from './messages.js'
 
 /** @param {unknown} message */
 const read = message => readClientMessage(JSON.stringify(message))
@@ -95,4 +104,13 @@ test.each([
 test('a get is answered with its id in the head', () => {
   const head = valueHead({ id: 3, key: 'a:1', version: 'v', contentType: 'application/json', format: 'json' })
   expect(JSON.parse(`${head}null${VALUE_TAIL}`).id).toBe(3)
+})
+
+test('before bytes stands one line, whatever the fields hold', () => {
+  const value = { id: 'a\nb', key: 'a:1', version: 'v', contentType: 'text/plain' }
+  expect(JSON.parse(valueLine(value))).toEqual({ type: 'value', ...value })
+  expect(valueLine(value).indexOf('\n')).toBe(valueLine(value).length - 1)
+  expect(deltaLine({ key: 'a:1', from: 'v', version: 'w', contentType: 'text/plain' })).toBe(
+    '{"type":"delta","key":"a:1","from":"v","version":"w","contentType":"text/plain"}\n',
+  )
 })

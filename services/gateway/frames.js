@@ -13,6 +13,7 @@ import { WebSocket } from 'ws'
  * A frame's first byte: FIN and the opcode (RFC 6455 section 5.2).
  */
 const TEXT = 0x81
+const BINARY = 0x82
 const PING = 0x89
 const PONG = 0x8a
 
@@ -100,10 +101,25 @@ export function textFrame(head, body, tail = '') {
  * @param {number} restBytes
  */
 export function textFrameStart(head, restBytes) {
+  return frameStart(TEXT, head, restBytes)
+}
+
+/**
+ * The start of a binary message whose rest is written right after it.
+ *
+ * @param {string} head
+ * @param {number} restBytes
+ */
+export function binaryFrameStart(head, restBytes) {
+  return frameStart(BINARY, head, restBytes)
+}
+
+/** @param {number} firstByte @param {string} head @param {number} restBytes */
+function frameStart(firstByte, head, restBytes) {
   const headBytes = Buffer.byteLength(head)
   const payloadBytes = headBytes + restBytes
   const start = Buffer.allocUnsafe(headerBytes(payloadBytes) + headBytes)
-  start.write(head, writeHeader(start, 0, TEXT, payloadBytes))
+  start.write(head, writeHeader(start, 0, firstByte, payloadBytes))
   return start
 }
 

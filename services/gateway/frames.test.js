@@ -4,6 +4,7 @@ import { connect as connectTcp } from 'node:net'
 import * as ws from 'ws'
 import { WebSocket, WebSocketServer } from 'ws'
 import {
+  binaryFrameStart,
   headerBytes,
   isStalled,
   onDrain,
@@ -75,6 +76,12 @@ test.each([0, 1, 125, 126, 127, 65_535, 65_536, 200_000])('a frame of %i bytes i
   const text = 'x'.repeat(bytes)
   expect(textFrame(text).frame.equals(byWs(Buffer.from(text)))).toBe(true)
   expect(headerBytes(bytes)).toBe(byWs(Buffer.from(text)).length - bytes)
+})
+
+test.each([0, 100, 65_535, 200_000])('a binary frame of %i bytes and a head is the one ws would send', bytes => {
+  const rest = Buffer.alloc(bytes, 0xff)
+  const frame = Buffer.concat([binaryFrameStart('head', bytes), rest])
+  expect(frame.equals(byWs(Buffer.concat([Buffer.from('head'), rest]), 2))).toBe(true)
 })
 
 test('head, body and tail make one message, and the offset is that of the body', () => {

@@ -148,6 +148,12 @@ test.each([
     { 'sec-websocket-protocol': 'mqtt, keycast.v1.json' },
     { status: 101, protocol: 'keycast.v1.json' },
   ],
+  ['the binary one', { 'sec-websocket-protocol': 'keycast.v1.bytes' }, { status: 101, protocol: 'keycast.v1.bytes' }],
+  [
+    'both of ours, of which it prefers the first',
+    { 'sec-websocket-protocol': 'mqtt, keycast.v1.bytes, keycast.v1.json' },
+    { status: 101, protocol: 'keycast.v1.bytes' },
+  ],
   ['only unknown ones', { 'sec-websocket-protocol': 'mqtt, keycast.v9' }, { status: 400 }],
   ['an allowed origin', { origin: 'https://example.org' }, { status: 101 }],
   ['another origin', { origin: 'https://evil.example' }, { status: 403 }],

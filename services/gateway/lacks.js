@@ -2,12 +2,13 @@
 // happened to a key since it was last written to, it is sent the latest.
 import { encode, encodeError } from '@keycast/protocol'
 import { textFrame } from './frames.js'
-import { jsonOf } from './value.js'
+import { jsonOf, startOf } from './value.js'
 
 /**
  * @typedef {import('./entry.js').Entry} Entry
  * @typedef {import('./entry.js').Problem} Problem
  * @typedef {import('./frames.js').Piece} Piece
+ * @typedef {import('./subscriptions.js').Subscription} Subscription
  */
 
 /** Bits of what is lacking: the value; word that the version held is the latest; word of trouble. */
@@ -22,13 +23,12 @@ const TROUBLE_FRAME_MS = 1_000
  * Adds the frames that give a subscription the state its key has now.
  *
  * @param {Piece[]} pieces
- * @param {Entry} entry
- * @param {number} lacks bits of what its session lacks of it
- * @param {import('./metrics.js').Counts['sent']} sent
+ * @param {Pick<Subscription, 'session' | 'entry' | 'lacks'>} subscription
+ * @param {Pick<import('./metrics.js').Counts, 'sent'>} counts
  * @param {number} nowMs
  * @returns {number} bytes added
  */
-export function makeUp(pieces, entry, lacks, sent, nowMs) {
+export function makeUp(pieces, { session, entry, lacks }, { sent }, nowMs) {
   const { value } = entry
   if (!value) {
     if (!entry.problem) return 0
@@ -38,7 +38,7 @@ export function makeUp(pieces, entry, lacks, sent, nowMs) {
   let bytes = 0
   if (lacks & VALUE) {
     sent.value++
-    bytes += push(pieces, jsonOf(value).frame)
+    bytes += session.bytes ? push(pieces, startOf(value)) + push(pieces, value.body) : push(pieces, jsonOf(value).frame)
   } else if (lacks & CURRENT || !entry.stale) {
     // Also where only word of a trouble is lacking that is over by now.
     sent.current++

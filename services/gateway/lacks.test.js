@@ -7,8 +7,8 @@ import { createValue } from './value.js'
 const namespace = /** @type {import('@keycast/service').Namespace} */ (createNamespaces().get('tick'))
 const contentType = 'application/json'
 
-/** @param {{ value?: boolean, stale?: boolean, problem?: boolean }} state */
-function setup({ value = false, stale = false, problem = false }) {
+/** @param {{ value?: boolean, stale?: boolean, problem?: boolean, bytes?: boolean }} state */
+function setup({ value = false, stale = false, problem = false, bytes: speaksBytes = false }) {
   const entry = createEntry('tick:1', namespace)
   entry.askedAtMs = 1_000
   if (value) {
@@ -16,16 +16,17 @@ function setup({ value = false, stale = false, problem = false }) {
   }
   entry.stale = stale
   if (problem) entry.problem = { code: 'backend_error', message: 'm', retryAfterMs: 5, atMs: 2_000, local: false }
-  const { sent } = createCounts()
+  const counts = createCounts()
+  const session = /** @type {import('./session.js').Session} */ ({ bytes: speaksBytes })
   /** @param {number} lacks @param {number} [nowMs] */
   const sentFor = (lacks, nowMs = 3_000) => {
     /** @type {Buffer[]} */
     const pieces = []
-    const bytes = makeUp(pieces, entry, lacks, sent, nowMs)
+    const bytes = makeUp(pieces, { session, entry, lacks }, counts, nowMs)
     expect(bytes).toBe(Buffer.concat(pieces).length)
     return { pieces, messages: readFrames(Buffer.concat(pieces)) }
   }
-  return { entry, sent, sentFor }
+  return { entry, sent: counts.sent, sentFor }
 }
 
 const value = { type: 'value', key: 'tick:1', version: 'v', data: 1 }
@@ -49,8 +50,8 @@ test.each([
   expect(setup(state).sentFor(lacks).messages).toEqual(expected)
 })
 
-test('everybody is written the same Buffers', () => {
-  const { sentFor } = setup({ value: true, stale: true, problem: true })
+test.each([false, true])('everybody is written the same Buffers, where bytes are spoken: %s', bytes => {
+  const { sentFor } = setup({ value: true, stale: true, problem: true, bytes })
   for (const lacks of [VALUE, CURRENT, TROUBLE]) {
     const [first, second] = [sentFor(lacks).pieces, sentFor(lacks).pieces]
     for (const [index, piece] of first.entries()) expect(second[index]).toBe(piece)

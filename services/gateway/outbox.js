@@ -1,10 +1,11 @@
 // Everything that goes to a session goes through here, a close included. What is queued during a turn of the event loop
 // leaves in one write. A session whose socket does not drain holds no values, only which keys it lacks.
 import { encode } from '@keycast/protocol'
+import { bytesStart } from './encoding-bytes.js'
 import { answerStart } from './encoding-json.js'
 import { isStalled, writePieces } from './frames.js'
 import { makeUp } from './lacks.js'
-import { jsonOf } from './value.js'
+import { jsonOf, startOf } from './value.js'
 
 /**
  * @typedef {import('@keycast/protocol').Get} Get
@@ -70,6 +71,7 @@ export function createOutbox({ flusher, end, answer, limits, counts, now }) {
   function sendValue(session, value, id) {
     if (session.ended) return
     counts.sent.value++
+    if (session.bytes) return sendFrame(session, id === undefined ? startOf(value) : bytesStart(value, id), value.body)
     const encoded = jsonOf(value)
     if (id === undefined) sendFrame(session, encoded.frame)
     else sendFrame(session, answerStart(value, encoded, id), encoded.rest)
@@ -207,7 +209,7 @@ export function createOutbox({ flusher, end, answer, limits, counts, now }) {
         session.lackingEnded--
         continue
       }
-      bytes += makeUp(pieces, subscription.entry, subscription.lacks, counts.sent, nowMs)
+      bytes += makeUp(pieces, subscription, counts, nowMs)
       subscription.lacks = 0
     }
     if (done === lacking.length) lacking.length = 0

@@ -43,7 +43,7 @@ export function createUpgrades({ open, sessionCount, isDraining, settings, count
     maxFragments: FRAGMENTS_MAX,
     maxBufferedChunks: CHUNKS_MAX,
     closeTimeout: CLOSE_TIMEOUT_MS,
-    handleProtocols: (/** @type {Set<string>} */ offered) => subprotocols.find(name => offered.has(name)) ?? false,
+    handleProtocols: (/** @type {Set<string>} */ offered) => preferred(offered) ?? false,
   }
   const server = new WebSocketServer(options)
 
@@ -75,7 +75,7 @@ export function createUpgrades({ open, sessionCount, isDraining, settings, count
       return { status: 403, reason: 'origin', message: 'pages of this origin may not connect' }
     }
     const offered = headers['sec-websocket-protocol']?.split(',').map(name => name.trim())
-    if (offered && !subprotocols.some(name => offered.includes(name))) {
+    if (offered && !preferred(offered)) {
       return { status: 400, reason: 'subprotocol', message: `offer ${subprotocols.join(' or ')}, or no subprotocol` }
     }
     return undefined
@@ -85,6 +85,17 @@ export function createUpgrades({ open, sessionCount, isDraining, settings, count
     /** @param {import('node:http').Server} httpServer */
     attach: httpServer => httpServer.on('upgrade', upgrade),
   }
+}
+
+/**
+ * The subprotocol spoken with a client: the first it offers of those known, for it names the one it prefers first
+ * (RFC 6455 section 4.1).
+ *
+ * @param {Iterable<string>} offered
+ */
+function preferred(offered) {
+  for (const name of offered) if (subprotocols.includes(name)) return name
+  return undefined
 }
 
 /** @typedef {{ status: number, reason: string, message: string, retryAfterSeconds?: number }} Refusal */

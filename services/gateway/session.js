@@ -1,6 +1,7 @@
 // One connected client as the gateway sees it: a plain record, for there are tens of thousands of them. What is done
 // with it is in the files named at its fields.
 import { randomBytes } from 'node:crypto'
+import { BYTES_SUBPROTOCOL } from '@keycast/protocol'
 
 /**
  * @typedef {import('@keycast/protocol').Get} Get
@@ -13,6 +14,7 @@ import { randomBytes } from 'node:crypto'
  * @typedef {object} Session
  * @property {string} id
  * @property {import('./frames.js').SessionSocket} ws
+ * @property {boolean} bytes whether it speaks `keycast.v1.bytes`
  * @property {Map<string, Subscription>} subscriptions by key; subscriptions.js
  * @property {Piece[]} pieces what leaves with the next flush, in order; this and the next seven: outbox.js
  * @property {number} pieceBytes
@@ -42,6 +44,7 @@ export function createSession(ws, { tokens, nowMs, slice }) {
   return {
     id: randomBytes(ID_BYTES).toString('base64url'),
     ws,
+    bytes: ws.protocol === BYTES_SUBPROTOCOL,
     subscriptions: new Map(),
     pieces: [],
     pieceBytes: 0,

@@ -115,6 +115,8 @@ export function createFakeBackbone() {
 export class FakeConnection extends EventEmitter {
   OPEN = 1
   readyState = 1
+  /** The subprotocol. */
+  protocol = ''
   /** @type {Session | undefined} */
   session = undefined
   /** @type {Buffer[]} */
@@ -175,7 +177,7 @@ export class FakeConnection extends EventEmitter {
 }
 
 /**
- * Reads unmasked frames.
+ * Reads unmasked frames. A binary one is its line, with what follows as `bytes`.
  *
  * @param {Buffer} bytes
  * @returns {any[]}
@@ -196,10 +198,17 @@ export function readFrames(bytes) {
     const payload = bytes.subarray(start, start + length)
     if (payload.length < length) throw new Error('the last frame is not whole')
     if (opcode === 1) frames.push(JSON.parse(payload.toString()))
+    else if (opcode === 2) frames.push(readBinary(payload))
     else frames.push({ 9: 'ping', 10: 'pong' }[opcode] ?? opcode)
     offset = start + length
   }
   return frames
+}
+
+/** @param {Buffer} payload */
+function readBinary(payload) {
+  const end = payload.indexOf('\n')
+  return { ...JSON.parse(payload.toString('utf8', 0, end)), bytes: payload.subarray(end + 1) }
 }
 
 /**
@@ -223,9 +232,10 @@ export function createTestGateway({ settings, namespaces } = {}) {
     for (let turns = 0; turns < 3; turns++) await new Promise(resolve => setImmediate(resolve))
   }
 
-  /** @returns a client that has read its welcome */
-  const connect = async () => {
+  /** @param {string} [protocol] @returns a client that has read its welcome */
+  const connect = async (protocol = '') => {
     const connection = new FakeConnection()
+    connection.protocol = protocol
     gateway.open(connection.asSocket)
     await turn()
     connection.read()

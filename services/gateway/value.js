@@ -1,4 +1,5 @@
 // One version of a key's value, and what is made of it once for every session that gets it.
+import { bytesStart } from './encoding-bytes.js'
 import { encodeJson } from './encoding-json.js'
 
 /**
@@ -13,6 +14,7 @@ import { encodeJson } from './encoding-json.js'
  * @property {Format} format
  * @property {Buffer} body
  * @property {Encoded | undefined} json what `keycast.v1.json` sessions are sent, see {@link jsonOf}
+ * @property {Buffer | undefined} start what stands before `body` for `keycast.v1.bytes` sessions, see {@link startOf}
  * @property {Buffer | undefined} current the frame that tells a session it holds this version
  */
 
@@ -27,7 +29,16 @@ const COPY_BYTES_MAX = 16 * 1024
  * @returns {Value}
  */
 export function createValue({ key, version, contentType, format, body }) {
-  return { key, version, contentType, format, body: keepable(body), json: undefined, current: undefined }
+  return {
+    key,
+    version,
+    contentType,
+    format,
+    body: keepable(body),
+    json: undefined,
+    start: undefined,
+    current: undefined,
+  }
 }
 
 /**
@@ -42,6 +53,16 @@ export function jsonOf(value) {
   // The frame holds the same bytes: looking at them there lets go of the body as it was received.
   if (value.format === 'json') value.body = value.json.rest.subarray(0, value.body.length)
   return value.json
+}
+
+/**
+ * What `keycast.v1.bytes` sessions are sent before the value's body, built when the first of them needs it.
+ *
+ * @param {Value} value
+ */
+export function startOf(value) {
+  value.start ??= keepable(bytesStart(value))
+  return value.start
 }
 
 /**

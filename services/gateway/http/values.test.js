@@ -1,4 +1,5 @@
 import { createLog } from '@keycast/service'
+import { createValue } from '../value.js'
 import { createPublicApp } from './public.js'
 import { closeServed, serve } from './test-support.js'
 
@@ -7,15 +8,7 @@ import { closeServed, serve } from './test-support.js'
 afterEach(closeServed)
 
 const body = Buffer.from('{"n":1}')
-const value = {
-  key: 'tick:1',
-  version: 'abc',
-  contentType: 'application/json',
-  format: /** @type {const} */ ('json'),
-  body,
-  json: undefined,
-  current: undefined,
-}
+const value = createValue({ key: 'tick:1', version: 'abc', contentType: 'application/json', format: 'json', body })
 /** @type {import('../entry.js').Found} */
 const found = { value, ageMs: 1_900, maxAgeMs: 5_900, store: true }
 
