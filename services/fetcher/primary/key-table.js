@@ -35,9 +35,8 @@ export function createKeyTable({ bytesMax }) {
    */
   function open(key, create) {
     const held = entries.get(key)
-    if (held && !idle.has(held)) return held
-    if (wantedBytes() + (held?.bytes ?? ENTRY_BYTES) > bytesMax) return undefined
     if (held) return held
+    if (wantedBytes() + ENTRY_BYTES > bytesMax) return undefined
     const entry = create()
     entry.bytes = ENTRY_BYTES
     bytes += entry.bytes

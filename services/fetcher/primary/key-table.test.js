@@ -47,22 +47,6 @@ test('a refused key that there is room for since is told to whoever wants it aga
   expect(told('c')).toEqual(['value '])
 })
 
-test('what is held and not wanted counts in full when somebody comes to want it', () => {
-  const { get, watch, value, told } = setup({ cacheBytesMax: room(3) })
-  get('a', 'doc:big')
-  value('doc:big', 'v', { body: Buffer.alloc(2 * ENTRY_BYTES) })
-  expect(told('a')).toEqual(['value v'])
-  watch('a', 'doc:2')
-  value('doc:2', '')
-  get('a', 'doc:3')
-  value('doc:3', '')
-  told('a')
-  get('a', 'doc:big')
-  expect(told('a')).toEqual([]) // it has given way, and is fetched
-  value('doc:big', 'v', { body: Buffer.alloc(2 * ENTRY_BYTES) })
-  expect(told('a')).toEqual(['capacity'])
-})
-
 test('a watched value that grows beyond the room there is is refused, and asked no more', () => {
   const { watch, value, told, pass, asked } = setup({ cacheBytesMax: room(1, 100) })
   watch('a', 'doc:1')

@@ -45,6 +45,7 @@ export function createRecovery({ wheel, schedule, attempt, now, random }) {
    * @param {boolean} all also keys woken a moment ago: with the breaker open none was tried by itself
    */
   function wake(origin, all) {
+    if (origin.failing.size === 0) return
     const nowMs = now()
     origin.wokenAt = nowMs
     for (const entry of origin.failing) {

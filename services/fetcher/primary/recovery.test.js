@@ -63,6 +63,21 @@ test('a key about to be tried by itself is not put off by another one’s succes
   expect(askedAt('doc:0')[2] - failedAt).toBeLessThanOrEqual(270)
 })
 
+test('a success wakes a key that failed, also right after other successes', () => {
+  let draw = 1
+  const { onRefresh, fail, current, pass, asked } = watched(['doc:0', 'doc:1', 'doc:2'], {
+    random: () => draw,
+    namespaces: { doc: { refreshMs: 0 } },
+  })
+  for (const key of ['doc:0', 'doc:1', 'doc:2']) onRefresh(key)
+  current('doc:0')
+  fail('doc:1', 'backend_error')
+  draw = 0
+  current('doc:2')
+  pass(20)
+  expect(asked('doc:1')).toBe(3)
+})
+
 test('of many keys one is tried each second, in turn', () => {
   const keys = keysOf(5)
   const primary = watched(keys, { random: () => 1, namespaces: { doc: { refreshMs: 0 } } })
@@ -236,6 +251,19 @@ describe('a breaker that is open', () => {
     })
     expect(new Set(told('a'))).toEqual(new Set(['current v1']))
     expect(leased()).toEqual([])
+  })
+
+  test('closes, too, with a probe that is refused: the backend works', () => {
+    const primary = opened()
+    const { pass, fail, current, asked, take } = primary
+    let refused = 0
+    const working = answering(primary, key => (refused++ === 0 ? fail(key, 'backend_refused') : current(key)))
+    take('a')
+    const before = keys.map(asked)
+    pass(2_020, working)
+    keys.forEach((key, index) => {
+      expect(asked(key)).toBeGreaterThan(before[index])
+    })
   })
 
   test('lets one of many start where all came while the probe was due but no worker was free', () => {
