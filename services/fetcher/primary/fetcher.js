@@ -28,7 +28,7 @@ export function createFetcher({ namespaces, hub, metrics, settings, log }) {
   /** @type {import('./processes.js').Fork} */
   let fork
   let serving = false
-  let onFirstCredit = () => {}
+  let onCredit = () => {}
 
   const workers = createWorkers({
     count: settings.workers,
@@ -37,7 +37,7 @@ export function createFetcher({ namespaces, hub, metrics, settings, log }) {
     onResult: (fetch, outcome, body) => primary.fetches.ended(fetch, outcome, body),
     onLost: fetch => primary.fetches.lost(fetch),
     onCredit: () => {
-      onFirstCredit()
+      onCredit()
       primary.fetches.startAll()
     },
     firstBackoff: createBackoff({ initialMs: RESTART_MS_INITIAL, random: Math.random }),
@@ -50,7 +50,7 @@ export function createFetcher({ namespaces, hub, metrics, settings, log }) {
   const primary = createPrimary({ namespaces, pool: workers, tell: hub.tell, wheel, metrics: counts, settings, now })
   exportLevels(metrics, { primary, workers, hub, settings })
 
-  /** Resolves once gateways can connect and a worker takes leases. */
+  /** Resolves once gateways can connect and every worker takes leases. */
   async function start() {
     socket = await bindWork({
       onMessage: workers.onMessage,
@@ -60,7 +60,9 @@ export function createFetcher({ namespaces, hub, metrics, settings, log }) {
     })
     fork = createForks(socket.endpoint)
     const credited = new Promise(resolve => {
-      onFirstCredit = () => resolve(undefined)
+      onCredit = () => {
+        if (workers.stats().ready === settings.workers) resolve(undefined)
+      }
     })
     workers.start()
     await credited
