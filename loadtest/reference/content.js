@@ -36,7 +36,8 @@ export function documentOf(bytes) {
 let keysTicking = 0
 
 /**
- * A key's changes: the time, as the simulated backend gives it.
+ * A key's changes: the time, as the simulated backend gives it. Each is due at a time fixed beforehand and carries that
+ * time: a server that falls behind has late changes, not fewer.
  *
  * @param {number} everyMs
  * @param {(data: { ns: string }) => void} listener
@@ -45,9 +46,18 @@ export function onTick(everyMs, listener) {
   keysTicking += 1
   // Keys change at different times, as those of a backend do: multiples of the golden ratio fall evenly into a period.
   const phase = (keysTicking * 0.618_034) % 1
-  setTimeout(() => {
-    setInterval(() => listener({ ns: process.hrtime.bigint().toString() }), everyMs)
-  }, phase * everyMs)
+  const everyNs = BigInt(Math.round(everyMs * 1e6))
+  let dueNs = process.hrtime.bigint() + BigInt(Math.round(phase * everyMs * 1e6))
+  const waitMs = () => Math.max(0, Number(dueNs - process.hrtime.bigint()) / 1e6)
+  const tick = () => {
+    // A timer may fire a little early.
+    if (waitMs() < 1) {
+      listener({ ns: dueNs.toString() })
+      dueNs += everyNs
+    }
+    setTimeout(tick, waitMs())
+  }
+  setTimeout(tick, waitMs())
 }
 
 export const welcome = {

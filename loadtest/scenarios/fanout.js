@@ -1,6 +1,6 @@
 // Many small changes to many: how many deliveries a second a gateway makes, and how late they get under that load.
 import { readInteger } from '../options.js'
-import { measureTicks } from './ticks.js'
+import { measureTicks, NOTHING_CAME } from './ticks.js'
 
 /** A key is asked for no more often than this. */
 const CHANGE_MS_MIN = 100
@@ -30,13 +30,16 @@ export const fanout = {
     const changes = updates * seconds
     const ticks = await measureTicks(context, { clients, ramp, keys, changes, changeMs: CHANGE_MS_MIN })
     const { latency, subscribers, counts, perSecond, lost } = ticks
-    const mean = latency.totalCount === 0 ? 0 : latency.mean / 1_000
+    const came = latency.totalCount > 0
+    const mean = latency.mean / 1_000
     const p99 = latency.getValueAtPercentile(99) / 1_000
     return {
-      headline: `${subscribers.toLocaleString('en')} subscribers × ${updates} updates a second: mean ${mean.toFixed(1)} ms, 99th percentile ${p99.toFixed(1)} ms, ${(((counts.sent - lost) / Math.max(1, counts.sent)) * 100).toFixed(1)} % of all updates delivered.`,
+      headline: !came
+        ? NOTHING_CAME
+        : `${subscribers.toLocaleString('en')} subscribers × ${updates} updates a second: mean ${mean.toFixed(1)} ms, 99th percentile ${p99.toFixed(1)} ms, ${(((counts.sent - lost) / Math.max(1, counts.sent)) * 100).toFixed(1)} % of all updates delivered.`,
       figures: {
-        mean: { label: 'Mean latency', value: mean, unit: 'ms', better: 'lower' },
-        p99: { label: '99th percentile', value: p99, unit: 'ms', better: 'lower' },
+        mean: { label: 'Mean latency', value: came ? mean : undefined, unit: 'ms', better: 'lower' },
+        p99: { label: '99th percentile', value: came ? p99 : undefined, unit: 'ms', better: 'lower' },
         deliveries: { label: 'Deliveries', value: perSecond, unit: '/s', better: 'higher' },
         lost: { label: 'Updates replaced by newer ones or lost', value: lost, unit: 'deliveries', better: 'lower' },
         ...ticks.cpu,

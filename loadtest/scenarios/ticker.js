@@ -1,6 +1,6 @@
 // One key that many watch and that changes twice a second: does every change reach everybody, and how soon?
 import { readDuration, readInteger } from '../options.js'
-import { meanSpreadMs, measureTicks } from './ticks.js'
+import { meanSpreadMs, measureTicks, NOTHING_CAME } from './ticks.js'
 
 /** @type {import('../scenario.js').Scenario} */
 export const ticker = {
@@ -29,12 +29,20 @@ export const ticker = {
   async run(context, { clients, ramp, changes, change, key }) {
     const ticks = await measureTicks(context, { clients, ramp, keys: [key], changes, changeMs: change })
     const { latency } = ticks
+    const came = latency.totalCount > 0
     const p99 = latency.getValueAtPercentile(99) / 1_000
     return {
-      headline: `${ticks.seen.length} changes to ${ticks.subscribers.toLocaleString('en')} clients: ${ticks.counts.received.toLocaleString('en')} deliveries, ${ticks.lost} lost, 99 % within ${p99.toFixed(1)} ms.`,
+      headline: !came
+        ? NOTHING_CAME
+        : `${ticks.seen.length} changes to ${ticks.subscribers.toLocaleString('en')} clients: ${ticks.counts.received.toLocaleString('en')} deliveries, ${ticks.lost} lost, 99 % within ${p99.toFixed(1)} ms.`,
       figures: {
-        p99: { label: '99th percentile', value: p99, unit: 'ms', better: 'lower' },
-        p50: { label: 'Median', value: latency.getValueAtPercentile(50) / 1_000, unit: 'ms', better: 'lower' },
+        p99: { label: '99th percentile', value: came ? p99 : undefined, unit: 'ms', better: 'lower' },
+        p50: {
+          label: 'Median',
+          value: came ? latency.getValueAtPercentile(50) / 1_000 : undefined,
+          unit: 'ms',
+          better: 'lower',
+        },
         spread: { label: 'Change to last client, mean', value: meanSpreadMs(ticks.seen), unit: 'ms', better: 'lower' },
         clients: { label: 'Clients', value: ticks.subscribers, unit: 'clients', better: 'higher' },
         lost: { label: 'Changes lost', value: ticks.lost, unit: 'deliveries', better: 'lower' },
