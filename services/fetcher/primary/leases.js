@@ -69,11 +69,14 @@ export function createLeases({ now }) {
     return taken
   }
 
-  /** @returns {Set<number>} workers with a lease past its deadline */
+  /** @returns {Map<number, number>} for each worker with a lease past its deadline, by how many milliseconds at most */
   function overdue() {
-    const late = new Set()
+    const late = new Map()
     const nowMs = now()
-    for (const { worker, deadlineAt } of leases.values()) if (deadlineAt <= nowMs) late.add(worker)
+    for (const { worker, deadlineAt } of leases.values()) {
+      const lateMs = nowMs - deadlineAt
+      if (lateMs >= 0) late.set(worker, Math.max(lateMs, late.get(worker) ?? 0))
+    }
     return late
   }
 

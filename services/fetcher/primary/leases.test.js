@@ -49,9 +49,12 @@ test('a lease outlives its timeout by a second', () => {
   pass(2_000 + LEASE_GRACE_MS - 1)
   expect([...leases.overdue()]).toEqual([])
   pass(1)
-  expect([...leases.overdue()]).toEqual([1])
+  expect([...leases.overdue()]).toEqual([[1, 0]])
   pass(3_000)
-  expect([...leases.overdue()]).toEqual([1, 2])
+  expect([...leases.overdue()]).toEqual([
+    [1, 3_000],
+    [2, 0],
+  ])
 })
 
 test('a standstill of this process postpones every deadline', () => {
@@ -61,5 +64,5 @@ test('a standstill of this process postpones every deadline', () => {
   leases.postpone(60_000)
   expect([...leases.overdue()]).toEqual([])
   pass(3_000)
-  expect([...leases.overdue()]).toEqual([1])
+  expect([...leases.overdue()]).toEqual([[1, 0]])
 })

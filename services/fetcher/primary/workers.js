@@ -32,6 +32,15 @@ import { createLeases } from './leases.js'
 /** Three beats: one that is late is no silence. */
 export const SILENT_MS = 3_000
 
+/**
+ * With a lease overdue this much silence is enough. A worker that speaks is behind, not gone: killing it would put its
+ * work on others who are behind as well, and cost the start of a process on top.
+ */
+export const SILENT_OVERDUE_MS = 1_500
+
+/** A lease this much overdue is lost, whatever its worker says: a program that beats may have dropped it. */
+export const LOST_LEASE_MS = 10_000
+
 /** Node, this program and its modules on a machine that has much else to do. */
 export const STARTUP_MS = 15_000
 
@@ -52,7 +61,7 @@ const DISCONNECT_MS = 1_000
  * @param {number} deps.count
  * @param {import('./processes.js').Fork} deps.fork
  * @param {(routingId: Buffer, lease: LeaseMessage) => void} deps.send
- * @param {(fetch: Fetch, outcome: Outcome, body: Buffer | undefined) => void} deps.onResult
+ * @param {(fetch: Fetch, outcome: Outcome, body: Buffer | undefined, delta: Buffer | undefined) => void} deps.onResult
  * @param {(fetch: Fetch) => void} deps.onLost the worker that had it will not answer
  * @param {() => void} deps.onCredit there may be credit again
  * @param {() => import('./backoff.js').Backoff} deps.firstBackoff between restarts
@@ -119,13 +128,14 @@ export function createWorkers({
    * @param {Buffer} routingId
    * @param {import('../work.js').Credit | import('../work.js').Result} message
    * @param {Buffer | undefined} body
+   * @param {Buffer} [delta]
    */
-  function onMessage(routingId, message, body) {
+  function onMessage(routingId, message, body, delta) {
     if (message.type === 'credit') return announce(routingId, message)
     const worker = byRoute.get(routingId.toString('latin1'))
     if (worker) worker.heardAt = now()
     const lease = worker && leases.settle(message.lease, worker.process.id)
-    if (lease) onResult(lease.what, message, body)
+    if (lease) onResult(lease.what, message, body, delta)
     else metrics.lateResult()
   }
 
@@ -179,14 +189,11 @@ export function createWorkers({
     }
     const overdue = leases.overdue()
     for (const worker of [...workers.values()]) {
-      const patienceMs = worker.routingId ? SILENT_MS : STARTUP_MS
-      const isOverdue = overdue.has(worker.process.id)
-      if (!isOverdue && nowMs - worker.heardAt < patienceMs) continue
+      const overdueMs = overdue.get(worker.process.id)
+      const silentMs = nowMs - worker.heardAt
+      if (silentMs < patienceWith(worker, overdueMs) && (overdueMs ?? 0) < LOST_LEASE_MS) continue
       const { pid } = worker.process
-      log.warn(
-        { workerPid: pid, silentMs: Math.round(nowMs - worker.heardAt), isOverdue },
-        'a worker fell silent: killing it',
-      )
+      log.warn({ workerPid: pid, silentMs: Math.round(silentMs), overdueMs }, 'a worker fell silent: killing it')
       worker.process.kill()
       giveUp(worker, 'silent')
     }
@@ -267,6 +274,12 @@ export function createWorkers({
     /** Of those that take leases. */
     pids: () => [...workers.values()].filter(({ routingId }) => routingId).map(({ process }) => process.pid),
   }
+}
+
+/** How long a worker may be silent. @param {Worker} worker @param {number | undefined} overdueMs */
+function patienceWith({ routingId }, overdueMs) {
+  if (!routingId) return STARTUP_MS
+  return overdueMs === undefined ? SILENT_MS : SILENT_OVERDUE_MS
 }
 
 /** FNV-1a over UTF-16 code units, 32 bits: keys are ASCII. @param {string} text */

@@ -1,6 +1,7 @@
 import { createBackoff } from './backoff.js'
+import { LEASE_GRACE_MS } from './leases.js'
 import { createTimerWheel, TICK_MS } from './timer-wheel.js'
-import { createWorkers, SILENT_MS, STARTUP_MS, SWEEP_MS } from './workers.js'
+import { createWorkers, LOST_LEASE_MS, SILENT_MS, SILENT_OVERDUE_MS, STARTUP_MS, SWEEP_MS } from './workers.js'
 
 /** @typedef {{ id: number, pid: number, killed: boolean, disconnected: boolean, exit: (code?: number) => void,
  *   onKill: () => void }} FakeProcess */
@@ -211,15 +212,29 @@ test('a worker that is silent for three seconds is killed, and replaced when it 
   expect(counted).toEqual(['silent', 'late'])
 })
 
-test('a worker with a lease past its deadline is killed, though it beats', () => {
+test('a worker with a lease past its deadline is given less time to be silent', () => {
   const { processes, lease, lost, pass } = ready(1)
   lease('doc:slow', 10_000)
   const late = lease('doc:late', 2_000)
-  pass(2_900, [1])
+  pass(3_000, [1])
+  pass(SILENT_OVERDUE_MS - SWEEP_MS)
   expect(processes[0].killed).toBe(false)
-  pass(200, [1])
+  pass(2 * SWEEP_MS)
   expect(processes[0].killed).toBe(true)
   expect(lost.sort()).toEqual([late.key, 'doc:slow'])
+})
+
+test('a worker that is behind but speaks is left to its work, until a lease must be lost', () => {
+  const { processes, lease, result, results, pass } = ready(1)
+  const late = lease('doc:late', 2_000)
+  pass(9_000, [1])
+  expect(processes[0].killed).toBe(false)
+  result(late)
+  expect(results).toHaveLength(1)
+
+  lease('doc:dropped', 2_000)
+  pass(2_000 + LEASE_GRACE_MS + LOST_LEASE_MS + SWEEP_MS, [1])
+  expect(processes[0].killed).toBe(true)
 })
 
 test('results count as beats', () => {
