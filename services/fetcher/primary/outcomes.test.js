@@ -70,6 +70,25 @@ describe('told that a key changed', () => {
     for (const link of ['a', 'b', 'c']) expect(told(link)).toEqual(['value v2'])
   })
 
+  test('what is held is no good while the fetch is under way, nor while the backend must be left alone', () => {
+    const { watch, get, value, fail, onRefresh, onUnwatch, told, pass } = setup({
+      namespaces: { doc: { maxAgeMs: 3_600_000 } },
+    })
+    watch('a', K)
+    value(K, 'v1')
+    pass(510)
+    onRefresh(K)
+    get('b', K)
+    expect(told('b')).toEqual([])
+    fail(K, 'backend_error', { retryAfterMs: 60_000 })
+    expect(told('b')).toEqual(['backend_error'])
+    onUnwatch('a', K)
+    pass(1_020)
+    onRefresh(K)
+    get('b', K)
+    expect(told('b')).toEqual(['backend_error'])
+  })
+
   test('a key that fails and that nobody watches may be asked at once', () => {
     const { get, fail, onRefresh, asked } = setup()
     get('a', K)

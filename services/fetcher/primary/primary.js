@@ -125,13 +125,12 @@ export function createPrimary({ namespaces, pool, tell, wheel, metrics, settings
   function onRefresh(key) {
     const entry = table.get(key)
     if (!entry) return // nothing is held that could be old
-    if (entry.fetch?.sentAt !== undefined) {
-      entry.again = true
-    } else if (entry.notBeforeAt <= now()) {
-      entry.invalid = true
-      if (isKept(entry)) want(entry)
-      else entry.nextTryAt = undefined
-    }
+    entry.invalid = true
+    // What is under way may have been read before the change.
+    if (entry.fetch?.sentAt !== undefined) entry.again = true
+    else if (entry.notBeforeAt > now()) return
+    else if (isKept(entry)) want(entry)
+    else entry.nextTryAt = undefined
   }
 
   /** @param {string} link */
