@@ -1,0 +1,275 @@
+#!/usr/bin/env node
+// Proves on a running compose stack what containers promise: few fetches, spread connections, replicas that may die,
+// little that anybody could misuse, an orderly end. For deployments to try, not for those in use: it kills and stops.
+import { setTimeout as delay } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { createChecks, readTimeout, readUrl } from './client.js'
+import { containers, crash, docker, evaluate, inspect, isHealthy, request } from './compose/docker.js'
+import { startViewers } from './compose/viewers.js'
+
+const usage = `Usage: node scripts/compose-check.js [--url URL] [--viewers N] [--keys N] [--timeout SECONDS] [--insecure]
+
+Drives the stack of docker-compose.yml, which must run with several replicas:
+
+  docker compose up --detach --build --wait --scale gateway=4 --scale fetcher=2
+
+Viewers connect through the proxy while containers are killed, crash and restart; each check is printed.
+At the end the stack is stopped, and stays so.
+
+  --url URL          where clients connect               (default wss://localhost)
+  --viewers N        how many clients                    (default 40)
+  --keys N           conversation:0, conversation:1, …   (default 100)
+  --timeout SECONDS  for each check                      (default 90)
+  --insecure         accept any certificate. One made by the proxy itself, for localhost, is accepted anyway`
+
+/** As keycast.yaml has it for conversations. */
+const REFRESH_MS = 1_000
+
+/** Refreshes over which fetches are counted. */
+const REFRESHES = 10
+
+/** How often something that has to happen in a container is looked for. */
+const LOOK_MS = 250
+
+/** The longest stop_grace_period of docker-compose.yml. */
+const GRACE_MS = 20_000
+
+/** Ours, and nginx: those that promise to end by themselves. */
+const OURS = ['secrets', 'data-provider', 'fetcher', 'gateway', 'proxy']
+
+/**
+ * @typedef {import('./compose/docker.js').Container} Container
+ * @typedef {import('./client.js').Target & { viewers: number, keys: number, timeoutMs: number }} Options
+ */
+
+/** @param {string[]} args @returns {Options | undefined} `undefined` where help was asked for */
+function readOptions(args) {
+  const { values } = parseArgs({
+    args,
+    options: {
+      url: { type: 'string', default: 'wss://localhost' },
+      viewers: { type: 'string', default: '40' },
+      keys: { type: 'string', default: '100' },
+      timeout: { type: 'string', default: '90' },
+      insecure: { type: 'boolean', default: false },
+      help: { type: 'boolean', short: 'h' },
+    },
+  })
+  if (values.help) return undefined
+  /** @param {'viewers' | 'keys'} name */
+  const count = name => {
+    const number = Number(values[name])
+    if (!Number.isInteger(number) || number < 1)
+      throw new Error(`--${name} ${values[name]}: must be a whole number above 0`)
+    return number
+  }
+  return {
+    ...readUrl(values.url, values.insecure),
+    viewers: count('viewers'),
+    keys: count('keys'),
+    timeoutMs: readTimeout(values.timeout),
+  }
+}
+
+/** @param {Options} options @returns {Promise<number>} the exit code */
+async function checkStack(options) {
+  const all = await containers()
+  /** @param {string} service */
+  const of = service => all.filter(container => container.service === service)
+  const [backend] = of('data-provider')
+  const [proxy] = of('proxy')
+  const gateways = of('gateway')
+  const fetchers = of('fetcher')
+  if (!backend || !proxy || gateways.length < 2 || fetchers.length < 2) {
+    throw new Error('no stack with several gateways and fetchers runs here; --help says how to start one')
+  }
+
+  const { check, conclude } = createChecks(options.timeoutMs)
+  const keys = Array.from({ length: options.keys }, (_, index) => `conversation:${index}`)
+
+  /** What the backend itself says now of the last key. */
+  const revision = async () => {
+    const url = `http://127.0.0.1:3000/conversations/${options.keys - 1}`
+    return Number(await evaluate(backend, `console.log((await (await fetch('${url}')).json()).revision)`))
+  }
+
+  /** @param {Container} container @param {AbortSignal} signal */
+  const healthy = async (container, signal) => {
+    while (!(await isHealthy(container))) {
+      signal.throwIfAborted()
+      await delay(LOOK_MS)
+    }
+  }
+
+  await check('every container runs, and is healthy where it can tell', async signal => {
+    for (const container of all) if (container.service !== 'secrets') await healthy(container, signal)
+    return `${all.length} containers`
+  })
+  await check('none runs as root, has a capability, or may write to its root', () => checkConfinement(all))
+  await check('only the proxy is published, all else on this host alone', () => checkPorts(all))
+
+  const viewers = startViewers(options, options.viewers, keys)
+  try {
+    await check(`${options.viewers} viewers hold ${options.keys} keys each`, async signal => {
+      await viewers.reach(await revision(), signal)
+      return undefined
+    })
+    await check('their connections are spread over all gateways', () => checkSpread(gateways, options.viewers))
+    await check(`each key is fetched once per refresh, ${REFRESHES} times`, signal =>
+      countFetches(backend, keys, signal),
+    )
+
+    /**
+     * Does something to the stack, and waits until all viewers hold a change the backend made after it.
+     *
+     * @param {string} what
+     * @param {(signal: AbortSignal) => Promise<unknown>} act
+     */
+    const survive = (what, act) =>
+      check(`${what}: every viewer gets the next change`, async signal => {
+        const before = viewers.connections()
+        await act(signal)
+        await viewers.reach((await revision()) + 1, signal)
+        return `${viewers.connections() - before} reconnected`
+      })
+
+    for (const container of [gateways[0], fetchers[0]]) {
+      await survive(`docker kill ${container.name}`, () => docker('kill', container.id))
+      // A kill is an operator's wish to Docker, like a stop: no restart policy brings the container back.
+      await check(`docker start ${container.name}: it is healthy again`, async signal => {
+        await docker('start', container.id)
+        await healthy(container, signal)
+        return undefined
+      })
+    }
+    for (const container of [gateways[1], fetchers[1], proxy]) {
+      const { RestartCount: before } = await inspect(container)
+      await survive(`a crash in ${container.name}`, () => crash(container))
+      await check(`${container.name} was restarted by its policy, and is healthy`, async signal => {
+        while ((await inspect(container)).RestartCount <= before) {
+          signal.throwIfAborted()
+          await delay(LOOK_MS)
+        }
+        await healthy(container, signal)
+        return undefined
+      })
+    }
+    await survive('docker compose restart data-provider', async signal => {
+      await docker('compose', 'restart', 'data-provider')
+      await healthy(backend, signal)
+    })
+    await check(`still each key is fetched once per refresh`, signal => countFetches(backend, keys, signal))
+    await check('no revision ever fell for any viewer', async () => {
+      const fallen = viewers.fallen()
+      if (fallen.length > 0) throw new Error(`${fallen.length} did: ${fallen.slice(0, 5).join('; ')}`)
+      return `${viewers.connections()} connections`
+    })
+
+    await check('docker compose stop ends all in order', () => checkStop(all))
+  } finally {
+    viewers.stop()
+  }
+  return conclude()
+}
+
+/** @param {Container[]} all */
+async function checkConfinement(all) {
+  for (const container of all) {
+    const { HostConfig } = await inspect(container)
+    const wrong = [
+      !HostConfig.ReadonlyRootfs && 'may write to its root',
+      HostConfig.Privileged && 'is privileged',
+      !HostConfig.CapDrop?.includes('ALL') && 'keeps capabilities',
+      (HostConfig.CapAdd ?? []).length > 0 && 'is given capabilities',
+      !HostConfig.SecurityOpt?.some(option => option.startsWith('no-new-privileges')) && 'may gain privileges',
+      container.service !== 'secrets' && (await docker('exec', container.id, 'id', '-u')) === '0' && 'runs as root',
+    ].filter(Boolean)
+    if (wrong.length > 0) throw new Error(`${container.name} ${wrong.join(', ')}`)
+  }
+  return undefined
+}
+
+/** @param {Container[]} all */
+async function checkPorts(all) {
+  const published = []
+  for (const container of all) {
+    const { NetworkSettings } = await inspect(container)
+    const addresses = Object.values(NetworkSettings.Ports).flatMap(bindings => bindings ?? [])
+    for (const { HostIp, HostPort } of addresses) {
+      if (container.service !== 'proxy' && HostIp !== '127.0.0.1') {
+        throw new Error(`${container.name} is published on ${HostIp}:${HostPort}`)
+      }
+      published.push(`${container.service} ${HostIp}:${HostPort}`)
+    }
+  }
+  return published.join(', ')
+}
+
+/** @param {Container[]} gateways @param {number} viewers */
+async function checkSpread(gateways, viewers) {
+  const sessions = []
+  for (const gateway of gateways) {
+    const metrics = await request(gateway, 'http://127.0.0.1:8081/metrics')
+    sessions.push(Number(/^keycast_gateway_sessions (\d+)$/m.exec(metrics)?.[1]))
+  }
+  const said = sessions.join(' + ')
+  // Half of an equal share: another client may be connected too, and counts are a moment apart.
+  const least = Math.floor(viewers / gateways.length / 2)
+  if (!sessions.every(count => count >= least)) throw new Error(`${said}, ${least} expected of each`)
+  return said
+}
+
+/**
+ * Counts at the backend, on its clock.
+ *
+ * @param {Container} backend
+ * @param {string[]} keys
+ * @param {AbortSignal} signal
+ */
+async function countFetches(backend, keys, signal) {
+  const paths = keys.map(key => key.replace('conversation:', '/conversations/'))
+  await request(backend, 'http://127.0.0.1:3000/stats/reset', 'POST')
+  const startedAt = performance.now()
+  for (;;) {
+    const { byKey } = JSON.parse(await request(backend, 'http://127.0.0.1:3000/stats'))
+    const elapsedMs = performance.now() - startedAt
+    const totals = paths.map(path => byKey[path]?.total ?? 0)
+    const [least, most] = [Math.min(...totals), Math.max(...totals)]
+    // One more than fits: a refresh may lie at either end. Taken while the answer came, the time is rather too short.
+    const allowed = Math.ceil(elapsedMs / REFRESH_MS) + 1
+    const said = `${least} to ${most} a key in ${(elapsedMs / 1_000).toFixed(1)} s`
+    if (most > allowed) throw new Error(said)
+    if (least >= REFRESHES) return said
+    signal.throwIfAborted()
+    await delay(LOOK_MS)
+  }
+}
+
+/** @param {Container[]} all */
+async function checkStop(all) {
+  const startedAt = performance.now()
+  await docker('compose', 'stop')
+  const seconds = Math.round((performance.now() - startedAt) / 1_000)
+  for (const container of all) {
+    if (!OURS.includes(container.service)) continue
+    const { State } = await inspect(container)
+    if (State.Status !== 'exited' || State.ExitCode !== 0 || State.OOMKilled) {
+      throw new Error(`${container.name} is ${State.Status} with exit code ${State.ExitCode}`)
+    }
+  }
+  // One after the other: what depends on others goes first. Each alone stays within its grace, or was killed (137).
+  if (seconds * 1_000 > GRACE_MS * 3) throw new Error(`took ${seconds} s`)
+  return `exit code 0, ${seconds} s`
+}
+
+try {
+  const options = readOptions(process.argv.slice(2))
+  if (!options) {
+    console.log(usage)
+  } else {
+    process.exit(await checkStack(options))
+  }
+} catch (error) {
+  console.error(`compose-check: ${/** @type {Error} */ (error).message}`)
+  process.exit(2)
+}
