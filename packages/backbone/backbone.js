@@ -15,10 +15,14 @@
  * The body is always the content itself, never its encoding.
  * @typedef {'json' | 'text' | 'base64'} Format
  *
+ * A fossil delta that makes the value it comes with out of the version `from` of the same key.
+ * @typedef {{ from: string, bytes: Buffer }} Delta
+ *
  * The key's value. `ageMs`: since the backend was asked. `maxAgeMs`: how old it may get before a `get` asks again.
- * `store` false: to be held only while watched (`no-store`, `private`).
+ * `store` false: to be held only while watched (`no-store`, `private`). `delta`: only where it starts `from` the version
+ * the gateway holds or was last sent.
  * @typedef {{ type: 'value', key: string, version: string, ageMs: number, maxAgeMs: number, store: boolean,
- *   contentType: string, format: Format, body: Buffer }} ValueAnswer
+ *   contentType: string, format: Format, body: Buffer, delta?: Delta }} ValueAnswer
  *
  * The version the gateway holds (or was last sent on this link) is the latest as of `ageMs` ago.
  * @typedef {{ type: 'current', key: string, version: string, ageMs: number, maxAgeMs: number, store: boolean }} CurrentAnswer

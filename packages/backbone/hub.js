@@ -201,7 +201,8 @@ export function createHub({ bind, now, every, log }) {
       const answer = events.answerFor(link.id, key)
       if (!answer) continue
       answers.push(answer)
-      batchBytes += HEAD_BYTES + (answer.type === 'value' ? answer.body.length : 0)
+      batchBytes += HEAD_BYTES
+      if (answer.type === 'value') batchBytes += answer.body.length + (answer.delta?.bytes.length ?? 0)
     }
     if (answers.length === 0) return
     link.answered++

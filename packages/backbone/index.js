@@ -11,6 +11,7 @@ export { createWriter } from './writer.js'
  * @typedef {import('./backbone.js').Answer} Answer
  * @typedef {import('./backbone.js').Backbone} Backbone
  * @typedef {import('./backbone.js').BackboneEvents} BackboneEvents
+ * @typedef {import('./backbone.js').Delta} Delta
  * @typedef {import('./backbone.js').FailedAnswer} FailedAnswer
  * @typedef {import('./backbone.js').Format} Format
  * @typedef {import('./backbone.js').Held} Held

@@ -5,7 +5,8 @@
 // gateway → hub       PUSH → PULL      watch, unwatch, fetch, cancel, refresh: one JSON part
 // gateway → hub       DEALER → ROUTER  beat, taken: one JSON part
 // hub → gateway       ROUTER → DEALER  beat, resync: one JSON part
-// hub → gateway       ROUTER → DEALER  answers: a JSON part, then a part for each value's body, in order
+// hub → gateway       ROUTER → DEALER  answers: a JSON part, then for each value, in order, a part with its body
+//                                      and, where its head has `deltaFrom`, one with the delta
 import { errorCodes } from '@keycast/protocol'
 
 /**
@@ -59,9 +60,10 @@ export function encodeAnswers({ link, number, reached }, answers) {
   const heads = []
   for (const answer of answers) {
     if (answer.type === 'value') {
-      const { body, ...head } = answer
-      heads.push(head)
+      const { body, delta, ...head } = answer
       bodies.push(body)
+      if (delta) bodies.push(delta.bytes)
+      heads.push(delta ? { ...head, deltaFrom: delta.from } : head)
     } else {
       heads.push(answer)
     }
@@ -126,8 +128,7 @@ export function decodeFromHub(parts) {
       checkCount('reached', reached)
       let next = 1
       const read = list(type, answers).map(head => readAnswer(head, () => parts[next++]))
-      if (next !== parts.length)
-        throw new WireError(`answers came with ${parts.length - 1} bodies for ${next - 1} values`)
+      if (next !== parts.length) throw new WireError(`answers came with ${parts.length - next} parts too many`)
       return { type, link, number, reached, answers: read }
     }
     default:
@@ -181,8 +182,8 @@ function readWant(want) {
   return { key, held }
 }
 
-/** @param {any} head @param {() => Buffer | undefined} nextBody @returns {Answer} */
-function readAnswer(head, nextBody) {
+/** @param {any} head @param {() => Buffer | undefined} nextPart @returns {Answer} */
+function readAnswer(head, nextPart) {
   const { type, key, version, ageMs, maxAgeMs, store, contentType, format, code } = head ?? {}
   readKey(key)
   const whole = isAge(ageMs) && (maxAgeMs === undefined || isAge(maxAgeMs))
@@ -190,8 +191,11 @@ function readAnswer(head, nextBody) {
   const kept = whole && typeof version === 'string' && maxAgeMs !== undefined && typeof store === 'boolean'
   if (type === 'current' && kept) return head
   if (type === 'value' && kept && typeof contentType === 'string' && formats.has(format)) {
-    const body = nextBody()
-    if (body) return { ...head, body }
+    const { deltaFrom, ...rest } = head
+    const body = nextPart()
+    if (body && deltaFrom === undefined) return { ...rest, body }
+    const bytes = nextPart()
+    if (body && bytes && typeof deltaFrom === 'string') return { ...rest, body, delta: { from: deltaFrom, bytes } }
   }
   throw new WireError(`the answer for ${key} is incomplete`)
 }

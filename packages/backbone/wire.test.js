@@ -43,6 +43,14 @@ test('answers arrive with each body beside its head, and bodies are not copied o
   })
 })
 
+test('a delta arrives beside the body it makes, the next body beside its own head', () => {
+  const first = { ...value, body: Buffer.from('[1,2]'), delta: { from: 'u', bytes: Buffer.from('delta') } }
+  const second = { ...value, key: 'a:2', body: Buffer.from('[]') }
+  const parts = encodeAnswers({ link: 'L', number: 1, reached: 1 }, [first, second])
+  expect(parts).toHaveLength(4)
+  expect(decodeFromHub(parts)).toMatchObject({ answers: [first, second] })
+})
+
 test.each([
   ['not JSON', Buffer.from('{')],
   ['null', Buffer.from('null')],
@@ -76,6 +84,9 @@ test('beats are checked like everything else', () => {
 test.each([
   ['a body missing', [{ ...value }], []],
   ['a body too many', [], [Buffer.from('x')]],
+  ['a delta missing', [{ ...value, deltaFrom: 'u' }], [Buffer.from('x')]],
+  ['a delta too many', [{ ...value }], [Buffer.from('x'), Buffer.from('y')]],
+  ['a delta from nowhere', [{ ...value, deltaFrom: 1 }], [Buffer.from('x'), Buffer.from('y')]],
   ['a version missing', [{ ...value, version: undefined }], [Buffer.from('x')]],
   ['a format unknown', [{ ...value, format: 'xml' }], [Buffer.from('x')]],
   ['a code unknown', [{ type: 'failed', key: 'a:1', code: 'oops', ageMs: 1 }], []],

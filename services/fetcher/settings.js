@@ -53,6 +53,11 @@ export const settings = {
     min: 1024 ** 2,
     doc: 'Values held. Those watched stay; where they alone take it all, further keys get the error capacity.',
   }),
+  deltaBytesMax: setting.bytes({
+    env: 'FETCHER_DELTA_BYTES_MAX',
+    default: 64 * 1024 ** 2,
+    doc: 'Last bodies each worker holds to make deltas from. 0: no deltas.',
+  }),
   backboneSecretKey: setting.secret({
     env: 'BACKBONE_SECRET_KEY',
     doc: 'CURVE secret key (Z85) of this node: encrypts the backbone. Goes with BACKBONE_CLIENT_KEYS.',

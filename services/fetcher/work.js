@@ -3,7 +3,8 @@
 // endpoint  binds    connects      sockets          carries
 // work      primary  every worker  ROUTER ↔ DEALER  leases one way; credit and results the other
 //
-// Part 0 is one of these messages as JSON. Part 1, in a `value` result alone, is the body: the bytes themselves.
+// Part 0 is one of these messages as JSON. Part 1, in a `value` result alone, is the body: the bytes themselves. Part 2,
+// only where such a result has `deltaFrom`, is the delta.
 import { errorCodes } from '@keycast/protocol'
 
 /**
@@ -25,8 +26,11 @@ import { errorCodes } from '@keycast/protocol'
  *
  * Worker → primary: how one lease ended. `durationMs`: from taking the lease to this result.
  * A `current` result stands for 304, and for 200 with the very bytes of the lease's `version`.
+ * With `deltaFrom` a value brings a fossil delta from that version, the lease's, to its own; with `deltaSkipped` it says
+ * why there is none from a version the lease named.
  * @typedef {{ version: string, contentType: string, format: Format }} Content
- * @typedef {{ outcome: 'value' } & Content & Freshness} ValueOutcome
+ * @typedef {'no_base' | 'size' | 'time' | 'gain'} DeltaSkip
+ * @typedef {{ outcome: 'value', deltaFrom?: string, deltaSkipped?: DeltaSkip } & Content & Freshness} ValueOutcome
  * @typedef {{ outcome: 'current' } & Freshness} CurrentOutcome
  * @typedef {{ outcome: 'failed', code: ErrorCode, message: string, status?: number, retryAfterMs?: number,
  *   maxAgeMs?: number }} FailedOutcome
@@ -51,11 +55,13 @@ export class WorkError extends Error {
 /**
  * @param {Credit | Lease | Result} message
  * @param {Buffer} [body] of a `value` result; passed on, not copied: it must never change again
+ * @param {Buffer} [delta] as `body`
  * @returns {Buffer[]} the parts
  */
-export function encodeWork(message, body) {
+export function encodeWork(message, body, delta) {
   const head = Buffer.from(JSON.stringify(message))
-  return body ? [head, body] : [head]
+  if (!body) return [head]
+  return delta ? [head, body, delta] : [head, body]
 }
 
 /**
@@ -73,21 +79,23 @@ export function decodeLease(parts) {
 
 /**
  * @param {Buffer[]} parts as the primary receives them, without the routing id
- * @returns {{ message: Credit | Result, body: Buffer | undefined }} a body exactly where the result is a `value`
+ * @returns {{ message: Credit | Result, body: Buffer | undefined, delta: Buffer | undefined }} a body exactly where the
+ *   result is a `value`, a delta exactly where that has `deltaFrom`
  * @throws {WorkError}
  */
 export function decodeFromWorker(parts) {
   const message = parse(parts[0])
-  const body = parts[1]
+  const [, body, delta] = parts
   if (message.type === 'credit' && typeof message.credit === 'number') {
-    return { message: /** @type {Credit} */ (message), body: undefined }
+    return { message: /** @type {Credit} */ (message), body: undefined, delta: undefined }
   }
   const whole = message.type === 'result' && typeof message.lease === 'number' && outcomes.has(message.outcome)
   const known = message.outcome !== 'failed' || Object.hasOwn(errorCodes, message.code)
-  if (!whole || !known || (message.outcome === 'value') !== (body !== undefined)) {
+  const fits = (message.outcome === 'value') === (body !== undefined) && (message.deltaFrom ? delta : !delta)
+  if (!whole || !known || !fits) {
     throw new WorkError('the primary was sent something that is neither credit nor result')
   }
-  return { message: /** @type {Result} */ (message), body }
+  return { message: /** @type {Result} */ (message), body, delta }
 }
 
 /** @param {Buffer} part @returns {Record<string, any>} */

@@ -41,6 +41,27 @@ test('a value travels with its body untouched, other messages alone', () => {
   expect(decodeFromWorker(encodeWork(credit))).toEqual({ message: credit, body: undefined })
 })
 
+test('a delta travels behind the body it makes', () => {
+  /** @type {import('./work.js').Result} */
+  const value = {
+    type: 'result',
+    lease: 7,
+    outcome: 'value',
+    version: 'w',
+    contentType: 'application/json',
+    format: 'json',
+    status: 200,
+    store: true,
+    deltaFrom: 'v',
+    durationMs: 3,
+  }
+  const body = Buffer.from('{}')
+  const delta = Buffer.from('delta')
+  expect(decodeFromWorker(encodeWork(value, body, delta))).toEqual({ message: value, body, delta })
+})
+
+const value = { type: 'result', lease: 1, outcome: 'value' }
+
 test.each([
   ['no JSON', [Buffer.from('{')]],
   ['null', [Buffer.from('null')]],
@@ -48,6 +69,8 @@ test.each([
   ['an unknown outcome', [part({ type: 'result', lease: 1, outcome: 'maybe' })]],
   ['an unknown code', [part({ type: 'result', lease: 1, outcome: 'failed', code: 'bad_mood' })]],
   ['a value without its body', [part({ type: 'result', lease: 1, outcome: 'value' })]],
+  ['a delta from nowhere', [part(value), Buffer.from('x'), Buffer.from('y')]],
+  ['a delta announced that is not there', [part({ ...value, deltaFrom: 'v' }), Buffer.from('x')]],
   ['a body without a value', [part({ type: 'result', lease: 1, outcome: 'current' }), Buffer.from('x')]],
 ])('%s is refused by the primary', (_, parts) => {
   expect(() => decodeFromWorker(parts)).toThrow(WorkError)

@@ -81,7 +81,8 @@ function state({ key, value, askedAt, maxAgeMs }, version, now) {
   const ageMs = now - askedAt
   if (value.version === version) return { type: 'current', key, version, ageMs, maxAgeMs, store }
   const { contentType, format, body } = value
-  return { type: 'value', key, version: value.version, ageMs, maxAgeMs, store, contentType, format, body }
+  const delta = value.delta?.from === version ? value.delta : undefined
+  return { type: 'value', key, version: value.version, ageMs, maxAgeMs, store, contentType, format, body, delta }
 }
 
 /** @param {Entry} entry @param {number} now @returns {Answer | undefined} */

@@ -173,3 +173,63 @@ describe('a slow link', () => {
     expect(told('a')).toEqual(['current v4'])
   })
 })
+
+describe('a delta', () => {
+  const delta = Buffer.from('v1 to v2')
+  /** A key of which `a` and `b` were sent v1, and v2 came with a delta from it. */
+  const changed = () => {
+    const bench = setup({ namespaces: { doc: { refreshMs: 0 } } })
+    for (const link of ['a', 'b']) bench.watch(link, K)
+    bench.value(K, 'v1')
+    for (const link of ['a', 'b']) bench.told(link)
+    bench.onRefresh(K)
+    bench.value(K, 'v2', { deltaFrom: 'v1', delta })
+    return bench
+  }
+  const withDelta = { type: 'value', version: 'v2', body: Buffer.from('v2'), delta: { from: 'v1', bytes: delta } }
+
+  test('goes with the value to each link that was sent the version it starts from', () => {
+    const { take } = changed()
+    expect(take('a')).toMatchObject([withDelta])
+    expect(take('b')).toMatchObject([withDelta])
+  })
+
+  test('goes to no link that holds something else, or nothing', () => {
+    const { watch, get, take } = changed()
+    watch('c', K)
+    get('d', K)
+    watch('e', K, { version: 'v0', ageMs: 9 })
+    for (const link of ['c', 'd', 'e']) {
+      const [answer] = take(link)
+      expect(answer).toMatchObject({ type: 'value', version: 'v2' })
+      expect(answer).toHaveProperty('delta', undefined)
+    }
+  })
+
+  test('goes to a link that says it holds that version, be it for a watch or for one answer', () => {
+    const { watch, get, take } = changed()
+    watch('c', K, { version: 'v1', ageMs: 9 })
+    get('d', K, { version: 'v1', ageMs: 9 })
+    expect(take('c')).toMatchObject([withDelta])
+    expect(take('d')).toMatchObject([withDelta])
+  })
+
+  test('does not outlive the next version, which a slow link is sent whole', () => {
+    const { onRefresh, value, take } = changed()
+    take('b')
+    onRefresh(K)
+    value(K, 'v3', { deltaFrom: 'v2', delta: Buffer.from('v2 to v3') })
+    expect(take('a')[0]).toHaveProperty('delta', undefined)
+    expect(take('b')).toMatchObject([{ version: 'v3', delta: { from: 'v2' } }])
+    onRefresh(K)
+    value(K, 'v4')
+    expect(take('b')[0]).toHaveProperty('delta', undefined)
+  })
+
+  test('is still good where the value was confirmed meanwhile', () => {
+    const { onRefresh, current, take } = changed()
+    onRefresh(K)
+    current(K)
+    expect(take('a')).toMatchObject([withDelta])
+  })
+})

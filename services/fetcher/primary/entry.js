@@ -1,6 +1,7 @@
 // What the primary knows of one key: who wants it, what is held, what is under way, and when it is asked again.
 
 /**
+ * @typedef {import('@keycast/backbone').Delta} Delta
  * @typedef {import('@keycast/backbone').Format} Format
  * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode
  * @typedef {import('@keycast/service').Namespace} Namespace
@@ -9,8 +10,9 @@
  * @typedef {import('./origins.js').Origin} Origin
  * @typedef {import('./timer-wheel.js').Timer} Timer
  *
- * The bytes held, and what the backend said of them. `store` false: held only while somebody wants the key.
- * @typedef {{ version: string, contentType: string, format: Format, body: Buffer, store: boolean,
+ * The bytes held, and what the backend said of them. `store` false: held only while somebody wants the key. `delta`: from
+ * the version held before, where there is one.
+ * @typedef {{ version: string, contentType: string, format: Format, body: Buffer, delta: Delta | undefined, store: boolean,
  *   etag: string | undefined, lastModified: string | undefined }} Value
  *
  * Why the last try gave nothing. Made anew by each try, so that it also tells tries apart. `askedAt`: of that try.

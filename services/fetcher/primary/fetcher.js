@@ -34,7 +34,7 @@ export function createFetcher({ namespaces, hub, metrics, settings, log }) {
     count: settings.workers,
     fork: onExit => fork(onExit),
     send: (routingId, lease) => socket.send(routingId, lease),
-    onResult: (fetch, outcome, body) => primary.fetches.ended(fetch, outcome, body),
+    onResult: (fetch, outcome, body, delta) => primary.fetches.ended(fetch, outcome, body, delta),
     onLost: fetch => primary.fetches.lost(fetch),
     onCredit: () => {
       onCredit()

@@ -21,8 +21,8 @@ import { isCold } from './entry.js'
  * @param {object} deps
  * @param {Iterable<Origin>} deps.origins
  * @param {Pool} deps.pool
- * @param {(fetch: Fetch, outcome: Outcome, body: Buffer | undefined, closed: boolean) => void} deps.onOutcome `closed`:
- *   it closed the origin's breaker
+ * @param {(fetch: Fetch, outcome: Outcome, body: Buffer | undefined, delta: Buffer | undefined, closed: boolean) => void}
+ *   deps.onOutcome `closed`: it closed the origin's breaker
  * @param {(entry: Entry) => void} deps.onRefused the origin's breaker lets nothing through
  * @param {import('./metrics.js').FetchMetrics} deps.metrics
  * @param {() => number} deps.now
@@ -113,15 +113,16 @@ export function createFetches({ origins, pool, onOutcome, onRefused, metrics, no
    * @param {Fetch} fetch
    * @param {Outcome} outcome
    * @param {Buffer} [body]
+   * @param {Buffer} [delta]
    */
-  function ended(fetch, outcome, body) {
+  function ended(fetch, outcome, body, delta) {
     const { entry } = fetch
     const { lanes, breaker } = entry.origin
     metrics.ended(outcome, body?.length ?? 0, now() - /** @type {number} */ (fetch.sentAt))
     lanes.ended(fetch)
     entry.fetch = undefined
     const change = breaker.end(verdictOf(outcome), fetch.probe)
-    onOutcome(fetch, outcome, body, change === 'closed')
+    onOutcome(fetch, outcome, body, delta, change === 'closed')
     if (change === 'opened') for (const waiting of lanes.drain()) refuse(waiting)
     startAll()
   }

@@ -66,7 +66,7 @@ export function createKeyTable({ bytesMax }) {
     const wanted = isWanted(entry)
     if (!wanted && entry.value?.store === false) entry.value = undefined
 
-    const cost = ENTRY_BYTES + (entry.value?.body.length ?? 0)
+    const cost = ENTRY_BYTES + valueBytes(entry)
     bytes += cost - entry.bytes
     entry.bytes = cost
     if (!wanted) {
@@ -104,4 +104,9 @@ export function createKeyTable({ bytesMax }) {
   }
 
   return { get, open, hasRoomFor, settle, wanted, stats }
+}
+
+/** @param {Entry} entry */
+function valueBytes({ value }) {
+  return value ? value.body.length + (value.delta?.bytes.length ?? 0) : 0
 }

@@ -123,3 +123,22 @@ test('small bodies are copied out of the block they share with others', () => {
   expect(bodies[0]?.buffer.byteLength).toBe(100)
   expect(bodies[1]).toBe(big)
 })
+
+test('a delta counts as its value does, and is let go of where there is room for the value alone', () => {
+  for (const [spare, kept] of [
+    [40, true],
+    [39, false],
+  ]) {
+    const { watch, value, take, onRefresh, primary } = setup({
+      cacheBytesMax: room(1, 100) + Number(spare),
+      namespaces: { doc: { refreshMs: 0 } },
+    })
+    watch('a', 'doc:1')
+    value('doc:1', 'v1', { body: Buffer.alloc(100) })
+    take('a')
+    onRefresh('doc:1')
+    value('doc:1', 'v2', { body: Buffer.alloc(100), deltaFrom: 'v1', delta: Buffer.alloc(40) })
+    expect(primary.table.stats().bytes).toBe(room(1, 100) + (kept ? 40 : 0))
+    expect(take('a')).toMatchObject([{ version: 'v2', delta: kept ? { from: 'v1' } : undefined }])
+  }
+})

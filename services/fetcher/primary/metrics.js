@@ -41,6 +41,9 @@ export function createFetcherMetrics({ counter, histogram }) {
     buckets: [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
   })
   const bytes = counter({ name: 'fetched_bytes_total', help: 'Bodies of new versions, as they came from workers.' })
+  // Of new versions of keys that were held: made, or why not. no_base: the worker has not the version held; size: the body
+  // is too small or too large; time: deltas took their share of it; gain: more than half of the body.
+  const deltas = counter({ name: 'deltas_total', help: 'Deltas to new versions, by result.', labelNames: ['result'] })
   const answers = counter({ name: 'answers_total', help: 'States of keys sent to gateways.', labelNames: ['type'] })
   const reissues = counter({ name: 'leases_reissued_total', help: 'Fetches given to a second worker.' })
   const restarts = counter({
@@ -49,6 +52,7 @@ export function createFetcherMetrics({ counter, histogram }) {
     labelNames: ['reason'],
   })
   const late = counter({ name: 'late_results_total', help: 'Results of leases no longer in force.' })
+  for (const result of ['made', 'no_base', 'size', 'time', 'gain']) deltas.inc({ result }, 0)
   for (const reason of ['exit', 'silent']) restarts.inc({ reason }, 0)
 
   return {
@@ -57,6 +61,9 @@ export function createFetcherMetrics({ counter, histogram }) {
     ended: (outcome, bodyBytes, tookMs) => {
       took.observe({ outcome: labelOf(outcome) }, tookMs / 1_000)
       bytes.inc(bodyBytes)
+      if (outcome.outcome !== 'value') return
+      const result = outcome.deltaFrom ? 'made' : outcome.deltaSkipped
+      if (result) deltas.inc({ result })
     },
     reissued: () => reissues.inc(),
     answered: type => answers.inc({ type }),

@@ -19,6 +19,16 @@ test('what is counted comes out under its name, in base units', async () => {
   counts.ended({ outcome: 'current', status: 304, store: true }, 0, 30)
   counts.ended({ outcome: 'current', status: 200, store: true }, 0, 30)
   counts.ended({ outcome: 'failed', code: 'not_found', message: '' }, 0, 30)
+  const content = /** @type {const} */ ({
+    version: 'w',
+    contentType: 'text/plain',
+    format: 'text',
+    status: 200,
+    store: true,
+  })
+  counts.ended({ outcome: 'value', deltaFrom: 'v', ...content }, 0, 30)
+  counts.ended({ outcome: 'value', deltaSkipped: 'gain', ...content }, 0, 30)
+  counts.ended({ outcome: 'value', ...content }, 0, 30)
   counts.answered('value')
   counts.reissued()
   counts.workerLost('silent')
@@ -46,6 +56,9 @@ test('what is counted comes out under its name, in base units', async () => {
     'keycast_fetcher_fetch_seconds_count{outcome="unchanged"} 1',
     'keycast_fetcher_fetch_seconds_sum{outcome="not_found"} 0.03',
     'keycast_fetcher_fetched_bytes_total 0',
+    'keycast_fetcher_deltas_total{result="made"} 1',
+    'keycast_fetcher_deltas_total{result="gain"} 1',
+    'keycast_fetcher_deltas_total{result="time"} 0',
     'keycast_fetcher_answers_total{type="value"} 1',
     'keycast_fetcher_leases_reissued_total 1',
     'keycast_fetcher_worker_restarts_total{reason="silent"} 1',

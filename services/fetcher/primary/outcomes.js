@@ -26,13 +26,14 @@ export function createOutcomes({ table, schedule, recovery, want, tell, onNoRoom
    * @param {Fetch} fetch
    * @param {Outcome} outcome
    * @param {Buffer | undefined} body of a value
+   * @param {Buffer | undefined} delta that makes the body out of the version its outcome names
    * @param {boolean} closed it closed the origin's breaker
    */
-  function take({ entry, sentAt = now() }, outcome, body, closed) {
+  function take({ entry, sentAt = now() }, outcome, body, delta, closed) {
     if (outcome.outcome === 'value' && body && !table.hasRoomFor(entry, body.length)) {
       onNoRoom(entry)
     } else {
-      hold(entry, outcome, body, sentAt)
+      hold(entry, outcome, body, delta, sentAt)
       tellAll(entry)
       followUp(entry)
       table.settle(entry)
@@ -40,12 +41,23 @@ export function createOutcomes({ table, schedule, recovery, want, tell, onNoRoom
     recovery.tried(entry.origin, outcome.outcome !== 'failed' || outcome.code === 'not_found', closed)
   }
 
-  /** @param {Entry} entry @param {Outcome} outcome @param {Buffer | undefined} body @param {number} askedAt */
-  function hold(entry, outcome, body, askedAt) {
+  /**
+   * @param {Entry} entry
+   * @param {Outcome} outcome
+   * @param {Buffer | undefined} received the body
+   * @param {Buffer | undefined} delta
+   * @param {number} askedAt
+   */
+  function hold(entry, outcome, received, delta, askedAt) {
     switch (outcome.outcome) {
       case 'value': {
-        const { version, contentType, format, store, etag, lastModified } = outcome
-        entry.value = { version, contentType, format, store, etag, lastModified, body: owned(body ?? Buffer.alloc(0)) }
+        const { version, contentType, format, store, etag, lastModified, deltaFrom } = outcome
+        const body = owned(received ?? Buffer.alloc(0))
+        entry.value = { version, contentType, format, store, etag, lastModified, body, delta: undefined }
+        // Worth less than room for another key.
+        if (deltaFrom && delta && table.hasRoomFor(entry, body.length + delta.length)) {
+          entry.value.delta = { from: deltaFrom, bytes: owned(delta) }
+        }
         return answered(entry, outcome.maxAgeMs, askedAt)
       }
       case 'current': {

@@ -105,13 +105,13 @@ export function setup({
     /** @param {string} link @param {string} key @param {Held} [held] */
     get: (link, key, held) => events.onFetch(link, { key, held }),
 
-    /** Ends the key's lease. @param {string} key @param {Outcome} outcome @param {Buffer} [body] */
-    answer: (key, outcome, body) => primary.fetches.ended(end(key), outcome, body),
-    /** @param {string} key @param {string} version @param {Partial<Outcome> & { body?: Buffer }} [more] */
-    value(key, version, { body = Buffer.from(version), ...more } = {}) {
+    /** Ends the key's lease. @param {string} key @param {Outcome} outcome @param {Buffer} [body] @param {Buffer} [delta] */
+    answer: (key, outcome, body, delta) => primary.fetches.ended(end(key), outcome, body, delta),
+    /** @param {string} key @param {string} version @param {Partial<Outcome> & { body?: Buffer, delta?: Buffer }} [more] */
+    value(key, version, { body = Buffer.from(version), delta, ...more } = {}) {
       const content = { outcome: 'value', version, contentType: 'application/json', format: 'json' }
       const outcome = /** @type {Outcome} */ ({ ...content, status: 200, store: true, ...more })
-      setup.answer(key, outcome, body)
+      setup.answer(key, outcome, body, delta)
     },
     /** @param {string} key @param {object} [more] */
     current: (key, more) => setup.answer(key, { outcome: 'current', status: 304, store: true, ...more }),

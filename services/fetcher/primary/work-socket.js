@@ -25,7 +25,7 @@ const LEFTOVER_MS_MIN = 60_000
  * backends' credentials with them.
  *
  * @param {object} options
- * @param {(routingId: Buffer, message: Credit | Result, body: Buffer | undefined) => void} options.onMessage
+ * @param {(routingId: Buffer, message: Credit | Result, body: Buffer | undefined, delta: Buffer | undefined) => void} options.onMessage
  * @param {(error: Error) => void} options.onBroken the socket cannot be used any more
  * @param {string} [options.parent] directory
  */
@@ -50,8 +50,8 @@ export async function bindWork({ onMessage, onBroken, parent = tmpdir() }) {
   let closed = false
 
   receive(router, ([routingId, ...parts]) => {
-    const { message, body } = decodeFromWorker(parts)
-    onMessage(routingId, message, body)
+    const { message, body, delta } = decodeFromWorker(parts)
+    onMessage(routingId, message, body, delta)
   }).catch(error => {
     if (!closed) onBroken(error)
   })

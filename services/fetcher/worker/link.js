@@ -8,7 +8,7 @@ const LEASE_BYTES_MAX = 2 ** 20
 
 /**
  * @typedef {object} Link
- * @property {(message: import('../work.js').Credit | import('../work.js').Result, body?: Buffer) => Promise<void>} send
+ * @property {(message: import('../work.js').Credit | import('../work.js').Result, body?: Buffer, delta?: Buffer) => Promise<void>} send
  *   resolves once the socket has taken it; what waits for that is bounded by the credit given
  * @property {() => void} close what was not yet read by the primary is lost
  */
@@ -35,9 +35,9 @@ export function openLink({ endpoint, onLease, onBroken }) {
   receive(dealer, parts => onLease(decodeLease(parts))).catch(broken)
 
   return {
-    send: (message, body) =>
+    send: (message, body, delta) =>
       new Promise(resolve => {
-        writer.write(encodeWork(message, body), error => {
+        writer.write(encodeWork(message, body, delta), error => {
           if (error) broken(error)
           resolve()
         })

@@ -1,7 +1,9 @@
 // A worker process of the fetcher: forked, ended and replaced by the primary, which is its only peer.
 import cluster from 'node:cluster'
 import { common, createLog, readSettings, setting } from '@keycast/service'
+import { settings as declared } from '../settings.js'
 import { WORK_ENDPOINT_VARIABLE } from '../work.js'
+import { createDeltas } from './deltas.js'
 import { openLink } from './link.js'
 import { createPuller } from './pull.js'
 import { startWorker } from './worker.js'
@@ -18,13 +20,14 @@ const BEAT_MS = 1_000
 const settings = {
   logLevel: common.logLevel,
   logFormat: common.logFormat,
+  deltaBytesMax: declared.deltaBytesMax,
   // Not an operator's: the environment is what a primary can give to a process it forks before that runs.
   workEndpoint: setting.text({ env: WORK_ENDPOINT_VARIABLE, default: '', doc: 'Set by the primary for its workers.' }),
 }
 
 /** Runs this process as a worker, until the primary ends it with `worker.disconnect()` or is gone itself. */
 export function runWorker() {
-  const { logLevel, logFormat, workEndpoint } = readSettings(settings, {
+  const { logLevel, logFormat, deltaBytesMax, workEndpoint } = readSettings(settings, {
     name: 'keycast-fetcher-worker',
     about: 'pulls values over HTTP for the fetcher that started it.',
   })
@@ -48,6 +51,7 @@ export function runWorker() {
   const worker = startWorker({
     openLink: onLease => openLink({ endpoint: workEndpoint, onLease, onBroken: die }),
     puller,
+    deltas: createDeltas({ bytesMax: deltaBytesMax }),
     id: self.id,
     credit: CREDIT,
     beatMs: BEAT_MS,

@@ -9,11 +9,12 @@
  * @param {object} options
  * @param {(onLease: (lease: Lease) => void) => Link} options.openLink
  * @param {Pick<import('./pull.js').Puller, 'pull'>} options.puller
+ * @param {import('./deltas.js').Deltas} options.deltas
  * @param {number} options.id as the primary's cluster knows this worker
  * @param {number} options.credit leases taken at one time
  * @param {number} options.beatMs
  */
-export function startWorker({ openLink, puller, id, credit, beatMs }) {
+export function startWorker({ openLink, puller, deltas, id, credit, beatMs }) {
   let pulling = 0
   let beating = false
 
@@ -30,7 +31,10 @@ export function startWorker({ openLink, puller, id, credit, beatMs }) {
     const { outcome, body } = await puller.pull(lease)
     pulling -= 1
     const durationMs = performance.now() - startedAt
-    link.send({ type: 'result', lease: lease.lease, durationMs, ...outcome }, body)
+    const result = /** @type {const} */ ({ type: 'result', lease: lease.lease, durationMs })
+    if (outcome.outcome !== 'value' || !body) return link.send({ ...result, ...outcome }, body)
+    const { delta, skipped } = deltas.make(lease.key, lease.version, outcome.version, body)
+    return link.send({ ...result, ...outcome, deltaFrom: delta && lease.version, deltaSkipped: skipped }, body, delta)
   }
 
   async function beat() {

@@ -18,8 +18,12 @@ afterEach(() => {
   cleanups = []
 })
 
-/** A primary's socket, and a worker at its other end. @param {{ pull?: (lease: Lease) => Promise<Pulled>, credit?: number, beatMs?: number }} [options] */
-async function setup({ pull = async () => current, credit = 4, beatMs = 60_000 } = {}) {
+/**
+ * A primary's socket, and a worker at its other end.
+ *
+ * @param {{ pull?: (lease: Lease) => Promise<Pulled>, deltas?: import('./deltas.js').Deltas, credit?: number, beatMs?: number }} [options]
+ */
+async function setup({ pull = async () => current, deltas = noDeltas, credit = 4, beatMs = 60_000 } = {}) {
   const directory = mkdtempSync(join(tmpdir(), 'keycast-'))
   const endpoint = `ipc://${directory}/work`
   const router = new Router({ linger: 0 })
@@ -33,6 +37,7 @@ async function setup({ pull = async () => current, credit = 4, beatMs = 60_000 }
   const worker = startWorker({
     openLink: onLease => openLink({ endpoint, onLease, onBroken }),
     puller: { pull },
+    deltas,
     id: 3,
     credit,
     beatMs,
@@ -55,6 +60,8 @@ async function setup({ pull = async () => current, credit = 4, beatMs = 60_000 }
     say: text => router.send([routingId, text]),
   }
 }
+
+const noDeltas = { make: () => ({}) }
 
 /** @type {Pulled} */
 const current = { outcome: { outcome: 'current', status: 304, store: true } }
@@ -126,6 +133,35 @@ test('an empty body is a body', async () => {
   })
   await lease(1)
   expect((await next()).body).toEqual(Buffer.alloc(0))
+})
+
+test('a value that differs little from the version its lease names comes with the delta, or with why not', async () => {
+  const content = /** @type {const} */ ({ contentType: 'text/plain', format: 'text', status: 200, store: true })
+  const delta = Buffer.from('the delta')
+  /** @type {unknown[][]} */
+  const asked = []
+  const { lease, next } = await setup({
+    pull: async ({ lease }) => ({
+      outcome: { outcome: 'value', version: `v${lease}`, ...content },
+      body: Buffer.from('x'),
+    }),
+    deltas: {
+      make: (...args) => {
+        asked.push(args)
+        return args[2] === 'v2' ? { delta } : { skipped: 'gain' }
+      },
+    },
+  })
+  await lease(2, { version: 'v1' })
+  expect(await next()).toMatchObject({ message: { version: 'v2', deltaFrom: 'v1' }, delta })
+  await lease(3, { version: 'v2' })
+  const { message, delta: none } = await next()
+  expect(message).toMatchObject({ version: 'v3', deltaSkipped: 'gain' })
+  expect(none).toBeUndefined()
+  expect(asked).toEqual([
+    ['conversation:2', 'v1', 'v2', Buffer.from('x')],
+    ['conversation:3', 'v2', 'v3', Buffer.from('x')],
+  ])
 })
 
 test('a slow pull holds up no other', async () => {

@@ -1,0 +1,101 @@
+// Deltas from the version a lease names to the one that was pulled. A key goes to the same worker while that lives, so
+// the last bodies are kept here.
+import { createDelta } from 'fossil-delta'
+import { LRUCache } from 'lru-cache'
+
+/**
+ * @typedef {import('../work.js').DeltaSkip} DeltaSkip
+ * @typedef {ReturnType<typeof createDeltas>} Deltas
+ */
+
+/** Below it a delta saves nothing: it names two versions, and has a checksum of its own. */
+const BODY_BYTES_MIN = 128
+
+/** Above it one delta takes tens of milliseconds, in which this worker does nothing else. */
+const BODY_BYTES_MAX = 2 ** 20
+
+/** What a delta's message has on top of a value's: the version it starts from. */
+const FROM_BYTES = 32
+
+/** A delta of more than half of the body is not worth a second thing to send, hold and get right. */
+const GAIN_MIN = 0.5
+
+/** Held beside a body: its key, its version, its place. */
+const BASE_BYTES = 512
+
+/**
+ * The share of this worker's time that goes into deltas. A new message in a conversation takes 3 µs a KB, what repeats
+ * itself a lot a hundred times that; and fetching comes first.
+ */
+const TIME_SHARE = 0.25
+
+/** Time saved up for when many keys change at once. */
+const SAVED_MS_MAX = 500
+
+/**
+ * @param {object} options
+ * @param {number} options.bytesMax bodies held; 0: no deltas
+ * @param {() => number} [options.now] monotonic, in milliseconds
+ */
+export function createDeltas({ bytesMax, now = () => performance.now() }) {
+  const bases = bytesMax > 0 ? createBases(bytesMax) : undefined
+  let savedMs = SAVED_MS_MAX
+  let savedAt = now()
+
+  /**
+   * @param {string} key
+   * @param {string | undefined} from the version whoever gets this holds
+   * @param {string} version
+   * @param {Buffer} body
+   * @returns {{ delta?: Buffer, skipped?: DeltaSkip }} neither where there is no version to start from
+   */
+  function make(key, from, version, body) {
+    const base = bases?.get(key)
+    keep(key, version, body)
+    if (!bases || from === undefined) return {}
+    if (base?.version !== from) return { skipped: isOfSize(body) ? 'no_base' : 'size' }
+    if (!isOfSize(body)) return { skipped: 'size' }
+    return timed(() => {
+      const delta = createDelta(base.body, body)
+      if (delta.length + FROM_BYTES > body.length * GAIN_MIN) return { skipped: 'gain' }
+      return { delta: Buffer.from(delta.buffer, delta.byteOffset, delta.length) }
+    })
+  }
+
+  /** @param {string} key @param {string} version @param {Buffer} body */
+  function keep(key, version, body) {
+    if (isOfSize(body)) bases?.set(key, { version, body: owned(body) })
+    else bases?.delete(key)
+  }
+
+  /** @param {() => { delta?: Buffer, skipped?: DeltaSkip }} work @returns {{ delta?: Buffer, skipped?: DeltaSkip }} */
+  function timed(work) {
+    const startedAt = now()
+    savedMs = Math.min(SAVED_MS_MAX, savedMs + (startedAt - savedAt) * TIME_SHARE)
+    savedAt = startedAt
+    if (savedMs <= 0) return { skipped: 'time' }
+    const result = work()
+    savedMs -= now() - startedAt
+    return result
+  }
+
+  return { make }
+}
+
+/** @param {number} bytesMax @returns {LRUCache<string, { version: string, body: Buffer }>} */
+function createBases(bytesMax) {
+  return new LRUCache({ maxSize: bytesMax, sizeCalculation: ({ body }) => body.length + BASE_BYTES })
+}
+
+/** @param {Buffer} body */
+function isOfSize({ length }) {
+  return length >= BODY_BYTES_MIN && length <= BODY_BYTES_MAX
+}
+
+/** The bytes without those they came with: a small body may be part of a block shared with others. @param {Buffer} body */
+function owned(body) {
+  if (body.buffer.byteLength <= body.length + BASE_BYTES) return body
+  const copy = Buffer.allocUnsafeSlow(body.length)
+  body.copy(copy)
+  return copy
+}

@@ -1,0 +1,119 @@
+import { randomBytes } from 'node:crypto'
+import { versionOf } from '@keycast/protocol'
+import { applyDelta } from 'fossil-delta'
+import { createDeltas } from './deltas.js'
+
+const MIB = 1024 ** 2
+
+/** Numbers from 0 to 1, the same for the same seed (mulberry32). @param {number} seed */
+function createRandom(seed) {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+/** @param {number} n @param {number} [bytes] */
+const body = (n, bytes = 5_000) => Buffer.from(`{"n":${n},"pad":"${'lorem ipsum '.repeat(bytes / 12)}"}`)
+
+/** Makes a key's deltas one after the other. @param {import('./deltas.js').Deltas} deltas */
+function follow(deltas, key = 'a:1') {
+  /** @type {string | undefined} */
+  let held
+  /** @param {Buffer} bytes */
+  return bytes => {
+    const version = versionOf(bytes)
+    const made = deltas.make(key, held, version, bytes)
+    held = version
+    return made
+  }
+}
+
+test('a small change makes a small delta, from the version held to the bytes themselves', () => {
+  const next = follow(createDeltas({ bytesMax: MIB }))
+  expect(next(body(1))).toEqual({})
+  const { delta } = next(body(2))
+  expect(delta?.length).toBeLessThan(60)
+  expect(Buffer.from(applyDelta(body(1), /** @type {Buffer} */ (delta)))).toEqual(body(2))
+})
+
+test('whatever is changed, cut, doubled or put in, a delta makes exactly the new bytes', () => {
+  const random = createRandom(7)
+  const upTo = (/** @type {number} */ max) => Math.floor(random() * max)
+  const next = follow(createDeltas({ bytesMax: MIB, now: () => 0 }))
+  let held = randomBytes(2_000)
+  next(held)
+  let made = 0
+  for (let n = 0; n < 2_000; n++) {
+    const at = upTo(held.length)
+    const to = Math.min(held.length, at + upTo(200))
+    const parts = [
+      [held.subarray(0, at), Buffer.from([upTo(256)]), held.subarray(at + 1)],
+      [held.subarray(0, at), held.subarray(to)],
+      [held.subarray(0, to), held.subarray(at)],
+      [held.subarray(to), held.subarray(0, to)],
+      [held.subarray(0, at), Buffer.alloc(upTo(300), upTo(3)), held.subarray(at)],
+      [randomBytes(200 + upTo(2_000))],
+    ]
+    const changed = Buffer.concat(parts[upTo(parts.length)]).subarray(0, 20_000)
+    if (changed.equals(held)) continue
+    const { delta } = next(changed)
+    if (delta) {
+      made++
+      expect(Buffer.from(applyDelta(held, delta)).equals(changed)).toBe(true)
+    }
+    held = changed
+  }
+  expect(made).toBeGreaterThan(500)
+})
+
+test('none is made from a version that is not held here', () => {
+  const deltas = createDeltas({ bytesMax: MIB })
+  expect(deltas.make('a:1', 'v1', 'v2', body(2))).toEqual({ skipped: 'no_base' })
+  expect(deltas.make('a:1', 'v1', 'v3', body(3))).toEqual({ skipped: 'no_base' })
+  expect(deltas.make('a:1', 'v3', 'v4', body(4)).delta).toBeDefined()
+  expect(deltas.make('a:2', 'v4', 'v5', body(5))).toEqual({ skipped: 'no_base' })
+})
+
+test.each([
+  ['too small to pay', body(1, 24), 'size'],
+  ['too large to be quick', Buffer.alloc(MIB + 1), 'size'],
+  ['too different', randomBytes(5_000), 'gain'],
+])('none is made of a body that is %s', (_, bytes, skipped) => {
+  const next = follow(createDeltas({ bytesMax: 8 * MIB }))
+  next(body(1))
+  expect(next(bytes)).toEqual({ skipped })
+})
+
+test('the bodies held are those used last, up to a limit of bytes', () => {
+  const deltas = createDeltas({ bytesMax: 12_000 })
+  for (const key of ['a:1', 'a:2', 'a:3']) deltas.make(key, undefined, 'v1', body(1))
+  expect(deltas.make('a:1', 'v1', 'v2', body(2))).toEqual({ skipped: 'no_base' })
+  expect(deltas.make('a:3', 'v1', 'v2', body(2)).delta).toBeDefined()
+})
+
+test('without bytes to hold bodies in there are no deltas', () => {
+  const next = follow(createDeltas({ bytesMax: 0 }))
+  next(body(1))
+  expect(next(body(2))).toEqual({})
+})
+
+test('deltas take a quarter of the time at most, saved up for when many keys change at once', () => {
+  let nowMs = 0
+  // Each look at the clock finds it 50 ms on: that long a delta takes.
+  const deltas = createDeltas({ bytesMax: MIB, now: () => (nowMs += 50) })
+  const next = follow(deltas)
+  next(body(0))
+  let made = 0
+  let n = 1
+  for (; n <= 100; n++) if (next(body(n)).delta) made++
+  const spentMs = made * 50
+  expect(made).toBeGreaterThan(10)
+  expect(spentMs).toBeLessThanOrEqual(500 + 50 + nowMs / 4)
+  expect(next(body(n))).toEqual({ skipped: 'time' })
+  nowMs += 2_000
+  expect(next(body(n + 1)).delta).toBeDefined()
+})
