@@ -132,12 +132,17 @@ const small = [
     ['--clients', '12', '--keys', '3', '--seconds', '2', '--change', '700ms', '--bytes', '5000'],
     (counts, { tables }) => {
       expect(counts.requested).toBe(counts.answered + counts.refusals + counts.lost)
-      // Two ways of polling, two polls each; two ways of subscribing, one answer each.
-      expect(counts).toMatchObject({ requested: 12 * 2 * 2 + 12 * 2, lost: 0, refusals: 0, opened: 24, closed: 24 })
-      expect(counts.news).toBeGreaterThan(12)
-      expect(tables[0].rows.map((/** @type {any[]} */ [name]) => name)).toEqual(
-        expect.arrayContaining(['polling', 'polling, If-None-Match', 'subscribed', 'subscribed, backend tells']),
-      )
+      const ways = tables[0].rows.map((/** @type {any[]} */ [name]) => name)
+      expect(ways).toEqual([
+        'polling',
+        'polling, If-None-Match',
+        'subscribed',
+        'subscribed, backend tells',
+        'subscribed, differences',
+      ])
+      // Two polls by each who polls; one answer, and then changes, for each who subscribes.
+      expect(counts).toMatchObject({ requested: 12 * 2 * 2 + 12 * 3, lost: 0, refusals: 0, opened: 36, closed: 36 })
+      expect(counts.news).toBeGreaterThan(12 * 5)
     },
   ],
   [

@@ -1,4 +1,5 @@
 // What Keycast replaces, beside it: viewers that poll the backend every second, and the same viewers subscribed.
+import { BYTES_SUBPROTOCOL } from '@keycast/protocol'
 import { WebSocket } from 'ws'
 import { readDuration, readInteger, readSize } from '../options.js'
 import { createProvider, requestsOf } from '../provider.js'
@@ -22,7 +23,6 @@ const COUNTS = [
 ]
 /** After the last poll was due. */
 const PATIENCE_MS = 5_000
-const BYTES_PROTOCOL = 'keycast.v1.bytes'
 
 /**
  * What one way of looking cost.
@@ -84,10 +84,10 @@ export const polling = {
     ]
     if (tellChanged)
       ways.push(() => subscribe(context, options, { name: 'subscribed, backend tells', keys: told, tellChanged }))
-    const speaksBytes = await accepts(context.target.urls[0], BYTES_PROTOCOL)
+    const speaksBytes = await accepts(context.target.urls[0], BYTES_SUBPROTOCOL)
     if (speaksBytes)
       ways.push(() =>
-        subscribe(context, options, { name: 'subscribed, differences', keys: named, subprotocol: BYTES_PROTOCOL }),
+        subscribe(context, options, { name: 'subscribed, differences', keys: named, subprotocol: BYTES_SUBPROTOCOL }),
       )
 
     /** @type {Way[]} */
@@ -101,7 +101,7 @@ export const polling = {
     return outcomeOf(done, options, [
       'Bytes are what viewers receive, headers included, once everybody has a first value.',
       'Staleness: from a change at the backend to the moment a viewer first sees it.',
-      ...(speaksBytes ? [] : [`This gateway does not speak ${BYTES_PROTOCOL}: differences were not measured.`]),
+      ...(speaksBytes ? [] : [`This gateway does not speak ${BYTES_SUBPROTOCOL}: differences were not measured.`]),
       'Viewers that poll are autocannon, which reads HTTP in JavaScript; those that subscribe are a bare socket. Compare the CPU of backend and Keycast, not of viewers.',
     ])
   },

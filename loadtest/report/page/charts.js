@@ -88,7 +88,7 @@
     if (drawn.every(({ right }) => right)) return
     const marks = phases && !two ? phaseMarks(runs[0]) : undefined
     draw(title, subtitle, {
-      grid: { left: 8, right: rightName ? 8 : 16, top: 40, bottom: 4, containLabel: true },
+      grid: { left: 8, right: rightName ? 8 : 16, top: 48, bottom: 4, containLabel: true },
       legend: { top: 0, left: 0, itemWidth: 18, itemHeight: 3, textStyle: { color: ink }, type: 'scroll' },
       tooltip: { trigger: 'axis', valueFormatter: (/** @type {any} */ value) => (value == null ? '—' : short(value)) },
       xAxis: {
@@ -268,7 +268,7 @@
     'Throughput',
     'a second; MB/s received on the right',
     perRun((run, at) => [
-      ...run.rates.map(({ count, label }, number) => ({
+      ...run.rates.slice(0, two ? 1 : undefined).map(({ count, label }, number) => ({
         name: `${label}${suffix(run, at)}`,
         data: points(run, second => second.counts[count] ?? 0),
         color: two ? runColors[at] : plainColors[number],
@@ -320,6 +320,7 @@
       xAxis: {
         type: 'log',
         min: 1,
+        max: Math.max(...curves.flatMap(run => run.latency?.curve.map(({ above }) => 1 / above) ?? [])),
         axisLabel: {
           color: ink,
           formatter: (/** @type {number} */ value) =>
