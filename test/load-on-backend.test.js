@@ -5,8 +5,8 @@ import { eventually, pause } from './support/deadline.js'
 import { msSince, show } from './support/figures.js'
 import { startProvider, startSystem } from './support/system.js'
 
-/** @param {number} count @param {string} namespace */
-const keysOf = (count, namespace) => Array.from({ length: count }, (_, index) => `${namespace}:${index}`)
+/** @param {number} count @param {string} prefix namespace and colon, and what the ids begin with */
+const keysOf = (count, prefix) => Array.from({ length: count }, (_, index) => `${prefix}${index}`)
 
 /** @param {string} url @param {number} count */
 const connectMany = async (url, count) => {
@@ -21,7 +21,7 @@ const connectMany = async (url, count) => {
 
 describe('1,000 sessions on 100 keys through two gateways and two fetcher nodes', () => {
   const REFRESH_MS = 1_000
-  const KEYS = keysOf(100, 'conversation')
+  const KEYS = keysOf(100, 'conversation:')
   const KEYS_PER_SESSION = 5
 
   /** @type {Awaited<ReturnType<typeof startProvider>>} */
@@ -106,19 +106,22 @@ test('1,000 cold keys asked at once of a backend with 50 ms latency are fetched 
   const { gateways } = await startSystem({
     namespaces: { conversation: { url: `${provider.origin}/conversations/{id}`, refresh: 0 } },
   })
-  const keys = keysOf(1_000, 'conversation')
-  const client = await connect(gateways[0].url)
+  // The first thousand meets code that nothing has run before, the second what an operator would see.
+  for (const round of ['first', 'second']) {
+    const keys = keysOf(1_000, `conversation:${round}-`)
+    const client = await connect(gateways[0].url)
+    await provider.reset()
+    const askedAt = performance.now()
+    await client.subscribe(keys)
+    await client.until(() => client.received() > 1_000 && keys.every(key => client.of(key).values === 1), 'every value')
+    show(`the ${round} 1,000 cold keys, backend 50 ms: ${msSince(askedAt)}`)
 
-  const askedAt = performance.now()
-  await client.subscribe(keys)
-  await client.until(() => client.received() > 1_000 && keys.every(key => client.of(key).values === 1), 'every value')
-  show(`1,000 cold keys, backend 50 ms: ${msSince(askedAt)}`)
-
-  const stats = await provider.stats()
-  expect(stats.requests.conversations.total).toBe(1_000)
-  // One after the other there would be one at a time; a hundred at a time is parallel on any machine.
-  expect(stats.concurrencyMax).toBeGreaterThan(100)
-  client.close()
+    const stats = await provider.stats()
+    expect(stats.requests.conversations.total).toBe(1_000)
+    // One after the other there would be one at a time; a hundred at a time is parallel on any machine.
+    expect(stats.concurrencyMax).toBeGreaterThan(100)
+    client.close()
+  }
 })
 
 test('with 3,000 watched keys a cold key is fetched before any refresh that waits', async () => {
@@ -128,7 +131,7 @@ test('with 3,000 watched keys a cold key is fetched before any refresh that wait
   })
   /** @param {'cold' | 'refresh'} lane */
   const waiting = lane => fetchers[0].metric(`keycast_fetcher_fetches_waiting{lane="${lane}"}`)
-  const keys = keysOf(3_000, 'doc')
+  const keys = keysOf(3_000, 'doc:')
   const content = answers.json(documentOf(1, 2_000))
   for (const key of keys) backend.on(`/docs/${key.slice(4)}`, content)
   const client = await connect(gateways[0].url)

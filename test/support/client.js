@@ -111,10 +111,11 @@ export async function connect(url, { sights = createSights(), protocols = [] } =
     else if (message.key !== undefined) note(sights.of(message.key), message, frame)
     wakeAll()
   })
-  const gone = new Promise(resolve => {
+  /** @type {Promise<{ code: number, reason: string }>} */
+  const ended = new Promise(resolve => {
     socket.on('close', (code, reason) => {
       closed = { code, reason: reason.toString() }
-      resolve(closed)
+      resolve({ code, reason: reason.toString() })
       wakeAll()
     })
   })
@@ -130,8 +131,9 @@ export async function connect(url, { sights = createSights(), protocols = [] } =
     welcome: () => welcome,
     closing: () => closing,
     received: () => received,
-    /** @returns {Promise<{ code: number, reason: string }>} */
-    gone: () => within(/** @type {Promise<any>} */ (gone), () => `the close of a client that is ${state()}, that`),
+    /** Resolves when the connection is closed, be it in a minute or an hour. */
+    ended,
+    gone: () => within(ended, () => `the close of a client that is ${state()}, that`),
 
     /** @param {object | string | Buffer} message an object is sent as JSON, all else as it is, in a text message */
     send(message) {
@@ -219,7 +221,7 @@ export async function connectViewer(urls, keys) {
         client = await connect(urls[turn % urls.length], { sights })
         connections += 1
         await client.subscribe(keys.map(key => ({ key, version: sights.of(key).version })))
-        await /** @type {Client} */ (client).gone()
+        await client.ended
       } catch {
         // the next gateway is asked
       }
