@@ -84,7 +84,7 @@ export function createFetcher({ namespaces, hub, metrics, settings, log }) {
   /** Fetches under way end without a result: nobody is there to get it. */
   async function stopFetching() {
     await workers.stop()
-    await socket.close()
+    socket.close()
   }
 
   return { start, notReady, workerPids: workers.pids, stopServing, stopFetching }

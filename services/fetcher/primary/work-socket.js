@@ -65,9 +65,9 @@ export async function bindWork({ onMessage, onBroken, parent = tmpdir() }) {
       writer.write([routingId, ...encodeWork(lease)], () => {})
     },
 
-    async close() {
+    close() {
       closed = true
-      await router.unbind(endpoint)
+      // No unbind first: in libzmq 4.3.5 that can abort the process while a peer's pipe ends.
       router.close()
       process.off('exit', remove)
       remove()

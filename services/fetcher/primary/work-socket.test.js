@@ -109,8 +109,8 @@ test('every socket has a path of its own, that only its user can reach, and that
   expect(existsSync(path)).toBe(true)
   cleanups.pop()
   cleanups.pop()
-  await first.close()
-  await second.close()
+  first.close()
+  second.close()
   expect(readdirSync(parent)).toEqual([])
 })
 
