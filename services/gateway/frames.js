@@ -8,6 +8,7 @@
 //   nothing back and writes its own frames (the answers to a close or to a protocol error) in one piece as well;
 // - `new WebSocketServer({ WebSocket })` constructs that class, `autoPong: false` leaves pings to us.
 import { WebSocket } from 'ws'
+import { storedBlock } from './deflate.js'
 
 /**
  * A frame's first byte: FIN and the opcode (RFC 6455 section 5.2).
@@ -16,6 +17,9 @@ const TEXT = 0x81
 const BINARY = 0x82
 const PING = 0x89
 const PONG = 0x8a
+
+/** The bit of a first byte that says that the message is compressed (RFC 7692 section 7.2.3.1). */
+const COMPRESSED = 0x40
 
 /** Longest payload of a control frame (RFC 6455 section 5.5). */
 const CONTROL_BYTES_MAX = 125
@@ -112,6 +116,21 @@ export function textFrameStart(head, restBytes) {
  */
 export function binaryFrameStart(head, restBytes) {
   return frameStart(BINARY, head, restBytes)
+}
+
+/**
+ * The start of a compressed message whose rest, DEFLATE blocks, is written right after it.
+ *
+ * @param {boolean} binary
+ * @param {string} head of the message, as it is
+ * @param {number} restBytes
+ */
+export function deflatedFrameStart(binary, head, restBytes) {
+  const block = storedBlock(head)
+  const payloadBytes = block.length + restBytes
+  const start = Buffer.allocUnsafe(headerBytes(payloadBytes) + block.length)
+  block.copy(start, writeHeader(start, 0, (binary ? BINARY : TEXT) | COMPRESSED, payloadBytes))
+  return start
 }
 
 /** @param {number} firstByte @param {string} head @param {number} restBytes */

@@ -1,5 +1,6 @@
 // Puts a gateway together from its parts. main.js gives it the real world, tests give it theirs.
 import { createCache } from './cache.js'
+import { createCompression } from './compression.js'
 import { createDeadlines, SWEEP_MS } from './deadlines.js'
 import { drain } from './drain.js'
 import { createFlusher } from './flusher.js'
@@ -21,7 +22,7 @@ import { createValues } from './values.js'
  * @typedef {import('./session.js').Session} Session
  * @typedef {Pick<import('./settings.js').Settings, 'sessionsMax' | 'keysPerSessionMax' | 'requestsPerSecondMax'
  *   | 'messageBytesMax' | 'getsWaitingMax' | 'unsentBytesMax' | 'stallMsMax' | 'heartbeatMs' | 'cacheBytesMax'
- *   | 'drainMs' | 'origins'>} GatewaySettings
+ *   | 'drainMs' | 'origins' | 'compression'>} GatewaySettings
  */
 
 /**
@@ -54,10 +55,22 @@ export function createGateway({ settings, namespaces, createBackbone, metrics, n
   })
   const staleness = createStaleness({ values, deadlines, backbone, now })
   const flusher = createFlusher({ flush: session => outbox.flush(session), now })
+  const compression = createCompression({
+    latest: key => cache.peek(key)?.value,
+    kept(key) {
+      const entry = cache.peek(key)
+      if (entry) cache.settle(entry)
+    },
+    resume: waiting => outbox.resume(waiting),
+    counts,
+    observe: ms => observed.compressed(ms),
+    now,
+  })
   const outbox = createOutbox({
     flusher,
     end: (session, code) => sessions.end(session, code),
     answer: (session, get, asOfMs) => handlers.get(session, get, asOfMs),
+    compression,
     limits: settings,
     counts,
     now,

@@ -1,7 +1,9 @@
 // What a subscription can lack, and the frames that make up for it. A session is owed states, not a history: whatever
 // happened to a key since it was last written to, it is sent the latest.
 import { encode, encodeError } from '@keycast/protocol'
+import { deflatedFrame } from './encoding-deflate.js'
 import { textFrame } from './frames.js'
+import { countCompressed } from './metrics.js'
 import { jsonOf, startOf } from './value.js'
 
 /**
@@ -16,6 +18,12 @@ export const VALUE = 1
 export const CURRENT = 2
 export const TROUBLE = 4
 
+/**
+ * Set beside VALUE while the value is being compressed for the session: until that is done (compression.js) it is not
+ * written to of this key.
+ */
+export const AWAITS = 8
+
 /** How long one trouble's frame serves late comers: `sinceMs` in it grows old. */
 const TROUBLE_FRAME_MS = 1_000
 
@@ -24,11 +32,12 @@ const TROUBLE_FRAME_MS = 1_000
  *
  * @param {Piece[]} pieces
  * @param {Pick<Subscription, 'session' | 'entry' | 'lacks'>} subscription
- * @param {Pick<import('./metrics.js').Counts, 'sent'>} counts
+ * @param {Pick<import('./metrics.js').Counts, 'sent' | 'sentCompressed' | 'savedBytes'>} counts
  * @param {number} nowMs
  * @returns {number} bytes added
  */
-export function makeUp(pieces, { session, entry, lacks }, { sent }, nowMs) {
+export function makeUp(pieces, { session, entry, lacks }, counts, nowMs) {
+  const { sent } = counts
   const { value } = entry
   if (!value) {
     if (!entry.problem) return 0
@@ -38,7 +47,15 @@ export function makeUp(pieces, { session, entry, lacks }, { sent }, nowMs) {
   let bytes = 0
   if (lacks & VALUE) {
     sent.value++
-    bytes += session.bytes ? push(pieces, startOf(value)) + push(pieces, value.body) : push(pieces, jsonOf(value).frame)
+    const deflated = session.compressed ? deflatedFrame(value, session.bytes) : undefined
+    if (deflated) {
+      bytes += push(pieces, deflated.start) + push(pieces, deflated.rest)
+      countCompressed(counts, deflated.savedBytes)
+    } else if (session.bytes) {
+      bytes += push(pieces, startOf(value)) + push(pieces, value.body)
+    } else {
+      bytes += push(pieces, jsonOf(value).frame)
+    }
   } else if (lacks & CURRENT || !entry.stale) {
     // Also where only word of a trouble is lacking that is over by now.
     sent.current++

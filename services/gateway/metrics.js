@@ -11,6 +11,10 @@ export function createCounts() {
     received: { get: 0, subscribe: 0, unsubscribe: 0, ping: 0, refused: 0 },
     sent: { welcome: 0, subscribed: 0, ok: 0, pong: 0, value: 0, current: 0, stale: 0, error: 0, closing: 0 },
     sentBytes: 0,
+    sentCompressed: 0,
+    savedBytes: 0,
+    /** Versions, by what became of compressing them. */
+    compressions: { kept: 0, overtaken: 0, larger: 0, busy: 0, failed: 0 },
     conflated: 0,
     coalesced: 0,
     getHits: 0,
@@ -30,6 +34,17 @@ export function createCounts() {
  */
 export function countOne(counter, label) {
   counter[label] = (counter[label] ?? 0) + 1
+}
+
+/**
+ * A value leaves compressed.
+ *
+ * @param {Pick<Counts, 'sentCompressed' | 'savedBytes'>} counts
+ * @param {number} savedBytes
+ */
+export function countCompressed(counts, savedBytes) {
+  counts.sentCompressed++
+  counts.savedBytes += savedBytes
 }
 
 /**
@@ -91,6 +106,14 @@ export function exportMetrics({ counter, gauge, histogram }, counts, stats, limi
     'Bytes written to sessions, frame headers of control messages aside.',
     () => counts.sentBytes,
   )
+  total('compressed_messages_sent_total', 'Values written compressed.', () => counts.sentCompressed)
+  total('compression_saved_bytes_total', 'Bytes not written because values were compressed.', () => counts.savedBytes)
+  totals(
+    'compressions_total',
+    'Versions that were to be compressed, by what became of it: sent as they are unless kept.',
+    'result',
+    () => counts.compressions,
+  )
   total('conflated_total', 'States not written because a newer one of the same key came first.', () => counts.conflated)
   total('coalesced_gets_total', 'Gets that joined a fetch under way.', () => counts.coalesced)
   totals('sessions_closed_total', 'Sessions that ended.', 'reason', () => counts.closed)
@@ -113,6 +136,11 @@ export function exportMetrics({ counter, gauge, histogram }, counts, stats, limi
     help: 'From a new version to its last subscriber being written to, those aside whose sockets do not drain.',
     buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5],
   })
+  const compression = histogram({
+    name: 'compression_seconds',
+    help: 'From a version being wanted compressed to its being so.',
+    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1],
+  })
   const valueAge = histogram({
     name: 'fanout_value_age_seconds',
     help: 'How long ago the backend was asked for a new version when its fan-out began.',
@@ -122,6 +150,8 @@ export function exportMetrics({ counter, gauge, histogram }, counts, stats, limi
   return {
     /** @param {number} ms */
     fannedOut: ms => fanOut.observe(ms / 1_000),
+    /** @param {number} ms */
+    compressed: ms => compression.observe(ms / 1_000),
     /** @param {number} ms */
     valueAged: ms => valueAge.observe(Math.max(0, ms) / 1_000),
   }

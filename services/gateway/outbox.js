@@ -2,9 +2,11 @@
 // leaves in one write. A session whose socket does not drain holds no values, only which keys it lacks.
 import { encode } from '@keycast/protocol'
 import { bytesStart } from './encoding-bytes.js'
+import { deflatedFrame, deflatedStart } from './encoding-deflate.js'
 import { answerStart } from './encoding-json.js'
 import { isStalled, writePieces } from './frames.js'
-import { makeUp } from './lacks.js'
+import { AWAITS, makeUp } from './lacks.js'
+import { countCompressed } from './metrics.js'
 import { jsonOf, startOf } from './value.js'
 
 /**
@@ -29,11 +31,12 @@ const BATCH_BYTES = 256 * 1024
  * @param {{ mark: (session: Session) => void }} deps.flusher
  * @param {(session: Session, code: CloseCode) => void} deps.end closes it now: what is queued for it is dropped
  * @param {(session: Session, get: Get, asOfMs: number) => void} deps.answer a get that waited for the socket to drain
+ * @param {Pick<import('./compression.js').Compression, 'of' | 'isAwaited'>} deps.compression
  * @param {{ unsentBytesMax: number, getsWaitingMax: number, stallMsMax: number }} deps.limits
  * @param {import('./metrics.js').Counts} deps.counts
  * @param {() => number} deps.now monotonic, in milliseconds
  */
-export function createOutbox({ flusher, end, answer, limits, counts, now }) {
+export function createOutbox({ flusher, end, answer, compression, limits, counts, now }) {
   /** @type {Set<Session>} */
   const stalled = new Set()
 
@@ -62,7 +65,7 @@ export function createOutbox({ flusher, end, answer, limits, counts, now }) {
   }
 
   /**
-   * Queues a value as the answer to one request.
+   * Queues a value as the answer to one request: compressed where that is done already, for an answer does not wait.
    *
    * @param {Session} session
    * @param {import('./value.js').Value} value
@@ -71,6 +74,15 @@ export function createOutbox({ flusher, end, answer, limits, counts, now }) {
   function sendValue(session, value, id) {
     if (session.ended) return
     counts.sent.value++
+    if (session.compressed) {
+      compression.of(value, session.bytes)
+      const deflated = deflatedFrame(value, session.bytes)
+      if (deflated) {
+        const { start, rest, savedBytes } = deflated
+        countCompressed(counts, savedBytes)
+        return sendFrame(session, id === undefined ? start : deflatedStart(value, session.bytes, rest, id), rest)
+      }
+    }
     if (session.bytes) return sendFrame(session, id === undefined ? startOf(value) : bytesStart(value, id), value.body)
     const encoded = jsonOf(value)
     if (id === undefined) sendFrame(session, encoded.frame)
@@ -123,14 +135,31 @@ export function createOutbox({ flusher, end, answer, limits, counts, now }) {
    * @param {Subscription} subscription
    */
   function forget(subscription) {
-    if (subscription.lacks === 0) return
+    const { session, lacks } = subscription
+    if (lacks === 0) return
     subscription.lacks = 0
-    const { session } = subscription
+    if (lacks & AWAITS) return
     session.lackingEnded++
     // Most leave with the next flush; of a session that is not flushed they must not pile up.
     if (session.lackingEnded * 2 <= session.lacking.length) return
     session.lacking = session.lacking.filter(({ lacks }) => lacks !== 0)
     session.lackingEnded = 0
+  }
+
+  /**
+   * What these subscriptions waited for is compressed, or will not be.
+   *
+   * @param {Subscription[]} waiting
+   */
+  function resume(waiting) {
+    for (const subscription of waiting) {
+      // Else it ended meanwhile.
+      if (!(subscription.lacks & AWAITS)) continue
+      subscription.lacks &= ~AWAITS
+      const { session } = subscription
+      session.lacking.push(subscription)
+      if (!session.dirty && session.stalledAtMs === undefined) flusher.mark(session)
+    }
   }
 
   /** Whether values can be queued for the session now. Where not: {@link hold}. @param {Session} session */
@@ -209,6 +238,7 @@ export function createOutbox({ flusher, end, answer, limits, counts, now }) {
         session.lackingEnded--
         continue
       }
+      if (session.compressed && compression.isAwaited(subscription)) continue
       bytes += makeUp(pieces, subscription, counts, nowMs)
       subscription.lacks = 0
     }
@@ -266,6 +296,7 @@ export function createOutbox({ flusher, end, answer, limits, counts, now }) {
     sendFrame,
     lack,
     forget,
+    resume,
     takes,
     hold,
     close,

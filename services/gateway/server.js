@@ -3,6 +3,7 @@ import { STATUS_CODES } from 'node:http'
 import { subprotocols } from '@keycast/protocol'
 import { WebSocketServer } from 'ws'
 import { SessionSocket } from './frames.js'
+import { createInflate, deflateOptions, takeableOffer } from './inflate.js'
 import { countOne } from './metrics.js'
 
 /**
@@ -27,7 +28,8 @@ const RETRY_AFTER_SECONDS = 5
  * @param {(ws: SessionSocket) => void} deps.open
  * @param {() => number} deps.sessionCount
  * @param {() => boolean} deps.isDraining
- * @param {{ sessionsMax: number, messageBytesMax: number, origins: string }} deps.settings
+ * @param {{ sessionsMax: number, messageBytesMax: number, origins: string,
+ *   compression: boolean }} deps.settings
  * @param {import('./metrics.js').Counts} deps.counts
  */
 export function createUpgrades({ open, sessionCount, isDraining, settings, counts }) {
@@ -43,9 +45,11 @@ export function createUpgrades({ open, sessionCount, isDraining, settings, count
     maxFragments: FRAGMENTS_MAX,
     maxBufferedChunks: CHUNKS_MAX,
     closeTimeout: CLOSE_TIMEOUT_MS,
+    perMessageDeflate: settings.compression && deflateOptions,
     handleProtocols: (/** @type {Set<string>} */ offered) => preferred(offered) ?? false,
   }
   const server = new WebSocketServer(options)
+  const inflateInPlace = createInflate(settings.messageBytesMax)
 
   /** @param {IncomingMessage} request @param {Duplex} socket @param {Buffer} head */
   function upgrade(request, socket, head) {
@@ -56,8 +60,11 @@ export function createUpgrades({ open, sessionCount, isDraining, settings, count
       countOne(counts.refused, refusal.reason)
       return refuse(socket, refusal)
     }
+    const { headers } = request
+    headers['sec-websocket-extensions'] = takeableOffer(headers['sec-websocket-extensions'])
     server.handleUpgrade(request, socket, head, ws => {
       socket.off('error', destroy)
+      inflateInPlace(ws)
       open(/** @type {SessionSocket} */ (ws))
     })
   }

@@ -2,6 +2,7 @@
 // with it is in the files named at its fields.
 import { randomBytes } from 'node:crypto'
 import { BYTES_SUBPROTOCOL } from '@keycast/protocol'
+import { isCompressed } from './inflate.js'
 
 /**
  * @typedef {import('@keycast/protocol').Get} Get
@@ -15,6 +16,7 @@ import { BYTES_SUBPROTOCOL } from '@keycast/protocol'
  * @property {string} id
  * @property {import('./frames.js').SessionSocket} ws
  * @property {boolean} bytes whether it speaks `keycast.v1.bytes`
+ * @property {boolean} compressed whether its values may be compressed
  * @property {Map<string, Subscription>} subscriptions by key; subscriptions.js
  * @property {Piece[]} pieces what leaves with the next flush, in order; this and the next seven: outbox.js
  * @property {number} pieceBytes
@@ -45,6 +47,7 @@ export function createSession(ws, { tokens, nowMs, slice }) {
     id: randomBytes(ID_BYTES).toString('base64url'),
     ws,
     bytes: ws.protocol === BYTES_SUBPROTOCOL,
+    compressed: isCompressed(ws),
     subscriptions: new Map(),
     pieces: [],
     pieceBytes: 0,

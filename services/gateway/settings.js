@@ -109,6 +109,11 @@ export const settings = {
     min: 1024 ** 2,
     doc: 'Values held. Those watched stay; where they alone take it all, new keys get the error capacity.',
   }),
+  compression: setting.flag({
+    env: 'GATEWAY_COMPRESSION',
+    default: false,
+    doc: 'Send values of 1 KiB and more compressed (permessage-deflate) to clients that offer it. Each version is compressed once for all of them, beside the event loop, in about 2 ms for 130 KB of JSON.',
+  }),
   drainMs: setting.milliseconds({
     env: 'GATEWAY_DRAIN_MS',
     default: 5_000,

@@ -14,7 +14,7 @@ import { CURRENT, TROUBLE, VALUE } from './lacks.js'
  * @property {Session} session
  * @property {Entry} entry
  * @property {number} index in the entry's list
- * @property {number} lacks bits of lacks.js; while there are any it stands in its session's `lacking`
+ * @property {number} lacks bits of lacks.js; while there are any it stands in its session's `lacking`, or AWAITS is one
  * @property {boolean} waiting whether the first value is still to come
  * @property {string | undefined} held while waiting: the version the client said it holds
  *

@@ -1,5 +1,6 @@
 // Stand-ins for what a gateway meets: a backbone that records, connections without sockets, a clock the test turns.
 import { EventEmitter } from 'node:events'
+import { constants, inflateRawSync } from 'node:zlib'
 import { versionOf } from '@keycast/protocol'
 import { createGateway } from './gateway.js'
 import { settings as declared } from './settings.js'
@@ -117,6 +118,8 @@ export class FakeConnection extends EventEmitter {
   readyState = 1
   /** The subprotocol. */
   protocol = ''
+  /** What was negotiated, as ws names it. */
+  extensions = ''
   /** @type {Session | undefined} */
   session = undefined
   /** @type {Buffer[]} */
@@ -177,7 +180,7 @@ export class FakeConnection extends EventEmitter {
 }
 
 /**
- * Reads unmasked frames. A binary one is its line, with what follows as `bytes`.
+ * Reads unmasked frames. A binary one is its line, with what follows as `bytes`; one that came compressed says so.
  *
  * @param {Buffer} bytes
  * @returns {any[]}
@@ -195,14 +198,24 @@ export function readFrames(bytes) {
       length = Number(bytes.readBigUInt64BE(start))
       start += 8
     }
-    const payload = bytes.subarray(start, start + length)
-    if (payload.length < length) throw new Error('the last frame is not whole')
-    if (opcode === 1) frames.push(JSON.parse(payload.toString()))
-    else if (opcode === 2) frames.push(readBinary(payload))
+    const isCompressed = (bytes[offset] & 0x40) !== 0
+    const written = bytes.subarray(start, start + length)
+    const payload = isCompressed ? inflate(written) : written
+    if (written.length < length) throw new Error('the last frame is not whole')
+    const mark = isCompressed ? { compressed: true } : {}
+    if (opcode === 1) frames.push({ ...JSON.parse(payload.toString()), ...mark })
+    else if (opcode === 2) frames.push({ ...readBinary(payload), ...mark })
     else frames.push({ 9: 'ping', 10: 'pong' }[opcode] ?? opcode)
     offset = start + length
   }
   return frames
+}
+
+/** As a client does it (RFC 7692 section 7.2.2). @param {Buffer} payload */
+function inflate(payload) {
+  return inflateRawSync(Buffer.concat([payload, Buffer.from([0, 0, 0xff, 0xff])]), {
+    finishFlush: constants.Z_SYNC_FLUSH,
+  })
 }
 
 /** @param {Buffer} payload */
@@ -232,10 +245,11 @@ export function createTestGateway({ settings, namespaces } = {}) {
     for (let turns = 0; turns < 3; turns++) await new Promise(resolve => setImmediate(resolve))
   }
 
-  /** @param {string} [protocol] @returns a client that has read its welcome */
-  const connect = async (protocol = '') => {
+  /** @param {string} [protocol] @param {string} [extensions] @returns a client that has read its welcome */
+  const connect = async (protocol = '', extensions = '') => {
     const connection = new FakeConnection()
     connection.protocol = protocol
+    connection.extensions = extensions
     gateway.open(connection.asSocket)
     await turn()
     connection.read()

@@ -15,6 +15,8 @@ import { encodeJson } from './encoding-json.js'
  * @property {Buffer} body
  * @property {Encoded | undefined} json what `keycast.v1.json` sessions are sent, see {@link jsonOf}
  * @property {Buffer | undefined} start what stands before `body` for `keycast.v1.bytes` sessions, see {@link startOf}
+ * @property {import('./encoding-deflate.js').Deflated | undefined} deflatedJson either, compressed; compression.js
+ * @property {import('./encoding-deflate.js').Deflated | undefined} deflatedBytes
  * @property {Buffer | undefined} current the frame that tells a session it holds this version
  */
 
@@ -37,6 +39,8 @@ export function createValue({ key, version, contentType, format, body }) {
     body: keepable(body),
     json: undefined,
     start: undefined,
+    deflatedJson: undefined,
+    deflatedBytes: undefined,
     current: undefined,
   }
 }
@@ -66,17 +70,19 @@ export function startOf(value) {
 }
 
 /**
- * What a value is counted as in the cache: its body and the largest form built from it, whether built yet or not.
+ * What a value is counted as in the cache: its body and the largest form built from it, whether built yet or not, and
+ * what is held of it compressed.
  *
- * @param {Value} value
+ * @param {Pick<Value, 'format' | 'body' | 'deflatedJson' | 'deflatedBytes'>} value
  */
-export function valueBytes({ format, body }) {
+export function valueBytes({ format, body, deflatedJson, deflatedBytes }) {
   // A text or base64 value is held twice once a JSON session wants it; base64 takes 4 characters for 3 bytes.
-  return format === 'json' ? body.length : body.length + Math.ceil((body.length * 4) / 3)
+  const plain = format === 'json' ? body.length : body.length + Math.ceil((body.length * 4) / 3)
+  return plain + (deflatedJson?.rest?.length ?? 0) + (deflatedBytes?.rest?.length ?? 0)
 }
 
-/** @param {Buffer} body */
-function keepable(body) {
+/** Bytes to be kept, in memory of their own where they are few. @param {Buffer} body */
+export function keepable(body) {
   if (body.length > COPY_BYTES_MAX) return body
   // Not from Node's pool: there too a small slice would keep its 8 KB block.
   const copy = Buffer.allocUnsafeSlow(body.length)

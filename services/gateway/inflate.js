@@ -1,0 +1,91 @@
+// What clients send compressed (permessage-deflate, RFC 7692). All private knowledge of how ws 8.23.0 inflates is here;
+// inflate.test.js holds it to that version.
+//
+// Why not as ws does it: each connection that ever sent a compressed message keeps an inflate stream, and a message makes
+// its way through zlib's threads and back: 90 µs of CPU for a request of 100 bytes, 5 to 15 µs in place. Requests are
+// small, and bounded with what they inflate to; each is independent of those before it, as no context is taken over.
+//
+// What is relied on, and may change with any release of ws:
+// - `_extensions['permessage-deflate']` is what the receiver calls `decompress(data, fin, callback)` of, for each frame
+//   of a compressed message, not again before the callback, and `callback(error, data)` is not to come at once;
+// - that object closes its streams, if any, in `cleanup()` when the connection is closed.
+import { constants, inflateRawSync } from 'node:zlib'
+
+/**
+ * @typedef {(error: Error | null, data?: Buffer) => void} Inflated
+ * @typedef {{ decompress: (data: Buffer, fin: boolean, callback: Inflated) => void, _fragments?: Buffer[] }} Extension
+ */
+
+const NAME = 'permessage-deflate'
+
+/** What senders leave out (RFC 7692 section 7.2.2). */
+const SYNC_TAIL = Buffer.from([0, 0, 0xff, 0xff])
+
+const NOTHING = Buffer.alloc(0)
+
+/** What ws negotiates: the same compressed bytes are sent to everybody, so nothing in them may hang on the connection. */
+export const deflateOptions = /** @type {import('ws').PerMessageDeflateOptions} */ ({
+  serverNoContextTakeover: true,
+  clientNoContextTakeover: true,
+  // Declined where a client asks for it; ws's types have no word for that.
+  serverMaxWindowBits: /** @type {any} */ (false),
+})
+
+/**
+ * An offer that can be taken: a window of the server's smaller than the one values are compressed with cannot.
+ */
+const TAKEABLE =
+  /^\s*permessage-deflate(\s*;\s*(client_no_context_takeover|server_no_context_takeover|client_max_window_bits(\s*=\s*("?)(8|9|1[0-5])\4)?))*\s*$/i
+
+/**
+ * The first of the extensions offered that can be taken. The others are declined by being left out (RFC 7692 section
+ * 5.1); ws answers 400 to a client that offers only such, as Python's websockets does.
+ *
+ * @param {string | undefined} offers the header `Sec-WebSocket-Extensions`
+ */
+export function takeableOffer(offers) {
+  return offers?.split(',').find(offer => TAKEABLE.test(offer))
+}
+
+/** Whether compression was negotiated. @param {import('ws').WebSocket} ws */
+export function isCompressed(ws) {
+  return ws.extensions === NAME
+}
+
+/**
+ * Makes connections inflate in place what they receive.
+ *
+ * @param {number} bytesMax of a message
+ * @returns {(ws: import('ws').WebSocket) => void} to be called with each, before anything is read from it
+ */
+export function createInflate(bytesMax) {
+  const options = { finishFlush: constants.Z_SYNC_FLUSH, maxOutputLength: bytesMax }
+
+  /** @this {Extension} @param {Buffer} data @param {boolean} fin @param {Inflated} callback */
+  function decompress(data, fin, callback) {
+    if (!fin) {
+      this._fragments ??= []
+      this._fragments.push(data)
+      process.nextTick(callback, null, NOTHING)
+      return
+    }
+    const { _fragments } = this
+    this._fragments = undefined
+    const message = _fragments ? Buffer.concat([..._fragments, data]) : data
+    let inflated
+    try {
+      inflated = inflateRawSync(Buffer.concat([message, SYNC_TAIL]), options)
+    } catch {
+      // What is wrong with it, and which code the connection is closed with for that, ws finds for itself.
+      Object.getPrototypeOf(this).decompress.call(this, message, true, callback)
+      return
+    }
+    process.nextTick(callback, null, inflated)
+  }
+
+  return ws => {
+    const extension = /** @type {{ _extensions: Record<string, Extension> }} */ (/** @type {unknown} */ (ws))
+      ._extensions[NAME]
+    if (extension) extension.decompress = decompress
+  }
+}
