@@ -35,10 +35,11 @@ export function judgeLimit(loads, cores) {
   const serverBusy = mean(hottest)
   const machineBusy = mean(load => load.cpuBusyRatio ?? 0)
 
+  const watched = loads.some(({ services }) => services.some(({ cpuMs }) => cpuMs !== undefined))
   const generator = generatorBusy > BUSY || lateMs > LATE_MS
   const system = serverBusy > BUSY
   const limiter = generator ? (system ? 'both' : 'generator') : system ? 'system' : 'neither'
-  const facts = `generator ${percent(generatorBusy)} busy, ${lateMs.toFixed(0)} ms late at its 99th percentile; busiest service ${percent(serverBusy)} of a core; machine ${percent(machineBusy)}`
+  const facts = `generator ${percent(generatorBusy)} busy, ${lateMs.toFixed(0)} ms late at its 99th percentile; ${watched ? `busiest service ${percent(serverBusy)} of a core` : 'services not watched'}; machine ${percent(machineBusy)}`
   const ours = mean(({ generator, services, seconds }) => (generator.cpuMs + sum(services)) / 1_000 / seconds / cores)
   const remarks = [
     ...(machineBusy > MACHINE_BUSY ? ['All cores were in use: whoever needed one waited.'] : []),

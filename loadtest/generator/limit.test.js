@@ -33,3 +33,7 @@ test('it is said when other programs had the machine', () => {
   expect(judgeLimit([load({ machine: 1 })], 2).text).toContain('Other programs')
   expect(judgeLimit([load({ machine: 0.4 })], 2).text).not.toContain('Other programs')
 })
+
+test('what nobody watched is not said to have been idle', () => {
+  expect(judgeLimit([{ ...load({}), services: [] }], 2).text).toContain('services not watched')
+})
