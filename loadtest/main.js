@@ -2,10 +2,10 @@
 // npm run loadtest: reads the command line, runs the scenario it names, says what came of it.
 import { createProgram } from './cli.js'
 import { CompareError, compareFolders } from './compare.js'
+import { SystemError } from './processes.js'
 import { createProgress } from './progress.js'
 import { run } from './run.js'
 import { summaryOf } from './summary.js'
-import { SystemError } from './system.js'
 
 const interruption = new AbortController()
 const interrupted = interruption.signal

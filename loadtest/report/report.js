@@ -11,6 +11,12 @@ const page = file => readFileSync(new URL(`page/${file}`, import.meta.url), 'utf
 /** The charts' library, the build with lines and bars only. */
 const library = () => readFileSync(createRequire(import.meta.url).resolve('echarts/dist/echarts.common.min.js'), 'utf8')
 
+/** The page's two modules as one, because a page opened from a disk may not load others. */
+const program = () =>
+  [page('draw.js'), page('charts.js').replace(/^import .*? from '\.\/draw\.js'$/ms, '')]
+    .join('')
+    .replace(/^export /gm, '')
+
 /**
  * @param {Result} result
  * @returns {string} HTML
@@ -75,7 +81,7 @@ ${body.join('\n')}
 </main>
 <script id="runs" type="application/json">${json}</script>
 <script>${library()}</script>
-<script>${page('charts.js')}</script>
+<script type="module">${program()}</script>
 </body>
 </html>
 `

@@ -1,10 +1,8 @@
 // What Keycast replaces, beside it: viewers that poll the backend every second, and the same viewers subscribed.
 import { BYTES_SUBPROTOCOL } from '@keycast/protocol'
-import { WebSocket } from 'ws'
 import { readDuration, readInteger, readSize } from '../options.js'
-import { createProvider, requestsOf } from '../provider.js'
-import { sumOf } from '../scenario.js'
-import { allOpen, connectionSum } from './connected.js'
+import { connectionSum } from './connected.js'
+import { accepts, poll, subscribe } from './polling-ways.js'
 
 const COUNTS = [
   'requested',
@@ -21,21 +19,8 @@ const COUNTS = [
   'dropped',
   'refused',
 ]
-/** After the last poll was due. */
-const PATIENCE_MS = 5_000
 
-/**
- * What one way of looking cost.
- *
- * @typedef {object} Way
- * @property {string} name
- * @property {number} bytes received a second by each viewer
- * @property {number} requests of the backend, a second
- * @property {number} full answers of the backend, a second: the rest were 304
- * @property {import('../generator/histogram.js').Histogram} staleness
- * @property {{ backend: number, keycast: number, viewers: number }} cpuMs a second
- * @property {Record<string, number>} counts
- */
+/** @typedef {import('./polling-ways.js').Way} Way */
 
 /** @type {import('../scenario.js').Scenario} */
 export const polling = {
@@ -108,113 +93,6 @@ export const polling = {
 }
 
 /**
- * @param {import('../scenario.js').Context} context
- * @param {any} options
- * @param {{ name: string, paths: string[], conditional: boolean }} way
- */
-async function poll(context, { clients, seconds, change }, { name, paths, conditional }) {
-  const origin = /** @type {string} */ (context.target.providerUrl)
-  return measure(context, name, {
-    clients,
-    // As many as there were polls of each: that the groups begin one after the other makes nobody poll less often.
-    seconds,
-    start: () =>
-      context.startPool({
-        workload: 'poll',
-        settings: { origin, paths, viewers: clients, polls: seconds, changeMs: change, conditional },
-        clientsMax: clients,
-        urls: [],
-      }),
-    begin: async () => {},
-    wait: pool =>
-      context.until(
-        () => (pool.totals.counts.answered ?? 0) + (pool.totals.counts.refusals ?? 0) >= clients * seconds,
-        seconds * 1_000 + PATIENCE_MS,
-      ),
-  })
-}
-
-/**
- * @param {import('../scenario.js').Context} context
- * @param {any} options
- * @param {{ name: string, keys: string[], subprotocol?: string, tellChanged?: (keys: string[]) => Promise<void> }} way
- */
-async function subscribe(context, { clients, seconds, change }, { name, keys, subprotocol, tellChanged }) {
-  let telling = true
-  const tell = async () => {
-    while (telling && tellChanged) {
-      // A revision begins with each whole period of the wall clock.
-      await new Promise(resolve => setTimeout(resolve, change - (Date.now() % change) + 1))
-      if (telling) await tellChanged(keys)
-    }
-  }
-  return measure(context, name, {
-    clients,
-    start: () =>
-      context.startPool({ workload: 'view', settings: { keys, changeMs: change }, clientsMax: clients, subprotocol }),
-    async begin(pool) {
-      pool.ramp({ everyUs: 1_000, count: clients })
-      await allOpen(context, pool, { clients, count: 'answered' })
-      tell().catch(error => context.say(`Keycast could not be told of changes: ${error.message}`))
-    },
-    wait: () => context.wait(seconds * 1_000),
-    end() {
-      telling = false
-    },
-  })
-}
-
-/**
- * @param {import('../scenario.js').Context} context
- * @param {string} name
- * @param {{ clients: number, seconds?: number, start: () => Promise<import('../generator/pool.js').Pool>,
- *   begin: (pool: import('../generator/pool.js').Pool) => Promise<void>,
- *   wait: (pool: import('../generator/pool.js').Pool) => Promise<boolean>, end?: () => void }} steps
- * @returns {Promise<Way>}
- */
-async function measure(context, name, { clients, seconds: nominal, start, begin, wait, end }) {
-  const provider = createProvider(/** @type {string} */ (context.target.providerUrl))
-  context.phase('begin')
-  const pool = await start()
-  await begin(pool)
-  context.phase(name)
-  await provider.reset()
-  const { histograms } = pool.totals
-  histograms.latency?.reset() // the first values say nothing of changes
-  const cpuBefore = await context.watcher.cpuByRole()
-  const before = { ...pool.totals.counts }
-  const startedMs = performance.now()
-  await wait(pool)
-  const seconds = nominal ?? (performance.now() - startedMs) / 1_000
-  const cpuAfter = await context.watcher.cpuByRole()
-  const stats = await provider.stats()
-  const received = (pool.totals.counts.bytesIn ?? 0) - (before.bytesIn ?? 0)
-  context.phase('end')
-  end?.()
-  const viewersMs = sumOf(
-    context.series.filter(({ phase }) => phase === name),
-    second => second.generator.cpuMs,
-  )
-  await pool.finish()
-
-  /** @param {string} role */
-  const cpuOf = role => ((cpuAfter[role] ?? 0) - (cpuBefore[role] ?? 0)) / seconds
-  return {
-    name,
-    bytes: received / clients / seconds,
-    requests: requestsOf(stats) / seconds,
-    full: sumOf(Object.values(stats.requests), ({ full }) => full) / seconds,
-    staleness: pool.totals.histograms.latency,
-    cpuMs: {
-      backend: cpuOf('data-provider'),
-      keycast: cpuOf('gateway') + cpuOf('fetcher') + cpuOf('proxy'),
-      viewers: viewersMs / seconds,
-    },
-    counts: pool.totals.counts,
-  }
-}
-
-/**
  * @param {Way[]} ways
  * @param {any} options
  * @param {string[]} notes
@@ -250,6 +128,12 @@ function outcomeOf(ways, { clients, keys, bytes }, notes) {
         unit: 'B/s',
         better: 'lower',
       },
+      bytesPerChange: {
+        label: `Bytes for a change of one message, ${best?.name ?? 'subscribed'}`,
+        value: best?.bytesPerChange,
+        unit: 'B',
+        better: 'lower',
+      },
       staleP99: {
         label: 'Staleness subscribed, 99th percentile',
         value: stale(subscribed, 99),
@@ -274,6 +158,7 @@ function outcomeOf(ways, { clients, keys, bytes }, notes) {
         columns: [
           'viewers',
           'bytes a viewer, a second',
+          'bytes for a change seen',
           'backend requests a second',
           'of them with content',
           'staleness median, ms',
@@ -284,13 +169,14 @@ function outcomeOf(ways, { clients, keys, bytes }, notes) {
         ],
         bars: [
           { column: 1, title: 'Bytes on the wire', log: true },
-          { column: 2, title: 'Load on the backend' },
-          { column: 5, title: 'Staleness' },
-          { column: 6, title: 'CPU of the backend' },
+          { column: 3, title: 'Load on the backend' },
+          { column: 6, title: 'Staleness' },
+          { column: 7, title: 'CPU of the backend' },
         ],
         rows: ways.map(way => [
           way.name,
           way.bytes,
+          way.bytesPerChange ?? 0,
           way.requests,
           way.full,
           stale(way, 50) ?? 0,
@@ -314,17 +200,4 @@ function addUp(all) {
   const sum = {}
   for (const counts of all) for (const [name, count] of Object.entries(counts)) sum[name] = (sum[name] ?? 0) + count
   return sum
-}
-
-/** Whether a gateway takes a subprotocol: it answers an offer of nothing it knows with 400. @param {string} url @param {string} subprotocol */
-function accepts(url, subprotocol) {
-  /** @type {Promise<boolean>} */
-  return new Promise(resolve => {
-    const socket = new WebSocket(url, [subprotocol], { rejectUnauthorized: false })
-    socket.on('open', () => {
-      socket.terminate()
-      resolve(true)
-    })
-    socket.on('error', () => resolve(false))
-  })
 }

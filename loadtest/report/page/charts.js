@@ -1,423 +1,214 @@
-// The charts of a report, drawn in the browser from the data in the page. One run, or two in the same charts.
+// Which charts a report has. One run, or two in the same charts.
+import {
+  bars,
+  clientsColor,
+  group,
+  overTime,
+  percentiles,
+  plainColors,
+  points,
+  roleColors,
+  runColors,
+  runs,
+  suffix,
+  two,
+} from './draw.js'
+
+/** @typedef {import('./draw.js').Run} Run */
+/** @typedef {import('./draw.js').Line} Line */
+
+/** A rate per minute needs some seconds to be one. */
+const GC_WINDOW_SECONDS = 60
+const GC_SECONDS_MIN = 5
+
+/** Connected clients, which everything is held against. @returns {Line[]} */
+const clients = () =>
+  runs.map((run, at) => ({
+    name: `clients${suffix(run, at)}`,
+    data: points(run, second => second.open),
+    color: two ? runColors[at] : clientsColor,
+    area: !two,
+    dash: two,
+    right: true,
+    width: 1,
+  }))
 
 /**
- * @typedef {{ label: string, series: any[], latency?: { label: string, curve: { above: number, ms: number }[] },
- *   rates: { count: string, label: string }[], tables: any[] }} Run
- * @typedef {{ name: string, data: (number | null)[][], color?: string, dash?: boolean, area?: boolean, right?: boolean, width?: number }} Line
+ * A line for each service; with two runs, for each role the sum of its services.
+ *
+ * @param {(sample: any, second: any) => number | undefined} of
+ * @returns {Line[]}
  */
-
-;(() => {
-  const echarts = /** @type {any} */ (window).echarts
-  /** @type {Run[]} */
-  const runs = JSON.parse(/** @type {HTMLElement} */ (document.getElementById('runs')).textContent ?? '[]')
-  const container = /** @type {HTMLElement} */ (document.getElementById('charts'))
-  const two = runs.length > 1
-
-  const ink = '#475569'
-  // By name, not inherited: labels are measured before they are part of the page.
-  const { fontFamily } = getComputedStyle(document.body)
-  const clientsColor = '#94a3b8'
-  /** Told apart by people who do not see red and green as different, too. @type {Record<string, string[]>} */
-  const roleColors = {
-    gateway: ['#2563eb', '#60a5fa', '#1e3a8a', '#93c5fd'],
-    fetcher: ['#d97706', '#f59e0b'],
-    'data-provider': ['#9333ea'],
-    proxy: ['#0d9488'],
-    generator: ['#64748b'],
-  }
-  const runColors = ['#2563eb', '#d97706']
-  const plainColors = ['#2563eb', '#d97706', '#0d9488', '#9333ea']
-  /** A rate per minute needs some seconds to be one. */
-  const GC_WINDOW_SECONDS = 60
-  const GC_SECONDS_MIN = 5
-
-  /** @param {number} value */
-  const short = value => {
-    const magnitude = Math.abs(value)
-    if (magnitude >= 1e6) return `${trim(value / 1e6)} M`
-    if (magnitude >= 10_000) return `${trim(value / 1e3)} k`
-    return magnitude >= 100 ? Math.round(value).toLocaleString('en') : trim(value)
-  }
-  /** @param {number} value */
-  const trim = value => String(Number(value.toPrecision(3)))
-
-  /** @param {string} text */
-  const group = text => {
-    const heading = document.createElement('h2')
-    heading.className = 'group'
-    heading.textContent = text
-    container.append(heading)
-  }
-
-  /** @param {string} title @param {string} subtitle @param {any} option */
-  const draw = (title, subtitle, option) => {
-    const card = document.createElement('div')
-    card.className = 'chart'
-    const heading = document.createElement('h3')
-    heading.textContent = title
-    const explanation = document.createElement('p')
-    explanation.textContent = subtitle
-    const canvas = document.createElement('div')
-    canvas.className = 'canvas'
-    card.append(heading, explanation, canvas)
-    container.append(card)
-    const chart = echarts.init(canvas, undefined, { renderer: 'svg' })
-    chart.setOption({ animation: false, textStyle: { fontFamily, color: ink }, ...option })
-    window.addEventListener('resize', () => chart.resize())
-  }
-
-  /** @param {any} [more] */
-  const valueAxis = more => ({
-    type: 'value',
-    axisLabel: { formatter: short, color: ink },
-    splitLine: { lineStyle: { color: '#e2e8f0' } },
-    nameTextStyle: { color: ink },
-    ...more,
+const perService = of =>
+  runs.flatMap((run, at) => {
+    const names = [...new Map(run.series.flatMap(second => second.services).map(one => [one.name, one.role]))]
+    if (two) {
+      const gateways = names.filter(([, role]) => role === 'gateway')
+      const data = points(run, second =>
+        sum(
+          second.services
+            .filter((/** @type {any} */ one) => gateways.some(([name]) => name === one.name))
+            .map((/** @type {any} */ one) => of(one, second)),
+        ),
+      )
+      return [{ name: `gateway${suffix(run, at)}`, data, color: runColors[at] }]
+    }
+    /** @type {Record<string, number>} */
+    const used = {}
+    return names.map(([name, role]) => {
+      used[role] = (used[role] ?? -1) + 1
+      const colors = roleColors[role] ?? plainColors
+      const find = (/** @type {any} */ second) => second.services.find((/** @type {any} */ one) => one.name === name)
+      return {
+        name,
+        data: points(run, second => (find(second) === undefined ? null : of(find(second), second))),
+        color: colors[used[role] % colors.length],
+      }
+    })
   })
 
-  /**
-   * Lines over time.
-   *
-   * @param {string} title
-   * @param {string} subtitle
-   * @param {Line[]} lines
-   * @param {{ log?: boolean, rightName?: string, phases?: boolean }} [how]
-   */
-  const overTime = (title, subtitle, lines, { log = false, rightName, phases = false } = {}) => {
-    const drawn = lines.filter(({ data }) => data.some(([, value]) => value !== null && value !== undefined))
-    if (drawn.every(({ right }) => right)) return
-    const marks = phases && !two ? phaseMarks(runs[0]) : undefined
-    draw(title, subtitle, {
-      grid: { left: 8, right: rightName ? 8 : 16, top: 48, bottom: 4, containLabel: true },
-      legend: { top: 0, left: 0, itemWidth: 18, itemHeight: 3, textStyle: { color: ink }, type: 'scroll' },
-      tooltip: { trigger: 'axis', valueFormatter: (/** @type {any} */ value) => (value == null ? '—' : short(value)) },
-      xAxis: {
-        type: 'value',
-        min: 0,
-        max: 'dataMax',
-        axisLabel: {
-          formatter: (/** @type {number} */ value) => `${trim(value)} s`,
-          color: ink,
-          hideOverlap: true,
-          showMaxLabel: false,
-        },
-        splitLine: { show: false },
-        axisLine: { lineStyle: { color: '#cbd5e1' } },
-      },
-      yAxis: [
-        log ? valueAxis({ type: 'log' }) : valueAxis({ min: 0 }),
-        valueAxis({
-          min: 0,
-          show: rightName !== undefined,
-          name: rightName,
-          splitLine: { show: false },
-          minInterval: 1,
-        }),
-      ],
-      series: drawn.map(({ name, data, color, dash, area, right, width = 2 }, at) => ({
-        name,
-        type: 'line',
-        data: log ? data.map(([x, y]) => [x, y === null ? null : Math.max(0.01, y)]) : data,
-        yAxisIndex: right ? 1 : 0,
-        // Single points between gaps would be no line at all.
-        showSymbol: data.length < 3 || data.some(([, value]) => value === null),
-        symbolSize: data.length < 30 ? 5 : 3,
-        lineStyle: { width, color, type: dash ? 'dashed' : 'solid' },
-        itemStyle: { color },
-        areaStyle: area ? { color, opacity: 0.15 } : undefined,
-        z: right ? 1 : 2,
-        markLine: at === 0 ? marks : undefined,
-      })),
-    })
-  }
+/** @param {(number | undefined)[]} values @returns {number | undefined} */
+const sum = values =>
+  values.every(value => value === undefined)
+    ? undefined
+    : values.reduce((/** @type {number} */ all, value) => all + (value ?? 0), 0)
 
-  /** Where one part of a run ends and the next begins. @param {Run} run */
-  const phaseMarks = ({ series }) => {
-    const changes = series.filter(
-      (second, at) => at > 0 && second.phase !== series[at - 1].phase && second.phase !== 'end',
-    )
-    return {
-      silent: true,
-      symbol: 'none',
-      label: { formatter: '{b}', position: 'insideEndTop', color: ink, fontSize: 11 },
-      lineStyle: { color: '#94a3b8', type: 'dotted' },
-      data: changes.map(({ at, phase }) => ({ xAxis: at, name: phase })),
-    }
-  }
-
-  /** @param {Run} run @param {(second: any) => number | null | undefined} of @returns {(number | null)[][]} */
-  const points = (run, of) => run.series.map(second => [second.at, of(second) ?? null])
-
-  /** @param {Run} run @param {number} at @returns {string} */
-  const suffix = (run, at) => (two ? ` · ${run.label}${runs[0].label === runs[1].label ? ` ${at + 1}` : ''}` : '')
-
-  /** Connected clients, which everything is held against. @returns {Line[]} */
-  const clients = () =>
-    runs.map((run, at) => ({
-      name: `clients${suffix(run, at)}`,
-      data: points(run, second => second.open),
-      color: two ? runColors[at] : clientsColor,
-      area: !two,
-      dash: two,
-      right: true,
-      width: 1,
-    }))
-
-  /**
-   * A line for each service; with two runs, for each role the sum of its services.
-   *
-   * @param {(sample: any, second: any) => number | undefined} of
-   * @returns {Line[]}
-   */
-  const perService = of =>
-    runs.flatMap((run, at) => {
-      const names = [...new Map(run.series.flatMap(second => second.services).map(one => [one.name, one.role]))]
-      if (two) {
-        const gateways = names.filter(([, role]) => role === 'gateway')
-        const data = points(run, second =>
-          sum(
-            second.services
-              .filter((/** @type {any} */ one) => gateways.some(([name]) => name === one.name))
-              .map((/** @type {any} */ one) => of(one, second)),
-          ),
-        )
-        return [{ name: `gateway${suffix(run, at)}`, data, color: runColors[at] }]
-      }
-      /** @type {Record<string, number>} */
-      const used = {}
-      return names.map(([name, role]) => {
-        used[role] = (used[role] ?? -1) + 1
-        const colors = roleColors[role] ?? plainColors
-        const find = (/** @type {any} */ second) => second.services.find((/** @type {any} */ one) => one.name === name)
-        return {
-          name,
-          data: points(run, second => (find(second) === undefined ? null : of(find(second), second))),
-          color: colors[used[role] % colors.length],
-        }
-      })
-    })
-
-  /** @param {(number | undefined)[]} values @returns {number | undefined} */
-  const sum = values =>
-    values.every(value => value === undefined)
-      ? undefined
-      : values.reduce((/** @type {number} */ all, value) => all + (value ?? 0), 0)
-
-  /** Full collections within the last minute, or as many a minute as there were since the run began. @param {Line[]} lines */
-  const perMinute = lines =>
-    lines.map(line => ({
-      ...line,
-      data: line.data.map(([at], index) => {
-        const time = Number(at)
-        const since = Math.max(0, time - GC_WINDOW_SECONDS)
-        const window = line.data.slice(0, index + 1).filter(([x]) => Number(x) > since)
-        const known = window.filter(([, value]) => value !== null)
-        const seconds = Math.min(GC_WINDOW_SECONDS, time)
-        if (known.length === 0 || seconds < GC_SECONDS_MIN) return [time, null]
-        return [time, (known.reduce((all, [, value]) => all + Number(value), 0) * 60) / seconds]
-      }),
-    }))
-
-  /** @param {(run: Run, at: number) => Line[]} of */
-  const perRun = of => runs.flatMap(of)
-
-  /** A table's column as bars. @param {any} table */
-  const bars = table => {
-    for (const { column, title, log } of table.bars ?? []) {
-      const rows = [...table.rows].reverse()
-      draw(title, table.columns[column], {
-        grid: { left: 8, right: 64, top: 8, bottom: 4, containLabel: true },
-        xAxis: log ? valueAxis({ type: 'log', min: 1 }) : valueAxis({ min: 0 }),
-        yAxis: {
-          type: 'category',
-          data: rows.map(row => row[0]),
-          axisTick: { show: false },
-          axisLine: { lineStyle: { color: '#cbd5e1' } },
-          axisLabel: { color: ink },
-        },
-        series: [
-          {
-            type: 'bar',
-            barMaxWidth: 26,
-            data: rows.map((row, at) => ({
-              value: log ? Math.max(1, row[column]) : row[column],
-              itemStyle: {
-                color: String(rows[at][0]).startsWith('polling') ? '#94a3b8' : '#2563eb',
-                borderRadius: [0, 4, 4, 0],
-              },
-            })),
-            label: {
-              show: true,
-              position: 'right',
-              color: ink,
-              formatter: (/** @type {any} */ { value }) => short(value),
-            },
-          },
-        ],
-      })
-    }
-  }
-
-  if (!two && runs[0].tables.some(table => table.bars)) {
-    group('Side by side')
-    runs[0].tables.forEach(bars)
-  }
-
-  group('Throughput and latency')
-  overTime(
-    'Throughput',
-    'a second; MB/s received on the right',
-    perRun((run, at) => [
-      ...run.rates.slice(0, two ? 1 : undefined).map(({ count, label }, number) => ({
-        name: `${label}${suffix(run, at)}`,
-        data: points(run, second => second.counts[count] ?? 0),
-        color: two ? runColors[at] : plainColors[number],
-        dash: number > 0,
-      })),
-      {
-        name: `MB/s${suffix(run, at)}`,
-        data: points(run, second => (second.counts.bytesIn ?? 0) / 1e6),
-        color: two ? runColors[at] : '#0d9488',
-        right: true,
-        dash: two,
-        width: 1,
-      },
-    ]),
-    { rightName: 'MB/s', phases: true },
-  )
-  overTime(
-    'Latency',
-    'milliseconds, of each second',
-    perRun((run, at) => {
-      /** @param {string} name @param {string} field @param {string} color @param {boolean} [dash] */
-      const line = (name, field, color, dash) => ({
-        name: `${name}${suffix(run, at)}`,
-        data: points(run, second => second.latency?.[field]),
-        color: two ? runColors[at] : color,
-        dash,
-      })
-      return two
-        ? [line('median', 'p50Ms', '', true), line('99 %', 'p99Ms', '')]
-        : [line('median', 'p50Ms', '#2563eb'), line('99 %', 'p99Ms', '#d97706'), line('slowest', 'maxMs', '#94a3b8')]
+/** Full collections within the last minute, or as many a minute as there were since the run began. @param {Line[]} lines */
+const perMinute = lines =>
+  lines.map(line => ({
+    ...line,
+    data: line.data.map(([at], index) => {
+      const time = Number(at)
+      const since = Math.max(0, time - GC_WINDOW_SECONDS)
+      const window = line.data.slice(0, index + 1).filter(([x]) => Number(x) > since)
+      const known = window.filter(([, value]) => value !== null)
+      const seconds = Math.min(GC_WINDOW_SECONDS, time)
+      if (known.length === 0 || seconds < GC_SECONDS_MIN) return [time, null]
+      return [time, (known.reduce((all, [, value]) => all + Number(value), 0) * 60) / seconds]
     }),
-    { log: true },
-  )
-  const curves = runs.filter(run => run.latency)
-  if (curves.length > 0) {
-    draw('Latency by percentile', curves[0].latency?.label ?? '', {
-      grid: { left: 8, right: 24, top: two ? 40 : 16, bottom: 4, containLabel: true },
-      legend: { show: two, top: 0, left: 0, itemWidth: 18, itemHeight: 3, textStyle: { color: ink } },
-      tooltip: {
-        trigger: 'axis',
-        formatter: (/** @type {any[]} */ items) =>
-          items
-            .map(
-              ({ data, seriesName }) =>
-                `${two ? `${seriesName}: ` : ''}${trim(100 * (1 - 1 / data[0]))} % within ${trim(data[1])} ms`,
-            )
-            .join('<br>'),
-      },
-      xAxis: {
-        type: 'log',
-        min: 1,
-        max: Math.max(...curves.flatMap(run => run.latency?.curve.map(({ above }) => 1 / above) ?? [])),
-        axisLabel: {
-          color: ink,
-          formatter: (/** @type {number} */ value) =>
-            value === 1 ? '0 %' : `${Number((100 - 100 / value).toFixed(4))} %`,
-        },
-        splitLine: { lineStyle: { color: '#e2e8f0' } },
-        axisLine: { lineStyle: { color: '#cbd5e1' } },
-      },
-      yAxis: valueAxis({
-        type: 'log',
-        axisLabel: { formatter: (/** @type {number} */ value) => `${short(value)} ms`, color: ink },
-      }),
-      series: curves.map((run, at) => ({
-        name: `${run.label}${curves.length > 1 && curves[0].label === curves[1].label ? ` ${at + 1}` : ''}`,
-        type: 'line',
-        showSymbol: false,
-        lineStyle: { width: 2, color: runColors[at] },
-        itemStyle: { color: runColors[at] },
-        areaStyle: two ? undefined : { color: runColors[at], opacity: 0.08 },
-        data: run.latency?.curve.map(({ above, ms }) => [1 / above, Math.max(0.001, ms)]),
-      })),
+  }))
+
+/** @param {(run: Run, at: number) => Line[]} of */
+const perRun = of => runs.flatMap(of)
+
+if (!two && runs[0].tables.some(table => table.bars)) {
+  group('Side by side')
+  runs[0].tables.forEach(bars)
+}
+
+group('Throughput and latency')
+overTime(
+  'Throughput',
+  'a second; MB/s received on the right',
+  perRun((run, at) => [
+    ...run.rates.slice(0, two ? 1 : undefined).map(({ count, label }, number) => ({
+      name: `${label}${suffix(run, at)}`,
+      data: points(run, second => second.counts[count] ?? 0),
+      color: two ? runColors[at] : plainColors[number],
+      dash: number > 0,
+    })),
+    {
+      name: `MB/s${suffix(run, at)}`,
+      data: points(run, second => (second.counts.bytesIn ?? 0) / 1e6),
+      color: two ? runColors[at] : '#0d9488',
+      right: true,
+      dash: two,
+      width: 1,
+    },
+  ]),
+  { rightName: 'MB/s', phases: true },
+)
+overTime(
+  'Latency',
+  'milliseconds, of each second',
+  perRun((run, at) => {
+    /** @param {string} name @param {string} field @param {string} color @param {boolean} [dash] */
+    const line = (name, field, color, dash) => ({
+      name: `${name}${suffix(run, at)}`,
+      data: points(run, second => second.latency?.[field]),
+      color: two ? runColors[at] : color,
+      dash,
     })
-  }
-  overTime(
-    'The generator itself',
-    'its CPU in ms a second, and how late it sent requests (99 %, ms, on the right)',
-    perRun((run, at) => [
+    return two
+      ? [line('median', 'p50Ms', '', true), line('99 %', 'p99Ms', '')]
+      : [line('median', 'p50Ms', '#2563eb'), line('99 %', 'p99Ms', '#d97706'), line('slowest', 'maxMs', '#94a3b8')]
+  }),
+  { log: true },
+)
+percentiles()
+overTime(
+  'The generator itself',
+  'its CPU in ms a second, and how late it sent requests (99 %, ms, on the right)',
+  perRun((run, at) => [
+    {
+      name: `CPU${suffix(run, at)}`,
+      data: points(run, second => second.generator.cpuMs / second.seconds),
+      color: two ? runColors[at] : '#64748b',
+    },
+    {
+      name: `late${suffix(run, at)}`,
+      data: points(run, second => second.generator.lateMsP99),
+      color: two ? runColors[at] : '#dc2626',
+      right: true,
+      dash: two,
+      width: 1,
+    },
+  ]),
+  { rightName: 'ms late' },
+)
+
+group("The study's four charts, against the number of clients")
+overTime(
+  'Free memory',
+  'MB of the machine; clients on the right',
+  [
+    ...perRun((run, at) => [
       {
-        name: `CPU${suffix(run, at)}`,
-        data: points(run, second => second.generator.cpuMs / second.seconds),
-        color: two ? runColors[at] : '#64748b',
-      },
-      {
-        name: `late${suffix(run, at)}`,
-        data: points(run, second => second.generator.lateMsP99),
-        color: two ? runColors[at] : '#dc2626',
-        right: true,
-        dash: two,
-        width: 1,
+        name: `free${suffix(run, at)}`,
+        data: points(run, second => second.freeBytes && second.freeBytes / 1e6),
+        color: two ? runColors[at] : '#0d9488',
       },
     ]),
-    { rightName: 'ms late' },
-  )
-
-  group("The study's four charts, against the number of clients")
-  overTime(
-    'Free memory',
-    'MB of the machine; clients on the right',
-    [
-      ...perRun((run, at) => [
-        {
-          name: `free${suffix(run, at)}`,
-          data: points(run, second => second.freeBytes && second.freeBytes / 1e6),
-          color: two ? runColors[at] : '#0d9488',
-        },
-      ]),
-      ...clients(),
-    ],
-    { rightName: 'clients' },
-  )
-  overTime(
-    'CPU time',
-    'milliseconds a second: 1,000 is one core; clients on the right',
-    [...perService(({ cpuMs }, { seconds }) => cpuMs && cpuMs / seconds), ...clients()],
-    { rightName: 'clients' },
-  )
-  overTime(
-    'V8 heap used',
-    'MB; clients on the right',
-    [...perService(({ heapBytes }) => heapBytes && heapBytes / 1e6), ...clients()],
-    { rightName: 'clients' },
-  )
-  overTime(
-    'Full garbage collections',
-    'a minute; clients on the right',
-    [...perMinute(perService(({ majorGcs }) => majorGcs)), ...clients()],
-    { rightName: 'clients' },
-  )
-  overTime(
-    'Memory of each process',
-    'MB resident; clients on the right',
-    [...perService(({ residentBytes }) => residentBytes && residentBytes / 1e6), ...clients()],
-    { rightName: 'clients' },
-  )
-  overTime(
-    'CPU of the machine',
-    '% of all cores, whoever used them; clients on the right',
-    [
-      ...perRun((run, at) => [
-        {
-          name: `busy${suffix(run, at)}`,
-          data: points(run, second => second.cpuBusyRatio && second.cpuBusyRatio * 100),
-          color: two ? runColors[at] : '#dc2626',
-        },
-      ]),
-      ...clients(),
-    ],
-    { rightName: 'clients' },
-  )
-})()
+    ...clients(),
+  ],
+  { rightName: 'clients' },
+)
+overTime(
+  'CPU time',
+  'milliseconds a second: 1,000 is one core; clients on the right',
+  [...perService(({ cpuMs }, { seconds }) => cpuMs && cpuMs / seconds), ...clients()],
+  { rightName: 'clients' },
+)
+overTime(
+  'V8 heap used',
+  'MB; clients on the right',
+  [...perService(({ heapBytes }) => heapBytes && heapBytes / 1e6), ...clients()],
+  { rightName: 'clients' },
+)
+overTime(
+  'Full garbage collections',
+  'a minute; clients on the right',
+  [...perMinute(perService(({ majorGcs }) => majorGcs)), ...clients()],
+  { rightName: 'clients' },
+)
+overTime(
+  'Memory of each process',
+  'MB resident; clients on the right',
+  [...perService(({ residentBytes }) => residentBytes && residentBytes / 1e6), ...clients()],
+  { rightName: 'clients' },
+)
+overTime(
+  'CPU of the machine',
+  '% of all cores, whoever used them; clients on the right',
+  [
+    ...perRun((run, at) => [
+      {
+        name: `busy${suffix(run, at)}`,
+        data: points(run, second => second.cpuBusyRatio && second.cpuBusyRatio * 100),
+        color: two ? runColors[at] : '#dc2626',
+      },
+    ]),
+    ...clients(),
+  ],
+  { rightName: 'clients' },
+)
