@@ -114,8 +114,7 @@ export const overTime = (title, subtitle, lines, { log = false, rightName, phase
       type: 'line',
       data: log ? data.map(([x, y]) => [x, y === null ? null : Math.max(0.01, y)]) : data,
       yAxisIndex: right ? 1 : 0,
-      // Single points between gaps would be no line at all.
-      showSymbol: data.length < 3 || data.some(([, value]) => value === null),
+      showSymbol: data.some(isAlone),
       symbolSize: data.length < 30 ? 5 : 3,
       lineStyle: { width, color, type: dash ? 'dashed' : 'solid' },
       itemStyle: { color },
