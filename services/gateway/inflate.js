@@ -8,12 +8,14 @@
 // What is relied on, and may change with any release of ws:
 // - `_extensions['permessage-deflate']` is what the receiver calls `decompress(data, fin, callback)` of, for each frame
 //   of a compressed message, not again before the callback, and `callback(error, data)` is not to come at once;
-// - that object closes its streams, if any, in `cleanup()` when the connection is closed.
+// - nothing else is asked of that object but `cleanup()`, when the connection is closed; its class is ws's own extension,
+//   which takes `isServer` and `maxPayload`, and `params` as negotiated.
 import { constants, inflateRawSync } from 'node:zlib'
 
 /**
  * @typedef {(error: Error | null, data?: Buffer) => void} Inflated
- * @typedef {{ decompress: (data: Buffer, fin: boolean, callback: Inflated) => void, _fragments?: Buffer[] }} Extension
+ * @typedef {{ params: object, decompress: (data: Buffer, fin: boolean, callback: Inflated) => void, cleanup: () => void }} Extension
+ * @typedef {new (options: { isServer: boolean, maxPayload: number }) => Extension} WsExtension
  */
 
 const NAME = 'permessage-deflate'
@@ -61,31 +63,53 @@ export function isCompressed(ws) {
 export function createInflate(bytesMax) {
   const options = { finishFlush: constants.Z_SYNC_FLUSH, maxOutputLength: bytesMax }
 
-  /** @this {Extension} @param {Buffer} data @param {boolean} fin @param {Inflated} callback */
-  function decompress(data, fin, callback) {
-    if (!fin) {
-      this._fragments ??= []
-      this._fragments.push(data)
-      process.nextTick(callback, null, NOTHING)
-      return
+  /** What stands in the place of ws's extension object: of that, each connection would hold 500 bytes more. */
+  class Inflate {
+    /** Of a message whose last frame is still to come. @type {Buffer[] | undefined} */
+    fragments = undefined
+
+    /** @param {Buffer} data @param {boolean} fin @param {Inflated} callback */
+    decompress(data, fin, callback) {
+      if (!fin) {
+        this.fragments ??= []
+        this.fragments.push(data)
+        process.nextTick(callback, null, NOTHING)
+        return
+      }
+      const message = this.fragments ? Buffer.concat([...this.fragments, data]) : data
+      this.fragments = undefined
+      let inflated
+      try {
+        inflated = inflateRawSync(Buffer.concat([message, SYNC_TAIL]), options)
+      } catch {
+        // What is wrong with it, and which code the connection is closed with for that, ws finds for itself.
+        askWs(message, callback)
+        return
+      }
+      process.nextTick(callback, null, inflated)
     }
-    const { _fragments } = this
-    this._fragments = undefined
-    const message = _fragments ? Buffer.concat([..._fragments, data]) : data
-    let inflated
-    try {
-      inflated = inflateRawSync(Buffer.concat([message, SYNC_TAIL]), options)
-    } catch {
-      // What is wrong with it, and which code the connection is closed with for that, ws finds for itself.
-      Object.getPrototypeOf(this).decompress.call(this, message, true, callback)
-      return
-    }
-    process.nextTick(callback, null, inflated)
+
+    cleanup() {}
+  }
+
+  /** ws's own, known from the first connection there was. @type {WsExtension} */
+  let OfWs
+
+  /** @param {Buffer} message @param {Inflated} callback */
+  function askWs(message, callback) {
+    const its = new OfWs({ isServer: true, maxPayload: bytesMax })
+    its.params = { client_no_context_takeover: true }
+    its.decompress(message, true, (error, inflated) => {
+      its.cleanup()
+      callback(error, inflated)
+    })
   }
 
   return ws => {
-    const extension = /** @type {{ _extensions: Record<string, Extension> }} */ (/** @type {unknown} */ (ws))
-      ._extensions[NAME]
-    if (extension) extension.decompress = decompress
+    const { _extensions } = /** @type {{ _extensions: Record<string, object> }} */ (/** @type {unknown} */ (ws))
+    const extension = _extensions[NAME]
+    if (!extension) return
+    OfWs = /** @type {WsExtension} */ (extension.constructor)
+    _extensions[NAME] = new Inflate()
   }
 }
