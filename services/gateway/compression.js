@@ -5,7 +5,7 @@
 // overtaken meanwhile is dropped, and whoever waited for it is sent the newer one uncompressed, lest a key that changes
 // faster than it compresses leaves them waiting for ever.
 import { DEFLATE_BYTES_MIN, deflateRest } from './deflate.js'
-import { AWAITS, VALUE } from './lacks.js'
+import { AWAITS, deltaFor, VALUE } from './lacks.js'
 import { jsonOf } from './value.js'
 
 /**
@@ -116,7 +116,8 @@ export function createCompression({ latest, kept, resume, counts, observe, now, 
    */
   function isAwaited(subscription) {
     const { value } = subscription.entry
-    if (!value || !(subscription.lacks & VALUE)) return false
+    // A delta leaves as it is: little of it would be left out.
+    if (!value || !(subscription.lacks & VALUE) || deltaFor(subscription)) return false
     const deflated = of(value, subscription.session.bytes)
     if (deflated.rest || deflated.plain) return false
     subscription.lacks |= AWAITS

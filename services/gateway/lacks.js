@@ -31,12 +31,13 @@ const TROUBLE_FRAME_MS = 1_000
  * Adds the frames that give a subscription the state its key has now.
  *
  * @param {Piece[]} pieces
- * @param {Pick<Subscription, 'session' | 'entry' | 'lacks'>} subscription
- * @param {Pick<import('./metrics.js').Counts, 'sent' | 'sentCompressed' | 'savedBytes'>} counts
+ * @param {Pick<Subscription, 'session' | 'entry' | 'lacks' | 'held'>} subscription
+ * @param {Pick<import('./metrics.js').Counts, 'sent' | 'sentCompressed' | 'savedBytes' | 'deltaSavedBytes'>} counts
  * @param {number} nowMs
  * @returns {number} bytes added
  */
-export function makeUp(pieces, { session, entry, lacks }, counts, nowMs) {
+export function makeUp(pieces, subscription, counts, nowMs) {
+  const { session, entry, lacks } = subscription
   const { sent } = counts
   const { value } = entry
   if (!value) {
@@ -45,7 +46,12 @@ export function makeUp(pieces, { session, entry, lacks }, counts, nowMs) {
     return push(pieces, troubleFrame(entry, entry.problem, nowMs))
   }
   let bytes = 0
-  if (lacks & VALUE) {
+  const delta = lacks & VALUE ? deltaFor(subscription) : undefined
+  if (delta) {
+    sent.delta++
+    counts.deltaSavedBytes += value.body.length - delta.length
+    bytes += push(pieces, delta)
+  } else if (lacks & VALUE) {
     sent.value++
     const deflated = session.compressed ? deflatedFrame(value, session.bytes) : undefined
     if (deflated) {
@@ -62,11 +68,23 @@ export function makeUp(pieces, { session, entry, lacks }, counts, nowMs) {
     value.current ??= textFrame(encode({ type: 'current', key: entry.key, version: value.version })).frame
     bytes += push(pieces, value.current)
   }
+  if (session.bytes) subscription.held = value.version
   if (entry.stale && entry.problem) {
     sent.stale++
     bytes += push(pieces, troubleFrame(entry, entry.problem, nowMs))
   }
   return bytes
+}
+
+/**
+ * The frame of the delta from what a subscription's session holds to its key's value, where there is one.
+ *
+ * @param {Pick<Subscription, 'session' | 'entry' | 'held'>} subscription
+ */
+export function deltaFor({ session, entry, held }) {
+  if (!session.bytes || held === undefined) return undefined
+  const delta = entry.value?.delta
+  return delta?.from === held ? delta.frame : undefined
 }
 
 /**

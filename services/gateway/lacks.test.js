@@ -22,7 +22,7 @@ function setup({ value = false, stale = false, problem = false, bytes: speaksByt
   const sentFor = (lacks, nowMs = 3_000) => {
     /** @type {Buffer[]} */
     const pieces = []
-    const bytes = makeUp(pieces, { session, entry, lacks }, counts, nowMs)
+    const bytes = makeUp(pieces, { session, entry, lacks, held: undefined }, counts, nowMs)
     expect(bytes).toBe(Buffer.concat(pieces).length)
     return { pieces, messages: readFrames(Buffer.concat(pieces)) }
   }
@@ -70,4 +70,24 @@ test('what is sent is counted by type', () => {
   sentFor(VALUE)
   sentFor(CURRENT)
   expect(sent).toMatchObject({ value: 1, current: 1, stale: 2, error: 0 })
+})
+
+test('a session that holds the version a delta starts from is sent that, which is counted, and holds the new one', () => {
+  const entry = createEntry('tick:1', namespace)
+  const body = Buffer.alloc(1_000)
+  const delta = { from: 'v', bytes: Buffer.from('d') }
+  entry.value = createValue({ key: 'tick:1', version: 'w', contentType, format: 'base64', body, delta })
+  const session = /** @type {import('./session.js').Session} */ ({ bytes: true })
+  const subscription = { session, entry, lacks: VALUE, held: 'v' }
+  const counts = createCounts()
+  /** @type {Buffer[]} */
+  const pieces = []
+
+  const bytes = makeUp(pieces, subscription, counts, 0)
+
+  expect(readFrames(Buffer.concat(pieces))).toEqual([
+    { type: 'delta', key: 'tick:1', from: 'v', version: 'w', contentType, bytes: delta.bytes },
+  ])
+  expect(counts).toMatchObject({ sent: { delta: 1, value: 0 }, deltaSavedBytes: 1_000 - bytes })
+  expect(subscription.held).toBe('w')
 })

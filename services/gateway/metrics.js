@@ -9,12 +9,13 @@
 export function createCounts() {
   return {
     received: { get: 0, subscribe: 0, unsubscribe: 0, ping: 0, refused: 0 },
-    sent: { welcome: 0, subscribed: 0, ok: 0, pong: 0, value: 0, current: 0, stale: 0, error: 0, closing: 0 },
+    sent: { welcome: 0, subscribed: 0, ok: 0, pong: 0, value: 0, delta: 0, current: 0, stale: 0, error: 0, closing: 0 },
     sentBytes: 0,
     sentCompressed: 0,
     savedBytes: 0,
     /** Versions, by what became of compressing them. */
     compressions: { kept: 0, overtaken: 0, larger: 0, busy: 0, failed: 0 },
+    deltaSavedBytes: 0,
     conflated: 0,
     coalesced: 0,
     getHits: 0,
@@ -114,6 +115,7 @@ export function exportMetrics({ counter, gauge, histogram }, counts, stats, limi
     'result',
     () => counts.compressions,
   )
+  total('delta_saved_bytes_total', 'Bytes not written because deltas were.', () => counts.deltaSavedBytes)
   total('conflated_total', 'States not written because a newer one of the same key came first.', () => counts.conflated)
   total('coalesced_gets_total', 'Gets that joined a fetch under way.', () => counts.coalesced)
   totals('sessions_closed_total', 'Sessions that ended.', 'reason', () => counts.closed)

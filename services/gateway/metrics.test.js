@@ -7,6 +7,8 @@ test('what was counted is exported at a scrape, again and again the same', async
   const stats = { sessions: 3, stalled: 1, subscriptions: 7, keys: 2, cacheBytes: 99, cacheEntries: 4, nodesAlive: 1 }
   const observed = exportMetrics(makers, counts, () => stats, { sessionsMax: 10, cacheBytesMax: 100 })
   counts.sent.value = 5
+  counts.sent.delta = 4
+  counts.deltaSavedBytes = 300
   counts.received.get = 2
   counts.getHits = 1
   counts.sentBytes = 1_000
@@ -25,6 +27,8 @@ test('what was counted is exported at a scrape, again and again the same', async
     'keycast_gateway_subscriptions 7',
     'keycast_gateway_watched_keys 2',
     'keycast_gateway_messages_sent_total{type="value"} 5',
+    'keycast_gateway_messages_sent_total{type="delta"} 4',
+    'keycast_gateway_delta_saved_bytes_total 300',
     'keycast_gateway_messages_received_total{type="get"} 2',
     'keycast_gateway_lookups_total{request="get",result="hit"} 1',
     'keycast_gateway_sent_bytes_total 1000',

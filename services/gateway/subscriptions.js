@@ -16,7 +16,8 @@ import { CURRENT, TROUBLE, VALUE } from './lacks.js'
  * @property {number} index in the entry's list
  * @property {number} lacks bits of lacks.js; while there are any it stands in its session's `lacking`, or AWAITS is one
  * @property {boolean} waiting whether the first value is still to come
- * @property {string | undefined} held while waiting: the version the client said it holds
+ * @property {string | undefined} held the version the client holds: while waiting, the one it said; of a session that
+ *   speaks bytes, also the one it was last sent, from which a delta may start
  *
  * @typedef {Pick<Problem, 'code' | 'message'>} Refusal
  * @typedef {ReturnType<typeof createSubscriptions>} Subscriptions
@@ -65,6 +66,8 @@ export function createSubscriptions({
   function add(session, key, version) {
     const subscribed = session.subscriptions.get(key)
     if (subscribed) {
+      // It may say so without having read all it was sent: a delta starts from what both agree on, or there is none.
+      if (subscribed.held !== version) subscribed.held = undefined
       inform(subscribed, version)
       return undefined
     }
@@ -82,7 +85,7 @@ export function createSubscriptions({
       index: entry.subscriptions.length,
       lacks: 0,
       waiting: false,
-      held: /** @type {string | undefined} */ (undefined),
+      held: session.bytes ? version : undefined,
     }
     entry.subscriptions.push(subscription)
     // Under the entry's own string: the one parsed from this message would be held once per session.
@@ -135,7 +138,7 @@ export function createSubscriptions({
   function stopWaiting(subscription) {
     if (!subscription.waiting) return
     subscription.waiting = false
-    subscription.held = undefined
+    if (!subscription.session.bytes) subscription.held = undefined
     subscription.entry.waitingSubscriptions--
   }
 

@@ -1,10 +1,14 @@
 // One version of a key's value, and what is made of it once for every session that gets it.
-import { bytesStart } from './encoding-bytes.js'
+import { bytesStart, deltaFrame } from './encoding-bytes.js'
 import { encodeJson } from './encoding-json.js'
 
 /**
+ * @typedef {import('@keycast/backbone').Delta} Delta
  * @typedef {import('@keycast/backbone').Format} Format
  * @typedef {import('./encoding-json.js').Encoded} Encoded
+ *
+ * What a `keycast.v1.bytes` session that holds the version `from` is sent in place of the value: one whole frame.
+ * @typedef {{ from: string, frame: Buffer }} DeltaFrame
  *
  * `body` is the content itself; `format` says how it may be shown. Both stay as they are for the life of the version.
  * @typedef {object} Value
@@ -17,6 +21,7 @@ import { encodeJson } from './encoding-json.js'
  * @property {Buffer | undefined} start what stands before `body` for `keycast.v1.bytes` sessions, see {@link startOf}
  * @property {import('./encoding-deflate.js').Deflated | undefined} deflatedJson either, compressed; compression.js
  * @property {import('./encoding-deflate.js').Deflated | undefined} deflatedBytes
+ * @property {DeltaFrame | undefined} delta from the version before it, where the fetcher made one
  * @property {Buffer | undefined} current the frame that tells a session it holds this version
  */
 
@@ -27,10 +32,10 @@ import { encodeJson } from './encoding-json.js'
 const COPY_BYTES_MAX = 16 * 1024
 
 /**
- * @param {{ key: string, version: string, contentType: string, format: Format, body: Buffer }} answer
+ * @param {{ key: string, version: string, contentType: string, format: Format, body: Buffer, delta?: Delta }} answer
  * @returns {Value}
  */
-export function createValue({ key, version, contentType, format, body }) {
+export function createValue({ key, version, contentType, format, body, delta }) {
   return {
     key,
     version,
@@ -41,6 +46,8 @@ export function createValue({ key, version, contentType, format, body }) {
     start: undefined,
     deflatedJson: undefined,
     deflatedBytes: undefined,
+    // At once, also where nobody speaks bytes: a delta is small, and as it came it shares a block with others.
+    delta: delta && { from: delta.from, frame: keepable(deltaFrame({ key, version, contentType }, delta)) },
     current: undefined,
   }
 }
@@ -73,12 +80,12 @@ export function startOf(value) {
  * What a value is counted as in the cache: its body and the largest form built from it, whether built yet or not, and
  * what is held of it compressed.
  *
- * @param {Pick<Value, 'format' | 'body' | 'deflatedJson' | 'deflatedBytes'>} value
+ * @param {Pick<Value, 'format' | 'body' | 'deflatedJson' | 'deflatedBytes' | 'delta'>} value
  */
-export function valueBytes({ format, body, deflatedJson, deflatedBytes }) {
+export function valueBytes({ format, body, deflatedJson, deflatedBytes, delta }) {
   // A text or base64 value is held twice once a JSON session wants it; base64 takes 4 characters for 3 bytes.
   const plain = format === 'json' ? body.length : body.length + Math.ceil((body.length * 4) / 3)
-  return plain + (deflatedJson?.rest?.length ?? 0) + (deflatedBytes?.rest?.length ?? 0)
+  return plain + (delta?.frame.length ?? 0) + (deflatedJson?.rest?.length ?? 0) + (deflatedBytes?.rest?.length ?? 0)
 }
 
 /** Bytes to be kept, in memory of their own where they are few. @param {Buffer} body */
