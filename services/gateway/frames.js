@@ -1,11 +1,13 @@
-// All private knowledge of ws 8.23.0 and of Node's sockets beneath it. frames.test.js holds it to that version.
+// All private knowledge of ws 8.23.0 and of Node's sockets beneath it, but how it inflates, which is in inflate.js.
+// frames.test.js holds it to that version.
 //
 // Why not ws.send(): it frames the same value again for every session and writes every frame on its own, and one write
 // a delivery is what limits a gateway. Here a frame is built once, and what a session is due leaves in one write.
 //
 // What is relied on, and may change with any release of ws:
-// - `_socket` is the net.Socket, and frames written to it stay whole: without permessage-deflate and Blobs ws holds
-//   nothing back and writes its own frames (the answers to a close or to a protocol error) in one piece as well;
+// - `_socket` is the net.Socket, and frames written to it stay whole: while nobody sends compressed messages or Blobs
+//   through ws it holds nothing back, and writes its own frames (the answers to a close or to a protocol error) in one
+//   piece as well;
 // - `new WebSocketServer({ WebSocket })` constructs that class, `autoPong: false` leaves pings to us.
 import { WebSocket } from 'ws'
 import { storedBlock } from './deflate.js'
