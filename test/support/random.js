@@ -18,6 +18,10 @@ export function createRandom(seed) {
 
   return {
     bytes,
+    integer,
+
+    /** @template T @param {T[]} list @returns {T} */
+    pick: list => list[integer(list.length)],
 
     /**
      * One to three changes of some bytes: one flipped, some left out, some doubled, some put in.
