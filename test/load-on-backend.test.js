@@ -150,17 +150,30 @@ test('with 3,000 watched keys a cold key is fetched before any refresh that wait
   const inOrder = tookMs.sort((a, b) => a - b).map(ms => ms.toFixed(1))
   show(`3,000 watched keys, 20 cold ones in turn: median ${inOrder[10]} ms, ${inOrder[0]} to ${inOrder[19]} ms`)
 
-  // On one that answers nothing until told: refreshes take up what may be under way, and more of them wait.
-  const gate = createGate(content)
-  backend.failWith(gate.handler)
-  await eventually(async () => (await waiting('refresh')) > 50, 'refreshes waiting')
-  const before = backend.asked.length
-  client.send({ type: 'subscribe', keys: ['doc:colder'] })
-  await eventually(async () => backend.asked.length > before || (await waiting('cold')) === 1, 'the cold key waiting')
-  if (backend.asked.length === before) gate.releaseOne()
-  await backend.until(asked => asked.length > before, 'a further request')
-  expect(backend.asked[before].path).toBe('/docs/colder')
-  gate.open()
-  await client.reaches('doc:colder', 1)
+  // On one that answers nothing until told: what may be under way is taken up, by refreshes alone or by new keys too,
+  // and more refreshes wait.
+  for (const coldUnderWay of [0, 100]) {
+    const gate = createGate(content)
+    backend.failWith(gate.handler)
+    const others = keysOf(coldUnderWay, 'doc:other-')
+    if (others.length > 0) await client.subscribe(others)
+    await backend.until(
+      () => others.every(key => backend.askedFor(`/docs/${key.slice(4)}`).length > 0),
+      'new keys asked',
+    )
+    await eventually(async () => (await waiting('refresh')) > 50, 'refreshes waiting')
+    const before = backend.asked.length
+    const path = `/docs/colder-${coldUnderWay}`
+    client.send({ type: 'subscribe', keys: [`doc:${path.slice(6)}`] })
+    await eventually(async () => backend.asked.length > before || (await waiting('cold')) === 1, 'the cold key waiting')
+    if (backend.asked.length === before) gate.releaseOne()
+    await backend.until(asked => asked.length > before, 'a further request')
+    expect(backend.asked[before].path).toBe(path)
+    backend.failWith(undefined)
+    gate.open()
+    for (const key of others) backend.on(`/docs/${key.slice(4)}`, content)
+    backend.on(path, content)
+    await client.reaches(`doc:${path.slice(6)}`, 1)
+  }
   client.close()
 })
