@@ -1,6 +1,7 @@
 // A plain Keycast client for tests, on nothing but ws: it keeps what it was sent of each key, and watches that
 // `revision` never falls.
 import WebSocket from 'ws'
+import { contentOf, readBinary } from './bytes.js'
 import { atEnd } from './cleanup.js'
 import { within } from './deadline.js'
 
@@ -13,8 +14,10 @@ import { within } from './deadline.js'
  * @property {number | undefined} revision of the last value whose data carries one
  * @property {number[]} revisions in the order they came
  * @property {any} data of the last value: its JSON, else its text or base64
+ * @property {Buffer | undefined} content of the last value or delta, where those come as bytes
  * @property {Buffer | undefined} frame the last value's whole message
  * @property {number} values how many came
+ * @property {number} deltas how many came in place of values
  * @property {number} currents how many times it was told that it holds the latest
  * @property {any} stale the `stale` message in force; a value or current ends it
  * @property {any} error the last `error` about the key; a value ends it
@@ -30,6 +33,15 @@ const wentBack = []
 export function assertNobodyWentBack() {
   const seen = wentBack.splice(0)
   if (seen.length > 0) throw new Error(`a revision fell: ${seen.slice(0, 5).join('; ')}`)
+}
+
+/** @type {string[]} */
+const misled = []
+
+/** Fails the test in which some viewer was brought to other bytes than those of the version it was told. */
+export function assertNobodyMisled() {
+  const seen = misled.splice(0)
+  if (seen.length > 0) throw new Error(seen.slice(0, 5).join('; '))
 }
 
 /** Makes a client read nothing any more, as one that hangs. @param {WebSocket} socket */
@@ -56,8 +68,10 @@ export function createSights() {
           revision: undefined,
           revisions: [],
           data: undefined,
+          content: undefined,
           frame: undefined,
           values: 0,
+          deltas: 0,
           currents: 0,
           stale: undefined,
           error: undefined,
@@ -99,15 +113,16 @@ export async function connect(url, { sights = createSights(), protocols = [] } =
   /** @type {{ code: number, reason: string } | undefined} */
   let closed
 
-  socket.on('message', data => {
+  socket.on('message', (data, isBinary) => {
     const frame = /** @type {Buffer} */ (data)
-    const message = /** @type {any} */ (JSON.parse(frame.toString()))
+    const message = /** @type {any} */ (isBinary ? readBinary(frame) : JSON.parse(frame.toString()))
     received += 1
     recent.push(frame.toString('utf8', 0, 120))
     if (recent.length > 12) recent.shift()
     if (message.type === 'welcome') welcome = message
     if (message.type === 'closing') closing = message
     if (message.id !== undefined) requests.get(message.id)?.(message)
+    else if (isBinary) noteBytes(sights.of(message.key), message, frame)
     else if (message.key !== undefined) note(sights.of(message.key), message, frame)
     wakeAll()
   })
@@ -206,8 +221,9 @@ export async function connect(url, { sights = createSights(), protocols = [] } =
  *
  * @param {string[]} urls of the gateways, the preferred one first
  * @param {string[]} keys
+ * @param {{ protocols?: string[] }} [options] subprotocols offered
  */
-export async function connectViewer(urls, keys) {
+export async function connectViewer(urls, keys, { protocols } = {}) {
   const sights = createSights()
   let stopped = false
   let turn = 0
@@ -218,7 +234,7 @@ export async function connectViewer(urls, keys) {
   const run = async () => {
     while (!stopped) {
       try {
-        client = await connect(urls[turn % urls.length], { sights })
+        client = await connect(urls[turn % urls.length], { sights, protocols })
         connections += 1
         await client.subscribe(keys.map(key => ({ key, version: sights.of(key).version })))
         await client.ended
@@ -232,6 +248,8 @@ export async function connectViewer(urls, keys) {
   return {
     sights,
     connections: () => connections,
+    /** Cuts its connection. */
+    cut: () => client?.socket.terminate(),
     stop() {
       stopped = true
       client?.socket.terminate()
@@ -273,4 +291,18 @@ function note(sight, message, frame) {
       sight.error = message
       break
   }
+}
+
+/** A value or a delta that came as bytes. @param {Sight} sight @param {any} message @param {Buffer} frame */
+function noteBytes(sight, message, frame) {
+  const { type, key, version, contentType } = message
+  try {
+    sight.content = contentOf(message, sight.content)
+  } catch (error) {
+    misled.push(/** @type {Error} */ (error).message)
+    return
+  }
+  if (type === 'delta') sight.deltas += 1
+  const data = contentType === 'application/json' ? JSON.parse(sight.content.toString()) : undefined
+  note(sight, { type: 'value', key, version, data }, frame)
 }

@@ -1,7 +1,8 @@
-// What holds for every end-to-end test file: no process, socket or directory outlives it, no viewer ever went back.
+// What holds for every end-to-end test file: no process, socket or directory outlives it, no viewer ever went back
+// or was brought to other bytes than it was told.
 import { jest } from '@jest/globals'
 import { cleanUp } from './cleanup.js'
-import { assertNobodyWentBack } from './client.js'
+import { assertNobodyMisled, assertNobodyWentBack } from './client.js'
 import { killServices, showLogs } from './processes.js'
 
 // Called by environment.js, which lives in another realm and can import nothing of this one.
@@ -13,3 +14,4 @@ Object.assign(globalThis, fromSetup)
 jest.setTimeout(120_000)
 
 afterEach(assertNobodyWentBack)
+afterEach(assertNobodyMisled)

@@ -1,0 +1,28 @@
+// The binary messages of `keycast.v1.bytes`, as a client reads them: a line of JSON, then a content or a delta to it.
+import { versionOf } from '@keycast/protocol'
+import { applyDelta } from 'fossil-delta'
+
+/**
+ * A binary message: its line, with what follows as `bytes`.
+ *
+ * @param {Buffer} payload
+ */
+export function readBinary(payload) {
+  const end = payload.indexOf('\n')
+  return { ...JSON.parse(payload.toString('utf8', 0, end)), bytes: payload.subarray(end + 1) }
+}
+
+/**
+ * The content that a message leads to.
+ *
+ * @param {{ type: 'value' | 'delta', key: string, from?: string, version: string, bytes: Buffer }} message
+ * @param {Buffer | undefined} held the content its reader holds
+ * @throws {Error} where that is not the content its version names, or a delta starts from something else
+ */
+export function contentOf({ type, key, from, version, bytes }, held) {
+  if (type === 'delta' && (!held || versionOf(held) !== from))
+    throw new Error(`a delta of ${key} from what is not held`)
+  const content = type === 'delta' ? Buffer.from(applyDelta(/** @type {Buffer} */ (held), bytes)) : bytes
+  if (versionOf(content) !== version) throw new Error(`a ${type} of ${key} that is not the version it names`)
+  return content
+}
