@@ -9,7 +9,7 @@ const MACHINE_BUSY = 0.97
 const OTHERS_BUSY = 0.2
 
 /**
- * @typedef {'system' | 'generator' | 'both' | 'neither'} Limiter
+ * @typedef {'system' | 'generator' | 'both' | 'machine' | 'neither'} Limiter
  *
  * A second of a run, as far as it matters here.
  * @typedef {object} Load
@@ -38,11 +38,14 @@ export function judgeLimit(loads, cores) {
   const watched = loads.some(({ services }) => services.some(({ cpuMs }) => cpuMs !== undefined))
   const generator = generatorBusy > BUSY || lateMs > LATE_MS
   const system = serverBusy > BUSY
-  const limiter = generator ? (system ? 'both' : 'generator') : system ? 'system' : 'neither'
+  const alone = generator ? 'generator' : machineBusy > MACHINE_BUSY ? 'machine' : 'neither'
+  const limiter = system ? (generator ? 'both' : 'system') : alone
   const facts = `generator ${percent(generatorBusy)} busy, ${lateMs.toFixed(0)} ms late at its 99th percentile; ${watched ? `busiest service ${percent(serverBusy)} of a core` : 'services not watched'}; machine ${percent(machineBusy)}`
   const ours = mean(({ generator, services, seconds }) => (generator.cpuMs + sum(services)) / 1_000 / seconds / cores)
   const remarks = [
-    ...(machineBusy > MACHINE_BUSY ? ['All cores were in use: whoever needed one waited.'] : []),
+    ...(limiter !== 'machine' && machineBusy > MACHINE_BUSY
+      ? ['All cores were in use: whoever needed one waited.']
+      : []),
     ...(loads.some(knowsAll) && machineBusy - ours > OTHERS_BUSY
       ? [`Other programs used ${percent(machineBusy - ours)} of the machine meanwhile: run again without them.`]
       : []),
@@ -55,6 +58,7 @@ const sentences = {
   system: 'The system was at its limit, the generator was not',
   generator: 'THE GENERATOR WAS THE LIMIT, not the system: more processes or another machine would show more',
   both: 'Generator and system were at their limit together',
+  machine: 'All cores were in use: the machine was the limit, neither the generator nor a service alone',
   neither: 'Neither the generator nor a service was at its limit',
 }
 

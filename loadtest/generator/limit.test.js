@@ -13,6 +13,7 @@ test.each([
   ['a busy service', { server: 0.98 }, 'system'],
   ['a busy generator', { busiest: 0.97 }, 'generator'],
   ['a generator that is late', { late: 400 }, 'generator'],
+  ['a machine without a free core', { machine: 1 }, 'machine'],
   ['both', { busiest: 0.97, server: 0.98 }, 'both'],
 ])('%s at the limit is named', (_, state, limiter) => {
   expect(judgeLimit([load(state), load(state)], 2).limiter).toBe(limiter)
