@@ -1,0 +1,211 @@
+// docs/asyncapi.yaml against the code. The samples below are typed to have every field of every message and no other:
+// where a message changes, `tsc` asks for it here, and then the document is asked whether it knows.
+import { readFileSync } from 'node:fs'
+import { Parser } from '@asyncapi/parser'
+import { Ajv } from 'ajv'
+import { applyDelta } from 'fossil-delta'
+import { parse } from 'yaml'
+import {
+  BYTES_SUBPROTOCOL,
+  deltaLine,
+  encode,
+  errorCodes,
+  JSON_SUBPROTOCOL,
+  keyProblem,
+  readClientMessage,
+  subprotocols,
+  VALUE_TAIL,
+  valueHead,
+  valueLine,
+  versionOf,
+} from './index.js'
+import { ID_CHARACTERS_MAX } from './messages.js'
+import { VERSION_CHARACTERS_MAX } from './version.js'
+
+/**
+ * @typedef {import('./messages.js').ClientMessage} ClientMessage
+ * @typedef {import('./messages.js').ControlMessage} ControlMessage
+ * @typedef {import('./messages.js').Value} Value
+ */
+
+const text = readFileSync(new URL('../../docs/asyncapi.yaml', import.meta.url), 'utf8')
+const read = () => parse(text)
+
+const key = 'conversation:42'
+const version = versionOf(Buffer.from('{}'))
+
+/** @type {{ [T in ClientMessage['type']]: Required<Extract<ClientMessage, { type: T }>> }} */
+const fromClients = {
+  get: { type: 'get', id: 1, key, version },
+  subscribe: { type: 'subscribe', id: 'a', keys: [{ key, version }] },
+  unsubscribe: { type: 'unsubscribe', id: 2, keys: [key] },
+  ping: { type: 'ping', id: 3 },
+}
+
+/** @type {{ [T in ControlMessage['type']]: Required<Extract<ControlMessage, { type: T }>> }} */
+const fromGateways = {
+  welcome: {
+    type: 'welcome',
+    session: 's',
+    heartbeatMs: 25_000,
+    limits: { messageBytes: 262_144, keysPerSession: 5_000, requestsPerSecond: 1_000 },
+  },
+  subscribed: { type: 'subscribed', id: 1, keys: [{ key }] },
+  ok: { type: 'ok', id: 1 },
+  pong: { type: 'pong', id: 1, count: 2 },
+  current: { type: 'current', id: 1, key, version },
+  stale: { type: 'stale', key, sinceMs: 3.5, code: 'backend_error' },
+  error: { type: 'error', id: 1, key, code: 'not_found', message: 'none', retryAfterMs: 1_000 },
+  closing: { type: 'closing', reconnectAfterMs: 850.5 },
+}
+
+/** Typed likewise; of a value's forms a message has one. @type {Required<Value>} */
+const value = { type: 'value', id: 1, key, version, data: 0, contentType: 'text/plain', text: '', base64: '' }
+/** @type {Required<import('./messages.js').BytesValue>} */
+const valueBytes = { type: 'value', id: 1, key, version, contentType: 'text/plain' }
+/** @type {Required<import('./messages.js').BytesDelta>} */
+const deltaBytes = { type: 'delta', key, from: version, version, contentType: 'text/plain' }
+
+const schemas = new Ajv({ strict: false, allErrors: true, validateFormats: false }).addSchema({
+  $id: 'asyncapi',
+  components: read().components,
+})
+
+/**
+ * What is wrong with a sample, or `undefined`.
+ *
+ * @param {string} message of the document
+ * @param {'payload' | 'headers'} part
+ * @param {unknown} sample
+ */
+function problemOf(message, part, sample) {
+  const validate = schemas.getSchema(`asyncapi#/components/messages/${message}/${part}`)
+  if (!validate) throw new Error(`the document has no ${part} of ${message}`)
+  return validate(sample) ? undefined : JSON.stringify(validate.errors)
+}
+
+test('a public parser accepts the document', async () => {
+  const { document, diagnostics } = await new Parser().parse(text)
+  // Errors and warnings; that there is a newer AsyncAPI is neither.
+  expect(diagnostics.filter(({ severity }) => severity <= 1)).toEqual([])
+  expect(document?.allMessages().length).toBeGreaterThan(0)
+})
+
+test('every message the code makes or reads is one of the document', () => {
+  for (const [type, sample] of Object.entries({ ...fromClients, ...fromGateways })) {
+    const sent = JSON.parse(encode(/** @type {ControlMessage} */ (sample)))
+    expect(problemOf(type, 'payload', sent)).toBeUndefined()
+  }
+  for (const format of /** @type {const} */ (['json', 'text', 'base64'])) {
+    const head = valueHead({ id: 'x', key, version, contentType: 'text/plain', format })
+    expect(problemOf('value', 'payload', JSON.parse(`${head}"AA=="${VALUE_TAIL}`))).toBeUndefined()
+  }
+  expect(problemOf('valueBytes', 'headers', JSON.parse(valueLine(valueBytes)))).toBeUndefined()
+  expect(problemOf('deltaBytes', 'headers', JSON.parse(deltaLine(deltaBytes)))).toBeUndefined()
+})
+
+test('every example of the document is one of its messages', () => {
+  for (const [name, { examples, headers }] of Object.entries(read().components.messages)) {
+    for (const example of examples) {
+      expect(problemOf(name, 'payload', example.payload)).toBeUndefined()
+      if (headers) expect(problemOf(name, 'headers', example.headers)).toBeUndefined()
+    }
+  }
+})
+
+test('what is not in the document is found', () => {
+  expect(problemOf('pong', 'payload', { type: 'pong', count: 1, mood: 'fine' })).toContain('mood')
+  expect(problemOf('deltaBytes', 'headers', { type: 'delta', key })).toContain('from')
+  expect(problemOf('error', 'payload', { type: 'error', code: 'bad_mood', message: '' })).toContain('code')
+  expect(problemOf('value', 'payload', { ...value, data: undefined })).toContain('oneOf')
+})
+
+test('the messages and their fields are those of the code, no more and no fewer', () => {
+  const { messages } = read().components
+  const samples = { ...fromClients, ...fromGateways, value }
+  const fields = Object.fromEntries(Object.entries(samples).map(([type, sample]) => [type, Object.keys(sample).sort()]))
+  const { valueBytes: documentedValue, deltaBytes: documentedDelta, ...documented } = messages
+  const documentedFields = Object.entries(documented).map(([type, { payload }]) => {
+    expect(payload.properties.type).toEqual({ const: type })
+    return [type, Object.keys(payload.properties).sort()]
+  })
+  expect(Object.fromEntries(documentedFields)).toEqual(fields)
+  expect(Object.keys(messages.welcome.payload.properties.limits.properties)).toEqual(
+    Object.keys(fromGateways.welcome.limits),
+  )
+  expect(Object.keys(documentedValue.headers.properties)).toEqual(Object.keys(valueBytes))
+  expect(Object.keys(documentedDelta.headers.properties)).toEqual(Object.keys(deltaBytes))
+})
+
+test('each channel has every message of its subprotocol, and each message its operation', () => {
+  const { channels, operations } = read()
+  expect(Object.values(channels).map(({ title }) => title)).toEqual([...subprotocols])
+  const inBoth = [...Object.keys(fromClients), ...Object.keys(fromGateways), 'value']
+  for (const [name, subprotocol, types] of /** @type {const} */ ([
+    ['json', JSON_SUBPROTOCOL, inBoth],
+    ['bytes', BYTES_SUBPROTOCOL, [...inBoth, 'delta']],
+  ])) {
+    const { messages, bindings } = channels[name]
+    expect(bindings.ws.headers.properties['Sec-WebSocket-Protocol'].const).toBe(subprotocol)
+    expect(Object.keys(messages).sort()).toEqual([...types].sort())
+    const used = Object.values(operations)
+      .filter(({ channel }) => channel.$ref === `#/channels/${name}`)
+      .flatMap(({ messages, reply }) => [...messages, ...(reply?.messages ?? [])])
+      .map(({ $ref }) => $ref.split('/').at(-1))
+    expect([...new Set(used)].sort()).toEqual([...types].sort())
+  }
+  const received = Object.values(operations).filter(({ action }) => action === 'receive')
+  const requests = received.flatMap(({ messages }) =>
+    messages.map((/** @type {any} */ { $ref }) => $ref.split('/').at(-1)),
+  )
+  expect([...new Set(requests)].sort()).toEqual(Object.keys(fromClients).sort())
+})
+
+test('what the document shows a client to send is what the code reads', () => {
+  const { messages } = read().components
+  for (const type of Object.keys(fromClients)) {
+    for (const { payload } of messages[type].examples) {
+      const { keys, ...rest } = payload
+      expect(readClientMessage(JSON.stringify(payload))).toMatchObject(keys && type === 'subscribe' ? rest : payload)
+    }
+  }
+})
+
+test('its example of a delta makes what it says out of its example of a value', () => {
+  const { valueBytes, deltaBytes } = read().components.messages
+  const [value] = valueBytes.examples
+  const [delta] = deltaBytes.examples
+  expect(versionOf(Buffer.from(value.payload))).toBe(value.headers.version)
+  expect(delta.headers.from).toBe(value.headers.version)
+  const made = applyDelta(Buffer.from(value.payload), Buffer.from(delta.payload))
+  expect(versionOf(Buffer.from(made))).toBe(delta.headers.version)
+})
+
+test('codes and limits are those of the code', () => {
+  const { errorCode, requestId, heldVersion, version: ours } = read().components.schemas
+  expect(errorCode.enum).toEqual(Object.keys(errorCodes))
+  expect(requestId.oneOf[1].maxLength).toBe(ID_CHARACTERS_MAX)
+  expect(heldVersion.maxLength).toBe(VERSION_CHARACTERS_MAX)
+  expect(version).toMatch(new RegExp(ours.pattern))
+})
+
+test.each([
+  'conversation:42',
+  'a:b/c',
+  'a:..b',
+  'a:b/...',
+  'a:.',
+  'a:b/..',
+  'a:b//c',
+  'a:/b',
+  'a:b/',
+  'A:1',
+  'a:',
+  'a:b c',
+  `${'n'.repeat(33)}:1`,
+  `a:${'x'.repeat(255)}`,
+  `a:${'x'.repeat(256)}`,
+])('its pattern takes %s for a key where the code does', candidate => {
+  const { pattern } = read().components.schemas.key
+  expect(new RegExp(pattern).test(candidate)).toBe(keyProblem(candidate) === undefined)
+})
