@@ -1,6 +1,7 @@
 // Keys that are asked for only when the backend says that they changed.
 import { answers, createGate, documentOf, startBackend } from './support/backend.js'
 import { connect } from './support/client.js'
+import { ask } from './support/http.js'
 import { startSystem } from './support/system.js'
 
 /** @type {import('./support/backend.js').Backend} */
@@ -65,7 +66,7 @@ test('without the token nobody can have a key refreshed', async () => {
   const headers = { 'content-type': 'application/json' }
   const asked = backend.asked.length
   for (const authorization of [undefined, 'Bearer wrong']) {
-    const response = await fetch(`${internal}/v1/refresh`, {
+    const response = await ask(`${internal}/v1/refresh`, {
       method: 'POST',
       body,
       headers: authorization ? { ...headers, authorization } : headers,

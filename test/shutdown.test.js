@@ -3,6 +3,7 @@ import { answers, documentOf, startBackend } from './support/backend.js'
 import { connect } from './support/client.js'
 import { eventually, within } from './support/deadline.js'
 import { msSince, show } from './support/figures.js'
+import { ask } from './support/http.js'
 import { childrenOf, isAlive } from './support/processes.js'
 import { startProvider, startSystem } from './support/system.js'
 
@@ -71,8 +72,8 @@ test('a fetcher with a fetch under way exits with 0 and leaves no worker behind'
 
 test('the simulated backend with a request under way exits with 0', async () => {
   const provider = await startProvider({ PROVIDER_LATENCY_MS: '300' })
-  const answered = fetch(`${provider.origin}/conversations/1`).then(
-    response => response.status,
+  const answered = ask(`${provider.origin}/conversations/1`).then(
+    ({ status }) => status,
     () => 'cut',
   )
   await eventually(async () => (await provider.stats()).requests.conversations.total > 0, 'the request under way')

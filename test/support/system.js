@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { atEnd } from './cleanup.js'
 import { eventually } from './deadline.js'
+import { ask } from './http.js'
 import { startService } from './processes.js'
 
 const API_TOKEN = 'a-token-for-tests'
@@ -74,24 +75,20 @@ export async function startSystem({ namespaces, gateways: gatewayCount = 1, fetc
 
       /** Says that the backend's content changed. @param {string[]} keys */
       async refresh(keys) {
-        const response = await fetch(`${internal}/v1/refresh`, {
-          method: 'POST',
-          headers,
-          body: JSON.stringify({ keys }),
-        })
-        if (response.status !== 202) throw new Error(`refresh: ${response.status} ${await response.text()}`)
+        const body = JSON.stringify({ keys })
+        const response = await ask(`${internal}/v1/refresh`, { method: 'POST', headers, body })
+        if (response.status !== 202) throw new Error(`refresh: ${response.status} ${response.body}`)
       },
 
       /** "Why is this stale?" @param {string} key @returns {Promise<any>} */
       async inspect(key) {
-        const response = await fetch(`${internal}/v1/keys/${encodeURIComponent(key)}`, { headers })
-        return response.json()
+        return (await ask(`${internal}/v1/keys/${encodeURIComponent(key)}`, { headers })).json()
       },
 
       /** @param {string} name */
       metric: name => readMetric(internal, name),
     }
-    await eventually(async () => (await fetch(`${internal}/health/ready`)).ok, 'the gateway getting ready')
+    await eventually(async () => (await ask(`${internal}/health/ready`)).status === 200, 'the gateway getting ready')
     return gateway
   }
 
@@ -126,15 +123,8 @@ export async function startProvider(env = {}) {
     process,
     origin,
     /** @returns {Promise<any>} */
-    stats: async () => (await fetch(`${origin}/stats`)).json(),
-    reset: () => fetch(`${origin}/stats/reset`, { method: 'POST' }),
-    /** @param {Record<string, number>} faults */
-    faults: faults =>
-      fetch(`${origin}/faults`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify(faults),
-      }),
+    stats: async () => (await ask(`${origin}/stats`)).json(),
+    reset: () => ask(`${origin}/stats/reset`, { method: 'POST' }),
   }
 }
 
@@ -155,8 +145,9 @@ function writeConfig(namespaces) {
  * @param {string} origin @param {string} name
  */
 async function readMetric(origin, name) {
-  const text = await (await fetch(`${origin}/metrics`)).text()
-  return text
+  const { body } = await ask(`${origin}/metrics`)
+  return body
+    .toString()
     .split('\n')
     .filter(line => line.startsWith(name) && ' {'.includes(line[name.length]))
     .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0)

@@ -1,0 +1,24 @@
+// HTTP as tests ask it: a connection for each request, so that none is ever sent into one the other side is closing.
+import { request as httpRequest } from 'node:http'
+
+/**
+ * @param {string} url its path is sent as it is written, unresolved
+ * @param {{ method?: string, headers?: Record<string, string>, body?: string }} [options]
+ * @returns {Promise<{ status: number, headers: import('node:http').IncomingHttpHeaders, body: Buffer, json: () => any }>}
+ */
+export function ask(url, { method = 'GET', headers = {}, body } = {}) {
+  const [, host, port, path] = /^http:\/\/([^:/]+):(\d+)(.*)$/s.exec(url) ?? []
+  return new Promise((resolve, reject) => {
+    const request = httpRequest({ host, port, path, method, headers, agent: false }, async response => {
+      try {
+        const received = Buffer.concat(await response.toArray())
+        const { statusCode: status = 0, headers } = response
+        resolve({ status, headers, body: received, json: () => JSON.parse(received.toString()) })
+      } catch (error) {
+        reject(error)
+      }
+    })
+    request.on('error', reject)
+    request.end(body)
+  })
+}
