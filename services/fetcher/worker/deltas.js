@@ -20,6 +20,12 @@ const FROM_BYTES = 32
 /** A delta of more than half of the body is not worth a second thing to send, hold and get right. */
 const GAIN_MIN = 0.5
 
+/**
+ * How long a body is held that is to be held only while watched (`no-store`, `private`). A worker does not hear when that
+ * ends, but pulls nothing more from then on.
+ */
+const UNSTORED_MS = 10_000
+
 /** Held beside a body: its key, its version, its place. */
 const BASE_BYTES = 512
 
@@ -38,20 +44,20 @@ const SAVED_MS_MAX = 500
  * @param {() => number} [options.now] monotonic, in milliseconds
  */
 export function createDeltas({ bytesMax, now = () => performance.now() }) {
-  const bases = bytesMax > 0 ? createBases(bytesMax) : undefined
+  const bases = bytesMax > 0 ? createBases(bytesMax, now) : undefined
   let savedMs = SAVED_MS_MAX
   let savedAt = now()
 
   /**
    * @param {string} key
    * @param {string | undefined} from the version whoever gets this holds
-   * @param {string} version
+   * @param {{ version: string, store: boolean }} value
    * @param {Buffer} body
    * @returns {{ delta?: Buffer, skipped?: DeltaSkip }} neither where there is no version to start from
    */
-  function make(key, from, version, body) {
+  function make(key, from, { version, store }, body) {
     const base = bases?.get(key)
-    keep(key, version, body)
+    keep(key, version, body, store)
     if (!bases || from === undefined) return {}
     if (base?.version !== from) return { skipped: isOfSize(body) ? 'no_base' : 'size' }
     if (!isOfSize(body)) return { skipped: 'size' }
@@ -62,9 +68,9 @@ export function createDeltas({ bytesMax, now = () => performance.now() }) {
     })
   }
 
-  /** @param {string} key @param {string} version @param {Buffer} body */
-  function keep(key, version, body) {
-    if (isOfSize(body)) bases?.set(key, { version, body: owned(body) })
+  /** @param {string} key @param {string} version @param {Buffer} body @param {boolean} store */
+  function keep(key, version, body, store) {
+    if (isOfSize(body)) bases?.set(key, { version, body: owned(body) }, { ttl: store ? 0 : UNSTORED_MS })
     else bases?.delete(key)
   }
 
@@ -82,9 +88,14 @@ export function createDeltas({ bytesMax, now = () => performance.now() }) {
   return { make }
 }
 
-/** @param {number} bytesMax @returns {LRUCache<string, { version: string, body: Buffer }>} */
-function createBases(bytesMax) {
-  return new LRUCache({ maxSize: bytesMax, sizeCalculation: ({ body }) => body.length + BASE_BYTES })
+/** @param {number} bytesMax @param {() => number} now @returns {LRUCache<string, { version: string, body: Buffer }>} */
+function createBases(bytesMax, now) {
+  return new LRUCache({
+    maxSize: bytesMax,
+    sizeCalculation: ({ body }) => body.length + BASE_BYTES,
+    ttlAutopurge: true,
+    perf: { now },
+  })
 }
 
 /** @param {Buffer} body */
