@@ -156,6 +156,9 @@ test('one of two nodes killed for good: the other owns its keys; when it comes b
   for (const gateway of gateways) {
     await eventually(async () => (await ownedBy(gateway, gone.node)) > 10, 'the node owning keys again')
   }
+  const leftToOther = await ownedBy(gateways[0], left.node)
+  const watchedByOther = () => left.metric('keycast_fetcher_watched_keys')
+  await eventually(async () => (await watchedByOther()) === leftToOther, 'the other letting go of them')
   for (const key of keys) put(key.slice(4), 3)
   await converge(viewers, keys, 3)
 
