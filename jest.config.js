@@ -7,10 +7,10 @@ const shared = { transform: {}, testEnvironment: 'node' }
 /** Test files that drive a program npm does not bring. In CI they are always run, and fail where it is missing. */
 const needs = {
   'test/compression.test.js': ['chromium', 'python3'],
-  'test/loadtest-report.test.js': ['chromium'],
+  'test/loadtest.test.js': ['chromium'],
   'test/monitoring.test.js': ['prometheus', 'promtool', 'prometheus-node-exporter'],
   'test/page.test.js': ['chromium'],
-  'test/proxy.test.js': ['nginx'],
+  'test/proxy.test.js': ['nginx', 'openssl'],
 }
 
 const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin']
