@@ -1,7 +1,6 @@
 // What the system under load takes, second by second: CPU and memory of its processes as the kernel counts them, heap
 // and garbage collections as its services export them, and the memory the machine has left.
 import { readFileSync } from 'node:fs'
-import { availableParallelism } from 'node:os'
 import { performance } from 'node:perf_hooks'
 import { WebSocket } from 'ws'
 
@@ -36,7 +35,7 @@ export function createWatcher(watched) {
   /** @param {Watched} one @returns {Promise<ServiceSample>} */
   const look = async one => {
     const fromProc = one.pid === undefined ? undefined : readTree(one.pid)
-    const exported = one.metricsUrl === undefined ? undefined : await scrape(one.metricsUrl)
+    const exported = await figuresOf(one)
     const cpuMs = fromProc?.cpuMs ?? exported?.cpuMs
     const before = last.get(one)
     last.set(one, { cpuMs, majorGcs: exported?.majorGcs })
@@ -68,11 +67,23 @@ export function createWatcher(watched) {
       /** @type {Record<string, number>} */
       const sums = {}
       for (const one of watched) {
-        const cpuMs =
-          one.pid === undefined ? one.metricsUrl && (await scrape(one.metricsUrl))?.cpuMs : readTree(one.pid)?.cpuMs
+        const cpuMs = one.pid === undefined ? (await figuresOf(one))?.cpuMs : readTree(one.pid)?.cpuMs
         if (typeof cpuMs === 'number') sums[one.role] = (sums[one.role] ?? 0) + cpuMs
       }
       return sums
+    },
+
+    /**
+     * A counter the services export, of all of them together.
+     *
+     * @param {string} name without what stands before it for each service
+     * @returns {Promise<number | undefined>} undefined where none exports it, or one cannot be asked
+     */
+    async exported(name) {
+      const urls = watched.flatMap(({ metricsUrl }) => metricsUrl ?? [])
+      const texts = await Promise.all(urls.map(scrape))
+      if (texts.includes(undefined)) return undefined
+      return sumIn(texts.join('\n'), name)
     },
 
     /** Garbage is no memory a session takes: collected before a look, where the processes allow it. */
@@ -168,11 +179,17 @@ function collectGarbage(url) {
   })
 }
 
-/** @param {string} url */
+/** @param {Watched} one */
+async function figuresOf({ metricsUrl }) {
+  const text = metricsUrl === undefined ? undefined : await scrape(metricsUrl)
+  return text === undefined ? undefined : readExposition(text)
+}
+
+/** @param {string} url @returns {Promise<string | undefined>} */
 async function scrape(url) {
   try {
     const response = await fetch(url, { signal: AbortSignal.timeout(SCRAPE_MS) })
-    return readExposition(await response.text())
+    return await response.text()
   } catch {
     return undefined
   }
@@ -184,19 +201,17 @@ async function scrape(url) {
  * @param {string} text
  */
 export function readExposition(text) {
-  /** @param {string} suffix of the metric's name, labels included */
-  const sumOf = suffix => {
-    const pattern = new RegExp(`^keycast_[a-z_]*?_${suffix} (\\S+)`, 'gm')
-    const found = [...text.matchAll(pattern)]
-    return found.length === 0 ? undefined : found.reduce((sum, [, value]) => sum + Number(value), 0)
-  }
-  const cpuSeconds = sumOf('process_cpu_seconds_total(?:\\{[^}]*\\})?')
+  const cpuSeconds = sumIn(text, 'process_cpu_seconds_total')
   return {
     cpuMs: cpuSeconds === undefined ? undefined : cpuSeconds * 1_000,
-    residentBytes: sumOf('process_resident_memory_bytes'),
-    heapBytes: sumOf('v8_heap_used_bytes'),
-    majorGcs: sumOf('gc_runs_total\\{kind="major"\\}'),
+    residentBytes: sumIn(text, 'process_resident_memory_bytes'),
+    heapBytes: sumIn(text, 'v8_heap_used_bytes'),
+    majorGcs: sumIn(text, 'gc_runs_total', '\\{kind="major"\\}'),
   }
 }
 
-export const cores = availableParallelism()
+/** @param {string} text @param {string} name @param {string} [labels] a pattern @returns {number | undefined} */
+function sumIn(text, name, labels = '(?:\\{[^}]*\\})?') {
+  const found = [...text.matchAll(new RegExp(`^keycast_[a-z]+(?:_[a-z]+)*?_${name}${labels} (\\S+)`, 'gm'))]
+  return found.length === 0 ? undefined : found.reduce((sum, [, value]) => sum + Number(value), 0)
+}

@@ -29,19 +29,20 @@ export const fanout = {
     const keys = Array.from({ length: (updates * CHANGE_MS_MIN) / 1_000 }, (_, number) => `${key}${number + 1}`)
     const changes = updates * seconds
     const ticks = await measureTicks(context, { clients, ramp, keys, changes, changeMs: CHANGE_MS_MIN })
-    const { latency, subscribers, counts, perSecond, lost } = ticks
+    const { latency, subscribers, counts, perSecond, replaced, lost } = ticks
     const came = latency.totalCount > 0
     const mean = latency.mean / 1_000
     const p99 = latency.getValueAtPercentile(99) / 1_000
     return {
       headline: !came
         ? NOTHING_CAME
-        : `${subscribers.toLocaleString('en')} subscribers × ${updates} updates a second: mean ${mean.toFixed(1)} ms, 99th percentile ${p99.toFixed(1)} ms, ${(((counts.sent - lost) / Math.max(1, counts.sent)) * 100).toFixed(1)} % of all updates delivered.`,
+        : `${subscribers.toLocaleString('en')} subscribers × ${updates} updates a second: mean ${mean.toFixed(1)} ms, 99th percentile ${p99.toFixed(1)} ms, ${((counts.received / Math.max(1, counts.sent)) * 100).toFixed(1)} % of all updates delivered.`,
       figures: {
         mean: { label: 'Mean latency', value: came ? mean : undefined, unit: 'ms', better: 'lower' },
         p99: { label: '99th percentile', value: came ? p99 : undefined, unit: 'ms', better: 'lower' },
         deliveries: { label: 'Deliveries', value: perSecond, unit: '/s', better: 'higher' },
-        lost: { label: 'Updates replaced by newer ones or lost', value: lost, unit: 'deliveries', better: 'lower' },
+        replaced: { label: 'Replaced by newer ones', value: replaced, unit: 'deliveries', better: 'lower' },
+        lost: { label: 'Lost', value: lost, unit: 'deliveries', better: 'lower' },
         ...ticks.cpu,
       },
       counts,

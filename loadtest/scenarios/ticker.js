@@ -34,7 +34,7 @@ export const ticker = {
     return {
       headline: !came
         ? NOTHING_CAME
-        : `${ticks.seen.length} changes to ${ticks.subscribers.toLocaleString('en')} clients: ${ticks.counts.received.toLocaleString('en')} deliveries, ${ticks.lost} lost, 99 % within ${p99.toFixed(1)} ms.`,
+        : `${ticks.seen.length} changes to ${ticks.subscribers.toLocaleString('en')} clients: ${ticks.counts.received.toLocaleString('en')} deliveries, ${ticks.replaced.toLocaleString('en')} replaced by newer ones, ${ticks.lost.toLocaleString('en')} lost, 99 % within ${p99.toFixed(1)} ms.`,
       figures: {
         p99: { label: '99th percentile', value: came ? p99 : undefined, unit: 'ms', better: 'lower' },
         p50: {
@@ -45,7 +45,8 @@ export const ticker = {
         },
         spread: { label: 'Change to last client, mean', value: meanSpreadMs(ticks.seen), unit: 'ms', better: 'lower' },
         clients: { label: 'Clients', value: ticks.subscribers, unit: 'clients', better: 'higher' },
-        lost: { label: 'Changes lost', value: ticks.lost, unit: 'deliveries', better: 'lower' },
+        replaced: { label: 'Replaced by newer ones', value: ticks.replaced, unit: 'deliveries', better: 'lower' },
+        lost: { label: 'Lost', value: ticks.lost, unit: 'deliveries', better: 'lower' },
         ...ticks.cpu,
       },
       counts: ticks.counts,
