@@ -1,5 +1,4 @@
 // One run of one scenario against one system: from starting it to a folder with what was measured.
-
 import { describeEnvironment } from './environment.js'
 import { summarize } from './generator/histogram.js'
 import { startPool } from './generator/pool.js'

@@ -4,9 +4,12 @@ import { randomUUID } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { createProcesses } from './processes.js'
+import { createProcesses, SystemError } from './processes.js'
 
 const API_TOKEN = randomUUID()
+/** A gateway and a fetcher find each other within a second or two. */
+const READY_MS = 20_000
+const READY_LOOK_MS = 50
 
 /**
  * What the system is to serve.
@@ -84,6 +87,8 @@ async function startKeycast(processes, { gateways: count, tls, content }) {
       }),
     ),
   )
+  // A gateway listens before it hears a fetcher: what is asked until then would wait, and be measured.
+  await Promise.all(gateways.map(({ name, listening }) => untilReady(name, listening.internalPort)))
   const ports = gateways.map(({ listening }) => /** @type {number} */ (listening.port))
   const proxy = tls ? await startProxy(processes, ports, directory) : undefined
   return {
@@ -103,6 +108,15 @@ async function startKeycast(processes, { gateways: count, tls, content }) {
       ...(proxy ? [{ name: 'proxy', role: 'proxy', pid: proxy.pid }] : []),
     ],
   }
+}
+
+/** @param {string} name @param {number} internalPort */
+async function untilReady(name, internalPort) {
+  for (const giveUpMs = performance.now() + READY_MS; performance.now() < giveUpMs; ) {
+    if ((await fetch(`http://127.0.0.1:${internalPort}/health/ready`)).ok) return
+    await new Promise(resolve => setTimeout(resolve, READY_LOOK_MS))
+  }
+  throw new SystemError(`${name} is not ready after ${READY_MS} ms`)
 }
 
 /** @param {number} internalPort of a gateway @param {string[]} keys */

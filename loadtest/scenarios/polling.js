@@ -111,7 +111,7 @@ function outcomeOf(ways, { clients, keys, bytes }, notes) {
   return {
     headline:
       polled && subscribed && best
-        ? `${clients} viewers of ${keys} documents of ${(bytes / 1_000).toFixed(0)} KB: polling costs each ${kilobytes(polled.bytes)} KB/s and the backend ${polled.requests.toFixed(0)} requests a second; subscribed, ${kilobytes(best.bytes)} KB/s and ${subscribed.requests.toFixed(0)}.`
+        ? `${clients} viewers of ${keys} documents of ${(bytes / 1_000).toFixed(0)} KB: polling costs each ${rate(polled.bytes)} and the backend ${polled.requests.toFixed(0)} requests a second; ${best.name}, ${rate(best.bytes)} and ${best.requests.toFixed(0)}.`
         : 'Ended before both ways were measured.',
     figures: {
       bytesRatio: { label: 'Bytes of a poller to those of a subscriber', value: ratio, unit: '×', better: 'higher' },
@@ -191,8 +191,8 @@ function outcomeOf(ways, { clients, keys, bytes }, notes) {
   }
 }
 
-/** @param {number} bytes */
-const kilobytes = bytes => (bytes / 1_000).toFixed(bytes < 10_000 ? 1 : 0)
+/** @param {number} bytes a second */
+const rate = bytes => (bytes < 1_000 ? `${bytes.toFixed(0)} B/s` : `${(bytes / 1_000).toFixed(0)} KB/s`)
 
 /** @param {Record<string, number>[]} all */
 function addUp(all) {

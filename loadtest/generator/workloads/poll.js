@@ -37,6 +37,7 @@ export function createWorkload({ settings, tally, index, processes }) {
   const mine = Math.floor(viewers / processes) + (index < viewers % processes ? 1 : 0)
   /** @type {autocannon.Instance[]} */
   const groups = []
+  let watched = index
   let outstanding = 0
   let stopped = false
 
@@ -50,7 +51,6 @@ export function createWorkload({ settings, tally, index, processes }) {
         maxConnectionRequests: polls,
         duration: DURATION_S,
         sampleInt: SAMPLE_MS,
-        requests: [{ path: paths[groups.length % paths.length] }],
         setupClient: watch,
       },
       () => {},
@@ -66,6 +66,8 @@ export function createWorkload({ settings, tally, index, processes }) {
   /** @param {autocannon.Client} client */
   function watch(client) {
     const seen = freshness.viewer()
+    client.setRequests([{ path: paths[watched % paths.length] }])
+    watched += processes
     let awaited = true
     let etag = ''
     let asked = ''
