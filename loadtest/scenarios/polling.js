@@ -68,11 +68,11 @@ export const polling = {
       () => subscribe(context, options, { name: 'subscribed', keys: named }),
     ]
     if (tellChanged)
-      ways.push(() => subscribe(context, options, { name: 'subscribed, backend tells', keys: told, tellChanged }))
+      ways.push(() => subscribe(context, options, { name: 'subscribed, told of changes', keys: told, tellChanged }))
     const speaksBytes = await accepts(context.target.urls[0], BYTES_SUBPROTOCOL)
     if (speaksBytes)
       ways.push(() =>
-        subscribe(context, options, { name: 'subscribed, differences', keys: named, subprotocol: BYTES_SUBPROTOCOL }),
+        subscribe(context, options, { name: 'subscribed to differences', keys: named, subprotocol: BYTES_SUBPROTOCOL }),
       )
 
     /** @type {Way[]} */
@@ -111,7 +111,7 @@ function outcomeOf(ways, { clients, keys, bytes }, notes) {
   return {
     headline:
       polled && subscribed && best
-        ? `${clients} viewers of ${keys} documents of ${(bytes / 1_000).toFixed(0)} KB: polling costs each ${rate(polled.bytes)} and the backend ${polled.requests.toFixed(0)} requests a second; ${best.name}, ${rate(best.bytes)} and ${best.requests.toFixed(0)}.`
+        ? `${clients} viewers of ${keys} documents: polling takes ${rate(polled.bytes)} each and ${polled.requests.toFixed(0)} backend requests a second, ${best.name} ${rate(best.bytes)} and ${best.requests.toFixed(0)}.`
         : 'Ended before both ways were measured.',
     figures: {
       bytesRatio: { label: 'Bytes of a poller to those of a subscriber', value: ratio, unit: '×', better: 'higher' },
@@ -139,8 +139,8 @@ function outcomeOf(ways, { clients, keys, bytes }, notes) {
         value: stale(subscribed, 99),
         unit: 'ms',
         better: 'lower',
+        note: polled && `polling ${stale(polled, 99)?.toFixed(0)} ms`,
       },
-      stalePolling: { label: 'Staleness polling, 99th percentile', value: stale(polled, 99), unit: 'ms' },
     },
     counts: Object.fromEntries(COUNTS.map(name => [name, counts[name] ?? 0])),
     sums: [
