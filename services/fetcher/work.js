@@ -3,8 +3,8 @@
 // endpoint  binds    connects      sockets          carries
 // work      primary  every worker  ROUTER ↔ DEALER  leases one way; credit and results the other
 //
-// Part 0 is one of these messages as JSON. Part 1, in a `value` result alone, is the body: the bytes themselves. Part 2,
-// only where such a result has `deltaFrom`, is the delta.
+// Part 0 is a list of these messages as JSON. A part follows for each `value` result, in order: its body, the bytes
+// themselves; and behind that, where the result has `deltaFrom`, the delta.
 import { errorCodes } from '@keycast/protocol'
 
 /**
@@ -53,52 +53,70 @@ export class WorkError extends Error {
 }
 
 /**
- * @param {Credit | Lease | Result} message
- * @param {Buffer} [body] of a `value` result; passed on, not copied: it must never change again
- * @param {Buffer} [delta] as `body`
+ * A message with what it carries. The bytes are passed on, not copied: they must never change again.
+ *
+ * @template T
+ * @typedef {{ message: T, body?: Buffer, delta?: Buffer }} Loaded
+ */
+
+/**
+ * Messages that go out as one: ZeroMQ's sockets cost a call a message, which is more than all else that is done for it.
+ * Not more than this, so that whoever reads them stays fair to the rest of its process.
+ */
+export const MESSAGES_MAX = 32
+
+/**
+ * @param {Loaded<Credit | Lease | Result>[]} loaded
  * @returns {Buffer[]} the parts
  */
-export function encodeWork(message, body, delta) {
-  const head = Buffer.from(JSON.stringify(message))
-  if (!body) return [head]
-  return delta ? [head, body, delta] : [head, body]
+export function encodeWork(loaded) {
+  /** @type {Buffer[]} */
+  const parts = [Buffer.from(JSON.stringify(loaded.map(({ message }) => message)))]
+  for (const { body, delta } of loaded) {
+    if (body) parts.push(body)
+    if (delta) parts.push(delta)
+  }
+  return parts
 }
 
 /**
  * @param {Buffer[]} parts as a worker receives them
- * @returns {Lease}
+ * @returns {Lease[]}
  * @throws {WorkError}
  */
-export function decodeLease(parts) {
-  const message = parse(parts[0])
-  if (message.type !== 'lease' || typeof message.lease !== 'number' || typeof message.url !== 'string') {
-    throw new WorkError('a worker was sent something that is no lease')
-  }
-  return /** @type {Lease} */ (message)
+export function decodeLeases(parts) {
+  return parse(parts[0]).map(message => {
+    if (message.type !== 'lease' || typeof message.lease !== 'number' || typeof message.url !== 'string') {
+      throw new WorkError('a worker was sent something that is no lease')
+    }
+    return /** @type {Lease} */ (message)
+  })
 }
 
 /**
  * @param {Buffer[]} parts as the primary receives them, without the routing id
- * @returns {{ message: Credit | Result, body: Buffer | undefined, delta: Buffer | undefined }} a body exactly where the
- *   result is a `value`, a delta exactly where that has `deltaFrom`
+ * @returns {Loaded<Credit | Result>[]} a body exactly where the result is a `value`, a delta exactly where that has
+ *   `deltaFrom`
  * @throws {WorkError}
  */
 export function decodeFromWorker(parts) {
-  const message = parse(parts[0])
-  const [, body, delta] = parts
-  if (message.type === 'credit' && typeof message.credit === 'number') {
-    return { message: /** @type {Credit} */ (message), body: undefined, delta: undefined }
-  }
-  const whole = message.type === 'result' && typeof message.lease === 'number' && outcomes.has(message.outcome)
-  const known = message.outcome !== 'failed' || Object.hasOwn(errorCodes, message.code)
-  const fits = (message.outcome === 'value') === (body !== undefined) && (message.deltaFrom ? delta : !delta)
-  if (!whole || !known || !fits) {
-    throw new WorkError('the primary was sent something that is neither credit nor result')
-  }
-  return { message: /** @type {Result} */ (message), body, delta }
+  let next = 1
+  const loaded = parse(parts[0]).map(message => {
+    if (message.type === 'credit' && typeof message.credit === 'number') {
+      return { message: /** @type {Credit} */ (message) }
+    }
+    const whole = message.type === 'result' && typeof message.lease === 'number' && outcomes.has(message.outcome)
+    const known = message.outcome !== 'failed' || Object.hasOwn(errorCodes, message.code)
+    if (!whole || !known) throw new WorkError('the primary was sent something that is neither credit nor result')
+    const body = message.outcome === 'value' ? parts[next++] : undefined
+    const delta = message.deltaFrom === undefined ? undefined : parts[next++]
+    return { message: /** @type {Result} */ (message), body, delta }
+  })
+  if (next !== parts.length) throw new WorkError(`results that need ${next} parts came with ${parts.length}`)
+  return loaded
 }
 
-/** @param {Buffer} part @returns {Record<string, any>} */
+/** @param {Buffer} part @returns {Record<string, any>[]} */
 function parse(part) {
   let parsed
   try {
@@ -106,6 +124,7 @@ function parse(part) {
   } catch {
     throw new WorkError('a message is no JSON')
   }
-  if (typeof parsed !== 'object' || parsed === null) throw new WorkError('a message is no JSON object')
+  const isObject = (/** @type {unknown} */ one) => typeof one === 'object' && one !== null
+  if (!Array.isArray(parsed) || !parsed.every(isObject)) throw new WorkError('a message is no list of JSON objects')
   return parsed
 }

@@ -1,9 +1,30 @@
-import { decodeFromWorker, decodeLease, encodeWork, WorkError } from './work.js'
+import { decodeFromWorker, decodeLeases, encodeWork, WorkError } from './work.js'
 
-/** @param {unknown} message */
-const part = message => Buffer.from(JSON.stringify(message))
+/** @param {unknown[]} messages */
+const part = (...messages) => Buffer.from(JSON.stringify(messages))
 
-test('a lease arrives as it was sent', () => {
+/** @type {import('./work.js').Result} */
+const value = {
+  type: 'result',
+  lease: 7,
+  outcome: 'value',
+  version: 'v',
+  contentType: 'application/json',
+  format: 'json',
+  status: 200,
+  store: true,
+  durationMs: 3,
+}
+const current = /** @type {const} */ ({
+  type: 'result',
+  lease: 8,
+  outcome: 'current',
+  status: 304,
+  store: true,
+  durationMs: 1,
+})
+
+test('leases arrive as they were sent', () => {
   /** @type {import('./work.js').Lease} */
   const lease = {
     type: 'lease',
@@ -15,63 +36,36 @@ test('a lease arrives as it was sent', () => {
     bytesMax: 4_194_304,
     etag: 'W/"a"',
   }
-  expect(decodeLease(encodeWork(lease))).toEqual(lease)
+  const leases = [lease, { ...lease, lease: 8 }]
+  expect(decodeLeases(encodeWork(leases.map(message => ({ message }))))).toEqual(leases)
 })
 
-test('a value travels with its body untouched, other messages alone', () => {
-  /** @type {import('./work.js').Result} */
-  const value = {
-    type: 'result',
-    lease: 7,
-    outcome: 'value',
-    version: 'v',
-    contentType: 'application/json',
-    format: 'json',
-    status: 200,
-    store: true,
-    durationMs: 3,
-  }
-  const body = Buffer.from('{}')
-  const parts = encodeWork(value, body)
-  expect(parts[1]).toBe(body)
-  expect(decodeFromWorker(parts)).toEqual({ message: value, body })
-
-  /** @type {import('./work.js').Credit} */
-  const credit = { type: 'credit', worker: 1, credit: 256 }
-  expect(decodeFromWorker(encodeWork(credit))).toEqual({ message: credit, body: undefined })
+test('values travel with their bodies untouched and a delta behind its body, other messages alone', () => {
+  /** @type {import('./work.js').Loaded<import('./work.js').Credit | import('./work.js').Result>[]} */
+  const sent = [
+    { message: value, body: Buffer.from('{}') },
+    { message: current },
+    { message: { ...value, deltaFrom: 'u' }, body: Buffer.from('[]'), delta: Buffer.from('delta') },
+    { message: { type: 'credit', worker: 1, credit: 256 } },
+  ]
+  const parts = encodeWork(sent)
+  expect(parts[1]).toBe(sent[0].body)
+  expect(decodeFromWorker(parts)).toEqual(sent)
 })
-
-test('a delta travels behind the body it makes', () => {
-  /** @type {import('./work.js').Result} */
-  const value = {
-    type: 'result',
-    lease: 7,
-    outcome: 'value',
-    version: 'w',
-    contentType: 'application/json',
-    format: 'json',
-    status: 200,
-    store: true,
-    deltaFrom: 'v',
-    durationMs: 3,
-  }
-  const body = Buffer.from('{}')
-  const delta = Buffer.from('delta')
-  expect(decodeFromWorker(encodeWork(value, body, delta))).toEqual({ message: value, body, delta })
-})
-
-const value = { type: 'result', lease: 1, outcome: 'value' }
 
 test.each([
   ['no JSON', [Buffer.from('{')]],
   ['null', [Buffer.from('null')]],
+  ['no list', [Buffer.from('{}')]],
+  ['a list of something else', [part(null)]],
   ['another type', [part({ type: 'lease' })]],
   ['an unknown outcome', [part({ type: 'result', lease: 1, outcome: 'maybe' })]],
   ['an unknown code', [part({ type: 'result', lease: 1, outcome: 'failed', code: 'bad_mood' })]],
-  ['a value without its body', [part({ type: 'result', lease: 1, outcome: 'value' })]],
+  ['a value without its body', [part(value)]],
   ['a delta from nowhere', [part(value), Buffer.from('x'), Buffer.from('y')]],
   ['a delta announced that is not there', [part({ ...value, deltaFrom: 'v' }), Buffer.from('x')]],
-  ['a body without a value', [part({ type: 'result', lease: 1, outcome: 'current' }), Buffer.from('x')]],
+  ['the second of two values without its body', [part(value, value), Buffer.from('x')]],
+  ['a body without a value', [part(current), Buffer.from('x')]],
 ])('%s is refused by the primary', (_, parts) => {
   expect(() => decodeFromWorker(parts)).toThrow(WorkError)
 })
@@ -81,5 +75,5 @@ test.each([
   ['a result', [part({ type: 'result', lease: 1 })]],
   ['a lease without a URL', [part({ type: 'lease', lease: 1 })]],
 ])('%s is refused by a worker', (_, parts) => {
-  expect(() => decodeLease(parts)).toThrow(WorkError)
+  expect(() => decodeLeases(parts)).toThrow(WorkError)
 })

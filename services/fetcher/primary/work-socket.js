@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createWriter, receive } from '@keycast/backbone'
 import { Router } from 'zeromq'
+import { createOutgoing } from '../outgoing.js'
 import { decodeFromWorker, encodeWork } from '../work.js'
 
 /**
@@ -48,10 +49,23 @@ export async function bindWork({ onMessage, onBroken, parent = tmpdir() }) {
   process.once('exit', remove)
   const writer = createWriter(router)
   let closed = false
+  const outgoing = createOutgoing((/** @type {{ routingId: Buffer, lease: Lease }[]} */ items) => {
+    if (closed) return
+    /** @type {Map<Buffer, { message: Lease }[]>} */
+    const byWorker = new Map()
+    for (const { routingId, lease } of items) {
+      const leases = byWorker.get(routingId) ?? []
+      leases.push({ message: lease })
+      byWorker.set(routingId, leases)
+    }
+    for (const [routingId, leases] of byWorker) {
+      // What cannot be sent is for a worker that just ended: its leases are given to others when that is known.
+      writer.write([routingId, ...encodeWork(leases)], () => {})
+    }
+  })
 
   receive(router, ([routingId, ...parts]) => {
-    const { message, body, delta } = decodeFromWorker(parts)
-    onMessage(routingId, message, body, delta)
+    for (const { message, body, delta } of decodeFromWorker(parts)) onMessage(routingId, message, body, delta)
   }).catch(error => {
     if (!closed) onBroken(error)
   })
@@ -59,10 +73,9 @@ export async function bindWork({ onMessage, onBroken, parent = tmpdir() }) {
   return {
     endpoint,
 
-    /** @param {Buffer} routingId @param {Lease} lease */
+    /** @param {Buffer} routingId of a worker, always the same buffer @param {Lease} lease */
     send(routingId, lease) {
-      // One that cannot be sent is for a worker that just ended: its leases are given to others when that is known.
-      writer.write([routingId, ...encodeWork(lease)], () => {})
+      outgoing.add({ routingId, lease })
     },
 
     close() {

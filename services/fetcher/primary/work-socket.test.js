@@ -4,7 +4,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Dealer } from 'zeromq'
-import { decodeLease, encodeWork } from '../work.js'
+import { decodeLeases, encodeWork } from '../work.js'
 import { bindWork } from './work-socket.js'
 
 /** @type {(() => unknown)[]} */
@@ -58,29 +58,31 @@ test('credit and results come in, leases go out', async () => {
   const worker = connect(endpoint)
 
   const credit = next()
-  await worker.send(encodeWork({ type: 'credit', worker: 7, credit: 2 }))
+  await worker.send(encodeWork([{ message: { type: 'credit', worker: 7, credit: 2 } }]))
   const { routingId, message } = await credit
   expect(message).toEqual({ type: 'credit', worker: 7, credit: 2 })
 
   send(routingId, lease)
-  expect(decodeLease(await worker.receive())).toEqual(lease)
+  expect(decodeLeases(await worker.receive())).toEqual([lease])
 
   const result = next()
   await worker.send(
-    encodeWork(
+    encodeWork([
       {
-        type: 'result',
-        lease: 1,
-        outcome: 'value',
-        version: 'v',
-        contentType: 'text/plain',
-        format: 'text',
-        status: 200,
-        store: true,
-        durationMs: 1,
+        message: {
+          type: 'result',
+          lease: 1,
+          outcome: 'value',
+          version: 'v',
+          contentType: 'text/plain',
+          format: 'text',
+          status: 200,
+          store: true,
+          durationMs: 1,
+        },
+        body: Buffer.from('body'),
       },
-      Buffer.from('body'),
-    ),
+    ]),
   )
   expect(await result).toMatchObject({ message: { outcome: 'value', version: 'v' }, body: Buffer.from('body') })
 })
@@ -93,11 +95,37 @@ test('a lease to nobody is dropped, and the next one arrives', async () => {
     announced = resolve
   })
   const worker = connect(endpoint)
-  await worker.send(encodeWork({ type: 'credit', worker: 7, credit: 2 }))
+  await worker.send(encodeWork([{ message: { type: 'credit', worker: 7, credit: 2 } }]))
   const known = await routingId
   send(Buffer.from('nobody'), lease)
   send(known, { ...lease, lease: 2 })
-  expect(decodeLease(await worker.receive()).lease).toBe(2)
+  expect(decodeLeases(await worker.receive())).toEqual([{ ...lease, lease: 2 }])
+})
+
+test('leases of one turn go out as one message to each worker, in order', async () => {
+  /** @type {Map<number, Buffer>} */
+  const known = new Map()
+  let announced = () => {}
+  const both = new Promise(resolve => {
+    announced = () => known.size === 2 && resolve(undefined)
+  })
+  const { endpoint, send } = await bind({
+    onMessage(routingId, message) {
+      known.set(/** @type {import('../work.js').Credit} */ (message).worker, routingId)
+      announced()
+    },
+  })
+  const workers = [connect(endpoint), connect(endpoint)]
+  for (const [index, worker] of workers.entries()) {
+    await worker.send(encodeWork([{ message: { type: 'credit', worker: index, credit: 9 } }]))
+  }
+  await both
+  for (let number = 0; number < 6; number++) {
+    send(/** @type {Buffer} */ (known.get(number % 2)), { ...lease, lease: number })
+  }
+  const numbers = (/** @type {Buffer[]} */ parts) => decodeLeases(parts).map(({ lease }) => lease)
+  expect(numbers(await workers[0].receive())).toEqual([0, 2, 4])
+  expect(numbers(await workers[1].receive())).toEqual([1, 3, 5])
 })
 
 test('every socket has a path of its own, that only its user can reach, and that is gone when it is closed', async () => {

@@ -1,16 +1,19 @@
 // A worker's socket to its primary; work.js shows what it carries.
 import { createWriter, receive } from '@keycast/backbone'
 import { Dealer } from 'zeromq'
-import { decodeLease, encodeWork } from '../work.js'
+import { createOutgoing } from '../outgoing.js'
+import { decodeLeases, encodeWork } from '../work.js'
 
-/** A lease is a URL, its namespace's headers and two validators: some kilobytes at most. */
-const LEASE_BYTES_MAX = 2 ** 20
+/** A lease is a URL, its namespace's headers and two validators: some kilobytes at most; and there may be several. */
+const LEASES_BYTES_MAX = 2 ** 22
 
 /**
  * @typedef {object} Link
  * @property {(message: import('../work.js').Credit | import('../work.js').Result, body?: Buffer, delta?: Buffer) => Promise<void>} send
  *   resolves once the socket has taken it; what waits for that is bounded by the credit given
  * @property {() => void} close what was not yet read by the primary is lost
+ *
+ * @typedef {import('../work.js').Loaded<import('../work.js').Credit | import('../work.js').Result> & { taken: () => void }} Sending
  */
 
 /**
@@ -23,24 +26,30 @@ const LEASE_BYTES_MAX = 2 ** 20
  */
 export function openLink({ endpoint, onLease, onBroken }) {
   // No routing id: a reused one can stay deaf for ever. Linger 0: a primary that ends a worker reads nothing more.
-  const dealer = new Dealer({ linger: 0, maxMessageSize: LEASE_BYTES_MAX })
+  const dealer = new Dealer({ linger: 0, maxMessageSize: LEASES_BYTES_MAX })
   let closed = false
   dealer.connect(endpoint)
   const writer = createWriter(dealer)
+  const outgoing = createOutgoing((/** @type {Sending[]} */ sendings) => {
+    if (closed) return
+    writer.write(encodeWork(sendings), error => {
+      if (error) broken(error)
+      for (const { taken } of sendings) taken()
+    })
+  })
 
   /** @param {Error} error */
   const broken = error => {
     if (!closed) onBroken(error)
   }
-  receive(dealer, parts => onLease(decodeLease(parts))).catch(broken)
+  receive(dealer, parts => {
+    for (const lease of decodeLeases(parts)) onLease(lease)
+  }).catch(broken)
 
   return {
     send: (message, body, delta) =>
-      new Promise(resolve => {
-        writer.write(encodeWork(message, body, delta), error => {
-          if (error) broken(error)
-          resolve()
-        })
+      new Promise(taken => {
+        outgoing.add({ message, body, delta, taken })
       }),
 
     close() {

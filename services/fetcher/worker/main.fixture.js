@@ -35,15 +35,14 @@ async function runPrimary() {
   /** @type {Buffer} */
   let routingId
   createInterface({ input: process.stdin }).on('line', command => {
-    if (command === 'lease') router.send([routingId, ...encodeWork(lease)])
+    if (command === 'lease') router.send([routingId, ...encodeWork([{ message: lease }])])
     if (command === 'disconnect') worker.disconnect()
     if (command === 'garbage') router.send([routingId, 'garbage'])
   })
 
   for await (const [id, ...parts] of router) {
     routingId = id
-    const { message } = decodeFromWorker(parts)
-    print({ event: message.type, pid: worker.process.pid, message })
+    for (const { message } of decodeFromWorker(parts)) print({ event: message.type, pid: worker.process.pid, message })
   }
 }
 

@@ -18,6 +18,9 @@ import { failureOfHead, outcomeOf } from './outcome.js'
  */
 const IDLE_MS = 1_500
 
+/** When TCP's own probes begin. axios sets 60 s for each request: with another figure here each costs two system calls. */
+const PROBE_MS = 60_000
+
 /**
  * @param {object} options
  * @param {number} options.socketsMax connections to one origin. As many as there may be pulls at once: waiting for a
@@ -25,7 +28,13 @@ const IDLE_MS = 1_500
  * @param {() => number} [options.now] milliseconds since 1970
  */
 export function createPuller({ socketsMax, now = Date.now }) {
-  const agentOptions = { keepAlive: true, maxSockets: socketsMax, maxFreeSockets: socketsMax, timeout: IDLE_MS }
+  const agentOptions = {
+    keepAlive: true,
+    keepAliveMsecs: PROBE_MS,
+    maxSockets: socketsMax,
+    maxFreeSockets: socketsMax,
+    timeout: IDLE_MS,
+  }
   const agents = { httpAgent: new http.Agent(agentOptions), httpsAgent: new https.Agent(agentOptions) }
   const client = axios.create({
     ...agents,
@@ -48,7 +57,10 @@ export function createPuller({ socketsMax, now = Date.now }) {
       const deadline = setTimeout(() => controller.abort(), lease.timeoutMs)
       let response
       try {
-        response = await client.get(lease.url, {
+        // Not `get`, which merges two configurations before this merges two.
+        response = await client.request({
+          method: 'get',
+          url: lease.url,
           headers: headersOf(lease),
           signal: controller.signal,
           maxContentLength: lease.bytesMax,

@@ -48,14 +48,19 @@ async function setup({ pull = async () => current, deltas = noDeltas, credit = 4
     rmSync(directory, { recursive: true })
   })
   const [routingId, ...first] = await router.receive()
+  /** @type {ReturnType<typeof decodeFromWorker>} */
+  let read = []
   return {
     router,
     worker,
     broken,
-    first: decodeFromWorker(first),
-    next: async () => decodeFromWorker((await router.receive()).slice(1)),
+    first: decodeFromWorker(first)[0],
+    async next() {
+      if (read.length === 0) read = decodeFromWorker((await router.receive()).slice(1))
+      return /** @type {typeof read[number]} */ (read.shift())
+    },
     /** @param {number} number @param {Partial<Lease>} [changes] */
-    lease: (number, changes) => router.send([routingId, ...encodeWork(lease(number, changes))]),
+    lease: (number, changes) => router.send([routingId, ...encodeWork([{ message: lease(number, changes) }])]),
     /** @param {string} text */
     say: text => router.send([routingId, text]),
   }
