@@ -147,9 +147,9 @@ const small = [
   ],
   [
     'coldburst',
-    ['--keys', '150', '--rounds', '2', '--latency', '20ms', '--sessions', '3'],
+    ['--keys', '150', '--rounds', '2', '--warm-up', '1', '--latency', '20ms', '--sessions', '3'],
     (counts, { figures }) => {
-      expect(counts).toMatchObject({ requested: 300, answered: 300, refusals: 0, lost: 0, unexpected: 0 })
+      expect(counts).toMatchObject({ requested: 450, answered: 450, refusals: 0, lost: 0, unexpected: 0 })
       expect(figures.requestsPerKey.value).toBe(1)
       expect(figures.concurrency.value).toBeGreaterThan(10)
     },

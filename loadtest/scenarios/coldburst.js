@@ -27,7 +27,13 @@ export const coldburst = {
       .option('--bytes <size>', 'length of a value (with --start)', readSize, 1_000)
       .option('--latency <duration>', 'the backend takes this long for each (with --start)', readDuration, 50)
       .option('--sessions <n>', 'sessions that share the keys', readInteger(1, 1_000), 1)
-      .option('--rounds <n>', 'rounds, each with keys of its own', readInteger(1, 100), 5)
+      .option('--rounds <n>', 'rounds that are measured, each with keys of its own', readInteger(1, 100), 5)
+      .option(
+        '--warm-up <n>',
+        'rounds before them, which JavaScript just started needs to get fast',
+        readInteger(0, 100),
+        10,
+      )
       .option('--key <name>', 'the keys are <name> and something never used before', 'conversation:')
   },
 
@@ -35,7 +41,7 @@ export const coldburst = {
   clients: ({ sessions }) => sessions,
   problem: ({ sessions, keys }) => (sessions > keys ? '--sessions must not be more than --keys' : undefined),
 
-  async run(context, { keys, sessions, rounds, key }) {
+  async run(context, { keys, sessions, rounds, warmUp, key }) {
     const provider = createProvider(/** @type {string} */ (context.target.providerUrl))
     const pool = await context.startPool({ workload: 'burst', settings: { sessions }, clientsMax: sessions })
     context.phase('connect')
@@ -46,7 +52,7 @@ export const coldburst = {
     /** @type {{ round: number, concurrencyMax: number, requests: number }[]} */
     const backend = []
     const prefix = Date.now().toString(36)
-    for (let round = 1; round <= rounds && context.ended() === undefined; round++) {
+    for (let round = 1; round <= warmUp + rounds && context.ended() === undefined; round++) {
       await provider.reset()
       const names = Array.from({ length: keys }, (_, number) => `${key}${prefix}-${round}-${number}`)
       pool.tell({ round, keys: names, atUs: nowUs() + AHEAD_US })
@@ -68,13 +74,23 @@ export const coldburst = {
     })
     const { counts, reasons, histograms } = pool.totals
     const { requested = 0, answered = 0, refusals = 0, lost = 0 } = counts
-    const times = done.map(({ lastMs }) => lastMs).sort((a, b) => a - b)
+    const measured = done.slice(warmUp)
+    // A round that some keys ended with an error has no last value.
+    const times = measured
+      .filter(({ answered }) => answered === keys)
+      .map(({ lastMs }) => lastMs)
+      .sort((a, b) => a - b)
     const medianMs = times[Math.floor((times.length - 1) / 2)]
     return {
-      headline: `${keys.toLocaleString('en')} cold keys at once: the last value after ${medianMs?.toFixed(0) ?? '—'} ms (median of ${done.length}), the backend asked ${Math.max(0, ...done.map(({ concurrencyMax }) => concurrencyMax))} at a time.`,
+      headline: `${keys.toLocaleString('en')} cold keys at once: the last value after ${medianMs?.toFixed(0) ?? '—'} ms (median of ${times.length} rounds), the backend asked ${Math.max(0, ...done.map(({ concurrencyMax }) => concurrencyMax))} at a time.`,
       figures: {
         lastMs: { label: 'Time to the last value, median', value: medianMs, unit: 'ms', better: 'lower' },
         lastMsMax: { label: 'Time to the last value, slowest round', value: times.at(-1), unit: 'ms', better: 'lower' },
+        firstMs: {
+          label: 'Time to the last value, first round of all',
+          value: done[0]?.answered === keys ? done[0].lastMs : undefined,
+          unit: 'ms',
+        },
         concurrency: {
           label: 'Requests at a time at the backend',
           value: Math.max(0, ...done.map(({ concurrencyMax }) => concurrencyMax)),
@@ -107,7 +123,7 @@ export const coldburst = {
           title: 'Rounds',
           columns: ['round', 'values', 'last after, ms', 'backend requests', 'at a time'],
           rows: done.map(({ round, answered, lastMs, requests, concurrencyMax }) => [
-            round,
+            round > warmUp ? round : `${round}, warm-up`,
             answered,
             lastMs,
             requests,
@@ -116,6 +132,11 @@ export const coldburst = {
         },
       ],
       notes: [
+        ...(times.length < measured.length
+          ? [
+              `In ${measured.length - times.length} of ${measured.length} rounds not every key got a value: they are in no time above.`,
+            ]
+          : []),
         "A round's backend requests are counted when its last value has come: a watched key may have been asked again by then.",
       ],
     }

@@ -25,6 +25,8 @@ export function createWorkload({ settings: { sessions }, tally, strain, nowUs })
   const waiting = new Set()
   /** @type {RoundOutcome[]} */
   const rounds = []
+  /** Keys of the round before. @type {{ client: import('../client.js').Client, keys: string[] }[]} */
+  let watched = []
   let atUs = 0
 
   return {
@@ -65,10 +67,15 @@ export function createWorkload({ settings: { sessions }, tally, strain, nowUs })
     tell(/** @type {Round} */ message) {
       tallied.lost += waiting.size
       waiting.clear()
+      // Keys of the round before are let go of: a session may only watch so many.
+      for (const { client, keys } of watched) {
+        if (keys.length > 0) client.send(encodeFrame(JSON.stringify({ type: 'unsubscribe', keys })))
+      }
       const asks = members.map(({ client, number }) => {
         const keys = message.keys.filter((_, at) => at % sessions === number)
         return { client, keys, frame: encodeFrame(JSON.stringify({ type: 'subscribe', id: message.round, keys })) }
       })
+      watched = asks
       atUs = message.atUs
       setTimeout(
         () => {
