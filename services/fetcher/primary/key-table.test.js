@@ -47,19 +47,34 @@ test('a refused key that there is room for since is told to whoever wants it aga
   expect(told('c')).toEqual(['value '])
 })
 
-test('a watched value that grows beyond the room there is is refused, and asked no more', () => {
-  const { watch, value, told, pass, asked } = setup({ cacheBytesMax: room(1, 100) })
+test('a watched value that grows beyond the room there is stays as it was, is said to be old, and follows once there is room', () => {
+  const { watch, onUnwatch, value, told, take, pass, asked } = setup({
+    cacheBytesMax: room(2, 100),
+    namespaces: { doc: {}, still: { refreshMs: 0 } },
+  })
   watch('a', 'doc:1')
   value('doc:1', 'v1', { body: Buffer.alloc(100) })
+  watch('b', 'still:2')
+  value('still:2', 'v1', { body: Buffer.alloc(100) })
   expect(told('a')).toEqual(['value v1'])
   pass(510)
   value('doc:1', 'v2', { body: Buffer.alloc(101) })
-  expect(told('a')).toEqual(['capacity'])
-  pass(60_000)
-  expect(asked('doc:1')).toBe(2)
+  expect(take('a')).toMatchObject([{ type: 'failed', code: 'capacity', retryAfterMs: 5_000 }])
+  // Who comes now is told both.
+  watch('c', 'doc:1')
+  expect(told('c')).toEqual(['value v1', 'capacity'])
+
+  onUnwatch('b', 'still:2')
+  const before = asked('doc:1')
+  pass(4_000)
+  expect(asked('doc:1')).toBe(before)
+  pass(1_500)
+  value('doc:1', 'v2', { body: Buffer.alloc(101) })
+  expect(told('a')).toEqual(['value v2'])
+  expect(told('c')).toEqual(['value v2'])
 })
 
-test('a value that does not fit beside those that are wanted is refused to all who want it', () => {
+test('a first value that does not fit beside those that are wanted is refused to all who want it', () => {
   const { watch, get, value, told, primary, pass, asked } = setup({ cacheBytesMax: room(2, 1_000) })
   watch('a', 'doc:1')
   watch('b', 'doc:1')

@@ -18,7 +18,7 @@ const COPIED_BYTES_MAX = 16 * 1024
  * @param {Pick<import('./recovery.js').Recovery, 'tried' | 'look'>} deps.recovery
  * @param {(entry: Entry) => void} deps.want has the key fetched
  * @param {(link: string, key: string) => void} deps.tell
- * @param {(entry: Entry) => void} deps.onNoRoom the value of a key that is wanted does not fit
+ * @param {(entry: Entry) => void} deps.onNoRoom the first value of a key that is wanted does not fit
  * @param {() => number} deps.now
  */
 export function createOutcomes({ table, schedule, recovery, want, tell, onNoRoom, now }) {
@@ -30,13 +30,16 @@ export function createOutcomes({ table, schedule, recovery, want, tell, onNoRoom
    * @param {boolean} closed it closed the origin's breaker
    */
   function take({ entry, sentAt = now() }, outcome, body, delta, closed) {
-    if (outcome.outcome === 'value' && body && !table.hasRoomFor(entry, body.length)) {
-      onNoRoom(entry)
-    } else {
-      hold(entry, outcome, body, delta, sentAt)
+    const fits = outcome.outcome !== 'value' || !body || table.hasRoomFor(entry, body.length)
+    if (fits || entry.value) {
+      // Those who have watched for long do not pay for those who came since: they keep what they see, are told that it is
+      // old, and get the next value there is room for.
+      hold(entry, fits ? outcome : noRoom, body, delta, sentAt)
       tellAll(entry)
       followUp(entry)
       table.settle(entry)
+    } else {
+      onNoRoom(entry)
     }
     recovery.tried(entry.origin, outcome.outcome !== 'failed' || outcome.code === 'not_found', closed)
   }
@@ -134,6 +137,17 @@ export function createOutcomes({ table, schedule, recovery, want, tell, onNoRoom
   }
 
   return { take, refuse }
+}
+
+/** Room is not made in a moment, and each try costs the backend a whole answer. */
+const NO_ROOM_RETRY_MS = 5_000
+
+/** @type {FailedOutcome} */
+const noRoom = {
+  outcome: 'failed',
+  code: 'capacity',
+  message: 'the value has grown, and the server holds as many values as it may',
+  retryAfterMs: NO_ROOM_RETRY_MS,
 }
 
 /** @type {FailedOutcome} */
