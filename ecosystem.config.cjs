@@ -12,11 +12,36 @@ const number = (name, fallback) => {
   throw new Error(`${name}=${env[name]}: must be a plain whole number here`)
 }
 
+/** A size as the services read it. @param {string} name @param {number} fallback */
+const bytes = (name, fallback) => {
+  const [, amount, unit = ''] = /^(\d+)(KiB|MiB|GiB)?$/.exec(env[name] || String(fallback)) ?? []
+  if (amount === undefined) throw new Error(`${name}=${env[name]}: must be bytes, as in 1048576, 64KiB or 4MiB`)
+  return Number(amount) * 1_024 ** ['', 'KiB', 'MiB', 'GiB'].indexOf(unit)
+}
+
+const MIB = 1_024 ** 2
+
 /** Further gateways take ports this far apart: the ones between are those of other services. */
 const GATEWAY_PORT_STEP = 10
 
 /** pm2 waits this much longer than a service's own grace before it kills it. */
 const KILL_MARGIN_MS = 2_000
+
+/**
+ * What a process may take beside what its settings let it hold: node itself and values replaced but not yet collected
+ * take 150 MiB under load. The rest is room, so that only a leak gets there.
+ */
+const OTHER_BYTES = 384 * MIB
+
+/** What the settings let a service hold: the services' own defaults where they are not set. */
+const cacheBytesMax = {
+  gateway: bytes('GATEWAY_CACHE_BYTES_MAX', 256 * MIB),
+  fetcher: bytes('FETCHER_CACHE_BYTES_MAX', 256 * MIB),
+}
+
+/** An idle session takes half of it; those who watch hundreds of keys more. */
+const SESSION_BYTES = 16 * 1_024
+const sessionsBytesMax = number('GATEWAY_SESSIONS_MAX', 25_000) * SESSION_BYTES
 
 /** The services' own default. */
 const graceMs = number('SHUTDOWN_GRACE_MS', 10_000)
@@ -24,8 +49,15 @@ const graceMs = number('SHUTDOWN_GRACE_MS', 10_000)
 const host = env.FETCHER_HOST && env.FETCHER_HOST !== '0.0.0.0' ? env.FETCHER_HOST : '127.0.0.1'
 const node = `${host}:${number('FETCHER_REQUESTS_PORT', 7001)}:${number('FETCHER_ANSWERS_PORT', 7002)}`
 
-/** @param {string} name @param {string} service its folder @param {Record<string, string | number>} own @param {string[]} nodeArguments */
-const app = (name, service, own = {}, nodeArguments = []) => ({
+/**
+ * @param {string} name
+ * @param {string} service its folder
+ * @param {object} options
+ * @param {number} options.heldBytesMax what it may hold beside {@link OTHER_BYTES}
+ * @param {Record<string, string | number>} [options.own] of its environment
+ * @param {string[]} [options.nodeArguments]
+ */
+const app = (name, service, { heldBytesMax, own = {}, nodeArguments = [] }) => ({
   name,
   script: `services/${service}/main.js`,
   cwd: __dirname,
@@ -37,33 +69,38 @@ const app = (name, service, own = {}, nodeArguments = []) => ({
   // The signal goes to the service alone: the fetcher's primary stops its workers in order.
   treekill: false,
   kill_timeout: graceMs + KILL_MARGIN_MS,
-  // Started is what said so, after it listens.
+  // Started is what said so, after it listens. One that has not by then is let be, and counts as started.
   wait_ready: true,
   listen_timeout: 20_000,
+  // 100 ms, half as much again each time, 15 s at most; from the start again after 30 s without an end. So pm2 never
+  // counts 16 ends within 16 s, at which it would give up.
   exp_backoff_restart_delay: 100,
   // Settings that are wrong (2) do not get better by trying again.
   stop_exit_codes: [2],
+  // In bytes; looked at every 30 s. Stops it as a reload does, clients told. Of a fetcher pm2 sees the primary alone: a
+  // worker's caches have bounds of their own, and one that the kernel ends is replaced by its primary.
+  max_memory_restart: heldBytesMax + OTHER_BYTES,
+  // One file by the service's name, without a number that changes: PM2_HOME/logs/gateway-out.log.
   merge_logs: true,
   // No probes, no look at git: the services export their own metrics.
   pmx: false,
   vizion: false,
 })
 
-/** In the order they are started; stopped in the reverse one. */
+/** In the order they are started: by npm start one by one, by pm2 itself two at a time, and that does no harm. */
 exports.apps = [
-  app('data-provider', 'data-provider'),
-  app('fetcher', 'fetcher'),
+  app('data-provider', 'data-provider', { heldBytesMax: 128 * MIB }),
+  app('fetcher', 'fetcher', { heldBytesMax: cacheBytesMax.fetcher }),
   ...Array.from({ length: number('GATEWAYS', 1) }, (_, index) =>
-    app(
-      index === 0 ? 'gateway' : `gateway-${index + 1}`,
-      'gateway',
-      {
+    app(index === 0 ? 'gateway' : `gateway-${index + 1}`, 'gateway', {
+      heldBytesMax: cacheBytesMax.gateway + sessionsBytesMax,
+      own: {
         FETCHER_NODES: env.FETCHER_NODES || node,
         GATEWAY_PORT: number('GATEWAY_PORT', 8080) + index * GATEWAY_PORT_STEP,
         GATEWAY_INTERNAL_PORT: number('GATEWAY_INTERNAL_PORT', 8081) + index * GATEWAY_PORT_STEP,
       },
       // Else V8 holds more of what is gone at once: services/gateway/README.md.
-      ['--max-semi-space-size=4'],
-    ),
+      nodeArguments: ['--max-semi-space-size=4'],
+    }),
   ),
 ]
