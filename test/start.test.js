@@ -1,18 +1,15 @@
 // npm start as a person uses it: everything comes up, a client gets a value, Ctrl-C takes all of it away again.
 import { execFileSync, spawn } from 'node:child_process'
-import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { atEnd } from './support/cleanup.js'
 import { connect } from './support/client.js'
 import { eventually, within } from './support/deadline.js'
+import { createMark, newHome, root } from './support/pm2.js'
 import { isAlive } from './support/processes.js'
 
-const root = fileURLToPath(new URL('..', import.meta.url))
 const pm2 = join(root, 'node_modules/pm2/bin/pm2')
 
 const portVariables = [
@@ -33,32 +30,12 @@ async function freePorts() {
   return Object.fromEntries(portVariables.map((variable, index) => [variable, String(ports[index])]))
 }
 
-/** @returns {string} a new folder for a pm2, with a path short enough for its sockets */
-function newHome() {
-  const home = mkdtempSync(join(tmpdir(), 'keycast-pm2-'))
-  atEnd(() => rmSync(home, { recursive: true, force: true }))
-  return home
-}
-
-/** Processes that have inherited the mark, whatever became of those who started them. @param {string} mark */
-function markedBy(mark) {
-  return readdirSync('/proc').filter(name => {
-    if (!/^\d+$/.test(name)) return false
-    try {
-      return readFileSync(`/proc/${name}/environ`, 'utf8').includes(mark) && isAlive(Number(name))
-    } catch {
-      return false // gone since it was listed
-    }
-  })
-}
-
 /** npm start at a terminal of its own. @param {Record<string, string>} env */
 function start(env) {
-  const mark = `TEST_MARK=${randomUUID()}`
-  const [name, value] = mark.split('=')
+  const mark = createMark()
   const child = spawn(process.execPath, ['scripts/start.js'], {
     cwd: root,
-    env: { PATH: process.env.PATH, HOME: process.env.HOME, [name]: value, ...env },
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, ...mark.env, ...env },
     // The leader of a process group, as a shell makes it: Ctrl-C reaches the whole group.
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -67,12 +44,9 @@ function start(env) {
   for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => (text += chunk))
   const pid = /** @type {number} */ (child.pid)
   const exited = once(child, 'close').then(([code]) => code)
-  atEnd(() => {
-    for (const each of markedBy(mark)) process.kill(Number(each), 'SIGKILL')
-  })
   return {
     text: () => text,
-    left: () => markedBy(mark),
+    left: mark.pids,
     /** @param {NodeJS.Signals} signal */
     signal: signal => process.kill(-pid, signal),
     /** @param {string} part */

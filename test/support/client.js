@@ -216,8 +216,8 @@ export async function connect(url, { sights = createSights(), protocols = [] } =
 }
 
 /**
- * A client that behaves as a library would: when its connection ends it takes the next gateway and resumes from what it
- * holds, until told to stop.
+ * A client that behaves as a library would: it leaves when its gateway asks it to, and when its connection ends it takes
+ * the next gateway and resumes from what it holds, until told to stop.
  *
  * @param {string[]} urls of the gateways, the preferred one first
  * @param {string[]} keys
@@ -230,14 +230,27 @@ export async function connectViewer(urls, keys, { protocols } = {}) {
   /** @type {Client | undefined} */
   let client
   let connections = 0
+  /** @type {number[]} */
+  const offlineMs = []
+  /** @type {number | undefined} */
+  let offlineSince
+  /** @type {Set<() => void>} */
+  const waiters = new Set()
 
   const run = async () => {
     while (!stopped) {
       try {
         client = await connect(urls[turn % urls.length], { sights, protocols })
         connections += 1
+        leaveWhenAsked(client)
+        client.socket.on('message', () => {
+          for (const wake of waiters) wake()
+        })
         await client.subscribe(keys.map(key => ({ key, version: sights.of(key).version })))
+        if (offlineSince !== undefined) offlineMs.push(performance.now() - offlineSince)
+        offlineSince = undefined
         await client.ended
+        offlineSince = performance.now()
       } catch {
         // the next gateway is asked
       }
@@ -248,6 +261,26 @@ export async function connectViewer(urls, keys, { protocols } = {}) {
   return {
     sights,
     connections: () => connections,
+    /** From the end of each connection until it was subscribed again. */
+    offlineMs: () => offlineMs,
+
+    /**
+     * Waits until what was received satisfies a condition, over however many connections.
+     *
+     * @param {() => unknown} condition
+     * @param {string} what the condition, for the error
+     */
+    async until(condition, what) {
+      /** @type {() => void} */
+      let wake = () => {}
+      const met = new Promise(resolve => {
+        wake = () => condition() && resolve(undefined)
+        waiters.add(wake)
+        wake()
+      })
+      await within(met, what).finally(() => waiters.delete(wake))
+    },
+
     /** Cuts its connection. */
     cut: () => client?.socket.terminate(),
     stop() {
@@ -255,6 +288,16 @@ export async function connectViewer(urls, keys, { protocols } = {}) {
       client?.socket.terminate()
     },
   }
+}
+
+/** @param {Client} client */
+function leaveWhenAsked({ socket, closing }) {
+  const leave = () => {
+    if (!closing()) return
+    socket.off('message', leave)
+    setTimeout(() => socket.close(), closing().reconnectAfterMs)
+  }
+  socket.on('message', leave)
 }
 
 /** The socket below: ws would go on reading while its own interface is paused. @param {any} socket */

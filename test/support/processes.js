@@ -90,9 +90,26 @@ export function showLogs(test) {
   }
 }
 
+/** What else to end at once. @type {Set<() => void>} */
+const endings = new Set()
+
+/**
+ * Has processes that another program starts ended, too, however the test file ends.
+ *
+ * @param {() => void} kill those that run then
+ */
+export function killAtEnd(kill) {
+  endings.add(kill)
+  atEnd(() => {
+    kill()
+    endings.delete(kill)
+  })
+}
+
 /** Ends every service at once, for when there is no time to wait. */
 export function killServices() {
   for (const pid of running.keys()) killGroup(pid)
+  for (const kill of endings) kill()
 }
 
 /**
@@ -183,8 +200,13 @@ function linkOf(path) {
 
 /** @param {number} pid */
 function killGroup(pid) {
+  killNow(-pid)
+}
+
+/** @param {number} pid of a process that may have ended, or a group's, negative */
+export function killNow(pid) {
   try {
-    process.kill(-pid, 'SIGKILL')
+    process.kill(pid, 'SIGKILL')
   } catch (error) {
     if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'ESRCH') throw error
   }

@@ -129,7 +129,7 @@ export async function startProvider(env = {}) {
 }
 
 /** @param {Record<string, NamespaceSettings>} namespaces @returns {string} the path of a keycast.yaml */
-function writeConfig(namespaces) {
+export function writeConfig(namespaces) {
   const directory = mkdtempSync(join(tmpdir(), 'keycast-test-'))
   atEnd(() => rmSync(directory, { recursive: true }))
   const path = join(directory, 'keycast.yaml')
