@@ -98,7 +98,7 @@ function hostSettings(options) {
     PROXY_WORKER_CONNECTIONS: String(Math.min(Number(image.PROXY_WORKER_CONNECTIONS), openFiles - 64)),
     PROXY_ACCESS_LOG: join(directory, 'access.log'),
     ...Object.fromEntries(Object.entries(process.env).filter(([name]) => name in image)),
-    PROXY_GATEWAYS: options.gateway.map(address => `server ${address} max_fails=1 fail_timeout=2s;`).join(' '),
+    PROXY_GATEWAYS: options.gateway.map(address => `server ${address} max_fails=0;`).join(' '),
     PROXY_RESOLVER: '127.0.0.1', // never asked: addresses need no resolving
     PROXY_HOST: options.host,
     PROXY_HTTP_PORT: options['http-port'],

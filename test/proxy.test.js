@@ -199,6 +199,21 @@ test('when one of two gateways dies, those who connect do not notice', async () 
   expect(staying.sockets()).toBe(25)
 })
 
+test('a gateway that comes back takes all who come when the other one is gone', async () => {
+  const gone = await startStandIn('first')
+  const other = await startStandIn('second')
+  const proxy = await startProxy([gone.port, other.port])
+  const connectAll = () => Promise.all(Array.from({ length: 20 }, () => openSocket(proxy)))
+  gone.die()
+  await connectAll()
+  expect(other.sockets()).toBe(20)
+
+  const back = await startStandIn('first', gone.port)
+  other.die()
+  await connectAll()
+  expect(back.sockets()).toBe(20)
+})
+
 test('a stop is graceful: nobody new, those there for a while, exit code 0', async () => {
   const stopping = await startProxy([first.port], { env: { PROXY_SHUTDOWN_TIMEOUT: '1s' } })
   const socket = await openSocket(stopping)

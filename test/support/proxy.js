@@ -93,8 +93,9 @@ export async function openSocket({ httpsPort }, { protocols = [], headers = {}, 
  * Where a gateway would be: says its name to every request and every WebSocket message back. It records what came.
  *
  * @param {string} name
+ * @param {number} [port] that of one that died, to come back
  */
-export async function startStandIn(name) {
+export async function startStandIn(name, port = 0) {
   /** @type {{ url: string, headers: import('node:http').IncomingHttpHeaders }[]} */
   const requests = []
   /** @param {import('node:http').IncomingMessage} request */
@@ -110,7 +111,7 @@ export async function startStandIn(name) {
     socket.on('message', (data, isBinary) => socket.send(data, { binary: isBinary }))
     socket.on('error', () => {}) // cut off with its client
   })
-  await new Promise(resolve => server.listen(0, '127.0.0.1', () => resolve(undefined)))
+  await new Promise(resolve => server.listen(port, '127.0.0.1', () => resolve(undefined)))
   /** Every connection is cut and no new one taken, as when its process is killed. */
   const die = () => {
     for (const socket of webSockets.clients) socket.terminate()
