@@ -99,7 +99,6 @@ export function createGateway({ settings, namespaces, createBackbone, metrics, n
     outbox,
     end: (session, code) => sessions.end(session, code),
     limits,
-    counts,
     now,
   })
   const sessions = createSessions({

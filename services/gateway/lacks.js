@@ -32,7 +32,7 @@ const TROUBLE_FRAME_MS = 1_000
  *
  * @param {Piece[]} pieces
  * @param {Pick<Subscription, 'session' | 'entry' | 'lacks' | 'held'>} subscription
- * @param {Pick<import('./metrics.js').Counts, 'sent' | 'sentCompressed' | 'savedBytes' | 'deltaSavedBytes'>} counts
+ * @param {Pick<import('./metrics.js').Counts, 'sent' | 'errors' | 'sentCompressed' | 'savedBytes' | 'deltaSavedBytes'>} counts
  * @param {number} nowMs
  * @returns {number} bytes added
  */
@@ -43,6 +43,7 @@ export function makeUp(pieces, subscription, counts, nowMs) {
   if (!value) {
     if (!entry.problem) return 0
     sent.error++
+    counts.errors[entry.problem.code]++
     return push(pieces, troubleFrame(entry, entry.problem, nowMs))
   }
   let bytes = 0
@@ -71,6 +72,7 @@ export function makeUp(pieces, subscription, counts, nowMs) {
   if (session.bytes) subscription.held = value.version
   if (entry.stale && entry.problem) {
     sent.stale++
+    counts.errors[entry.problem.code]++
     bytes += push(pieces, troubleFrame(entry, entry.problem, nowMs))
   }
   return bytes

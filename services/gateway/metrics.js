@@ -1,15 +1,34 @@
 // What a gateway counts, and how Prometheus sees it. Hot paths add to plain numbers, which are read at each scrape:
 // a labelled counter costs as much as encoding a pong.
 
+import { closeCodes, errorCodes } from '@keycast/protocol'
+
 /**
+ * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode
  * @typedef {ReturnType<typeof createCounts>} Counts
  * @typedef {ReturnType<typeof exportMetrics>} GatewayMetrics
  */
 
+/** Why sessions end beside what the gateway closes them for, see {@link closeCodes}. */
+const otherEnds = ['client', 'lost', 'silent', 'protocol']
+
+/** Why upgrades are refused, see server.js. */
+const refusals = ['path', 'draining', 'full', 'origin', 'subprotocol']
+
+/**
+ * Every label at zero, from the start: what Prometheus first sees at 1 has not increased for it.
+ *
+ * @template {string} L
+ * @param {Iterable<L>} labels
+ */
+const zeros = labels => /** @type {Record<L, number>} */ (Object.fromEntries([...labels].map(label => [label, 0])))
+
 export function createCounts() {
   return {
-    received: { get: 0, subscribe: 0, unsubscribe: 0, ping: 0, refused: 0 },
+    received: { get: 0, subscribe: 0, unsubscribe: 0, ping: 0 },
     sent: { welcome: 0, subscribed: 0, ok: 0, pong: 0, value: 0, delta: 0, current: 0, stale: 0, error: 0, closing: 0 },
+    /** `error` and `stale` messages. */
+    errors: zeros(/** @type {ErrorCode[]} */ (Object.keys(errorCodes))),
     sentBytes: 0,
     sentCompressed: 0,
     savedBytes: 0,
@@ -22,10 +41,10 @@ export function createCounts() {
     getMisses: 0,
     subscribeHits: 0,
     subscribeMisses: 0,
-    /** Sessions, by why they ended. @type {Record<string, number>} */
-    closed: {},
-    /** Upgrades, by why they were refused. @type {Record<string, number>} */
-    refused: {},
+    /** Sessions, by why they ended. */
+    closed: zeros([...Object.keys(closeCodes), ...otherEnds]),
+    /** Upgrades, by why they were refused. */
+    refused: zeros(refusals),
   }
 }
 
@@ -100,8 +119,14 @@ export function exportMetrics({ counter, gauge, histogram }, counts, stats, limi
   level('fetcher_nodes_alive', 'Fetcher nodes this gateway hears.', () => stats().nodesAlive)
   level('cache_entries', 'Keys something is held of.', () => stats().cacheEntries)
 
-  totals('messages_received_total', 'Messages from clients.', 'type', () => counts.received)
+  totals(
+    'messages_received_total',
+    'Messages from clients, less those refused: errors_total has them.',
+    'type',
+    () => counts.received,
+  )
   totals('messages_sent_total', 'Messages to clients.', 'type', () => counts.sent)
+  totals('errors_total', 'Messages error and stale to clients, by their code.', 'code', () => counts.errors)
   total(
     'sent_bytes_total',
     'Bytes written to sessions, frame headers of control messages aside.',

@@ -1,5 +1,7 @@
+import { errorCodes } from '@keycast/protocol'
 import { createMetrics } from '@keycast/service'
 import { countOne, createCounts, exportMetrics } from './metrics.js'
+import { createTestGateway } from './test-support.js'
 
 test('what was counted is exported at a scrape, again and again the same', async () => {
   const { registry, ...makers } = createMetrics({ service: 'gateway' })
@@ -37,5 +39,49 @@ test('what was counted is exported at a scrape, again and again the same', async
     'keycast_gateway_fanout_value_age_seconds_sum 0.02',
   ]) {
     expect(text).toContain(`${line}\n`)
+  }
+})
+
+test('every message that says what is wrong is counted by its code, on each of the ways it can take', async () => {
+  const { registry, ...metrics } = createMetrics({ service: 'gateway' })
+  const { backbone, connect, pass } = createTestGateway({ metrics })
+  const counted = async () => {
+    const lines = (await registry.metrics()).matchAll(/^keycast_gateway_errors_total\{code="(\w+)"\} (\d+)$/gm)
+    return Object.fromEntries([...lines].map(([, code, count]) => [code, Number(count)]))
+  }
+  const nothing = Object.fromEntries(Object.keys(errorCodes).map(code => [code, 0]))
+  expect(await counted()).toEqual(nothing)
+
+  const client = await connect()
+  const told = await client.ask('no JSON') // a message that cannot be read
+  told.push(...(await client.ask({ type: 'get', key: 'nowhere:1' }))) // a request that fails
+  await client.ask({ type: 'subscribe', keys: ['tick:1', 'tick:2', 'tick:3'] })
+  backbone.failed('tick:1', 'backend_timeout') // a key that has nothing
+  backbone.failed('tick:2', 'backend_refused', { retryAfterMs: undefined }) // a subscription that ends
+  backbone.value('tick:3', '3')
+  await pass(3_000)
+  backbone.failed('tick:3', 'backend_error') // a value that is old
+  told.push(...(await client.received()))
+
+  const errors = told.filter(({ type }) => type === 'error' || type === 'stale')
+  expect(errors.map(({ type, code }) => `${type} ${code}`).sort()).toEqual([
+    'error backend_refused',
+    'error backend_timeout',
+    'error bad_message',
+    'error unknown_namespace',
+    'stale backend_error',
+  ])
+  expect(await counted()).toEqual({ ...nothing, ...Object.fromEntries(errors.map(({ code }) => [code, 1])) })
+})
+
+test('whatever a session may end for, and an upgrade be refused for, is exported before it happens', async () => {
+  const { registry, ...metrics } = createMetrics({ service: 'gateway' })
+  createTestGateway({ metrics })
+  const text = await registry.metrics()
+  for (const reason of ['slow', 'client', 'lost', 'silent', 'restarting']) {
+    expect(text).toContain(`keycast_gateway_sessions_closed_total{reason="${reason}"} 0\n`)
+  }
+  for (const reason of ['full', 'draining', 'origin']) {
+    expect(text).toContain(`keycast_gateway_upgrades_refused_total{reason="${reason}"} 0\n`)
   }
 })

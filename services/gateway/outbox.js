@@ -47,6 +47,7 @@ export function createOutbox({ flusher, end, answer, compression, limits, counts
    * @param {ControlMessage} message
    */
   function send(session, message) {
+    if (message.type === 'error' && !session.ended) counts.errors[message.code]++
     sendText(session, message.type, encode(message))
   }
 

@@ -14,10 +14,9 @@ const REFUSED_BYTES_READ_MAX = 1_024
  * @param {Pick<import('./outbox.js').Outbox, 'send' | 'sendFrame' | 'close'>} deps.outbox
  * @param {(session: Session, code: import('./outbox.js').CloseCode) => void} deps.end
  * @param {Pick<ReturnType<typeof import('./limits.js').createLimits>, 'take'>} deps.limits
- * @param {import('./metrics.js').Counts} deps.counts
  * @param {() => number} deps.now monotonic, in milliseconds
  */
-export function createReceive({ handle, outbox, end, limits, counts, now }) {
+export function createReceive({ handle, outbox, end, limits, now }) {
   /**
    * @param {Session} session
    * @param {Buffer} data
@@ -59,7 +58,6 @@ export function createReceive({ handle, outbox, end, limits, counts, now }) {
   /** @param {Session} session @param {Buffer} data @param {number} waitMs */
   function refuse(session, data, waitMs) {
     if (waitMs === Number.POSITIVE_INFINITY) return end(session, 'abusive')
-    counts.received.refused++
     const id = data.length <= REFUSED_BYTES_READ_MAX ? idOf(data) : undefined
     const error = /** @type {const} */ ({ type: 'error', code: 'rate_limited', message: errorCodes.rate_limited })
     outbox.send(session, { ...error, id, retryAfterMs: waitMs })
@@ -67,7 +65,6 @@ export function createReceive({ handle, outbox, end, limits, counts, now }) {
 
   /** @param {Session} session @param {ProtocolError} error */
   function complain(session, { code, message, id }) {
-    counts.received.refused++
     outbox.send(session, { type: 'error', id, code, message })
     charge(session, OFFENCE_TOKENS)
   }

@@ -261,6 +261,7 @@ export function createSubscriptions({
     for (const { session } of [...entry.subscriptions]) {
       remove(session, entry.key)
       counts.sent.error++
+      counts.errors[code]++
       outbox.sendFrame(session, frame)
     }
   }

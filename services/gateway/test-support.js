@@ -227,16 +227,17 @@ function readBinary(payload) {
 /**
  * A whole gateway on a clock of its own, with clients that need no network.
  *
- * @param {{ settings?: Partial<import('./settings.js').Settings>, namespaces?: Record<string, Partial<Namespace>> }} [options]
+ * @param {{ settings?: Partial<import('./settings.js').Settings>, namespaces?: Record<string, Partial<Namespace>>,
+ *   metrics?: typeof noMetrics }} [options]
  */
-export function createTestGateway({ settings, namespaces } = {}) {
+export function createTestGateway({ settings, namespaces, metrics = noMetrics } = {}) {
   let nowMs = 1_000_000
   const backbone = createFakeBackbone()
   const gateway = createGateway({
     settings: { ...defaults, ...settings },
     namespaces: createNamespaces(namespaces),
     createBackbone: backbone.connect,
-    metrics: noMetrics,
+    metrics,
     now: () => nowMs,
   })
 
