@@ -108,4 +108,4 @@ test('gateways, then the fetcher are reloaded: no client misses the newest revis
 
   await pm2.run('kill')
   await eventually(() => pm2.pids().length === 0, 'the end of everything pm2 started')
-})
+}, 40_000)

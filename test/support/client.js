@@ -3,7 +3,7 @@
 import WebSocket from 'ws'
 import { contentOf, readBinary } from './bytes.js'
 import { atEnd } from './cleanup.js'
-import { within } from './deadline.js'
+import { pause, within } from './deadline.js'
 
 /**
  * @typedef {import('@keycast/protocol').ServerMessage} ServerMessage
@@ -25,6 +25,9 @@ import { within } from './deadline.js'
  *
  * @typedef {Awaited<ReturnType<typeof connect>>} Client
  */
+
+/** How soon a viewer tries again that was refused: at once it would take the time that its gateway needs to start. */
+const RETRY_MS = 20
 
 /** @type {string[]} */
 const wentBack = []
@@ -252,7 +255,7 @@ export async function connectViewer(urls, keys, { protocols } = {}) {
         await client.ended
         offlineSince = performance.now()
       } catch {
-        // the next gateway is asked
+        await pause(RETRY_MS)
       }
       turn += 1
     }
