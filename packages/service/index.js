@@ -5,6 +5,7 @@ export { createMetrics } from './metrics.js'
 export { NamespacesError, readNamespaces } from './namespaces.js'
 export { runService } from './run.js'
 export { common, readSettings, SettingsError, setting } from './settings.js'
+export { createTally } from './tally.js'
 
 /**
  * @typedef {import('./log.js').Log} Log

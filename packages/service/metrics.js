@@ -3,6 +3,7 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import { observeGc } from './gc.js'
 import { observeProcess } from './process-metrics.js'
+import { exportTally } from './tally.js'
 
 /** @typedef {ReturnType<typeof createMakers>} MetricMakers */
 /** @typedef {MetricMakers & { registry: Registry }} Metrics */
@@ -43,5 +44,7 @@ function createMakers(registry, prefix) {
      * @returns {Histogram<L>}
      */
     histogram: options => new Histogram({ ...options, name: prefix + options.name, registers }),
+    /** A histogram that is counted elsewhere. @param {{ name: string, help: string, tally: import('./tally.js').Tally }} options */
+    tally: options => registry.registerMetric(exportTally({ ...options, name: prefix + options.name })),
   }
 }

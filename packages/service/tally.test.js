@@ -1,0 +1,24 @@
+import { createMetrics } from './metrics.js'
+import { createTally } from './tally.js'
+
+test('a tally is exported as a histogram of the same observations is', async () => {
+  const { registry, tally, histogram } = createMetrics({ service: 'test' })
+  const buckets = [0.001, 0.01, 0.1]
+  const counted = createTally(buckets)
+  tally({ name: 'one_seconds', help: 'One.', tally: counted })
+  const other = histogram({ name: 'other_seconds', help: 'One.', buckets })
+
+  for (const ms of [0, 1, 1.5, 10, 99, 100, 5_000]) {
+    counted.observe(ms)
+    other.observe(ms / 1_000)
+  }
+
+  const text = await registry.metrics()
+  const of = (/** @type {string} */ name) =>
+    text
+      .split('\n')
+      .filter(line => line.includes(`keycast_test_${name}_seconds`))
+      .map(line => line.replace(name, ''))
+  expect(of('one')).toEqual(of('other'))
+  expect(of('one')).toHaveLength(8)
+})
