@@ -30,7 +30,7 @@ import { createValues } from './values.js'
  * @param {GatewaySettings} deps.settings
  * @param {import('@keycast/service').Namespaces} deps.namespaces
  * @param {(events: BackboneEvents) => Backbone} deps.createBackbone
- * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram'>} deps.metrics
+ * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'tally'>} deps.metrics
  * @param {() => number} [deps.now] monotonic, in milliseconds
  */
 export function createGateway({ settings, namespaces, createBackbone, metrics, now = () => performance.now() }) {
@@ -138,8 +138,9 @@ export function createGateway({ settings, namespaces, createBackbone, metrics, n
   let sweeper
 
   /** @param {import('./entry.js').Entry} entry */
-  function onFanOut({ askedAtMs }) {
+  function onFanOut({ value, askedAtMs }) {
     const startMs = now()
+    if (value) value.cameAtMs = startMs
     observed.valueAged(startMs - askedAtMs)
     flusher.fence(() => observed.fannedOut(now() - startMs))
   }
@@ -168,6 +169,7 @@ export function createGateway({ settings, namespaces, createBackbone, metrics, n
   return {
     values,
     backbone,
+    counts,
 
     /** Makes sessions of the server's upgrades. @param {import('node:http').Server} server */
     attach: server => upgrades.attach(server),

@@ -24,6 +24,9 @@ export const TROUBLE = 4
  */
 export const AWAITS = 8
 
+/** Set beside VALUE where the value changed while the subscription stood: how long that takes to be written is measured. */
+export const CHANGED = 16
+
 /** How long one trouble's frame serves late comers: `sinceMs` in it grows old. */
 const TROUBLE_FRAME_MS = 1_000
 
@@ -32,7 +35,7 @@ const TROUBLE_FRAME_MS = 1_000
  *
  * @param {Piece[]} pieces
  * @param {Pick<Subscription, 'session' | 'entry' | 'lacks' | 'held'>} subscription
- * @param {Pick<import('./metrics.js').Counts, 'sent' | 'errors' | 'sentCompressed' | 'savedBytes' | 'deltaSavedBytes'>} counts
+ * @param {Pick<import('./metrics.js').Counts, 'sent' | 'errors' | 'sentCompressed' | 'savedBytes' | 'deltaSavedBytes' | 'deliveries'>} counts
  * @param {number} nowMs
  * @returns {number} bytes added
  */
@@ -69,6 +72,7 @@ export function makeUp(pieces, subscription, counts, nowMs) {
     value.current ??= textFrame(encode({ type: 'current', key: entry.key, version: value.version })).frame
     bytes += push(pieces, value.current)
   }
+  if (lacks & CHANGED) counts.deliveries.observe(nowMs - value.cameAtMs)
   if (session.bytes) subscription.held = value.version
   if (entry.stale && entry.problem) {
     sent.stale++

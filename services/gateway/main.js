@@ -43,8 +43,8 @@ function assemble() {
       }),
     metrics,
   })
-  const { values, backbone } = gateway
-  const publicApp = createPublicApp({ values, log })
+  const { values, backbone, counts } = gateway
+  const publicApp = createPublicApp({ values, counts, log })
   gateway.attach(publicApp.server)
   const internal = createInternalServer({
     host: config.internalHost,

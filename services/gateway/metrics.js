@@ -2,6 +2,8 @@
 // a labelled counter costs as much as encoding a pong.
 
 import { closeCodes, errorCodes } from '@keycast/protocol'
+import { createTally } from '@keycast/service'
+import { statusOf } from './http/problems.js'
 
 /**
  * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode
@@ -23,6 +25,12 @@ const refusals = ['path', 'draining', 'full', 'origin', 'subprotocol']
  */
 const zeros = labels => /** @type {Record<L, number>} */ (Object.fromEntries([...labels].map(label => [label, 0])))
 
+/** How an HTTP request for a value can end. */
+const statuses = new Set(['200', '304', ...Object.values(statusOf).map(String), '500'])
+
+/** From a socket that takes at once what is written, up to one that is given up (GATEWAY_STALL_MS_MAX). In seconds. */
+const DELIVERY_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
+
 export function createCounts() {
   return {
     received: { get: 0, subscribe: 0, unsubscribe: 0, ping: 0 },
@@ -41,6 +49,14 @@ export function createCounts() {
     getMisses: 0,
     subscribeHits: 0,
     subscribeMisses: 0,
+    httpHits: 0,
+    httpMisses: 0,
+    /** Requests at /v1/values, by the status they were answered with. */
+    httpValues: zeros(statuses),
+    /** From a change's coming to this gateway to its being written to a session. */
+    deliveries: createTally(DELIVERY_BUCKETS),
+    /** From a session's not taking what was written to its having taken it. */
+    stalls: createTally(DELIVERY_BUCKETS),
     /** Sessions, by why they ended. */
     closed: zeros([...Object.keys(closeCodes), ...otherEnds]),
     /** Upgrades, by why they were refused. */
@@ -70,12 +86,12 @@ export function countCompressed(counts, savedBytes) {
 /**
  * Exports the counts, what the parts say of themselves, and two histograms that are observed once per fan-out.
  *
- * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram'>} metrics
+ * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'tally'>} metrics
  * @param {Counts} counts
  * @param {() => Record<'sessions' | 'stalled' | 'subscriptions' | 'keys' | 'cacheBytes' | 'cacheEntries' | 'nodesAlive', number>} stats
  * @param {{ sessionsMax: number, cacheBytesMax: number }} limits
  */
-export function exportMetrics({ counter, gauge, histogram }, counts, stats, limits) {
+export function exportMetrics({ counter, gauge, histogram, tally }, counts, stats, limits) {
   /** @param {string} name @param {string} help @param {() => number} read */
   const total = (name, help, read) =>
     counter({
@@ -145,6 +161,7 @@ export function exportMetrics({ counter, gauge, histogram }, counts, stats, limi
   total('coalesced_gets_total', 'Gets that joined a fetch under way.', () => counts.coalesced)
   totals('sessions_closed_total', 'Sessions that ended.', 'reason', () => counts.closed)
   totals('upgrades_refused_total', 'Connections that did not become sessions.', 'reason', () => counts.refused)
+  totals('http_values_total', 'Requests at /v1/values, by status.', 'status', () => counts.httpValues)
   counter({
     name: 'lookups_total',
     help: 'Keys asked for: hit where the cache could answer.',
@@ -155,9 +172,21 @@ export function exportMetrics({ counter, gauge, histogram }, counts, stats, limi
       this.inc({ request: 'get', result: 'miss' }, counts.getMisses)
       this.inc({ request: 'subscribe', result: 'hit' }, counts.subscribeHits)
       this.inc({ request: 'subscribe', result: 'miss' }, counts.subscribeMisses)
+      this.inc({ request: 'http', result: 'hit' }, counts.httpHits)
+      this.inc({ request: 'http', result: 'miss' }, counts.httpMisses)
     },
   })
 
+  tally({
+    name: 'delivery_seconds',
+    help: 'From a change coming to this gateway to its being written to a session, for each session, slow ones too.',
+    tally: counts.deliveries,
+  })
+  tally({
+    name: 'stall_seconds',
+    help: 'From a session not taking what was written to it to its having taken it, for each time.',
+    tally: counts.stalls,
+  })
   const fanOut = histogram({
     name: 'fanout_seconds',
     help: 'From a new version to its last subscriber being written to, those aside whose sockets do not drain.',

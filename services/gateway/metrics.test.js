@@ -16,6 +16,8 @@ test('what was counted is exported at a scrape, again and again the same', async
   counts.sentBytes = 1_000
   countOne(counts.closed, 'slow')
   countOne(counts.closed, 'slow')
+  counts.deliveries.observe(7)
+  counts.stalls.observe(2_000)
   observed.fannedOut(3)
   observed.valueAged(20)
 
@@ -35,6 +37,8 @@ test('what was counted is exported at a scrape, again and again the same', async
     'keycast_gateway_lookups_total{request="get",result="hit"} 1',
     'keycast_gateway_sent_bytes_total 1000',
     'keycast_gateway_sessions_closed_total{reason="slow"} 2',
+    'keycast_gateway_delivery_seconds_bucket{le="0.01"} 1',
+    'keycast_gateway_stall_seconds_sum 2',
     'keycast_gateway_fanout_seconds_bucket{le="0.005"} 1',
     'keycast_gateway_fanout_value_age_seconds_sum 0.02',
   ]) {
@@ -84,4 +88,37 @@ test('whatever a session may end for, and an upgrade be refused for, is exported
   for (const reason of ['full', 'draining', 'origin']) {
     expect(text).toContain(`keycast_gateway_upgrades_refused_total{reason="${reason}"} 0\n`)
   }
+})
+
+test('each viewer of a change counts as long as the change took to be written to it; late comers do not', async () => {
+  const { registry, ...metrics } = createMetrics({ service: 'gateway' })
+  const { backbone, connect, pass } = createTestGateway({ metrics })
+  const measured = async (/** @type {string} */ name) => {
+    const text = await registry.metrics()
+    const read = (/** @type {string} */ end) =>
+      Number(new RegExp(`^keycast_gateway_${name}_${end} (\\S+)$`, 'm').exec(text)?.[1])
+    return { count: read('count'), seconds: read('sum') }
+  }
+  const [prompt, slow] = [await connect(), await connect()]
+  for (const client of [prompt, slow]) await client.ask({ type: 'subscribe', keys: ['tick:1'] })
+  backbone.value('tick:1', '"first"')
+  for (const client of [prompt, slow]) await client.received()
+  expect(await measured('delivery_seconds')).toEqual({ count: 0, seconds: 0 }) // what they waited for was no change
+
+  slow.connection.stuck = true
+  backbone.value('tick:1', JSON.stringify('x'.repeat(20_000)))
+  await pass(0)
+  backbone.value('tick:1', '"last"')
+  await pass(0)
+  await pass(3_000)
+  expect(await measured('delivery_seconds')).toEqual({ count: 3, seconds: 0 })
+
+  slow.connection.drain()
+  await pass(0)
+  expect(await measured('delivery_seconds')).toEqual({ count: 4, seconds: 3 })
+  expect(await measured('stall_seconds')).toEqual({ count: 1, seconds: 3 })
+
+  const late = await connect()
+  await late.ask({ type: 'subscribe', keys: ['tick:1'] })
+  expect(await measured('delivery_seconds')).toEqual({ count: 4, seconds: 3 })
 })

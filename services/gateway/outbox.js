@@ -263,6 +263,7 @@ export function createOutbox({ flusher, end, answer, compression, limits, counts
    */
   function drained(session) {
     if (session.stalledAtMs === undefined) return
+    counts.stalls.observe(now() - session.stalledAtMs)
     session.stalledAtMs = undefined
     stalled.delete(session)
     flusher.mark(session)

@@ -2,7 +2,7 @@
 import { encodeError, errorCodes } from '@keycast/protocol'
 import { NOBODY } from './entry.js'
 import { textFrame } from './frames.js'
-import { CURRENT, TROUBLE, VALUE } from './lacks.js'
+import { CHANGED, CURRENT, TROUBLE, VALUE } from './lacks.js'
 
 /**
  * @typedef {import('./entry.js').Entry} Entry
@@ -196,7 +196,7 @@ export function createSubscriptions({
     switch (change) {
       case 'value':
         endTrouble(entry)
-        tell(entry, VALUE)
+        tell(entry, VALUE | CHANGED)
         onFanOut(entry)
         break
       case 'confirmed': {

@@ -290,10 +290,12 @@ export function createTestGateway({ settings, namespaces, metrics = noMetrics } 
 }
 
 /** Metrics nobody reads. */
-export const noMetrics = /** @type {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram'>} */ (
-  /** @type {unknown} */ ({
-    counter: () => ({}),
-    gauge: () => ({}),
-    histogram: () => ({ observe() {} }),
-  })
-)
+export const noMetrics =
+  /** @type {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'tally'>} */ (
+    /** @type {unknown} */ ({
+      counter: () => ({}),
+      gauge: () => ({}),
+      histogram: () => ({ observe() {} }),
+      tally() {},
+    })
+  )

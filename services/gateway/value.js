@@ -22,6 +22,7 @@ import { encodeJson } from './encoding-json.js'
  * @property {import('./encoding-deflate.js').Deflated | undefined} deflatedJson either, compressed; compression.js
  * @property {import('./encoding-deflate.js').Deflated | undefined} deflatedBytes
  * @property {DeltaFrame | undefined} delta from the version before it, where the fetcher made one
+ * @property {number} cameAtMs when it came to those who had subscribed before; NaN where nobody had
  * @property {Buffer | undefined} current the frame that tells a session it holds this version
  */
 
@@ -48,6 +49,7 @@ export function createValue({ key, version, contentType, format, body, delta }) 
     deflatedBytes: undefined,
     // At once, also where nobody speaks bytes: a delta is small, and as it came it shares a block with others.
     delta: delta && { from: delta.from, frame: keepable(deltaFrame({ key, version, contentType }, delta)) },
+    cameAtMs: Number.NaN,
     current: undefined,
   }
 }

@@ -11,9 +11,10 @@ const BODY_BYTES_MAX = 1_024
 /**
  * @param {object} deps
  * @param {Pick<import('../values.js').Values, 'refusal' | 'fresh' | 'want'>} deps.values
+ * @param {import('./values.js').HttpCounts} deps.counts
  * @param {import('@keycast/service').Log} deps.log
  */
-export function createPublicApp({ values, log }) {
+export function createPublicApp({ values, counts, log }) {
   const app = Fastify({
     // Browsers and proxies keep connections open: without forcing, close() would wait for them.
     forceCloseConnections: true,
@@ -31,6 +32,6 @@ export function createPublicApp({ values, log }) {
     reply.code(404).send({ message: '/ is the page, /v1/values/{key} a value, /ws the WebSocket' }),
   )
   addPage(app)
-  addValues(app, { values })
+  addValues(app, { values, counts })
   return app
 }

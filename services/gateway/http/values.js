@@ -1,15 +1,17 @@
 // GET /v1/values/{key}: the value a WebSocket client would get, for code that still polls. From the same cache, by the
 // same shared fetch, with the version as entity tag.
+import { countOne } from '../metrics.js'
 import { holds } from './entity-tags.js'
 import { sendProblem } from './problems.js'
 
 /**
  * @typedef {import('../values.js').Values} Values
  * @typedef {import('../entry.js').Found} Found
+ * @typedef {Pick<import('../metrics.js').Counts, 'httpHits' | 'httpMisses' | 'httpValues'>} HttpCounts
  */
 
 /** Under it the rest of the path is the key: an id may hold `/`. */
-export const VALUES_PATH = '/v1/values/'
+const VALUES_PATH = '/v1/values/'
 
 /**
  * A value is shown as it is and runs nothing: it comes from a backend, and a page among values must not act under this
@@ -22,15 +24,24 @@ const securityHeaders = Object.freeze({
 
 /**
  * @param {import('fastify').FastifyInstance} app
- * @param {{ values: Pick<Values, 'refusal' | 'fresh' | 'want'> }} deps
+ * @param {{ values: Pick<Values, 'refusal' | 'fresh' | 'want'>, counts: HttpCounts }} deps
  */
-export function addValues(app, { values }) {
+export function addValues(app, { values, counts }) {
+  /** @type {import('fastify').onResponseHookHandler} */
+  const onResponse = (_, reply, done) => {
+    countOne(counts.httpValues, String(reply.statusCode))
+    done()
+  }
+
   // Fastify adds HEAD, and has percent-decoded the key, once.
-  app.get(`${VALUES_PATH}*`, async (request, reply) => {
+  app.get(`${VALUES_PATH}*`, { onResponse }, async (request, reply) => {
     const { '*': key } = /** @type {{ '*': string }} */ (request.params)
     const problem = values.refusal(key)
     if (problem) return sendProblem(reply, problem)
-    const outcome = values.fresh(key) ?? (await values.want(key))
+    const held = values.fresh(key)
+    if (held) counts.httpHits++
+    else counts.httpMisses++
+    const outcome = held ?? (await values.want(key))
     return outcome.value ? sendValue(request, reply, outcome) : sendProblem(reply, outcome.problem)
   })
 }
@@ -43,8 +54,8 @@ export function addValues(app, { values }) {
 function sendValue({ headers }, reply, { value, ageMs, maxAgeMs, store }) {
   reply.headers(securityHeaders).headers({
     etag: `"${value.version}"`,
-    age: String(Math.floor(ageMs / 1_000)),
-    // Rounded down: a cache on the way must not keep it longer than this gateway would.
+    // Up and down: a cache on the way must not keep it longer than this gateway would.
+    age: String(Math.ceil(ageMs / 1_000)),
     'cache-control': store ? `max-age=${Math.floor(maxAgeMs / 1_000)}` : 'no-store',
   })
   if (holds(headers['if-none-match'], value.version)) return reply.code(304).send()

@@ -1,4 +1,5 @@
 import { createLog } from '@keycast/service'
+import { createCounts } from '../metrics.js'
 import { createValue } from '../value.js'
 import { createPublicApp } from './public.js'
 import { closeServed, serve } from './test-support.js'
@@ -28,8 +29,10 @@ const failed = problem => ({
 async function setup({ fresh, later, refused } = {}) {
   /** @type {string[]} */
   const asked = []
+  const counts = createCounts()
   const app = createPublicApp({
     log: createLog({ name: 'test', level: 'silent' }),
+    counts,
     values: {
       refusal: key => {
         asked.push(`refusal ${key}`)
@@ -46,7 +49,7 @@ async function setup({ fresh, later, refused } = {}) {
       },
     },
   })
-  return { asked, get: await serve(app) }
+  return { asked, counts, get: await serve(app) }
 }
 
 test('a value held and fresh is answered from memory, as the backend gave it', async () => {
@@ -58,7 +61,7 @@ test('a value held and fresh is answered from memory, as the backend gave it', a
     'content-type': 'application/json',
     'content-length': '7',
     etag: '"abc"',
-    age: '1',
+    age: '2',
     'cache-control': 'max-age=5',
   })
   expect(asked).toEqual(['refusal tick:1', 'fresh tick:1'])
@@ -97,7 +100,7 @@ test.each(['"abc"', 'W/"abc"', '"x", "abc"', '*'])('If-None-Match: %s is answere
   const response = await get('/v1/values/tick:1', { headers: { 'if-none-match': tag } })
   expect(response.status).toBe(304)
   expect(response.body).toHaveLength(0)
-  expect(response.headers).toMatchObject({ etag: '"abc"', 'cache-control': 'max-age=5', age: '1' })
+  expect(response.headers).toMatchObject({ etag: '"abc"', 'cache-control': 'max-age=5', age: '2' })
 })
 
 test('another version than the one named is sent whole', async () => {
@@ -171,4 +174,19 @@ test('a path nothing is served at says what is', async () => {
   const response = await get('/v2/values/tick:1')
   expect(response.status).toBe(404)
   expect(response.json().message).toContain('/v1/values/{key}')
+})
+
+test('requests are counted by status, and those for keys that may exist by whether memory could answer', async () => {
+  const held = await setup({ fresh: found })
+  await held.get('/v1/values/tick:1')
+  await held.get('/v1/values/tick:1', { headers: { 'if-none-match': '"abc"' } })
+  expect(held.counts).toMatchObject({ httpHits: 2, httpMisses: 0, httpValues: { 200: 1, 304: 1, 502: 0 } })
+
+  const failing = await setup({ later: failed({}) })
+  await failing.get('/v1/values/tick:1')
+  expect(failing.counts).toMatchObject({ httpHits: 0, httpMisses: 1, httpValues: { 200: 0, 502: 1 } })
+
+  const refused = await setup({ refused: failed({ code: 'bad_key' }) })
+  await refused.get('/v1/values/tick:')
+  expect(refused.counts).toMatchObject({ httpHits: 0, httpMisses: 0, httpValues: { 400: 1 } })
 })
