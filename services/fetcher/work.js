@@ -12,8 +12,9 @@ import { errorCodes } from '@keycast/protocol'
  * @typedef {'json' | 'text' | 'base64'} Format how a body is to be shown; `base64` marks bytes that are no text
  *
  * Worker → primary, on start and each second: it is alive, and takes at most `credit` leases at one time.
- * `worker` is its `cluster.worker.id`, which ties the socket to the process.
- * @typedef {{ type: 'credit', worker: number, credit: number }} Credit
+ * `worker` is its `cluster.worker.id`, which ties the socket to the process. And what it has used so far, and holds.
+ * @typedef {{ cpuMs: number, residentBytes: number }} Usage
+ * @typedef {{ type: 'credit', worker: number, credit: number } & Usage} Credit
  *
  * Primary → worker: ask the backend once. `headers` are the namespace's (secret: never logged). `version`, `etag` and
  * `lastModified` are of the value the primary holds; absent where it holds none.
@@ -102,7 +103,7 @@ export function decodeLeases(parts) {
 export function decodeFromWorker(parts) {
   let next = 1
   const loaded = parse(parts[0]).map(message => {
-    if (message.type === 'credit' && typeof message.credit === 'number') {
+    if (message.type === 'credit' && [message.credit, message.cpuMs, message.residentBytes].every(Number.isFinite)) {
       return { message: /** @type {Credit} */ (message) }
     }
     const whole = message.type === 'result' && typeof message.lease === 'number' && outcomes.has(message.outcome)

@@ -46,7 +46,7 @@ test('values travel with their bodies untouched and a delta behind its body, oth
     { message: value, body: Buffer.from('{}') },
     { message: current },
     { message: { ...value, deltaFrom: 'u' }, body: Buffer.from('[]'), delta: Buffer.from('delta') },
-    { message: { type: 'credit', worker: 1, credit: 256 } },
+    { message: { type: 'credit', worker: 1, credit: 256, cpuMs: 1.5, residentBytes: 1_000 } },
   ]
   const parts = encodeWork(sent)
   expect(parts[1]).toBe(sent[0].body)
@@ -61,6 +61,7 @@ test.each([
   ['another type', [part({ type: 'lease' })]],
   ['an unknown outcome', [part({ type: 'result', lease: 1, outcome: 'maybe' })]],
   ['an unknown code', [part({ type: 'result', lease: 1, outcome: 'failed', code: 'bad_mood' })]],
+  ['credit of a worker that does not say what it uses', [part({ type: 'credit', worker: 1, credit: 1 })]],
   ['a value without its body', [part(value)]],
   ['a delta from nowhere', [part(value), Buffer.from('x'), Buffer.from('y')]],
   ['a delta announced that is not there', [part({ ...value, deltaFrom: 'v' }), Buffer.from('x')]],

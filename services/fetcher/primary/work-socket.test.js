@@ -42,6 +42,9 @@ function connect(endpoint) {
   return dealer
 }
 
+/** @param {number} worker */
+const creditOf = worker => /** @type {const} */ ({ type: 'credit', worker, credit: 2, cpuMs: 0, residentBytes: 0 })
+
 /** @type {import('../work.js').Lease} */
 const lease = { type: 'lease', lease: 1, key: 'doc:1', url: 'http://b/1', headers: {}, timeoutMs: 1, bytesMax: 1 }
 
@@ -58,9 +61,9 @@ test('credit and results come in, leases go out', async () => {
   const worker = connect(endpoint)
 
   const credit = next()
-  await worker.send(encodeWork([{ message: { type: 'credit', worker: 7, credit: 2 } }]))
+  await worker.send(encodeWork([{ message: creditOf(7) }]))
   const { routingId, message } = await credit
-  expect(message).toEqual({ type: 'credit', worker: 7, credit: 2 })
+  expect(message).toEqual(creditOf(7))
 
   send(routingId, lease)
   expect(decodeLeases(await worker.receive())).toEqual([lease])
@@ -95,7 +98,7 @@ test('a lease to nobody is dropped, and the next one arrives', async () => {
     announced = resolve
   })
   const worker = connect(endpoint)
-  await worker.send(encodeWork([{ message: { type: 'credit', worker: 7, credit: 2 } }]))
+  await worker.send(encodeWork([{ message: creditOf(7) }]))
   const known = await routingId
   send(Buffer.from('nobody'), lease)
   send(known, { ...lease, lease: 2 })
@@ -117,7 +120,7 @@ test('leases of one turn go out as one message to each worker, in order', async 
   })
   const workers = [connect(endpoint), connect(endpoint)]
   for (const [index, worker] of workers.entries()) {
-    await worker.send(encodeWork([{ message: { type: 'credit', worker: index, credit: 9 } }]))
+    await worker.send(encodeWork([{ message: creditOf(index) }]))
   }
   await both
   for (let number = 0; number < 6; number++) {

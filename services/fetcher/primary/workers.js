@@ -25,6 +25,7 @@ import { createLeases } from './leases.js'
  * @property {Slot} slot
  * @property {Buffer | undefined} routingId
  * @property {number} credit
+ * @property {import('../work.js').Usage} usage as it last said
  * @property {number} startedAt
  * @property {number} heardAt
  */
@@ -98,6 +99,8 @@ export function createWorkers({
   let stopSweep = () => {}
   let sweptAt = 0
   let stopping = false
+  /** Of those that ended, as far as they told. */
+  let endedCpuMs = 0
   let onAllEnded = () => {}
 
   function start() {
@@ -116,6 +119,7 @@ export function createWorkers({
       slot,
       routingId: undefined,
       credit: 0,
+      usage: { cpuMs: 0, residentBytes: 0 },
       startedAt: now(),
       heardAt: now(),
     }
@@ -140,14 +144,15 @@ export function createWorkers({
   }
 
   /** @param {Buffer} routingId @param {import('../work.js').Credit} announced */
-  function announce(routingId, { worker: id, credit }) {
+  function announce(routingId, { worker: id, credit, cpuMs, residentBytes }) {
     const worker = workers.get(id)
     if (!worker) return // one that was given up, and still speaks
     if (!worker.routingId) log.info({ workerPid: worker.process.pid }, 'a worker takes leases')
-    worker.routingId = routingId
+    if (!worker.routingId) byRoute.set(routingId.toString('latin1'), worker)
+    worker.routingId ??= routingId
     worker.heardAt = now()
     worker.credit = credit
-    byRoute.set(routingId.toString('latin1'), worker)
+    worker.usage = { cpuMs, residentBytes }
     onCredit()
   }
 
@@ -222,6 +227,7 @@ export function createWorkers({
   function giveUp(worker, reason) {
     metrics.workerLost(reason)
     workers.delete(worker.process.id)
+    endedCpuMs += worker.usage.cpuMs
     if (worker.routingId) byRoute.delete(worker.routingId.toString('latin1'))
     worker.slot.worker = undefined
     for (const { what } of leases.takeFrom(worker.process.id)) onLost(what)
@@ -257,11 +263,15 @@ export function createWorkers({
   function stats() {
     let ready = 0
     let credit = 0
+    let cpuMs = endedCpuMs
+    let residentBytes = 0
     for (const worker of workers.values()) {
       if (worker.routingId) ready++
       credit += Math.max(0, freeOf(worker))
+      cpuMs += worker.usage.cpuMs
+      residentBytes += worker.usage.residentBytes
     }
-    return { ready, credit }
+    return { ready, credit, cpuMs, residentBytes }
   }
 
   return {

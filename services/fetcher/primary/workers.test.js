@@ -92,9 +92,13 @@ function setup(count, { random = () => 1 } = {}) {
       sweep()
       wheel.turn()
     },
-    /** @param {number} id @param {number} [credit] */
-    beat: (id, credit = 256) =>
-      workers.onMessage(Buffer.from(`route ${id}`), { type: 'credit', worker: id, credit }, undefined),
+    /** @param {number} id @param {Partial<import('../work.js').Credit>} [said] */
+    beat: (id, said) =>
+      workers.onMessage(
+        Buffer.from(`route ${id}`),
+        { type: 'credit', worker: id, credit: 256, cpuMs: 0, residentBytes: 0, ...said },
+        undefined,
+      ),
     /** @param {string} key @param {number} [timeoutMs] */
     lease(key, timeoutMs = 2_000) {
       const fetch = /** @type {import('./entry.js').Fetch} */ (/** @type {unknown} */ ({ entry: { key } }))
@@ -128,10 +132,20 @@ test('as many workers are started as told, and none takes a lease before it says
   beat(1)
   expect(credits()).toBe(1)
   expect(workers.hasCredit()).toBe(true)
-  expect(workers.stats()).toEqual({ ready: 1, credit: 256 })
+  expect(workers.stats()).toMatchObject({ ready: 1, credit: 256 })
   expect(workers.pids()).toEqual([1_000])
   lease('doc:1')
   expect(sent).toMatchObject([{ to: 'route 1', key: 'doc:1' }])
+})
+
+test('what workers use is summed up, and what those used that ended is not forgotten', () => {
+  const { workers, processes, beat } = setup(2)
+  beat(1, { cpuMs: 100, residentBytes: 1_000 })
+  beat(2, { cpuMs: 50, residentBytes: 2_000 })
+  beat(1, { cpuMs: 110, residentBytes: 900 })
+  expect(workers.stats()).toMatchObject({ cpuMs: 160, residentBytes: 2_900 })
+  processes[0].exit()
+  expect(workers.stats()).toMatchObject({ cpuMs: 160, residentBytes: 2_000 })
 })
 
 test('a result goes to whoever handed out the lease, once', () => {
@@ -165,7 +179,7 @@ test('a key goes to the same worker, many keys to all of them', () => {
 
 test('a worker is given no more than its credit; the freest takes what it cannot', () => {
   const { workers, processes, beat, lease, result } = setup(2)
-  for (const { id } of [...processes]) beat(id, 3)
+  for (const { id } of [...processes]) beat(id, { credit: 3 })
   const given = Array.from({ length: 6 }, () => lease('doc:same'))
   expect(given.map(({ to }) => to).sort()).toEqual([...Array(3).fill('route 1'), ...Array(3).fill('route 2')])
   expect(workers.hasCredit()).toBe(false)

@@ -55,6 +55,10 @@ export function runWorker() {
     id: self.id,
     credit: CREDIT,
     beatMs: BEAT_MS,
+    usage() {
+      const { user, system } = process.cpuUsage()
+      return { cpuMs: (user + system) / 1_000, residentBytes: process.memoryUsage.rss() }
+    },
   })
 
   // Asked to go, or the primary died: either way nobody waits for what is under way.

@@ -1,4 +1,4 @@
-// What a worker does: says each second how much it takes, pulls what it is leased, tells how it went.
+// What a worker does: says each second how much it takes and has used, pulls what it is leased, tells how it went.
 
 /**
  * @typedef {import('../work.js').Lease} Lease
@@ -13,8 +13,9 @@
  * @param {number} options.id as the primary's cluster knows this worker
  * @param {number} options.credit leases taken at one time
  * @param {number} options.beatMs
+ * @param {() => import('../work.js').Usage} options.usage of this process
  */
-export function startWorker({ openLink, puller, deltas, id, credit, beatMs }) {
+export function startWorker({ openLink, puller, deltas, id, credit, beatMs, usage }) {
   let pulling = 0
   let beating = false
 
@@ -41,7 +42,7 @@ export function startWorker({ openLink, puller, deltas, id, credit, beatMs }) {
     // One at a time: beats to a primary that does not read would queue up without end.
     if (beating) return
     beating = true
-    await link.send({ type: 'credit', worker: id, credit })
+    await link.send({ type: 'credit', worker: id, credit, ...usage() })
     beating = false
   }
 

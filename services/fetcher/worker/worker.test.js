@@ -41,6 +41,7 @@ async function setup({ pull = async () => current, deltas = noDeltas, credit = 4
     id: 3,
     credit,
     beatMs,
+    usage: () => ({ cpuMs: 20, residentBytes: 5_000 }),
   })
   cleanups.push(() => {
     worker.stop()
@@ -85,7 +86,7 @@ const lease = (number, changes) => ({
 
 test('a worker says first who it is and how much it takes', async () => {
   const { first } = await setup({ credit: 7 })
-  expect(first).toEqual({ message: { type: 'credit', worker: 3, credit: 7 }, body: undefined })
+  expect(first).toEqual({ message: { type: 'credit', worker: 3, credit: 7, cpuMs: 20, residentBytes: 5_000 } })
 })
 
 test('it says so again with each beat', async () => {
