@@ -11,9 +11,9 @@
  * @typedef {import('./timer-wheel.js').Timer} Timer
  *
  * The bytes held, and what the backend said of them. `store` false: held only while somebody wants the key. `delta`: from
- * the version held before, where there is one.
+ * the version held before, where there is one. `cameAt`: when a worker brought it.
  * @typedef {{ version: string, contentType: string, format: Format, body: Buffer, delta: Delta | undefined, store: boolean,
- *   etag: string | undefined, lastModified: string | undefined }} Value
+ *   etag: string | undefined, lastModified: string | undefined, cameAt: number }} Value
  *
  * Why the last try gave nothing. Made anew by each try, so that it also tells tries apart. `askedAt`: of that try.
  * @typedef {{ code: ErrorCode, message: string, askedAt: number }} Problem

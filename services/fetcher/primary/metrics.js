@@ -10,6 +10,7 @@
  * @property {(outcome: Outcome, bytes: number, tookMs: number) => void} ended
  * @property {() => void} reissued
  * @property {(type: 'value' | 'current' | 'failed') => void} answered
+ * @property {(tookMs: number) => void} relayed a change went out to a gateway
  *
  * @typedef {import('./workers.js').WorkerMetrics} WorkerMetrics
  */
@@ -45,6 +46,11 @@ export function createFetcherMetrics({ counter, histogram }) {
   // is too small or too large; time: deltas took their share of it; gain: more than half of the body.
   const deltas = counter({ name: 'deltas_total', help: 'Deltas to new versions, by result.', labelNames: ['result'] })
   const answers = counter({ name: 'answers_total', help: 'States of keys sent to gateways.', labelNames: ['type'] })
+  const relay = histogram({
+    name: 'relay_seconds',
+    help: 'From a changed value being back from a worker to its being sent to a gateway, for each gateway.',
+    buckets: [0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
+  })
   const reissues = counter({ name: 'leases_reissued_total', help: 'Fetches given to a second worker.' })
   const restarts = counter({
     name: 'worker_restarts_total',
@@ -67,6 +73,7 @@ export function createFetcherMetrics({ counter, histogram }) {
     },
     reissued: () => reissues.inc(),
     answered: type => answers.inc({ type }),
+    relayed: tookMs => relay.observe(tookMs / 1_000),
     workerLost: reason => restarts.inc({ reason }),
     lateResult: () => late.inc(),
   }

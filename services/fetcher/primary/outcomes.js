@@ -56,7 +56,8 @@ export function createOutcomes({ table, schedule, recovery, want, tell, onNoRoom
       case 'value': {
         const { version, contentType, format, store, etag, lastModified, deltaFrom } = outcome
         const body = owned(received ?? Buffer.alloc(0))
-        entry.value = { version, contentType, format, store, etag, lastModified, body, delta: undefined }
+        const cameAt = now()
+        entry.value = { version, contentType, format, store, etag, lastModified, body, delta: undefined, cameAt }
         // Worth less than room for another key.
         if (deltaFrom && delta && table.hasRoomFor(entry, body.length + delta.length)) {
           entry.value.delta = { from: deltaFrom, bytes: owned(delta) }

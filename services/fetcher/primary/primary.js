@@ -147,10 +147,13 @@ export function createPrimary({ namespaces, pool, tell, wheel, metrics, settings
     const refusal = refusals.take(link, key)
     const entry = table.get(key)
     if (refusal || !entry) return refusal
+    // Had it an answer before, this one tells it of a change, when the link takes it.
+    const stands = entry.watchers.get(link)?.owed === false
     const { answer, more } = takeAnswer(entry, link, now())
     if (more) tell(link, key)
     settle(entry)
     if (answer) metrics.answered(answer.type)
+    if (stands && answer?.type === 'value' && entry.value) metrics.relayed(now() - entry.value.cameAt)
     return answer
   }
 

@@ -305,3 +305,24 @@ describe('a key that cannot be had', () => {
     for (const link of ['a', 'b', 'c']) expect(take(link)).toEqual([])
   })
 })
+
+test('a change is measured from its coming to its being sent, for each gateway; what is no change is not', () => {
+  const { watch, get, value, current, take, pass, relayed } = setup()
+  watch('a', K)
+  watch('b', K)
+  value(K, 'v1')
+  for (const link of ['a', 'b']) take(link)
+  pass(1_000)
+  current(K)
+  for (const link of ['a', 'b']) take(link)
+  get('c', K)
+  take('c')
+  expect(relayed).toEqual([])
+
+  pass(1_000)
+  value(K, 'v2')
+  take('a')
+  pass(40) // b's link has no credit
+  take('b')
+  expect(relayed).toEqual([0, 40])
+})

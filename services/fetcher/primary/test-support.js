@@ -52,6 +52,8 @@ export function setup({
   const lacking = new Map()
   /** @type {Record<string, number>} */
   const met = { memory: 0, joined: 0, fetched: 0, refused: 0 }
+  /** How long each change waited for a link to take it, in milliseconds. @type {number[]} */
+  const relayed = []
 
   const primary = createPrimary({
     namespaces: { get: name => byName.get(name), names: [...byName.keys()] },
@@ -75,6 +77,7 @@ export function setup({
       ended() {},
       reissued() {},
       answered() {},
+      relayed: tookMs => relayed.push(tookMs),
     },
     settings: { inFlightMax, cacheBytesMax },
     now,
@@ -96,6 +99,7 @@ export function setup({
     asked: (/** @type {string} */ key) => asked.get(key)?.length ?? 0,
     askedAt: (/** @type {string} */ key) => asked.get(key) ?? [],
     met,
+    relayed,
     /** Keys under lease, in order. */
     leased: () => leased.map(({ message }) => message.key),
     /** @param {string} key */
