@@ -113,8 +113,8 @@ describe('scraping a system under load', () => {
 })
 
 /**
- * What the panels show has to happen, and go on happening: subscriptions, gets, errors, a slow viewer, viewers who leave
- * and who are refused.
+ * What the panels show has to happen, and go on happening: subscriptions, gets, polls, errors, a viewer who is slow again
+ * and again, viewers who leave and who are refused.
  *
  * @param {string} url of a gateway
  * @returns {Promise<() => Promise<void>>} stops it
@@ -127,10 +127,11 @@ async function putUnderLoad(url) {
 
   const slow = await connect(url)
   await slow.subscribe(keys)
-  slow.stall()
 
   const comeAndGo = async () => {
     await viewer.request({ type: 'get', key: keys[0] })
+    await viewer.request({ type: 'get', key: 'missing:1' }) // an error
+    await fetch(new URL(`/v1/values/${keys[0]}`, url.replace('ws', 'http')))
     const leaving = await connect(url)
     await leaving.subscribe(keys.slice(0, 2))
     leaving.close()
@@ -139,7 +140,11 @@ async function putUnderLoad(url) {
   }
   let stopped = false
   const going = (async () => {
-    for (; !stopped; await pause(250)) await comeAndGo()
+    for (let round = 0; !stopped; await pause(250), round++) {
+      await comeAndGo()
+      if (round % 6 === 0) slow.stall()
+      if (round % 6 === 4) slow.resume()
+    }
   })()
   going.catch(() => {}) // told by whoever stops it
   return () => {

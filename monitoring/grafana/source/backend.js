@@ -87,7 +87,8 @@ export const backend = dashboard({
         }),
         lines({
           title: 'Answered from memory',
-          description: 'The share of gets and subscriptions a gateway answers at once with what it holds.',
+          description:
+            'The share of gets, subscriptions and polls over HTTP that a gateway answers at once with what it holds.',
           unit: 'percentunit',
           min: 0,
           max: 1,

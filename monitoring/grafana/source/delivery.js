@@ -10,6 +10,15 @@ const quantileOf = (quantile, histogram, by) =>
 /** @param {string} name of the counter @param {string} by */
 const rateBy = (name, by) => `sum by (${by}) (rate(${name}{${gateways}}[$__rate_interval]))`
 
+/** @param {string} name of the counter @param {string} [labels] */
+const rateOf = (name, labels = '') => `sum(rate(${name}{${labels}}[$__rate_interval]))`
+
+/** What its observations were on average: unlike quantiles these add up. @param {string} histogram @param {string} [labels] */
+const meanOf = (histogram, labels) =>
+  `${rateOf(`${histogram}_sum`, labels)} / (${rateOf(`${histogram}_count`, labels)} > 0)`
+
+const quantiles = [0.5, 0.99]
+
 export const delivery = dashboard({
   uid: 'keycast-delivery',
   title: 'Keycast: delivery',
@@ -70,16 +79,51 @@ export const delivery = dashboard({
       ],
     },
     {
+      title: 'Where the time goes, and what goes wrong',
+      height: 9,
+      panels: [
+        lines({
+          title: 'Staleness at the viewer, by hop',
+          description:
+            'What a change takes on average from its refresh being due to its being taken by a viewer’s socket. Not in it: how long the backend had changed before (refresh in keycast.yaml), the wire, and messages waiting for a busy gateway (its event loop’s lag).',
+          unit: 's',
+          min: 0,
+          stacked: true,
+          width: 14,
+          queries: [
+            { expr: meanOf('keycast_fetcher_fetch_wait_seconds', 'lane="refresh"'), legend: '1. waiting for a worker' },
+            { expr: meanOf('keycast_fetcher_fetch_seconds', 'outcome="value"'), legend: '2. backend and worker' },
+            { expr: meanOf('keycast_fetcher_relay_seconds'), legend: '3. waiting for the gateway' },
+            { expr: meanOf('keycast_gateway_delivery_seconds', gateways), legend: '4. to the session' },
+            {
+              // A stall by the changes written meanwhile: so it adds to what one takes on average.
+              expr: `${rateOf('keycast_gateway_stall_seconds_sum', gateways)} / (${rateOf('keycast_gateway_delivery_seconds_count', gateways)} > 0)`,
+              legend: '5. until taken',
+            },
+          ],
+        }),
+        lines({
+          title: 'Errors, by code',
+          description:
+            'Messages error and stale to viewers. The table of codes in docs/protocol.md says what to do about each; backend_… and too_large: see the Backend dashboard.',
+          unit: 'cps',
+          min: 0,
+          width: 10,
+          queries: [{ expr: `${rateBy('keycast_gateway_errors_total', 'code')} > 0`, legend: '{{code}}' }],
+        }),
+      ],
+    },
+    {
       title: 'Staleness, hop by hop',
       height: 8,
-      perLine: 4,
+      perLine: 3,
       panels: [
         lines({
           title: '1. Waiting for a worker',
           description: 'From a refresh being due to its being handed to a worker, all fetcher nodes.',
           unit: 's',
           min: 0,
-          queries: [0.5, 0.99].map(quantile => ({
+          queries: quantiles.map(quantile => ({
             expr: `histogram_quantile(${quantile}, sum by (le) (rate(keycast_fetcher_fetch_wait_seconds_bucket{lane="refresh"}[$__rate_interval])))`,
             legend: `p${quantile * 100}`,
           })),
@@ -89,29 +133,51 @@ export const delivery = dashboard({
           description: 'From there to the new content being back at the primary, for values that changed.',
           unit: 's',
           min: 0,
-          queries: [0.5, 0.99].map(quantile => ({
+          queries: quantiles.map(quantile => ({
             expr: `histogram_quantile(${quantile}, sum by (le) (rate(keycast_fetcher_fetch_seconds_bucket{outcome="value"}[$__rate_interval])))`,
             legend: `p${quantile * 100}`,
           })),
         }),
         lines({
-          title: '3. Asked to at the gateway',
-          description: 'From asking the backend to the fan-out’s begin: what lies above 2. is the backbone.',
+          title: '3. Waiting for the gateway',
+          description:
+            'From there to its being sent to each gateway. It grows where a gateway does not take what it is sent: see its event loop.',
           unit: 's',
           min: 0,
-          queries: [0.5, 0.99].map(quantile => ({
-            expr: quantileOf(quantile, 'keycast_gateway_fanout_value_age_seconds', 'instance'),
+          queries: quantiles.map(quantile => ({
+            expr: `histogram_quantile(${quantile}, sum by (le) (rate(keycast_fetcher_relay_seconds_bucket[$__rate_interval])))`,
+            legend: `p${quantile * 100}`,
+          })),
+        }),
+        lines({
+          title: '4. To the session',
+          description:
+            'From a change coming to a gateway to its being written to each viewer, slow ones too: they are written to when they have taken what was written before.',
+          unit: 's',
+          min: 0,
+          queries: quantiles.map(quantile => ({
+            expr: quantileOf(quantile, 'keycast_gateway_delivery_seconds', 'instance'),
             legend: `{{instance}} p${quantile * 100}`,
           })),
         }),
         lines({
-          title: '4. Fan-out',
-          description:
-            'From the first to the last viewer of a key being written to, slow ones aside. It grows with viewers per key.',
+          title: '4. To the last session, slow ones aside',
+          description: 'What the gateway itself takes for a whole fan-out. It grows with viewers per key.',
           unit: 's',
           min: 0,
-          queries: [0.5, 0.99].map(quantile => ({
+          queries: quantiles.map(quantile => ({
             expr: quantileOf(quantile, 'keycast_gateway_fanout_seconds', 'instance'),
+            legend: `{{instance}} p${quantile * 100}`,
+          })),
+        }),
+        lines({
+          title: '5. Until taken, by slow sessions',
+          description:
+            'How long sessions that did not take at once what was written needed for it. Past GATEWAY_STALL_MS_MAX they are closed.',
+          unit: 's',
+          min: 0,
+          queries: quantiles.map(quantile => ({
+            expr: quantileOf(quantile, 'keycast_gateway_stall_seconds', 'instance'),
             legend: `{{instance}} p${quantile * 100}`,
           })),
         }),
@@ -131,7 +197,7 @@ export const delivery = dashboard({
         }),
         lines({
           title: 'Messages received',
-          description: 'By type. refused: malformed, or over a limit.',
+          description: 'By type. Those that were malformed or over a limit are among the errors.',
           unit: 'cps',
           min: 0,
           queries: [{ expr: rateBy('keycast_gateway_messages_received_total', 'type'), legend: '{{type}}' }],
