@@ -1,7 +1,7 @@
 // The key grammar: `namespace:id`. Every service reads keys through this file and nowhere else.
 
 /** Longest namespace, in characters. Namespaces are operators' names in keycast.yaml, not data. */
-export const NAMESPACE_CHARACTERS_MAX = 32
+const NAMESPACE_CHARACTERS_MAX = 32
 
 /** Longest id, in characters: it becomes part of a URL, and the common limit of those is near 2,000 bytes. */
 export const ID_CHARACTERS_MAX = 255

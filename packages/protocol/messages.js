@@ -95,7 +95,7 @@ export function encode(message) {
 }
 
 /**
- * An `error` message's text with the code's own advice where nothing more precise is known.
+ * The text of an `error` message.
  *
  * @param {Omit<ErrorMessage, 'type'>} error
  */

@@ -20,7 +20,7 @@ import { errorCodes } from './protocol-codes.js'
  */
 
 /** As long as the chart is wide. */
-export const ACTIVITY_MS = 60_000
+const ACTIVITY_MS = 60_000
 
 /** @param {string} key @returns {Watched} */
 export function createWatched(key) {
