@@ -109,6 +109,9 @@ export function createBytes(content) {
     blocks[index] = { root, text, marked: before !== lines && held?.text !== text }
   }
 
+  // Loaded, a picture needs its URL no more, which would hold the bytes as long as the page is open.
+  picture.onload = () => URL.revokeObjectURL(picture.src)
+
   /** @param {string} contentType */
   const drawPicture = contentType => {
     URL.revokeObjectURL(picture.src)
