@@ -5,6 +5,18 @@ import { addPage } from './page.js'
 import { sendProblem } from './problems.js'
 import { addValues } from './values.js'
 
+/**
+ * How long a request may take to come in. Until it has, its connection counts as no session, whoever is behind it: a proxy
+ * has the whole of it before it asks.
+ */
+const REQUEST_TIMEOUT_MS = 10_000
+
+/**
+ * How long a connection may be idle between requests. Above what the proxies before it keep one for (nginx's here 4 s, load
+ * balancers often 60 s): were the gateway the first to close, requests would meet a closed connection.
+ */
+const KEEP_ALIVE_MS = 72_000
+
 /** Nothing here takes a body. */
 const BODY_BYTES_MAX = 1_024
 
@@ -19,6 +31,8 @@ export function createPublicApp({ values, counts, log }) {
     // Browsers and proxies keep connections open: without forcing, close() would wait for them.
     forceCloseConnections: true,
     bodyLimit: BODY_BYTES_MAX,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    keepAliveTimeout: KEEP_ALIVE_MS,
     // A path whose percent-encoding is broken comes here before any route: whatever it was to name, it is no key.
     frameworkErrors: (_error, _request, reply) => sendProblem(reply, { code: 'bad_key', message: errorCodes.bad_key }),
   })
