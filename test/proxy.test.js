@@ -125,7 +125,7 @@ test.each(['/', '/ws'])('what a client says about forwarding at %s is replaced',
 
 test.each([
   ['/', 200],
-  ['/keycast.js', 200],
+  ['/page.js', 200],
   ['/v1/values/conversation:42', 200],
   ['/v1/values/tick:a/b', 200],
   ['/metrics', 404],
