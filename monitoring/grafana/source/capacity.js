@@ -184,6 +184,7 @@ export const capacity = dashboard({
     {
       title: 'Fetchers and hosts',
       height: 8,
+      perLine: 3,
       panels: [
         lines({
           title: 'Fetcher event loop busy',
@@ -193,6 +194,17 @@ export const capacity = dashboard({
           max: 1,
           steps: [{ color: 'green' }, { color: 'red', from: 0.8 }],
           queries: [{ expr: 'instance:keycast_fetcher_event_loop_utilization:ratio_rate1m', legend: '{{instance}}' }],
+        }),
+        lines({
+          title: 'Fetcher CPU',
+          description:
+            'CPU seconds a second of a node with its workers, and how busy its workers are on average. Above 0.8, set FETCHER_WORKERS higher where there are CPUs, else add a node.',
+          unit: 'percentunit',
+          min: 0,
+          queries: [
+            { expr: 'instance:keycast_fetcher_cpu_seconds:rate1m', legend: '{{instance}} all' },
+            { expr: 'instance:keycast_fetcher_workers_busy:ratio_rate1m', legend: '{{instance}} workers' },
+          ],
         }),
         lines({
           title: 'Fetcher full collections a minute',

@@ -89,14 +89,14 @@ function labelOf(outcome) {
 /**
  * Exports what the parts say of themselves at each scrape.
  *
- * @param {Pick<import('@keycast/service').Metrics, 'gauge'>} metrics
+ * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge'>} metrics
  * @param {object} parts
  * @param {Pick<import('./primary.js').Primary, 'origins' | 'table'>} parts.primary
  * @param {Pick<import('./workers.js').Workers, 'stats'>} parts.workers
  * @param {Pick<import('@keycast/backbone').Hub, 'stats'>} parts.hub
  * @param {{ inFlightMax: number, cacheBytesMax: number }} parts.settings
  */
-export function exportLevels({ gauge }, { primary, workers, hub, settings }) {
+export function exportLevels({ counter, gauge }, { primary, workers, hub, settings }) {
   /** @param {string} name @param {string} help @param {() => number} read */
   const level = (name, help, read) =>
     gauge({
@@ -115,6 +115,15 @@ export function exportLevels({ gauge }, { primary, workers, hub, settings }) {
   level('fetches_in_flight_max', 'Fetches that may be with workers, for each backend.', () => settings.inFlightMax)
   level('workers', 'Workers that take leases.', () => workers.stats().ready)
   level('worker_credit', 'Leases workers take on top of those they have.', () => workers.stats().credit)
+  counter({
+    name: 'workers_cpu_seconds_total',
+    help: 'CPU time of the workers, those that ended included.',
+    collect() {
+      this.reset()
+      this.inc(workers.stats().cpuMs / 1_000)
+    },
+  })
+  level('workers_resident_memory_bytes', 'Memory of the workers held in RAM.', () => workers.stats().residentBytes)
   level('links', 'Gateways linked to this node.', () => hub.stats().links)
   level('link_lacking_keys', 'Keys whose latest state some gateway is still to be sent.', () => hub.stats().lackingKeys)
   level(

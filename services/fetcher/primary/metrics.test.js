@@ -8,7 +8,7 @@ test('what is counted comes out under its name, in base units', async () => {
   const { primary, watch, fail } = setup({ inFlightMax: 2 })
   exportLevels(metrics, {
     primary,
-    workers: { stats: () => ({ ready: 2, credit: 500 }) },
+    workers: { stats: () => ({ ready: 2, credit: 500, cpuMs: 1_500, residentBytes: 3_000 }) },
     hub: { stats: () => ({ links: 3, lackingKeys: 4, bytesOut: 5 }) },
     settings: { inFlightMax: 2, cacheBytesMax: 1_000 },
   })
@@ -47,6 +47,8 @@ test('what is counted comes out under its name, in base units', async () => {
     'keycast_fetcher_failing_keys{origin="http://backend"} 1',
     'keycast_fetcher_workers 2',
     'keycast_fetcher_worker_credit 500',
+    'keycast_fetcher_workers_cpu_seconds_total 1.5',
+    'keycast_fetcher_workers_resident_memory_bytes 3000',
     'keycast_fetcher_links 3',
     'keycast_fetcher_link_lacking_keys 4',
     'keycast_fetcher_link_unconfirmed_bytes 5',
