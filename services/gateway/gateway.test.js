@@ -1,6 +1,7 @@
 // A gateway on real sockets, with real clients and a backbone that records.
 import { createServer, request as httpRequest } from 'node:http'
 import { connect as connectTcp } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { WebSocket } from 'ws'
 import { createGateway } from './gateway.js'
 import { createFakeBackbone, createNamespaces, defaults, noMetrics } from './test-support.js'
@@ -248,6 +249,27 @@ test('requests that are no upgrade are served beside', async () => {
   const { port } = await start()
   const response = await fetch(`http://127.0.0.1:${port}/`)
   expect(await response.text()).toBe('over HTTP')
+})
+
+/** What a request that offers to go on in HTTP/2 is answered. @param {number} port @param {string} method */
+const offerH2c = async (port, method) => {
+  const socket = connectTcp(port, '127.0.0.1')
+  const settings = 'HTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA'
+  socket.write(
+    `${method} /v1 HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n${settings}\r\n\r\n`,
+  )
+  return text(socket)
+}
+
+test('an offer to speak HTTP/2 is ignored, and the request answered as it is', async () => {
+  const { port, url } = await start()
+  const got = await offerH2c(port, 'GET')
+  expect(got).toMatch(/^HTTP\/1\.1 200 OK\r\n/)
+  expect(got).toMatch(/\r\nConnection: close\r\n/i)
+  expect(got).toMatch(/\r\n\r\nover HTTP$/)
+  expect(await offerH2c(port, 'HEAD')).toMatch(/^HTTP\/1\.1 200 OK\r\n.*\r\n\r\n$/s)
+  expect(await offerH2c(port, 'POST')).toMatch(/^HTTP\/1\.1 404 /)
+  await connect(url)
 })
 
 test('an upgrade whose client is gone at once harms nothing', async () => {

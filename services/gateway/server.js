@@ -1,5 +1,5 @@
 // Turns HTTP upgrades at /ws into sessions, or says why not. Attached to the HTTP server that also serves values.
-import { STATUS_CODES } from 'node:http'
+import { ServerResponse, STATUS_CODES } from 'node:http'
 import { subprotocols } from '@keycast/protocol'
 import { WebSocketServer } from 'ws'
 import { SessionSocket } from './frames.js'
@@ -69,6 +69,14 @@ export function createUpgrades({ open, sessionCount, isDraining, settings, count
     })
   }
 
+  /** @param {import('node:http').Server} httpServer */
+  function attach(httpServer) {
+    httpServer.on('upgrade', (request, socket, head) => {
+      if (isOrdinary(request)) answerOrdinarily(httpServer, request, /** @type {import('node:net').Socket} */ (socket))
+      else upgrade(request, socket, head)
+    })
+  }
+
   /**
    * @param {IncomingMessage} request
    * @returns {Refusal | undefined}
@@ -88,10 +96,37 @@ export function createUpgrades({ open, sessionCount, isDraining, settings, count
     return undefined
   }
 
-  return {
-    /** @param {import('node:http').Server} httpServer */
-    attach: httpServer => httpServer.on('upgrade', upgrade),
-  }
+  return { attach }
+}
+
+/**
+ * Whether a request only offers to speak something else than HTTP, but not WebSocket: most of all `h2c`, as Java's HTTP
+ * client and `curl --http2` do. A server may ignore the offer (RFC 9110 section 7.8). Node takes it for an upgrade all
+ * the same, and does not read a body then; but nothing here takes one.
+ *
+ * @param {IncomingMessage} request
+ */
+function isOrdinary({ method, headers }) {
+  return (method === 'GET' || method === 'HEAD') && !/\bwebsocket\b/i.test(headers.upgrade ?? '')
+}
+
+/**
+ * Has a request answered that Node has let go of as an upgrade. The connection ends with it: nobody reads it any more.
+ *
+ * @param {import('node:http').Server} httpServer
+ * @param {IncomingMessage} request
+ * @param {import('node:net').Socket} socket
+ */
+function answerOrdinarily(httpServer, request, socket) {
+  socket.on('error', destroy)
+  const response = new ServerResponse(request)
+  response.shouldKeepAlive = false
+  response.assignSocket(socket)
+  response.once('finish', () => {
+    response.detachSocket(socket)
+    socket.destroySoon()
+  })
+  httpServer.emit('request', request, response)
 }
 
 /**
