@@ -34,11 +34,18 @@ const MILLISECONDS_MAX = 2 ** 31 - 1
 
 /** The kinds of settings. */
 export const setting = {
-  /** @param {{ env: string, default: string, doc: string }} declaration @returns {Setting<string>} */
-  text: declaration => ({
+  /**
+   * @param {{ env: string, default: string, doc: string, expects?: string, check?: (text: string) => string | undefined }}
+   *   declaration `check` says what is wrong with a text, if anything
+   * @returns {Setting<string>}
+   */
+  text: ({ expects = 'text', check = () => undefined, ...declaration }) => ({
     ...declaration,
-    expects: 'text',
-    schema: z.string(),
+    expects,
+    schema: z.string().superRefine((text, { addIssue }) => {
+      const message = check(text)
+      if (message) addIssue({ code: 'custom', message })
+    }),
     secret: false,
     show: value => value,
   }),
@@ -178,13 +185,14 @@ export class SettingsError extends Error {
  *
  * @template {Record<string, Setting<any>>} S
  * @param {S} settings
- * @param {{ name: string, about: string, env?: NodeJS.ProcessEnv, argv?: string[] }} service `about`: one sentence;
- *   `argv`: the arguments after the script's name
+ * @param {{ name: string, about: string, check?: (config: Config<S>) => string[], env?: NodeJS.ProcessEnv, argv?: string[] }}
+ *   service `about`: one sentence; `check`: what is wrong with settings that are good each for itself; `argv`: the arguments
+ *   after the script's name
  * @returns {Config<S>}
  * @throws {SettingsError} only where `env` or `argv` is given
  */
-export function readSettings(settings, { name, about, env, argv }) {
-  if (env || argv) return readAll(settings, name, env ?? {}, argv ?? [])
+export function readSettings(settings, { name, about, check = () => [], env, argv }) {
+  if (env || argv) return readAll(settings, { name, check, env: env ?? {}, argv: argv ?? [] })
 
   const given = process.argv.slice(2)
   if (given.includes('--help') || given.includes('-h')) {
@@ -192,7 +200,7 @@ export function readSettings(settings, { name, about, env, argv }) {
     process.exit(0)
   }
   try {
-    return readAll(settings, name, process.env, given)
+    return readAll(settings, { name, check, env: process.env, argv: given })
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error
     process.stderr.write(`${error.message}\n`)
@@ -220,11 +228,9 @@ export function renderHelp(settings, { name, about }) {
 /**
  * @template {Record<string, Setting<any>>} S
  * @param {S} settings
- * @param {string} name
- * @param {NodeJS.ProcessEnv} env
- * @param {string[]} argv
+ * @param {{ name: string, check: (config: Config<S>) => string[], env: NodeJS.ProcessEnv, argv: string[] }} given
  */
-function readAll(settings, name, env, argv) {
+function readAll(settings, { name, check, env, argv }) {
   const problems = argv.map(argument => `unknown argument ${argument}: settings come from the environment`)
   /** @type {Record<string, unknown>} */
   const config = {}
@@ -239,8 +245,10 @@ function readAll(settings, name, env, argv) {
     if (parsed.success) config[field] = parsed.data
     else problems.push(`${declared.env}=${text}: ${parsed.error.issues[0].message}`)
   }
+  const read = /** @type {Config<S>} */ (config)
+  if (problems.length === 0) problems.push(...check(read))
   if (problems.length > 0) throw new SettingsError(name, problems)
-  return /** @type {Config<S>} */ (config)
+  return read
 }
 
 /**

@@ -183,3 +183,20 @@ describe('as a command line program', () => {
     expect(stderr).toMatch(/^Invalid settings of keycast-test .*\n {2}PORT=x: must be a port.*\n$/)
   })
 })
+
+test('a text may have to be of some form, which is said as for any other setting', () => {
+  const check = (/** @type {string} */ text) => (text === 'x' ? undefined : 'must be x')
+  const one = {
+    letter: setting.text({ env: 'LETTER', default: 'x', doc: 'A letter.', expects: 'the letter x', check }),
+  }
+  expect(readSettings(one, { ...service, env: { LETTER: 'x' } })).toEqual({ letter: 'x' })
+  expect(() => readSettings(one, { ...service, env: { LETTER: 'y' } })).toThrow('LETTER=y: must be x')
+  expect(renderHelp(one, service)).toContain('the letter x; default: x')
+})
+
+test('settings that are good each for itself may be bad together', () => {
+  const check = (/** @type {{ port: number }} */ { port }) => (port === 1 ? ['PORT=1 is no good here'] : [])
+  const readWith = (/** @type {NodeJS.ProcessEnv} */ env) => readSettings(settings, { ...service, check, env })
+  expect(readWith({}).port).toBe(8080)
+  expect(() => readWith({ PORT: '1' })).toThrow('PORT=1 is no good here')
+})
