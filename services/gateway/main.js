@@ -11,12 +11,14 @@ import {
 import { createGateway } from './gateway.js'
 import { addInternal } from './http/internal.js'
 import { createPublicApp } from './http/public.js'
-import { curveOf, settings } from './settings.js'
+import { openFilesMax, sessionsWithin } from './open-files.js'
+import { conflictsOf, curveOf, settings } from './settings.js'
 
 const name = 'keycast-gateway'
 const config = readSettings(settings, {
   name,
   about: 'Holds clients on WebSockets and sends them the values of the keys they watch.',
+  check: conflictsOf,
 })
 const log = createLog({ name, level: config.logLevel, format: config.logFormat })
 
@@ -30,8 +32,16 @@ function assemble() {
   const namespaces = readNamespaces({ path: config.configPath })
   const bytesMax = Math.max(0, ...namespaces.names.map(each => namespaces.get(each)?.bytesMax ?? 0))
   const metrics = createMetrics({ service: 'gateway' })
+  const filesMax = openFilesMax()
+  const sessionsMax = sessionsWithin(config.sessionsMax, filesMax)
+  if (sessionsMax < config.sessionsMax) {
+    log.warn(
+      { filesMax, sessionsMax, set: config.sessionsMax },
+      'fewer sessions than set: raise the limit of open files',
+    )
+  }
   const gateway = createGateway({
-    settings: config,
+    settings: { ...config, sessionsMax },
     namespaces,
     createBackbone: events =>
       createZeromqBackbone({

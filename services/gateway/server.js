@@ -5,6 +5,7 @@ import { WebSocketServer } from 'ws'
 import { SessionSocket } from './frames.js'
 import { createInflate, deflateOptions, takeableOffer } from './inflate.js'
 import { countOne } from './metrics.js'
+import { readOrigins } from './origins.js'
 
 /**
  * @typedef {import('node:http').IncomingMessage} IncomingMessage
@@ -33,7 +34,7 @@ const RETRY_AFTER_SECONDS = 5
  * @param {import('./metrics.js').Counts} deps.counts
  */
 export function createUpgrades({ open, sessionCount, isDraining, settings, counts }) {
-  const origins = settings.origins === '*' ? undefined : new Set(settings.origins.split(',').map(text => text.trim()))
+  const isAllowed = readOrigins(settings.origins)
 
   const options = {
     noServer: true,
@@ -86,7 +87,7 @@ export function createUpgrades({ open, sessionCount, isDraining, settings, count
     if (isDraining()) return unavailable('draining', 'this gateway is being stopped')
     if (sessionCount() >= settings.sessionsMax) return unavailable('full', 'this gateway has all the clients it may')
     // Only browsers send it, and cannot be made to lie about it by a page; a program could, so one without is let in.
-    if (origins && headers.origin !== undefined && !origins.has(headers.origin)) {
+    if (headers.origin !== undefined && !isAllowed(headers.origin)) {
       return { status: 403, reason: 'origin', message: 'pages of this origin may not connect' }
     }
     const offered = headers['sec-websocket-protocol']?.split(',').map(name => name.trim())

@@ -1,5 +1,6 @@
 // What can be set about a gateway. No other file reads the environment.
 import { common, setting } from '@keycast/service'
+import { originsProblem } from './origins.js'
 
 export const settings = {
   ...common,
@@ -48,6 +49,8 @@ export const settings = {
   origins: setting.text({
     env: 'GATEWAY_ORIGINS',
     default: '*',
+    expects: '* alone, or origins as browsers send them: lower case, no slash at the end, no standard port',
+    check: originsProblem,
     doc: 'Origins whose pages may connect, comma-separated, as in https://example.org. *: any. Programs send none and may.',
   }),
   sessionsMax: setting.integer({
@@ -55,7 +58,7 @@ export const settings = {
     default: 25_000,
     min: 1,
     unit: 'sessions',
-    doc: 'Above it a connection gets 503: at 8 KB an idle session this many take 200 MB.',
+    doc: 'Above it a connection gets 503: at 8 KB an idle session this many take 200 MB. Where the limit of open files less 500 is lower, that holds.',
   }),
   keysPerSessionMax: setting.integer({
     env: 'GATEWAY_KEYS_PER_SESSION_MAX',
@@ -122,6 +125,21 @@ export const settings = {
 }
 
 /** @typedef {import('@keycast/service').Config<typeof settings>} Settings */
+
+/** What leaving takes after the last client was told to: it is closed, and has time to answer. */
+const LEAVE_MS = 1_000
+
+/**
+ * What is wrong with settings that are good each for itself.
+ *
+ * @param {Pick<Settings, 'drainMs' | 'shutdownGraceMs'>} config
+ */
+export function conflictsOf({ drainMs, shutdownGraceMs }) {
+  if (drainMs + LEAVE_MS < shutdownGraceMs) return []
+  return [
+    `GATEWAY_DRAIN_MS=${drainMs} must be over ${LEAVE_MS} ms below SHUTDOWN_GRACE_MS=${shutdownGraceMs}: else every stop is cut short`,
+  ]
+}
 
 /**
  * The keys of an encrypted backbone, or `undefined` for a plain one.

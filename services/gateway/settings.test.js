@@ -1,5 +1,5 @@
 import { readSettings } from '@keycast/service'
-import { curveOf, settings } from './settings.js'
+import { conflictsOf, curveOf, settings } from './settings.js'
 
 test('without any variable set a gateway serves the loopback interface and asks the fetcher there', () => {
   const config = readSettings(settings, { name: 'gateway', about: 'x', env: {}, argv: [] })
@@ -14,7 +14,11 @@ test('without any variable set a gateway serves the loopback interface and asks 
 
 test('clients are sent away well before the process must be gone', () => {
   const { drainMs, shutdownGraceMs } = readSettings(settings, { name: 'gateway', about: 'x', env: {}, argv: [] })
-  expect(drainMs + 2_000).toBeLessThan(shutdownGraceMs)
+  expect(conflictsOf({ drainMs, shutdownGraceMs })).toEqual([])
+  expect(conflictsOf({ drainMs: 3_999, shutdownGraceMs: 5_000 })).toEqual([])
+  expect(conflictsOf({ drainMs: 4_000, shutdownGraceMs: 5_000 })).toEqual([
+    expect.stringContaining('GATEWAY_DRAIN_MS=4000 must be over 1000 ms below SHUTDOWN_GRACE_MS=5000'),
+  ])
 })
 
 test('an encrypted backbone needs both keys', () => {
