@@ -1,6 +1,5 @@
 // What a gateway counts, and how Prometheus sees it. Hot paths add to plain numbers, which are read at each scrape:
 // a labelled counter costs as much as encoding a pong.
-
 import { closeCodes, errorCodes } from '@keycast/protocol'
 import { createTally } from '@keycast/service'
 import { statusOf } from './http/problems.js'
@@ -84,7 +83,7 @@ export function countCompressed(counts, savedBytes) {
 }
 
 /**
- * Exports the counts, what the parts say of themselves, and two histograms that are observed once per fan-out.
+ * Exports the counts, what the parts say of themselves, and histograms of what happens once per version.
  *
  * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'tally'>} metrics
  * @param {Counts} counts
