@@ -55,7 +55,7 @@ export function createCache({ bytesMax, onUnwanted }) {
   function settle(entry) {
     if (entries.get(entry.key) !== entry) return
     if (idle.delete(entry)) idleBytes -= entry.bytes
-    const cost = ENTRY_BYTES + (entry.value ? valueBytes(entry.value) : 0)
+    const cost = bytesOf(entry)
     bytes += cost - entry.bytes
     entry.bytes = cost
 
@@ -79,6 +79,11 @@ export function createCache({ bytesMax, onUnwanted }) {
     bytes -= entry.bytes
   }
 
+  /** Whether an entry that is wanted fits beside the others that are, with the value it has. @param {Entry} entry */
+  function fits(entry) {
+    return bytes - idleBytes - entry.bytes + bytesOf(entry) <= bytesMax
+  }
+
   /** Whether what is wanted alone takes all the room there is. */
   function isFull() {
     return bytes - idleBytes >= bytesMax
@@ -89,9 +94,15 @@ export function createCache({ bytesMax, onUnwanted }) {
     get,
     add,
     settle,
+    fits,
     isFull,
     stats: () => ({ bytes, entries: entries.size, idle: idle.size }),
   }
+}
+
+/** @param {Entry} entry */
+function bytesOf({ value }) {
+  return ENTRY_BYTES + (value ? valueBytes(value) : 0)
 }
 
 /** @param {Entry} entry that nobody wants */

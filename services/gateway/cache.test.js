@@ -58,6 +58,25 @@ test('what somebody wants stays whatever it takes, and fills the cache for those
   expect(cache.peek('b')).toBeUndefined()
 })
 
+test('what is wanted fits where the rest that is wanted leaves it room, whatever is held beside', () => {
+  const { cache, hold } = setup({ bytesMax: 10_000 })
+  const watched = hold('a', 3_000)
+  watched.subscriptions = someone
+  cache.settle(watched)
+  hold('b', 3_000)
+  const entry = createEntry('c', namespace)
+  cache.add(entry)
+  entry.subscriptions = someone
+  cache.settle(entry)
+  const sized = (/** @type {number} */ bytes) =>
+    createValue({ key: 'c', version: 'v', contentType: 'x/y', format: 'json', body: Buffer.alloc(bytes) })
+
+  entry.value = sized(10_000 - 3_000 - 2 * ENTRY_BYTES)
+  expect(cache.fits(entry)).toBe(true)
+  entry.value = sized(10_000 - 3_000 - 2 * ENTRY_BYTES + 1)
+  expect(cache.fits(entry)).toBe(false)
+})
+
 test('an entry without anything worth knowing goes when nobody wants it', () => {
   const { cache } = setup({ bytesMax: 10_000 })
   const entry = createEntry('a', namespace)

@@ -110,7 +110,7 @@ export const settings = {
     env: 'GATEWAY_CACHE_BYTES_MAX',
     default: 256 * 1024 ** 2,
     min: 1024 ** 2,
-    doc: 'Values held. Those watched stay; where they alone take it all, new keys get the error capacity.',
+    doc: 'Values held. Those watched stay; a key for whose first value they leave no room gets the error capacity. Newer versions of what is held are always taken.',
   }),
   compression: setting.flag({
     env: 'GATEWAY_COMPRESSION',

@@ -247,11 +247,11 @@ test('a failure that does not heal ends every subscription, and the watch', asyn
   const other = await connect()
   await other.ask(subscribe('tick:1'))
 
-  backbone.failed('tick:1', 'capacity', { retryAfterMs: undefined })
+  backbone.failed('tick:1', 'backend_refused', { retryAfterMs: undefined })
 
   for (const each of [client, other]) {
     expect(await each.received()).toEqual([
-      { type: 'error', key: 'tick:1', code: 'capacity', message: 'it was capacity' },
+      { type: 'error', key: 'tick:1', code: 'backend_refused', message: 'it was backend_refused' },
     ])
   }
   expect(backbone.calls).toEqual(['watch tick:1', 'unwatch tick:1'])

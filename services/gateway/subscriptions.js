@@ -19,15 +19,12 @@ import { CHANGED, CURRENT, TROUBLE, VALUE } from './lacks.js'
  * @property {string | undefined} held the version the client holds: while waiting, the one it said; of a session that
  *   speaks bytes, also the one it was last sent, from which a delta may start
  *
- * @typedef {Pick<Problem, 'code' | 'message'>} Refusal
+ * @typedef {Pick<Problem, 'code' | 'message' | 'retryAfterMs'>} Refusal
  * @typedef {ReturnType<typeof createSubscriptions>} Subscriptions
  */
 
 /** @type {Refusal} */
-const tooManyKeys = { code: 'too_many_keys', message: errorCodes.too_many_keys }
-
-/** @type {Refusal} */
-const noCapacity = { code: 'capacity', message: 'the server holds as many values as it may: try again later' }
+const tooManyKeys = { code: 'too_many_keys', message: errorCodes.too_many_keys, retryAfterMs: undefined }
 
 /**
  * @param {object} deps
@@ -75,7 +72,7 @@ export function createSubscriptions({
     if (refusal) return refusal
     if (session.subscriptions.size >= keysPerSessionMax) return tooManyKeys
     // What is watched cannot be let go of: past the limit there is room only for those who join.
-    if (!cache.get(key)?.subscriptions.length && cache.isFull()) return noCapacity
+    if (!cache.get(key)?.subscriptions.length && cache.isFull()) return values.noRoom()
 
     const entry = values.open(key)
     if (entry.subscriptions.length === 0) begin(entry)
@@ -251,13 +248,13 @@ export function createSubscriptions({
   }
 
   /**
-   * The key will have no value here: its subscriptions end with the reason.
+   * The key will have no value here, or not now: its subscriptions end with the reason.
    *
    * @param {Entry} entry
    * @param {Problem} problem
    */
-  function refuse(entry, { code, message }) {
-    const { frame } = textFrame(encodeError({ key: entry.key, code, message }))
+  function refuse(entry, { code, message, retryAfterMs }) {
+    const { frame } = textFrame(encodeError({ key: entry.key, code, message, retryAfterMs }))
     for (const { session } of [...entry.subscriptions]) {
       remove(session, entry.key)
       counts.sent.error++

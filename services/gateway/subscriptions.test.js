@@ -37,7 +37,8 @@ function createViewer(connected) {
         if (message.type === 'value') key.version = message.version
         if (message.type === 'current' && message.version !== key.version) throw new Error('current, but not held')
         if (message.code === 'not_found') key.version = undefined
-        if (message.type === 'error' && message.retryAfterMs === undefined) key.subscribed = false
+        const ended = message.retryAfterMs === undefined || message.code === 'capacity'
+        if (message.type === 'error' && ended) key.subscribed = false
         key.state = message.type
       }
     },

@@ -27,6 +27,9 @@ export const ANSWER_GRACE_MS = 2_000
 /** When to ask again after the fetcher itself gave no answer: the backbone notices a dead node in 3 s. */
 const FETCHER_RETRY_MS = 1_000
 
+/** When to ask again where there was no room: somebody has to leave first. Up to twice as long, so that not all come at once. */
+const CAPACITY_RETRY_MS = 2_500
+
 /**
  * @param {object} deps
  * @param {Namespaces} deps.namespaces
@@ -37,8 +40,18 @@ const FETCHER_RETRY_MS = 1_000
  *   said, and whoever waited has it
  * @param {() => void} deps.onCoalesced somebody joined a fetch that was under way
  * @param {() => number} deps.now monotonic, in milliseconds
+ * @param {() => number} [deps.random] 0 to 1
  */
-export function createValues({ namespaces, backbone, cache, deadlines, onChange, onCoalesced, now }) {
+export function createValues({
+  namespaces,
+  backbone,
+  cache,
+  deadlines,
+  onChange,
+  onCoalesced,
+  now,
+  random = Math.random,
+}) {
   /**
    * The entry of a key, made where there is none. It must be wanted (subscribed to or waited for) before
    * {@link Cache.settle} sees it, or it is gone again.
@@ -165,16 +178,35 @@ export function createValues({ namespaces, backbone, cache, deadlines, onChange,
     const entry = cache.get(answer.key)
     // Nobody has wanted the key since, and nothing of it is held.
     if (!entry) return
-    const change = takeAnswer(entry, answer, now())
+    const isFirst = !entry.value
+    let change = takeAnswer(entry, answer, now())
     if (!change) {
       // It speaks of bytes let go of since the request: asked again, now without a version, the bytes come.
       if (isWanted(entry)) backbone.fetch(entry.key)
       return
     }
     entry.answered = entry.answered || entry.subscriptions.length > 0
+    if (change === 'refused' && entry.problem?.code === 'capacity') entry.problem = noRoom()
     settleWaiters(entry)
+    // Whoever waited has it. A newer value of what is held is taken always: a viewer is not sent away for an update.
+    if (isFirst && change === 'value' && isWanted(entry) && !cache.fits(entry)) {
+      entry.value = undefined
+      entry.problem = noRoom()
+      change = 'refused'
+    }
     onChange(entry, change)
     cache.settle(entry)
+  }
+
+  /**
+   * Why a key cannot be held now. Unlike another problem with `retryAfterMs` it ends a subscription: those who came
+   * first keep their room.
+   *
+   * @returns {Problem}
+   */
+  function noRoom() {
+    const retryAfterMs = Math.round(CAPACITY_RETRY_MS * (1 + random()))
+    return { ...problemOf('capacity', errorCodes.capacity), retryAfterMs }
   }
 
   /** @param {Entry} entry */
@@ -229,5 +261,5 @@ export function createValues({ namespaces, backbone, cache, deadlines, onChange,
     }
   }
 
-  return { open, refusal, fresh, want, expire, silence, held, onAnswer, describe }
+  return { open, refusal, fresh, want, expire, silence, noRoom, held, onAnswer, describe }
 }

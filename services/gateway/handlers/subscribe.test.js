@@ -146,15 +146,102 @@ test('past the cache limit a new key gets capacity, one that is watched does not
   const { backbone, connect } = createTestGateway({ settings: { cacheBytesMax: 100_000 } })
   const client = await connect()
   await client.ask(subscribe('tick:1'))
+  backbone.value('tick:1', '"short"')
   backbone.value('tick:1', `"${'x'.repeat(100_000)}"`)
   await client.received()
 
   const other = await connect()
   expect(await other.ask(subscribe('tick:1', 'tick:2'))).toMatchObject([
     { type: 'subscribed', keys: [{ key: 'tick:1' }] },
-    { type: 'error', key: 'tick:2', code: 'capacity' },
+    { type: 'error', key: 'tick:2', code: 'capacity', retryAfterMs: expect.any(Number) },
     { type: 'value', key: 'tick:1' },
   ])
+})
+
+test('a first value that does not fit ends its subscriptions with capacity, and those who came first keep theirs', async () => {
+  const cacheBytesMax = 1024 ** 2
+  const { gateway, backbone, connect } = createTestGateway({ settings: { cacheBytesMax } })
+  const client = await connect()
+  const keys = Array.from({ length: 100 }, (_, n) => `tick:${n}`)
+  await client.ask(subscribe(...keys))
+  for (const key of keys) backbone.value(key, `"${'x'.repeat(130_000)}"`)
+
+  const told = await client.received()
+  const held = told.filter(({ type }) => type === 'value').map(({ key }) => key)
+  const ended = told.filter(({ type }) => type === 'error')
+  // Seven, and one more once those that ended had made room for it.
+  expect(held).toEqual([...keys.slice(0, 7), 'tick:99'])
+  expect(ended.map(({ key }) => key)).toEqual(keys.slice(7, 99))
+  for (const { code, retryAfterMs } of ended) {
+    expect(code).toBe('capacity')
+    expect(retryAfterMs).toBeGreaterThanOrEqual(2_500)
+    expect(retryAfterMs).toBeLessThanOrEqual(5_000)
+  }
+  expect(keys.filter(key => gateway.values.describe(key).value)).toEqual(held)
+  expect(backbone.calls.slice(100)).toEqual(keys.slice(7, 99).map(key => `unwatch ${key}`))
+  expect(client.connection.session?.subscriptions.size).toBe(8)
+})
+
+test('a newer value of a key that is held is taken, also where it no longer fits', async () => {
+  const { backbone, connect } = createTestGateway({ settings: { cacheBytesMax: 100_000 } })
+  const client = await connect()
+  await client.ask(subscribe('tick:1', 'tick:2'))
+  backbone.value('tick:1', `"${'x'.repeat(50_000)}"`)
+  backbone.value('tick:2', `"${'x'.repeat(40_000)}"`)
+  await client.received()
+  backbone.value('tick:1', `"${'y'.repeat(90_000)}"`)
+  expect(await client.received()).toMatchObject([{ type: 'value', key: 'tick:1' }])
+})
+
+test('room is made by what nobody watches, and by who leaves', async () => {
+  const { gateway, backbone, connect } = createTestGateway({ settings: { cacheBytesMax: 100_000 } })
+  const body = `"${'x'.repeat(60_000)}"`
+  void gateway.values.want('tick:0')
+  backbone.value('tick:0', body)
+  const client = await connect()
+  await client.ask(subscribe('tick:1', 'tick:2'))
+  backbone.value('tick:1', body)
+  backbone.value('tick:2', body)
+  expect(await client.received()).toMatchObject([
+    { key: 'tick:2', code: 'capacity' },
+    { key: 'tick:1', type: 'value' },
+  ])
+
+  await client.ask({ type: 'unsubscribe', keys: ['tick:1'] })
+  expect(await client.ask(subscribe('tick:2'))).toMatchObject([{ keys: [{ key: 'tick:2' }] }])
+  backbone.value('tick:2', body)
+  expect(await client.received()).toMatchObject([{ type: 'value', key: 'tick:2' }])
+})
+
+test("the fetcher's own word of no room comes with a time to ask again, too", async () => {
+  const { backbone, connect } = createTestGateway()
+  const client = await connect()
+  await client.ask(subscribe('tick:1', 'tick:2'))
+  backbone.failed('tick:1', 'capacity', { retryAfterMs: undefined })
+  backbone.failed('tick:2', 'capacity', { retryAfterMs: 5_000 })
+  expect(await client.received()).toMatchObject([
+    { type: 'error', key: 'tick:1', code: 'capacity', retryAfterMs: expect.any(Number) },
+    { type: 'error', key: 'tick:2', code: 'capacity', retryAfterMs: expect.any(Number) },
+  ])
+  expect(client.connection.session?.subscriptions.size).toBe(0)
+})
+
+test('a get is answered with a value that there is no room to keep', async () => {
+  const { backbone, connect } = createTestGateway({ settings: { cacheBytesMax: 100_000 } })
+  const client = await connect()
+  await client.ask(subscribe('tick:1'))
+  backbone.value('tick:1', `"${'x'.repeat(60_000)}"`)
+  await client.received()
+  client.send({ type: 'get', id: 1, key: 'tick:2' })
+  client.send(subscribe('tick:2'))
+  await client.received()
+  backbone.value('tick:2', `"${'x'.repeat(60_000)}"`)
+  const told = await client.received()
+  expect(told.map(({ type, id, code }) => [type, id, code]).sort()).toEqual([
+    ['error', undefined, 'capacity'],
+    ['value', 1, undefined],
+  ])
+  expect(backbone.held('tick:2')).toBeUndefined()
 })
 
 test('text and bytes come with their content type', async () => {
