@@ -206,6 +206,11 @@ export function createOutbox({ flusher, end, answer, compression, limits, counts
     // The client has begun to close, or ws has: a close frame is out, and nothing may follow it (RFC 6455 section 5.5.1).
     if (session.ws.readyState !== session.ws.OPEN) return discard(session)
 
+    // Before the values it lacks: of a client that reads slower than they change, there are always some. Its answers may
+    // fill the socket.
+    if (session.heldGets.length > 0) answerHeld(session)
+    if (session.ended || session.stalledAtMs !== undefined) return
+
     const { pieces } = session
     const bytes = session.pieceBytes + addLacking(session)
     if (pieces.length > 0) {
@@ -222,14 +227,14 @@ export function createOutbox({ flusher, end, answer, compression, limits, counts
     }
     if (session.lacking.length > 0) flusher.mark(session)
     else if (session.closing) end(session, session.closing)
-    else if (session.heldGets.length > 0) answerHeld(session)
   }
 
   /** @param {Session} session @returns {number} bytes added to its pieces */
   function addLacking(session) {
     const { lacking, pieces } = session
     if (lacking.length === 0) return 0
-    const bytesMax = BATCH_BYTES - session.pieceBytes
+    // One at least, or a client that never runs out of gets would see no change of what it watches.
+    const bytesMax = Math.max(1, BATCH_BYTES - session.pieceBytes)
     const nowMs = now()
     let bytes = 0
     let done = 0

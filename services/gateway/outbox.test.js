@@ -113,6 +113,28 @@ test('gets of a client that does not read wait without their values, 64 of them,
   expect(values.every(({ data }) => data.n === 2)).toBe(true)
 })
 
+test('a client that reads slower than its keys change is answered its gets, and sent changes beside them', async () => {
+  const { backbone, client, turn } = await stuck()
+  let n = 1
+  const seen = { answers: /** @type {number[]} */ ([]), changes: 0 }
+  // It reads all there is in its socket, and by then both keys have changed again.
+  const slowly = async () => {
+    for (const key of ['tick:1', 'tick:2']) backbone.value(key, JSON.stringify({ n: ++n, pad: 'x'.repeat(300_000) }))
+    client.connection.drain()
+    client.connection.stuck = true
+    await turn()
+    for (const { type, id } of client.connection.read()) {
+      if (type === 'value' && id !== undefined) seen.answers.push(id)
+      else if (type === 'value') seen.changes++
+    }
+  }
+  for (let id = 0; id < 20; id++) client.send({ type: 'get', id, key: 'tick:1' })
+  for (let round = 0; round < 10; round++) await slowly()
+  expect(seen.changes).toBeGreaterThan(5)
+  for (let round = 0; round < 10; round++) await slowly()
+  expect(seen.answers).toEqual(Array.from({ length: 20 }, (_, id) => id))
+})
+
 test('a get whose answer comes when its client has stopped reading waits as well', async () => {
   const { backbone, client } = await stuck()
   client.connection.drain()
