@@ -41,7 +41,7 @@ const cacheBytesMax = {
 
 /** An idle session takes half of it; those who watch hundreds of keys more. */
 const SESSION_BYTES = 16 * 1_024
-const sessionsBytesMax = number('GATEWAY_SESSIONS_MAX', 25_000) * SESSION_BYTES
+const sessionsBytesMax = number('GATEWAY_SESSIONS_MAX', 18_000) * SESSION_BYTES
 
 /** The services' own default. */
 const graceMs = number('SHUTDOWN_GRACE_MS', 10_000)

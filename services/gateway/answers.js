@@ -73,9 +73,7 @@ function takeNotFound(entry, answer, nowMs) {
  */
 function takeFailure(entry, answer, nowMs) {
   entry.problem = problemOf(answer, answer.retryAfterMs, nowMs)
-  // Without room for a first value nothing stands that could heal: the fetcher does not hold on to such a key.
-  const isRefused = answer.retryAfterMs === undefined || (answer.code === 'capacity' && !entry.value)
-  return isRefused ? 'refused' : 'failed'
+  return answer.retryAfterMs === undefined ? 'refused' : 'failed'
 }
 
 /**

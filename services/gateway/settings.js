@@ -55,10 +55,10 @@ export const settings = {
   }),
   sessionsMax: setting.integer({
     env: 'GATEWAY_SESSIONS_MAX',
-    default: 25_000,
+    default: 18_000,
     min: 1,
     unit: 'sessions',
-    doc: 'Above it a connection gets 503: at 8 KB an idle session this many take 200 MB. Where the limit of open files less 500 is lower, that holds.',
+    doc: 'Above it a connection gets 503: at 8 KB an idle session this many take 150 MB. Where the limit of open files less 500 is lower, that holds.',
   }),
   keysPerSessionMax: setting.integer({
     env: 'GATEWAY_KEYS_PER_SESSION_MAX',
@@ -86,7 +86,7 @@ export const settings = {
     default: 64,
     min: 1,
     unit: 'gets',
-    doc: 'Gets that wait for a client that does not read; further ones get an error.',
+    doc: 'Gets of one session that wait, for the fetcher or for a client that does not read; further ones get an error.',
   }),
   unsentBytesMax: setting.bytes({
     env: 'GATEWAY_UNSENT_BYTES_MAX',

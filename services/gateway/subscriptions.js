@@ -19,12 +19,12 @@ import { CHANGED, CURRENT, TROUBLE, VALUE } from './lacks.js'
  * @property {string | undefined} held the version the client holds: while waiting, the one it said; of a session that
  *   speaks bytes, also the one it was last sent, from which a delta may start
  *
- * @typedef {Pick<Problem, 'code' | 'message' | 'retryAfterMs'>} Refusal
+ * @typedef {Pick<Problem, 'code' | 'message'>} Refusal
  * @typedef {ReturnType<typeof createSubscriptions>} Subscriptions
  */
 
 /** @type {Refusal} */
-const tooManyKeys = { code: 'too_many_keys', message: errorCodes.too_many_keys, retryAfterMs: undefined }
+const tooManyKeys = { code: 'too_many_keys', message: errorCodes.too_many_keys }
 
 /**
  * @param {object} deps
@@ -253,8 +253,8 @@ export function createSubscriptions({
    * @param {Entry} entry
    * @param {Problem} problem
    */
-  function refuse(entry, { code, message, retryAfterMs }) {
-    const { frame } = textFrame(encodeError({ key: entry.key, code, message, retryAfterMs }))
+  function refuse(entry, { code, message }) {
+    const { frame } = textFrame(encodeError({ key: entry.key, code, message }))
     for (const { session } of [...entry.subscriptions]) {
       remove(session, entry.key)
       counts.sent.error++

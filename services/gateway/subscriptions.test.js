@@ -37,8 +37,7 @@ function createViewer(connected) {
         if (message.type === 'value') key.version = message.version
         if (message.type === 'current' && message.version !== key.version) throw new Error('current, but not held')
         if (message.code === 'not_found') key.version = undefined
-        const ended = message.retryAfterMs === undefined || message.code === 'capacity'
-        if (message.type === 'error' && ended) key.subscribed = false
+        if (message.type === 'error' && message.retryAfterMs === undefined) key.subscribed = false
         key.state = message.type
       }
     },

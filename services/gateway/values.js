@@ -27,9 +27,6 @@ export const ANSWER_GRACE_MS = 2_000
 /** When to ask again after the fetcher itself gave no answer: the backbone notices a dead node in 3 s. */
 const FETCHER_RETRY_MS = 1_000
 
-/** When to ask again where there was no room: somebody has to leave first. Up to twice as long, so that not all come at once. */
-const CAPACITY_RETRY_MS = 2_500
-
 /**
  * @param {object} deps
  * @param {Namespaces} deps.namespaces
@@ -40,18 +37,8 @@ const CAPACITY_RETRY_MS = 2_500
  *   said, and whoever waited has it
  * @param {() => void} deps.onCoalesced somebody joined a fetch that was under way
  * @param {() => number} deps.now monotonic, in milliseconds
- * @param {() => number} [deps.random] 0 to 1
  */
-export function createValues({
-  namespaces,
-  backbone,
-  cache,
-  deadlines,
-  onChange,
-  onCoalesced,
-  now,
-  random = Math.random,
-}) {
+export function createValues({ namespaces, backbone, cache, deadlines, onChange, onCoalesced, now }) {
   /**
    * The entry of a key, made where there is none. It must be wanted (subscribed to or waited for) before
    * {@link Cache.settle} sees it, or it is gone again.
@@ -101,7 +88,8 @@ export function createValues({
 
   /**
    * Asks the fetcher for a key and waits for the answer, together with everybody else who waits for the same key.
-   * Never rejects: what went wrong is a `problem`, also `fetcher_timeout` or `fetcher_unavailable` after `deadlineMs`.
+   * Never rejects: what went wrong is a `problem`, also `fetcher_timeout` or `fetcher_unavailable` after `deadlineMs`, and
+   * `capacity` at once where those who wait and watch take all the room there is.
    *
    * @param {string} key
    * @param {{ deadlineMs?: number }} [options] how long to wait; unless told, the namespace's timeout and
@@ -111,6 +99,7 @@ export function createValues({
   function want(key, { deadlineMs } = {}) {
     const problem = refusal(key)
     if (problem) return Promise.resolve({ problem })
+    if (!cache.peek(key) && cache.isFull()) return Promise.resolve({ problem: noRoom() })
     const entry = open(key)
     const deadlineAtMs = now() + (deadlineMs ?? entry.namespace.timeoutMs + ANSWER_GRACE_MS)
     return new Promise(settle => {
@@ -186,7 +175,6 @@ export function createValues({
       return
     }
     entry.answered = entry.answered || entry.subscriptions.length > 0
-    if (change === 'refused' && entry.problem?.code === 'capacity') entry.problem = noRoom()
     settleWaiters(entry)
     // Whoever waited has it. A newer value of what is held is taken always: a viewer is not sent away for an update.
     if (isFirst && change === 'value' && isWanted(entry) && !cache.fits(entry)) {
@@ -198,15 +186,9 @@ export function createValues({
     cache.settle(entry)
   }
 
-  /**
-   * Why a key cannot be held now. Unlike another problem with `retryAfterMs` it ends a subscription: those who came
-   * first keep their room.
-   *
-   * @returns {Problem}
-   */
+  /** Why a key cannot be held now. It ends a subscription: those who came first keep their room. @returns {Problem} */
   function noRoom() {
-    const retryAfterMs = Math.round(CAPACITY_RETRY_MS * (1 + random()))
-    return { ...problemOf('capacity', errorCodes.capacity), retryAfterMs }
+    return problemOf('capacity', errorCodes.capacity)
   }
 
   /** @param {Entry} entry */

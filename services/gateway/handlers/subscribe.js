@@ -21,10 +21,8 @@ export const createSubscribe = ({ subscriptions, outbox, charge }) =>
     const refused = []
     for (const [key, version] of wanted) {
       const refusal = subscriptions.add(session, key, version)
-      if (refusal) {
-        const { code, message, retryAfterMs } = refusal
-        refused.push({ key, code, message, retryAfterMs })
-      } else accepted.push({ key })
+      if (refusal) refused.push({ key, code: refusal.code, message: refusal.message })
+      else accepted.push({ key })
     }
 
     // Values follow by themselves: what a subscription lacks is written after what is queued here.
