@@ -13,6 +13,7 @@ import { addInternal } from './http/internal.js'
 import { createPublicApp } from './http/public.js'
 import { openFilesMax, sessionsWithin } from './open-files.js'
 import { conflictsOf, curveOf, settings } from './settings.js'
+import { limitWaiting } from './waiting.js'
 
 const name = 'keycast-gateway'
 const config = readSettings(settings, {
@@ -24,6 +25,9 @@ const log = createLog({ name, level: config.logLevel, format: config.logFormat }
 
 /** What a message of the backbone carries beside the largest body. */
 const BACKBONE_OVERHEAD_BYTES = 1024 ** 2
+
+/** Requests over HTTP that wait for the fetcher at a time: at some 10 KB each they take 40 MB. */
+const HTTP_WAITING_MAX = 4_000
 
 /** @type {ReturnType<typeof assemble>} */
 let parts
@@ -54,7 +58,7 @@ function assemble() {
     metrics,
   })
   const { values, backbone, counts } = gateway
-  const publicApp = createPublicApp({ values, counts, log })
+  const publicApp = createPublicApp({ values: limitWaiting(values, HTTP_WAITING_MAX), counts, log })
   gateway.attach(publicApp.server)
   const internal = createInternalServer({
     host: config.internalHost,

@@ -169,6 +169,15 @@ export function createOutbox({ flusher, end, answer, compression, limits, counts
   }
 
   /**
+   * Whether one more of the session's gets may wait: for the fetcher, or for the client to read.
+   *
+   * @param {Session} session
+   */
+  function mayWait({ getsWaiting, heldGets }) {
+    return getsWaiting + heldGets.length < limits.getsWaitingMax
+  }
+
+  /**
    * Keeps a get until the session takes values again.
    *
    * @param {Session} session
@@ -178,7 +187,7 @@ export function createOutbox({ flusher, end, answer, compression, limits, counts
    */
   function hold(session, get, asOfMs) {
     if (session.ended) return true
-    if (session.heldGets.length >= limits.getsWaitingMax) return false
+    if (!mayWait(session)) return false
     session.heldGets.push({ get, asOfMs })
     return true
   }
@@ -305,6 +314,7 @@ export function createOutbox({ flusher, end, answer, compression, limits, counts
     forget,
     resume,
     takes,
+    mayWait,
     hold,
     close,
     flush,

@@ -23,6 +23,7 @@ import { isCompressed } from './inflate.js'
  * @property {Subscription[]} lacking subscriptions that are due something, written after the pieces
  * @property {number} lackingEnded how many of them ended meanwhile
  * @property {HeldGet[]} heldGets
+ * @property {number} getsWaiting how many wait for the fetcher; handlers/get.js
  * @property {boolean} dirty whether a flush is coming; flusher.js
  * @property {number | undefined} stalledAtMs since when the client has not taken what was written
  * @property {import('./outbox.js').CloseCode | undefined} closing how it is to be closed after the next flush
@@ -54,6 +55,7 @@ export function createSession(ws, { tokens, nowMs, slice }) {
     lacking: [],
     lackingEnded: 0,
     heldGets: [],
+    getsWaiting: 0,
     dirty: false,
     stalledAtMs: undefined,
     closing: undefined,

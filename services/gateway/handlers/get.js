@@ -25,8 +25,11 @@ export const createGet = ({ values, outbox, counts, now }) => {
       return answer(session, message, outcome)
     }
     counts.getMisses++
+    if (!outbox.mayWait(session)) return tooMany(session, message)
+    session.getsWaiting++
     // Never rejects. A session that ended meanwhile is sent nothing by the outbox.
     void values.want(key).then(later => {
+      session.getsWaiting--
       if (outbox.takes(session)) answer(session, message, later)
       else hold(session, message, now() - (later.value ? later.ageMs : 0))
     })
@@ -51,8 +54,11 @@ export const createGet = ({ values, outbox, counts, now }) => {
    * @param {number} asOfMs
    */
   function hold(session, message, asOfMs) {
-    if (outbox.hold(session, message, asOfMs)) return
-    const { id, key } = message
+    if (!outbox.hold(session, message, asOfMs)) tooMany(session, message)
+  }
+
+  /** @param {Session} session @param {Get} message */
+  function tooMany(session, { id, key }) {
     outbox.send(session, { type: 'error', id, key, code: 'too_many_waiting', message: errorCodes.too_many_waiting })
   }
 

@@ -1,3 +1,4 @@
+import { ENTRY_BYTES } from '../cache.js'
 import { createTestGateway } from '../test-support.js'
 
 const get = (/** @type {object} */ rest) => ({ type: 'get', id: 7, key: 'tick:1', ...rest })
@@ -152,4 +153,31 @@ test('a private value is not held once answered', async () => {
   backbone.value('tick:1', '1', { store: false })
   expect(await client.received()).toMatchObject([{ type: 'value' }])
   expect(backbone.held('tick:1')).toBeUndefined()
+})
+
+test('of the gets of one session 64 wait for the fetcher, and the next may once they are answered', async () => {
+  const { backbone, connect } = createTestGateway()
+  const [client, other] = [await connect(), await connect()]
+  for (let id = 0; id < 66; id++) client.send(get({ id, key: `tick:${id}` }))
+  expect(await client.received()).toMatchObject([
+    { type: 'error', id: 64, key: 'tick:64', code: 'too_many_waiting' },
+    { type: 'error', id: 65, key: 'tick:65', code: 'too_many_waiting' },
+  ])
+  expect(backbone.calls).toHaveLength(64)
+  // What is held needs no waiting, and others wait for themselves.
+  backbone.value('tick:0', '0')
+  expect(await client.received()).toMatchObject([{ id: 0, data: 0 }])
+  expect(await client.ask(get({ key: 'tick:0' }))).toMatchObject([{ data: 0 }])
+  expect(await other.ask(get({ key: 'tick:65' }))).toEqual([])
+  expect(await client.ask(get({ key: 'tick:64' }))).toEqual([])
+  expect(await client.ask(get({ key: 'tick:67' }))).toMatchObject([{ code: 'too_many_waiting' }])
+})
+
+test('where those who watch and wait take all the room there is, a get of another key is told so at once', async () => {
+  const { backbone, connect } = createTestGateway({ settings: { cacheBytesMax: 10 * ENTRY_BYTES } })
+  const client = await connect()
+  for (let id = 0; id < 10; id++) client.send(get({ id, key: `tick:${id}` }))
+  expect(await client.ask(get({ id: 10, key: 'tick:10' }))).toMatchObject([{ id: 10, code: 'capacity' }])
+  expect(await client.ask(get({ id: 11, key: 'tick:1' }))).toEqual([])
+  expect(backbone.calls).toHaveLength(10)
 })
