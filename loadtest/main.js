@@ -2,6 +2,7 @@
 // npm run loadtest: reads the command line, runs the scenario it names, says what came of it.
 import { createProgram } from './cli.js'
 import { CompareError, compareFolders } from './compare.js'
+import { GeneratorError } from './generator/pool.js'
 import { SystemError } from './processes.js'
 import { createProgress } from './progress.js'
 import { run } from './run.js'
@@ -47,7 +48,7 @@ try {
     compare: (a, b, options) => console.log(compareFolders(a, b, options)),
   }).parseAsync()
 } catch (error) {
-  if (!(error instanceof SystemError || error instanceof CompareError)) throw error
+  if (!(error instanceof SystemError || error instanceof CompareError || error instanceof GeneratorError)) throw error
   console.error(`loadtest: ${error.message}`)
   process.exitCode = 1
 }

@@ -24,6 +24,11 @@ export async function run(scenario, options, { interrupted, progress }) {
     const context = createContext({ options, target, interrupted, progress, pools })
     const outcome = await scenario.run(context, options)
     await context.sampled()
+    const unreported = pools.reduce((sum, pool) => sum + pool.unreported(), 0)
+    if (unreported > 0) {
+      const text = `${unreported} processes of the generator did not report their end: what they did last is missing`
+      outcome.sums.push({ text, holds: false })
+    }
     const result = buildResult({
       scenario,
       options,

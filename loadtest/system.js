@@ -88,7 +88,7 @@ async function startKeycast(processes, { gateways: count, tls, content }) {
     ),
   )
   // A gateway listens before it hears a fetcher: what is asked until then would wait, and be measured.
-  await Promise.all(gateways.map(({ name, listening }) => untilReady(name, listening.internalPort)))
+  await Promise.all(gateways.map(({ name, listening }) => untilLinked(name, listening.internalPort)))
   const ports = gateways.map(({ listening }) => /** @type {number} */ (listening.port))
   const proxy = tls ? await startProxy(processes, ports, directory) : undefined
   return {
@@ -110,13 +110,14 @@ async function startKeycast(processes, { gateways: count, tls, content }) {
   }
 }
 
-/** @param {string} name @param {number} internalPort */
-async function untilReady(name, internalPort) {
+/** Its readiness would say nothing of the fetcher: a gateway serves what it holds without. @param {string} name @param {number} internalPort */
+async function untilLinked(name, internalPort) {
   for (const giveUpMs = performance.now() + READY_MS; performance.now() < giveUpMs; ) {
-    if ((await fetch(`http://127.0.0.1:${internalPort}/health/ready`)).ok) return
+    const metrics = await (await fetch(`http://127.0.0.1:${internalPort}/metrics`)).text()
+    if (/^keycast_gateway_fetcher_nodes_alive 1$/m.test(metrics)) return
     await new Promise(resolve => setTimeout(resolve, READY_LOOK_MS))
   }
-  throw new SystemError(`${name} is not ready after ${READY_MS} ms`)
+  throw new SystemError(`${name} has found no fetcher after ${READY_MS} ms`)
 }
 
 /** @param {number} internalPort of a gateway @param {string[]} keys */

@@ -1,4 +1,5 @@
 // The clients of one generator process: opened at given times, spread over the system's URLs and over loopback addresses.
+import { setImmediate } from 'node:timers/promises'
 import { createClient } from './client.js'
 import { nowUs } from './clock.js'
 
@@ -9,6 +10,8 @@ const CLIENTS_PER_ADDRESS = 15_000
 
 /** More handshakes at a time would only wait in the listener's queue (4,096 long at most), and lose the ramp its shape. */
 const CONNECTING_MAX = 256
+
+const CLOSED_AT_ONCE = 500
 
 /**
  * @typedef {object} ClientsSettings
@@ -102,9 +105,14 @@ export function createClients({ urls, clientsMax, subprotocol, index, processes,
     /** Opens no more. */
     hold: () => clearInterval(timer),
 
-    closeAll() {
+    /** In portions: thousands of goodbyes at once would hold everything else up for seconds. */
+    async closeAll() {
       clearInterval(timer)
-      for (const client of clients) client.close()
+      const closing = [...clients]
+      for (let at = 0; at < closing.length; at += CLOSED_AT_ONCE) {
+        for (const client of closing.slice(at, at + CLOSED_AT_ONCE)) client.close()
+        await setImmediate()
+      }
     },
   }
 }

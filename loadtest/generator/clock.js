@@ -10,8 +10,5 @@ const bootUs = Number(process.hrtime.bigint() / 1_000n) - performance.now() * 1_
  */
 export const nowUs = () => performance.now() * 1_000 + bootUs
 
-/** @param {number} us */
-export const pauseUntilUs = us => new Promise(resolve => setTimeout(resolve, Math.max(0, (us - nowUs()) / 1_000)))
-
 /** @param {number} ms @returns {Promise<void>} */
 export const pause = ms => new Promise(resolve => setTimeout(resolve, ms))

@@ -3,11 +3,14 @@ import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { nowUs } from './clock.js'
 import { createHistogram, merge } from './histogram.js'
+import { CLOSE_MS, DRAIN_MS } from './patience.js'
 
 const program = fileURLToPath(new URL('process.js', import.meta.url))
 
-/** Above what a generator process takes to end its clients' connections. */
-const FINISH_MS = 12_000
+/** To take the order, behind what an event loop at its limit has before it, and to say what was measured. */
+const REPORT_MS = 10_000
+/** To end one client's connection, at worst. */
+const CLIENT_CLOSE_MS = 2
 
 /**
  * A second of all processes together.
@@ -38,8 +41,18 @@ const FINISH_MS = 12_000
  * @typedef {Awaited<ReturnType<typeof startPool>>} Pool
  */
 
+/** A process of the generator ended before its time: nothing is measured any more. */
+export class GeneratorError extends Error {
+  /** @param {string} message */
+  constructor(message) {
+    super(message)
+    this.name = 'GeneratorError'
+  }
+}
+
 /**
  * @param {PoolOptions} options
+ * @throws {GeneratorError}
  */
 export async function startPool({ workload, settings, processes, urls, clientsMax, subprotocol, onSecond }) {
   const startUs = nowUs()
@@ -49,6 +62,7 @@ export async function startPool({ workload, settings, processes, urls, clientsMa
   const incomplete = new Map()
   let open = 0
   let ended = false
+  let unreported = 0
   /** @type {(error: Error) => void} */
   let fail = () => {}
   /** Rejects when a process dies. @type {Promise<never>} */
@@ -66,7 +80,7 @@ export async function startPool({ workload, settings, processes, urls, clientsMa
       if (report.type === 'second') onReport(report)
     })
     child.on('exit', (code, signal) => {
-      if (!ended) fail(new Error(`a generator process ended: ${signal ?? `exit code ${code}`}`))
+      if (!ended) fail(new GeneratorError(`a generator process ended: ${signal ?? `exit code ${code}`}`))
     })
   }
 
@@ -94,6 +108,8 @@ export async function startPool({ workload, settings, processes, urls, clientsMa
     failure,
     open: () => open,
     pids: () => children.map(child => /** @type {number} */ (child.pid)),
+    /** Processes whose end was not heard of: what they did last is in no figure. */
+    unreported: () => unreported,
 
     /** Opens clients, one every so often, until there were `count`. @param {{ everyUs: number, count: number }} ramp */
     ramp({ everyUs, count }) {
@@ -109,18 +125,20 @@ export async function startPool({ workload, settings, processes, urls, clientsMa
     /**
      * Ends the load: no more requests, outstanding answers awaited, connections closed.
      *
-     * @returns {Promise<unknown[]>} each process's outcome
+     * @returns {Promise<unknown[]>} the outcome of each process that reported it. A run is not thrown away for one that
+     *   died, or hangs: {@link unreported}
      */
     async finish() {
       ended = true
-      const finished = Promise.all(children.map(child => said(child, 'finished')))
+      const patienceMs = DRAIN_MS + CLOSE_MS + REPORT_MS + CLIENT_CLOSE_MS * (clientsMax / processes)
+      const finished = Promise.all(
+        children.map(child => Promise.race([said(child, 'finished'), gone(child, patienceMs)])),
+      )
       tellAll({ type: 'finish' })
-      const late = new Promise((_, reject) => {
-        setTimeout(() => reject(new Error('a generator process did not end in time')), FINISH_MS).unref()
-      })
-      const reports = await Promise.race([finished, late, failure])
+      const reports = (await finished).filter(report => report !== undefined)
+      unreported = processes - reports.length
       for (const { last } of reports) addTo(totals, last)
-      return reports.map((/** @type {{ outcome: unknown }} */ { outcome }) => outcome)
+      return reports.map(({ outcome }) => outcome)
     },
 
     /** Ends the processes whatever they are doing. */
@@ -142,6 +160,22 @@ export async function startPool({ workload, settings, processes, urls, clientsMa
     open = entry.merged.open
     onSecond(entry.merged)
   }
+}
+
+/**
+ * Resolves when nothing more is to be expected of a process.
+ *
+ * @param {import('node:child_process').ChildProcess} child
+ * @param {number} patienceMs
+ * @returns {Promise<undefined>}
+ */
+function gone(child, patienceMs) {
+  return new Promise(resolve => {
+    if (!child.connected) return resolve(undefined)
+    setTimeout(() => resolve(undefined), patienceMs).unref()
+    // Behind whatever it still said.
+    child.once('disconnect', () => resolve(undefined))
+  })
 }
 
 /** @param {number} second @returns {Second} */

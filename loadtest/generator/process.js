@@ -3,14 +3,11 @@
 import { received } from './client.js'
 import { clientCounts, createClients } from './clients.js'
 import { nowUs, pause } from './clock.js'
+import { CLOSE_MS, DRAIN_MS } from './patience.js'
 import { createStrain } from './strain.js'
 import { createTally } from './tally.js'
 
-/** An answer that has not come by then after the last request is lost. */
-const DRAIN_MS = 3_000
 const DRAIN_LOOK_MS = 20
-/** For closing frames to leave. */
-const CLOSE_MS = 5_000
 
 /**
  * What a process is told, and what it says.
@@ -37,8 +34,9 @@ let second = 0
 let reporting
 
 process.on('message', message => obey(/** @type {Order} */ (message)))
-// Ctrl-C reaches the whole process group; the scenario ends in order, and tells this process to.
+// Ctrl-C, or a supervisor, reaches the whole process group; the scenario ends in order, and tells this process to.
 process.on('SIGINT', () => {})
+process.on('SIGTERM', () => {})
 // Whoever started this one is gone: nobody would ever end it.
 process.on('disconnect', () => process.exit(1))
 
@@ -105,7 +103,7 @@ async function finish() {
   clearTimeout(reporting)
   const open = clients.open()
   const outcome = workload.outcome?.()
-  clients.closeAll()
+  await clients.closeAll()
   const closedByUs = nowUs() + CLOSE_MS * 1_000
   while (clients.open() > 0 && nowUs() < closedByUs) await pause(DRAIN_LOOK_MS)
   process.send?.({ type: 'finished', last: { ...report(), open }, outcome }, () => process.exit(0))

@@ -48,7 +48,7 @@ export function createWorkload({ settings, tally, strain, nowUs, index, processe
     for (const pinger of paying) {
       const pings = pinger.owed
       pinger.owed = 0
-      if (!stopped) send(pinger, pings, atUs)
+      if (!stopped && pingers.has(pinger)) send(pinger, pings, atUs)
     }
   }
 

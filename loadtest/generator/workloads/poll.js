@@ -78,7 +78,8 @@ export function createWorkload({ settings, tally, index, processes }) {
     })
     any.on('headers', ({ headers }) => {
       awaited = true
-      etag = headers[headers.findIndex((/** @type {string} */ name) => /^etag$/i.test(name)) + 1] ?? ''
+      const at = headers.findIndex((/** @type {string} */ name) => /^etag$/i.test(name))
+      etag = at === -1 ? '' : headers[at + 1]
     })
     any.on('body', (/** @type {Buffer} */ chunk) => {
       if (!awaited) return
