@@ -105,6 +105,10 @@ export const coldburst = {
       },
       counts: Object.fromEntries(COUNTS.map(name => [name, counts[name] ?? 0])),
       sums: [
+        ...measured.map(({ round, answered }) => ({
+          text: `round ${round}: values ${answered} = keys ${keys}`,
+          holds: answered === keys,
+        })),
         {
           text: `keys asked for ${requested} = values ${answered} + errors ${refusals} + lost ${lost}`,
           holds: requested === answered + refusals + lost,

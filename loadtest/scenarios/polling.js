@@ -87,6 +87,7 @@ export const polling = {
       'Bytes are what viewers receive, headers included, once everybody has a first value.',
       'Staleness: from a change at the backend to the moment a viewer first sees it.',
       ...(speaksBytes ? [] : [`This gateway does not speak ${BYTES_SUBPROTOCOL}: differences were not measured.`]),
+      'A difference does not name its revision: its staleness is taken from the latest change, and would not show one that came a whole period late.',
       'Viewers that poll are autocannon, which reads HTTP in JavaScript; those that subscribe are a bare socket. Compare the CPU of backend and Keycast, not of viewers.',
     ])
   },
