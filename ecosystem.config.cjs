@@ -39,6 +39,9 @@ const cacheBytesMax = {
   fetcher: bytes('FETCHER_CACHE_BYTES_MAX', 256 * MIB),
 }
 
+/** What clients that do not read may hold of a gateway's memory. */
+const unsentBytesMax = bytes('GATEWAY_UNSENT_TOTAL_BYTES_MAX', 256 * MIB)
+
 /** An idle session takes half of it; those who watch hundreds of keys more. */
 const SESSION_BYTES = 16 * 1_024
 const sessionsBytesMax = number('GATEWAY_SESSIONS_MAX', 18_000) * SESSION_BYTES
@@ -93,7 +96,7 @@ exports.apps = [
   app('fetcher', 'fetcher', { heldBytesMax: cacheBytesMax.fetcher }),
   ...Array.from({ length: number('GATEWAYS', 1) }, (_, index) =>
     app(index === 0 ? 'gateway' : `gateway-${index + 1}`, 'gateway', {
-      heldBytesMax: cacheBytesMax.gateway + sessionsBytesMax,
+      heldBytesMax: cacheBytesMax.gateway + sessionsBytesMax + unsentBytesMax,
       own: {
         FETCHER_NODES: env.FETCHER_NODES || node,
         GATEWAY_PORT: number('GATEWAY_PORT', 8080) + index * GATEWAY_PORT_STEP,

@@ -39,5 +39,9 @@ export const closeCodes = Object.freeze({
   tooBig: { code: 1009, reconnect: false, doc: 'a message over the size limit named in welcome' },
   restarting: { code: 1012, reconnect: true, doc: 'this gateway is being stopped or restarted: another will serve' },
   abusive: { code: 4007, reconnect: false, doc: 'errors or requests kept coming far past the limits' },
-  slow: { code: 4008, reconnect: true, doc: 'data was not read for too long: come back and resume by version' },
+  slow: {
+    code: 4008,
+    reconnect: true,
+    doc: 'data was not read for too long, or too much of it: come back and resume by version',
+  },
 })

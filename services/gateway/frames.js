@@ -8,6 +8,8 @@
 // - `_socket` is the net.Socket, and frames written to it stay whole: while nobody sends compressed messages or Blobs
 //   through ws it holds nothing back, and writes its own frames (the answers to a close or to a protocol error) in one
 //   piece as well;
+// - the socket's `_handle` is libuv's stream, whose `bytesWritten` and `writeQueueSize` Node itself reads to tell a slow
+//   connection from a dead one;
 // - `new WebSocketServer({ WebSocket })` constructs that class, `autoPong: false` leaves pings to us.
 import { WebSocket } from 'ws'
 import { storedBlock } from './deflate.js'
@@ -212,6 +214,29 @@ function together(pieces, first, end, bytesMax) {
     }
   }
   return target.subarray(0, offset)
+}
+
+/**
+ * What a piece takes of memory of its own when it is written, until it is sent; 0 where it is passed on as it is.
+ *
+ * @param {Piece} piece
+ */
+export function copiedBytes(piece) {
+  if (typeof piece === 'string') return LONGEST_HEADER_BYTES + piece.length * 3
+  return piece.length <= COPY_BYTES_MAX ? piece.length : 0
+}
+
+/**
+ * How many bytes the kernel has taken of all that was written: each time it takes more, the other end has read some.
+ *
+ * @param {WebSocket} ws
+ */
+export function takenBytes(ws) {
+  const { _handle } = /** @type {{ _handle: { bytesWritten: number, writeQueueSize: number } | null }} */ (
+    /** @type {unknown} */ (socketOf(ws))
+  )
+  // Closed meanwhile: it takes no more.
+  return _handle ? _handle.bytesWritten - _handle.writeQueueSize : 0
 }
 
 /**

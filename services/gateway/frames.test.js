@@ -12,6 +12,7 @@ import {
   pongFrame,
   SessionSocket,
   sessionOf,
+  takenBytes,
   textFrame,
   textFrameStart,
   writePieces,
@@ -170,6 +171,31 @@ test('a socket whose client does not read is stalled, and says when it no longer
   peer.resume()
   expect(await drained).toEqual({ id: 'the session' })
   expect(isStalled(ws)).toBe(false)
+})
+
+test('while a client reads some of what it is owed, the bytes taken become more', async () => {
+  const { ws, peer } = await connected()
+  peer.pause()
+  const large = textFrame('x'.repeat(30_000_000)).frame
+  writePieces(ws, [large])
+  expect(isStalled(ws)).toBe(true)
+  // What the kernel takes before its buffers are full.
+  let taken = -1
+  while (takenBytes(ws) > taken) {
+    taken = takenBytes(ws)
+    await new Promise(resolve => setTimeout(resolve, 50))
+  }
+  expect(taken).toBeLessThan(large.length)
+
+  peer.on('data', () => takenBytes(ws) > taken && peer.pause())
+  peer.resume()
+  while (takenBytes(ws) === taken) await new Promise(resolve => setImmediate(resolve))
+  peer.pause()
+  expect(isStalled(ws)).toBe(true)
+  expect(takenBytes(ws)).toBeLessThan(large.length)
+
+  ws.terminate()
+  expect(takenBytes(ws)).toBe(0)
 })
 
 test('a large write the kernel took at once is no stall', async () => {

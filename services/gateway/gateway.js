@@ -13,6 +13,7 @@ import { createReceive } from './receive.js'
 import { createUpgrades } from './server.js'
 import { createSessions } from './sessions.js'
 import { createStaleness } from './staleness.js'
+import { createStalls } from './stalls.js'
 import { createSubscriptions } from './subscriptions.js'
 import { createValues } from './values.js'
 
@@ -21,7 +22,7 @@ import { createValues } from './values.js'
  * @typedef {import('@keycast/backbone').BackboneEvents} BackboneEvents
  * @typedef {import('./session.js').Session} Session
  * @typedef {Pick<import('./settings.js').Settings, 'sessionsMax' | 'keysPerSessionMax' | 'requestsPerSecondMax'
- *   | 'messageBytesMax' | 'getsWaitingMax' | 'unsentBytesMax' | 'stallMsMax' | 'heartbeatMs' | 'cacheBytesMax'
+ *   | 'messageBytesMax' | 'getsWaitingMax' | 'unsentBytesMax' | 'unsentTotalBytesMax' | 'stallMsMax' | 'heartbeatMs' | 'cacheBytesMax'
  *   | 'drainMs' | 'origins' | 'compression'>} GatewaySettings
  */
 
@@ -66,9 +67,15 @@ export function createGateway({ settings, namespaces, createBackbone, metrics, n
     observe: ms => observed.compressed(ms),
     now,
   })
+  const stalls = createStalls({
+    end: (session, code, isUrgent) => sessions.end(session, code, isUrgent),
+    limits: settings,
+    now,
+  })
   const outbox = createOutbox({
     flusher,
     end: (session, code) => sessions.end(session, code),
+    stalls,
     answer: (session, get, asOfMs) => handlers.get(session, get, asOfMs),
     compression,
     limits: settings,
@@ -150,7 +157,7 @@ export function createGateway({ settings, namespaces, createBackbone, metrics, n
     const nodesAlive = backbone.nodesAlive()
     return {
       sessions: sessions.size(),
-      ...outbox.stats(),
+      stalled: stalls.size(),
       ...subscriptions.stats(),
       cacheBytes,
       cacheEntries,
@@ -163,7 +170,7 @@ export function createGateway({ settings, namespaces, createBackbone, metrics, n
       values.expire(entry)
       subscriptions.judge(entry)
     })
-    outbox.sweep()
+    stalls.sweep()
   }
 
   return {

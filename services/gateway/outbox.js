@@ -30,16 +30,14 @@ const BATCH_BYTES = 256 * 1024
  * @param {object} deps
  * @param {{ mark: (session: Session) => void }} deps.flusher
  * @param {(session: Session, code: CloseCode) => void} deps.end closes it now: what is queued for it is dropped
+ * @param {Pick<import('./stalls.js').Stalls, 'begin' | 'finish'>} deps.stalls
  * @param {(session: Session, get: Get, asOfMs: number) => void} deps.answer a get that waited for the socket to drain
  * @param {Pick<import('./compression.js').Compression, 'of' | 'isAwaited'>} deps.compression
- * @param {{ unsentBytesMax: number, getsWaitingMax: number, stallMsMax: number }} deps.limits
+ * @param {{ unsentBytesMax: number, getsWaitingMax: number }} deps.limits
  * @param {import('./metrics.js').Counts} deps.counts
  * @param {() => number} deps.now monotonic, in milliseconds
  */
-export function createOutbox({ flusher, end, answer, compression, limits, counts, now }) {
-  /** @type {Set<Session>} */
-  const stalled = new Set()
-
+export function createOutbox({ flusher, end, stalls, answer, compression, limits, counts, now }) {
   /**
    * Queues a message for one session.
    *
@@ -225,11 +223,12 @@ export function createOutbox({ flusher, end, answer, compression, limits, counts
     if (pieces.length > 0) {
       writePieces(session.ws, pieces)
       counts.sentBytes += bytes
+      const stalled = isStalled(session.ws)
+      if (stalled) stalls.begin(session, pieces)
       pieces.length = 0
       session.pieceBytes = 0
-      if (isStalled(session.ws)) {
+      if (stalled) {
         session.stalledAtMs = now()
-        stalled.add(session)
         if (session.closing) end(session, session.closing)
         return
       }
@@ -279,16 +278,10 @@ export function createOutbox({ flusher, end, answer, compression, limits, counts
     if (session.stalledAtMs === undefined) return
     counts.stalls.observe(now() - session.stalledAtMs)
     session.stalledAtMs = undefined
-    stalled.delete(session)
+    // It may not have come to the last ping yet, but it is there.
+    session.heard = true
+    stalls.finish(session)
     flusher.mark(session)
-  }
-
-  /** Closes the sessions that have not taken anything for too long. */
-  function sweep() {
-    const sinceMs = now() - limits.stallMsMax
-    for (const session of stalled) {
-      if (/** @type {number} */ (session.stalledAtMs) <= sinceMs) end(session, 'slow')
-    }
   }
 
   /**
@@ -297,7 +290,7 @@ export function createOutbox({ flusher, end, answer, compression, limits, counts
    * @param {Session} session
    */
   function discard(session) {
-    stalled.delete(session)
+    stalls.finish(session)
     session.pieces = []
     session.pieceBytes = 0
     session.lacking = []
@@ -319,8 +312,6 @@ export function createOutbox({ flusher, end, answer, compression, limits, counts
     close,
     flush,
     drained,
-    sweep,
     discard,
-    stats: () => ({ stalled: stalled.size }),
   }
 }

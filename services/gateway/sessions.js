@@ -16,7 +16,7 @@ import { createSession } from './session.js'
 /** Sessions are pinged in so many slices over the heartbeat, so that no turn of the loop pings thousands. */
 export const SLICES = 25
 
-/** How long a client that is no longer read has to read why. */
+/** How long a client that is no longer read, or holds memory that others need, has to read why. */
 const LAST_WORDS_MS = 1_000
 
 /**
@@ -92,18 +92,17 @@ export function createSessions({ outbox, subscriptions, receive, tokensAtStart, 
    *
    * @param {Session} session
    * @param {CloseCode} name
+   * @param {boolean} [isUrgent] whether what its socket still holds must soon be gone
    */
-  function end(session, name) {
+  function end(session, name, isUrgent = false) {
     if (session.ended) return
     session.endReason = name
     detach(session)
     const { code, doc } = closeCodes[name]
     session.ws.close(code, doc)
-    if (name === 'abusive') {
-      // It may go on sending at full speed. Unread that costs nothing, but the answer to the close is not read either.
-      session.ws.pause()
-      setTimeout(() => session.ws.terminate(), LAST_WORDS_MS).unref()
-    }
+    // It may go on sending at full speed. Unread that costs nothing, but the answer to the close is not read either.
+    if (name === 'abusive') session.ws.pause()
+    if (name === 'abusive' || isUrgent) setTimeout(() => session.ws.terminate(), LAST_WORDS_MS).unref()
   }
 
   /**

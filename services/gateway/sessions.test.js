@@ -1,3 +1,4 @@
+import { jest } from '@jest/globals'
 import { createTestGateway, FakeConnection } from './test-support.js'
 
 test('the first message says who the client is here, and what it may', async () => {
@@ -31,4 +32,24 @@ test('an error of the connection ends nothing but the connection', async () => {
   const { connect } = createTestGateway()
   const client = await connect()
   expect(() => client.connection.emit('error', new Error('invalid frame'))).not.toThrow()
+})
+
+test('a client that holds memory others need has a second to read why, then its socket is cut', async () => {
+  const { backbone, connect, pass, turn } = createTestGateway({ settings: { unsentTotalBytesMax: 1024 ** 2 } })
+  const [client, other] = [await connect(), await connect()]
+  await client.ask({ type: 'subscribe', keys: ['tick:1'] })
+  client.connection.stuck = true
+  backbone.value('tick:1', JSON.stringify('x'.repeat(1_100_000)))
+  await turn()
+  jest.useFakeTimers({ doNotFake: ['setImmediate'] })
+  try {
+    await pass(250)
+    expect(client.connection.closed?.code).toBe(4008)
+    expect(client.connection.terminated).toBe(false)
+    jest.advanceTimersByTime(1_000)
+    expect(client.connection.terminated).toBe(true)
+  } finally {
+    jest.useRealTimers()
+  }
+  expect(await other.ask({ type: 'ping' })).toMatchObject([{ type: 'pong' }])
 })

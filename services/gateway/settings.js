@@ -94,11 +94,17 @@ export const settings = {
     min: 64 * 1024,
     doc: 'Answers and errors queued for a client that does not read; above it the client is closed. Values never queue.',
   }),
+  unsentTotalBytesMax: setting.bytes({
+    env: 'GATEWAY_UNSENT_TOTAL_BYTES_MAX',
+    default: 256 * 1024 ** 2,
+    min: 1024 ** 2,
+    doc: 'What all clients that do not read may hold together, written or queued; above it those that hold most are closed. A value written to many counts once.',
+  }),
   stallMsMax: setting.milliseconds({
     env: 'GATEWAY_STALL_MS_MAX',
     default: 30_000,
     min: 100,
-    doc: 'A client that has not read what was written to it for this long is closed: the 4 MiB of a value take so long at 1 Mbit/s.',
+    doc: 'A client that is behind and has not read a byte for this long is closed. One that reads, however slowly, is not.',
   }),
   heartbeatMs: setting.milliseconds({
     env: 'GATEWAY_HEARTBEAT_MS',

@@ -130,13 +130,16 @@ export class FakeConnection extends EventEmitter {
   paused = false
   stuck = false
   _socket = Object.assign(new EventEmitter(), {
+    _handle: { bytesWritten: 0, writeQueueSize: 0 },
     writableLength: 0,
     writableNeedDrain: false,
     cork() {},
     uncork() {},
     write: (/** @type {Buffer} */ bytes) => {
       this.writes.push(Buffer.from(bytes))
+      this._socket._handle.bytesWritten += bytes.length
       if (!this.stuck) return true
+      this._socket._handle.writeQueueSize += bytes.length
       this._socket.writableLength += bytes.length
       this._socket.writableNeedDrain = this._socket.writableLength >= 16_384
       return !this._socket.writableNeedDrain
@@ -160,9 +163,15 @@ export class FakeConnection extends EventEmitter {
     this.paused = true
   }
 
+  /** The client read some of what was written. @param {number} bytes */
+  take(bytes) {
+    if (this._socket._handle) this._socket._handle.writeQueueSize -= bytes
+  }
+
   /** The client read all that was written. */
   drain() {
     this.stuck = false
+    this._socket._handle.writeQueueSize = 0
     this._socket.writableLength = 0
     this._socket.writableNeedDrain = false
     this._socket.emit('drain')
