@@ -98,6 +98,7 @@ export function createGateway({ settings, namespaces, createBackbone, metrics, n
     subscriptions,
     outbox,
     charge: (session, tokens) => receive.charge(session, tokens),
+    limits,
     counts,
     now,
   })
@@ -112,7 +113,7 @@ export function createGateway({ settings, namespaces, createBackbone, metrics, n
     outbox,
     subscriptions,
     receive,
-    tokensAtStart: limits.tokensAtStart,
+    atStart: limits.atStart,
     welcome: {
       heartbeatMs: settings.heartbeatMs,
       limits: {

@@ -1,8 +1,8 @@
 import { costOf, createLimits } from './limits.js'
 
 function setup() {
-  const { take, tokensAtStart } = createLimits({ requestsPerSecondMax: 100 })
-  const session = /** @type {any} */ ({ tokens: tokensAtStart, tokensAtMs: 0 })
+  const { take, atStart } = createLimits({ requestsPerSecondMax: 100, keysPerSessionMax: 1_000 })
+  const session = /** @type {any} */ ({ ...atStart, tokensAtMs: 0 })
   /** @param {number} nowMs @param {number} [tokens] */
   return (nowMs, tokens = 1) => take(session, tokens, nowMs)
 }
@@ -38,4 +38,44 @@ test('long messages cost more', () => {
   expect(costOf(10)).toBe(1)
   expect(costOf(1_024)).toBe(2)
   expect(costOf(256 * 1_024)).toBe(257)
+})
+
+function setupKeys() {
+  const { keysWaitMs, takeKeys, atStart } = createLimits({ requestsPerSecondMax: 100, keysPerSessionMax: 1_000 })
+  const session = /** @type {any} */ ({ ...atStart, keyTokensAtMs: 0 })
+  return {
+    wait: (/** @type {number} */ nowMs) => keysWaitMs(session, nowMs),
+    subscribed: (/** @type {number} */ watchedAnew, watchedBefore = 0) =>
+      takeKeys(session, { watchedAnew, watchedBefore }),
+  }
+}
+
+test('all the keys a session may have may be new at once, then as many a second as requests', () => {
+  const { wait, subscribed } = setupKeys()
+  let keys = 0
+  for (let nowMs = 0; nowMs <= 60_000; nowMs += 10) {
+    while (wait(nowMs) === 0) {
+      subscribed(50)
+      keys += 50
+    }
+  }
+  expect(keys).toBeGreaterThanOrEqual(1_000 + 60 * 100)
+  expect(keys).toBeLessThanOrEqual(1_000 + 60 * 100 + 50)
+})
+
+test('who waits as long as told may subscribe', () => {
+  const { wait, subscribed } = setupKeys()
+  subscribed(1_500)
+  const waitMs = wait(0)
+  expect(waitMs).toBe(5_001)
+  expect(wait(waitMs - 2)).toBeGreaterThan(0)
+  expect(wait(waitMs)).toBe(0)
+})
+
+test('keys that are watched already cost a tenth', () => {
+  const { wait, subscribed } = setupKeys()
+  subscribed(0, 9_990)
+  expect(wait(0)).toBe(0)
+  subscribed(0, 10)
+  expect(wait(0)).toBe(1)
 })

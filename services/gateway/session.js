@@ -31,6 +31,8 @@ import { isCompressed } from './inflate.js'
  * @property {string | undefined} endReason why, where the gateway ended it
  * @property {number} tokens requests it may send now; limits.js
  * @property {number} tokensAtMs
+ * @property {number} keyTokens keys it may subscribe to now; limits.js
+ * @property {number} keyTokensAtMs
  * @property {boolean} heard whether anything came from it since the last ping; heartbeat.js
  * @property {number} slice
  */
@@ -40,10 +42,10 @@ const ID_BYTES = 16
 
 /**
  * @param {import('./frames.js').SessionSocket} ws
- * @param {{ tokens: number, nowMs: number, slice: number }} start
+ * @param {{ tokens: number, keyTokens: number, nowMs: number, slice: number }} start
  * @returns {Session}
  */
-export function createSession(ws, { tokens, nowMs, slice }) {
+export function createSession(ws, { tokens, keyTokens, nowMs, slice }) {
   return {
     id: randomBytes(ID_BYTES).toString('base64url'),
     ws,
@@ -63,6 +65,8 @@ export function createSession(ws, { tokens, nowMs, slice }) {
     endReason: undefined,
     tokens,
     tokensAtMs: nowMs,
+    keyTokens,
+    keyTokensAtMs: nowMs,
     heard: true,
     slice,
   }

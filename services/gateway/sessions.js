@@ -24,12 +24,12 @@ const LAST_WORDS_MS = 1_000
  * @param {Pick<import('./outbox.js').Outbox, 'send' | 'drained' | 'discard'>} deps.outbox
  * @param {Pick<import('./subscriptions.js').Subscriptions, 'drop'>} deps.subscriptions
  * @param {Pick<ReturnType<typeof import('./receive.js').createReceive>, 'message' | 'ping'>} deps.receive
- * @param {number} deps.tokensAtStart
+ * @param {{ tokens: number, keyTokens: number }} deps.atStart what it may ask, see limits.js
  * @param {Omit<Extract<ControlMessage, { type: 'welcome' }>, 'type' | 'session'>} deps.welcome
  * @param {import('./metrics.js').Counts} deps.counts
  * @param {() => number} deps.now monotonic, in milliseconds
  */
-export function createSessions({ outbox, subscriptions, receive, tokensAtStart, welcome, counts, now }) {
+export function createSessions({ outbox, subscriptions, receive, atStart, welcome, counts, now }) {
   /** @type {Set<Session>[]} */
   const slices = Array.from({ length: SLICES }, () => new Set())
   let opened = 0
@@ -72,7 +72,7 @@ export function createSessions({ outbox, subscriptions, receive, tokensAtStart, 
    * @param {SessionSocket} ws open
    */
   function open(ws) {
-    const session = createSession(ws, { tokens: tokensAtStart, nowMs: now(), slice: opened++ % SLICES })
+    const session = createSession(ws, { ...atStart, nowMs: now(), slice: opened++ % SLICES })
     ws.session = session
     slices[session.slice].add(session)
     size++

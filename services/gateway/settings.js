@@ -72,7 +72,7 @@ export const settings = {
     default: 1_000,
     min: 1,
     unit: 'requests',
-    doc: 'Requests a session may send a second, each KiB counting as one: 1% of what a gateway answers.',
+    doc: 'Requests a session may send a second, each KiB counting as one: 1% of what a gateway answers. It may also subscribe to as many keys a second that nobody else watches, and to GATEWAY_KEYS_PER_SESSION_MAX at once.',
   }),
   messageBytesMax: setting.bytes({
     env: 'GATEWAY_MESSAGE_BYTES_MAX',

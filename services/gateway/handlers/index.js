@@ -13,6 +13,7 @@ import { createUnsubscribe } from './unsubscribe.js'
  * @property {import('../subscriptions.js').Subscriptions} subscriptions
  * @property {import('../outbox.js').Outbox} outbox
  * @property {(session: Session, tokens: number) => void} charge for what a message cost beyond its size; may end the session
+ * @property {Pick<ReturnType<typeof import('../limits.js').createLimits>, 'keysWaitMs' | 'takeKeys'>} limits
  * @property {import('../metrics.js').Counts} counts
  * @property {() => number} now monotonic, in milliseconds
  */

@@ -252,3 +252,44 @@ test('text and bytes come with their content type', async () => {
     { key: 'tick:2', contentType: 'image/x', base64: 'AP8=' },
   ])
 })
+
+test('subscribing to ever new keys is slowed to as many a second as requests, whatever is let go of between', async () => {
+  const { backbone, connect, pass } = createTestGateway({
+    settings: { keysPerSessionMax: 500, requestsPerSecondMax: 100 },
+  })
+  const client = await connect()
+  let named = 0
+  const next = async () => {
+    const keys = Array.from({ length: 100 }, () => `tick:${named++}`)
+    const [answer] = await client.ask({ type: 'subscribe', id: named, keys })
+    await client.ask({ type: 'unsubscribe', keys })
+    return answer
+  }
+  for (let rounds = 0; rounds < 5; rounds++) expect(await next()).toMatchObject({ type: 'subscribed' })
+  expect(await next()).toEqual({
+    type: 'error',
+    id: named,
+    code: 'rate_limited',
+    message: expect.any(String),
+    retryAfterMs: 1,
+  })
+  const watched = () => backbone.calls.filter(call => call.startsWith('watch')).length
+  expect(watched()).toBe(500)
+  for (let tries = 0; tries < 40; tries++) {
+    await pass(250)
+    await next()
+  }
+  expect(watched()).toBeLessThanOrEqual(500 + 10 * 100 + 100)
+  expect(watched()).toBeGreaterThan(500 + 9 * 100)
+})
+
+test('a session may resume all its keys at once where none is watched, and thousands come to keys that are', async () => {
+  const { connect } = createTestGateway()
+  const keys = Array.from({ length: 5_000 }, (_, n) => `tick:${n}`)
+  const clients = await Promise.all(Array.from({ length: 3 }, () => connect()))
+  for (const client of clients) {
+    const answers = await client.ask(subscribe(...keys))
+    expect(answers.map(({ type }) => type)).toEqual(['subscribed'])
+    expect(answers[0].keys).toHaveLength(5_000)
+  }
+})
