@@ -20,6 +20,7 @@ import { encodeAnswers, encodeMessage } from './wire.js'
  * @property {Buffer} routingId of its latest beat: a gateway's sockets get a new one when they reconnect
  * @property {number} received requests
  * @property {number} announced requests sent, as of its latest beat
+ * @property {number} receivedAtBeat `received`, at its latest beat
  * @property {number} answered messages of answers sent
  * @property {number} sentBytes
  * @property {number} takenBytes
@@ -49,6 +50,8 @@ export function createHub({ bind, now, every, log }) {
   let sockets
   let stopSweep = () => {}
   let stopped = false
+  /** When this process last found that it had stood still. */
+  let lateAt = Number.NEGATIVE_INFINITY
 
   /** @param {HubEvents} hubEvents */
   async function start(hubEvents) {
@@ -76,11 +79,15 @@ export function createHub({ bind, now, every, log }) {
     link.lastHeardAt = now()
     link.takenBytes = Math.max(link.takenBytes, message.taken)
     if (message.type === 'beat') {
-      if (link.announced > link.received) {
+      // Behind is not lost: requests come by another socket, thousands of keys may wait in it, and each takes its time. One
+      // that stands still from one beat to the next has nothing waiting here; unless it was this process that stood still.
+      const isStanding = link.received === link.receivedAtBeat && now() - lateAt >= BEAT_MS
+      if (link.announced > link.received && isStanding) {
         log.warn({ link: link.id, received: link.received, announced: link.announced }, 'requests were lost on the way')
         return lose(link)
       }
       link.announced = message.number
+      link.receivedAtBeat = link.received
       beat(link)
     }
     if (link.lacking.size > 0) schedule(link)
@@ -123,6 +130,7 @@ export function createHub({ bind, now, every, log }) {
       routingId,
       received: 0,
       announced: 0,
+      receivedAtBeat: 0,
       answered: 0,
       sentBytes: 0,
       takenBytes: 0,
@@ -160,6 +168,7 @@ export function createHub({ bind, now, every, log }) {
 
   /** @param {boolean} late */
   function sweep(late) {
+    if (late) lateAt = now()
     for (const link of links.values()) {
       if (late) link.lastHeardAt = now()
       else if (now() - link.lastHeardAt >= SILENT_MS) {
