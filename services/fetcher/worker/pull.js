@@ -54,7 +54,8 @@ export function createPuller({ socketsMax, now = Date.now }) {
     async pull(lease) {
       const controller = new AbortController()
       // Over the whole exchange. The client's own `timeout` starts afresh with each byte of a dripping body.
-      const deadline = setTimeout(() => controller.abort(), lease.timeoutMs)
+      // Timers run before sockets are read: a process that stood still first reads what came meanwhile.
+      const deadline = setTimeout(() => setImmediate(() => controller.abort()), lease.timeoutMs)
       let response
       try {
         // Not `get`, which merges two configurations before this merges two.

@@ -123,6 +123,15 @@ test('a slow answer within the deadline is a value', async () => {
   expect((await pull({ timeoutMs: 5_000 })).outcome.outcome).toBe('value')
 })
 
+test('an answer that came while this process stood still is a value, though its deadline passed meanwhile', async () => {
+  const { pull } = await setup((_, response) => {
+    response.writeHead(200, json).end('1')
+    for (const until = performance.now() + 300; performance.now() < until; );
+  })
+
+  expect((await pull({ timeoutMs: 200 })).outcome.outcome).toBe('value')
+})
+
 test('content that was compressed without being asked for is inflated', async () => {
   const { pull } = await setup(answering(200, { ...json, 'content-encoding': 'gzip' }, gzipSync('{"a":1}')))
 
