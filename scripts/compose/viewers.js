@@ -6,6 +6,9 @@ import { openSocket } from '../client.js'
 /** The longest a viewer waits before it tries again. */
 const BACKOFF_MS_MAX = 2_000
 
+/** A connection on which nothing came for so many heartbeats is dead, whatever TCP thinks of it. */
+const HEARTBEATS_MISSED = 2
+
 /** How often a waiting check looks again. */
 const LOOK_MS = 100
 
@@ -65,7 +68,19 @@ function startViewer(target, keys) {
 
   const open = () => {
     let reconnectAfterMs = 0
-    socket = openSocket(target)
+    let silentMsMax = Number.POSITIVE_INFINITY
+    const opened = openSocket(target)
+    socket = opened
+    let heardAt = performance.now()
+    const heard = () => {
+      heardAt = performance.now()
+    }
+    const watching = setInterval(() => {
+      if (performance.now() - heardAt > silentMsMax) opened.terminate()
+    }, LOOK_MS)
+    socket.on('ping', heard)
+    socket.on('message', heard)
+    socket.on('close', () => clearInterval(watching))
     socket.on('open', () => {
       connections += 1
       socket.send(
@@ -77,6 +92,7 @@ function startViewer(target, keys) {
       const value = HEAD.exec(bytes.toString('utf8', 0, HEAD_BYTES))
       if (value) return note(value[1], value[2], Number(value[3]))
       const message = JSON.parse(bytes.toString())
+      if (message.type === 'welcome') silentMsMax = HEARTBEATS_MISSED * message.heartbeatMs
       if (message.type === 'subscribed') failures = 0
       if (message.type === 'closing') {
         reconnectAfterMs = message.reconnectAfterMs
