@@ -92,18 +92,13 @@ export function createKeyTable({ bytesMax }) {
     return bytes - idleBytes
   }
 
-  /** Entries that are wanted. */
-  function* wanted() {
-    for (const entry of entries.values()) if (!idle.has(entry)) yield entry
-  }
-
   function stats() {
     let kept = 0
-    for (const entry of wanted()) if (isKept(entry)) kept++
+    for (const entry of entries.values()) if (isKept(entry)) kept++
     return { keys: entries.size, kept, bytes }
   }
 
-  return { get, open, hasRoomFor, settle, wanted, stats }
+  return { get, open, hasRoomFor, settle, stats }
 }
 
 /** @param {Entry} entry */

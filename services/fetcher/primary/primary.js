@@ -4,6 +4,7 @@ import { takeAnswer } from './answers.js'
 import { createBackoff } from './backoff.js'
 import { createEntry, isAnswered, isFailing, isFresh, isKept, isNoOlder } from './entry.js'
 import { createFetches } from './fetches.js'
+import { createInterests } from './interests.js'
 import { createKeyTable } from './key-table.js'
 import { createOrigins } from './origins.js'
 import { createOutcomes } from './outcomes.js'
@@ -40,6 +41,7 @@ export function createPrimary({ namespaces, pool, tell, wheel, metrics, settings
   const origins = createOrigins({ namespaces, cap: settings.inFlightMax, now })
   const table = createKeyTable({ bytesMax: settings.cacheBytesMax })
   const refusals = createRefusals()
+  const interests = createInterests()
   const firstBackoff = createBackoff({ initialMs: BACKOFF_MS_INITIAL, random })
   const schedule = createSchedule({ wheel, firstBackoff, attempt: want, now, random })
   const recovery = createRecovery({ wheel, schedule, attempt: want, now, random })
@@ -60,6 +62,7 @@ export function createPrimary({ namespaces, pool, tell, wheel, metrics, settings
     const wasKept = isKept(entry)
     const watcher = { ...seen(held), problem: undefined, owed: true, told: false }
     entry.watchers.set(link, watcher)
+    interests.add(link, entry)
     stopLingering(entry)
     table.settle(entry)
 
@@ -94,7 +97,9 @@ export function createPrimary({ namespaces, pool, tell, wheel, metrics, settings
   function onUnwatch(link, key) {
     refusals.take(link, key)
     const entry = table.get(key)
-    if (entry?.watchers.delete(link)) leave(entry)
+    if (!entry?.watchers.delete(link)) return
+    interests.review(link, entry)
+    leave(entry)
   }
 
   /** @param {string} link @param {Want} want */
@@ -106,6 +111,7 @@ export function createPrimary({ namespaces, pool, tell, wheel, metrics, settings
     // The gateway's latest word on what it holds: it may have let go of what it was sent.
     if (watcher) watcher.version = waiter.version
     entry.waiters.set(link, waiter)
+    interests.add(link, entry)
     table.settle(entry)
 
     waiter.ready = (isFresh(entry, now()) && isNoOlder(entry, waiter)) || (!entry.fetch && isBackingOff(entry))
@@ -118,7 +124,9 @@ export function createPrimary({ namespaces, pool, tell, wheel, metrics, settings
   function onCancel(link, key) {
     refusals.take(link, key)
     const entry = table.get(key)
-    if (entry?.waiters.delete(link)) settle(entry)
+    if (!entry?.waiters.delete(link)) return
+    interests.review(link, entry)
+    settle(entry)
   }
 
   /** @param {string} key */
@@ -136,7 +144,7 @@ export function createPrimary({ namespaces, pool, tell, wheel, metrics, settings
   /** @param {string} link */
   function onLinkLost(link) {
     refusals.dropLink(link)
-    for (const entry of table.wanted()) {
+    for (const entry of interests.take(link)) {
       if (entry.waiters.delete(link)) settle(entry)
       if (entry.watchers.delete(link)) leave(entry)
     }
@@ -150,6 +158,7 @@ export function createPrimary({ namespaces, pool, tell, wheel, metrics, settings
     // Had it an answer before, this one tells it of a change, when the link takes it.
     const stands = entry.watchers.get(link)?.owed === false
     const { answer, more } = takeAnswer(entry, link, now())
+    interests.review(link, entry)
     if (more) tell(link, key)
     settle(entry)
     if (answer) metrics.answered(answer.type)
@@ -241,11 +250,13 @@ export function createPrimary({ namespaces, pool, tell, wheel, metrics, settings
 
   /** @param {Entry} entry whose value is too much beside everything else that is wanted */
   function onNoRoom(entry) {
-    for (const link of new Set([...entry.watchers.keys(), ...entry.waiters.keys()])) {
-      refuse(link, entry.key, 'capacity', errorCodes.capacity)
-    }
+    const links = new Set([...entry.watchers.keys(), ...entry.waiters.keys()])
     entry.watchers.clear()
     entry.waiters.clear()
+    for (const link of links) {
+      interests.review(link, entry)
+      refuse(link, entry.key, 'capacity', errorCodes.capacity)
+    }
     stopLingering(entry)
     entry.value = undefined
     entry.problem = undefined

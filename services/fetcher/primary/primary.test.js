@@ -257,6 +257,31 @@ describe('when the last viewer leaves', () => {
     expect(primary.table.stats()).toMatchObject({ keys: 1, kept: 1 })
   })
 
+  test('a link that is lost costs the keys it wanted then, not a look at all', () => {
+    const { watch, get, onUnwatch, onCancel, onLinkLost, value, told, primary } = setup()
+    const keys = ['doc:theirs', 'doc:unwatched', 'doc:cancelled', 'doc:got']
+    for (const key of keys) watch('b', key)
+    watch('a', 'doc:unwatched')
+    onUnwatch('a', 'doc:unwatched')
+    get('a', 'doc:cancelled')
+    onCancel('a', 'doc:cancelled')
+    get('a', 'doc:got')
+    value('doc:got', 'v1')
+    expect(told('a')).toEqual(['value v1'])
+
+    /** @type {string[]} */
+    const lookedAt = []
+    const onDelete = (/** @type {string} */ key) => () => {
+      lookedAt.push(key)
+      return false
+    }
+    watch('a', 'doc:mine')
+    for (const key of [...keys, 'doc:mine'])
+      Object.assign(primary.table.get(key)?.watchers ?? {}, { delete: onDelete(key) })
+    onLinkLost('a')
+    expect(lookedAt).toEqual(['doc:mine'])
+  })
+
   test('a value that may not be stored is let go of', () => {
     const { watch, onUnwatch, value, pass, primary, get, asked } = setup({ namespaces: { doc: { refreshMs: 0 } } })
     watch('a', K)
