@@ -1,13 +1,14 @@
 // The gateway's backbone over one link per fetcher node: asks each key of its owner, and of another when that one dies.
 import { FetcherUnavailable } from './backbone.js'
 import { createLink } from './link.js'
-import { ownerAmong } from './rendezvous.js'
-import { KEYS_PER_REQUEST_MAX } from './wire.js'
+import { createPendingRefresh } from './pending-refresh.js'
+import { ownersAmong } from './rendezvous.js'
 
 /**
  * @typedef {import('./backbone.js').Backbone} Backbone
  * @typedef {import('./backbone.js').BackboneEvents} BackboneEvents
  * @typedef {import('./link.js').Link} Link
+ * @typedef {import('./pending-refresh.js').PendingRefresh} PendingRefresh
  *
  * Where nodes come from: calls `found` with the names of all nodes there are, now and whenever they change.
  * @typedef {{ start: (found: (names: string[]) => void) => Promise<void>, stop: () => void }} NodeSource
@@ -36,6 +37,7 @@ export function createBackboneOverLinks({ nodeSource, dialOf, events, now, every
   const refreshes = new Set()
   /** Names of the nodes keys are routed to. @type {string[]} */
   let candidates = []
+  let ownerOf = ownersAmong(candidates)
   let started = false
 
   async function start() {
@@ -57,7 +59,6 @@ export function createBackboneOverLinks({ nodeSource, dialOf, events, now, every
       const node = nodes.get(name) ?? addNode(name)
       node.listed = true
     }
-    for (const [name, node] of nodes) removeIfGone(name, node)
     route()
   }
 
@@ -68,14 +69,9 @@ export function createBackboneOverLinks({ nodeSource, dialOf, events, now, every
       dial: dialOf(name),
       events: {
         held: events.held,
-        onAnswer: answer => {
-          const want = wants.get(answer.key)
-          if (!want || want.owner !== name) return // asked of another node since
-          if (want.fetch && !link.fetching(answer.key)) {
-            want.fetch = false
-            if (!want.watch) wants.delete(answer.key)
-          }
-          events.onAnswer(answer)
+        onAnswer: (answer, isFetched) => {
+          if (isFetched) endFetch(answer.key)
+          events.onAnswer(answer, isFetched)
         },
         onAlive: () => onJudged(name, 'a fetcher node answers'),
         onDead: () => onJudged(name, 'a fetcher node does not answer'),
@@ -97,32 +93,44 @@ export function createBackboneOverLinks({ nodeSource, dialOf, events, now, every
     if (!node) return
     const changed = !node.judged || candidates.includes(name) !== node.link.alive
     node.judged = true
-    removeIfGone(name, node)
-    if (!changed) return
-    log.info({ node: name, alive: node.link.alive }, what)
+    if (changed) log.info({ node: name, alive: node.link.alive }, what)
     route()
   }
 
-  /** A node no longer listed is kept while it speaks: a name server may be the one who is wrong. @param {string} name @param {Node} node */
-  function removeIfGone(name, node) {
-    if (node.listed || node.link.alive) return
-    log.info({ node: name }, 'a fetcher node is gone')
-    node.link.stop()
-    nodes.delete(name)
+  /**
+   * A node no longer listed is kept while it speaks and no listed one does: then the name server may be the one who is
+   * wrong. Otherwise it goes, lest this gateway ask another node than those do who started since.
+   */
+  function removeGone() {
+    const isReplaced = [...nodes.values()].some(({ listed, link }) => listed && link.alive)
+    for (const [name, { listed, link }] of nodes) {
+      if (listed || (link.alive && !isReplaced)) continue
+      log.info({ node: name }, 'a fetcher node is gone')
+      link.stop()
+      nodes.delete(name)
+    }
   }
 
   /** Gives every key to its owner among the nodes there are now. */
   function route() {
-    candidates = []
-    for (const [name, { link, judged }] of nodes) if (link.alive || !judged) candidates.push(name)
-    for (const [key, want] of wants) {
-      const owner = ownerAmong(key, candidates)
-      if (owner === want.owner) continue
-      if (want.owner !== undefined) nodes.get(want.owner)?.link.drop(key)
-      want.owner = owner
-      say(key, want)
+    removeGone()
+    const names = []
+    for (const [name, { link, judged }] of nodes) if (link.alive || !judged) names.push(name)
+    if (names.join() !== candidates.join()) {
+      candidates = names
+      ownerOf = ownersAmong(names)
+      for (const [key, want] of wants) move(key, want)
     }
     for (const refresh of refreshes) refresh.route()
+  }
+
+  /** @param {string} key @param {{ watch: boolean, fetch: boolean, owner: string | undefined }} want */
+  function move(key, want) {
+    const owner = ownerOf(key)
+    if (owner === want.owner) return
+    if (want.owner !== undefined) nodes.get(want.owner)?.link.drop(key)
+    want.owner = owner
+    say(key, want)
   }
 
   /** @param {string} key @param {{ watch: boolean, fetch: boolean, owner: string | undefined }} want */
@@ -135,11 +143,19 @@ export function createBackboneOverLinks({ nodeSource, dialOf, events, now, every
 
   /** @param {string} key @param {'watch' | 'fetch'} what */
   function want(key, what) {
-    const entry = wants.get(key) ?? { watch: false, fetch: false, owner: ownerAmong(key, candidates) }
+    const entry = wants.get(key) ?? { watch: false, fetch: false, owner: ownerOf(key) }
     entry[what] = true
     wants.set(key, entry)
     const link = entry.owner === undefined ? undefined : nodes.get(entry.owner)?.link
     link?.[what](key)
+  }
+
+  /** @param {string} key */
+  function endFetch(key) {
+    const entry = wants.get(key)
+    if (!entry) return
+    entry.fetch = false
+    if (!entry.watch) wants.delete(key)
   }
 
   /** @param {string} key @param {'watch' | 'fetch'} what */
@@ -168,8 +184,7 @@ export function createBackboneOverLinks({ nodeSource, dialOf, events, now, every
       }
       const pending = createPendingRefresh({
         keys,
-        ownerOf: key => ownerAmong(key, candidates),
-        linkOf: owner => nodes.get(owner)?.link,
+        links: () => candidates.flatMap(name => nodes.get(name)?.link ?? []),
         done: () => {
           end()
           resolve()
@@ -193,7 +208,7 @@ export function createBackboneOverLinks({ nodeSource, dialOf, events, now, every
     fetch: key => want(key, 'fetch'),
     cancel: key => unwant(key, 'fetch'),
     ownerOf: key => {
-      const node = ownerAmong(key, candidates)
+      const node = ownerOf(key)
       return { node, alive: node !== undefined && nodes.get(node)?.link.alive === true }
     },
     nodesAlive: () => {
@@ -202,61 +217,4 @@ export function createBackboneOverLinks({ nodeSource, dialOf, events, now, every
       return alive
     },
   }
-}
-
-/**
- * @typedef {object} PendingRefresh
- * @property {() => void} route gives each key not yet taken to its owner of now
- * @property {() => void} takeBack
- * @property {(error: Error) => void} fail
- *
- * @param {object} options
- * @param {string[]} options.keys
- * @param {(key: string) => string | undefined} options.ownerOf
- * @param {(owner: string) => Link | undefined} options.linkOf
- * @param {() => void} options.done
- * @param {(error: Error) => void} options.fail
- * @returns {PendingRefresh}
- */
-function createPendingRefresh({ keys, ownerOf, linkOf, done, fail }) {
-  const left = new Set(keys)
-  /** What has been said to whom. @type {Map<string, { owner: string, takeBack: () => void }[]>} */
-  const said = new Map()
-
-  function route() {
-    /** @type {Map<string, string[]>} */
-    const byOwner = new Map()
-    for (const key of left) {
-      const owner = ownerOf(key)
-      if (owner === undefined || said.get(key)?.some(entry => entry.owner === owner)) continue
-      const group = byOwner.get(owner)
-      if (group) group.push(key)
-      else byOwner.set(owner, [key])
-    }
-    for (const [owner, group] of byOwner) {
-      for (let from = 0; from < group.length; from += KEYS_PER_REQUEST_MAX) {
-        ask(owner, group.slice(from, from + KEYS_PER_REQUEST_MAX))
-      }
-    }
-  }
-
-  /** @param {string} owner @param {string[]} chunk */
-  function ask(owner, chunk) {
-    const takeBack = linkOf(owner)?.refresh(chunk, () => {
-      for (const key of chunk) if (ownerOf(key) === owner) left.delete(key)
-      if (left.size === 0) done()
-    })
-    if (!takeBack) return
-    for (const key of chunk) {
-      const entries = said.get(key) ?? []
-      entries.push({ owner, takeBack })
-      said.set(key, entries)
-    }
-  }
-
-  function takeBack() {
-    for (const entries of said.values()) for (const entry of entries) entry.takeBack()
-  }
-
-  return { route, takeBack, fail }
 }

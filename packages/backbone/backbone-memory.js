@@ -22,6 +22,8 @@ export function createMemoryBackbone({ log = silent } = {}) {
   const swallowed = new Set()
   /** Nodes whose receipts are held back: their gateways read nothing. @type {Set<string>} */
   const unread = new Set()
+  /** What the name server tells gateways of its nodes. @type {((names: string[]) => void)[]} */
+  const listeners = []
   let socketCount = 0
 
   const now = () => at
@@ -123,7 +125,13 @@ export function createMemoryBackbone({ log = silent } = {}) {
   /** @param {string[]} nodes @param {import('./backbone.js').BackboneEvents} events */
   function backbone(nodes, events) {
     return createBackboneOverLinks({
-      nodeSource: { start: async found => found(nodes), stop() {} },
+      nodeSource: {
+        async start(found) {
+          listeners.push(found)
+          found(nodes)
+        },
+        stop() {},
+      },
       dialOf,
       events,
       now,
@@ -132,5 +140,11 @@ export function createMemoryBackbone({ log = silent } = {}) {
     })
   }
 
-  return { hub, backbone, now, pass, freeze, settle, swallowed, unread }
+  /** From now on the name server lists these nodes. @param {string[]} names */
+  async function list(names) {
+    for (const found of listeners) found(names)
+    await settle()
+  }
+
+  return { hub, backbone, list, now, pass, freeze, settle, swallowed, unread }
 }

@@ -2,7 +2,7 @@
 // hears, and what comes back, while messages are lost, processes stop and nodes come and go.
 import { createMemoryBackbone } from './backbone-memory.js'
 import { CREDIT_BYTES } from './hub.js'
-import { ownerAmong } from './rendezvous.js'
+import { ownersAmong } from './rendezvous.js'
 
 /** @typedef {import('./backbone.js').Answer} Answer */
 
@@ -73,16 +73,19 @@ async function startGateway(network, nodes) {
   const received = []
   /** @type {Map<string, import('./backbone.js').Held>} */
   const holds = new Map()
+  /** Whether each answer was one to a fetch. @type {boolean[]} */
+  const fetched = []
   const backbone = network.backbone(nodes, {
     held: key => holds.get(key),
-    onAnswer: answer => {
+    onAnswer: (answer, isFetched) => {
+      fetched.push(isFetched)
       if (answer.type === 'value') holds.set(answer.key, { version: answer.version, ageMs: answer.ageMs })
       received.push(answer.type === 'failed' ? answer.code : `${answer.key} ${answer.version}`)
     },
   })
   await backbone.start()
   await network.settle()
-  return { backbone, received, holds }
+  return { backbone, received, fetched, holds }
 }
 
 async function setup({ nodes = ['n1'] } = {}) {
@@ -91,6 +94,14 @@ async function setup({ nodes = ['n1'] } = {}) {
   for (const name of nodes) started.set(name, await startNode(network, name))
   const gateway = await startGateway(network, nodes)
   return { network, node: started.get(nodes[0]), nodes: started, ...gateway }
+}
+
+/** A key owned by the first of the nodes. @param {string[]} nodes */
+function keyOfFirst(nodes) {
+  const ownerOf = ownersAmong(nodes)
+  let i = 0
+  while (ownerOf(`a:${i}`) !== nodes[0]) i++
+  return `a:${i}`
 }
 
 /** Wants of one kind, whatever order they came in. @param {string[]} heard @param {string} what */
@@ -181,7 +192,7 @@ test('a request after a lost one is not heard out of order', async () => {
   network.swallowed.delete('n1 requests')
 
   backbone.watch('a:2')
-  await network.settle()
+  await network.pass(1_000)
 
   expect(node.heard).toEqual(['watch a:1', 'lost', 'watch a:2'])
   expect(node.watching('a:1')).toBe(0)
@@ -251,8 +262,7 @@ test('a node that starts anew does not know its links and is told everything', a
   backbone.watch('a:1')
   await network.settle()
 
-  await node.hub.stop()
-  const restarted = await startNode(network, 'n1')
+  const restarted = await startNode(network, 'n1') // in the place of one that said nothing
   restarted.put('a:1', 'two')
   await network.pass(5_000)
 
@@ -266,15 +276,16 @@ test('each key is asked of its owner alone', async () => {
   for (let i = 0; i < 100; i++) backbone.watch(`a:${i}`)
   await network.settle()
 
+  const ownerOf = ownersAmong(['n1', 'n2', 'n3'])
   for (const [name, { heard }] of nodes) {
-    for (const line of heard) expect(ownerAmong(line.slice('watch '.length), ['n1', 'n2', 'n3'])).toBe(name)
+    for (const line of heard) expect(ownerOf(line.slice('watch '.length))).toBe(name)
   }
   expect([...nodes.values()].reduce((sum, { heard }) => sum + heard.length, 0)).toBe(100)
 })
 
 test('when an owner dies its keys go to the others with what is held, and come back with the node', async () => {
   const { network, nodes, backbone, received } = await setup({ nodes: ['n1', 'n2'] })
-  const key = ['a:1', 'a:2', 'a:3', 'a:4', 'a:5'].find(each => ownerAmong(each, ['n1', 'n2']) === 'n1') ?? ''
+  const key = keyOfFirst(['n1', 'n2'])
   for (const node of nodes.values()) node.put(key, 'one')
   backbone.watch(key)
   await network.settle()
@@ -293,19 +304,70 @@ test('when an owner dies its keys go to the others with what is held, and come b
   expect(received.at(-1)).toBe(`${key} three`)
 })
 
-test('answers from a node that no longer owns the key are not taken', async () => {
-  const { network, nodes, backbone, received } = await setup({ nodes: ['n1', 'n2'] })
-  const key = ['a:1', 'a:2', 'a:3', 'a:4', 'a:5'].find(each => ownerAmong(each, ['n1', 'n2']) === 'n1') ?? ''
+test('an answer still under way from a node that no longer owns the key is not taken', async () => {
+  const { network, node, backbone, received } = await setup()
+  const joining = await startNode(network, 'n2')
+  const key = keyOfFirst(['n2', 'n1'])
+  joining.put(key, 'new')
   backbone.watch(key)
   await network.settle()
-  network.swallowed.add('n1 answers')
-  await network.pass(4_000)
-  network.swallowed.clear()
-
-  nodes.get('n1').put(key, 'late')
+  network.unread.add('n1')
+  node.put(key, 'late')
   await network.settle()
 
-  expect(received).toEqual([])
+  await network.list(['n1', 'n2'])
+  network.unread.clear()
+  await network.pass(1_000)
+
+  expect(node.heard).toEqual([`watch ${key}`, `unwatch ${key}`])
+  expect(received).toEqual([`${key} new`])
+})
+
+test('a node that stops takes its leave: its keys go to the others at once', async () => {
+  const { network, node, nodes, backbone, received } = await setup({ nodes: ['n1', 'n2'] })
+  const key = keyOfFirst(['n1', 'n2'])
+  for (const each of nodes.values()) each.put(key, 'one')
+  backbone.watch(key)
+  await network.settle()
+
+  await node.hub.stop()
+  nodes.get('n2').put(key, 'two')
+  await network.settle()
+
+  expect(backbone.nodesAlive()).toBe(1)
+  expect(received.at(-1)).toBe(`${key} two`)
+})
+
+test('a node no longer listed gives up its keys once a listed one speaks', async () => {
+  const { network, node, backbone } = await setup()
+  const joining = await startNode(network, 'n2')
+  const key = keyOfFirst(['n1', 'n2'])
+  backbone.watch(key)
+  await network.settle()
+
+  await network.list([])
+  expect(backbone.ownerOf(key)).toEqual({ node: 'n1', alive: true })
+
+  await network.list(['n2'])
+  expect(backbone.ownerOf(key)).toEqual({ node: 'n2', alive: true })
+  expect(joining.heard).toEqual([`watch ${key}`])
+  await network.pass(4_000)
+  expect(node.watching(key)).toBe(0)
+})
+
+test('an answer to a watch is not one to a fetch under way, which may accept nothing as old', async () => {
+  const { network, node, backbone, fetched } = await setup()
+  node.put('a:1', 'one')
+  network.unread.add('n1')
+  backbone.watch('a:1')
+  await network.settle()
+  backbone.fetch('a:1')
+  await network.settle()
+
+  network.unread.clear()
+  await network.pass(1_000)
+
+  expect(fetched).toEqual([false, true])
 })
 
 test('a gateway that does not read is sent 8 MiB and one message; the rest waits as keys, and the latest follows', async () => {
@@ -331,14 +393,47 @@ test('a gateway that does not read is sent 8 MiB and one message; the rest waits
   expect(received.length).toBeLessThan(60)
 })
 
-test('a refresh is done when the owner has it', async () => {
-  const { network, node, backbone } = await setup()
+test('a refresh is done when every node has it, whoever owns the keys', async () => {
+  const { network, nodes, backbone } = await setup({ nodes: ['n1', 'n2'] })
+  network.swallowed.add('n2 requests')
+  let isDone = false
+  const done = backbone.refresh(['a:1', 'a:2'], { deadlineMs: 60_000 }).then(() => {
+    isDone = true
+  })
+  await network.settle()
+  expect(nodes.get('n1').heard).toEqual(['refresh a:1', 'refresh a:2'])
+  expect(isDone).toBe(false)
 
-  const done = backbone.refresh(['a:1', 'a:2'], { deadlineMs: 5_000 })
+  network.swallowed.clear()
+  await network.pass(3_000)
+  await done
+  expect(nodes.get('n2').heard).toEqual(['lost', 'refresh a:1', 'refresh a:2'])
+})
+
+test('a refresh does not wait for a node that died, and goes to one that came', async () => {
+  const { network, backbone } = await setup({ nodes: ['n1', 'n2'] })
+  network.swallowed.add('n1 requests').add('n2 answers').add('n2 beats').add('n2 requests')
+  const done = backbone.refresh(['a:1'], { deadlineMs: 60_000 })
+  const joining = await startNode(network, 'n3')
+  await network.list(['n1', 'n2', 'n3'])
+  await network.pass(4_000)
+
+  network.swallowed.delete('n1 requests')
+  await network.pass(3_000)
+  await done
+
+  expect(joining.heard).toEqual(['refresh a:1'])
+})
+
+test('a refresh of more keys than a message holds is done when all messages arrived', async () => {
+  const { node, backbone, network } = await setup()
+  const keys = Array.from({ length: 1_234 }, (_, i) => `a:${i}`)
+
+  const done = backbone.refresh(keys, { deadlineMs: 60_000 })
   await network.settle()
   await done
 
-  expect(node.heard).toEqual(['refresh a:1', 'refresh a:2'])
+  expect(count(node.heard, 'refresh')).toBe(1_234)
 })
 
 test('a refresh that was lost is said again', async () => {

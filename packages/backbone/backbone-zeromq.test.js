@@ -4,6 +4,7 @@ import { connect, createServer } from 'node:net'
 import { Dealer, Push } from 'zeromq'
 import { createZeromqBackbone, createZeromqHub } from './backbone-zeromq.js'
 
+/** @type {import('./link.js').Log} */
 const log = { debug() {}, info() {}, warn() {}, error() {} }
 
 /** @type {(() => Promise<void>)[]} */
@@ -68,13 +69,13 @@ function isFree(port) {
 }
 
 /** @param {string} nodes */
-async function startGateway(nodes) {
+async function startGateway(nodes, gatewayLog = log) {
   const answers = createQueue()
   const backbone = createZeromqBackbone({
     nodes,
     messageBytesMax: 64 * 2 ** 20,
     events: { held: () => undefined, onAnswer: answer => answers.push(answer) },
-    log,
+    log: gatewayLog,
   })
   await backbone.start()
   cleanups.push(() => backbone.stop())
@@ -133,6 +134,25 @@ test('a node that is restarted on its ports is told everything again', async () 
   const second = await startNode({ requestsPort, answersPort })
 
   expect(await second.heard.next()).toBe('watch a:1')
+})
+
+test('a node that stops says so: no gateway waits for its silence', async () => {
+  const node = await startNode()
+  const told = createQueue()
+  const tell = (/** @type {unknown} */ fields, /** @type {string | undefined} */ what) => told.push(what ?? fields)
+  const { backbone } = await startGateway(`127.0.0.1:${node.requestsPort}:${node.answersPort}`, {
+    ...log,
+    info: /** @type {any} */ (tell),
+    warn: /** @type {any} */ (tell),
+  })
+  backbone.watch('a:1')
+  await node.heard.next()
+  expect(await told.next()).toBe('linking to a fetcher node')
+  expect(await told.next()).toBe('a fetcher node answers')
+
+  await node.hub.stop()
+
+  expect(await told.next()).toBe('a fetcher node does not answer')
 })
 
 test('a refresh crosses and is confirmed', async () => {

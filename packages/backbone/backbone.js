@@ -46,10 +46,10 @@
  * @property {(key: string) => void} watch stand up for every change of the key
  * @property {(key: string) => void} unwatch
  * @property {(key: string) => void} fetch one answer is wanted, asked for now or no older than the namespace's maxAge;
- *   over with the first answer
+ *   over with the first answer to it
  * @property {(key: string) => void} cancel nobody waits for that fetch any more
  * @property {(keys: string[], options: { deadlineMs: number }) => Promise<void>} refresh the backend's content changed:
- *   ask now. Resolves once every owner has it; rejects with {@link FetcherUnavailable} otherwise
+ *   ask now. Resolves once every node that is there has it; rejects with {@link FetcherUnavailable} otherwise
  * @property {(key: string) => { node: string | undefined, alive: boolean }} ownerOf where the key is routed now
  * @property {() => number} nodesAlive
  */
@@ -59,8 +59,9 @@
  *
  * @typedef {object} BackboneEvents
  * @property {(key: string) => Held | undefined} held
- * @property {(answer: Answer) => void} onAnswer in the order a key's states came about; never one from before the key
- *   was last asked for. A body may be kept: it is never reused or changed
+ * @property {(answer: Answer, isFetched: boolean) => void} onAnswer in the order a key's states came about; never one from
+ *   before the key was last asked for. `isFetched`: it answers the key's `fetch`, which is over with it; otherwise it tells a
+ *   watch of a state, which may be older than a `fetch` under way accepts. A body may be kept: it is never reused or changed
  */
 
 /**

@@ -10,6 +10,9 @@ import { startZap } from './zap.js'
 /** ZMTP heartbeats, from the I/O thread: they end connections of hosts that vanished, which JavaScript cannot see. */
 const heartbeat = { heartbeatInterval: 2_000, heartbeatTimeout: 6_000 }
 
+/** How long a closed socket may take to send its last words. Who does not take them hears of the end by the silence. */
+const FAREWELL_MS = 200
+
 /**
  * @param {{ requests: string, answers: string }} endpoints two `tcp://` addresses; port 0 or * takes a free one
  * @param {object} options
@@ -32,7 +35,7 @@ export const bindZeromq =
       sendTimeout: 0,
       sendHighWaterMark: 0,
       maxMessageSize: REQUEST_BYTES_MAX,
-      linger: 0,
+      linger: FAREWELL_MS,
     })
     /** @type {Awaited<ReturnType<typeof startZap>> | undefined} */
     let zap
@@ -76,6 +79,7 @@ export const bindZeromq =
       // moment after the sockets are closed.
       async close() {
         pull.close()
+        await writer.drained()
         router.close()
         await Promise.all(loops)
         await zap?.close()

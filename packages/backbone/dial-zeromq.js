@@ -65,8 +65,6 @@ export function dialZeromq({ requests, answers }, { messageBytesMax, security })
         return damaged(/** @type {Error} */ (error))
       }
       message(decoded, bytesOf(parts))
-    }).catch(error => {
-      if (!closed) damaged(error)
     })
 
     return {

@@ -10,7 +10,8 @@ import { encodeAnswers, encodeMessage } from './wire.js'
  * @typedef {import('./wire.js').LinkBeat} LinkBeat
  * @typedef {import('./wire.js').Taken} Taken
  *
- * The bound sockets. `send` queues parts for whoever has the routing id; it calls `failed` if nobody does.
+ * The bound sockets. `send` queues parts for whoever has the routing id; it calls `failed` if nobody does. `close`
+ * lets what was queued leave first, as far as its receivers take it.
  * @typedef {{ send: (routingId: Buffer, parts: Buffer[], failed: () => void) => void, close: () => Promise<void> }} Bound
  * @typedef {{ request: (request: Request) => void, beat: (message: LinkBeat | Taken, routingId: Buffer) => void }} FromGateways
  * @typedef {(events: FromGateways) => Promise<Bound>} Bind
@@ -63,6 +64,10 @@ export function createHub({ bind, now, every, log }) {
   async function stop() {
     stopped = true
     stopSweep()
+    // Their keys go to other nodes at once, instead of after the silence that tells of a death.
+    for (const { id, routingId } of links.values()) {
+      sockets.send(routingId, [encodeMessage({ type: 'bye', link: id })], () => {})
+    }
     await sockets?.close()
   }
 

@@ -1,9 +1,7 @@
 // The ZeroMQ sockets between gateways and fetcher nodes, once.
 export { FetcherUnavailable } from './backbone.js'
-export { createMemoryBackbone } from './backbone-memory.js'
 export { createZeromqBackbone, createZeromqHub } from './backbone-zeromq.js'
-export { createCurveKeyPair, curveKeyProblem, curvePairOf } from './curve.js'
-export { readNodes } from './nodes.js'
+export { createCurveKeyPair, curvePairOf } from './curve.js'
 export { receive } from './receive.js'
 export { createWriter } from './writer.js'
 

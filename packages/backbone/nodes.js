@@ -4,6 +4,9 @@ import { lookup } from 'node:dns/promises'
 /** How often names are looked up: a new node is found, and one that left is forgotten, within this time. */
 const LOOKUP_MS = 5_000
 
+/** Look-ups in a row that must lack an address before its node is given up: a name server may be wrong once. */
+const LOOKUPS_MISSED_MAX = 3
+
 /**
  * @typedef {{ host: string, requestsPort: number, answersPort: number }} NodeAddress
  */
@@ -49,38 +52,47 @@ export function endpointsOf(name) {
  * @returns {import('./backbone-links.js').NodeSource}
  */
 export function createNodeSource({ nodes, every, log, resolve = resolveIpv4 }) {
-  /** The last good answer for each host: a name server that fails does not end links. @type {Map<string, string[]>} */
-  const addresses = new Map()
+  /** Each host's addresses, with how many look-ups in a row lacked them. @type {Map<string, Map<string, number>>} */
+  const hosts = new Map(nodes.map(({ host }) => [host, new Map()]))
   let stop = () => {}
 
-  /** @param {(names: string[]) => void} found */
-  async function look(found) {
-    const hosts = new Set(nodes.map(({ host }) => host))
-    await Promise.all(
-      [...hosts].map(async host => {
-        try {
-          addresses.set(host, await resolve(host))
-        } catch (error) {
-          log.warn({ host, error: /** @type {Error} */ (error).message }, 'a fetcher host cannot be looked up')
-        }
-      }),
-    )
-    found(
-      nodes.flatMap(({ host, requestsPort, answersPort }) =>
-        (addresses.get(host) ?? []).map(address => `${address}:${requestsPort}:${answersPort}`),
-      ),
+  /** One that fails changes nothing: a name server that is down does not end links. @param {string} host */
+  async function lookUp(host) {
+    let found
+    try {
+      found = await resolve(host)
+    } catch (error) {
+      log.warn({ host, error: /** @type {Error} */ (error).message }, 'a fetcher host cannot be looked up')
+      return
+    }
+    const addresses = /** @type {Map<string, number>} */ (hosts.get(host))
+    for (const [address, missed] of addresses) {
+      if (missed + 1 === LOOKUPS_MISSED_MAX) addresses.delete(address)
+      else addresses.set(address, missed + 1)
+    }
+    for (const address of found) addresses.set(address, 0)
+  }
+
+  /** @returns {Promise<string[]>} */
+  async function look() {
+    await Promise.all([...hosts.keys()].map(lookUp))
+    return nodes.flatMap(({ host, requestsPort, answersPort }) =>
+      [...(hosts.get(host)?.keys() ?? [])].map(address => `${address}:${requestsPort}:${answersPort}`),
     )
   }
 
   return {
     async start(found) {
-      await look(found)
+      let names = await look()
+      found(names)
       let looking = false
       stop = every(LOOKUP_MS, async () => {
         if (looking) return // a name server slower than the period is asked one question at a time
         looking = true
-        await look(found)
+        const before = names
+        names = await look()
         looking = false
+        if (names.toSorted().join() !== before.toSorted().join()) found(names)
       })
     },
     stop: () => stop(),

@@ -20,16 +20,15 @@ test("a node's name is its address, and says where its sockets are", () => {
   expect(endpointsOf('10.0.0.1:7001:7002')).toEqual({ requests: 'tcp://10.0.0.1:7001', answers: 'tcp://10.0.0.1:7002' })
 })
 
-test('a host with many addresses is many nodes, looked up again, and a failing look-up changes nothing', async () => {
+/** @param {(string[] | Error)[]} answers of the name server, in turn */
+async function startSource(answers) {
   /** @type {string[][]} */
   const found = []
-  let look = async () => {}
-  /** @type {(string[] | Error)[]} */
-  const answers = [['10.0.0.1', '10.0.0.2'], new Error('EAI_AGAIN'), ['10.0.0.2']]
+  let tick = () => {}
   const source = createNodeSource({
     nodes: readNodes('fetcher'),
-    every: (_, tick) => {
-      look = async () => tick()
+    every: (_, run) => {
+      tick = run
       return () => {}
     },
     log,
@@ -39,14 +38,29 @@ test('a host with many addresses is many nodes, looked up again, and a failing l
       return answer
     },
   })
-
   await source.start(names => found.push(names))
-  await look()
-  await look()
+  while (answers.length > 0) {
+    tick()
+    await new Promise(setImmediate)
+  }
+  return found
+}
 
-  expect(found).toEqual([
-    ['10.0.0.1:7001:7002', '10.0.0.2:7001:7002'],
-    ['10.0.0.1:7001:7002', '10.0.0.2:7001:7002'],
-    ['10.0.0.2:7001:7002'],
-  ])
+test('a host with many addresses is many nodes', async () => {
+  expect(await startSource([['10.0.0.1', '10.0.0.2']])).toEqual([['10.0.0.1:7001:7002', '10.0.0.2:7001:7002']])
+})
+
+test('it is looked up again, and only a change is told', async () => {
+  const found = await startSource([['10.0.0.1'], ['10.0.0.1'], ['10.0.0.2', '10.0.0.1'], ['10.0.0.1', '10.0.0.2']])
+  expect(found).toEqual([['10.0.0.1:7001:7002'], ['10.0.0.1:7001:7002', '10.0.0.2:7001:7002']])
+})
+
+test('an address is given up when three look-ups in a row lack it, of which none failed', async () => {
+  const lack = ['10.0.0.2']
+  const both = ['10.0.0.1', '10.0.0.2']
+  const twice = await startSource([both, lack, lack, new Error('EAI_AGAIN'), both, lack, lack])
+  expect(twice).toHaveLength(1)
+
+  const thrice = await startSource([both, lack, new Error('EAI_AGAIN'), lack, lack])
+  expect(thrice.at(-1)).toEqual(['10.0.0.2:7001:7002'])
 })

@@ -2,23 +2,24 @@
 // picks the same owner, and when a node comes or goes only the keys it gains or loses move.
 
 /**
- * @param {string} key
- * @param {Iterable<string>} nodes names of the nodes alive
- * @returns {string | undefined} the owner; `undefined` without nodes
+ * @param {Iterable<string>} nodes names of the nodes there are
+ * @returns {(key: string) => string | undefined} tells a key's owner; `undefined` without nodes
  */
-export function ownerAmong(key, nodes) {
-  const keyHash = fnv1a(key)
-  let owner
-  let highest = -1
-  for (const node of nodes) {
-    const weight = mix(keyHash ^ fnv1a(node))
-    // Names decide between equal weights, so that the order in which nodes were found does not.
-    if (weight > highest || (weight === highest && owner !== undefined && node < owner)) {
+export function ownersAmong(nodes) {
+  // By name: that decides between equal weights, so that the order in which nodes were found does not.
+  const hashed = [...nodes].sort().map(node => ({ node, hash: fnv1a(node) }))
+  return key => {
+    const keyHash = fnv1a(key)
+    let owner
+    let highest = -1
+    for (const { node, hash } of hashed) {
+      const weight = mix(keyHash ^ hash)
+      if (weight <= highest) continue
       highest = weight
       owner = node
     }
+    return owner
   }
-  return owner
 }
 
 /** FNV-1a over UTF-16 code units, 32 bits: keys are ASCII. @param {string} text */

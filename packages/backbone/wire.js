@@ -4,7 +4,7 @@
 // direction           socket           message
 // gateway → hub       PUSH → PULL      watch, unwatch, fetch, cancel, refresh: one JSON part
 // gateway → hub       DEALER → ROUTER  beat, taken: one JSON part
-// hub → gateway       ROUTER → DEALER  beat, resync: one JSON part
+// hub → gateway       ROUTER → DEALER  beat, resync, bye: one JSON part
 // hub → gateway       ROUTER → DEALER  answers: a JSON part, then for each value, in order, a part with its body
 //                                      and, where its head has `deltaFrom`, one with the delta
 import { errorCodes } from '@keycast/protocol'
@@ -25,7 +25,9 @@ import { errorCodes } from '@keycast/protocol'
  * `reached`: requests received so far. `answered`: messages of answers sent so far.
  * @typedef {{ type: 'beat', link: string, reached: number, answered: number }} HubBeat
  * @typedef {{ type: 'resync', link: string }} Resync
+ * @typedef {{ type: 'bye', link: string }} Bye
  * @typedef {{ type: 'answers', link: string, number: number, reached: number, answers: Answer[] }} Answers
+ * @typedef {HubBeat | Resync | Bye | Answers} FromHub
  */
 
 /** A message that is not what this file says; the peer is of another version, or the bytes were damaged. */
@@ -45,7 +47,7 @@ export const REQUEST_BYTES_MAX = 2 ** 20
 
 const formats = new Set(['json', 'text', 'base64'])
 
-/** @param {Request | LinkBeat | Taken | HubBeat | Resync} message */
+/** @param {Request | LinkBeat | Taken | HubBeat | Resync | Bye} message */
 export function encodeMessage(message) {
   return Buffer.from(JSON.stringify(message))
 }
@@ -110,7 +112,7 @@ export function decodeBeat(part) {
 
 /**
  * @param {Buffer[]} parts
- * @returns {HubBeat | Resync | Answers}
+ * @returns {FromHub}
  * @throws {WireError}
  */
 export function decodeFromHub(parts) {
@@ -118,6 +120,7 @@ export function decodeFromHub(parts) {
   checkLink(link)
   switch (type) {
     case 'resync':
+    case 'bye':
       return { type, link }
     case 'beat':
       checkCount('reached', reached)

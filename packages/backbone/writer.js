@@ -8,30 +8,34 @@
 export function createWriter(socket) {
   /** @type {{ parts: Buffer[], done: (error?: Error) => void }[]} */
   let queue = []
-  let writing = false
+  /** @type {Promise<void> | undefined} */
+  let draining
 
   async function drain() {
-    writing = true
     while (queue.length > 0) {
       const batch = queue
       queue = []
       for (const { parts, done } of batch) {
+        /** @type {Error | undefined} */
+        let failure
         try {
           await socket.send(parts)
-          done()
         } catch (error) {
-          done(/** @type {Error} */ (error))
+          failure = /** @type {Error} */ (error)
         }
+        done(failure)
       }
     }
-    writing = false
+    draining = undefined
   }
 
   return {
     /** @param {Buffer[]} parts @param {(error?: Error) => void} done */
     write(parts, done) {
       queue.push({ parts, done })
-      if (!writing) drain()
+      draining ??= drain()
     },
+    /** Resolves when the socket has, or has refused, everything written so far. */
+    drained: async () => draining,
   }
 }

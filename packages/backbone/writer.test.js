@@ -26,3 +26,20 @@ test('messages leave in order, one send at a time, whatever the socket says to o
 
   expect(log).toEqual(['a', 'b: EAGAIN', 'c'])
 })
+
+test('it can be waited for until everything written has left', async () => {
+  /** @type {string[]} */
+  const left = []
+  const writer = createWriter({
+    async send([part]) {
+      await new Promise(setImmediate)
+      left.push(part.toString())
+    },
+  })
+  for (const text of ['a', 'b']) writer.write([Buffer.from(text)], () => {})
+
+  await writer.drained()
+
+  expect(left).toEqual(['a', 'b'])
+  await writer.drained()
+})

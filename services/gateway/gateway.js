@@ -43,7 +43,7 @@ export function createGateway({ settings, namespaces, createBackbone, metrics, n
   // The parts refer to each other in circles, from events on: none calls another before all are there.
   const backbone = createBackbone({
     held: key => values.held(key),
-    onAnswer: answer => values.onAnswer(answer),
+    onAnswer: (answer, isFetched) => values.onAnswer(answer, isFetched),
   })
   const values = createValues({
     namespaces,

@@ -71,18 +71,19 @@ export function createFakeBackbone() {
      * @param {string} key
      * @param {string | Buffer} body
      * @param {Partial<Extract<Answer, { type: 'value' }>>} [rest]
+     * @param {boolean} [isFetched]
      * @returns {string} the version
      */
-    value(key, body, rest) {
+    value(key, body, rest, isFetched = true) {
       const bytes = Buffer.from(body)
       const version = versionOf(bytes)
-      events.onAnswer({ type: 'value', key, version, body: bytes, ...good, ...content, ...rest })
+      events.onAnswer({ type: 'value', key, version, body: bytes, ...good, ...content, ...rest }, isFetched)
       return version
     },
 
     /** @param {string} key @param {string} version @param {Partial<Extract<Answer, { type: 'current' }>>} [rest] */
     current(key, version, rest) {
-      events.onAnswer({ type: 'current', key, version, ...good, ...rest })
+      events.onAnswer({ type: 'current', key, version, ...good, ...rest }, true)
     },
 
     /**
@@ -91,7 +92,8 @@ export function createFakeBackbone() {
      * @param {Partial<Extract<Answer, { type: 'failed' }>>} [rest]
      */
     failed(key, code, rest) {
-      events.onAnswer({ type: 'failed', key, code, message: `it was ${code}`, ageMs: 0, retryAfterMs: 500, ...rest })
+      const failure = { message: `it was ${code}`, ageMs: 0, retryAfterMs: 500 }
+      events.onAnswer({ type: 'failed', key, code, ...failure, ...rest }, true)
     },
   }
 

@@ -162,8 +162,9 @@ export function createValues({ namespaces, backbone, cache, deadlines, onChange,
    * Takes what the backbone brings: updates the entry, answers who waits, tells who subscribed.
    *
    * @param {Answer} answer
+   * @param {boolean} isFetched whether it answers the key's `fetch`
    */
-  function onAnswer(answer) {
+  function onAnswer(answer, isFetched) {
     const entry = cache.get(answer.key)
     // Nobody has wanted the key since, and nothing of it is held.
     if (!entry) return
@@ -175,7 +176,8 @@ export function createValues({ namespaces, backbone, cache, deadlines, onChange,
       return
     }
     entry.answered = entry.answered || entry.subscriptions.length > 0
-    settleWaiters(entry)
+    // What a watch is told may be older than those accept who asked after it: their own answer follows.
+    if (entry.waiters.length > 0) settleWaiters(entry, isFetched ? lastOutcome(entry) : fresh(entry.key))
     // Whoever waited has it. A newer value of what is held is taken always: a viewer is not sent away for an update.
     if (isFirst && change === 'value' && isWanted(entry) && !cache.fits(entry)) {
       entry.value = undefined
@@ -191,13 +193,15 @@ export function createValues({ namespaces, backbone, cache, deadlines, onChange,
     return problemOf('capacity', errorCodes.capacity)
   }
 
-  /** @param {Entry} entry */
-  function settleWaiters(entry) {
-    if (entry.waiters.length === 0) return
-    const outcome = entry.problem ? { problem: entry.problem } : outcomeOf(entry)
+  /** @param {Entry} entry @param {Outcome | undefined} outcome */
+  function settleWaiters(entry, outcome) {
+    if (!outcome) return
     for (const waiter of entry.waiters) waiter.settle(outcome)
     entry.waiters = NOBODY
   }
+
+  /** @param {Entry} entry @returns {Outcome} */
+  const lastOutcome = entry => (entry.problem ? { problem: entry.problem } : outcomeOf(entry))
 
   /**
    * @param {Entry} entry whose value is held

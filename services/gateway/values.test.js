@@ -26,6 +26,22 @@ test('want gives the value, or the problem, and never rejects', async () => {
   expect(await gateway.values.want('no:key')).toMatchObject({ problem: { code: 'unknown_namespace' } })
 })
 
+test('what a watch is told answers who asked after it only where it is young enough', async () => {
+  const { gateway, backbone } = createTestGateway()
+  /** @type {string[]} */
+  const settled = []
+  const old = gateway.values.want('tick:1').then(() => settled.push('old'))
+  const young = gateway.values.want('tick:2').then(() => settled.push('young'))
+
+  backbone.value('tick:1', '1', { ageMs: 501, maxAgeMs: 500 }, false)
+  backbone.value('tick:2', '1', { ageMs: 500, maxAgeMs: 500 }, false)
+  await young
+  expect(settled).toEqual(['young'])
+
+  backbone.value('tick:1', '2')
+  await old
+})
+
 test('want waits as long as told', async () => {
   const { gateway, backbone, pass } = createTestGateway()
   const wanted = gateway.values.want('tick:1', { deadlineMs: 500 })

@@ -79,7 +79,7 @@ test('the scheme may be in any case', async () => {
   expect((await call('/v1/keys/tick:1', { headers: { authorization: 'bearer secret' } })).status).toBe(200)
 })
 
-test('keys whose content changed are passed on, each once, and 202 says the owners have them', async () => {
+test('keys whose content changed are passed on, each once, and 202 says the fetcher has them', async () => {
   const { post, refreshed } = await setup()
   const response = await post({ keys: ['tick:1', 'tick:2', 'tick:1'] })
   expect(response.status).toBe(202)
