@@ -17,9 +17,9 @@ import { errorCodes } from '@keycast/protocol'
  * @typedef {{ type: 'credit', worker: number, credit: number } & Usage} Credit
  *
  * Primary → worker: ask the backend once. `headers` are the namespace's (secret: never logged). `version`, `etag` and
- * `lastModified` are of the value the primary holds; absent where it holds none.
+ * `lastModified` are of the value the primary holds; absent where it holds none. `delta`: one may be of use.
  * @typedef {{ type: 'lease', lease: number, key: string, url: string, headers: Record<string, string>, timeoutMs: number,
- *   bytesMax: number, etag?: string, lastModified?: string, version?: string }} Lease
+ *   bytesMax: number, delta: boolean, etag?: string, lastModified?: string, version?: string }} Lease
  *
  * What the backend's answer says beside its content. `maxAgeMs`: Cache-Control's, less Age; absent where not given.
  * `store` false: hold it only while watched. `lastModified`: only where it may be used as a validator.
@@ -28,7 +28,7 @@ import { errorCodes } from '@keycast/protocol'
  * Worker → primary: how one lease ended. `durationMs`: from taking the lease to this result.
  * A `current` result stands for 304, and for 200 with the very bytes of the lease's `version`.
  * With `deltaFrom` a value brings a fossil delta from that version, the lease's, to its own; with `deltaSkipped` it says
- * why there is none from a version the lease named.
+ * why there is none from a version the lease named, though one would be of use.
  * @typedef {{ version: string, contentType: string, format: Format }} Content
  * @typedef {'no_base' | 'size' | 'time' | 'gain'} DeltaSkip
  * @typedef {{ outcome: 'value', deltaFrom?: string, deltaSkipped?: DeltaSkip } & Content & Freshness} ValueOutcome

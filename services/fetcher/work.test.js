@@ -34,6 +34,7 @@ test('leases arrive as they were sent', () => {
     headers: { authorization: 'Bearer x' },
     timeoutMs: 2_000,
     bytesMax: 4_194_304,
+    delta: true,
     etag: 'W/"a"',
   }
   const leases = [lease, { ...lease, lease: 8 }]

@@ -1,6 +1,6 @@
 // A fetch's way: wanted, waiting in its lane, leased to a worker, answered. One per key at a time.
 import { idOf } from '@keycast/protocol'
-import { isCold } from './entry.js'
+import { isCold, isKept } from './entry.js'
 
 /**
  * @typedef {import('../work.js').Lease} LeaseMessage
@@ -95,6 +95,8 @@ export function createFetches({ origins, pool, onOutcome, onRefused, metrics, no
       headers: namespace.headers,
       timeoutMs: namespace.timeoutMs,
       bytesMax: namespace.bytesMax,
+      // No delta answers a get: where nobody watches it would be made, and the body held for the next one, for nothing.
+      delta: isKept(entry),
       version: value?.version,
       etag: value?.etag,
       lastModified: value?.lastModified,

@@ -97,3 +97,24 @@ test('a fetch that two workers died over has failed, and says nothing of the bac
   pass(300)
   expect(asked(K)).toBe(3)
 })
+
+test('a lease says whether a delta can be of use: not for a get, but also for whoever left a moment ago', () => {
+  const { watch, onUnwatch, get, onRefresh, value, lease, pass } = setup({
+    namespaces: { doc: { maxAgeMs: 0, refreshMs: 0 } },
+  })
+  const isOfUse = () => lease(K)?.message.delta
+  get('a', K)
+  expect(isOfUse()).toBe(false)
+  watch('b', K) // too late for this one
+  value(K, 'v1')
+  onRefresh(K)
+  expect(isOfUse()).toBe(true)
+  value(K, 'v2')
+  onUnwatch('b', K)
+  onRefresh(K)
+  expect(isOfUse()).toBe(true)
+  value(K, 'v3')
+  pass(1_020)
+  get('a', K)
+  expect(isOfUse()).toBe(false)
+})

@@ -13,6 +13,7 @@ describe('a watch', () => {
       headers: { authorization: 'secret' },
       timeoutMs: 2_000,
       bytesMax: 1_000_000,
+      delta: true,
     })
     expect(lease(K)?.fetch.lane).toBe('cold')
     pass(40)

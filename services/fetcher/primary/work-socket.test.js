@@ -46,7 +46,16 @@ function connect(endpoint) {
 const creditOf = worker => /** @type {const} */ ({ type: 'credit', worker, credit: 2, cpuMs: 0, residentBytes: 0 })
 
 /** @type {import('../work.js').Lease} */
-const lease = { type: 'lease', lease: 1, key: 'doc:1', url: 'http://b/1', headers: {}, timeoutMs: 1, bytesMax: 1 }
+const lease = {
+  type: 'lease',
+  lease: 1,
+  key: 'doc:1',
+  url: 'http://b/1',
+  headers: {},
+  timeoutMs: 1,
+  bytesMax: 1,
+  delta: false,
+}
 
 test('credit and results come in, leases go out', async () => {
   /** @type {(received: { routingId: Buffer, message: import('../work.js').Credit | import('../work.js').Result, body?: Buffer }) => void} */

@@ -102,7 +102,7 @@ function setup(count, { random = () => 1 } = {}) {
     /** @param {string} key @param {number} [timeoutMs] */
     lease(key, timeoutMs = 2_000) {
       const fetch = /** @type {import('./entry.js').Fetch} */ (/** @type {unknown} */ ({ entry: { key } }))
-      workers.lease(fetch, { key, url: '', headers: {}, timeoutMs, bytesMax: 1 })
+      workers.lease(fetch, { key, url: '', headers: {}, timeoutMs, bytesMax: 1, delta: false })
       return sent[sent.length - 1]
     },
     /** @param {{ to: string, lease: number }} lease @param {string} [from] */

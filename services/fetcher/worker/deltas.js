@@ -49,13 +49,16 @@ export function createDeltas({ bytesMax, now = () => performance.now() }) {
   let savedAt = now()
 
   /**
-   * @param {string} key
-   * @param {string | undefined} from the version whoever gets this holds
+   * @param {Pick<import('../work.js').Lease, 'key' | 'version' | 'delta'>} lease `version`: what whoever gets this holds
    * @param {{ version: string, store: boolean }} value
    * @param {Buffer} body
-   * @returns {{ delta?: Buffer, skipped?: DeltaSkip }} neither where there is no version to start from
+   * @returns {{ delta?: Buffer, skipped?: DeltaSkip }} neither where there is no version to start from, or no use for one
    */
-  function make(key, from, { version, store }, body) {
+  function make({ key, version: from, delta: isOfUse }, { version, store }, body) {
+    if (!isOfUse) {
+      bases?.delete(key)
+      return {}
+    }
     const base = bases?.get(key)
     keep(key, version, body, store)
     if (!bases || from === undefined) return {}

@@ -17,6 +17,9 @@ function createRandom(seed) {
   }
 }
 
+/** @param {string} key @param {string | undefined} version @param {boolean} [delta] */
+const lease = (key, version, delta = true) => ({ key, version, delta })
+
 const of = (/** @type {string} */ version, store = true) => ({ version, store })
 
 /** @param {number} n @param {number} [bytes] */
@@ -29,7 +32,7 @@ function follow(deltas, key = 'a:1') {
   /** @param {Buffer} bytes */
   return bytes => {
     const version = versionOf(bytes)
-    const made = deltas.make(key, held, { version, store: true }, bytes)
+    const made = deltas.make(lease(key, held), { version, store: true }, bytes)
     held = version
     return made
   }
@@ -75,10 +78,21 @@ test('whatever is changed, cut, doubled or put in, a delta makes exactly the new
 
 test('none is made from a version that is not held here', () => {
   const deltas = createDeltas({ bytesMax: MIB })
-  expect(deltas.make('a:1', 'v1', of('v2'), body(2))).toEqual({ skipped: 'no_base' })
-  expect(deltas.make('a:1', 'v1', of('v3'), body(3))).toEqual({ skipped: 'no_base' })
-  expect(deltas.make('a:1', 'v3', of('v4'), body(4)).delta).toBeDefined()
-  expect(deltas.make('a:2', 'v4', of('v5'), body(5))).toEqual({ skipped: 'no_base' })
+  expect(deltas.make(lease('a:1', 'v1'), of('v2'), body(2))).toEqual({ skipped: 'no_base' })
+  expect(deltas.make(lease('a:1', 'v1'), of('v3'), body(3))).toEqual({ skipped: 'no_base' })
+  expect(deltas.make(lease('a:1', 'v3'), of('v4'), body(4)).delta).toBeDefined()
+  expect(deltas.make(lease('a:2', 'v4'), of('v5'), body(5))).toEqual({ skipped: 'no_base' })
+})
+
+test('where none can be of use none is made, and no body is held for the next one', () => {
+  const deltas = createDeltas({ bytesMax: 12_000 })
+  for (const key of ['a:1', 'a:2']) deltas.make(lease(key, undefined), of('v1'), body(1))
+  for (const key of ['a:3', 'a:4', 'a:2']) {
+    expect(deltas.make(lease(key, undefined, false), of('v1'), body(1))).toEqual({})
+    expect(deltas.make(lease(key, 'v1', false), of('v2'), body(2))).toEqual({})
+  }
+  expect(deltas.make(lease('a:2', 'v2'), of('v3'), body(3))).toEqual({ skipped: 'no_base' })
+  expect(deltas.make(lease('a:1', 'v1'), of('v2'), body(2)).delta).toBeDefined()
 })
 
 test.each([
@@ -93,22 +107,22 @@ test.each([
 
 test('the bodies held are those used last, up to a limit of bytes', () => {
   const deltas = createDeltas({ bytesMax: 12_000 })
-  for (const key of ['a:1', 'a:2', 'a:3']) deltas.make(key, undefined, of('v1'), body(1))
-  expect(deltas.make('a:1', 'v1', of('v2'), body(2))).toEqual({ skipped: 'no_base' })
-  expect(deltas.make('a:3', 'v1', of('v2'), body(2)).delta).toBeDefined()
+  for (const key of ['a:1', 'a:2', 'a:3']) deltas.make(lease(key, undefined), of('v1'), body(1))
+  expect(deltas.make(lease('a:1', 'v1'), of('v2'), body(2))).toEqual({ skipped: 'no_base' })
+  expect(deltas.make(lease('a:3', 'v1'), of('v2'), body(2)).delta).toBeDefined()
 })
 
 test('a body that is to be held only while watched is let go of ten seconds after it was pulled', () => {
   jest.useFakeTimers()
   try {
     const deltas = createDeltas({ bytesMax: MIB, now: Date.now })
-    deltas.make('a:1', undefined, of('v1', false), body(1))
-    deltas.make('a:2', undefined, of('v1'), body(1))
+    deltas.make(lease('a:1', undefined), of('v1', false), body(1))
+    deltas.make(lease('a:2', undefined), of('v1'), body(1))
     jest.advanceTimersByTime(9_000)
-    expect(deltas.make('a:1', 'v1', of('v2', false), body(2)).delta).toBeDefined()
+    expect(deltas.make(lease('a:1', 'v1'), of('v2', false), body(2)).delta).toBeDefined()
     jest.advanceTimersByTime(11_000)
-    expect(deltas.make('a:1', 'v2', of('v3', false), body(3))).toEqual({ skipped: 'no_base' })
-    expect(deltas.make('a:2', 'v1', of('v2'), body(2)).delta).toBeDefined()
+    expect(deltas.make(lease('a:1', 'v2'), of('v3', false), body(3))).toEqual({ skipped: 'no_base' })
+    expect(deltas.make(lease('a:2', 'v1'), of('v2'), body(2)).delta).toBeDefined()
   } finally {
     jest.useRealTimers()
   }

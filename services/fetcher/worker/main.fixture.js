@@ -15,6 +15,7 @@ const lease = {
   headers: { authorization: 'Bearer secret' },
   timeoutMs: 1_000,
   bytesMax: 1_000,
+  delta: false,
 }
 
 if (cluster.isPrimary) await runPrimary()

@@ -54,6 +54,7 @@ function lease(changes) {
     headers: { authorization: secret },
     timeoutMs: 5_000,
     bytesMax: 1_000,
+    delta: false,
     ...changes,
   }
 }

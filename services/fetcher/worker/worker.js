@@ -34,7 +34,7 @@ export function startWorker({ openLink, puller, deltas, id, credit, beatMs, usag
     const durationMs = performance.now() - startedAt
     const result = /** @type {const} */ ({ type: 'result', lease: lease.lease, durationMs })
     if (outcome.outcome !== 'value' || !body) return link.send({ ...result, ...outcome }, body)
-    const { delta, skipped } = deltas.make(lease.key, lease.version, outcome, body)
+    const { delta, skipped } = deltas.make(lease, outcome, body)
     return link.send({ ...result, ...outcome, deltaFrom: delta && lease.version, deltaSkipped: skipped }, body, delta)
   }
 

@@ -81,6 +81,7 @@ const lease = (number, changes) => ({
   headers: {},
   timeoutMs: 1_000,
   bytesMax: 1_000,
+  delta: true,
   ...changes,
 })
 
@@ -154,7 +155,7 @@ test('a value that differs little from the version its lease names comes with th
     deltas: {
       make: (...args) => {
         asked.push(args)
-        return args[2].version === 'v2' ? { delta } : { skipped: 'gain' }
+        return args[1].version === 'v2' ? { delta } : { skipped: 'gain' }
       },
     },
   })
@@ -165,8 +166,16 @@ test('a value that differs little from the version its lease names comes with th
   expect(message).toMatchObject({ version: 'v3', deltaSkipped: 'gain' })
   expect(none).toBeUndefined()
   expect(asked).toEqual([
-    ['conversation:2', 'v1', expect.objectContaining({ version: 'v2', store: true }), Buffer.from('x')],
-    ['conversation:3', 'v2', expect.objectContaining({ version: 'v3', store: true }), Buffer.from('x')],
+    [
+      expect.objectContaining({ key: 'conversation:2', version: 'v1', delta: true }),
+      expect.objectContaining({ version: 'v2', store: true }),
+      Buffer.from('x'),
+    ],
+    [
+      expect.objectContaining({ key: 'conversation:3', version: 'v2', delta: true }),
+      expect.objectContaining({ version: 'v3', store: true }),
+      Buffer.from('x'),
+    ],
   ])
 })
 
