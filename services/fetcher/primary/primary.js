@@ -4,8 +4,8 @@ import { takeAnswer } from './answers.js'
 import { createBackoff } from './backoff.js'
 import { createEntry, isAnswered, isFailing, isFresh, isKept, isNoOlder } from './entry.js'
 import { createFetches } from './fetches.js'
-import { createInterests } from './interests.js'
 import { createKeyTable } from './key-table.js'
+import { createLinkKeys } from './link-keys.js'
 import { createOrigins } from './origins.js'
 import { createOutcomes } from './outcomes.js'
 import { createRecovery } from './recovery.js'
@@ -41,7 +41,7 @@ export function createPrimary({ namespaces, pool, tell, wheel, metrics, settings
   const origins = createOrigins({ namespaces, cap: settings.inFlightMax, now })
   const table = createKeyTable({ bytesMax: settings.cacheBytesMax })
   const refusals = createRefusals()
-  const interests = createInterests()
+  const linkKeys = createLinkKeys()
   const firstBackoff = createBackoff({ initialMs: BACKOFF_MS_INITIAL, random })
   const schedule = createSchedule({ wheel, firstBackoff, attempt: want, now, random })
   const recovery = createRecovery({ wheel, schedule, attempt: want, now, random })
@@ -62,7 +62,7 @@ export function createPrimary({ namespaces, pool, tell, wheel, metrics, settings
     const wasKept = isKept(entry)
     const watcher = { ...seen(held), problem: undefined, owed: true, told: false }
     entry.watchers.set(link, watcher)
-    interests.add(link, entry)
+    linkKeys.add(link, entry)
     stopLingering(entry)
     table.settle(entry)
 
@@ -98,7 +98,7 @@ export function createPrimary({ namespaces, pool, tell, wheel, metrics, settings
     refusals.take(link, key)
     const entry = table.get(key)
     if (!entry?.watchers.delete(link)) return
-    interests.review(link, entry)
+    linkKeys.review(link, entry)
     leave(entry)
   }
 
@@ -111,7 +111,7 @@ export function createPrimary({ namespaces, pool, tell, wheel, metrics, settings
     // The gateway's latest word on what it holds: it may have let go of what it was sent.
     if (watcher) watcher.version = waiter.version
     entry.waiters.set(link, waiter)
-    interests.add(link, entry)
+    linkKeys.add(link, entry)
     table.settle(entry)
 
     waiter.ready = (isFresh(entry, now()) && isNoOlder(entry, waiter)) || (!entry.fetch && isBackingOff(entry))
@@ -125,7 +125,7 @@ export function createPrimary({ namespaces, pool, tell, wheel, metrics, settings
     refusals.take(link, key)
     const entry = table.get(key)
     if (!entry?.waiters.delete(link)) return
-    interests.review(link, entry)
+    linkKeys.review(link, entry)
     settle(entry)
   }
 
@@ -144,7 +144,7 @@ export function createPrimary({ namespaces, pool, tell, wheel, metrics, settings
   /** @param {string} link */
   function onLinkLost(link) {
     refusals.dropLink(link)
-    for (const entry of interests.take(link)) {
+    for (const entry of linkKeys.take(link)) {
       if (entry.waiters.delete(link)) settle(entry)
       if (entry.watchers.delete(link)) leave(entry)
     }
@@ -158,7 +158,7 @@ export function createPrimary({ namespaces, pool, tell, wheel, metrics, settings
     // Had it an answer before, this one tells it of a change, when the link takes it.
     const stands = entry.watchers.get(link)?.owed === false
     const { answer, more } = takeAnswer(entry, link, now())
-    interests.review(link, entry)
+    linkKeys.review(link, entry)
     if (more) tell(link, key)
     settle(entry)
     if (answer) metrics.answered(answer.type)
@@ -254,7 +254,7 @@ export function createPrimary({ namespaces, pool, tell, wheel, metrics, settings
     entry.watchers.clear()
     entry.waiters.clear()
     for (const link of links) {
-      interests.review(link, entry)
+      linkKeys.review(link, entry)
       refuse(link, entry.key, 'capacity', errorCodes.capacity)
     }
     stopLingering(entry)

@@ -1,6 +1,6 @@
-import { createInterests } from './interests.js'
+import { createLinkKeys } from './link-keys.js'
 
-/** As much of an entry as interests look at. @param {string[]} watchers @param {string[]} [waiters] */
+/** As much of an entry as linkKeys look at. @param {string[]} watchers @param {string[]} [waiters] */
 function entryOf(watchers, waiters = []) {
   const entry = {
     watchers: new Map(watchers.map(link => [link, {}])),
@@ -10,7 +10,7 @@ function entryOf(watchers, waiters = []) {
 }
 
 test('a link that is lost is answered with what it wanted, and with nothing of others', () => {
-  const { add, take } = createInterests()
+  const { add, take } = createLinkKeys()
   const [mine, both, theirs] = [entryOf(['a']), entryOf(['a', 'b']), entryOf(['b'])]
   add('a', mine)
   add('a', both)
@@ -23,7 +23,7 @@ test('a link that is lost is answered with what it wanted, and with nothing of o
 })
 
 test('what a link wants no more is forgotten; one that watches and waits must have left off both', () => {
-  const { add, review, take } = createInterests()
+  const { add, review, take } = createLinkKeys()
   const entry = entryOf(['a'], ['a'])
   add('a', entry)
   entry.waiters.delete('a')

@@ -2,7 +2,7 @@
 
 /** @typedef {import('./entry.js').Entry} Entry */
 
-export function createInterests() {
+export function createLinkKeys() {
   /** Links that want something, with what they watch or wait for. @type {Map<string, Set<Entry>>} */
   const byLink = new Map()
 
