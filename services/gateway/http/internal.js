@@ -11,10 +11,10 @@ const KEYS_MAX = 5_000
 /** 5,000 of the longest keys and what stands between them. */
 const BODY_BYTES_MAX = 2 * 1024 ** 2
 
-/** How long an owner may take to confirm: a dead one is noticed, and its keys have another owner, within 4 s. */
+/** How long nodes may take to confirm: a dead one is noticed, and waited for no longer, within 4 s. */
 const REFRESH_DEADLINE_MS = 5_000
 
-/** When to try again after no owner could be told. */
+/** When to try again after not every node could be told. */
 const RETRY_AFTER_SECONDS = 1
 
 /**
