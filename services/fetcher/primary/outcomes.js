@@ -120,7 +120,8 @@ export function createOutcomes({ table, schedule, recovery, want, tell, onNoRoom
   /** @param {Entry} entry */
   function tellAll(entry) {
     for (const [link, waiter] of entry.waiters) {
-      waiter.ready ||= isFailing(entry) || isNoOlder(entry, waiter)
+      waiter.ready ||= isFailing(entry) || (!waiter.late && isNoOlder(entry, waiter))
+      waiter.late = false
       if (waiter.ready) tell(link, entry.key)
     }
     for (const [link, watcher] of entry.watchers) {

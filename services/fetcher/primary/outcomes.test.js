@@ -123,6 +123,58 @@ describe('told that a key changed', () => {
     expect(told('b')).toEqual(['value v2'])
   })
 
+  test('who gets the key after that is not answered by what was asked before', () => {
+    const { get, value, onRefresh, told, asked, lease } = setup()
+    get('a', K)
+    onRefresh(K)
+    get('b', K)
+    value(K, 'v1')
+    expect(told('a')).toEqual(['value v1'])
+    expect(told('b')).toEqual([])
+    expect(lease(K)?.fetch.lane).toBe('cold')
+    // What is said from now on is not about the answer that b waits for.
+    onRefresh(K)
+    get('c', K)
+    value(K, 'v2')
+    expect(told('b')).toEqual(['value v2'])
+    expect(told('c')).toEqual([])
+    value(K, 'v3')
+    expect(told('c')).toEqual(['value v3'])
+    expect(asked(K)).toBe(3)
+  })
+
+  test('the same holds where the key is watched, and for one who holds the version that was read before', () => {
+    const { watch, get, value, current, fail, onRefresh, told } = setup({ namespaces: { doc: { refreshMs: 0 } } })
+    watch('a', K)
+    value(K, 'v1')
+    told('a')
+    onRefresh(K)
+    onRefresh(K)
+    get('b', K, { version: 'v1', ageMs: 5 })
+    current(K)
+    expect(told('b')).toEqual([])
+    value(K, 'v2')
+    for (const link of ['a', 'b']) expect(told(link)).toEqual(['value v2'])
+    // That the backend cannot be asked is no answer of before.
+    onRefresh(K)
+    onRefresh(K)
+    get('b', K)
+    fail(K, 'backend_error')
+    expect(told('b')).toEqual(['backend_error'])
+  })
+
+  test('one who cancels such a get leaves nothing to be asked', () => {
+    const { get, value, onRefresh, onCancel, asked, leased, told } = setup()
+    get('a', K)
+    onRefresh(K)
+    get('b', K)
+    onCancel('b', K)
+    value(K, 'v1')
+    expect(told('a')).toEqual(['value v1'])
+    expect(asked(K)).toBe(1)
+    expect(leased()).toEqual([])
+  })
+
   test('a key nothing is known of costs nothing', () => {
     const { onRefresh, primary } = setup()
     onRefresh(K)

@@ -106,7 +106,7 @@ export function createPrimary({ namespaces, pool, tell, wheel, metrics, settings
   function onFetch(link, { key, held }) {
     const entry = open(link, key)
     if (!entry) return
-    const waiter = { ...seen(held), ready: false }
+    const waiter = { ...seen(held), ready: false, late: entry.again }
     const watcher = entry.watchers.get(link)
     // The gateway's latest word on what it holds: it may have let go of what it was sent.
     if (watcher) watcher.version = waiter.version
