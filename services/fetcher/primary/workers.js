@@ -147,6 +147,11 @@ export function createWorkers({
   function announce(routingId, { worker: id, credit, cpuMs, residentBytes }) {
     const worker = workers.get(id)
     if (!worker) return // one that was given up, and still speaks
+    if (worker.routingId && !worker.routingId.equals(routingId)) {
+      // Which leases it has, and which of its results were lost with the connection, neither side can say.
+      log.warn({ workerPid: worker.process.pid }, 'a worker came by a second connection: killing it')
+      return end(worker)
+    }
     if (!worker.routingId) log.info({ workerPid: worker.process.pid }, 'a worker takes leases')
     if (!worker.routingId) byRoute.set(routingId.toString('latin1'), worker)
     worker.routingId ??= routingId
@@ -199,9 +204,14 @@ export function createWorkers({
       if (silentMs < patienceWith(worker, overdueMs) && (overdueMs ?? 0) < LOST_LEASE_MS) continue
       const { pid } = worker.process
       log.warn({ workerPid: pid, silentMs: Math.round(silentMs), overdueMs }, 'a worker fell silent: killing it')
-      worker.process.kill()
-      giveUp(worker, 'silent')
+      end(worker)
     }
+  }
+
+  /** @param {Worker} worker that is not heard, or not sure to be */
+  function end(worker) {
+    worker.process.kill()
+    giveUp(worker, 'silent')
   }
 
   /** @param {Worker} worker @param {{ code: number | null, signal: string | null }} how */

@@ -92,10 +92,10 @@ function setup(count, { random = () => 1 } = {}) {
       sweep()
       wheel.turn()
     },
-    /** @param {number} id @param {Partial<import('../work.js').Credit>} [said] */
-    beat: (id, said) =>
+    /** @param {number} id @param {Partial<import('../work.js').Credit>} [said] @param {string} [route] */
+    beat: (id, said, route = `route ${id}`) =>
       workers.onMessage(
-        Buffer.from(`route ${id}`),
+        Buffer.from(route),
         { type: 'credit', worker: id, credit: 256, cpuMs: 0, residentBytes: 0, ...said },
         undefined,
       ),
@@ -273,6 +273,25 @@ test('a primary that stood still judges nobody: first it listens', () => {
   pass(SILENT_MS + SWEEP_MS)
   expect(processes[0].killed).toBe(true)
   expect(silent.to).toBe('route 1')
+})
+
+test('a worker that speaks by another connection is replaced at once: what the first one had under way is lost', () => {
+  const { processes, beat, lease, result, results, lost, counted, workers, pass } = ready(2)
+  const given = Array.from({ length: 20 }, (_, id) => lease(`doc:${id}`)).filter(({ to }) => to === 'route 1')
+  beat(1, {}, 'route 1 again')
+  expect(processes[0].killed).toBe(true)
+  expect(processes[1].killed).toBe(false)
+  expect(lost).toEqual(given.map(({ key }) => key))
+  expect(counted).toEqual(['silent'])
+  for (const { key } of given) expect(lease(key).to).toBe('route 2')
+  // It still speaks, by either, before the signal arrives.
+  beat(1, {}, 'route 1 again')
+  result(given[0], 'route 1 again')
+  expect(results).toEqual([])
+  expect(workers.stats().ready).toBe(1)
+  processes[0].exit()
+  pass(260, [2])
+  expect(processes).toHaveLength(3)
 })
 
 test('a worker that never announces itself is killed after a while', () => {
