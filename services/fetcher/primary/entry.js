@@ -91,8 +91,11 @@ export function createEntry(key, namespace, origin) {
 /** Whether the key is kept fresh: somebody watches it, or did a moment ago. @param {Entry} entry */
 export const isKept = entry => entry.watchers.size > 0 || entry.lingering
 
+/** Whether somebody wants the key: it is kept fresh, or waited for. @param {Entry} entry */
+export const isWanted = entry => isKept(entry) || entry.waiters.size > 0
+
 /** Whether the entry must stay. @param {Entry} entry */
-export const isWanted = entry => isKept(entry) || entry.waiters.size > 0 || entry.fetch !== undefined
+export const isInUse = entry => isWanted(entry) || entry.fetch !== undefined
 
 /** Whether the last try failed; that the backend has nothing is no failure. @param {Entry} entry */
 export const isFailing = ({ problem }) => problem !== undefined && problem.code !== 'not_found'

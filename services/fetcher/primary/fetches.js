@@ -1,6 +1,6 @@
 // A fetch's way: wanted, waiting in its lane, leased to a worker, answered. One per key at a time.
 import { idOf } from '@keycast/protocol'
-import { isCold, isKept } from './entry.js'
+import { isCold, isKept, isWanted } from './entry.js'
 
 /**
  * @typedef {import('../work.js').Lease} LeaseMessage
@@ -24,10 +24,11 @@ import { isCold, isKept } from './entry.js'
  * @param {(fetch: Fetch, outcome: Outcome, body: Buffer | undefined, delta: Buffer | undefined, closed: boolean) => void}
  *   deps.onOutcome `closed`: it closed the origin's breaker
  * @param {(entry: Entry) => void} deps.onRefused the origin's breaker lets nothing through
+ * @param {(entry: Entry) => void} deps.onAbandoned nobody wants the key whose worker was lost
  * @param {import('./metrics.js').FetchMetrics} deps.metrics
  * @param {() => number} deps.now
  */
-export function createFetches({ origins, pool, onOutcome, onRefused, metrics, now }) {
+export function createFetches({ origins, pool, onOutcome, onRefused, onAbandoned, metrics, now }) {
   const rotation = [...origins]
 
   /**
@@ -58,6 +59,7 @@ export function createFetches({ origins, pool, onOutcome, onRefused, metrics, no
     if (!fetch || fetch.sentAt !== undefined) return
     origin.lanes.remove(fetch)
     entry.fetch = undefined
+    entry.again = false
     if (fetch.probe) origin.breaker.end('void', true)
   }
 
@@ -130,18 +132,21 @@ export function createFetches({ origins, pool, onOutcome, onRefused, metrics, no
   }
 
   /**
-   * The worker that had a fetch will not answer. Another one is asked, once.
+   * The worker that had a fetch will not answer. Another one is asked, once, if somebody still wants the key.
    *
    * @param {Fetch} fetch
    */
   function lost(fetch) {
     if (fetch.attempt === 2) return ended(fetch, twiceLost)
-    metrics.reissued()
-    const { lanes } = fetch.entry.origin
+    const { entry } = fetch
+    const { lanes } = entry.origin
     lanes.ended(fetch)
     fetch.attempt = 2
     fetch.sentAt = undefined
     lanes.addAgain(fetch)
+    if (isWanted(entry)) return metrics.reissued()
+    abandon(entry)
+    onAbandoned(entry)
   }
 
   return { want, abandon, startAll, ended, lost }

@@ -72,6 +72,33 @@ test('one that waits for a second worker is not made when nobody wants it any mo
   expect(primary.table.get(K)).toBeUndefined()
 })
 
+test('one that nobody wants any more is not made a second time, and leaves nothing behind', () => {
+  const { get, onCancel, onRefresh, lose, leased, asked, primary, value, told } = setup({ inFlightMax: 1 })
+  get('a', K)
+  get('a', 'doc:2')
+  onRefresh(K)
+  onCancel('a', K)
+  lose(K)
+  expect(leased()).toEqual(['doc:2'])
+  expect(asked(K)).toBe(1)
+  expect(primary.table.get(K)).toBeUndefined()
+
+  value('doc:2', 'v1')
+  get('a', 'doc:3')
+  value('doc:3', 'v1')
+  told('a')
+  onRefresh('doc:3')
+  get('b', 'doc:3')
+  onRefresh('doc:3')
+  onCancel('b', 'doc:3')
+  lose('doc:3')
+  expect(leased()).toEqual([])
+  // What was to follow it is forgotten, too.
+  get('c', 'doc:3')
+  value('doc:3', 'v2')
+  expect(leased()).toEqual([])
+})
+
 test('its answer is as old as the second asking', () => {
   const { watch, value, lose, take, pass } = setup()
   watch('a', K)

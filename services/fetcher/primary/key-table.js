@@ -1,5 +1,5 @@
 // Entries by key, within a limit of bytes: what somebody wants stays, the rest goes when it was used longest ago.
-import { isKept, isWanted } from './entry.js'
+import { isInUse, isKept } from './entry.js'
 
 /**
  * @typedef {import('./entry.js').Entry} Entry
@@ -63,13 +63,13 @@ export function createKeyTable({ bytesMax }) {
   function settle(entry) {
     if (entries.get(entry.key) !== entry) return
     if (idle.delete(entry)) idleBytes -= entry.bytes
-    const wanted = isWanted(entry)
-    if (!wanted && entry.value?.store === false) entry.value = undefined
+    const inUse = isInUse(entry)
+    if (!inUse && entry.value?.store === false) entry.value = undefined
 
     const cost = ENTRY_BYTES + valueBytes(entry)
     bytes += cost - entry.bytes
     entry.bytes = cost
-    if (!wanted) {
+    if (!inUse) {
       if (!entry.value && !entry.problem) return remove(entry)
       idle.add(entry)
       idleBytes += cost

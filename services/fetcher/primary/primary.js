@@ -2,7 +2,7 @@
 import { errorCodes, keyProblem, namespaceOf } from '@keycast/protocol'
 import { takeAnswer } from './answers.js'
 import { createBackoff } from './backoff.js'
-import { createEntry, isAnswered, isFailing, isFresh, isKept, isNoOlder } from './entry.js'
+import { createEntry, isAnswered, isFailing, isFresh, isKept, isNoOlder, isWanted } from './entry.js'
 import { createFetches } from './fetches.js'
 import { createKeyTable } from './key-table.js'
 import { createLinkKeys } from './link-keys.js'
@@ -51,6 +51,7 @@ export function createPrimary({ namespaces, pool, tell, wheel, metrics, settings
     pool,
     onOutcome: outcomes.take,
     onRefused: outcomes.refuse,
+    onAbandoned: table.settle,
     metrics,
     now,
   })
@@ -244,7 +245,7 @@ export function createPrimary({ namespaces, pool, tell, wheel, metrics, settings
 
   /** @param {Entry} entry */
   function settle(entry) {
-    if (!isKept(entry) && entry.waiters.size === 0) fetches.abandon(entry)
+    if (!isWanted(entry)) fetches.abandon(entry)
     table.settle(entry)
   }
 
