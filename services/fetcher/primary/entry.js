@@ -49,6 +49,7 @@
  * @property {number | undefined} nextTryAt when the key is tried by itself; for one that fails unwatched, from when on
  *   it may be tried
  * @property {number} notBeforeAt the backend asked for patience until then
+ * @property {number} backoffAt when the last wait of its own is over, whatever the backend asked for
  * @property {Backoff | undefined} backoff while tries fail
  * @property {number} wokenAt when it last was tried before its time because its backend had recovered
  * @property {Timer | undefined} timer of the next try
@@ -80,6 +81,7 @@ export function createEntry(key, namespace, origin) {
     phaseAt: undefined,
     nextTryAt: undefined,
     notBeforeAt: Number.NEGATIVE_INFINITY,
+    backoffAt: Number.NEGATIVE_INFINITY,
     backoff: undefined,
     wokenAt: Number.NEGATIVE_INFINITY,
     timer: undefined,

@@ -71,7 +71,7 @@ describe('told that a key changed', () => {
   })
 
   test('what is held is no good while the fetch is under way, nor while the backend must be left alone', () => {
-    const { watch, get, value, fail, onRefresh, onUnwatch, told, pass } = setup({
+    const { watch, get, value, fail, onRefresh, onUnwatch, told, pass, asked } = setup({
       namespaces: { doc: { maxAgeMs: 3_600_000 } },
     })
     watch('a', K)
@@ -84,9 +84,14 @@ describe('told that a key changed', () => {
     expect(told('b')).toEqual(['backend_error'])
     onUnwatch('a', K)
     pass(1_020)
-    onRefresh(K)
     get('b', K)
     expect(told('b')).toEqual(['backend_error'])
+    // Told again, the next one who wants it may ask.
+    expect(asked(K)).toBe(2)
+    onRefresh(K)
+    get('b', K)
+    expect(told('b')).toEqual([])
+    expect(asked(K)).toBe(3)
   })
 
   test('a key that fails and that nobody watches may be asked at once', () => {
@@ -331,8 +336,8 @@ describe('a failed try', () => {
     expect(told('b')).toEqual(['backend_error'])
   })
 
-  test('with Retry-After leaves the backend alone for that long, whatever it is told', () => {
-    const { watch, value, fail, take, pass, asked, onRefresh, get, told } = setup()
+  test('with Retry-After leaves the backend alone for that long, whoever asks', () => {
+    const { watch, value, fail, take, pass, asked, get, told } = setup()
     watch('a', K)
     value(K, 'v1')
     take('a')
@@ -340,12 +345,77 @@ describe('a failed try', () => {
     fail(K, 'backend_throttled', { retryAfterMs: 7_000 })
     expect(take('a')).toMatchObject([{ code: 'backend_throttled', retryAfterMs: 7_000 }])
     pass(6_900)
-    onRefresh(K)
     get('b', K)
     expect(told('b')).toEqual(['backend_throttled'])
     expect(asked(K)).toBe(2)
     pass(120)
     expect(asked(K)).toBe(3)
+  })
+
+  test('with a Retry-After of hours is believed for five minutes', () => {
+    const { watch, fail, take, pass, asked } = setup()
+    watch('a', K)
+    fail(K, 'backend_error', { retryAfterMs: 86_400_000 })
+    expect(take('a')).toMatchObject([{ retryAfterMs: 300_000 }])
+    pass(299_900)
+    expect(asked(K)).toBe(1)
+    pass(120)
+    expect(asked(K)).toBe(2)
+  })
+
+  test('with Retry-After is followed by one try where it is told that the key changed', () => {
+    const { watch, value, fail, pass, asked, onRefresh, told } = setup({ namespaces: { doc: { refreshMs: 0 } } })
+    watch('a', K)
+    fail(K, 'backend_throttled', { retryAfterMs: 60_000 })
+    pass(10_000)
+    expect(asked(K)).toBe(1)
+    onRefresh(K)
+    pass(20)
+    expect(asked(K)).toBe(2)
+    fail(K, 'backend_throttled', { retryAfterMs: 60_000 })
+    pass(30_000)
+    expect(asked(K)).toBe(2)
+    onRefresh(K)
+    pass(20)
+    told('a')
+    value(K, 'v1')
+    expect(told('a')).toEqual(['value v1'])
+    pass(120_000)
+    expect(asked(K)).toBe(3)
+  })
+
+  test('however often it is told so, the key waits for its own backoff, which grows', () => {
+    const { watch, fail, pass, asked, askedAt, onRefresh, leased } = setup({ random: () => 1 })
+    watch('a', K)
+    pass(60_000, () => {
+      if (leased().length > 0) fail(K, 'backend_throttled', { retryAfterMs: 30_000 })
+      onRefresh(K)
+    })
+    const gaps = askedAt(K).map((at, index, all) => at - all[index - 1])
+    for (const [index, atLeast] of [250, 500, 1_000, 2_000, 4_000, 5_000, 5_000].entries()) {
+      expect(gaps[index + 1]).toBeGreaterThanOrEqual(atLeast)
+    }
+    expect(asked(K)).toBeLessThan(20)
+    expect(asked(K)).toBeGreaterThan(10)
+  })
+
+  test('that is told so while its backend is given a rest is tried when that is over', () => {
+    const { watch, fail, value, pass, asked, onRefresh, leased, primary } = setup({
+      random: () => 1,
+      namespaces: { doc: { refreshMs: 0 } },
+    })
+    watch('a', K)
+    fail(K, 'backend_throttled', { retryAfterMs: 60_000 })
+    for (let id = 100; id < 120; id++) watch('a', `doc:${id}`)
+    for (let id = 100; id < 120; id++) fail(`doc:${id}`, 'backend_error')
+    expect(primary.origins.get('http://backend')?.breaker.isOpen()).toBe(true)
+    onRefresh(K)
+    pass(500)
+    expect(asked(K)).toBe(1)
+    pass(2_500, () => {
+      for (const key of leased()) value(key, 'v1')
+    })
+    expect(asked(K)).toBe(2)
   })
 
   test('a `current` without anything held is no answer', () => {

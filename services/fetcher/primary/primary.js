@@ -137,7 +137,7 @@ export function createPrimary({ namespaces, pool, tell, wheel, metrics, settings
     entry.invalid = true
     // What is under way may have been read before the change.
     if (entry.fetch?.sentAt !== undefined) entry.again = true
-    else if (entry.notBeforeAt > now()) return
+    else if (entry.notBeforeAt > now()) schedule.insist(entry)
     else if (isKept(entry)) want(entry)
     else entry.nextTryAt = undefined
   }

@@ -8,6 +8,13 @@ import { isFailing, isKept } from './entry.js'
  */
 
 /**
+ * Retry-After is how long one ought to wait (RFC 9110 section 10.2.3), by the guess of a backend that may be back sooner. Who
+ * looks at the key sees an old value until then, so it is not believed for longer than this: a backend that still means
+ * it says so again, at the cost of one request a key.
+ */
+const PATIENCE_MS_MAX = 300_000
+
+/**
  * @param {object} deps
  * @param {Pick<import('./timer-wheel.js').TimerWheel, 'set' | 'cancel'>} deps.wheel
  * @param {() => import('./backoff.js').Backoff} deps.firstBackoff
@@ -72,11 +79,23 @@ export function createSchedule({ wheel, firstBackoff, attempt, now, random }) {
    */
   function failed(entry, { code, retryAfterMs }) {
     entry.backoff = entry.backoff?.next() ?? firstBackoff()
-    const nextTryAt = now() + Math.max(entry.backoff.duration, retryAfterMs ?? 0)
+    entry.backoffAt = now() + entry.backoff.duration
+    const nextTryAt = Math.max(entry.backoffAt, now() + Math.min(retryAfterMs ?? 0, PATIENCE_MS_MAX))
     const isPatience = retryAfterMs !== undefined || code === 'backend_throttled'
     entry.notBeforeAt = isPatience ? nextTryAt : Number.NEGATIVE_INFINITY
     noteFailing(entry)
     tryAt(entry, nextTryAt)
+  }
+
+  /**
+   * Somebody who knows better than the backend's Retry-After has the key tried, once. The key's own backoff holds all the
+   * same: it grows with each try that fails, so that telling again and again is no way around being throttled.
+   *
+   * @param {Entry} entry
+   */
+  function insist(entry) {
+    entry.notBeforeAt = entry.backoffAt
+    tryAt(entry, Math.max(now(), entry.backoffAt))
   }
 
   /**
@@ -131,5 +150,5 @@ export function createSchedule({ wheel, firstBackoff, attempt, now, random }) {
     entry.timer = undefined
   }
 
-  return { begin, end, succeeded, failed, park, tryAt }
+  return { begin, end, succeeded, failed, insist, park, tryAt }
 }

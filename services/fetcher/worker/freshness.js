@@ -7,9 +7,6 @@ import { readHttpDate } from './http-date.js'
 /** RFC 9111 section 1.2.2: what a cache does with more seconds than it can count. */
 const SECONDS_MAX = 2 ** 31
 
-/** Retry-After beyond a day is taken for a day: a timer set for over 2 ** 31 ms would fire at once. */
-const RETRY_AFTER_MS_MAX = 86_400_000
-
 /** Validators are kept with each value; a backend that needs longer ones is asked without. */
 const ETAG_CHARACTERS_MAX = 1_024
 
@@ -91,7 +88,7 @@ export function retryAfterMsOf(headers, now) {
   if (written === undefined) return undefined
   const seconds = readSeconds(written)
   const ms = seconds === undefined ? readHttpDate(written) - dateOf(headers, now) : seconds * 1_000
-  return Number.isNaN(ms) ? undefined : Math.min(Math.max(0, ms), RETRY_AFTER_MS_MAX)
+  return Number.isNaN(ms) ? undefined : Math.max(0, ms)
 }
 
 /** @param {Headers} headers @param {number} now */
