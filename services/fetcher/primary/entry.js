@@ -55,6 +55,7 @@
  * @property {Timer | undefined} timer of the next try
  * @property {Timer | undefined} lingerTimer
  * @property {number} bytes what the key table counts it as
+ * @property {boolean} counted whether that counts it as kept
  */
 
 /**
@@ -87,6 +88,7 @@ export function createEntry(key, namespace, origin) {
     timer: undefined,
     lingerTimer: undefined,
     bytes: 0,
+    counted: false,
   }
 }
 

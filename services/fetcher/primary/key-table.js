@@ -20,6 +20,7 @@ export function createKeyTable({ bytesMax }) {
   const idle = new Set()
   let bytes = 0
   let idleBytes = 0
+  let kept = 0
 
   /** @param {string} key */
   function get(key) {
@@ -64,6 +65,8 @@ export function createKeyTable({ bytesMax }) {
     if (entries.get(entry.key) !== entry) return
     if (idle.delete(entry)) idleBytes -= entry.bytes
     const inUse = isInUse(entry)
+    kept += Number(isKept(entry)) - Number(entry.counted)
+    entry.counted = isKept(entry)
     if (!inUse && entry.value?.store === false) entry.value = undefined
 
     const cost = ENTRY_BYTES + valueBytes(entry)
@@ -92,13 +95,7 @@ export function createKeyTable({ bytesMax }) {
     return bytes - idleBytes
   }
 
-  function stats() {
-    let kept = 0
-    for (const entry of entries.values()) if (isKept(entry)) kept++
-    return { keys: entries.size, kept, bytes }
-  }
-
-  return { get, open, hasRoomFor, settle, stats }
+  return { get, open, hasRoomFor, settle, stats: () => ({ keys: entries.size, kept, bytes }) }
 }
 
 /** @param {Entry} entry */

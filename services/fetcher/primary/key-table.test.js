@@ -125,18 +125,43 @@ test('keys the backend does not have take room, too, and give way as well', () =
   expect(primary.table.stats()).toEqual({ keys: 10, kept: 0, bytes: room(10) })
 })
 
-test('small bodies are copied out of the block they share with others', () => {
-  const { watch, value, take } = setup()
+test('what is held is counted as it changes, so that being asked for it costs no look at the keys', () => {
+  const { watch, get, onUnwatch, value, told, pass, primary } = setup({ namespaces: { doc: { refreshMs: 0 } } })
+  watch('a', 'doc:1')
+  watch('b', 'doc:1')
+  watch('a', 'doc:2')
+  get('a', 'doc:3')
+  expect(primary.table.stats()).toMatchObject({ keys: 3, kept: 2 })
+  for (const id of [1, 2, 3]) value(`doc:${id}`, 'v1')
+  told('a')
+  onUnwatch('b', 'doc:1')
+  onUnwatch('a', 'doc:2')
+  expect(primary.table.stats()).toMatchObject({ keys: 3, kept: 2 })
+  pass(1_020)
+  expect(primary.table.stats()).toMatchObject({ keys: 3, kept: 1 })
+
+  const entry = primary.table.get('doc:1')
+  Object.defineProperty(entry, 'watchers', {
+    get() {
+      throw new Error('looked at')
+    },
+  })
+  expect(primary.table.stats()).toMatchObject({ keys: 3, kept: 1 })
+})
+
+test('a body is held without the block it came in, and so is a delta', () => {
+  const { watch, value, take, onRefresh } = setup({ namespaces: { doc: { refreshMs: 0 } } })
   const block = Buffer.alloc(8_192, 'x')
   watch('a', 'doc:1')
-  value('doc:1', 'v', { body: block.subarray(100, 200) })
-  const big = Buffer.alloc(20_000)
-  watch('a', 'doc:2')
-  value('doc:2', 'v', { body: big })
-  const bodies = take('a').map(answer => (answer.type === 'value' ? answer.body : undefined))
-  expect(bodies[0]).toEqual(block.subarray(100, 200))
-  expect(bodies[0]?.buffer.byteLength).toBe(100)
-  expect(bodies[1]).toBe(big)
+  value('doc:1', 'v1')
+  take('a')
+  onRefresh('doc:1')
+  value('doc:1', 'v2', { body: block.subarray(100, 300), deltaFrom: 'v1', delta: block.subarray(10, 50) })
+  const [answer] = take('a')
+  if (answer.type !== 'value') throw new Error('no value')
+  expect(answer.body).toEqual(block.subarray(100, 300))
+  expect(answer.body.buffer.byteLength).toBe(200)
+  expect(answer.delta?.bytes.buffer.byteLength).toBe(40)
 })
 
 test('a delta counts as its value does, and is let go of where there is room for the value alone', () => {
