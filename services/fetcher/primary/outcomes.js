@@ -1,4 +1,5 @@
 // What the end of a fetch does to its key: what is held from now on, who is told, when it is tried again.
+import { owned } from '../owned.js'
 import { isCold, isFailing, isKept, isNoOlder } from './entry.js'
 
 /**
@@ -7,9 +8,6 @@ import { isCold, isFailing, isKept, isNoOlder } from './entry.js'
  * @typedef {import('./entry.js').Entry} Entry
  * @typedef {import('./entry.js').Fetch} Fetch
  */
-
-/** Received parts up to this size may share a block with others, which one of them would keep whole. */
-const COPIED_BYTES_MAX = 16 * 1024
 
 /**
  * @param {object} deps
@@ -157,17 +155,4 @@ const unexpectedCurrent = {
   outcome: 'failed',
   code: 'invalid_content',
   message: 'the backend says that nothing changed, but nothing is held',
-}
-
-/**
- * The bytes as they may be held for long: small ones in memory of their own. Not from Node's pool either, whose blocks
- * are shared, too.
- *
- * @param {Buffer} body
- */
-function owned(body) {
-  if (body.length > COPIED_BYTES_MAX) return body
-  const copy = Buffer.allocUnsafeSlow(body.length)
-  body.copy(copy)
-  return copy
 }

@@ -2,6 +2,7 @@
 // the last bodies are kept here.
 import { createDelta } from 'fossil-delta'
 import { LRUCache } from 'lru-cache'
+import { owned } from '../owned.js'
 
 /**
  * @typedef {import('../work.js').DeltaSkip} DeltaSkip
@@ -104,12 +105,4 @@ function createBases(bytesMax, now) {
 /** @param {Buffer} body */
 function isOfSize({ length }) {
   return length >= BODY_BYTES_MIN && length <= BODY_BYTES_MAX
-}
-
-/** The bytes without those they came with: a small body may be part of a block shared with others. @param {Buffer} body */
-function owned(body) {
-  if (body.buffer.byteLength <= body.length + BASE_BYTES) return body
-  const copy = Buffer.allocUnsafeSlow(body.length)
-  body.copy(copy)
-  return copy
 }
