@@ -90,5 +90,5 @@ export function createLeases({ now }) {
     return counts.get(worker) ?? 0
   }
 
-  return { grant, settle, takeFrom, overdue, postpone, countOf, size: () => leases.size }
+  return { grant, settle, takeFrom, overdue, postpone, countOf }
 }

@@ -42,7 +42,14 @@ export function setup({
 } = {}) {
   let at = 1_000_000
   const now = () => at
-  const wheel = createTimerWheel({ now, every: () => () => {} })
+  let turn = () => {}
+  const wheel = createTimerWheel({
+    now,
+    every: (_, tick) => {
+      turn = tick
+      return () => {}
+    },
+  })
   const byName = new Map(Object.entries(namespaces).map(([name, own]) => [name, namespaceOf(name, own)]))
   /** Leases not yet answered. @type {{ fetch: Fetch, message: Parameters<import('./fetches.js').Pool['lease']>[1] }[]} */
   const leased = []
@@ -145,14 +152,14 @@ export function setup({
     pass(ms, each = () => {}) {
       for (const until = at + ms; at < until; ) {
         at = Math.min(until, at + TICK_MS)
-        wheel.turn()
+        turn()
         each()
       }
     },
     /** Time passes, and nothing here runs. @param {number} ms */
     freeze(ms) {
       at += ms
-      wheel.turn()
+      turn()
     },
   }
   return setup

@@ -82,13 +82,11 @@ export function createTimerWheel({ now, every = everyInterval }) {
   return {
     set,
     cancel,
-    turn,
     /** Forgets every timer. */
     stop() {
       for (const slot of slots) slot.clear()
       size = 0
       stop()
     },
-    size: () => size,
   }
 }

@@ -10,7 +10,14 @@ import { createWorkers, LOST_LEASE_MS, SILENT_MS, SILENT_OVERDUE_MS, STARTUP_MS,
 function setup(count, { random = () => 1 } = {}) {
   let at = 10_000
   const now = () => at
-  const wheel = createTimerWheel({ now, every: () => () => {} })
+  let turn = () => {}
+  const wheel = createTimerWheel({
+    now,
+    every: (_, tick) => {
+      turn = tick
+      return () => {}
+    },
+  })
   /** @type {FakeProcess[]} */
   const processes = []
   /** @type {{ to: string, lease: number, key: string }[]} */
@@ -81,7 +88,7 @@ function setup(count, { random = () => 1 } = {}) {
     pass(ms, beating = []) {
       for (const until = at + ms; at < until; ) {
         at += TICK_MS
-        wheel.turn()
+        turn()
         if (at % 1_000 === 0) for (const id of beating) setup.beat(id)
         if (at % SWEEP_MS === 0) sweep()
       }
@@ -90,7 +97,7 @@ function setup(count, { random = () => 1 } = {}) {
     freeze(ms) {
       at += ms
       sweep()
-      wheel.turn()
+      turn()
     },
     /** @param {number} id @param {Partial<import('../work.js').Credit>} [said] @param {string} [route] */
     beat: (id, said, route = `route ${id}`) =>
