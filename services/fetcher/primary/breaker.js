@@ -1,8 +1,5 @@
 // A circuit breaker (Nygard, "Release It!") for one backend origin. It opens when half of 20 or more tries within 10 s
-// failed; then one probe a second goes out, and the first that succeeds closes it.
-//
-// Our own, although there are libraries: those read the wall clock (set back an hour, they stay open an hour), count
-// failures of long ago while little is asked, and let requests queue up behind a probe.
+// failed; then one probe a second goes out, and the first that succeeds closes it. Why it is our own: docs/decisions, 6.
 
 /**
  * What a try says about the backend: `good`, it works; `bad`, it does not; `neutral`, it answered, but this key fails

@@ -1,6 +1,8 @@
-// The workers: keeps as many as told alive, hands leases to those with credit, and takes them from those that are
-// silent. What a fetch is about is no concern of this file.
+// The workers that are counted on: who announced itself, and which of them gets a fetch. What a fetch is about is no
+// concern of this file.
 import { createLeases } from './leases.js'
+import { createLives } from './lives.js'
+import { watchForSilence } from './silence.js'
 
 /**
  * @typedef {import('../work.js').Lease} LeaseMessage
@@ -13,49 +15,16 @@ import { createLeases } from './leases.js'
  * @property {(reason: 'exit' | 'silent') => void} workerLost
  * @property {() => void} lateResult
  *
- * A place for one worker; a lost one's successor takes its place, and with it its keys.
- * @typedef {object} Slot
- * @property {number} index
- * @property {Worker | undefined} worker
- * @property {import('./backoff.js').Backoff | undefined} backoff while workers here do not live long
- *
- * `credit`: leases it takes at one time. Without `routingId` it has not announced itself.
+ * `place`: a lost one's successor takes it, and with it its keys. Without `routingId` it has not announced itself.
+ * `credit`: leases it takes at one time. `usage`: as it last said.
  * @typedef {object} Worker
+ * @property {number} place
  * @property {WorkerProcess} process
- * @property {Slot} slot
  * @property {Buffer | undefined} routingId
  * @property {number} credit
- * @property {import('../work.js').Usage} usage as it last said
- * @property {number} startedAt
+ * @property {import('../work.js').Usage} usage
  * @property {number} heardAt
  */
-
-/** Three beats: one that is late is no silence. */
-export const SILENT_MS = 3_000
-
-/**
- * With a lease overdue this much silence is enough. A worker that speaks is behind, not gone: killing it would put its
- * work on others who are behind as well, and cost the start of a process on top.
- */
-export const SILENT_OVERDUE_MS = 1_500
-
-/** A lease this much overdue is lost, whatever its worker says: a program that beats may have dropped it. */
-export const LOST_LEASE_MS = 10_000
-
-/** Node, this program and its modules on a machine that has much else to do. */
-export const STARTUP_MS = 15_000
-
-/** One that lived this long did not fail by starting: its successor starts at once. */
-const LONG_LIFE_MS = 10_000
-
-/** How often silence is looked for: what a lease may take longer than its deadline. */
-export const SWEEP_MS = 100
-
-/** A sweep later than this was no busy moment, but a process that was stopped or blocked. */
-const LATE_MS = 500
-
-/** To go by itself when told; there is nothing it has to finish. */
-const DISCONNECT_MS = 1_000
 
 /**
  * @param {object} deps
@@ -86,46 +55,36 @@ export function createWorkers({
   log,
   now,
 }) {
-  /** @type {Slot[]} */
-  const slots = Array.from({ length: count }, (_, index) => ({ index, worker: undefined, backoff: undefined }))
-  /** Those that are counted on, by process id of the cluster. @type {Map<number, Worker>} */
+  /** By process id of the cluster. @type {Map<number, Worker>} */
   const workers = new Map()
+  /** @type {(Worker | undefined)[]} */
+  const byPlace = Array(count).fill(undefined)
   /** Those that announced themselves, by routing id. @type {Map<string, Worker>} */
   const byRoute = new Map()
-  /** Processes that have not ended, whether counted on or not. @type {Set<WorkerProcess>} */
-  const processes = new Set()
   /** @type {import('./leases.js').Leases<Fetch>} */
   const leases = createLeases({ now })
-  let stopSweep = () => {}
-  let sweptAt = 0
-  let stopping = false
+  const lives = createLives({ count, fork, onStart, onEnd, firstBackoff, wheel, now })
+  let stopWatch = () => {}
   /** Of those that ended, as far as they told. */
   let endedCpuMs = 0
-  let onAllEnded = () => {}
 
   function start() {
-    sweptAt = now()
-    stopSweep = every(SWEEP_MS, sweep)
-    for (const slot of slots) startIn(slot)
+    stopWatch = watchForSilence({ workers, leases, onSilent, every, now })
+    lives.start()
   }
 
-  /** @param {Slot} slot */
-  function startIn(slot) {
-    if (stopping) return
-    const process = fork(how => onExit(worker, how))
-    /** @type {Worker} */
-    const worker = {
-      process,
-      slot,
-      routingId: undefined,
-      credit: 0,
-      usage: { cpuMs: 0, residentBytes: 0 },
-      startedAt: now(),
-      heardAt: now(),
-    }
-    slot.worker = worker
+  /** @returns {Promise<void>} once no process is left */
+  function stop() {
+    stopWatch()
+    return lives.stop()
+  }
+
+  /** @param {number} place @param {WorkerProcess} process */
+  function onStart(place, process) {
+    const usage = { cpuMs: 0, residentBytes: 0 }
+    const worker = { place, process, routingId: undefined, credit: 0, usage, heardAt: now() }
     workers.set(process.id, worker)
-    processes.add(process)
+    byPlace[place] = worker
   }
 
   /**
@@ -152,9 +111,11 @@ export function createWorkers({
       log.warn({ workerPid: worker.process.pid }, 'a worker came by a second connection: killing it')
       return end(worker)
     }
-    if (!worker.routingId) log.info({ workerPid: worker.process.pid }, 'a worker takes leases')
-    if (!worker.routingId) byRoute.set(routingId.toString('latin1'), worker)
-    worker.routingId ??= routingId
+    if (!worker.routingId) {
+      log.info({ workerPid: worker.process.pid }, 'a worker takes leases')
+      worker.routingId = routingId
+      byRoute.set(routingId.toString('latin1'), worker)
+    }
     worker.heardAt = now()
     worker.credit = credit
     worker.usage = { cpuMs, residentBytes }
@@ -179,7 +140,7 @@ export function createWorkers({
    * @param {Omit<LeaseMessage, 'type' | 'lease'>} message
    */
   function lease(fetch, message) {
-    let chosen = slots[hashOf(message.key) % slots.length].worker
+    let chosen = byPlace[hashOf(message.key) % count]
     if (freeOf(chosen) <= 0) {
       for (const worker of workers.values()) if (freeOf(worker) > freeOf(chosen)) chosen = worker
     }
@@ -188,24 +149,11 @@ export function createWorkers({
     send(chosen.routingId, { type: 'lease', lease: id, ...message })
   }
 
-  function sweep() {
-    const nowMs = now()
-    const standstillMs = nowMs - sweptAt - SWEEP_MS
-    sweptAt = nowMs
-    // Who does not listen cannot call others silent.
-    if (standstillMs > LATE_MS) {
-      leases.postpone(standstillMs)
-      for (const worker of workers.values()) worker.heardAt += standstillMs
-    }
-    const overdue = leases.overdue()
-    for (const worker of [...workers.values()]) {
-      const overdueMs = overdue.get(worker.process.id)
-      const silentMs = nowMs - worker.heardAt
-      if (silentMs < patienceWith(worker, overdueMs) && (overdueMs ?? 0) < LOST_LEASE_MS) continue
-      const { pid } = worker.process
-      log.warn({ workerPid: pid, silentMs: Math.round(silentMs), overdueMs }, 'a worker fell silent: killing it')
-      end(worker)
-    }
+  /** @param {Worker} worker @param {import('./silence.js').Silence} silence */
+  function onSilent(worker, { silentMs, overdueMs }) {
+    const { pid } = worker.process
+    log.warn({ workerPid: pid, silentMs: Math.round(silentMs), overdueMs }, 'a worker fell silent: killing it')
+    end(worker)
   }
 
   /** @param {Worker} worker that is not heard, or not sure to be */
@@ -214,18 +162,12 @@ export function createWorkers({
     giveUp(worker, 'silent')
   }
 
-  /** @param {Worker} worker @param {{ code: number | null, signal: string | null }} how */
-  function onExit(worker, how) {
-    processes.delete(worker.process)
-    if (stopping) {
-      if (processes.size === 0) onAllEnded()
-      return
-    }
-    if (workers.has(worker.process.id)) {
-      log.warn({ workerPid: worker.process.pid, ...how }, 'a worker ended')
-      giveUp(worker, 'exit')
-    }
-    replace(worker)
+  /** @param {WorkerProcess} process @param {{ code: number | null, signal: string | null }} how */
+  function onEnd({ id, pid }, how) {
+    const worker = workers.get(id)
+    if (!worker) return
+    log.warn({ workerPid: pid, ...how }, 'a worker ended')
+    giveUp(worker, 'exit')
   }
 
   /**
@@ -237,37 +179,11 @@ export function createWorkers({
   function giveUp(worker, reason) {
     metrics.workerLost(reason)
     workers.delete(worker.process.id)
-    endedCpuMs += worker.usage.cpuMs
+    byPlace[worker.place] = undefined
     if (worker.routingId) byRoute.delete(worker.routingId.toString('latin1'))
-    worker.slot.worker = undefined
+    endedCpuMs += worker.usage.cpuMs
     for (const { what } of leases.takeFrom(worker.process.id)) onLost(what)
     onCredit()
-  }
-
-  /** @param {Worker} worker that ended */
-  function replace({ slot, startedAt }) {
-    if (now() - startedAt >= LONG_LIFE_MS) {
-      slot.backoff = undefined
-      return startIn(slot)
-    }
-    slot.backoff = slot.backoff?.next() ?? firstBackoff()
-    wheel.set(now() + slot.backoff.duration, () => startIn(slot))
-  }
-
-  /** Tells all to go, and ends those that do not. @returns {Promise<void>} once none is left */
-  async function stop() {
-    stopping = true
-    stopSweep()
-    if (processes.size === 0) return
-    const ended = new Promise(resolve => {
-      onAllEnded = () => resolve(undefined)
-    })
-    for (const process of processes) process.disconnect()
-    const timer = setTimeout(() => {
-      for (const process of processes) process.kill()
-    }, DISCONNECT_MS)
-    await ended
-    clearTimeout(timer)
   }
 
   function stats() {
@@ -294,12 +210,6 @@ export function createWorkers({
     /** Of those that take leases. */
     pids: () => [...workers.values()].filter(({ routingId }) => routingId).map(({ process }) => process.pid),
   }
-}
-
-/** How long a worker may be silent. @param {Worker} worker @param {number | undefined} overdueMs */
-function patienceWith({ routingId }, overdueMs) {
-  if (!routingId) return STARTUP_MS
-  return overdueMs === undefined ? SILENT_MS : SILENT_OVERDUE_MS
 }
 
 /** FNV-1a over UTF-16 code units, 32 bits: keys are ASCII. @param {string} text */

@@ -1,13 +1,12 @@
 import { createBackoff } from './backoff.js'
-import { LEASE_GRACE_MS } from './leases.js'
+import { SILENT_MS, SWEEP_MS } from './silence.js'
 import { createTimerWheel, TICK_MS } from './timer-wheel.js'
-import { createWorkers, LOST_LEASE_MS, SILENT_MS, SILENT_OVERDUE_MS, STARTUP_MS, SWEEP_MS } from './workers.js'
+import { createWorkers } from './workers.js'
 
-/** @typedef {{ id: number, pid: number, killed: boolean, disconnected: boolean, exit: (code?: number) => void,
- *   onKill: () => void }} FakeProcess */
+/** @typedef {{ id: number, pid: number, killed: boolean, exit: (code?: number) => void }} FakeProcess */
 
-/** Workers whose processes do what the test says. @param {number} count @param {{ random?: () => number }} [options] */
-function setup(count, { random = () => 1 } = {}) {
+/** Workers whose processes do what the test says. @param {number} count */
+function setup(count) {
   let at = 10_000
   const now = () => at
   let turn = () => {}
@@ -39,19 +38,14 @@ function setup(count, { random = () => 1 } = {}) {
         id: processes.length + 1,
         pid: 1_000 + processes.length,
         killed: false,
-        disconnected: false,
         exit: (code = 1) => onExit({ code, signal: null }),
-        onKill: () => {},
       }
       processes.push(process)
       return {
         ...process,
-        disconnect: () => {
-          process.disconnected = true
-        },
+        disconnect: () => process.exit(0),
         kill: () => {
           process.killed = true
-          process.onKill()
         },
       }
     },
@@ -61,7 +55,7 @@ function setup(count, { random = () => 1 } = {}) {
     onCredit: () => {
       credits++
     },
-    firstBackoff: createBackoff({ initialMs: 250, random }),
+    firstBackoff: createBackoff({ initialMs: 250, random: () => 1 }),
     wheel,
     every: (_, tick) => {
       sweep = tick
@@ -93,12 +87,6 @@ function setup(count, { random = () => 1 } = {}) {
         if (at % SWEEP_MS === 0) sweep()
       }
     },
-    /** Time passes, and nothing runs: then everything at once. @param {number} ms */
-    freeze(ms) {
-      at += ms
-      sweep()
-      turn()
-    },
     /** @param {number} id @param {Partial<import('../work.js').Credit>} [said] @param {string} [route] */
     beat: (id, said, route = `route ${id}`) =>
       workers.onMessage(
@@ -124,9 +112,9 @@ function setup(count, { random = () => 1 } = {}) {
   return setup
 }
 
-/** Workers that announced themselves. @param {number} count @param {Parameters<typeof setup>[1]} [options] */
-function ready(count, options) {
-  const started = setup(count, options)
+/** Workers that announced themselves. @param {number} count */
+function ready(count) {
+  const started = setup(count)
   for (const { id } of [...started.processes]) started.beat(id)
   return started
 }
@@ -233,31 +221,6 @@ test('a worker that is silent for three seconds is killed, and replaced when it 
   expect(counted).toEqual(['silent', 'late'])
 })
 
-test('a worker with a lease past its deadline is given less time to be silent', () => {
-  const { processes, lease, lost, pass } = ready(1)
-  lease('doc:slow', 10_000)
-  const late = lease('doc:late', 2_000)
-  pass(3_000, [1])
-  pass(SILENT_OVERDUE_MS - SWEEP_MS)
-  expect(processes[0].killed).toBe(false)
-  pass(2 * SWEEP_MS)
-  expect(processes[0].killed).toBe(true)
-  expect(lost.sort()).toEqual([late.key, 'doc:slow'])
-})
-
-test('a worker that is behind but speaks is left to its work, until a lease must be lost', () => {
-  const { processes, lease, result, results, pass } = ready(1)
-  const late = lease('doc:late', 2_000)
-  pass(9_000, [1])
-  expect(processes[0].killed).toBe(false)
-  result(late)
-  expect(results).toHaveLength(1)
-
-  lease('doc:dropped', 2_000)
-  pass(2_000 + LEASE_GRACE_MS + LOST_LEASE_MS + SWEEP_MS, [1])
-  expect(processes[0].killed).toBe(true)
-})
-
 test('results count as beats', () => {
   const { processes, lease, result, pass } = ready(1)
   for (let i = 0; i < 10; i++) {
@@ -266,20 +229,6 @@ test('results count as beats', () => {
     result(given)
   }
   expect(processes[0].killed).toBe(false)
-})
-
-test('a primary that stood still judges nobody: first it listens', () => {
-  const { processes, lease, result, results, freeze, pass } = ready(1)
-  const given = lease('doc:1', 2_000)
-  freeze(60_000)
-  expect(processes[0].killed).toBe(false)
-  result(given)
-  expect(results).toHaveLength(1)
-  const silent = lease('doc:2', 2_000)
-  freeze(60_000)
-  pass(SILENT_MS + SWEEP_MS)
-  expect(processes[0].killed).toBe(true)
-  expect(silent.to).toBe('route 1')
 })
 
 test('a worker that speaks by another connection is replaced at once: what the first one had under way is lost', () => {
@@ -301,67 +250,11 @@ test('a worker that speaks by another connection is replaced at once: what the f
   expect(processes).toHaveLength(3)
 })
 
-test('a worker that never announces itself is killed after a while', () => {
-  const { processes, pass } = setup(1)
-  pass(STARTUP_MS - SWEEP_MS)
-  expect(processes[0].killed).toBe(false)
-  pass(2 * SWEEP_MS)
-  expect(processes[0].killed).toBe(true)
-})
-
-test('workers that do not live are started ever more slowly, five seconds apart at most', () => {
-  const { processes, pass } = setup(1)
-  const gaps = []
-  for (let i = 0; i < 9; i++) {
-    processes[processes.length - 1].exit()
-    let waited = 0
-    while (processes.length === i + 1 && waited < 10_000) {
-      pass(TICK_MS)
-      waited += TICK_MS
-    }
-    gaps.push(waited)
-  }
-  expect(gaps).toEqual([250, 500, 1_000, 2_000, 4_000, 5_000, 5_000, 5_000, 5_000])
-})
-
-test('one that lived long is replaced at once, and what came before is forgotten', () => {
-  const { processes, pass, beat } = setup(1)
-  processes[0].exit()
-  pass(260)
-  beat(2)
-  pass(10_000, [2])
-  processes[1].exit()
-  expect(processes).toHaveLength(3)
-  processes[2].exit()
-  pass(240)
-  expect(processes).toHaveLength(3)
-  pass(20)
-  expect(processes).toHaveLength(4)
-})
-
-test('stopping tells all to go, starts none anew, and ends when none is left', async () => {
-  const { workers, processes, sweeping, pass } = ready(2)
-  const stopped = workers.stop()
-  expect(processes.every(({ disconnected }) => disconnected)).toBe(true)
+test('stopping ends all, counts none as lost, and looks for silence no more', async () => {
+  const { workers, processes, sweeping, counted, pass } = ready(2)
+  await workers.stop()
   expect(sweeping()).toBe(false)
-  processes[0].exit(0)
-  processes[1].exit(0)
-  await stopped
+  expect(counted).toEqual([])
   pass(60_000)
   expect(processes).toHaveLength(2)
-})
-
-test('one that does not go when told is killed', async () => {
-  const { workers, processes } = ready(2)
-  const stopped = workers.stop()
-  processes[0].exit(0)
-  processes[1].onKill = processes[1].exit
-  await stopped
-  expect(processes.map(({ killed }) => killed)).toEqual([false, true])
-})
-
-test('there is nothing to wait for where no worker runs', async () => {
-  const { workers, processes } = setup(1)
-  processes[0].exit()
-  await workers.stop()
 })

@@ -1,0 +1,66 @@
+// Which workers are not to be waited for any longer: those that say nothing, and those that sit on a lease.
+
+/**
+ * @typedef {import('./workers.js').Worker} Worker
+ * @typedef {{ silentMs: number, overdueMs: number | undefined }} Silence `overdueMs`: of its lease that is most overdue
+ */
+
+/** Three beats: one that is late is no silence. */
+export const SILENT_MS = 3_000
+
+/**
+ * With a lease overdue this much silence is enough. A worker that speaks is behind, not gone: killing it would put its
+ * work on others who are behind as well, and cost the start of a process on top.
+ */
+export const SILENT_OVERDUE_MS = 1_500
+
+/** A lease this much overdue is lost, whatever its worker says: a program that beats may have dropped it. */
+export const LOST_LEASE_MS = 10_000
+
+/** Node, this program and its modules on a machine that has much else to do. */
+export const STARTUP_MS = 15_000
+
+/** How often silence is looked for: what a lease may take longer than its deadline. */
+export const SWEEP_MS = 100
+
+/** A sweep later than this was no busy moment, but a process that was stopped or blocked. */
+const LATE_MS = 500
+
+/**
+ * @param {object} deps
+ * @param {Map<number, Worker>} deps.workers those that are counted on
+ * @param {Pick<import('./leases.js').Leases<unknown>, 'overdue' | 'postpone'>} deps.leases
+ * @param {(worker: Worker, silence: Silence) => void} deps.onSilent
+ * @param {import('./timer-wheel.js').Every} deps.every
+ * @param {() => number} deps.now monotonic, in milliseconds
+ */
+export function watchForSilence({ workers, leases, onSilent, every, now }) {
+  let sweptAt = now()
+
+  function sweep() {
+    const nowMs = now()
+    const standstillMs = nowMs - sweptAt - SWEEP_MS
+    sweptAt = nowMs
+    // Who does not listen cannot call others silent.
+    if (standstillMs > LATE_MS) {
+      leases.postpone(standstillMs)
+      for (const worker of workers.values()) worker.heardAt += standstillMs
+    }
+    const overdue = leases.overdue()
+    for (const worker of [...workers.values()]) {
+      const overdueMs = overdue.get(worker.process.id)
+      const silentMs = nowMs - worker.heardAt
+      const isLost = overdueMs !== undefined && overdueMs >= LOST_LEASE_MS
+      if (isLost || silentMs >= patienceWith(worker, overdueMs)) onSilent(worker, { silentMs, overdueMs })
+    }
+  }
+
+  /** Ends the watch. */
+  return every(SWEEP_MS, sweep)
+}
+
+/** How long a worker may be silent. @param {Worker} worker @param {number | undefined} overdueMs */
+function patienceWith({ routingId }, overdueMs) {
+  if (!routingId) return STARTUP_MS
+  return overdueMs === undefined ? SILENT_MS : SILENT_OVERDUE_MS
+}
