@@ -169,3 +169,24 @@ export function setup({
 export function short(answer) {
   return answer.type === 'failed' ? answer.code : `${answer.type} ${answer.version}`
 }
+
+/** @param {number} count */
+export const keysOf = count => Array.from({ length: count }, (_, id) => `doc:${id}`)
+
+/** A primary with watched keys of one backend that is well. @param {string[]} keys @param {Parameters<typeof setup>[0]} [options] */
+export function watched(keys, options) {
+  const primary = setup(options)
+  for (const key of keys) {
+    primary.watch('a', key)
+    primary.value(key, 'v1')
+  }
+  primary.take('a')
+  return primary
+}
+
+/** Answers all that is leased. @param {Setup} primary @param {(key: string) => void} answer */
+export const answering =
+  ({ leased }, answer) =>
+  () => {
+    for (const key of leased()) answer(key)
+  }
