@@ -23,8 +23,8 @@
  * has had no answer. `told`: something was made known to it, though it may not have been sent yet.
  * @typedef {{ version: string | undefined, askedAt: number, problem: Problem | undefined, owed: boolean, told: boolean }} Watcher
  *
- * A link that waits for one answer. `ready`: it is there, and goes out when the link takes it. `late`: it came
- * when the key was known to have changed since the fetch under way was sent, so that only the one that follows will do.
+ * A link that waits for one answer. `ready`: it is there, and goes out when the link takes it. `late`: it came when another
+ * fetch had to follow the one under way, which was sent before the key changed: only that other one will do.
  * @typedef {{ version: string | undefined, askedAt: number, ready: boolean, late: boolean }} Waiter
  *
  * A fetch from the moment it is wanted. Without `sentAt` it waits in its lane. `attempt`: which worker this is.

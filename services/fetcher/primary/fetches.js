@@ -59,6 +59,7 @@ export function createFetches({ origins, pool, onOutcome, onRefused, onAbandoned
     if (!fetch || fetch.sentAt !== undefined) return
     origin.lanes.remove(fetch)
     entry.fetch = undefined
+    // What was to follow one that was lost: whoever wants the key next finds it marked as no good.
     entry.again = false
     if (fetch.probe) origin.breaker.end('void', true)
   }

@@ -42,8 +42,8 @@ export function createFetcherMetrics({ counter, histogram }) {
     buckets: [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
   })
   const bytes = counter({ name: 'fetched_bytes_total', help: 'Bodies of new versions, as they came from workers.' })
-  // Of new versions of keys that were held and are watched: made, or why not. no_base: the worker has not the version held; size: the body
-  // is too small or too large; time: deltas took their share of it; gain: more than half of the body.
+  // Of new versions of keys that are watched and were held: made, or why not. no_base: the worker has not the version held;
+  // size: the body is too small or too large; time: deltas took their share of it; gain: more than half of the body.
   const deltas = counter({ name: 'deltas_total', help: 'Deltas to new versions, by result.', labelNames: ['result'] })
   const answers = counter({ name: 'answers_total', help: 'States of keys sent to gateways.', labelNames: ['type'] })
   const relay = histogram({

@@ -1,0 +1,134 @@
+// Everything that can happen to a few keys, in random order: what must hold all the same.
+import { isKept } from './entry.js'
+import { setup } from './test-support.js'
+
+const RUNS = 60
+const STEPS = 300
+const links = ['a', 'b', 'c']
+const keys = ['doc:1', 'doc:2', 'doc:3', 'other:1']
+
+/** Numbers from 0 to 1, the same for the same seed (mulberry32). @param {number} seed */
+function createRandom(seed) {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+/** A primary, and a backend whose keys change just before the primary is told so. @param {() => number} random */
+function world(random) {
+  const pick = (/** @type {any[]} */ choices) => choices[Math.floor(random() * choices.length)]
+  const primary = setup({
+    inFlightMax: pick([1, 2, 4]),
+    credit: 4,
+    random,
+    namespaces: {
+      doc: { refreshMs: pick([0, 300]), maxAgeMs: pick([0, 500]) },
+      other: { origin: 'http://other', refreshMs: 0 },
+    },
+  })
+  /** How often each key has changed. */
+  const changes = new Map(keys.map(key => [key, 0]))
+  /** That number when the backend was asked, by lease. @type {WeakMap<object, number>} */
+  const read = new WeakMap()
+  /** Gets without an answer, with that number when they were made. @type {Map<string, number>} */
+  const gets = new Map()
+  /** @type {import('@keycast/backbone').Answer[]} */
+  const tooOld = []
+
+  function noteReads() {
+    for (const key of primary.leased()) {
+      const lease = primary.lease(key)
+      if (lease && !read.has(lease)) read.set(lease, changes.get(key) ?? 0)
+    }
+  }
+
+  const world = {
+    primary,
+    gets,
+    tooOld,
+    /** @param {string} key under lease */
+    answer: key =>
+      primary.value(key, `v${read.get(/** @type {object} */ (primary.lease(key)))}`, { store: random() < 0.9 }),
+    /** @param {string} link */
+    take(link) {
+      for (const answer of primary.take(link)) {
+        const since = gets.get(link + answer.key) ?? 0
+        gets.delete(link + answer.key)
+        if (answer.type !== 'failed' && Number(answer.version.slice(1)) < since) tooOld.push(answer)
+      }
+    },
+    /** @param {number} ms */
+    pass: ms => primary.pass(ms, noteReads),
+    step() {
+      const [link, key] = [pick(links), pick(keys)]
+      const [leased] = primary.leased()
+      const happens = {
+        watch: () => primary.watch(link, key),
+        unwatch: () => primary.onUnwatch(link, key),
+        get() {
+          gets.set(link + key, changes.get(key) ?? 0)
+          primary.get(link, key)
+        },
+        cancel() {
+          gets.delete(link + key)
+          primary.onCancel(link, key)
+        },
+        change() {
+          changes.set(key, (changes.get(key) ?? 0) + 1)
+          primary.onRefresh(key)
+        },
+        loseLink() {
+          for (const each of keys) gets.delete(link + each)
+          primary.onLinkLost(link)
+        },
+        take: () => world.take(link),
+        answer: () => leased && world.answer(leased),
+        fail: () => leased && primary.fail(leased, pick(['backend_error', 'backend_throttled', 'not_found'])),
+        patience: () => leased && primary.fail(leased, 'backend_error', { retryAfterMs: 2_000 }),
+        loseWorker: () => leased && primary.lose(leased),
+        time: () => world.pass(pick([10, 200, 1_100])),
+      }
+      happens[/** @type {keyof typeof happens} */ (pick(Object.keys(happens)))]()
+      noteReads()
+    },
+    /** A backend that is well, and links that read. */
+    settle() {
+      for (let i = 0; i < 100; i++) {
+        for (const key of primary.leased()) world.answer(key)
+        for (const link of links) world.take(link)
+        world.pass(50)
+      }
+    },
+    kept() {
+      const entries = keys.flatMap(key => primary.primary.table.get(key) ?? [])
+      return entries.filter(isKept).length
+    },
+  }
+  return world
+}
+
+test('every get is answered, none by what was read before a change that came before it; who is gone leaves nothing', () => {
+  for (let run = 0; run < RUNS; run++) {
+    const { primary, gets, tooOld, step, settle, kept } = world(createRandom(run))
+    for (let i = 0; i < STEPS; i++) {
+      step()
+      expect(primary.primary.table.stats().kept).toBe(kept())
+    }
+    settle()
+    expect([run, tooOld, [...gets.keys()]]).toEqual([run, [], []])
+
+    for (const link of links) primary.onLinkLost(link)
+    settle()
+    expect(primary.leased()).toEqual([])
+    expect(primary.primary.table.stats().kept).toBe(0)
+    for (const key of keys) {
+      const entry = primary.primary.table.get(key)
+      if (entry)
+        expect([entry.watchers.size, entry.waiters.size, entry.again, entry.fetch]).toEqual([0, 0, false, undefined])
+    }
+  }
+})
