@@ -65,7 +65,7 @@ function world(random) {
     pass: ms => primary.pass(ms, noteReads),
     step() {
       const [link, key] = [pick(links), pick(keys)]
-      const [leased] = primary.leased()
+      const leased = pick(primary.leased())
       const happens = {
         watch: () => primary.watch(link, key),
         unwatch: () => primary.onUnwatch(link, key),
@@ -92,7 +92,8 @@ function world(random) {
         loseWorker: () => leased && primary.lose(leased),
         time: () => world.pass(pick([10, 200, 1_100])),
       }
-      happens[/** @type {keyof typeof happens} */ (pick(Object.keys(happens)))]()
+      const often = ['get', 'get', 'change', 'answer', 'answer', 'take']
+      happens[/** @type {keyof typeof happens} */ (pick([...Object.keys(happens), ...often]))]()
       noteReads()
     },
     /** A backend that is well, and links that read. */
