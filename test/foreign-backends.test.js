@@ -63,9 +63,11 @@ const { gateways } = await startSystem({
   namespaces: {
     etag: { url: `${withEtag.origin}/{id}.json`, refresh: '100ms' },
     modified: { url: `${withLastModified.origin}/{id}.json`, refresh: '100ms' },
-    demanding: { url: `${demanding.origin}/{id}`, headers: { 'X-Api-Key': 'opensesame' }, refresh: '100ms' },
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: as keycast.yaml has it
+    demanding: { url: `${demanding.origin}/{id}`, headers: { 'X-Api-Key': '${BACKEND_KEY}' }, refresh: '100ms' },
     mistaken: { url: `${demanding.origin}/{id}`, headers: { 'X-Api-Key': 'wrong' }, refresh: '100ms' },
   },
+  fetcherEnv: { BACKEND_KEY: 'opensesame' },
 })
 const [gateway] = gateways
 
@@ -122,7 +124,7 @@ describe.each(servers)('%s', (_, namespace, served) => {
   })
 })
 
-test('a backend that demands a header is sent it, from keycast.yaml', async () => {
+test('a backend that demands a header is sent it, from keycast.yaml and a credential that fetchers alone have', async () => {
   const content = answers.json(documentOf(1))
   demanding.on('/guarded', (request, response) =>
     request.headers['x-api-key'] === 'opensesame' ? content(request, response) : answers.status(401)(request, response),

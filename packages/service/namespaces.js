@@ -52,11 +52,13 @@ export class NamespacesError extends Error {
  * @param {object} options
  * @param {string} options.path of keycast.yaml
  * @param {NodeJS.ProcessEnv} [options.env] what `${NAME}` stands for
+ * @param {boolean} [options.headers] false: `headers` are not looked at, and are empty. For who asks no backend, and so
+ *   needs no credentials of it
  * @returns {Namespaces}
  * @throws {NamespacesError}
  */
-export function readNamespaces({ path, env = process.env }) {
-  const document = readYaml(path)
+export function readNamespaces({ path, env = process.env, headers: withHeaders = true }) {
+  const document = withHeaders ? readYaml(path) : withoutHeaders(readYaml(path))
   // Substituted after parsing, so that a variable's value is text whatever it holds, never YAML.
   const { value, problems } = substitute(document, env)
   if (problems.length > 0) throw new NamespacesError(path, problems)
@@ -104,6 +106,15 @@ function readYaml(path) {
     // An alias without its anchor is only found here.
     throw new NamespacesError(path, [/** @type {Error} */ (error).message])
   }
+}
+
+/** @param {unknown} document not yet checked */
+function withoutHeaders(document) {
+  const { namespaces } = /** @type {{ namespaces?: Record<string, unknown> }} */ (document ?? {})
+  for (const namespace of Object.values(namespaces ?? {})) {
+    if (typeof namespace === 'object' && namespace !== null && 'headers' in namespace) delete namespace.headers
+  }
+  return document
 }
 
 /** @param {number} minMs @param {string} [zero] what 0 means, where it means something special */

@@ -163,6 +163,26 @@ test('a variable that is not set is named', () => {
   expect(problemsOf(() => readOne('source: http\nurl: "http://${BACKEND}/{id}"'))[0]).toContain('BACKEND is not set')
 })
 
+test('who asks no backend needs none of the variables in headers, and gets no headers', () => {
+  const path = join(folder, 'guarded.yaml')
+  const headers = 'headers: { authorization: "Bearer ${BACKEND_TOKEN}" }'
+  writeFileSync(path, `namespaces:\n  a: { source: http, url: "http://h/{id}", maxBytes: 64KiB, ${headers} }\n`)
+  expect(problemsOf(() => readNamespaces({ path, env: {} }))[0]).toContain('BACKEND_TOKEN is not set')
+
+  const namespaces = readNamespaces({ path, env: {}, headers: false })
+  expect(namespaces.get('a')).toMatchObject({ bytesMax: 65_536, headers: {} })
+  expect(readNamespaces({ path, env: { BACKEND_TOKEN: 't' }, headers: false }).get('a')?.headers).toEqual({})
+})
+
+test.each(['', 'namespaces:', 'namespaces: []', 'namespaces: { a: http }', 'namespaces: { a: }', 'a'])(
+  'without headers too %j is refused',
+  yaml => {
+    const path = join(folder, 'keycast.yaml')
+    writeFileSync(path, yaml)
+    expect(() => readNamespaces({ path, env: {}, headers: false })).toThrow(NamespacesError)
+  },
+)
+
 test.each([
   ['namespaces: {', 'line'],
   ['namespaces: *unknown', 'alias'],

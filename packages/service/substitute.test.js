@@ -1,4 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are the placeholders under test
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { substitute } from './substitute.js'
 
 test('variables are put into every text, however deep', () => {
@@ -37,4 +40,34 @@ test("a variable's value is text and is not looked into", () => {
 
 test('{id} and a lone dollar are left alone', () => {
   expect(substitute('http://h/{id}?price=$5', {}).value).toBe('http://h/{id}?price=$5')
+})
+
+describe('a variable in a file', () => {
+  /** @type {string} */
+  let folder
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'keycast-substitute-'))
+    writeFileSync(join(folder, 'token'), 'opensesame\n')
+  })
+  afterAll(() => rmSync(folder, { recursive: true }))
+
+  test('stands for what the file holds, but for the newline at its end', () => {
+    const env = { TOKEN: '', TOKEN_FILE: join(folder, 'token') }
+    expect(substitute('Bearer ${TOKEN} ${TOKEN:-none}', env)).toEqual({
+      value: 'Bearer opensesame opensesame',
+      problems: [],
+    })
+  })
+
+  test('that cannot be read is named, even where there is a default', () => {
+    const path = join(folder, 'gone')
+    expect(substitute({ a: '${TOKEN:-none}' }, { TOKEN_FILE: path }).problems).toEqual([
+      `a: TOKEN_FILE=${path}: ENOENT, cannot be read`,
+    ])
+  })
+
+  test('is not taken beside one in the environment', () => {
+    const env = { TOKEN: 'x', TOKEN_FILE: join(folder, 'token') }
+    expect(substitute({ a: '${TOKEN}' }, env).problems).toEqual(['a: TOKEN and TOKEN_FILE are both set: unset one'])
+  })
 })

@@ -33,7 +33,7 @@ const HTTP_WAITING_MAX = 4_000
 let parts
 
 function assemble() {
-  const namespaces = readNamespaces({ path: config.configPath })
+  const namespaces = readNamespaces({ path: config.configPath, headers: false })
   const bytesMax = Math.max(0, ...namespaces.names.map(each => namespaces.get(each)?.bytesMax ?? 0))
   const metrics = createMetrics({ service: 'gateway' })
   const filesMax = openFilesMax()

@@ -26,8 +26,15 @@ const API_TOKEN = 'a-token-for-tests'
  * @param {number} [options.gateways]
  * @param {number} [options.fetchers] nodes
  * @param {Record<string, string>} [options.env] of gateways and fetchers
+ * @param {Record<string, string>} [options.fetcherEnv] of fetchers alone
  */
-export async function startSystem({ namespaces, gateways: gatewayCount = 1, fetchers: fetcherCount = 1, env = {} }) {
+export async function startSystem({
+  namespaces,
+  gateways: gatewayCount = 1,
+  fetchers: fetcherCount = 1,
+  env = {},
+  fetcherEnv = {},
+}) {
   /** @type {ServiceProcess[]} */
   const services = []
   const common = { KEYCAST_CONFIG: writeConfig(namespaces), API_TOKEN, ...env }
@@ -37,6 +44,7 @@ export async function startSystem({ namespaces, gateways: gatewayCount = 1, fetc
     const process = await startService('fetcher', {
       FETCHER_WORKERS: '1',
       ...common,
+      ...fetcherEnv,
       FETCHER_REQUESTS_PORT: String(requestsPort),
       FETCHER_ANSWERS_PORT: String(answersPort),
       FETCHER_METRICS_PORT: '0',
