@@ -1,7 +1,8 @@
-// The ZeroMQ sockets between gateways and fetcher nodes, once.
+// What other workspaces use of the backbone.
 export { FetcherUnavailable } from './backbone.js'
 export { createZeromqBackbone, createZeromqHub } from './backbone-zeromq.js'
 export { createCurveKeyPair, curvePairOf } from './curve.js'
+export { fnv1a } from './fnv1a.js'
 export { receive } from './receive.js'
 export { createWriter } from './writer.js'
 

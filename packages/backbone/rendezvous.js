@@ -1,5 +1,6 @@
 // Which node owns a key: rendezvous hashing (Thaler and Ravishankar, 1998). Every gateway that sees the same nodes
 // picks the same owner, and when a node comes or goes only the keys it gains or loses move.
+import { fnv1a } from './fnv1a.js'
 
 /**
  * @param {Iterable<string>} nodes names of the nodes there are
@@ -20,13 +21,6 @@ export function ownersAmong(nodes) {
     }
     return owner
   }
-}
-
-/** FNV-1a over UTF-16 code units, 32 bits: keys are ASCII. @param {string} text */
-function fnv1a(text) {
-  let hash = 0x811c9dc5
-  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193)
-  return hash
 }
 
 /** MurmurHash3's finaliser: FNV alone leaves keys that differ in one digit too close. @param {number} hash */

@@ -58,7 +58,7 @@ export function createPrimary({ namespaces, pool, tell, wheel, metrics, settings
 
   /** @param {string} link @param {Want} want */
   function onWatch(link, { key, held }) {
-    const entry = open(link, key)
+    const entry = open(link, key, 'watch')
     if (!entry) return
     const wasKept = isKept(entry)
     const watcher = { ...seen(held), problem: undefined, owed: true, told: false }
@@ -96,7 +96,7 @@ export function createPrimary({ namespaces, pool, tell, wheel, metrics, settings
 
   /** @param {string} link @param {string} key */
   function onUnwatch(link, key) {
-    refusals.take(link, key)
+    refusals.withdraw(link, key, 'watch')
     const entry = table.get(key)
     if (!entry?.watchers.delete(link)) return
     linkKeys.review(link, entry)
@@ -105,7 +105,7 @@ export function createPrimary({ namespaces, pool, tell, wheel, metrics, settings
 
   /** @param {string} link @param {Want} want */
   function onFetch(link, { key, held }) {
-    const entry = open(link, key)
+    const entry = open(link, key, 'fetch')
     if (!entry) return
     const waiter = { ...seen(held), ready: false, late: entry.again }
     const watcher = entry.watchers.get(link)
@@ -123,7 +123,7 @@ export function createPrimary({ namespaces, pool, tell, wheel, metrics, settings
 
   /** @param {string} link @param {string} key */
   function onCancel(link, key) {
-    refusals.take(link, key)
+    refusals.withdraw(link, key, 'fetch')
     const entry = table.get(key)
     if (!entry?.waiters.delete(link)) return
     linkKeys.review(link, entry)
@@ -172,24 +172,36 @@ export function createPrimary({ namespaces, pool, tell, wheel, metrics, settings
    *
    * @param {string} link
    * @param {string} key anything a gateway sent
+   * @param {import('./refusals.js').Wish} wish
    */
-  function open(link, key) {
-    refusals.take(link, key)
-    const held = table.get(key)
-    if (held && isKept(held)) return held
-    const why = keyProblem(key)
-    if (why) return refuse(link, key, 'bad_key', why)
-    const namespace = namespaces.get(namespaceOf(key))
-    const origin = namespace && origins.get(namespace.origin)
-    if (!origin) return refuse(link, key, 'unknown_namespace', errorCodes.unknown_namespace)
-    const entry = table.open(key, () => createEntry(key, namespace, origin))
-    return entry ?? refuse(link, key, 'capacity', errorCodes.capacity)
+  function open(link, key, wish) {
+    const entry = table.get(key)
+    const had = entry && isKept(entry) ? entry : admit(link, key, wish)
+    if (had) refusals.take(link, key)
+    return had
   }
 
-  /** @param {string} link @param {string} key @param {'bad_key' | 'unknown_namespace' | 'capacity'} code @param {string} message */
-  function refuse(link, key, code, message) {
+  /** @param {string} link @param {string} key @param {import('./refusals.js').Wish} wish */
+  function admit(link, key, wish) {
+    const why = keyProblem(key)
+    if (why) return refuse(link, key, 'bad_key', why, [wish])
+    const namespace = namespaces.get(namespaceOf(key))
+    const origin = namespace && origins.get(namespace.origin)
+    if (!origin) return refuse(link, key, 'unknown_namespace', errorCodes.unknown_namespace, [wish])
+    const entry = table.open(key, () => createEntry(key, namespace, origin))
+    return entry ?? refuse(link, key, 'capacity', errorCodes.capacity, [wish])
+  }
+
+  /**
+   * @param {string} link
+   * @param {string} key
+   * @param {'bad_key' | 'unknown_namespace' | 'capacity'} code
+   * @param {string} message
+   * @param {import('./refusals.js').Wish[]} wishes
+   */
+  function refuse(link, key, code, message, wishes) {
     metrics.wanted('refused')
-    refusals.add(link, { type: 'failed', key, code, message, ageMs: 0 })
+    refusals.add(link, { type: 'failed', key, code, message, ageMs: 0 }, wishes)
     tell(link, key)
     return undefined
   }
@@ -251,12 +263,14 @@ export function createPrimary({ namespaces, pool, tell, wheel, metrics, settings
 
   /** @param {Entry} entry whose value is too much beside everything else that is wanted */
   function onNoRoom(entry) {
-    const links = new Set([...entry.watchers.keys(), ...entry.waiters.keys()])
+    const wishes = { watch: [...entry.watchers.keys()], fetch: [...entry.waiters.keys()] }
     entry.watchers.clear()
     entry.waiters.clear()
-    for (const link of links) {
-      linkKeys.review(link, entry)
-      refuse(link, entry.key, 'capacity', errorCodes.capacity)
+    for (const wish of /** @type {const} */ (['watch', 'fetch'])) {
+      for (const link of wishes[wish]) {
+        linkKeys.review(link, entry)
+        refuse(link, entry.key, 'capacity', errorCodes.capacity, [wish])
+      }
     }
     stopLingering(entry)
     entry.value = undefined

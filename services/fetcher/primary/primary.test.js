@@ -228,6 +228,17 @@ describe('a key that cannot be had', () => {
     onLinkLost('c')
     for (const link of ['a', 'b', 'c']) expect(take(link)).toEqual([])
   })
+
+  test('is told to a link that watches it no more and still waits for it, or the other way round', () => {
+    const { watch, get, onUnwatch, onCancel, take } = setup()
+    for (const link of ['a', 'b']) {
+      watch(link, 'other:1')
+      get(link, 'other:1')
+    }
+    onUnwatch('a', 'other:1')
+    onCancel('b', 'other:1')
+    for (const link of ['a', 'b']) expect(take(link)).toMatchObject([{ code: 'unknown_namespace' }])
+  })
 })
 
 test('a change is measured from its coming to its being sent, for each gateway; what is no change is not', () => {

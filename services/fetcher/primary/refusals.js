@@ -2,32 +2,44 @@
 
 /**
  * @typedef {import('@keycast/backbone').FailedAnswer} FailedAnswer
+ *
+ * @typedef {'watch' | 'fetch'} Wish
+ * @typedef {{ answer: FailedAnswer, wishes: Set<Wish> }} Refusal
  */
 
 export function createRefusals() {
-  /** @type {Map<string, Map<string, FailedAnswer>>} */
+  /** With what each is refused: a link may both watch a key and wait for it. @type {Map<string, Map<string, Refusal>>} */
   const byLink = new Map()
 
+  /** @param {string} link @param {string} key */
+  function forget(link, key) {
+    const refusals = byLink.get(link)
+    if (refusals?.delete(key) && refusals.size === 0) byLink.delete(link)
+  }
+
   return {
-    /** @param {string} link @param {FailedAnswer} refusal */
-    add(link, refusal) {
-      const refusals = byLink.get(link)
-      if (refusals) refusals.set(refusal.key, refusal)
-      else byLink.set(link, new Map([[refusal.key, refusal]]))
+    /** @param {string} link @param {FailedAnswer} answer @param {Wish[]} wishes it refuses, beside those refused already */
+    add(link, answer, wishes) {
+      const refusals = byLink.get(link) ?? new Map()
+      byLink.set(link, refusals)
+      refusals.set(answer.key, { answer, wishes: new Set([...(refusals.get(answer.key)?.wishes ?? []), ...wishes]) })
+    },
+
+    /** The link has no such wish any more: nothing is to be told of it. @param {string} link @param {string} key @param {Wish} wish */
+    withdraw(link, key, wish) {
+      const wishes = byLink.get(link)?.get(key)?.wishes
+      if (wishes?.delete(wish) && wishes.size === 0) forget(link, key)
     },
 
     /**
-     * Also to be called when the link's interest changes: a refusal belongs to the interest that brought it about.
-     *
      * @param {string} link
      * @param {string} key
-     * @returns {FailedAnswer | undefined}
+     * @returns {FailedAnswer | undefined} to be told now, or void since the key can be had after all
      */
     take(link, key) {
-      const refusals = byLink.get(link)
-      const refusal = refusals?.get(key)
-      if (refusals?.delete(key) && refusals.size === 0) byLink.delete(link)
-      return refusal
+      const answer = byLink.get(link)?.get(key)?.answer
+      forget(link, key)
+      return answer
     },
 
     /** @param {string} link */

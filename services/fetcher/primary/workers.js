@@ -1,5 +1,6 @@
 // The workers that are counted on: who announced itself, and which of them gets a fetch. What a fetch is about is no
 // concern of this file.
+import { fnv1a } from '@keycast/backbone'
 import { createLeases } from './leases.js'
 import { createLives } from './lives.js'
 import { watchForSilence } from './silence.js'
@@ -140,7 +141,7 @@ export function createWorkers({
    * @param {Omit<LeaseMessage, 'type' | 'lease'>} message
    */
   function lease(fetch, message) {
-    let chosen = byPlace[hashOf(message.key) % count]
+    let chosen = byPlace[(fnv1a(message.key) >>> 0) % count]
     if (freeOf(chosen) <= 0) {
       for (const worker of workers.values()) if (freeOf(worker) > freeOf(chosen)) chosen = worker
     }
@@ -210,11 +211,4 @@ export function createWorkers({
     /** Of those that take leases. */
     pids: () => [...workers.values()].filter(({ routingId }) => routingId).map(({ process }) => process.pid),
   }
-}
-
-/** FNV-1a over UTF-16 code units, 32 bits: keys are ASCII. @param {string} text */
-function hashOf(text) {
-  let hash = 0x811c9dc5
-  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193)
-  return hash >>> 0
 }
