@@ -60,7 +60,7 @@ CMD ["node", "services/data-provider/main.js"]
 FROM base AS secrets
 COPY --from=fetcher-modules /keycast ./
 COPY packages packages
-COPY scripts/secrets.js scripts/
+COPY scripts/command.js scripts/secrets.js scripts/
 RUN install -d -o node -g node -m 0755 /secrets/gateway /secrets/fetcher /secrets/grafana
 USER node
 CMD ["node", "scripts/secrets.js", "/secrets"]

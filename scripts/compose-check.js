@@ -2,8 +2,8 @@
 // Proves on a running compose stack what containers promise: few fetches, spread connections, replicas that may die,
 // little that anybody could misuse, an orderly end. For deployments to try, not for those in use: it kills and stops.
 import { setTimeout as delay } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
 import { createChecks, readTimeout, readUrl } from './client.js'
+import { runCommand } from './command.js'
 import { containers, crash, docker, evaluate, inspect, isHealthy, request } from './compose/docker.js'
 import { startViewers } from './compose/viewers.js'
 
@@ -41,35 +41,6 @@ const OURS = ['secrets', 'data-provider', 'fetcher', 'gateway', 'proxy']
  * @typedef {import('./compose/docker.js').Container} Container
  * @typedef {import('./client.js').Target & { viewers: number, keys: number, timeoutMs: number }} Options
  */
-
-/** @param {string[]} args @returns {Options | undefined} `undefined` where help was asked for */
-function readOptions(args) {
-  const { values } = parseArgs({
-    args,
-    options: {
-      url: { type: 'string', default: 'wss://localhost' },
-      viewers: { type: 'string', default: '40' },
-      keys: { type: 'string', default: '100' },
-      timeout: { type: 'string', default: '90' },
-      insecure: { type: 'boolean', default: false },
-      help: { type: 'boolean', short: 'h' },
-    },
-  })
-  if (values.help) return undefined
-  /** @param {'viewers' | 'keys'} name */
-  const count = name => {
-    const number = Number(values[name])
-    if (!Number.isInteger(number) || number < 1)
-      throw new Error(`--${name} ${values[name]}: must be a whole number above 0`)
-    return number
-  }
-  return {
-    ...readUrl(values.url, values.insecure),
-    viewers: count('viewers'),
-    keys: count('keys'),
-    timeoutMs: readTimeout(values.timeout),
-  }
-}
 
 /** @param {Options} options @returns {Promise<number>} the exit code */
 async function checkStack(options) {
@@ -262,14 +233,26 @@ async function checkStop(all) {
   return `exit code 0, ${seconds} s`
 }
 
-try {
-  const options = readOptions(process.argv.slice(2))
-  if (!options) {
-    console.log(usage)
-  } else {
-    process.exit(await checkStack(options))
-  }
-} catch (error) {
-  console.error(`compose-check: ${/** @type {Error} */ (error).message}`)
-  process.exit(2)
+/** @param {string} name @param {string} text */
+function readCount(name, text) {
+  const number = Number(text)
+  if (!Number.isInteger(number) || number < 1) throw new Error(`--${name} ${text}: must be a whole number above 0`)
+  return number
 }
+
+const options = /** @type {const} */ ({
+  url: { type: 'string', default: 'wss://localhost' },
+  viewers: { type: 'string', default: '40' },
+  keys: { type: 'string', default: '100' },
+  timeout: { type: 'string', default: '90' },
+  insecure: { type: 'boolean', default: false },
+})
+
+await runCommand({ name: 'compose-check', usage, options }, ({ values: { url, viewers, keys, timeout, insecure } }) =>
+  checkStack({
+    ...readUrl(url, insecure),
+    viewers: readCount('viewers', viewers),
+    keys: readCount('keys', keys),
+    timeoutMs: readTimeout(timeout),
+  }),
+)

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Writes the tables of docs/metrics.md from what running services export.
 import { readFileSync, writeFileSync } from 'node:fs'
-import { parseArgs } from 'node:util'
+import { isMain, runCommand } from './command.js'
 
 const usage = `Usage: node scripts/metrics-docs.js [--gateway URL] [--fetcher URL] [--provider URL]
 
@@ -34,23 +34,18 @@ function tableOf(exposition) {
   return `| metric | type | meaning |\n|---|---|---|\n${rows.sort().join('')}`
 }
 
-async function main() {
-  const { values } = parseArgs({
-    options: {
-      gateway: { type: 'string', default: 'http://127.0.0.1:8081/metrics' },
-      fetcher: { type: 'string', default: 'http://127.0.0.1:8082/metrics' },
-      provider: { type: 'string', default: 'http://127.0.0.1:3000/metrics' },
-      help: { type: 'boolean', short: 'h' },
-    },
+if (isMain(import.meta.url)) {
+  const options = /** @type {const} */ ({
+    gateway: { type: 'string', default: 'http://127.0.0.1:8081/metrics' },
+    fetcher: { type: 'string', default: 'http://127.0.0.1:8082/metrics' },
+    provider: { type: 'string', default: 'http://127.0.0.1:3000/metrics' },
   })
-  if (values.help) return console.log(usage)
-  const { gateway, fetcher, provider } = values
-  /** @type {Record<string, string>} */
-  const exported = {}
-  for (const [name, url] of Object.entries({ gateway, fetcher, provider })) {
-    exported[name] = await (await fetch(url)).text()
-  }
-  writeFileSync(page, withTables(readFileSync(page, 'utf8'), exported))
+  await runCommand({ name: 'metrics-docs', usage, options }, async ({ values: { gateway, fetcher, provider } }) => {
+    /** @type {Record<string, string>} */
+    const exported = {}
+    for (const [name, url] of Object.entries({ gateway, fetcher, provider })) {
+      exported[name] = await (await fetch(url)).text()
+    }
+    writeFileSync(page, withTables(readFileSync(page, 'utf8'), exported))
+  })
 }
-
-if (process.argv[1] === new URL(import.meta.url).pathname) await main()

@@ -1,90 +1,138 @@
 #!/usr/bin/env node
-// Makes the secrets of a deployment, once: the API token, the backbone's CURVE keys, Grafana's first password.
+// Makes the secrets of a deployment where they are missing: the API token, the backbone's CURVE keys, Grafana's first
+// password. Each of these is a unit of its own, so that one may be added or replaced without the others.
 import { randomBytes } from 'node:crypto'
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { parseArgs } from 'node:util'
-import { createCurveKeyPair } from '@keycast/backbone'
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { createCurveKeyPair, curvePairOf } from '@keycast/backbone'
+import { isMain, runCommand } from './command.js'
 
-const usage = `Usage: node scripts/secrets.js FOLDER
+const usage = `Usage: node scripts/secrets.js FOLDER [--renew UNIT]...
 
-Writes a folder of secrets for each service, one file each, readable by its owner:
+Makes what is missing of these files, each readable by its owner, and leaves what is there as it is:
 
-  FOLDER/gateway/api-token           bearer token of the internal calls   (API_TOKEN_FILE)
-  FOLDER/gateway/curve-secret-key    this gateway's key                   (BACKBONE_SECRET_KEY_FILE)
-  FOLDER/gateway/curve-server-key    the fetcher's public key             (BACKBONE_SERVER_KEY_FILE)
-  FOLDER/fetcher/curve-secret-key    the fetcher's key                    (BACKBONE_SECRET_KEY_FILE)
-  FOLDER/fetcher/curve-client-keys   public keys of the gateways admitted (BACKBONE_CLIENT_KEYS_FILE)
-  FOLDER/grafana/admin-password      readable by all who see the folder   (GF_SECURITY_ADMIN_PASSWORD__FILE)
+  unit      file                              what it is
+  token     FOLDER/gateway/api-token          bearer token of the internal calls   (API_TOKEN_FILE)
+  keys      FOLDER/fetcher/curve-secret-key   the fetcher's key                    (BACKBONE_SECRET_KEY_FILE)
+            FOLDER/fetcher/curve-client-keys  public keys of the gateways admitted (BACKBONE_CLIENT_KEYS_FILE)
+            FOLDER/gateway/curve-secret-key   this gateway's key                   (BACKBONE_SECRET_KEY_FILE)
+            FOLDER/gateway/curve-server-key   the fetcher's public key             (BACKBONE_SERVER_KEY_FILE)
+  password  FOLDER/grafana/admin-password     readable by all who see the folder   (GF_SECURITY_ADMIN_PASSWORD__FILE)
 
-All gateways share one key, all fetcher nodes another. Secrets that are there already are left as they are.`
+All gateways share one key, all fetcher nodes another.
 
-/**
- * The files of a new deployment.
- *
- * @returns {Record<string, string>} content by path
- */
-export function createSecrets() {
-  const fetcher = createCurveKeyPair()
-  const gateway = createCurveKeyPair()
-  return {
-    'gateway/api-token': randomBytes(32).toString('base64url'),
-    'gateway/curve-secret-key': gateway.secretKey,
-    'gateway/curve-server-key': fetcher.publicKey,
-    'fetcher/curve-secret-key': fetcher.secretKey,
-    'fetcher/curve-client-keys': gateway.publicKey,
-    'grafana/admin-password': randomBytes(18).toString('base64url'),
+  --renew UNIT  makes the unit anew. Those who run keep what they read at their start: docs/operations.md, "Rotating
+                secrets", has the order in which to replace them`
+
+/** @typedef {(path: string) => string | undefined} Held what a file below the folder holds */
+
+/** Public halves, and the secret ones they are computed from. */
+const publicHalves = {
+  'gateway/curve-server-key': 'fetcher/curve-secret-key',
+  'fetcher/curve-client-keys': 'gateway/curve-secret-key',
+}
+
+/** The files of each unit, in the order they are made. @type {Record<string, Record<string, (held: Held) => string>>} */
+const units = {
+  token: { 'gateway/api-token': () => randomBytes(32).toString('base64url') },
+  keys: {
+    ...Object.fromEntries(
+      Object.entries(publicHalves).map(([publicPath, secretPath]) => [secretPath, held => newSecret(publicPath, held)]),
+    ),
+    ...Object.fromEntries(
+      Object.entries(publicHalves).map(([publicPath, secretPath]) => [
+        publicPath,
+        held => publicHalf(secretPath, held),
+      ]),
+    ),
+  },
+  password: { 'grafana/admin-password': () => randomBytes(18).toString('base64url') },
+}
+
+/** @param {string} publicPath where its public half belongs @param {Held} held */
+function newSecret(publicPath, held) {
+  // One made anew would not fit, which would only show as silence.
+  if (held(publicPath) !== undefined) {
+    throw new Error(`the secret key to ${publicPath} is missing: put it back, or make all keys anew with --renew keys`)
+  }
+  return createCurveKeyPair().secretKey
+}
+
+/** @param {string} secretPath @param {Held} held */
+function publicHalf(secretPath, held) {
+  try {
+    return curvePairOf(held(secretPath) ?? '').publicKey
+  } catch (error) {
+    throw new Error(`${secretPath}: ${/** @type {Error} */ (error).message}`)
+  }
+}
+
+/** Several keys may be admitted, the gateways' own has to be among them. @param {Held} held */
+function checkHalves(held) {
+  for (const [publicPath, secretPath] of Object.entries(publicHalves)) {
+    const listed = (held(publicPath) ?? '').split(/[\s,]+/)
+    if (!listed.includes(publicHalf(secretPath, held))) {
+      throw new Error(`${publicPath} does not fit ${secretPath}: make all keys anew with --renew keys`)
+    }
   }
 }
 
 /**
- * Writes new secrets unless there are some.
+ * Makes what is missing.
  *
  * @param {string} folder
- * @returns {'made' | 'kept'}
- * @throws {Error} when some are there and some are missing: keys that do not fit together would only show as silence
+ * @param {string[]} [renewed] units that are made anew
+ * @returns {string[]} the files made, below the folder
+ * @throws {Error} where keys do not fit together, or a file cannot be read or written
  */
-export function ensureSecrets(folder) {
-  const secrets = createSecrets()
-  const paths = Object.keys(secrets)
-  const present = paths.filter(path => filesIn(join(folder, path, '..')).includes(path.split('/')[1]))
-  if (present.length === paths.length) return 'kept'
-  if (present.length > 0) {
-    const missing = paths.filter(path => !present.includes(path))
-    throw new Error(`${folder} lacks ${missing.join(', ')}: remove the others, or put it back`)
+export function ensureSecrets(folder, renewed = []) {
+  const unknown = renewed.find(unit => !Object.hasOwn(units, unit))
+  if (unknown !== undefined) throw new Error(`--renew ${unknown}: must be one of ${Object.keys(units).join(', ')}`)
+
+  /** @type {string[]} */
+  const made = []
+  for (const [unit, files] of Object.entries(units)) {
+    /** What the unit is to be, until all of it is written. @type {Map<string, string>} */
+    const created = new Map()
+    const anew = renewed.includes(unit)
+    /** @type {Held} */
+    const held = path => {
+      const file = join(folder, path)
+      return created.get(path) ?? (!anew && existsSync(file) ? readFileSync(file, 'utf8') : undefined)
+    }
+    for (const [path, create] of Object.entries(files)) {
+      if (anew || !existsSync(join(folder, path))) created.set(path, create(held))
+    }
+    if (unit === 'keys') checkHalves(held)
+    for (const [path, content] of created) write(join(folder, path), content, { shared: path.startsWith('grafana/') })
+    made.push(...created.keys())
   }
-  for (const [path, content] of Object.entries(secrets)) {
-    mkdirSync(join(folder, path, '..'), { recursive: true })
-    // Grafana's image runs under a user of its own.
-    writeFileSync(join(folder, path), content, { mode: path.startsWith('grafana/') ? 0o444 : 0o400, flag: 'wx' })
-  }
-  return 'made'
+  return made
 }
 
-/** @param {string} folder */
-function filesIn(folder) {
-  try {
-    return readdirSync(folder)
-  } catch {
-    return []
-  }
+/**
+ * Puts a file in place as a whole: one that was cut off would pass for a secret.
+ *
+ * @param {string} file
+ * @param {string} content
+ * @param {{ shared: boolean }} options `shared`: for a user we do not know, as that of Grafana's image
+ */
+function write(file, content, { shared }) {
+  const written = `${file}.new`
+  mkdirSync(dirname(file), { recursive: true })
+  rmSync(written, { force: true })
+  writeFileSync(written, content, { mode: shared ? 0o444 : 0o400, flag: 'wx', flush: true })
+  renameSync(written, file)
 }
 
-function main() {
-  const { values, positionals } = parseArgs({
-    allowPositionals: true,
-    options: { help: { type: 'boolean', short: 'h' } },
-  })
-  if (values.help) return console.log(usage)
-  if (positionals.length !== 1) throw new Error('name one folder; --help says more')
-  console.log(`secrets in ${positionals[0]}: ${ensureSecrets(positionals[0])}`)
-}
-
-if (process.argv[1] === new URL(import.meta.url).pathname) {
-  try {
-    main()
-  } catch (error) {
-    console.error(`secrets: ${/** @type {Error} */ (error).message}`)
-    process.exit(2)
-  }
+if (isMain(import.meta.url)) {
+  await runCommand(
+    { name: 'secrets', usage, options: { renew: { type: 'string', multiple: true } }, allowPositionals: true },
+    ({ values, positionals }) => {
+      const [folder] = positionals
+      if (!folder || positionals.length > 1) throw new Error('name one folder; --help says more')
+      const made = ensureSecrets(folder, values.renew)
+      console.log(`secrets in ${folder}: ${made.length > 0 ? `made ${made.join(', ')}` : 'all there, kept'}`)
+    },
+  )
 }

@@ -1,5 +1,14 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -32,17 +41,87 @@ test('secrets that are there are kept', () => {
   expect(read('gateway/api-token')).toBe(before)
 })
 
-test('a set with a gap is refused, and says what is missing', () => {
+test('what is missing of one unit is made without the others', () => {
+  execFileSync('node', [script, folder])
+  const before = read('fetcher/curve-secret-key')
+  rmSync(join(folder, 'gateway/api-token'))
+
+  expect(execFileSync('node', [script, folder], { encoding: 'utf8' })).toMatch(/made gateway\/api-token$/m)
+  expect(read('gateway/api-token')).not.toBe('')
+  expect(read('fetcher/curve-secret-key')).toBe(before)
+})
+
+test.each([
+  ['after the first file', ['gateway/curve-secret-key', 'gateway/curve-server-key', 'fetcher/curve-client-keys']],
+  ['after the second', ['gateway/curve-server-key', 'fetcher/curve-client-keys']],
+  ['after the third', ['fetcher/curve-client-keys']],
+])('making the keys goes on where it was broken off %s', (_, missing) => {
+  execFileSync('node', [script, folder])
+  for (const path of missing) rmSync(join(folder, path))
+  writeFileSync(join(folder, `${missing[0]}.new`), 'half')
+
+  execFileSync('node', [script, folder])
+
+  expect(curvePairOf(read('gateway/curve-secret-key')).publicKey).toBe(read('fetcher/curve-client-keys'))
+  expect(curvePairOf(read('fetcher/curve-secret-key')).publicKey).toBe(read('gateway/curve-server-key'))
+  expect(readdirSync(join(folder, 'gateway')).sort()).toEqual(['api-token', 'curve-secret-key', 'curve-server-key'])
+})
+
+test('a secret key that is missing is not made anew unasked, as it would not fit', () => {
   execFileSync('node', [script, folder])
   rmSync(join(folder, 'fetcher/curve-secret-key'))
 
   const { status, stderr } = spawnSync('node', [script, folder], { encoding: 'utf8' })
 
   expect(status).toBe(2)
-  expect(stderr).toContain('lacks fetcher/curve-secret-key')
+  expect(stderr).toContain('gateway/curve-server-key is missing')
 })
 
-test('--help shows the files, and no folder is an error', () => {
+test('keys that do not fit together are named', () => {
+  execFileSync('node', [script, folder])
+  rmSync(join(folder, 'gateway/curve-server-key'))
+  writeFileSync(join(folder, 'gateway/curve-server-key'), read('fetcher/curve-client-keys'))
+
+  const { status, stderr } = spawnSync('node', [script, folder], { encoding: 'utf8' })
+
+  expect(status).toBe(2)
+  expect(stderr).toContain('gateway/curve-server-key does not fit fetcher/curve-secret-key')
+})
+
+test('further gateways may be admitted beside our own', () => {
+  execFileSync('node', [script, folder])
+  const own = read('fetcher/curve-client-keys')
+  rmSync(join(folder, 'fetcher/curve-client-keys'))
+  writeFileSync(join(folder, 'fetcher/curve-client-keys'), `${read('gateway/curve-server-key')} ${own}\n`)
+
+  expect(execFileSync('node', [script, folder], { encoding: 'utf8' })).toContain('kept')
+})
+
+test('--renew makes a unit anew and leaves the others', () => {
+  execFileSync('node', [script, folder])
+  const [token, key] = [read('gateway/api-token'), read('gateway/curve-secret-key')]
+
+  execFileSync('node', [script, folder, '--renew', 'keys'])
+  expect(read('gateway/api-token')).toBe(token)
+  expect(read('gateway/curve-secret-key')).not.toBe(key)
+  expect(curvePairOf(read('gateway/curve-secret-key')).publicKey).toBe(read('fetcher/curve-client-keys'))
+
+  execFileSync('node', [script, folder, '--renew', 'token'])
+  expect(read('gateway/api-token')).not.toBe(token)
+  expect(spawnSync('node', [script, folder, '--renew', 'all'], { encoding: 'utf8' }).stderr).toContain('--renew all')
+})
+
+test('it runs from a path with a space and through a symbolic link', () => {
+  mkdirSync(join(folder, 'release 1'))
+  const link = join(folder, 'release 1', 'scripts')
+  symlinkSync(fileURLToPath(new URL('.', import.meta.url)), link)
+
+  execFileSync('node', [join(link, 'secrets.js'), join(folder, 'made')])
+
+  expect(read('made/gateway/api-token')).not.toBe('')
+})
+
+test('--help shows the files; no folder, two or an empty one are errors', () => {
   expect(execFileSync('node', [script, '--help'], { encoding: 'utf8' })).toContain('gateway/api-token')
-  expect(spawnSync('node', [script]).status).toBe(2)
+  for (const folders of [[], [''], [folder, folder]]) expect(spawnSync('node', [script, ...folders]).status).toBe(2)
 })

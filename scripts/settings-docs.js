@@ -4,6 +4,11 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { settings as dataProvider } from '../services/data-provider/settings.js'
 import { settings as fetcher } from '../services/fetcher/settings.js'
 import { settings as gateway } from '../services/gateway/settings.js'
+import { isMain, runCommand } from './command.js'
+
+const usage = `Usage: node scripts/settings-docs.js
+
+Writes the tables of settings in docs/operations.md from what the services declare.`
 
 const page = new URL('../docs/operations.md', import.meta.url)
 
@@ -32,4 +37,8 @@ function tableOf(settings) {
   return `| variable | default | meaning |\n|---|---|---|\n${rows.join('')}`
 }
 
-if (process.argv[1] === new URL(import.meta.url).pathname) writeFileSync(page, withTables(readFileSync(page, 'utf8')))
+if (isMain(import.meta.url)) {
+  await runCommand({ name: 'settings-docs', usage }, () => {
+    writeFileSync(page, withTables(readFileSync(page, 'utf8')))
+  })
+}

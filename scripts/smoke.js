@@ -4,41 +4,26 @@ import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
-import { parseArgs } from 'node:util'
 import { connect, createChecks, readTimeout, readUrl } from './client.js'
+import { runCommand } from './command.js'
 
-const usage = `Usage: node scripts/smoke.js [--url URL] [--key KEY] [--timeout SECONDS] [--insecure]
+const usage = `Usage: node scripts/smoke.js [--url URL] [--key KEY] [--no-change] [--timeout SECONDS] [--insecure]
 
 Connects to a running Keycast as a client, checks what a client relies on, and prints each check.
 
   --url URL          where clients connect                (default ws://127.0.0.1:8080; behind the proxy wss://HOST)
-  --key KEY          a key with JSON content that changes (default conversation:smoke)
+  --key KEY          a key that has a value               (default conversation:smoke, of the simulated backend)
+  --no-change        do not wait for a change of it: for a key that may stay as it is
   --timeout SECONDS  for each check                       (default 20)
   --insecure         accept any certificate. One made by the proxy itself, for localhost, is accepted anyway`
 
 /**
- * @typedef {import('./client.js').Target & { key: string, timeoutMs: number }} Target
+ * @typedef {import('./client.js').Target & { key: string, changes: boolean, timeoutMs: number }} Target
  * @typedef {import('node:http').IncomingMessage & { body: Buffer }} Response
  */
 
-/** @param {string[]} args @returns {Target | undefined} `undefined` where help was asked for */
-function readTarget(args) {
-  const { values } = parseArgs({
-    args,
-    options: {
-      url: { type: 'string', default: 'ws://127.0.0.1:8080' },
-      key: { type: 'string', default: 'conversation:smoke' },
-      timeout: { type: 'string', default: '20' },
-      insecure: { type: 'boolean', default: false },
-      help: { type: 'boolean', short: 'h' },
-    },
-  })
-  if (values.help) return undefined
-  return { ...readUrl(values.url, values.insecure), key: values.key, timeoutMs: readTimeout(values.timeout) }
-}
-
 /** @param {Target} target */
-async function smoke({ url, key, timeoutMs, insecure }) {
+async function smoke({ url, key, changes, timeoutMs, insecure }) {
   const { check, conclude } = createChecks(timeoutMs)
 
   /** @param {string} path @param {Record<string, string>} [headers] @returns {Promise<Response>} */
@@ -77,14 +62,16 @@ async function smoke({ url, key, timeoutMs, insecure }) {
       if (!['current', 'value'].includes(answer.type)) throw new Error(`got ${JSON.stringify(answer).slice(0, 200)}`)
       return answer.type === 'current' ? undefined : 'changed meanwhile'
     })
-    await check('a change arrives by itself', async () => {
-      const { version } = await next(
-        ({ type, key: of, version }) => type === 'value' && of === key && version !== value.version,
-      )
-      return `version ${version}`
-    })
+    if (changes) {
+      await check('a change arrives by itself', async () => {
+        const { version } = await next(
+          ({ type, key: of, version }) => type === 'value' && of === key && version !== value.version,
+        )
+        return `version ${version}`
+      })
+    }
     await check('a key outside the grammar is refused', async () => {
-      send({ type: 'get', id: 3, key: 'conversation:../../etc' })
+      send({ type: 'get', id: 3, key: `${key.split(':')[0]}:../../etc` })
       const { code } = await next(({ id }) => id === 3)
       if (code !== 'bad_key') throw new Error(`got ${code}`)
       return code
@@ -125,14 +112,14 @@ async function smoke({ url, key, timeoutMs, insecure }) {
   return conclude()
 }
 
-try {
-  const target = readTarget(process.argv.slice(2))
-  if (!target) {
-    console.log(usage)
-  } else {
-    process.exit(await smoke(target))
-  }
-} catch (error) {
-  console.error(`smoke: ${/** @type {Error} */ (error).message}`)
-  process.exit(2)
-}
+const options = /** @type {const} */ ({
+  url: { type: 'string', default: 'ws://127.0.0.1:8080' },
+  key: { type: 'string', default: 'conversation:smoke' },
+  'no-change': { type: 'boolean', default: false },
+  timeout: { type: 'string', default: '20' },
+  insecure: { type: 'boolean', default: false },
+})
+
+await runCommand({ name: 'smoke', usage, options }, ({ values: { url, key, timeout, insecure, ...rest } }) =>
+  smoke({ ...readUrl(url, insecure), key, changes: !rest['no-change'], timeoutMs: readTimeout(timeout) }),
+)
