@@ -30,6 +30,7 @@ FROM base AS gateway
 COPY --from=gateway-modules /keycast ./
 COPY packages packages
 COPY services/gateway services/gateway
+COPY scripts/command.js scripts/key.js scripts/
 COPY keycast.yaml ./
 USER node
 EXPOSE 8080 8081

@@ -1,0 +1,125 @@
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { explain } from './key.js'
+
+const script = fileURLToPath(new URL('key.js', import.meta.url))
+
+const fresh = {
+  owner: { node: '10.0.0.1:7001:7002', alive: true },
+  watched: true,
+  sessionsWatching: 3,
+  getsWaiting: 0,
+  held: true,
+  stale: false,
+  version: 'abc',
+  ageMs: 700,
+  bytes: 130_000,
+  contentType: 'application/json',
+  namespace: { refreshMs: 1_000, maxAgeMs: 1_000, timeoutMs: 2_000 },
+}
+const lastFailure = { code: 'backend_timeout', message: 'no answer within 2000 ms', agoMs: 300, retryAfterMs: 800 }
+
+test.each([
+  ['fresh', {}],
+  ['kept until the backend tells', { namespace: { ...fresh.namespace, refreshMs: 0 } }],
+  ['stale: backend_timeout', { stale: true, lastFailure }],
+  ['stale: its owner has not said', { stale: true }],
+  ['not had: backend_timeout', { held: false, lastFailure }],
+  ['its first fetch is under way', { held: false }],
+  ['nobody watches it at this gateway', { watched: false, sessionsWatching: 0, held: false }],
+  ['not kept fresh: nobody watches it', { watched: false, sessionsWatching: 0 }],
+  ['cannot be fresh: no fetcher node', { owner: { node: null, alive: false }, stale: true, lastFailure }],
+])('the verdict is: %s', (verdict, known) => {
+  expect(explain(/** @type {any} */ ({ ...fresh, ...known }))[0]).toContain(verdict)
+})
+
+test('what the verdict rests on is said, the last failure with its age and when it is tried again', () => {
+  const text = explain({ ...fresh, lastFailure }).join('\n')
+  expect(text).toContain('10.0.0.1:7001:7002\n')
+  expect(text).toContain('3 sessions')
+  expect(text).toContain('130000 bytes of application/json, version abc, 700 ms old')
+  expect(text).toContain('no answer within 2000 ms, 300 ms ago, to be tried again after 800 ms')
+})
+
+describe('run at a gateway', () => {
+  /** What it was asked. @type {{ method?: string, url?: string, token?: string, body: string }[]} */
+  const asked = []
+  /** What it answers. @type {{ status: number, body: unknown }} */
+  let answer
+  const server = createServer(async (request, response) => {
+    let body = ''
+    for await (const chunk of request) body += chunk
+    const { method, url, headers } = request
+    asked.push({ method, url, token: headers.authorization, body })
+    response.writeHead(answer.status, { 'content-type': 'application/json' }).end(JSON.stringify(answer.body))
+  })
+  const folder = mkdtempSync(join(tmpdir(), 'keycast-key-'))
+  writeFileSync(join(folder, 'token'), 's3cret\n')
+  /** @type {number} */
+  let port
+  beforeAll(async () => {
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    port = /** @type {import('node:net').AddressInfo} */ (server.address()).port
+  })
+  beforeEach(() => {
+    asked.length = 0
+    answer = { status: 200, body: fresh }
+  })
+  afterAll(() => {
+    rmSync(folder, { recursive: true })
+    return new Promise(resolve => server.close(resolve))
+  })
+
+  /** @param {string[]} args @param {Record<string, string>} [env] @returns {Promise<{ code: number, text: string }>} */
+  const run = (args, env = { API_TOKEN_FILE: join(folder, 'token') }) =>
+    new Promise(resolve => {
+      execFile(process.execPath, [script, ...args], { env }, (error, stdout, stderr) => {
+        resolve({ code: error ? Number(error.code) : 0, text: stdout + stderr })
+      })
+    })
+
+  test('it is found by its settings and asked with the token out of the file', async () => {
+    const env = { GATEWAY_INTERNAL_PORT: String(port), GATEWAY_INTERNAL_HOST: '0.0.0.0' }
+    const { code, text } = await run(['text:a/b'], { ...env, API_TOKEN_FILE: join(folder, 'token') })
+    expect(text).toContain('fresh')
+    expect(code).toBe(0)
+    expect(asked).toEqual([{ method: 'GET', url: '/v1/keys/text:a/b', token: 'Bearer s3cret', body: '' }])
+  })
+
+  test('each one named is asked, and one that cannot be is an error beside the others', async () => {
+    const { code, text } = await run(['text:1', '--gateway', `127.0.0.1:${port}`, '--gateway', '127.0.0.1:9'])
+    expect(text).toContain(`127.0.0.1:${port}: fresh`)
+    expect(text).toMatch(/127\.0\.0\.1:9: .+/)
+    expect(code).toBe(1)
+  })
+
+  test('--refresh tells it to ask the backend', async () => {
+    answer = { status: 202, body: { keys: 1 } }
+    const { code, text } = await run(['text:1', '--refresh', '--gateway', `127.0.0.1:${port}`])
+    expect(text).toContain('the fetcher has it')
+    expect(code).toBe(0)
+    expect(asked).toEqual([{ method: 'POST', url: '/v1/refresh', token: 'Bearer s3cret', body: '{"keys":["text:1"]}' }])
+  })
+
+  test('what it refuses is said', async () => {
+    answer = { status: 400, body: { message: 'nothing was refreshed', problems: ['keys[0]: no such namespace'] } }
+    const { code, text } = await run(['nope:1', '--refresh', '--gateway', `127.0.0.1:${port}`])
+    expect(text).toContain('HTTP 400: nothing was refreshed: keys[0]: no such namespace')
+    expect(code).toBe(2)
+  })
+
+  test('without a key, a token or a host that is one it says so', async () => {
+    expect(await run([])).toMatchObject({ code: 2, text: expect.stringContaining('name one key') })
+    expect(await run(['a:1'], {})).toMatchObject({ code: 2, text: expect.stringContaining('API_TOKEN') })
+    expect(await run(['a:1', '--gateway', 'http://h'])).toMatchObject({
+      code: 2,
+      text: expect.stringContaining('HOST'),
+    })
+    expect(asked).toEqual([])
+  })
+})
