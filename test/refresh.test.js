@@ -1,6 +1,7 @@
 // Keys that are asked for only when the backend says that they changed.
 import { answers, createGate, documentOf, startBackend } from './support/backend.js'
 import { connect } from './support/client.js'
+import { eventually } from './support/deadline.js'
 import { ask } from './support/http.js'
 import { startSystem } from './support/system.js'
 
@@ -35,6 +36,27 @@ test('a key that is never refreshed by itself follows POST /v1/refresh, on any g
   }
   expect(backend.askedFor('/docs/told')).toHaveLength(asked + 2)
   for (const viewer of viewers) viewer.close()
+})
+
+test('after a refresh was acknowledged nobody who comes is given the value from before it', async () => {
+  put('left', 1)
+  const [{ url, refresh }] = system.gateways
+  const first = await connect(url)
+  await first.subscribe(['doc:left'])
+  await first.reaches('doc:left', 1)
+  await first.request({ type: 'unsubscribe', keys: ['doc:left'] })
+  const watched = async () => Promise.all(system.fetchers.map(({ metric }) => metric('keycast_fetcher_watched_keys')))
+  await eventually(async () => (await watched()).every(count => count === 0), 'the fetcher letting go of the key')
+
+  put('left', 2)
+  await refresh(['doc:left'])
+  const second = await connect(url)
+  await second.subscribe(['doc:left'])
+  await second.reaches('doc:left', 2)
+
+  expect(second.of('doc:left').revisions).toEqual([2])
+  first.close()
+  second.close()
 })
 
 test('a refresh that comes while a fetch is reading the old content makes one more follow it', async () => {

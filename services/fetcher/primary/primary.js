@@ -90,7 +90,6 @@ export function createPrimary({ namespaces, pool, tell, wheel, metrics, settings
     // That a key fails is told with what is held, or without; and it is tried again soon.
     if (isFailing(entry) && !entry.fetch) return kept || isBackingOff(entry)
     if (!isAnswered(entry)) return false
-    if (entry.value && entry.value.version === watcher.version) return true
     return (kept ? !entry.invalid : isFresh(entry, now())) && isNoOlder(entry, watcher)
   }
 

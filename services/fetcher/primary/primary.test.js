@@ -66,6 +66,31 @@ describe('a watch', () => {
     expect(asked(K)).toBe(1)
   })
 
+  test('of a key nobody watched is not told `current` of what is older than maxAge, whoever holds it', () => {
+    const { get, watch, current, value, take, told, asked, pass } = setup()
+    get('a', K)
+    value(K, 'v1')
+    take('a')
+    pass(1_001)
+    watch('a', K, { version: 'v1', ageMs: 1_001 })
+    expect(told('a')).toEqual([])
+    current(K)
+    expect(take('a')).toMatchObject([{ type: 'current', version: 'v1', ageMs: 0 }])
+    expect(asked(K)).toBe(2)
+  })
+
+  test('is not told `current` of what a refresh said has changed', () => {
+    const { get, watch, onRefresh, value, take, told } = setup({ namespaces: { doc: { refreshMs: 0 } } })
+    get('a', K)
+    value(K, 'v1')
+    take('a')
+    onRefresh(K)
+    watch('a', K, { version: 'v1', ageMs: 10 })
+    expect(told('a')).toEqual([])
+    value(K, 'v2')
+    expect(told('a')).toEqual(['value v2'])
+  })
+
   test('is never told something older than what the gateway holds', () => {
     const { watch, value, told, asked, pass } = setup()
     watch('a', K)
