@@ -90,11 +90,16 @@ const app = (name, service, { heldBytesMax, own = {}, nodeArguments = [] }) => (
   vizion: false,
 })
 
+/** How many gateways, and simulated backends: none for who has a backend. */
+const gateways = number('GATEWAYS', 1)
+const providers = number('PROVIDERS', 1)
+if (providers > 1) throw new Error(`PROVIDERS=${providers}: must be 0 or 1`)
+
 /** In the order they are started: by npm start one by one, by pm2 itself two at a time, and that does no harm. */
 exports.apps = [
-  app('data-provider', 'data-provider', { heldBytesMax: 128 * MIB }),
+  ...Array.from({ length: providers }, () => app('data-provider', 'data-provider', { heldBytesMax: 128 * MIB })),
   app('fetcher', 'fetcher', { heldBytesMax: cacheBytesMax.fetcher }),
-  ...Array.from({ length: number('GATEWAYS', 1) }, (_, index) =>
+  ...Array.from({ length: gateways }, (_, index) =>
     app(index === 0 ? 'gateway' : `gateway-${index + 1}`, 'gateway', {
       heldBytesMax: cacheBytesMax.gateway + sessionsBytesMax + unsentBytesMax,
       own: {

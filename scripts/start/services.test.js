@@ -38,6 +38,11 @@ test('the services are started from the backend outward, each from a file that e
   for (const { cwd, script } of apps) expect(existsSync(join(String(cwd), String(script)))).toBe(true)
 })
 
+test('who has a backend leaves the simulated one out', () => {
+  expect(appsWith({ PROVIDERS: '0' }).map(({ name }) => name)).toEqual(['fetcher', 'gateway'])
+  expect(() => appsWith({ PROVIDERS: '2' })).toThrow('PROVIDERS=2')
+})
+
 test('each is one process that is told alone to stop, says when it is ready, and is waited for past its own grace', () => {
   for (const app of appsWith({ SHUTDOWN_GRACE_MS: '4000' })) {
     expect(app).toMatchObject({ exec_mode: 'fork', instances: 1, treekill: false, wait_ready: true })

@@ -16,6 +16,12 @@ export const settings = {
     unit: 'gateways',
     doc: 'Gateways to start; the ports of further ones are 10 apart.',
   }),
+  providers: setting.integer({
+    env: 'PROVIDERS',
+    default: 1,
+    max: 1,
+    doc: 'Simulated backends to start. 0: none, where keycast.yaml names a backend of yours.',
+  }),
   gatewayHost: gateway.host,
   gatewayPort: gateway.port,
   gatewayInternalHost: gateway.internalHost,
