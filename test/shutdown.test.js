@@ -26,9 +26,10 @@ const stop = async process => {
   return { code, signal }
 }
 
-test('a gateway tells its clients that it closes, closes with 1012, and exits with 0', async () => {
-  const { gateways } = await startSystem({ namespaces })
+test('a gateway tells its clients that it closes, closes with 1012, takes its leave of the fetcher, and exits with 0', async () => {
+  const { gateways, fetchers } = await startSystem({ namespaces })
   const [gateway] = gateways
+  const [fetcher] = fetchers
   const clients = await Promise.all(Array.from({ length: 50 }, () => connect(gateway.url)))
   await Promise.all(clients.map(client => client.subscribe(['doc:1', 'patient:hanging'])))
   await Promise.all(clients.map(client => client.reaches('doc:1', 1)))
@@ -39,6 +40,11 @@ test('a gateway tells its clients that it closes, closes with 1012, and exits wi
     expect(client.closing()).toEqual({ type: 'closing', reconnectAfterMs: expect.any(Number) })
   }
   expect(await stopped).toEqual({ code: 0, signal: null })
+  const said = await eventually(
+    () => fetcher.process.log().find(({ msg }) => /^a gateway (took its leave|fell silent)$/.test(msg)),
+    'the fetcher noticing that the gateway is gone',
+  )
+  expect(said.msg).toBe('a gateway took its leave')
 })
 
 test('a gateway with a client that reads nothing exits with 0 all the same', async () => {

@@ -117,7 +117,7 @@ export function createMemoryBackbone({ log = silent } = {}) {
       },
       close() {
         open = false
-        bound.get(node)?.sockets.delete(routingId.toString())
+        setImmediate(() => bound.get(node)?.sockets.delete(routingId.toString()))
       },
     }
   }

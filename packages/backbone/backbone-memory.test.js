@@ -245,6 +245,18 @@ test('a silent gateway is forgotten after 3 s, and says its state again when it 
   expect(node.watching('a:1')).toBe(1)
 })
 
+test('a gateway that stops takes its leave: nothing is kept fresh for it', async () => {
+  const { network, node, backbone } = await setup()
+  backbone.watch('a:1')
+  await network.settle()
+
+  await backbone.stop()
+  await network.settle()
+
+  expect(node.heard).toEqual(['watch a:1', 'lost'])
+  expect(node.hub.stats().links).toBe(0)
+})
+
 test('processes that were stopped judge nobody', async () => {
   const { network, node, backbone } = await setup()
   backbone.watch('a:1')

@@ -1,5 +1,6 @@
 // The pair of sockets a fetcher node binds for all gateways; dial-zeromq.js is the other end.
 import { Pull, Router } from 'zeromq'
+import { FAREWELL_MS } from './hub.js'
 import { receive } from './receive.js'
 import { decodeBeat, decodeRequest, REQUEST_BYTES_MAX, WireError } from './wire.js'
 import { createWriter } from './writer.js'
@@ -9,9 +10,6 @@ import { startZap } from './zap.js'
 
 /** ZMTP heartbeats, from the I/O thread: they end connections of hosts that vanished, which JavaScript cannot see. */
 const heartbeat = { heartbeatInterval: 2_000, heartbeatTimeout: 6_000 }
-
-/** How long a closed socket may take to send its last words. Who does not take them hears of the end by the silence. */
-const FAREWELL_MS = 200
 
 /**
  * @param {{ requests: string, answers: string }} endpoints two `tcp://` addresses; port 0 or * takes a free one

@@ -5,7 +5,7 @@
 // answers   fetcher  gateway   ROUTER ↔ DEALER  answers; beats both ways
 import { Dealer, Push } from 'zeromq'
 import { curveKeyProblem, curvePairOf } from './curve.js'
-import { bytesOf } from './hub.js'
+import { bytesOf, FAREWELL_MS } from './hub.js'
 import { receive } from './receive.js'
 import { decodeFromHub } from './wire.js'
 import { createWriter } from './writer.js'
@@ -44,7 +44,7 @@ export function dialZeromq({ requests, answers }, { messageBytesMax, security })
     // Not `immediate`: the first beat waits for the connection instead of being lost a moment before it.
     const dealer = new Dealer({
       ...security,
-      linger: 0,
+      linger: FAREWELL_MS,
       sendTimeout: 0,
       receiveHighWaterMark: 0, // bounded by credit, in bytes
       maxMessageSize: messageBytesMax,

@@ -7,13 +7,12 @@ import { encodeAnswers, encodeMessage } from './wire.js'
 /**
  * @typedef {import('./backbone.js').HubEvents} HubEvents
  * @typedef {import('./wire.js').Request} Request
- * @typedef {import('./wire.js').LinkBeat} LinkBeat
- * @typedef {import('./wire.js').Taken} Taken
+ * @typedef {import('./wire.js').FromLink} FromLink
  *
  * The bound sockets. `send` queues parts for whoever has the routing id; it calls `failed` if nobody does. `close`
  * lets what was queued leave first, as far as its receivers take it.
  * @typedef {{ send: (routingId: Buffer, parts: Buffer[], failed: () => void) => void, close: () => Promise<void> }} Bound
- * @typedef {{ request: (request: Request) => void, beat: (message: LinkBeat | Taken, routingId: Buffer) => void }} FromGateways
+ * @typedef {{ request: (request: Request) => void, beat: (message: FromLink, routingId: Buffer) => void }} FromGateways
  * @typedef {(events: FromGateways) => Promise<Bound>} Bind
  *
  * @typedef {object} LinkState
@@ -28,6 +27,9 @@ import { encodeAnswers, encodeMessage } from './wire.js'
  * @property {number} lastHeardAt
  * @property {Set<string>} lacking keys whose latest state it has not been sent
  */
+
+/** How long a closed socket may take to send its last words. Who does not take them hears of the end by the silence. */
+export const FAREWELL_MS = 200
 
 /** Bytes of answers on their way to one gateway before the rest waits as a set of keys. */
 export const CREDIT_BYTES = 8 * 2 ** 20
@@ -71,9 +73,10 @@ export function createHub({ bind, now, every, log }) {
     await sockets?.close()
   }
 
-  /** @param {LinkBeat | Taken} message @param {Buffer} routingId */
+  /** @param {FromLink} message @param {Buffer} routingId */
   function onBeat(message, routingId) {
     let link = links.get(message.link)
+    if (message.type === 'bye') return link && farewell(link)
     if (!link) {
       if (message.type === 'taken') return
       // A link that has said something and is not known here was lost, or belongs to an earlier incarnation of this hub.
@@ -169,6 +172,12 @@ export function createHub({ bind, now, every, log }) {
     links.delete(link.id)
     due.delete(link)
     events.onLinkLost(link.id)
+  }
+
+  /** @param {LinkState} link */
+  function farewell(link) {
+    log.info({ link: link.id }, 'a gateway took its leave')
+    drop(link)
   }
 
   /** @param {boolean} late */

@@ -60,6 +60,8 @@ export function createLink({ dial, events, now, every, log }) {
 
   function stop() {
     stopBeats()
+    // Whatever was wanted here is not kept fresh for nobody until the node notices the silence.
+    sockets?.beat(encodeMessage({ type: 'bye', link: id }))
     hangUp()
   }
 

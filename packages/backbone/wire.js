@@ -3,7 +3,7 @@
 //
 // direction           socket           message
 // gateway → hub       PUSH → PULL      watch, unwatch, fetch, cancel, refresh: one JSON part
-// gateway → hub       DEALER → ROUTER  beat, taken: one JSON part
+// gateway → hub       DEALER → ROUTER  beat, taken, bye: one JSON part
 // hub → gateway       ROUTER → DEALER  beat, resync, bye: one JSON part
 // hub → gateway       ROUTER → DEALER  answers: a JSON part, then for each value, in order, a part with its body
 //                                      and, where its head has `deltaFrom`, one with the delta
@@ -21,6 +21,7 @@ import { errorCodes } from '@keycast/protocol'
  * `number`: requests sent so far. `taken`: bytes of answers received so far.
  * @typedef {{ type: 'beat', link: string, number: number, taken: number }} LinkBeat
  * @typedef {{ type: 'taken', link: string, taken: number }} Taken
+ * @typedef {LinkBeat | Taken | Bye} FromLink
  *
  * `reached`: requests received so far. `answered`: messages of answers sent so far.
  * @typedef {{ type: 'beat', link: string, reached: number, answered: number }} HubBeat
@@ -97,12 +98,13 @@ export function decodeRequest(part) {
 
 /**
  * @param {Buffer} part
- * @returns {LinkBeat | Taken}
+ * @returns {FromLink}
  * @throws {WireError}
  */
 export function decodeBeat(part) {
   const { type, link, number, taken } = parse(part)
   checkLink(link)
+  if (type === 'bye') return { type, link }
   checkCount('taken', taken)
   if (type === 'taken') return { type, link, taken }
   if (type !== 'beat') throw new WireError(`a hub is sent no ${JSON.stringify(type)}`)

@@ -77,6 +77,7 @@ test('beats are checked like everything else', () => {
     number: 1,
     taken: 2,
   })
+  expect(decodeBeat(bytes({ type: 'bye', link: 'L' }))).toEqual({ type: 'bye', link: 'L' })
   expect(() => decodeBeat(bytes({ type: 'beat', link: 'L', number: 1 }))).toThrow(WireError)
   expect(() => decodeBeat(bytes({ type: 'resync', link: 'L', taken: 1 }))).toThrow(WireError)
 })
