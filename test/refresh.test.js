@@ -13,7 +13,7 @@ let system
 beforeAll(async () => {
   backend = await startBackend()
   system = await startSystem({
-    namespaces: { doc: { url: `${backend.origin}/docs/{id}`, refresh: 0, timeout: '10s' } },
+    namespaces: { doc: { url: `${backend.origin}/docs/{id}`, refresh: 0, maxAge: '100ms', timeout: '10s' } },
     gateways: 2,
     fetchers: 2,
   })

@@ -14,7 +14,7 @@ export const errorCodes = Object.freeze({
   rate_limited: 'too many requests: send fewer, and again after retryAfterMs',
   capacity: 'the server holds as many values as it may: try again later',
   not_found: 'the backend has nothing under this key (404, 410, or an answer without content)',
-  backend_error: 'the backend answered with a server error (5xx)',
+  backend_error: 'the backend answered with a server error (5xx), or not with the whole content (206, or 304 unasked)',
   backend_refused: 'the backend refused the request (4xx): ask the operator to check the namespace',
   backend_throttled: 'the backend asks for fewer requests (429)',
   backend_redirect: 'the backend answered with a redirect, which is not followed: ask the operator to fix the URL',

@@ -18,7 +18,7 @@ import { createValue } from './value.js'
  * @param {number} nowMs
  * @returns {Change | undefined} `undefined` where it speaks of a version this gateway does not hold
  */
-export function takeAnswer(entry, answer, nowMs) {
+export function applyAnswer(entry, answer, nowMs) {
   const askedAtMs = nowMs - answer.ageMs
   switch (answer.type) {
     case 'value':

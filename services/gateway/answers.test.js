@@ -1,4 +1,4 @@
-import { takeAnswer } from './answers.js'
+import { applyAnswer } from './answers.js'
 import { createEntry } from './entry.js'
 import { createNamespaces } from './test-support.js'
 
@@ -30,58 +30,58 @@ const setup = () => createEntry('tick:1', namespace)
 
 test('a value is held with the time the backend was asked for it', () => {
   const entry = setup()
-  expect(takeAnswer(entry, value('a', { maxAgeMs: 5, store: false }), 10_000)).toBe('value')
+  expect(applyAnswer(entry, value('a', { maxAgeMs: 5, store: false }), 10_000)).toBe('value')
   expect(entry).toMatchObject({ askedAtMs: 9_900, maxAgeMs: 5, store: false, value: { version: 'a' } })
 })
 
 test('the same version again only confirms', () => {
   const entry = setup()
-  takeAnswer(entry, value('a'), 10_000)
+  applyAnswer(entry, value('a'), 10_000)
   const held = entry.value
-  expect(takeAnswer(entry, value('a'), 11_000)).toBe('confirmed')
-  expect(takeAnswer(entry, current('a'), 12_000)).toBe('confirmed')
+  expect(applyAnswer(entry, value('a'), 11_000)).toBe('confirmed')
+  expect(applyAnswer(entry, current('a'), 12_000)).toBe('confirmed')
   expect(entry.value).toBe(held)
   expect(entry.askedAtMs).toBe(11_900)
 })
 
 test('the time asked never moves back', () => {
   const entry = setup()
-  takeAnswer(entry, value('a'), 10_000)
-  takeAnswer(entry, current('a', { ageMs: 5_000 }), 10_001)
+  applyAnswer(entry, value('a'), 10_000)
+  applyAnswer(entry, current('a', { ageMs: 5_000 }), 10_001)
   expect(entry.askedAtMs).toBe(9_900)
 })
 
 test('word of a version that is not held changes nothing', () => {
   const entry = setup()
-  expect(takeAnswer(entry, current('a'), 10_000)).toBeUndefined()
-  takeAnswer(entry, value('b'), 10_000)
-  expect(takeAnswer(entry, current('a'), 20_000)).toBeUndefined()
+  expect(applyAnswer(entry, current('a'), 10_000)).toBeUndefined()
+  applyAnswer(entry, value('b'), 10_000)
+  expect(applyAnswer(entry, current('a'), 20_000)).toBeUndefined()
   expect(entry.askedAtMs).toBe(9_900)
 })
 
 test('a failure leaves what is held, and a good answer ends it', () => {
   const entry = setup()
-  takeAnswer(entry, value('a'), 10_000)
-  expect(takeAnswer(entry, failed('backend_error', { retryAfterMs: 499.2 }), 11_000)).toBe('failed')
+  applyAnswer(entry, value('a'), 10_000)
+  expect(applyAnswer(entry, failed('backend_error', { retryAfterMs: 499.2 }), 11_000)).toBe('failed')
   expect(entry).toMatchObject({
     askedAtMs: 9_900,
     value: { version: 'a' },
     problem: { code: 'backend_error', retryAfterMs: 500, atMs: 11_000 },
   })
-  takeAnswer(entry, current('a'), 12_000)
+  applyAnswer(entry, current('a'), 12_000)
   expect(entry.problem).toBeUndefined()
 })
 
 test('a failure that will not be tried again is refused, one to be tried at once is not', () => {
-  expect(takeAnswer(setup(), failed('capacity'), 10_000)).toBe('refused')
-  expect(takeAnswer(setup(), failed('backend_error', { retryAfterMs: 0 }), 10_000)).toBe('failed')
+  expect(applyAnswer(setup(), failed('capacity'), 10_000)).toBe('refused')
+  expect(applyAnswer(setup(), failed('backend_error', { retryAfterMs: 0 }), 10_000)).toBe('failed')
 })
 
 test('that there is nothing takes the place of a value, and is good for its time', () => {
   const entry = setup()
-  takeAnswer(entry, value('a'), 10_000)
-  expect(takeAnswer(entry, failed('not_found', { ageMs: 10, maxAgeMs: 7 }), 11_000)).toBe('gone')
+  applyAnswer(entry, value('a'), 10_000)
+  expect(applyAnswer(entry, failed('not_found', { ageMs: 10, maxAgeMs: 7 }), 11_000)).toBe('gone')
   expect(entry).toMatchObject({ value: undefined, askedAtMs: 10_990, maxAgeMs: 7 })
   expect(entry.problem).toMatchObject({ code: 'not_found', retryAfterMs: namespace.refreshMs })
-  expect(takeAnswer(entry, value('a'), 12_000)).toBe('value')
+  expect(applyAnswer(entry, value('a'), 12_000)).toBe('value')
 })

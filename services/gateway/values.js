@@ -1,6 +1,6 @@
 // What the gateway holds and asks for: one entry per key, one fetch per key whoever and how many wait for it.
 import { errorCodes, keyProblem, namespaceOf } from '@keycast/protocol'
-import { takeAnswer } from './answers.js'
+import { applyAnswer } from './answers.js'
 import { createEntry, isWanted, NOBODY } from './entry.js'
 
 /**
@@ -169,7 +169,7 @@ export function createValues({ namespaces, backbone, cache, deadlines, onChange,
     // Nobody has wanted the key since, and nothing of it is held.
     if (!entry) return
     const isFirst = !entry.value
-    let change = takeAnswer(entry, answer, now())
+    let change = applyAnswer(entry, answer, now())
     if (!change) {
       // It speaks of bytes let go of since the request: asked again, now without a version, the bytes come.
       if (isWanted(entry)) backbone.fetch(entry.key)

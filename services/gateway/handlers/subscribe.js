@@ -38,7 +38,7 @@ export const createSubscribe = ({ subscriptions, outbox, charge, limits, now }) 
 
     // Values follow by themselves: what a subscription lacks is written after what is queued here.
     outbox.send(session, { type: 'subscribed', id, keys: accepted })
-    for (const error of refused) outbox.send(session, { type: 'error', ...error })
+    for (const error of refused) outbox.send(session, { type: 'error', id, ...error })
     // Each error is many times longer than a bad key: without a price one message could ask for megabytes of them.
     charge(session, Math.floor(refused.length / REFUSALS_PER_TOKEN))
   }

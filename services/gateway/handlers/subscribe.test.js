@@ -120,9 +120,9 @@ test('keys that cannot be subscribed get an error each, the others are subscribe
 
   expect(answers).toMatchObject([
     { type: 'subscribed', id: 1, keys: [{ key: 'tick:1' }, { key: 'tick:2' }] },
-    { type: 'error', key: 'tick', code: 'bad_key' },
-    { type: 'error', key: 'nowhere:1', code: 'unknown_namespace' },
-    { type: 'error', key: 'tick:3', code: 'too_many_keys' },
+    { type: 'error', id: 1, key: 'tick', code: 'bad_key' },
+    { type: 'error', id: 1, key: 'nowhere:1', code: 'unknown_namespace' },
+    { type: 'error', id: 1, key: 'tick:3', code: 'too_many_keys' },
   ])
   for (const { retryAfterMs } of answers) expect(retryAfterMs).toBeUndefined()
 })
