@@ -124,7 +124,10 @@ export async function connect(url, { sights = createSights(), protocols = [] } =
     if (recent.length > 12) recent.shift()
     if (message.type === 'welcome') welcome = message
     if (message.type === 'closing') closing = message
-    if (message.id !== undefined) requests.get(message.id)?.(message)
+    // The first message with its id answers a request; more may follow, as for the keys that a subscribe is refused.
+    const answer = requests.get(message.id)
+    requests.delete(message.id)
+    if (answer) answer(message)
     else if (isBinary) noteBytes(sights.of(message.key), message, frame)
     else if (message.key !== undefined) note(sights.of(message.key), message, frame)
     wakeAll()
@@ -170,9 +173,7 @@ export async function connect(url, { sights = createSights(), protocols = [] } =
       const id = lastId
       const answered = new Promise(resolve => requests.set(id, resolve))
       client.send({ ...request, id })
-      return within(answered, () => `an answer to ${JSON.stringify(request).slice(0, 100)}, ${state()}that`).finally(
-        () => requests.delete(id),
-      )
+      return within(answered, () => `an answer to ${JSON.stringify(request).slice(0, 100)}, ${state()}that`)
     },
 
     /** @param {(string | { key: string, version?: string })[]} keys */
