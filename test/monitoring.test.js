@@ -55,6 +55,7 @@ describe('scraping a system under load', () => {
       fetcher: metrics,
       'data-provider': [`127.0.0.1:${provider.process.listening.port}`],
       node: [await startNodeExporter()],
+      proxy: [], // found in files, of which there are none
     }
     prometheus = await startPrometheus(config, targets)
 
@@ -89,7 +90,8 @@ describe('scraping a system under load', () => {
     const rules = await prometheus.rules()
     const alerts = rules.filter(({ type }) => type === 'alerting')
     expect(rules.filter(({ health }) => health !== 'ok')).toEqual([])
-    expect(alerts.filter(({ state }) => state === 'firing').map(({ name }) => name)).toEqual([])
+    const firing = alerts.filter(({ state }) => state === 'firing').map(({ name }) => name)
+    expect(firing).toEqual(['KeycastWatchdog']) // it always does
 
     const recorded = new Set(rules.filter(({ type }) => type === 'recording').map(({ name }) => name))
     const queries = [...rules.map(({ query }) => query), ...panelQueries.map(({ expr }) => expr)]
