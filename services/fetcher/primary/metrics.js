@@ -60,6 +60,7 @@ export function createFetcherMetrics({ counter, histogram }) {
   const late = counter({ name: 'late_results_total', help: 'Results of leases no longer in force.' })
   for (const result of ['made', 'no_base', 'size', 'time', 'gain']) deltas.inc({ result }, 0)
   for (const reason of ['exit', 'silent']) restarts.inc({ reason }, 0)
+  for (const met of ['memory', 'joined', 'fetched', 'refused']) wanted.inc({ met }, 0)
 
   return {
     wanted: met => wanted.inc({ met }),

@@ -53,6 +53,7 @@ test('what is counted comes out under its name, in base units', async () => {
     'keycast_fetcher_link_lacking_keys 4',
     'keycast_fetcher_link_unconfirmed_bytes 5',
     'keycast_fetcher_wants_total{met="joined"} 1',
+    'keycast_fetcher_wants_total{met="refused"} 0',
     'keycast_fetcher_fetch_wait_seconds_sum{lane="cold"} 0.02',
     'keycast_fetcher_fetch_seconds_count{outcome="not_modified"} 1',
     'keycast_fetcher_fetch_seconds_count{outcome="unchanged"} 1',
