@@ -76,7 +76,9 @@ async function checkStack(options) {
     for (const container of all) if (container.service !== 'secrets') await healthy(container, signal)
     return `${all.length} containers`
   })
-  await check('none runs as root, has a capability, or may write to its root', () => checkConfinement(all))
+  await check('none runs as root, has a capability, may write to its root, or log without end', () =>
+    checkConfinement(all),
+  )
   await check('only the proxy is published, all else on this host alone', () => checkPorts(all))
 
   const viewers = startViewers(options, options.viewers, keys)
@@ -153,6 +155,7 @@ async function checkConfinement(all) {
       !HostConfig.CapDrop?.includes('ALL') && 'keeps capabilities',
       (HostConfig.CapAdd ?? []).length > 0 && 'is given capabilities',
       !HostConfig.SecurityOpt?.some(option => option.startsWith('no-new-privileges')) && 'may gain privileges',
+      HostConfig.LogConfig.Type === 'json-file' && !HostConfig.LogConfig.Config['max-size'] && 'logs without end',
       container.service !== 'secrets' && (await docker('exec', container.id, 'id', '-u')) === '0' && 'runs as root',
     ].filter(Boolean)
     if (wrong.length > 0) throw new Error(`${container.name} ${wrong.join(', ')}`)

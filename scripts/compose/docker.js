@@ -15,7 +15,8 @@ const TIMEOUT_MS = 120_000
  * @typedef {object} State what `docker inspect` says, as far as it is looked at here
  * @property {{ Status: string, ExitCode: number, OOMKilled: boolean, Health?: { Status: string } }} State
  * @property {number} RestartCount
- * @property {{ ReadonlyRootfs: boolean, CapDrop: string[] | null, CapAdd: string[] | null, Privileged: boolean, SecurityOpt: string[] | null }} HostConfig
+ * @property {{ ReadonlyRootfs: boolean, CapDrop: string[] | null, CapAdd: string[] | null, Privileged: boolean, SecurityOpt: string[] | null,
+ *   LogConfig: { Type: string, Config: Record<string, string> } }} HostConfig
  * @property {{ Ports: Record<string, { HostIp: string, HostPort: string }[] | null> }} NetworkSettings
  */
 
