@@ -38,7 +38,17 @@ async function open(hash) {
   page.on('console', message => {
     if (message.type() === 'error' && !message.text().includes('WebSocket connection')) complaints.push(message.text())
   })
+  // Chromium drops what it is loading when a network interface comes or goes, as with any container started on this machine.
+  let wasDropped = false
+  page.on('requestfailed', request => {
+    wasDropped ||= request.failure()?.errorText === 'net::ERR_NETWORK_CHANGED'
+  })
   await page.goto(`${system.gateways[0].http}/${hash}`)
+  while (wasDropped) {
+    wasDropped = false
+    complaints.length = 0
+    await page.reload()
+  }
   /** @param {string} key */
   const card = key => page.getByRole('article', { name: new RegExp(key) })
   return { page, card, complaints }
