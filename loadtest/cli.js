@@ -1,8 +1,8 @@
 // The command line: each scenario is a command, and `compare` holds two results against each other.
 import { fileURLToPath } from 'node:url'
-import { Command, InvalidArgumentError, Option } from 'commander'
+import { Command, Help, InvalidArgumentError, Option } from 'commander'
 import { isLoopback } from './generator/clients.js'
-import { readDuration, readInteger } from './options.js'
+import { durationText, readDuration, readInteger } from './options.js'
 import { scenarios } from './scenarios/index.js'
 
 const results = fileURLToPath(new URL('results', import.meta.url))
@@ -25,6 +25,7 @@ export function createProgram({ run, compare }, adapt = () => {}) {
     .description(
       'Loads a Keycast, or another server that speaks its protocol, and reports what it took: a folder with result.json and report.html.',
     )
+    .configureHelp({ optionDescription: describeOption })
     .showHelpAfterError('(--help shows what there is)')
     .addHelpText('after', examples)
   adapt(program)
@@ -51,6 +52,22 @@ export function createProgram({ run, compare }, adapt = () => {}) {
     .option('--html <file>', 'write the comparison with both runs in each chart, too')
     .action(compare)
   return program
+}
+
+/**
+ * A default as it would be given; none where it is that nothing was given.
+ *
+ * @param {Option} option
+ */
+function describeOption(option) {
+  const { defaultValue, flags } = option
+  const shown = Object.assign(Object.create(Option.prototype), option)
+  if (defaultValue === false || (Array.isArray(defaultValue) && defaultValue.length === 0))
+    shown.defaultValue = undefined
+  else if (flags.endsWith('<duration>') && defaultValue !== undefined) {
+    shown.defaultValueDescription = durationText(defaultValue)
+  }
+  return Help.prototype.optionDescription(shown)
 }
 
 const examples = `
@@ -96,7 +113,9 @@ function addCommonOptions(command) {
     .optionsGroup('How:')
     .option('--processes <n>', 'generator processes, one for each 18,000 clients unless given', readInteger(1, 64))
     .option('--time-max <duration>', 'end after this long, whatever happens', readDuration, 900_000)
-    .option('--output <folder>', 'where the folder of a run is made', results)
+    .addOption(
+      new Option('--output <folder>', 'where the folder of a run is made').default(results, 'loadtest/results'),
+    )
     .option('--label <text>', 'what the report calls the system')
 }
 

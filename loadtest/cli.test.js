@@ -55,6 +55,14 @@ test.each(scenarios.map(({ name }) => name))('%s --help says what there is', asy
   for (const option of ['--start', '--url', '--processes', '--time-max']) expect(said).toContain(option)
 })
 
+test('--help shows defaults as they would be given', async () => {
+  const { said } = await parse('capacity', '--help')
+
+  expect(said).toContain('(default: 2s)')
+  expect(said).toContain('(default: 15m)')
+  expect(said).not.toMatch(/default: (\[\]|false|900000)/)
+})
+
 test("the study's settings are the original's", async () => {
   const { runs } = await parse('capacity', '--start', '--study')
 

@@ -41,6 +41,7 @@ export function compareResults(a, b) {
       `one is a run of ${a.scenario}, the other of ${b.scenario}: their figures have nothing in common`,
     )
   }
+  const { isSame, note } = circumstances(a, b)
   const names = [...new Set([...Object.keys(a.figures), ...Object.keys(b.figures)])]
   const rows = names.map(name => {
     const figure = a.figures[name] ?? b.figures[name]
@@ -50,14 +51,15 @@ export function compareResults(a, b) {
       valueA ?? '—',
       valueB ?? '—',
       relation(valueA, valueB),
-      verdict(figure.better, valueA, valueB),
+      ...(isSame ? [verdict(figure.better, valueA, valueB)] : []),
     ]
   })
   return {
-    title: `${a.scenario}: ${nameOf(a)} against ${nameOf(b)}`,
-    columns: ['figure', nameOf(a), nameOf(b), 'A : B', 'better'],
+    title: `${a.scenario}: ${nameOf(a)} against ${nameOf(b)}${isSame ? '' : ', not under the same circumstances'}`,
+    // Which is better cannot be said of runs that were asked for different things.
+    columns: ['figure', nameOf(a), nameOf(b), 'A : B', ...(isSame ? ['better'] : [])],
     rows,
-    note: differences(a, b),
+    note,
   }
 }
 
@@ -81,14 +83,15 @@ function verdict(better, a, b) {
 }
 
 /** What else than the system was not the same. @param {Result} a @param {Result} b */
-function differences(a, b) {
+function circumstances(a, b) {
   /** @param {Result} result @returns {Record<string, unknown>} */
   const setting = result => ({ ...result.settings, node: result.versions.node, cores: result.machine.cores })
   const [ofA, ofB] = [setting(a), setting(b)]
   const names = [...new Set([...Object.keys(ofA), ...Object.keys(ofB)])].filter(name => !systemSettings.has(name))
   const different = names.filter(name => JSON.stringify(ofA[name]) !== JSON.stringify(ofB[name]))
-  if (different.length === 0) return 'Same settings, same machine.'
-  return `Not the same in both: ${different.map(name => `${name} ${ofA[name] ?? '—'} and ${ofB[name] ?? '—'}`).join(', ')}.`
+  if (different.length === 0) return { isSame: true, note: 'Same settings, same machine.' }
+  const said = different.map(name => `${name} ${ofA[name] ?? '—'} and ${ofB[name] ?? '—'}`)
+  return { isSame: false, note: `Not the same in both: ${said.join(', ')}.` }
 }
 
 /** What a comparison is between, rather than under. */

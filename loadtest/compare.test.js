@@ -24,12 +24,20 @@ test('a figure that only one has is no figure to compare', () => {
   expect(row(100, undefined, 'higher')).toEqual(['Figure (units)', 100, '—', '—', ''])
 })
 
-test('what else was not the same is said', () => {
+test('what else was not the same is said, first of all, and then neither is called better', () => {
   const a = resultOf({ settings: { clients: 1_000, start: 'keycast' } })
   const b = resultOf({ settings: { clients: 500, start: 'bare' } })
 
-  expect(compareResults(a, b).note).toBe('Not the same in both: clients 1000 and 500.')
-  expect(compareResults(a, a).note).toBe('Same settings, same machine.')
+  expect(compareResults(a, b)).toMatchObject({
+    title: expect.stringContaining('not under the same circumstances'),
+    note: 'Not the same in both: clients 1000 and 500.',
+  })
+  expect(compareResults(a, b).columns).not.toContain('better')
+  expect(compareResults(a, a)).toMatchObject({
+    title: expect.not.stringContaining('not under the same'),
+    note: 'Same settings, same machine.',
+  })
+  expect(compareResults(a, a).columns).toContain('better')
 })
 
 test('runs of different scenarios are not compared', () => {

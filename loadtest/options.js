@@ -10,6 +10,12 @@ export function readDuration(text) {
   return Number(match[1]) * UNITS_MS[/** @type {keyof typeof UNITS_MS} */ (match[2])]
 }
 
+/** @param {number} ms a whole number @returns {string} as {@link readDuration} reads it */
+export function durationText(ms) {
+  const [unit, unitMs] = Object.entries(UNITS_MS).findLast(([, unitMs]) => ms % unitMs === 0) ?? ['ms', 1]
+  return ms === 0 ? '0s' : `${ms / unitMs}${unit}`
+}
+
 /** @param {string} text as in 1000, 64KiB, 4MiB @returns {number} bytes */
 export function readSize(text) {
   const match = /^([1-9]\d*)(KiB|MiB)?$/.exec(text)

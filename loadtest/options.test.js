@@ -1,4 +1,4 @@
-import { readDuration, readInteger, readSize } from './options.js'
+import { durationText, readDuration, readInteger, readSize } from './options.js'
 
 test.each([
   ['500ms', 500],
@@ -6,6 +6,17 @@ test.each([
   ['1.5s', 1_500],
   ['10m', 600_000],
 ])('%s is a duration', (text, ms) => {
+  expect(readDuration(text)).toBe(ms)
+})
+
+test.each([
+  [500, '500ms'],
+  [2_000, '2s'],
+  [90_000, '90s'],
+  [900_000, '15m'],
+  [0, '0s'],
+])('%d ms is written as %s', (ms, text) => {
+  expect(durationText(ms)).toBe(text)
   expect(readDuration(text)).toBe(ms)
 })
 

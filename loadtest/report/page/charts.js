@@ -157,7 +157,7 @@ overTime(
   { rightName: 'ms late' },
 )
 
-group("The study's four charts, against the number of clients")
+group('What it took, while clients came and went')
 overTime(
   'Free memory',
   'MB of the machine; clients on the right',
