@@ -11,6 +11,7 @@ const needs = {
   'test/loadtest.test.js': ['chromium'],
   'test/monitoring.test.js': ['prometheus', 'promtool', 'prometheus-node-exporter'],
   'test/page.test.js': ['chromium'],
+  'test/proxy-operation.test.js': ['nginx', 'openssl'],
   'test/proxy.test.js': ['nginx', 'openssl'],
 }
 

@@ -2,35 +2,119 @@
 // Runs this host's nginx in the foreground, with the template and the settings of the container image, in front of
 // gateways given by address. It stops as the container does: gracefully, within PROXY_SHUTDOWN_TIMEOUT.
 import { execFileSync, spawn } from 'node:child_process'
-import { accessSync, constants, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { accessSync, constants, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { delimiter, join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
+import { runCommand } from './command.js'
+import { readSettings, renderTemplate } from './proxy/settings.js'
 
-const proxyFolder = fileURLToPath(new URL('../proxy/', import.meta.url))
 const certificatesScript = fileURLToPath(new URL('certificates', import.meta.url))
 
-const help = `Usage: node scripts/proxy.js [options]
+const usage = `Usage: node scripts/proxy.js [options]
 
 Starts nginx with TLS in front of gateways on this or other hosts. Needs nginx 1.22 or later and openssl, not root.
 
-  --gateway HOST:PORT   a gateway; give one for each (127.0.0.1:8080)
-  --host ADDRESS        the address to listen on (127.0.0.1)
-  --http-port PORT      redirects to HTTPS (8000)
-  --https-port PORT     takes clients in (8443)
-  --exempt CIDR         client addresses the limits per address do not count; may be given several times
-  --certificates DIR    holds fullchain.pem and privkey.pem; a self-signed pair is made in an empty one
-                        (DIRECTORY/certificates)
+  --gateway HOST:PORT   a gateway; give one for each             PROXY_GATEWAYS      (127.0.0.1:8080)
+  --host ADDRESS        to listen on; several times for several  PROXY_HOST          (127.0.0.1)
+  --http-port PORT      redirects to HTTPS                       PROXY_HTTP_PORT     (8000)
+  --https-port PORT     takes clients in                         PROXY_HTTPS_PORT    (8443)
+  --public-port PORT    what clients know it under               PROXY_PUBLIC_PORT   (as --https-port)
+  --exempt CIDR         clients the limits per address do not    PROXY_EXEMPT        (none)
+                        count; several times for several
+  --certificates DIR    holds fullchain.pem and privkey.pem; a   PROXY_CERTIFICATES  (DIRECTORY/certificates)
+                        self-signed pair is made in an empty one
   --directory DIR       for configuration, certificate and logs, one for each proxy (proxy/run)
+  --settings FILE       lines of PROXY_…=value, read again at SIGHUP
   --help
 
-Further settings come from the environment: every PROXY_… of proxy/Dockerfile, with the defaults given there.
-SIGHUP reloads the certificate and starts new workers; SIGTERM, SIGINT and SIGQUIT stop gracefully.
-`
+Each has a setting beside it, and proxy/05-settings.envsh has more. What an option says goes first, then the file, then
+the environment.
+SIGHUP reads settings and certificate again and starts new workers; SIGUSR1 opens the logs anew; SIGTERM, SIGINT and
+SIGQUIT stop gracefully.`
 
-/** Thrown for what the person at the terminal can mend. */
-class Refusal extends Error {}
+const options = /** @type {const} */ ({
+  gateway: { type: 'string', multiple: true },
+  host: { type: 'string', multiple: true },
+  'http-port': { type: 'string' },
+  'https-port': { type: 'string' },
+  'public-port': { type: 'string' },
+  exempt: { type: 'string', multiple: true },
+  certificates: { type: 'string' },
+  directory: { type: 'string', default: fileURLToPath(new URL('../proxy/run', import.meta.url)) },
+  settings: { type: 'string' },
+})
+
+await runCommand({ name: 'proxy', usage, options }, async ({ values }) => {
+  const nginx = findNginx()
+  const directory = resolve(values.directory)
+  const configuration = join(directory, 'nginx.conf')
+  const pidFile = join(directory, 'nginx.pid')
+  /** @param {string} file of the configuration */
+  const inDirectory = file => ['-p', directory, '-e', 'stderr', '-c', file]
+
+  const given = {
+    options: {
+      PROXY_GATEWAYS: values.gateway?.join(' '),
+      PROXY_HOST: values.host?.join(' '),
+      PROXY_HTTP_PORT: values['http-port'],
+      PROXY_HTTPS_PORT: values['https-port'],
+      PROXY_PUBLIC_PORT: values['public-port'],
+      PROXY_EXEMPT: values.exempt?.join(' '),
+      PROXY_CERTIFICATES: values.certificates && resolve(values.certificates),
+    },
+    file: values.settings,
+    environment: process.env,
+  }
+  /** @param {string} file that the configuration is written to */
+  const configure = file => {
+    const settings = readSettings(given, directory)
+    ensureCertificate(settings)
+    writeFileSync(file, renderTemplate(settings))
+    return settings
+  }
+  const reload = () => {
+    const next = `${configuration}.new`
+    try {
+      configure(next)
+      execFileSync(nginx, [...inDirectory(next), '-q', '-t'], { stdio: ['ignore', 'ignore', 'inherit'] })
+      renameSync(next, configuration)
+      server.kill('SIGHUP')
+    } catch (error) {
+      console.error(`proxy: not reloaded, it goes on as it was: ${/** @type {Error} */ (error).message}`)
+    }
+  }
+
+  mkdirSync(directory, { recursive: true })
+  refuseSecond(directory, pidFile)
+  const settings = configure(configuration)
+  rmSync(pidFile, { force: true }) // left by one that was killed
+
+  const server = spawn(nginx, [...inDirectory(configuration), '-g', 'daemon off;'], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+    detached: true, // a Ctrl-C at the terminal reaches this process alone, which turns it into a graceful stop
+  })
+  const exited = once(server, 'exit')
+  for (const signal of /** @type {const} */ (['SIGTERM', 'SIGINT', 'SIGQUIT'])) {
+    process.on(signal, () => server.kill('SIGQUIT'))
+  }
+  process.on('SIGHUP', reload)
+  process.on('SIGUSR1', () => server.kill('SIGUSR1')) // would start Node's debugger
+
+  // Written once the ports are bound.
+  const running = () => server.exitCode === null && server.signalCode === null
+  while (!existsSync(pidFile) && running()) await delay(20)
+  if (running()) {
+    const address = settings.PROXY_HOST.split(' ')[0]
+    console.log(
+      `proxy: https://${/^[^[].*:/.test(address) ? `[${address}]` : address}:${settings.PROXY_HTTPS_PORT} in front of ${settings.PROXY_GATEWAYS}; logs in ${directory}`,
+    )
+  }
+  const [code, signal] = await exited
+  if (signal) console.error(`proxy: nginx was ended by ${signal}`)
+  return code ?? 1
+})
 
 /** @returns {string} the path of nginx, which often lies outside an ordinary user's PATH */
 function findNginx() {
@@ -43,124 +127,40 @@ function findNginx() {
       // the next folder
     }
   }
-  throw new Refusal('nginx is missing: install it, on Debian with "apt-get install nginx-light"')
+  throw new Error('nginx is missing: install it, on Debian with "apt-get install nginx-light"')
 }
 
-/** @returns {Record<string, string>} the defaults of the image, so that both run alike */
-function imageSettings() {
-  const dockerfile = readFileSync(join(proxyFolder, 'Dockerfile'), 'utf8')
-  return Object.fromEntries(
-    [...dockerfile.matchAll(/^ENV (PROXY_\w+)="(.*)"$/gm)].map(([, name, value]) => [name, value]),
-  )
-}
-
-/** How many files this user's processes may open at most. */
-function openFilesMax() {
-  const limit = execFileSync('/bin/sh', ['-c', 'ulimit -Hn'], { encoding: 'utf8' }).trim()
-  return limit === 'unlimited' ? Number.POSITIVE_INFINITY : Number(limit)
-}
-
-/** @param {string[]} args */
-function readOptions(args) {
+/** @param {Record<string, string>} settings @throws {Error} after the script said why */
+function ensureCertificate({ PROXY_CERTIFICATES, PROXY_NAMES }) {
   try {
-    return parseArgs({
-      args,
-      options: {
-        gateway: { type: 'string', multiple: true, default: ['127.0.0.1:8080'] },
-        host: { type: 'string', default: '127.0.0.1' },
-        'http-port': { type: 'string', default: '8000' },
-        'https-port': { type: 'string', default: '8443' },
-        exempt: { type: 'string', multiple: true, default: [] },
-        certificates: { type: 'string' },
-        directory: { type: 'string', default: join(proxyFolder, 'run') },
-        help: { type: 'boolean', default: false },
-      },
-    }).values
-  } catch (error) {
-    throw new Refusal(`${/** @type {Error} */ (error).message}\n\n${help}`)
+    execFileSync(certificatesScript, [PROXY_CERTIFICATES, ...PROXY_NAMES.split(' ')], {
+      stdio: ['ignore', 'ignore', 'inherit'],
+    })
+  } catch {
+    throw new Error('there is no certificate to serve with')
   }
 }
 
 /**
- * The template's variables on this host.
+ * nginx lives on where this script was killed, and holds the ports with what it was told then.
  *
- * @param {ReturnType<typeof readOptions>} options
- * @returns {Record<string, string>}
+ * @param {string} directory
+ * @param {string} pidFile
+ * @throws {Error} that says how to end it
  */
-function hostSettings(options) {
-  const directory = resolve(options.directory)
-  const image = imageSettings()
-  const openFiles = Math.min(Number(image.PROXY_OPEN_FILES), openFilesMax())
-  return {
-    ...image,
-    PROXY_OPEN_FILES: String(openFiles),
-    // Some files are no connections: logs, listening sockets, the workers' own.
-    PROXY_WORKER_CONNECTIONS: String(Math.min(Number(image.PROXY_WORKER_CONNECTIONS), openFiles - 64)),
-    PROXY_ACCESS_LOG: join(directory, 'access.log'),
-    ...Object.fromEntries(Object.entries(process.env).filter(([name]) => name in image)),
-    PROXY_GATEWAYS: options.gateway.map(address => `server ${address} max_fails=0;`).join(' '),
-    PROXY_RESOLVER: '127.0.0.1', // never asked: addresses need no resolving
-    PROXY_HOST: options.host,
-    PROXY_HTTP_PORT: options['http-port'],
-    PROXY_HTTPS_PORT: options['https-port'],
-    PROXY_PUBLIC_PORT: options['https-port'],
-    PROXY_EXEMPT: options.exempt.map(cidr => `${cidr} 1;`).join(' '),
-    PROXY_CERTIFICATES: resolve(options.certificates ?? join(directory, 'certificates')),
+function refuseSecond(directory, pidFile) {
+  const pid = Number(contentOf(pidFile))
+  const title = pid > 0 ? contentOf(`/proc/${pid}/cmdline`) : ''
+  if (title.startsWith('nginx: master') && title.includes(` ${directory} `)) {
+    throw new Error(`nginx ${pid} runs in ${directory} already. End it with: kill -QUIT ${pid}`)
   }
 }
 
-/** @param {Record<string, string>} settings @returns {string} what envsubst makes of the template in the container */
-function renderTemplate(settings) {
-  const template = readFileSync(join(proxyFolder, 'templates/nginx.conf.template'), 'utf8')
-  return template.replace(/\$\{(PROXY_\w+)\}/g, (_, name) => settings[name])
-}
-
-async function main() {
-  const options = readOptions(process.argv.slice(2))
-  if (options.help) return console.log(help)
-  const nginx = findNginx()
-  const settings = hostSettings(options)
-  const directory = resolve(options.directory)
-  mkdirSync(directory, { recursive: true })
+/** @param {string} file */
+function contentOf(file) {
   try {
-    execFileSync(certificatesScript, [settings.PROXY_CERTIFICATES, ...settings.PROXY_NAMES.split(' ')], {
-      stdio: ['ignore', 'ignore', 'inherit'],
-    })
+    return readFileSync(file, 'utf8')
   } catch {
-    throw new Refusal('there is no certificate to serve with')
+    return ''
   }
-  const configuration = join(directory, 'nginx.conf')
-  writeFileSync(configuration, renderTemplate(settings))
-  const pidFile = join(directory, 'nginx.pid')
-  rmSync(pidFile, { force: true }) // left by one that was killed
-
-  const server = spawn(nginx, ['-p', directory, '-e', 'stderr', '-c', configuration, '-g', 'daemon off;'], {
-    stdio: ['ignore', 'ignore', 'inherit'],
-    detached: true, // a Ctrl-C at the terminal reaches this process alone, which turns it into a graceful stop
-  })
-  let ended = false
-  server.once('exit', (code, signal) => {
-    ended = true
-    if (signal) console.error(`proxy: nginx was ended by ${signal}`)
-    process.exitCode = code ?? 1
-  })
-  for (const signal of /** @type {const} */ (['SIGTERM', 'SIGINT', 'SIGQUIT'])) {
-    process.on(signal, () => server.kill('SIGQUIT'))
-  }
-  process.on('SIGHUP', () => server.kill('SIGHUP'))
-
-  // Written once the ports are bound.
-  while (!existsSync(pidFile) && !ended) await delay(20)
-  if (ended) return
-  console.log(
-    `proxy: https://${settings.PROXY_HOST}:${settings.PROXY_HTTPS_PORT} in front of ${options.gateway.join(', ')}; logs in ${directory}`,
-  )
-}
-
-try {
-  await main()
-} catch (error) {
-  if (!(error instanceof Refusal)) throw error
-  console.error(`proxy: ${error.message}`)
-  process.exitCode = 1
 }

@@ -1,18 +1,14 @@
 // The proxy on a host: a real nginx with the template of the image, in front of stand-in gateways of a few lines.
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync, rmSync, statSync } from 'node:fs'
-import { request as requestPlainly } from 'node:http'
-import { request as requestSecurely } from 'node:https'
+import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { eventually } from './support/deadline.js'
-import { openSocket, pagePolicy, proxyScript, startProxy, startStandIn, temporaryFolder } from './support/proxy.js'
+import { pause } from './support/deadline.js'
+import { echo, openSocket, pagePolicy, request, startProxy, startStandIn } from './support/proxy.js'
 
 const run = promisify(execFile)
-const certificatesScript = fileURLToPath(new URL('../scripts/certificates', import.meta.url))
 
 /** What the tests share: two gateways, a proxy in front of both, and one with small limits in front of the first. */
 /** @type {import('./support/proxy.js').StandIn} */ let first
@@ -23,7 +19,7 @@ const certificatesScript = fileURLToPath(new URL('../scripts/certificates', impo
 beforeAll(async () => {
   first = await startStandIn('first')
   second = await startStandIn('second')
-  proxy = await startProxy([first.port, second.port], { env: { PROXY_SHUTDOWN_TIMEOUT: '1s' } })
+  proxy = await startProxy([first.port, second.port])
   limited = await startProxy([first.port], {
     args: ['--exempt', '127.0.0.2/32'],
     env: { PROXY_CONNECTIONS_PER_ADDRESS: '3', PROXY_HANDSHAKES_PER_SECOND: '1', PROXY_HANDSHAKES_BURST: '5' },
@@ -107,6 +103,7 @@ test.each(['/', '/ws'])('what a client says about forwarding at %s is replaced',
     'x-forwarded-user': 'admin',
     x_forwarded_for: '10.9.8.7',
     forwarded: 'for=10.9.8.7',
+    'x-request-id': '1087',
   }
   first.requests.length = 0
   second.requests.length = 0
@@ -119,6 +116,7 @@ test.each(['/', '/ws'])('what a client says about forwarding at %s is replaced',
     'x-forwarded-proto': 'https',
     'x-forwarded-host': `127.0.0.1:${proxy.httpsPort}`,
     'x-real-ip': '127.0.0.1',
+    'x-request-id': expect.stringMatching(/^[0-9a-f]{32}$/),
   })
   expect(JSON.stringify(headers)).not.toMatch(/10\.9\.8\.7|gopher|evil|1087|admin/)
 })
@@ -167,22 +165,6 @@ test('one address may make so many handshakes in a burst', async () => {
   await expect(openSocket(limited, { from: '127.0.0.3' })).rejects.toThrow('429')
 })
 
-test('a reload leaves WebSockets open for a while and takes new ones at once', async () => {
-  const workersBefore = proxy.workers()
-  const old = await openSocket(proxy)
-  const oldClosed = once(old, 'close')
-  proxy.reload()
-  // The new workers run by then: nginx tells the old ones last.
-  const leaving = () => workersBefore.every(pid => proxy.log().includes(`${pid}#${pid}: gracefully shutting down`))
-  await eventually(leaving, 'the leaving of the old workers')
-
-  expect(await echo(old, 'still there')).toBe('still there')
-  const fresh = await openSocket(proxy)
-  await oldClosed
-  await eventually(() => !proxy.workers().some(pid => workersBefore.includes(pid)), 'the end of the old workers')
-  expect(await echo(fresh, 'and I')).toBe('and I')
-})
-
 test('when one of two gateways dies, those who connect do not notice', async () => {
   const dying = await startStandIn('dying')
   const staying = await startStandIn('staying')
@@ -199,6 +181,22 @@ test('when one of two gateways dies, those who connect do not notice', async () 
   expect(staying.sockets()).toBe(25)
 })
 
+test('a gateway that hangs is given up for another, while silent WebSockets stay', async () => {
+  const hanging = await startStandIn('hanging')
+  const staying = await startStandIn('staying')
+  const pair = await startProxy([hanging.port, staying.port], { env: { PROXY_ANSWER_TIMEOUT: '2s' } })
+  const sockets = await Promise.all([1, 2].map(() => openSocket(pair)))
+  hanging.hang()
+  const paths = ['/v1/values/a:1', '/v1/values/a:2', '/', '/page.js']
+  const [answers] = await Promise.all([Promise.all(paths.map(path => request(pair.url(path)))), pause(2_500)])
+  expect(hanging.requests.length).toBeGreaterThan(1)
+  expect(answers.map(({ status, body }) => [status, body])).toEqual(paths.map(() => [200, 'staying']))
+  for (const socket of sockets) expect(await echo(socket, 'still there')).toBe('still there')
+
+  staying.hang()
+  expect((await request(pair.url('/'))).status).toBe(504)
+})
+
 test('a gateway that comes back takes all who come when the other one is gone', async () => {
   const gone = await startStandIn('first')
   const other = await startStandIn('second')
@@ -212,42 +210,6 @@ test('a gateway that comes back takes all who come when the other one is gone', 
   other.die()
   await connectAll()
   expect(back.sockets()).toBe(20)
-})
-
-test('a stop is graceful: nobody new, those there for a while, exit code 0', async () => {
-  const stopping = await startProxy([first.port], { env: { PROXY_SHUTDOWN_TIMEOUT: '1s' } })
-  const socket = await openSocket(stopping)
-  const closed = once(socket, 'close')
-  const stopped = stopping.stop()
-  const refused = () =>
-    request(stopping.url('/')).then(
-      () => false,
-      ({ code }) => code === 'ECONNREFUSED',
-    )
-  await eventually(refused, 'the closing of the port')
-  expect(await echo(socket, 'still there')).toBe('still there')
-  await closed
-  expect(await stopped).toBe(0)
-})
-
-test('what the operator can mend is said in a sentence', async () => {
-  /** @param {string[]} args @param {NodeJS.ProcessEnv} [env] */
-  const complaint = (args, env) =>
-    run(process.execPath, [proxyScript, ...args], { env }).then(
-      () => 'nothing',
-      error => error.stderr,
-    )
-  expect(await complaint(['--gatewy', 'x'])).toMatch(/^proxy: Unknown option '--gatewy'/)
-  const directory = temporaryFolder()
-  const certificates = join(directory, 'certificates')
-  await run(certificatesScript, [certificates])
-  rmSync(join(certificates, 'privkey.pem'))
-  expect(await complaint(['--directory', directory])).toContain('privkey.pem is missing beside')
-})
-
-test.each([proxyScript, certificatesScript])('%s says how it is used', async script => {
-  const { stdout } = await run(script, ['--help'])
-  expect(stdout).toMatch(/^Usage: .*scripts\//)
 })
 
 /**
@@ -272,33 +234,4 @@ function handshake(options) {
       if (socket.isSessionReused()) done(Buffer.alloc(0))
     })
   })
-}
-
-/**
- * @param {string} url
- * @param {{ method?: string, headers?: Record<string, string>, body?: string, path?: string }} [options] `path` is sent
- *   as it is, dots and all
- * @returns {Promise<{ status: number | undefined, headers: import('node:http').IncomingHttpHeaders, body: string }>}
- */
-function request(url, { body, ...options } = {}) {
-  const send = url.startsWith('https:') ? requestSecurely : requestPlainly
-  return new Promise((resolve, reject) => {
-    send(url, { rejectUnauthorized: false, agent: false, ...options }, response => {
-      let text = ''
-      response.on('data', chunk => {
-        text += chunk
-      })
-      response.on('end', () => resolve({ status: response.statusCode, headers: response.headers, body: text }))
-    })
-      .on('error', reject)
-      .end(body)
-  })
-}
-
-/** @param {import('ws').WebSocket} socket @param {string} text */
-async function echo(socket, text) {
-  socket.send(text)
-  const closed = once(socket, 'close').then(() => Promise.reject(new Error('the WebSocket was closed')))
-  const [answer] = await Promise.race([once(socket, 'message'), closed])
-  return String(answer)
 }

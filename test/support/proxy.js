@@ -1,7 +1,9 @@
 // The host's proxy as a real process on free ports, and stand-ins for what is behind it.
 import { spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { createServer } from 'node:http'
+import { once } from 'node:events'
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer, request as requestPlainly } from 'node:http'
+import { request as requestSecurely } from 'node:https'
 import { createServer as createTcpServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,7 +11,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import WebSocket, { WebSocketServer } from 'ws'
 import { atEnd } from './cleanup.js'
-import { within } from './deadline.js'
+import { eventually, within } from './deadline.js'
 import { childrenOf } from './processes.js'
 
 export const proxyScript = fileURLToPath(new URL('../../scripts/proxy.js', import.meta.url))
@@ -27,10 +29,10 @@ export const pagePolicy = "default-src 'self'"
  * @param {object} [options]
  * @param {string[]} [options.args] of the script
  * @param {Record<string, string>} [options.env] settings of the template
+ * @param {Place} [options.after] one that was there before, in its place
  */
-export async function startProxy(gatewayPorts, { args = [], env = {} } = {}) {
-  const directory = temporaryFolder()
-  const [httpPort, httpsPort] = await freePorts(2)
+export async function startProxy(gatewayPorts, { args = [], env = {}, after } = {}) {
+  const { directory, httpPort, httpsPort } = after ?? (await newPlace())
   const gateways = gatewayPorts.flatMap(port => ['--gateway', `127.0.0.1:${port}`])
   const ports = ['--http-port', String(httpPort), '--https-port', String(httpsPort)]
   const child = spawn(process.execPath, [proxyScript, '--directory', directory, ...ports, ...gateways, ...args], {
@@ -61,12 +63,37 @@ export async function startProxy(gatewayPorts, { args = [], env = {} } = {}) {
     httpsPort,
     /** @param {string} path */
     url: path => `https://127.0.0.1:${httpsPort}${path}`,
+    masterPid,
     log: () => said.join('\n'),
+    /** The requests nginx has logged, once they are so many. @param {number} count @returns {Promise<Record<string, any>[]>} */
+    requests: async count => {
+      const lines = () => readFileSync(join(directory, 'access.log'), 'utf8').split('\n').filter(Boolean)
+      await eventually(() => lines().length >= count, `a log of ${count} requests`)
+      return lines().map(line => JSON.parse(line))
+    },
     workers: () => childrenOf(masterPid),
     reload: () => child.kill('SIGHUP'),
+    reopenLogs: () => child.kill('SIGUSR1'),
+    /** Without a chance to stop nginx. */
+    kill: async () => {
+      child.kill('SIGKILL')
+      await once(child, 'exit')
+    },
     /** Resolves with the exit code. */
     stop,
   }
+}
+
+/** @typedef {{ directory: string, httpPort: number, httpsPort: number }} Place */
+
+/** @returns {Promise<Place>} */
+async function newPlace() {
+  const folder = temporaryFolder()
+  chmodSync(folder, 0o755) // for workers that open a log anew: started by root, they are another user
+  const directory = join(folder, 'a proxy') // with a space: it is somebody's
+  mkdirSync(directory)
+  const [httpPort, httpsPort] = await freePorts(2)
+  return { directory, httpPort, httpsPort }
 }
 
 /**
@@ -100,8 +127,10 @@ export async function startStandIn(name, port = 0) {
   const requests = []
   /** @param {import('node:http').IncomingMessage} request */
   const record = ({ url = '', headers }) => requests.push({ url, headers })
+  let hangs = false
   const server = createServer((request, response) => {
     record(request)
+    if (hangs) return
     if (request.url === '/') response.setHeader('content-security-policy', pagePolicy)
     response.end(name)
   })
@@ -123,8 +152,41 @@ export async function startStandIn(name, port = 0) {
     port: /** @type {import('node:net').AddressInfo} */ (server.address()).port,
     requests,
     sockets: () => webSockets.clients.size,
+    /** Takes requests and answers none. */
+    hang: () => {
+      hangs = true
+    },
     die,
   }
+}
+
+/**
+ * @param {string} url
+ * @param {{ method?: string, headers?: Record<string, string>, body?: string, path?: string, localAddress?: string }} [options]
+ *   `path` is sent as it is, dots and all
+ * @returns {Promise<{ status: number | undefined, headers: import('node:http').IncomingHttpHeaders, body: string }>}
+ */
+export function request(url, { body, ...options } = {}) {
+  const send = url.startsWith('https:') ? requestSecurely : requestPlainly
+  return new Promise((resolve, reject) => {
+    send(url, { rejectUnauthorized: false, agent: false, ...options }, response => {
+      let text = ''
+      response.on('data', chunk => {
+        text += chunk
+      })
+      response.on('end', () => resolve({ status: response.statusCode, headers: response.headers, body: text }))
+    })
+      .on('error', reject)
+      .end(body)
+  })
+}
+
+/** @param {import('ws').WebSocket} socket @param {string} text */
+export async function echo(socket, text) {
+  socket.send(text)
+  const closed = once(socket, 'close').then(() => Promise.reject(new Error('the WebSocket was closed')))
+  const [answer] = await Promise.race([once(socket, 'message'), closed])
+  return String(answer)
 }
 
 /** A folder that is gone when the test file ends. */

@@ -1,0 +1,77 @@
+// The proxy's settings on a host: those of the image, with defaults that suit a host, and the template filled in with them.
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseEnv } from 'node:util'
+
+const proxyFolder = fileURLToPath(new URL('../../proxy/', import.meta.url))
+const settingsScript = join(proxyFolder, '05-settings.envsh')
+
+/** @typedef {Record<string, string | undefined>} Given settings by name; an empty one counts as not given */
+
+/**
+ * @param {object} given
+ * @param {Given} given.options from the command line; they go first
+ * @param {string | undefined} given.file lines of NAME=value; they go before the environment
+ * @param {Given} given.environment
+ * @param {string} directory the proxy's own
+ * @returns {Record<string, string>} every variable of the template
+ * @throws {Error} that names every setting which cannot be used
+ */
+export function readSettings({ options, file, environment }, directory) {
+  const given = { ...known(environment), ...present(fileSettings(file)), ...present(options) }
+  const chosen = {
+    PROXY_GATEWAYS: '127.0.0.1:8080',
+    PROXY_RESOLVER: 'off',
+    PROXY_HOST: '127.0.0.1',
+    PROXY_HTTP_PORT: '8000',
+    PROXY_HTTPS_PORT: '8443',
+    PROXY_PUBLIC_PORT: given.PROXY_HTTPS_PORT ?? '8443',
+    PROXY_CERTIFICATES: join(directory, 'certificates'),
+    PROXY_ACCESS_LOG: join(directory, 'access.log'),
+    ...given,
+  }
+  const script = '. "$0"; exec "$1" -p "JSON.stringify(process.env)"'
+  try {
+    const output = execFileSync('/bin/sh', ['-euc', script, settingsScript, process.execPath], {
+      encoding: 'utf8',
+      env: { PATH: process.env.PATH, ...chosen },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    return JSON.parse(output)
+  } catch (error) {
+    throw new Error(/** @type {{ stderr?: string }} */ (error).stderr?.trim() || String(error))
+  }
+}
+
+/** @param {Record<string, string>} settings @returns {string} what envsubst makes of the template in the container */
+export function renderTemplate(settings) {
+  const template = readFileSync(join(proxyFolder, 'templates/nginx.conf.template'), 'utf8')
+  return template.replace(/\$\{(PROXY_\w+)\}/g, (_, name) => settings[name])
+}
+
+/** @param {string | undefined} file @returns {Given} @throws {Error} where it cannot be read, or names what is no setting */
+function fileSettings(file) {
+  if (file === undefined) return {}
+  const settings = parseEnv(readFileSync(file, 'utf8'))
+  const unknown = Object.keys(settings).filter(name => !names().includes(name))
+  if (unknown.length > 0) throw new Error(`${file}: the proxy has no setting ${unknown.join(', ')}`)
+  return settings
+}
+
+/** @param {Given} environment @returns {Record<string, string>} */
+function known(environment) {
+  return present(Object.fromEntries(names().map(name => [name, environment[name]])))
+}
+
+function names() {
+  return [...readFileSync(settingsScript, 'utf8').matchAll(/^setting (PROXY_\w+)/gm)].map(([, name]) => name)
+}
+
+/** @param {Given} given @returns {Record<string, string>} */
+function present(given) {
+  return /** @type {Record<string, string>} */ (
+    Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined && value !== ''))
+  )
+}
