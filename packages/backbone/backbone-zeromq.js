@@ -67,5 +67,5 @@ export function createZeromqHub({ host, requestsPort, answersPort, log, curve })
 /** @param {string} host @param {number} port */
 const endpoint = (host, port) => `tcp://${host}:${port === 0 ? '*' : port}`
 
-/** @param {string} host */
-const isLoopback = host => isIP(host) === 4 && host.startsWith('127.')
+/** @param {string} host @returns {boolean} whether a hub without CURVE may bind it */
+export const isLoopback = host => isIP(host) === 4 && host.startsWith('127.')

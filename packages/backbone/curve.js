@@ -25,6 +25,27 @@ export function curveKeyProblem(key) {
 }
 
 /**
+ * What is wrong with the keys of one end of the backbone: they are all given or none is, and each is a key.
+ *
+ * @param {Record<string, string[]>} keys by the name of the setting that holds them
+ * @returns {string[]} naming the setting, without the key
+ */
+export function curveKeyProblems(keys) {
+  const names = Object.keys(keys)
+  const missing = names.filter(name => keys[name].length === 0)
+  if (missing.length === names.length) return []
+  return [
+    ...missing.map(name => `${name} is not set: ${names.join(' and ')} go together`),
+    ...names.flatMap(name =>
+      keys[name].flatMap(key => {
+        const problem = curveKeyProblem(key)
+        return problem ? [`${name}: ${problem}`] : []
+      }),
+    ),
+  ]
+}
+
+/**
  * The pair a secret key belongs to.
  *
  * @param {string} secretKey Z85

@@ -1,8 +1,9 @@
 // What other workspaces use of the backbone.
 export { FetcherUnavailable } from './backbone.js'
-export { createZeromqBackbone, createZeromqHub } from './backbone-zeromq.js'
-export { createCurveKeyPair, curvePairOf } from './curve.js'
+export { createZeromqBackbone, createZeromqHub, isLoopback } from './backbone-zeromq.js'
+export { createCurveKeyPair, curveKeyProblems, curvePairOf } from './curve.js'
 export { fnv1a } from './fnv1a.js'
+export { readNodes } from './nodes.js'
 export { receive } from './receive.js'
 export { createWriter } from './writer.js'
 

@@ -4,6 +4,7 @@ import { validateHeaderName, validateHeaderValue } from 'node:http'
 import { namespaceProblem } from '@keycast/protocol'
 import { parseDocument } from 'yaml'
 import { z } from 'zod'
+import { Misconfigured } from './misconfigured.js'
 import { readDuration, readSize, showSize } from './quantities.js'
 import { substitute } from './substitute.js'
 import { readUrlTemplate } from './url-template.js'
@@ -39,7 +40,7 @@ const reservedHeaders = new Set(
 )
 
 /** keycast.yaml cannot be used. The message names every bad field. */
-export class NamespacesError extends Error {
+export class NamespacesError extends Misconfigured {
   /** @param {string} path @param {string[]} problems */
   constructor(path, problems) {
     super(`Invalid namespaces in ${path}:\n${problems.map(problem => `  ${problem}`).join('\n')}`)

@@ -1,4 +1,5 @@
 // A service's life: start, be ready, and on a signal stop in order within a grace period.
+import { Misconfigured } from './misconfigured.js'
 
 /**
  * @typedef {object} Runtime the parts of `process` a life needs
@@ -9,7 +10,8 @@
 
 /**
  * Runs a service until a signal. SIGTERM comes from docker and systemd, SIGINT from pm2 and a terminal; both stop it,
- * and further ones change nothing. Exit codes: 0 stopped in order; 1 anything else, so that a supervisor restarts it.
+ * and further ones change nothing. Exit codes: 0 stopped in order; 2 what is set cannot be used;
+ * 1 anything else, so that a supervisor restarts it.
  *
  * @param {object} service
  * @param {string} service.name
@@ -33,6 +35,11 @@ export async function runService({ name, log, graceMs, start, stop, runtime = pr
         if (!stopping) runtime.send?.('ready')
       },
       error => {
+        // With 2 a supervisor that is told so does not try again: see stop_exit_codes of pm2.
+        if (error instanceof Misconfigured) {
+          log.fatal(error.message)
+          return runtime.exit(2)
+        }
         log.fatal({ err: error }, `${name} could not start: ${whyNot(error)}`)
         runtime.exit(1)
       },

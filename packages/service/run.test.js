@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { EventEmitter, once } from 'node:events'
 import { createLog } from './log.js'
+import { NamespacesError } from './namespaces.js'
 import { runService } from './run.js'
 
 /** A process that only remembers: what was sent, and the codes it was told to exit with. */
@@ -138,11 +139,22 @@ test('a port that is taken is named', async () => {
 test("a start that fails for another reason says the error's own", async () => {
   const { service, exits, messages } = setup()
   const start = async () => {
-    throw new Error('Invalid namespaces')
+    throw new Error('no space left')
   }
   await runService({ ...service, start, stop: [] })
   expect(exits).toEqual([1])
-  expect(messages()).toEqual(['keycast-test could not start: Invalid namespaces'])
+  expect(messages()).toEqual(['keycast-test could not start: no space left'])
+})
+
+test('what is set wrongly is said in its own words alone, and ends with 2: a restart would not mend it', async () => {
+  const { service, exits, lines } = setup()
+  const start = async () => {
+    throw new NamespacesError('keycast.yaml', ['doc: url is missing'])
+  }
+  await runService({ ...service, start, stop: [] })
+  expect(exits).toEqual([2])
+  expect(lines).toMatchObject([{ level: 'fatal', msg: 'Invalid namespaces in keycast.yaml:\n  doc: url is missing' }])
+  expect(lines[0]).not.toHaveProperty('err')
 })
 
 test.each(['uncaughtException', 'unhandledRejection'])('%s is logged and ends the process', async event => {

@@ -1,6 +1,7 @@
 // Settings: declared once per service, read once at start, from the environment alone. No other file reads process.env.
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
+import { Misconfigured } from './misconfigured.js'
 import { readDuration, readSize, showSize } from './quantities.js'
 
 /**
@@ -170,7 +171,7 @@ export const common = {
 }
 
 /** One or more settings that cannot be used. The message names every one of them. */
-export class SettingsError extends Error {
+export class SettingsError extends Misconfigured {
   /** @param {string} name of the service @param {string[]} problems */
   constructor(name, problems) {
     super(`Invalid settings of ${name} (--help lists all):\n${problems.map(problem => `  ${problem}`).join('\n')}`)

@@ -1,4 +1,5 @@
 // What can be set about a fetcher. No other file reads the environment.
+import { curveKeyProblems, isLoopback } from '@keycast/backbone'
 import { common, setting } from '@keycast/service'
 
 export const settings = {
@@ -69,3 +70,34 @@ export const settings = {
 }
 
 /** @typedef {import('@keycast/service').Config<typeof settings>} Settings */
+
+/**
+ * What is wrong with settings that are well-formed one by one.
+ *
+ * @param {Pick<Settings, 'host' | 'backboneSecretKey' | 'backboneClientKeys'>} config
+ * @returns {string[]}
+ */
+export function conflictsOf({ host, backboneSecretKey, backboneClientKeys }) {
+  const keys = {
+    BACKBONE_SECRET_KEY: backboneSecretKey === undefined ? [] : [backboneSecretKey],
+    BACKBONE_CLIENT_KEYS: keysIn(backboneClientKeys),
+  }
+  const problems = curveKeyProblems(keys)
+  if (problems.length === 0 && !backboneSecretKey && !isLoopback(host)) {
+    problems.push(`FETCHER_HOST=${host} is no loopback address: beyond this host the backbone needs the BACKBONE_ keys`)
+  }
+  return problems
+}
+
+/**
+ * The keys of an encrypted backbone, or `undefined` for a plain one.
+ *
+ * @param {Pick<Settings, 'backboneSecretKey' | 'backboneClientKeys'>} config without conflicts
+ * @returns {{ secretKey: string, clientKeys: string[] } | undefined}
+ */
+export function curveOf({ backboneSecretKey: secretKey, backboneClientKeys }) {
+  return secretKey === undefined ? undefined : { secretKey, clientKeys: keysIn(backboneClientKeys) }
+}
+
+/** @param {string | undefined} text */
+const keysIn = text => (text ?? '').split(/[\s,]+/).filter(Boolean)

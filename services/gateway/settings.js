@@ -1,4 +1,5 @@
 // What can be set about a gateway. No other file reads the environment.
+import { curveKeyProblems, readNodes } from '@keycast/backbone'
 import { common, setting } from '@keycast/service'
 import { originsProblem } from './origins.js'
 
@@ -136,29 +137,47 @@ export const settings = {
 const LEAVE_MS = 1_000
 
 /**
- * What is wrong with settings that are good each for itself.
+ * What is wrong with settings that are well-formed one by one.
  *
- * @param {Pick<Settings, 'drainMs' | 'shutdownGraceMs'>} config
+ * @param {Pick<Settings, 'drainMs' | 'shutdownGraceMs' | 'fetcherNodes' | 'backboneSecretKey' | 'backboneServerKey'>} config
+ * @returns {string[]}
  */
-export function conflictsOf({ drainMs, shutdownGraceMs }) {
+export function conflictsOf(config) {
+  const { backboneSecretKey, backboneServerKey } = config
+  return [
+    ...drainProblems(config),
+    ...nodeProblems(config),
+    ...curveKeyProblems({
+      BACKBONE_SECRET_KEY: backboneSecretKey === undefined ? [] : [backboneSecretKey],
+      BACKBONE_SERVER_KEY: backboneServerKey === undefined ? [] : [backboneServerKey],
+    }),
+  ]
+}
+
+/** @param {Pick<Settings, 'drainMs' | 'shutdownGraceMs'>} config */
+function drainProblems({ drainMs, shutdownGraceMs }) {
   if (drainMs + LEAVE_MS < shutdownGraceMs) return []
   return [
     `GATEWAY_DRAIN_MS=${drainMs} must be over ${LEAVE_MS} ms below SHUTDOWN_GRACE_MS=${shutdownGraceMs}: else every stop is cut short`,
   ]
 }
 
+/** @param {Pick<Settings, 'fetcherNodes'>} config */
+function nodeProblems({ fetcherNodes }) {
+  try {
+    readNodes(fetcherNodes)
+    return []
+  } catch (error) {
+    return [`FETCHER_NODES: ${/** @type {Error} */ (error).message}`]
+  }
+}
+
 /**
  * The keys of an encrypted backbone, or `undefined` for a plain one.
  *
- * @param {Pick<Settings, 'backboneSecretKey' | 'backboneServerKey'>} config
+ * @param {Pick<Settings, 'backboneSecretKey' | 'backboneServerKey'>} config without conflicts
  * @returns {{ secretKey: string, serverKey: string } | undefined}
- * @throws {Error} where one of the two is missing: the backbone would be plain against the operator's will
  */
 export function curveOf({ backboneSecretKey: secretKey, backboneServerKey: serverKey }) {
-  if (secretKey === undefined && serverKey === undefined) return undefined
-  if (secretKey !== undefined && serverKey !== undefined) return { secretKey, serverKey }
-  const missing = secretKey === undefined ? 'BACKBONE_SECRET_KEY' : 'BACKBONE_SERVER_KEY'
-  throw new Error(
-    `${missing} is not set: an encrypted backbone needs this gateway's secret key and the nodes' public one`,
-  )
+  return secretKey !== undefined && serverKey !== undefined ? { secretKey, serverKey } : undefined
 }

@@ -1,3 +1,4 @@
+import { createCurveKeyPair } from '@keycast/backbone'
 import { readSettings } from '@keycast/service'
 import { conflictsOf, curveOf, settings } from './settings.js'
 
@@ -12,19 +13,39 @@ test('without any variable set a gateway serves the loopback interface and asks 
   })
 })
 
+/** @param {Record<string, string>} [env] */
+const conflictsWith = (env = {}) => conflictsOf(readSettings(settings, { name: 'gateway', about: 'x', env, argv: [] }))
+
+test('what is set unless told otherwise fits together', () => {
+  expect(conflictsWith()).toEqual([])
+})
+
 test('clients are sent away well before the process must be gone', () => {
-  const { drainMs, shutdownGraceMs } = readSettings(settings, { name: 'gateway', about: 'x', env: {}, argv: [] })
-  expect(conflictsOf({ drainMs, shutdownGraceMs })).toEqual([])
-  expect(conflictsOf({ drainMs: 3_999, shutdownGraceMs: 5_000 })).toEqual([])
-  expect(conflictsOf({ drainMs: 4_000, shutdownGraceMs: 5_000 })).toEqual([
+  expect(conflictsWith({ GATEWAY_DRAIN_MS: '3999', SHUTDOWN_GRACE_MS: '5000' })).toEqual([])
+  expect(conflictsWith({ GATEWAY_DRAIN_MS: '4000', SHUTDOWN_GRACE_MS: '5000' })).toEqual([
     expect.stringContaining('GATEWAY_DRAIN_MS=4000 must be over 1000 ms below SHUTDOWN_GRACE_MS=5000'),
   ])
 })
 
-test('an encrypted backbone needs both keys', () => {
-  const [backboneSecretKey, backboneServerKey] = ['s', 'p']
-  expect(curveOf({ backboneSecretKey, backboneServerKey })).toEqual({ secretKey: 's', serverKey: 'p' })
+test('fetcher nodes that cannot be read are named', () => {
+  expect(conflictsWith({ FETCHER_NODES: 'fetcher, 10.0.0.1:7001:7002' })).toEqual([])
+  expect(conflictsWith({ FETCHER_NODES: 'fetcher,10.0.0.1:7001' })).toEqual([
+    expect.stringMatching(/^FETCHER_NODES: "10\.0\.0\.1:7001" is no fetcher node/),
+  ])
+})
+
+test('an encrypted backbone needs both keys, and keys they must be', () => {
+  const { publicKey, secretKey } = createCurveKeyPair()
+  expect(conflictsWith({ BACKBONE_SECRET_KEY: secretKey, BACKBONE_SERVER_KEY: publicKey })).toEqual([])
+  expect(conflictsWith({ BACKBONE_SECRET_KEY: secretKey })).toEqual([
+    expect.stringContaining('BACKBONE_SERVER_KEY is not set'),
+  ])
+  expect(conflictsWith({ BACKBONE_SECRET_KEY: 'short', BACKBONE_SERVER_KEY: publicKey })).toEqual([
+    expect.stringMatching(/^BACKBONE_SECRET_KEY: a CURVE key has 40 characters/),
+  ])
+  expect(curveOf({ backboneSecretKey: secretKey, backboneServerKey: publicKey })).toEqual({
+    secretKey,
+    serverKey: publicKey,
+  })
   expect(curveOf({ backboneSecretKey: undefined, backboneServerKey: undefined })).toBeUndefined()
-  expect(() => curveOf({ backboneSecretKey, backboneServerKey: undefined })).toThrow('BACKBONE_SERVER_KEY')
-  expect(() => curveOf({ backboneSecretKey: undefined, backboneServerKey })).toThrow('BACKBONE_SECRET_KEY')
 })

@@ -9,13 +9,14 @@ import {
   readSettings,
   runService,
 } from '@keycast/service'
-import { settings } from '../settings.js'
+import { conflictsOf, curveOf, settings } from '../settings.js'
 import { createFetcher } from './fetcher.js'
 
 const name = 'keycast-fetcher'
 const config = readSettings(settings, {
   name,
   about: 'Pulls the values of keys over HTTP, each once for all gateways, and keeps those that are watched fresh.',
+  check: conflictsOf,
 })
 const log = createLog({ name, level: config.logLevel, format: config.logFormat })
 
@@ -53,16 +54,6 @@ async function start() {
   await fetcher.start()
   log.info({ ...hub.ports(), metricsPort, workers: fetcher.workerPids() }, 'listening')
   return { fetcher, internal }
-}
-
-/** @param {import('../settings.js').Settings} config */
-function curveOf({ backboneSecretKey: secretKey, backboneClientKeys }) {
-  const clientKeys = (backboneClientKeys ?? '').split(/[\s,]+/).filter(Boolean)
-  if (secretKey && clientKeys.length > 0) return { secretKey, clientKeys }
-  if (secretKey || clientKeys.length > 0) {
-    throw new Error('BACKBONE_SECRET_KEY and BACKBONE_CLIENT_KEYS go together: one of them is missing')
-  }
-  return undefined
 }
 
 await runService({
