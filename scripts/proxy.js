@@ -106,7 +106,7 @@ await runCommand({ name: 'proxy', usage, options }, async ({ values }) => {
   const running = () => server.exitCode === null && server.signalCode === null
   while (!existsSync(pidFile) && running()) await delay(20)
   if (running()) {
-    const address = settings.PROXY_HOST.split(' ')[0]
+    const address = settings.PROXY_HOST.split(/ +/)[0]
     console.log(
       `proxy: https://${/^[^[].*:/.test(address) ? `[${address}]` : address}:${settings.PROXY_HTTPS_PORT} in front of ${settings.PROXY_GATEWAYS}; logs in ${directory}`,
     )
@@ -133,7 +133,7 @@ function findNginx() {
 /** @param {Record<string, string>} settings @throws {Error} after the script said why */
 function ensureCertificate({ PROXY_CERTIFICATES, PROXY_NAMES }) {
   try {
-    execFileSync(certificatesScript, [PROXY_CERTIFICATES, ...PROXY_NAMES.split(' ')], {
+    execFileSync(certificatesScript, [PROXY_CERTIFICATES, ...PROXY_NAMES.split(/ +/)], {
       stdio: ['ignore', 'ignore', 'inherit'],
     })
   } catch {

@@ -7,9 +7,8 @@ import { join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { atEnd } from './support/cleanup.js'
 import { eventually } from './support/deadline.js'
-import { isAlive, killNow } from './support/processes.js'
+import { isAlive, killAtEnd, killNow } from './support/processes.js'
 import {
   echo,
   freePorts,
@@ -206,7 +205,7 @@ test('a reload reads the settings file again: who connects then comes to the gat
 
 test('after the script was killed, the nginx it left is named, with how to end it', async () => {
   const killed = await startProxy([first.port])
-  atEnd(() => isAlive(killed.masterPid) && killNow(killed.masterPid))
+  killAtEnd(() => killNow(-killed.masterPid)) // a group of its own
   await killed.kill()
   const { httpPort, httpsPort, directory, masterPid } = killed
   const again = ['--directory', directory, '--http-port', String(httpPort), '--https-port', String(httpsPort)]

@@ -183,6 +183,7 @@ export function request(url, { body, ...options } = {}) {
 
 /** @param {import('ws').WebSocket} socket @param {string} text */
 export async function echo(socket, text) {
+  if (socket.readyState !== WebSocket.OPEN) throw new Error('the WebSocket is closed')
   socket.send(text)
   const closed = once(socket, 'close').then(() => Promise.reject(new Error('the WebSocket was closed')))
   const [answer] = await Promise.race([once(socket, 'message'), closed])
