@@ -29,7 +29,7 @@ Starts nginx with TLS in front of gateways on this or other hosts. Needs nginx 1
   --settings FILE       lines of PROXY_…=value, read again at SIGHUP
   --help
 
-Each has a setting beside it, and proxy/05-settings.envsh has more. What an option says goes first, then the file, then
+Each has a setting beside it, and proxy/settings.sh has more. What an option says goes first, then the file, then
 the environment.
 SIGHUP reads settings and certificate again and starts new workers; SIGUSR1 opens the logs anew; SIGTERM, SIGINT and
 SIGQUIT stop gracefully.`

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { parseEnv } from 'node:util'
 
 const proxyFolder = fileURLToPath(new URL('../../proxy/', import.meta.url))
-const settingsScript = join(proxyFolder, '05-settings.envsh')
+const settingsScript = join(proxyFolder, 'settings.sh')
 
 /** @typedef {Record<string, string | undefined>} Given settings by name; an empty one counts as not given */
 
@@ -47,7 +47,7 @@ export function readSettings({ options, file, environment }, directory) {
 
 /** @param {Record<string, string>} settings @returns {string} what envsubst makes of the template in the container */
 export function renderTemplate(settings) {
-  const template = readFileSync(join(proxyFolder, 'templates/nginx.conf.template'), 'utf8')
+  const template = readFileSync(join(proxyFolder, 'nginx.conf.template'), 'utf8')
   return template.replace(/\$\{(PROXY_\w+)\}/g, (_, name) => settings[name])
 }
 

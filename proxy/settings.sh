@@ -1,6 +1,6 @@
-# Every setting of the proxy: default, reason, check; and below, what the template needs of them as lines of nginx. The
-# image's entrypoint sources this before it renders the template. scripts/proxy.js asks it on a host, where other defaults
-# hold for addresses, ports and folders (its --help).
+# Every setting of the proxy: default, reason, check; and below, what the template needs of them as lines of nginx. Read by
+# start.sh in a container, and by scripts/proxy.js on a host, where other defaults hold for addresses, ports and folders (its
+# --help).
 
 wrong=
 
