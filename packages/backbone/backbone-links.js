@@ -39,6 +39,7 @@ export function createBackboneOverLinks({ nodeSource, dialOf, events, now, every
   let candidates = []
   let ownerOf = ownersAmong(candidates)
   let started = false
+  let stopped = false
 
   async function start() {
     await nodeSource.start(onNodes)
@@ -46,6 +47,7 @@ export function createBackboneOverLinks({ nodeSource, dialOf, events, now, every
   }
 
   async function stop() {
+    stopped = true
     nodeSource.stop()
     for (const { link } of nodes.values()) link.stop()
     nodes.clear()
@@ -54,6 +56,7 @@ export function createBackboneOverLinks({ nodeSource, dialOf, events, now, every
 
   /** @param {string[]} names */
   function onNodes(names) {
+    if (stopped) return // of a look-up that was under way
     for (const node of nodes.values()) node.listed = false
     for (const name of names) {
       const node = nodes.get(name) ?? addNode(name)

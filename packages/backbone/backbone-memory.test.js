@@ -367,6 +367,27 @@ test('a node no longer listed gives up its keys once a listed one speaks', async
   expect(node.watching(key)).toBe(0)
 })
 
+test('a gateway that was stopped links to nobody, also where a look-up ends later', async () => {
+  const { network, backbone } = await setup()
+  const joining = await startNode(network, 'n2')
+  await backbone.stop()
+  await network.list(['n1', 'n2'])
+  await network.pass(2_000)
+  expect(joining.hub.stats().links).toBe(0)
+})
+
+test('a key left and wanted again in one turn is answered again', async () => {
+  const { network, node, backbone, received } = await setup()
+  node.put('a:1', 'one')
+  backbone.watch('a:1')
+  await network.settle()
+  backbone.unwatch('a:1')
+  backbone.watch('a:1')
+  await network.settle()
+  expect(received).toEqual(['a:1 one', 'a:1 one'])
+  expect(node.heard).toEqual(['watch a:1', 'watch a:1 one'])
+})
+
 test('an answer to a watch is not one to a fetch under way, which may accept nothing as old', async () => {
   const { network, node, backbone, fetched } = await setup()
   node.put('a:1', 'one')

@@ -7,9 +7,10 @@ import { KEYS_PER_REQUEST_MAX } from './wire.js'
  * @typedef {import('./wire.js').Request} Request
  *
  * What the gateway wants of a key, and what the node has been told. `since`: number of the request from which on the
- * node knew the key; answers made before it belong to an earlier interest.
+ * node knew the key; answers made before it belong to an earlier interest. `isWatchAnew`: the watch ended and began again
+ * before its end was said. `since` and `fetchNumber` are Infinity until what began again is said.
  * @typedef {{ watch: boolean, fetch: boolean }} Interest
- * @typedef {{ watch: boolean, fetch: boolean, since: number, fetchNumber: number }} Told
+ * @typedef {{ watch: boolean, fetch: boolean, since: number, fetchNumber: number, isWatchAnew: boolean }} Told
  *
  * @typedef {{ keys: string[], done: () => void, number: number }} Refresh `number` 0: not said in the present incarnation
  */
@@ -39,6 +40,13 @@ export function createInterests({ held }) {
   /** @param {string} key @param {Partial<Interest>} change */
   function want(key, change) {
     const interest = interests.get(key) ?? { watch: false, fetch: false }
+    const known = told.get(key)
+    if (known) {
+      // Whoever wants it again waits for an answer, which the node only owes to a new request.
+      if (!interest.watch && !interest.fetch) known.since = Number.POSITIVE_INFINITY
+      if (change.watch !== undefined) known.isWatchAnew = change.watch && (known.isWatchAnew || !interest.watch)
+      if (change.fetch && !interest.fetch) known.fetchNumber = Number.POSITIVE_INFINITY
+    }
     interests.set(key, Object.assign(interest, change))
     dirty.add(key)
     forgetIfIdle(key)
@@ -92,9 +100,9 @@ export function createInterests({ held }) {
       dirty.delete(key)
       const interest = interests.get(key)
       const known = told.get(key)
-      if (interest?.watch && !known?.watch) keys.watch.push(key)
+      if (interest?.watch && (!known?.watch || known.isWatchAnew)) keys.watch.push(key)
       if (!interest?.watch && known?.watch) keys.unwatch.push(key)
-      if (interest?.fetch && !known?.fetch) keys.fetch.push(key)
+      if (interest?.fetch && (!known?.fetch || known.fetchNumber > number)) keys.fetch.push(key)
       if (!interest?.fetch && known?.fetch) keys.cancel.push(key)
     }
     const current = incarnation
@@ -119,9 +127,11 @@ export function createInterests({ held }) {
 
   /** @param {string} key @param {'watch' | 'fetch'} type */
   function noteTold(key, type) {
-    const known = told.get(key) ?? { watch: false, fetch: false, since: number, fetchNumber: 0 }
+    const known = told.get(key) ?? { watch: false, fetch: false, since: number, fetchNumber: 0, isWatchAnew: false }
     known[type] = true
+    known.since = Math.min(known.since, number)
     if (type === 'fetch') known.fetchNumber = number
+    else known.isWatchAnew = false
     told.set(key, known)
   }
 

@@ -69,6 +69,42 @@ test('an answer made before the present interest began belongs to an earlier one
   expect(interests.take('a:1', 3)).toBe('state')
 })
 
+test('what ends and begins again before its end is said is said again: somebody waits for an answer', () => {
+  const interests = create()
+  interests.want('a:1', { watch: true, fetch: true })
+  said(interests)
+  interests.want('a:1', { watch: false, fetch: false })
+  interests.want('a:1', { watch: true })
+  interests.want('a:1', { fetch: true })
+
+  expect(interests.take('a:1', 2)).toBe('earlier')
+  expect(said(interests)).toMatchObject([
+    { type: 'watch', number: 3 },
+    { type: 'fetch', number: 4 },
+  ])
+  expect(interests.take('a:1', 2)).toBe('earlier')
+  expect(interests.take('a:1', 3)).toBe('state')
+  expect(interests.take('a:1', 4)).toBe('fetched')
+})
+
+test('the same where a fetch goes on meanwhile, and the watch ends for good after all', () => {
+  const interests = create()
+  interests.want('a:1', { watch: true, fetch: true })
+  said(interests)
+  interests.want('a:1', { watch: false })
+  interests.want('a:1', { watch: true })
+  expect(interests.take('a:1', 2)).toBe('fetched')
+  expect(said(interests)).toMatchObject([{ type: 'watch', number: 3 }])
+
+  interests.want('a:1', { watch: false })
+  interests.want('a:1', { watch: true })
+  interests.want('a:1', { watch: false })
+  expect(said(interests)).toMatchObject([{ type: 'unwatch', number: 4 }])
+  interests.want('a:1', { watch: true })
+  expect(said(interests)).toMatchObject([{ type: 'watch', number: 5 }])
+  expect(said(interests)).toEqual([])
+})
+
 test('a refresh is confirmed by its number, and may be taken back before it is said', () => {
   const interests = create()
   /** @type {string[]} */

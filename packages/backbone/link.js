@@ -54,6 +54,7 @@ export function createLink({ dial, events, now, every, log }) {
   let stopBeats = () => {}
 
   function start() {
+    lastHeardAt = now()
     redial()
     stopBeats = everyPunctually({ periodMs: BEAT_MS, every, now, tick: onBeatDue })
   }
@@ -78,8 +79,9 @@ export function createLink({ dial, events, now, every, log }) {
    * with a node that speaks another version, shall not cost saying everything as fast as the machines can.
    */
   function redial() {
+    // A node that never gets as far as a beat is silent, whatever else it says: its keys shall go to another.
+    if (introduced) lastHeardAt = now()
     hangUp()
-    lastHeardAt = now()
     if (now() - dialledAt >= BEAT_MS) connect()
   }
 
@@ -113,8 +115,7 @@ export function createLink({ dial, events, now, every, log }) {
   /** @param {boolean} late */
   function onBeatDue(late) {
     if (late) lastHeardAt = now()
-    if (!sockets) return connect()
-    if (now() - lastHeardAt < SILENT_MS) return beat()
+    if (now() - lastHeardAt < SILENT_MS) return sockets ? beat() : connect()
     // Fresh sockets even if it was dead before: a connection whose packets are swallowed never heals by itself, and
     // TCP takes minutes to give it up.
     if (alive) log.warn('the fetcher node fell silent')
@@ -123,6 +124,7 @@ export function createLink({ dial, events, now, every, log }) {
 
   function die() {
     alive = false
+    lastHeardAt = now()
     redial()
     events.onDead()
   }

@@ -98,6 +98,17 @@ test('a link that fails again and again is made anew once a beat, not as fast as
   expect(last().requests).toMatchObject([{ type: 'watch', number: 1 }])
 })
 
+test('a node that never says anything but what cannot be read is dead', () => {
+  const { last, answer, pass, events } = setup()
+  answer()
+  last().from.damaged(new Error('of another version'))
+  for (let second = 0; second < 5; second++) {
+    pass(1)
+    last().from.damaged(new Error('of another version'))
+  }
+  expect(events).toEqual(['alive', 'dead'])
+})
+
 test('a link that was stopped stays so, also with a request under way', async () => {
   for (const room of [true, false]) {
     const { link, dialled, answer, pass, setRoom } = setup()

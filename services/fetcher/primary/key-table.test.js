@@ -30,6 +30,22 @@ test('full of what is wanted, a new key is refused with `capacity` until there i
   expect(told('b')).toEqual(['value ', 'value '])
 })
 
+test('a watch that was refused is granted with the get of the same link that there is room for since', () => {
+  const { watch, get, onUnwatch, value, told, pass, primary } = setup({
+    cacheBytesMax: room(1),
+    namespaces: { doc: { refreshMs: 0 } },
+  })
+  watch('a', 'doc:1')
+  value('doc:1', '')
+  watch('b', 'doc:2')
+  onUnwatch('a', 'doc:1')
+  pass(1_020)
+  get('b', 'doc:2')
+  value('doc:2', '')
+  expect(told('b')).toEqual(['value '])
+  expect([...(primary.table.get('doc:2')?.watchers.keys() ?? [])]).toEqual(['b'])
+})
+
 test('a refused key that there is room for since is told to whoever wants it again, and nothing else', () => {
   const { watch, onUnwatch, value, told, pass } = setup({
     cacheBytesMax: room(1),

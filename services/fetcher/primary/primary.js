@@ -60,6 +60,7 @@ export function createPrimary({ namespaces, pool, tell, wheel, metrics, settings
   function onWatch(link, { key, held }) {
     const entry = open(link, key, 'watch')
     if (!entry) return
+    if (refusals.forgive(link, key, 'watch')) onFetch(link, { key, held })
     const wasKept = isKept(entry)
     const watcher = { ...seen(held), problem: undefined, owed: true, told: false }
     entry.watchers.set(link, watcher)
@@ -106,6 +107,7 @@ export function createPrimary({ namespaces, pool, tell, wheel, metrics, settings
   function onFetch(link, { key, held }) {
     const entry = open(link, key, 'fetch')
     if (!entry) return
+    if (refusals.forgive(link, key, 'fetch')) onWatch(link, { key, held })
     const waiter = { ...seen(held), ready: false, late: entry.again }
     const watcher = entry.watchers.get(link)
     // The gateway's latest word on what it holds: it may have let go of what it was sent.
@@ -174,14 +176,8 @@ export function createPrimary({ namespaces, pool, tell, wheel, metrics, settings
    * @param {import('./refusals.js').Wish} wish
    */
   function open(link, key, wish) {
-    const entry = table.get(key)
-    const had = entry && isKept(entry) ? entry : admit(link, key, wish)
-    if (had) refusals.take(link, key)
-    return had
-  }
-
-  /** @param {string} link @param {string} key @param {import('./refusals.js').Wish} wish */
-  function admit(link, key, wish) {
+    const held = table.get(key)
+    if (held && isKept(held)) return held
     const why = keyProblem(key)
     if (why) return refuse(link, key, 'bad_key', why, [wish])
     const namespace = namespaces.get(namespaceOf(key))

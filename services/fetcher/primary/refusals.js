@@ -32,10 +32,20 @@ export function createRefusals() {
     },
 
     /**
+     * The key can be had after all: nothing is to be told of a refusal.
+     *
      * @param {string} link
      * @param {string} key
-     * @returns {FailedAnswer | undefined} to be told now, or void since the key can be had after all
+     * @param {Wish} wish that is granted
+     * @returns {boolean} whether the other one was refused before, which is to be granted, too
      */
+    forgive(link, key, wish) {
+      const wishes = byLink.get(link)?.get(key)?.wishes
+      forget(link, key)
+      return wishes?.has(wish === 'watch' ? 'fetch' : 'watch') === true
+    },
+
+    /** @param {string} link @param {string} key @returns {FailedAnswer | undefined} to be told now */
     take(link, key) {
       const answer = byLink.get(link)?.get(key)?.answer
       forget(link, key)
