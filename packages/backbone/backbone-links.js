@@ -1,7 +1,8 @@
 // The gateway's backbone over one link per fetcher node: asks each key of its owner, and of another when that one dies.
 import { FetcherUnavailable } from './backbone.js'
 import { createLink } from './link.js'
-import { createPendingRefresh } from './pending-refresh.js'
+import { chunksOf, createPendingRefresh } from './pending-refresh.js'
+import { createRecentRefreshes } from './recent-refreshes.js'
 import { ownersAmong } from './rendezvous.js'
 
 /**
@@ -35,6 +36,7 @@ export function createBackboneOverLinks({ nodeSource, dialOf, events, now, every
   const wants = new Map()
   /** @type {Set<PendingRefresh>} */
   const refreshes = new Set()
+  const recentRefreshes = createRecentRefreshes({ now })
   /** Names of the nodes keys are routed to. @type {string[]} */
   let candidates = []
   let ownerOf = ownersAmong(candidates)
@@ -96,7 +98,11 @@ export function createBackboneOverLinks({ nodeSource, dialOf, events, now, every
     if (!node) return
     const changed = !node.judged || candidates.includes(name) !== node.link.alive
     node.judged = true
-    if (changed) log.info({ node: name, alive: node.link.alive }, what)
+    if (changed) {
+      log.info({ node: name, alive: node.link.alive }, what)
+      // What it was not told while it was not there, or not known; it is told of those still pending anyway.
+      if (node.link.alive) for (const chunk of chunksOf(recentRefreshes.keys())) node.link.refresh(chunk, () => {})
+    }
     route()
   }
 
@@ -190,6 +196,7 @@ export function createBackboneOverLinks({ nodeSource, dialOf, events, now, every
         links: () => candidates.flatMap(name => nodes.get(name)?.link ?? []),
         done: () => {
           end()
+          recentRefreshes.add(keys)
           resolve()
         },
         fail: error => {

@@ -458,6 +458,23 @@ test('a refresh does not wait for a node that died, and goes to one that came', 
   expect(joining.heard).toEqual(['refresh a:1'])
 })
 
+test('a node that is found, or heard again, soon after a refresh is told of it', async () => {
+  const { network, node, backbone } = await setup()
+  const joining = await startNode(network, 'n2')
+  const done = backbone.refresh(['a:1'], { deadlineMs: 60_000 })
+  await network.settle()
+  await done
+
+  await network.list(['n1', 'n2'])
+  expect(joining.heard).toEqual(['refresh a:1'])
+
+  network.swallowed.add('n1 answers').add('n1 beats').add('n1 requests')
+  await network.pass(4_000)
+  network.swallowed.clear()
+  await network.pass(4_000)
+  expect(node.heard.at(-1)).toBe('refresh a:1')
+})
+
 test('a refresh of more keys than a message holds is done when all messages arrived', async () => {
   const { node, backbone, network } = await setup()
   const keys = Array.from({ length: 1_234 }, (_, i) => `a:${i}`)

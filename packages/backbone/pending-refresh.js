@@ -32,13 +32,12 @@ export function createPendingRefresh({ keys, links, done, fail }) {
   /** @param {Link} link */
   function ask(link) {
     unconfirmed.set(link, Math.ceil(keys.length / KEYS_PER_REQUEST_MAX))
-    for (let from = 0; from < keys.length; from += KEYS_PER_REQUEST_MAX) {
-      takeBacks.push(
-        link.refresh(keys.slice(from, from + KEYS_PER_REQUEST_MAX), () => {
-          unconfirmed.set(link, /** @type {number} */ (unconfirmed.get(link)) - 1)
-          check()
-        }),
-      )
+    for (const chunk of chunksOf(keys)) {
+      const takeBack = link.refresh(chunk, () => {
+        unconfirmed.set(link, /** @type {number} */ (unconfirmed.get(link)) - 1)
+        check()
+      })
+      takeBacks.push(takeBack)
     }
   }
 
@@ -54,4 +53,13 @@ export function createPendingRefresh({ keys, links, done, fail }) {
   }
 
   return { route, takeBack, fail }
+}
+
+/** @param {string[]} keys @returns {string[][]} as many to each as one message may hold */
+export function chunksOf(keys) {
+  const chunks = []
+  for (let from = 0; from < keys.length; from += KEYS_PER_REQUEST_MAX) {
+    chunks.push(keys.slice(from, from + KEYS_PER_REQUEST_MAX))
+  }
+  return chunks
 }
