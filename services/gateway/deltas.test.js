@@ -1,6 +1,7 @@
 // Who is sent a delta, and that whoever applies what it is sent holds the bytes their version names, always.
 import { versionOf } from '@keycast/protocol'
 import { applyDelta, createDelta } from 'fossil-delta'
+import { randomNumbers } from '../../test/support/random.js'
 import { createTestGateway } from './test-support.js'
 import { createValue, valueBytes } from './value.js'
 
@@ -152,21 +153,10 @@ test('a delta counts in the cache', () => {
   expect(counted).toBeGreaterThan(bytes.length)
 })
 
-/** Numbers from 0 to 1, the same for the same seed (mulberry32). @param {number} seed */
-function createRandom(seed) {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}
-
 test.each([0, 1, 2, 3, 4, 5, 6, 7])(
   'whatever happens, every version is the one its bytes have, seed %i',
   async seed => {
-    const random = createRandom(seed)
+    const random = randomNumbers(seed)
     const { backbone, connect } = await setup()
     const contents = Array.from({ length: 6 }, (_, n) => body(n, PAD.repeat(4)))
     let latest = contents[0]

@@ -1,16 +1,7 @@
 // Whatever happens in whatever order, a subscriber ends with the latest, and nobody is sent what it did not ask for.
-import { createTestGateway } from './test-support.js'
 
-/** Numbers from 0 to 1, the same for the same seed (mulberry32). @param {number} seed */
-function createRandom(seed) {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}
+import { randomNumbers } from '../../test/support/random.js'
+import { createTestGateway } from './test-support.js'
 
 const KEYS = ['tick:0', 'tick:1', 'tick:2', 'tick:3']
 const codes = /** @type {const} */ (['backend_error', 'backend_timeout', 'not_found', 'capacity'])
@@ -45,7 +36,7 @@ function createViewer(connected) {
 }
 
 test.each(Array.from({ length: 20 }, (_, seed) => seed))('a random life, seed %i', async seed => {
-  const random = createRandom(seed)
+  const random = randomNumbers(seed)
   const { gateway, backbone, connect, pass } = createTestGateway({
     settings: { requestsPerSecondMax: 1e6, stallMsMax: 1e9 },
   })

@@ -1,16 +1,26 @@
 // Randomness that a failed test can be run again with.
 
 /**
+ * Numbers from 0 to 1, the same for the same seed. mulberry32: small, and good enough to scatter bytes.
+ *
+ * @param {number} seed
+ * @returns {() => number}
+ */
+export function randomNumbers(seed) {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+/**
  * @param {number} seed
  */
 export function createRandom(seed) {
-  // mulberry32: small, and good enough to scatter bytes.
-  const next = () => {
-    seed = (seed + 0x6d2b79f5) | 0
-    let mixed = Math.imul(seed ^ (seed >>> 15), 1 | seed)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
-  }
+  const next = randomNumbers(seed)
   /** @param {number} below */
   const integer = below => Math.floor(next() * below)
   /** @param {number} length */

@@ -1,4 +1,6 @@
 // Everything that can happen to a few keys, in random order: what must hold all the same.
+
+import { randomNumbers } from '../../../test/support/random.js'
 import { isKept } from './entry.js'
 import { setup } from './test-support.js'
 
@@ -6,17 +8,6 @@ const RUNS = 60
 const STEPS = 300
 const links = ['a', 'b', 'c']
 const keys = ['doc:1', 'doc:2', 'doc:3', 'other:1']
-
-/** Numbers from 0 to 1, the same for the same seed (mulberry32). @param {number} seed */
-function createRandom(seed) {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}
 
 /** A primary, and a backend whose keys change just before the primary is told so. @param {() => number} random */
 function world(random) {
@@ -114,7 +105,7 @@ function world(random) {
 
 test('every get is answered, none by what was read before a change that came before it; who is gone leaves nothing', () => {
   for (let run = 0; run < RUNS; run++) {
-    const { primary, gets, tooOld, step, settle, kept } = world(createRandom(run))
+    const { primary, gets, tooOld, step, settle, kept } = world(randomNumbers(run))
     for (let i = 0; i < STEPS; i++) {
       step()
       expect(primary.primary.table.stats().kept).toBe(kept())

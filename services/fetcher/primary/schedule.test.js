@@ -1,17 +1,7 @@
+import { randomNumbers } from '../../../test/support/random.js'
 import { setup } from './test-support.js'
 
 const K = 'doc:1'
-
-/** A generator with a fixed seed (mulberry32). @param {number} seed */
-function seeded(seed) {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}
 
 test('ten periods cost a key at most eleven requests, and hardly fewer, whatever its phase', () => {
   for (let phase = 0; phase < 1; phase += 0.01) {
@@ -25,7 +15,7 @@ test('ten periods cost a key at most eleven requests, and hardly fewer, whatever
 })
 
 test('keys watched at the same moment are refreshed spread over the period', () => {
-  const { watch, value, current, leased, pass } = setup({ random: seeded(1), inFlightMax: 1_000 })
+  const { watch, value, current, leased, pass } = setup({ random: randomNumbers(1), inFlightMax: 1_000 })
   const keys = Array.from({ length: 1_000 }, (_, id) => `doc:${id}`)
   for (const key of keys) watch('a', key)
   for (const key of leased()) value(key, 'v1')

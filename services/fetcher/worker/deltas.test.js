@@ -2,20 +2,10 @@ import { randomBytes } from 'node:crypto'
 import { jest } from '@jest/globals'
 import { versionOf } from '@keycast/protocol'
 import { applyDelta } from 'fossil-delta'
+import { randomNumbers } from '../../../test/support/random.js'
 import { createDeltas } from './deltas.js'
 
 const MIB = 1024 ** 2
-
-/** Numbers from 0 to 1, the same for the same seed (mulberry32). @param {number} seed */
-function createRandom(seed) {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}
 
 /** @param {string} key @param {string | undefined} version @param {boolean} [delta] */
 const lease = (key, version, delta = true) => ({ key, version, delta })
@@ -47,7 +37,7 @@ test('a small change makes a small delta, from the version held to the bytes the
 })
 
 test('whatever is changed, cut, doubled or put in, a delta makes exactly the new bytes', () => {
-  const random = createRandom(7)
+  const random = randomNumbers(7)
   const upTo = (/** @type {number} */ max) => Math.floor(random() * max)
   const next = follow(createDeltas({ bytesMax: MIB, now: () => 0 }))
   let held = randomBytes(2_000)
