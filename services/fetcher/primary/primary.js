@@ -179,12 +179,12 @@ export function createPrimary({ namespaces, pool, tell, wheel, metrics, settings
     const held = table.get(key)
     if (held && isKept(held)) return held
     const why = keyProblem(key)
-    if (why) return refuse(link, key, 'bad_key', why, [wish])
+    if (why) return refuse(link, key, 'bad_key', why, wish)
     const namespace = namespaces.get(namespaceOf(key))
     const origin = namespace && origins.get(namespace.origin)
-    if (!origin) return refuse(link, key, 'unknown_namespace', errorCodes.unknown_namespace, [wish])
+    if (!origin) return refuse(link, key, 'unknown_namespace', errorCodes.unknown_namespace, wish)
     const entry = table.open(key, () => createEntry(key, namespace, origin))
-    return entry ?? refuse(link, key, 'capacity', errorCodes.capacity, [wish])
+    return entry ?? refuse(link, key, 'capacity', errorCodes.capacity, wish)
   }
 
   /**
@@ -192,11 +192,11 @@ export function createPrimary({ namespaces, pool, tell, wheel, metrics, settings
    * @param {string} key
    * @param {'bad_key' | 'unknown_namespace' | 'capacity'} code
    * @param {string} message
-   * @param {import('./refusals.js').Wish[]} wishes
+   * @param {import('./refusals.js').Wish} wish
    */
-  function refuse(link, key, code, message, wishes) {
+  function refuse(link, key, code, message, wish) {
     metrics.wanted('refused')
-    refusals.add(link, { type: 'failed', key, code, message, ageMs: 0 }, wishes)
+    refusals.add(link, { type: 'failed', key, code, message, ageMs: 0 }, wish)
     tell(link, key)
     return undefined
   }
@@ -264,7 +264,7 @@ export function createPrimary({ namespaces, pool, tell, wheel, metrics, settings
     for (const wish of /** @type {const} */ (['watch', 'fetch'])) {
       for (const link of wishes[wish]) {
         linkKeys.review(link, entry)
-        refuse(link, entry.key, 'capacity', errorCodes.capacity, [wish])
+        refuse(link, entry.key, 'capacity', errorCodes.capacity, wish)
       }
     }
     stopLingering(entry)

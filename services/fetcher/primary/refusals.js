@@ -18,11 +18,12 @@ export function createRefusals() {
   }
 
   return {
-    /** @param {string} link @param {FailedAnswer} answer @param {Wish[]} wishes it refuses, beside those refused already */
-    add(link, answer, wishes) {
+    /** @param {string} link @param {FailedAnswer} answer @param {Wish} wish it refuses, beside one refused already */
+    add(link, answer, wish) {
       const refusals = byLink.get(link) ?? new Map()
       byLink.set(link, refusals)
-      refusals.set(answer.key, { answer, wishes: new Set([...(refusals.get(answer.key)?.wishes ?? []), ...wishes]) })
+      const wishes = refusals.get(answer.key)?.wishes ?? new Set()
+      refusals.set(answer.key, { answer, wishes: wishes.add(wish) })
     },
 
     /** The link has no such wish any more: nothing is to be told of it. @param {string} link @param {string} key @param {Wish} wish */
