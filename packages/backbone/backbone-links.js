@@ -25,7 +25,7 @@ import { ownersAmong } from './rendezvous.js'
  * @param {(name: string) => import('./link.js').Dial} options.dialOf
  * @param {BackboneEvents} options.events
  * @param {() => number} options.now
- * @param {import('./punctual.js').Every} options.every
+ * @param {import('@keycast/service').Every} options.every
  * @param {import('./link.js').Log} options.log
  * @returns {Backbone}
  */

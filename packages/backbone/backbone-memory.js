@@ -28,7 +28,7 @@ export function createMemoryBackbone({ log = silent } = {}) {
 
   const now = () => at
 
-  /** @type {import('./punctual.js').Every} */
+  /** @type {import('@keycast/service').Every} */
   const every = (ms, tick) => {
     const timer = { ms, nextAt: at + ms, tick }
     timers.add(timer)

@@ -1,12 +1,12 @@
 // The backbone over ZeroMQ: what a gateway and a fetcher's primary create. Everything but the sockets is in
 // backbone-links.js and hub.js.
 import { isIP } from 'node:net'
+import { everyInterval } from '@keycast/service'
 import { createBackboneOverLinks } from './backbone-links.js'
 import { bindZeromq } from './bind-zeromq.js'
 import { dialZeromq, linkSecurity } from './dial-zeromq.js'
 import { createHub } from './hub.js'
 import { createNodeSource, endpointsOf, readNodes } from './nodes.js'
-import { everyInterval } from './punctual.js'
 
 const now = () => performance.now()
 

@@ -1,7 +1,6 @@
 // A fetcher node's side of its links: who wants what, whether anything was lost, and how much each gateway may be sent.
 // Knows no sockets: those come from `bind`.
-import { BEAT_MS, SILENT_MS } from './link.js'
-import { everyPunctually } from './punctual.js'
+import { BEAT_MS, everyMeasured, SILENT_MS } from '@keycast/service'
 import { encodeAnswers, encodeMessage } from './wire.js'
 
 /**
@@ -40,7 +39,7 @@ const BATCH_BYTES = 64 * 1024
 /** What an answer weighs beside its body, so that answers without one count too. */
 const HEAD_BYTES = 256
 
-/** @param {{ bind: Bind, now: () => number, every: import('./punctual.js').Every, log: import('./link.js').Log }} options
+/** @param {{ bind: Bind, now: () => number, every: import('@keycast/service').Every, log: import('./link.js').Log }} options
  * @returns {import('./backbone.js').Hub} */
 export function createHub({ bind, now, every, log }) {
   /** @type {Map<string, LinkState>} */
@@ -60,7 +59,7 @@ export function createHub({ bind, now, every, log }) {
   async function start(hubEvents) {
     events = hubEvents
     sockets = await bind({ request: onRequest, beat: onBeat })
-    stopSweep = everyPunctually({ periodMs: BEAT_MS, every, now, tick: sweep })
+    stopSweep = everyMeasured({ periodMs: BEAT_MS, every, now, tick: sweep })
   }
 
   async function stop() {
@@ -180,8 +179,9 @@ export function createHub({ bind, now, every, log }) {
     drop(link)
   }
 
-  /** @param {boolean} late */
-  function sweep(late) {
+  /** @param {number} standstillMs of this process */
+  function sweep(standstillMs) {
+    const late = standstillMs > 0
     if (late) lateAt = now()
     for (const link of links.values()) {
       if (late) link.lastHeardAt = now()

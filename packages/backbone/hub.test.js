@@ -1,5 +1,5 @@
+import { BEAT_MS } from '@keycast/service'
 import { createHub } from './hub.js'
-import { BEAT_MS } from './link.js'
 
 /** A hub whose sockets and clock are the test's. */
 async function setup() {

@@ -1,8 +1,8 @@
 // A gateway's link to one fetcher node: says what the gateway wants there, notices when anything of that or of the
 // answers was lost, and then says it all again under a new id. Knows no sockets: those come from `dial`.
 import { randomBytes } from 'node:crypto'
+import { BEAT_MS, everyMeasured, SILENT_MS } from '@keycast/service'
 import { createInterests } from './interests.js'
-import { everyPunctually } from './punctual.js'
 import { encodeMessage } from './wire.js'
 
 /**
@@ -26,16 +26,10 @@ import { encodeMessage } from './wire.js'
  * @property {() => void} onDead the node fell silent, took its leave, or never spoke; the link goes on trying
  */
 
-/** Both sides beat this often. */
-export const BEAT_MS = 1_000
-
-/** A peer silent for this long is dead: three beats, so that one late beat is no death. */
-export const SILENT_MS = 3_000
-
 /** Bytes taken after which a gateway reports them without waiting for its beat. */
 const TAKEN_REPORT_BYTES = 2 ** 20
 
-/** @param {{ dial: Dial, events: LinkEvents, now: () => number, every: import('./punctual.js').Every, log: Log }} options */
+/** @param {{ dial: Dial, events: LinkEvents, now: () => number, every: import('@keycast/service').Every, log: Log }} options */
 export function createLink({ dial, events, now, every, log }) {
   const interests = createInterests({ held: events.held })
 
@@ -56,7 +50,7 @@ export function createLink({ dial, events, now, every, log }) {
   function start() {
     lastHeardAt = now()
     redial()
-    stopBeats = everyPunctually({ periodMs: BEAT_MS, every, now, tick: onBeatDue })
+    stopBeats = everyMeasured({ periodMs: BEAT_MS, every, now, tick: onBeatDue })
   }
 
   function stop() {
@@ -112,9 +106,9 @@ export function createLink({ dial, events, now, every, log }) {
     sockets?.beat(encodeMessage({ type: 'beat', link: id, number: sent, taken }))
   }
 
-  /** @param {boolean} late */
-  function onBeatDue(late) {
-    if (late) lastHeardAt = now()
+  /** @param {number} standstillMs of this process */
+  function onBeatDue(standstillMs) {
+    if (standstillMs > 0) lastHeardAt = now()
     if (now() - lastHeardAt < SILENT_MS) return sockets ? beat() : connect()
     // Fresh sockets even if it was dead before: a connection whose packets are swallowed never heals by itself, and
     // TCP takes minutes to give it up.

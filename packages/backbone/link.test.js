@@ -1,4 +1,5 @@
-import { BEAT_MS, createLink, SILENT_MS } from './link.js'
+import { BEAT_MS, SILENT_MS } from '@keycast/service'
+import { createLink } from './link.js'
 
 /** @type {any} */
 const log = { debug() {}, info() {}, warn() {}, error() {} }

@@ -46,7 +46,7 @@ export function endpointsOf(name) {
 /**
  * @param {object} options
  * @param {NodeAddress[]} options.nodes
- * @param {import('./punctual.js').Every} options.every
+ * @param {import('@keycast/service').Every} options.every
  * @param {import('./link.js').Log} options.log
  * @param {(host: string) => Promise<string[]>} [options.resolve] a name's IPv4 addresses
  * @returns {import('./backbone-links.js').NodeSource}

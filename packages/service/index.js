@@ -1,4 +1,5 @@
 // What every main needs, once: settings, log, metrics, health, shutdown, and the namespaces of keycast.yaml.
+export { BEAT_MS, everyInterval, everyMeasured, SILENT_MS } from './beats.js'
 export { createInternalServer } from './internal-server.js'
 export { createLog } from './log.js'
 export { createMetrics } from './metrics.js'
@@ -8,6 +9,7 @@ export { common, readSettings, SettingsError, setting } from './settings.js'
 export { createTally } from './tally.js'
 
 /**
+ * @typedef {import('./beats.js').Every} Every
  * @typedef {import('./log.js').Log} Log
  * @typedef {import('./metrics.js').Metrics} Metrics
  * @typedef {import('./internal-server.js').InternalServer} InternalServer

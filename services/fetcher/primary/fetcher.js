@@ -1,9 +1,10 @@
 // A fetcher node's primary, put together: the hub towards gateways, the state of keys, the workers.
+import { everyInterval } from '@keycast/service'
 import { createBackoff } from './backoff.js'
 import { createFetcherMetrics, exportLevels } from './metrics.js'
 import { createPrimary } from './primary.js'
 import { createForks } from './processes.js'
-import { createTimerWheel, everyInterval } from './timer-wheel.js'
+import { createTimerWheel } from './timer-wheel.js'
 import { bindWork } from './work-socket.js'
 import { createWorkers } from './workers.js'
 

@@ -1,12 +1,10 @@
 // Which workers are not to be waited for any longer: those that say nothing, and those that sit on a lease.
+import { everyMeasured, SILENT_MS } from '@keycast/service'
 
 /**
  * @typedef {import('./workers.js').Worker} Worker
  * @typedef {{ silentMs: number, overdueMs: number | undefined }} Silence `overdueMs`: of its lease that is most overdue
  */
-
-/** Three beats: one that is late is no silence. */
-export const SILENT_MS = 3_000
 
 /**
  * With a lease overdue this much silence is enough. A worker that speaks is behind, not gone: killing it would put its
@@ -23,26 +21,19 @@ export const STARTUP_MS = 15_000
 /** How often silence is looked for: what a lease may take longer than its deadline. */
 export const SWEEP_MS = 100
 
-/** A sweep later than this was no busy moment, but a process that was stopped or blocked. */
-const LATE_MS = 500
-
 /**
  * @param {object} deps
  * @param {Map<number, Worker>} deps.workers those that are counted on
  * @param {Pick<import('./leases.js').Leases<unknown>, 'overdue' | 'postpone'>} deps.leases
  * @param {(worker: Worker, silence: Silence) => void} deps.onSilent
- * @param {import('./timer-wheel.js').Every} deps.every
+ * @param {import('@keycast/service').Every} deps.every
  * @param {() => number} deps.now monotonic, in milliseconds
  */
 export function watchForSilence({ workers, leases, onSilent, every, now }) {
-  let sweptAt = now()
-
-  function sweep() {
+  /** @param {number} standstillMs of this process, in which it heard nobody */
+  function sweep(standstillMs) {
     const nowMs = now()
-    const standstillMs = nowMs - sweptAt - SWEEP_MS
-    sweptAt = nowMs
-    // Who does not listen cannot call others silent.
-    if (standstillMs > LATE_MS) {
+    if (standstillMs > 0) {
       leases.postpone(standstillMs)
       for (const worker of workers.values()) worker.heardAt += standstillMs
     }
@@ -56,7 +47,7 @@ export function watchForSilence({ workers, leases, onSilent, every, now }) {
   }
 
   /** Ends the watch. */
-  return every(SWEEP_MS, sweep)
+  return everyMeasured({ periodMs: SWEEP_MS, every, now, tick: sweep })
 }
 
 /** How long a worker may be silent. @param {Worker} worker @param {number | undefined} overdueMs */

@@ -1,5 +1,6 @@
+import { SILENT_MS } from '@keycast/service'
 import { createLeases, LEASE_GRACE_MS } from './leases.js'
-import { LOST_LEASE_MS, SILENT_MS, SILENT_OVERDUE_MS, STARTUP_MS, SWEEP_MS, watchForSilence } from './silence.js'
+import { LOST_LEASE_MS, SILENT_OVERDUE_MS, STARTUP_MS, SWEEP_MS, watchForSilence } from './silence.js'
 
 /** @typedef {import('./workers.js').Worker} Worker */
 

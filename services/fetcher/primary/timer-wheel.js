@@ -1,17 +1,11 @@
 // Many deadlines, one real timer: a hashed timing wheel (Varghese and Lauck, 1987). Setting and cancelling cost the
 // same however many timers there are.
+import { everyInterval } from '@keycast/service'
 
 /**
  * @typedef {{ tick: number, run: () => void }} Timer
  * @typedef {ReturnType<typeof createTimerWheel>} TimerWheel
- * @typedef {(ms: number, tick: () => void) => () => void} Every calls `tick` each `ms`; returns what stops it
  */
-
-/** @type {Every} */
-export const everyInterval = (ms, tick) => {
-  const timer = setInterval(tick, ms)
-  return () => clearInterval(timer)
-}
 
 /** How late a timer may fire. The shortest refresh is 50 ms. */
 export const TICK_MS = 10
@@ -22,7 +16,7 @@ const SLOTS = 1_024
 /**
  * @param {object} options
  * @param {() => number} options.now monotonic, in milliseconds
- * @param {Every} [options.every]
+ * @param {import('@keycast/service').Every} [options.every]
  */
 export function createTimerWheel({ now, every = everyInterval }) {
   /** @type {Set<Timer>[]} */

@@ -37,7 +37,7 @@ import { watchForSilence } from './silence.js'
  * @param {() => void} deps.onCredit there may be credit again
  * @param {() => import('./backoff.js').Backoff} deps.firstBackoff between restarts
  * @param {Pick<import('./timer-wheel.js').TimerWheel, 'set'>} deps.wheel
- * @param {import('./timer-wheel.js').Every} deps.every
+ * @param {import('@keycast/service').Every} deps.every
  * @param {WorkerMetrics} deps.metrics
  * @param {Pick<import('@keycast/service').Log, 'info' | 'warn' | 'error'>} deps.log
  * @param {() => number} deps.now monotonic, in milliseconds

@@ -1,5 +1,6 @@
+import { SILENT_MS } from '@keycast/service'
 import { createBackoff } from './backoff.js'
-import { SILENT_MS, SWEEP_MS } from './silence.js'
+import { SWEEP_MS } from './silence.js'
 import { createTimerWheel, TICK_MS } from './timer-wheel.js'
 import { createWorkers } from './workers.js'
 

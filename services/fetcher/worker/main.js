@@ -1,6 +1,6 @@
 // A worker process of the fetcher: forked, ended and replaced by the primary, which is its only peer.
 import cluster from 'node:cluster'
-import { common, createLog, readSettings, setting } from '@keycast/service'
+import { BEAT_MS, common, createLog, readSettings, setting } from '@keycast/service'
 import { settings as declared } from '../settings.js'
 import { WORK_ENDPOINT_VARIABLE } from '../work.js'
 import { createDeltas } from './deltas.js'
@@ -13,9 +13,6 @@ import { startWorker } from './worker.js'
  * left alone can do all of it.
  */
 const CREDIT = 256
-
-/** From JavaScript, so that a worker whose program hangs falls silent; ZeroMQ's own would go on. */
-const BEAT_MS = 1_000
 
 const settings = {
   logLevel: common.logLevel,

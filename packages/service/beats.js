@@ -1,0 +1,41 @@
+// Beats between processes: how often each is sent, how long a silence means death, and a timer that notices when its own
+// process stood still. A process that was stopped or blocked has not heard its peers either: it ignores time-outs until it
+// has caught up.
+
+/** Peers of the backbone, and workers of a fetcher, beat this often. */
+export const BEAT_MS = 1_000
+
+/** A peer silent for this long is dead: three beats, so that one late beat is no death. */
+export const SILENT_MS = 3 * BEAT_MS
+
+/** A tick this late is no busy moment: the process was stopped or blocked. */
+const STANDSTILL_MS = 500
+
+/**
+ * @typedef {(ms: number, tick: () => void) => () => void} Every calls `tick` each `ms`; returns what stops it
+ */
+
+/** @type {Every} */
+export const everyInterval = (ms, tick) => {
+  const timer = setInterval(tick, ms)
+  return () => clearInterval(timer)
+}
+
+/**
+ * Calls `tick` each `periodMs` and says how long this process stood still since the last call: 0 while it keeps up.
+ *
+ * @param {object} options
+ * @param {number} options.periodMs
+ * @param {Every} options.every
+ * @param {() => number} options.now monotonic, in milliseconds
+ * @param {(standstillMs: number) => void} options.tick
+ * @returns {() => void} stops it
+ */
+export function everyMeasured({ periodMs, every, now, tick }) {
+  let lastAt = now()
+  return every(periodMs, () => {
+    const lateMs = now() - lastAt - periodMs
+    lastAt = now()
+    tick(lateMs > STANDSTILL_MS ? lateMs : 0)
+  })
+}
