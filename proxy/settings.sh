@@ -23,6 +23,22 @@ whole() { matches '[0-9]{1,9}' && [ "$value" -ge "$1" ] && [ "$value" -le "$2" ]
 seconds() { matches '[0-9]{1,9}s' && [ "${value%s}" -ge "$1" ] && [ "${value%s}" -le "$2" ] || must "${1}s to ${2}s"; }
 flag() { matches 'on|off' || must 'on or off'; }
 
+# The processors there are, or as many as a quota of CPU time comes to: cgroup v2 says both figures in a line, v1 in a file each.
+processors() {
+  there=$(nproc)
+  quota=max
+  if [ -r /sys/fs/cgroup/cpu.max ]; then
+    read -r quota period </sys/fs/cgroup/cpu.max
+  elif [ -r /sys/fs/cgroup/cpu/cpu.cfs_quota_us ]; then
+    read -r quota </sys/fs/cgroup/cpu/cpu.cfs_quota_us
+    read -r period </sys/fs/cgroup/cpu/cpu.cfs_period_us
+  fi
+  case $quota in
+    max | -1) echo "$there" ;;
+    *) allowed=$(((quota + period - 1) / period)) && echo "$((allowed < there ? allowed : there))" ;;
+  esac
+}
+
 octet='(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])'
 ipv4="$octet(\.$octet){3}"
 group='[0-9a-fA-F]{1,4}'
@@ -50,6 +66,11 @@ setting PROXY_HTTP_PORT 8080
 whole 1 65535
 setting PROXY_HTTPS_PORT 8443
 whole 1 65535
+# Where /metrics tells Prometheus how many connections there are and how many fit. Never a port the public reaches; 0: nowhere.
+setting PROXY_METRICS_HOST "$addresses"
+list "($host|$ipv6|\[$ipv6\])" 'the addresses to listen on'
+setting PROXY_METRICS_PORT 8084
+whole 0 65535
 # The port clients know HTTPS under: the redirect names it.
 setting PROXY_PUBLIC_PORT 443
 whole 1 65535
@@ -73,13 +94,14 @@ setting PROXY_PROTOCOL off
 flag
 [ "$PROXY_PROTOCOL" = off ] || [ -n "$PROXY_TRUSTED" ] || must 'off while PROXY_TRUSTED names no balancer'
 
-# Requests under way, a WebSocket for as long as it is open, and WebSocket handshakes and other requests a second, of one
-# client: an IPv4 address, or a /64 of IPv6, which is what one customer gets.
-setting PROXY_CONNECTIONS_PER_ADDRESS 256
+# Limits of one address: an IPv4 address, or a /64 of IPv6, which is what one customer gets. Requests under way (a WebSocket
+# for as long as it is open); WebSocket handshakes a second, and so many at once; other requests a second. An office behind
+# one address must fit, also when all of it reconnects at once: a handshake costs nginx 0.5 ms of CPU.
+setting PROXY_CONNECTIONS_PER_ADDRESS 4096
 whole 1 65535
-setting PROXY_HANDSHAKES_PER_SECOND 20
+setting PROXY_HANDSHAKES_PER_SECOND 100
 whole 1 1000000
-setting PROXY_HANDSHAKES_BURST 256
+setting PROXY_HANDSHAKES_BURST 2048
 whole 1 1000000
 setting PROXY_REQUESTS_PER_SECOND 200
 whole 1 1000000
@@ -91,9 +113,17 @@ list "$network" 'addresses or networks such as 10.0.0.0/8'
 # `timeout` in keycast.yaml by 2 s: a gateway waits that long for its fetcher.
 setting PROXY_ANSWER_TIMEOUT 5s
 seconds 2 600
-# How long a reload or a stop leaves WebSockets open. The container's stop grace must be longer.
+# How long a stop leaves WebSockets open. The container's stop grace must be longer.
 setting PROXY_SHUTDOWN_TIMEOUT 10s
 seconds 1 86400
+# How long a reload leaves them open: a renewed certificate must not cut every client. Until then the workers of before
+# stay, each with the memory of its sessions.
+setting PROXY_RELOAD_TIMEOUT 86400s
+seconds 1 604800
+
+# Worker processes: the processors this system may use. A container's CPU quota counts: nproc does not see it.
+setting PROXY_WORKERS "$(processors)"
+whole 1 256
 
 # Connections a worker holds, two per session, and the files it may open: some are logs, listening sockets and its own.
 # By default no more than the system lets it (ulimit -n).
@@ -120,6 +150,7 @@ fi
 
 # --- as lines of nginx ----------------------------------------------------------------------------------------------
 
+metrics_type='text/plain; version=0.0.4'
 set -f # a name may be *.example.org
 
 PROXY_GATEWAY_LINES=
@@ -146,6 +177,19 @@ for value in $PROXY_HOST; do
   PROXY_LISTEN_LINES="$PROXY_LISTEN_LINES listen $value:$PROXY_HTTPS_PORT ssl$proxy_protocol backlog=4096;"
 done
 
+# A server of its own, or none: one without a port would take port 80.
+PROXY_METRICS_LINES=
+if [ "$PROXY_METRICS_PORT" != 0 ]; then
+  for value in $PROXY_METRICS_HOST; do
+    if matches "$ipv6"; then value="[$value]"; fi
+    PROXY_METRICS_LINES="$PROXY_METRICS_LINES listen $value:$PROXY_METRICS_PORT;"
+  done
+  PROXY_METRICS_LINES="server {$PROXY_METRICS_LINES access_log off; location / { return 404; }"
+  PROXY_METRICS_LINES="$PROXY_METRICS_LINES location = /metrics { default_type '$metrics_type'; return 200 \$metrics; } }"
+fi
+# A session takes two of a worker's connections: the client's and the gateway's.
+PROXY_CLIENTS_MAX=$((PROXY_WORKERS * PROXY_WORKER_CONNECTIONS / 2))
+
 PROXY_EXEMPT_LINES=
 for value in $PROXY_EXEMPT; do PROXY_EXEMPT_LINES="$PROXY_EXEMPT_LINES $value 1;"; done
 PROXY_TRUSTED_LINES=
@@ -169,4 +213,4 @@ PROXY_NEXT_GATEWAY_TIMEOUT="$((2 * ${PROXY_ANSWER_TIMEOUT%s} - 1))s"
 
 set +f
 export PROXY_GATEWAY_LINES PROXY_RESOLVER_LINE PROXY_CLIENT_HEADER PROXY_LISTEN_LINES PROXY_EXEMPT_LINES PROXY_TRUSTED_LINES \
-  PROXY_BALANCER_LINES PROXY_FOREIGN_LINES PROXY_NEXT_GATEWAY_TIMEOUT
+  PROXY_BALANCER_LINES PROXY_FOREIGN_LINES PROXY_NEXT_GATEWAY_TIMEOUT PROXY_METRICS_LINES PROXY_CLIENTS_MAX

@@ -1,10 +1,28 @@
 #!/bin/sh
-# Start-up hook of the image: checks the settings, fills in the configuration, and sees to a certificate. It renders by
-# itself: the image's own step knows no checks, and whether hooks run before it depends on the image's release.
+# Entry point of the image: checks the settings, fills in the configuration, sees to a certificate, and runs nginx until it
+# is told to stop. A stop lasts PROXY_SHUTDOWN_TIMEOUT at most; a reload leaves WebSockets open for PROXY_RELOAD_TIMEOUT.
 set -eu
 . /usr/local/share/keycast/settings.sh
 envsubst "$(env | sed -n 's/^\(PROXY_[A-Z_]*\)=.*/${\1}/p')" \
   </usr/local/share/keycast/nginx.conf.template >/etc/nginx/conf.d/nginx.conf
 # Unquoted on purpose: the names are separated by spaces. -f: one may be *.example.org.
 set -f
-exec certificates "$PROXY_CERTIFICATES" $PROXY_NAMES
+certificates "$PROXY_CERTIFICATES" $PROXY_NAMES
+
+nginx -p /tmp -e stderr -c /etc/nginx/conf.d/nginx.conf -g 'daemon off;' &
+server=$!
+
+stop() {
+  kill -QUIT "$server"
+  { sleep "${PROXY_SHUTDOWN_TIMEOUT%s}" && kill -TERM "$server"; } 2>/dev/null &
+}
+trap stop QUIT TERM INT
+trap 'kill -HUP "$server"' HUP
+trap 'kill -USR1 "$server"' USR1
+
+# A signal ends a wait: nginx may still be there.
+status=0
+while kill -0 "$server" 2>/dev/null; do
+  wait "$server" && status=0 || status=$?
+done
+exit "$status"

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Runs this host's nginx in the foreground, with the template and the settings of the container image, in front of
-// gateways given by address. It stops as the container does: gracefully, within PROXY_SHUTDOWN_TIMEOUT.
+// gateways given by address. It stops as the container does: within PROXY_SHUTDOWN_TIMEOUT.
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { accessSync, constants, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -86,6 +86,13 @@ await runCommand({ name: 'proxy', usage, options }, async ({ values }) => {
     }
   }
 
+  // nginx itself would wait PROXY_RELOAD_TIMEOUT for WebSockets to leave.
+  const stop = () => {
+    server.kill('SIGQUIT')
+    const patienceMs = Number.parseInt(settings.PROXY_SHUTDOWN_TIMEOUT, 10) * 1_000
+    setTimeout(() => server.kill('SIGTERM'), patienceMs).unref()
+  }
+
   mkdirSync(directory, { recursive: true })
   refuseSecond(directory, pidFile)
   const settings = configure(configuration)
@@ -97,7 +104,7 @@ await runCommand({ name: 'proxy', usage, options }, async ({ values }) => {
   })
   const exited = once(server, 'exit')
   for (const signal of /** @type {const} */ (['SIGTERM', 'SIGINT', 'SIGQUIT'])) {
-    process.on(signal, () => server.kill('SIGQUIT'))
+    process.on(signal, stop)
   }
   process.on('SIGHUP', reload)
   process.on('SIGUSR1', () => server.kill('SIGUSR1')) // would start Node's debugger

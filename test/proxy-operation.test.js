@@ -159,19 +159,23 @@ test('the log that was moved away is opened anew on SIGUSR1', async () => {
   expect(await proxy.requests(1)).toContainEqual(expect.objectContaining({ path: '/page.js' }))
 })
 
-test('a reload leaves WebSockets open for a while and takes new ones at once', async () => {
-  const workersBefore = proxy.workers()
-  const old = await openSocket(proxy)
+test('a reload takes new WebSockets at once, and leaves those of before open as long as it may', async () => {
+  const reloaded = await startProxy([first.port], { env: { PROXY_SHUTDOWN_TIMEOUT: '1s', PROXY_RELOAD_TIMEOUT: '3s' } })
+  const workersBefore = reloaded.workers()
+  const old = await openSocket(reloaded)
   const oldClosed = once(old, 'close')
-  proxy.reload()
+  const reloadedAt = Date.now()
+  reloaded.reload()
   // The new workers run by then: nginx tells the old ones last.
-  const leaving = () => workersBefore.every(pid => proxy.log().includes(`${pid}#${pid}: gracefully shutting down`))
+  const leaving = () => workersBefore.every(pid => reloaded.log().includes(`${pid}#${pid}: gracefully shutting down`))
   await eventually(leaving, 'the leaving of the old workers')
 
   expect(await echo(old, 'still there')).toBe('still there')
-  const fresh = await openSocket(proxy)
+  const fresh = await openSocket(reloaded)
   await oldClosed
-  await eventually(() => !proxy.workers().some(pid => workersBefore.includes(pid)), 'the end of the old workers')
+  // Not after the time a stop has, which is shorter.
+  expect(Date.now() - reloadedAt).toBeGreaterThan(2_000)
+  await eventually(() => !reloaded.workers().some(pid => workersBefore.includes(pid)), 'the end of the old workers')
   expect(await echo(fresh, 'and I')).toBe('and I')
 })
 
@@ -235,6 +239,29 @@ test('a stop is graceful: nobody new, those there for a while, exit code 0', asy
   expect(await echo(socket, 'still there')).toBe('still there')
   await closed
   expect(await stopped).toBe(0)
+})
+
+test('Prometheus is told how many clients are connected, and how many fit', async () => {
+  const [metricsPort] = await freePorts(1)
+  const env = { PROXY_METRICS_PORT: String(metricsPort), PROXY_WORKERS: '2', PROXY_WORKER_CONNECTIONS: '100' }
+  const watched = await startProxy([first.port], { env })
+  await Promise.all([1, 2, 3].map(() => openSocket(watched)))
+  const { status, headers, body } = await request(`http://127.0.0.1:${metricsPort}/metrics`)
+  expect(status).toBe(200)
+  expect(headers['content-type']).toBe('text/plain; version=0.0.4')
+  // Three WebSockets and this request.
+  expect(body).toContain('keycast_proxy_connections{state="writing"} 4\n')
+  expect(body).toContain('keycast_proxy_connections_max 100\n')
+  expect((await request(`http://127.0.0.1:${metricsPort}/`)).status).toBe(404)
+  // It is no page for the public.
+  expect((await request(watched.url('/metrics'))).status).toBe(404)
+})
+
+test('an answer names the request as the log does', async () => {
+  const named = await startProxy([first.port])
+  const { headers } = await request(named.url('/'))
+  const [{ requestId }] = await named.requests(1)
+  expect(headers['x-request-id']).toBe(requestId)
 })
 
 test('what the operator can mend is said in a sentence, with exit code 2', async () => {

@@ -27,6 +27,8 @@ export function readSettings({ options, file, environment }, directory) {
     PROXY_HOST: '127.0.0.1',
     PROXY_HTTP_PORT: '8000',
     PROXY_HTTPS_PORT: '8443',
+    PROXY_METRICS_HOST: '127.0.0.1',
+    PROXY_METRICS_PORT: '0',
     PROXY_PUBLIC_PORT: given.PROXY_HTTPS_PORT ?? '8443',
     PROXY_CERTIFICATES: join(directory, 'certificates'),
     PROXY_ACCESS_LOG: join(directory, 'access.log'),
