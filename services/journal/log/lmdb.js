@@ -75,11 +75,13 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
     try {
       // Each write has a promise, which rejects beside the batch's own: nobody else would handle it.
       const quietly = (/** @type {Promise<unknown>} */ written) => void written.catch(() => {})
-      await env.batch(() => {
+      const batched = env.batch(() => {
         for (const write of writes) quietly(write())
         quietly(meta.put('epoch', epoch))
         quietly(meta.put('counts', { bytes, nextRoom, nextId, idCount }))
       })
+      quietly(Promise.resolve(env.committed))
+      await batched
       await env.flushed
       return true
     } catch (error) {
