@@ -1,5 +1,5 @@
 // The promise of the backbone: what a gateway may rely on when it wants keys, and what a fetcher node is asked.
-// backbone-zeromq.js keeps the promise over sockets; backbone-memory.js keeps it inside one process, for unit tests.
+// zeromq/ keeps the promise over sockets; memory/ keeps it inside one process, for unit tests.
 // docs/backbone.md gives the wire form and the reason for each rule.
 
 /**

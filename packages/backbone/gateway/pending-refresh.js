@@ -1,6 +1,6 @@
 // A refresh on its way to the fetcher nodes. It goes to every node, not to the keys' owners alone: while gateways disagree
 // about who is there, the node that refreshes a key for another gateway may be one this gateway takes for no owner.
-import { KEYS_PER_REQUEST_MAX } from './wire.js'
+import { KEYS_PER_REQUEST_MAX } from '../wire/envelope.js'
 
 /**
  * @typedef {import('./link.js').Link} Link

@@ -10,8 +10,8 @@
 import { errorCodes } from '@keycast/protocol'
 
 /**
- * @typedef {import('./backbone.js').Answer} Answer
- * @typedef {import('./backbone.js').Want} Want
+ * @typedef {import('../backbone.js').Answer} Answer
+ * @typedef {import('../backbone.js').Want} Want
  *
  * What is wanted; `number` runs from 1 without a gap within a link.
  * @typedef {{ type: 'watch' | 'fetch', link: string, number: number, wants: Want[] }} WantRequest

@@ -2,14 +2,14 @@
 // answers was lost, and then says it all again under a new id. Knows no sockets: those come from `dial`.
 import { randomBytes } from 'node:crypto'
 import { BEAT_MS, everyMeasured, SILENT_MS } from '@keycast/service'
-import { createInterests } from './interests.js'
-import { encodeMessage } from './wire.js'
+import { encodeMessage } from '../wire/envelope.js'
+import { createInterests } from './wants.js'
 
 /**
- * @typedef {import('./backbone.js').Answer} Answer
- * @typedef {import('./backbone.js').Held} Held
- * @typedef {import('./wire.js').Answers} Answers
- * @typedef {import('./wire.js').FromHub} FromHub
+ * @typedef {import('../backbone.js').Answer} Answer
+ * @typedef {import('../backbone.js').Held} Held
+ * @typedef {import('../wire/envelope.js').Answers} Answers
+ * @typedef {import('../wire/envelope.js').FromHub} FromHub
  *
  * A pair of sockets to the node. `request` resolves when the socket took the message and rejects when the pair was
  * closed; `beat` may drop what cannot be sent now.
@@ -21,7 +21,7 @@ import { encodeMessage } from './wire.js'
  *
  * @typedef {object} LinkEvents
  * @property {(key: string) => Held | undefined} held
- * @property {(answer: Answer, isFetched: boolean) => void} onAnswer as {@link import('./backbone.js').BackboneEvents}
+ * @property {(answer: Answer, isFetched: boolean) => void} onAnswer as {@link import('../backbone.js').BackboneEvents}
  * @property {() => void} onAlive
  * @property {() => void} onDead the node fell silent, took its leave, or never spoke; the link goes on trying
  */
@@ -140,7 +140,7 @@ export function createLink({ dial, events, now, every, log }) {
     }
   }
 
-  /** @param {import('./wire.js').HubBeat} beat */
+  /** @param {import('../wire/envelope.js').HubBeat} beat */
   function onBeat(beat) {
     if (beat.answered > answered) return lost(beat.answered)
     interests.confirm(beat.reached)
@@ -199,7 +199,7 @@ export function createLink({ dial, events, now, every, log }) {
     writing = false
   }
 
-  /** @param {string} key @param {Partial<import('./interests.js').Interest>} change */
+  /** @param {string} key @param {Partial<import('./wants.js').Interest>} change */
   function want(key, change) {
     interests.want(key, change)
     flush()

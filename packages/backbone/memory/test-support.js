@@ -1,6 +1,7 @@
 // Nodes and gateways on the in-process network, for the tests of what both ends do together.
+
+import { ownersAmong } from '../gateway/rendezvous.js'
 import { createMemoryBackbone } from './backbone-memory.js'
-import { ownersAmong } from './rendezvous.js'
 
 /**
  * A node that remembers what it heard and answers each want with the latest value put into it.
@@ -15,7 +16,7 @@ export async function startNode(network, name) {
   const watchers = new Map()
   /** @type {Map<string, Buffer>} */
   const bodies = new Map()
-  /** @param {string} link @param {import('./backbone.js').Want} want @param {string} what */
+  /** @param {string} link @param {import('../backbone.js').Want} want @param {string} what */
   const wanted = (link, { key, held }, what) => {
     heard.push(`${what} ${key}${held ? ` ${held.version}` : ''}`)
     if (what === 'watch') watchers.set(key, (watchers.get(key) ?? new Set()).add(link))
@@ -67,7 +68,7 @@ export async function startNode(network, name) {
 export async function startGateway(network, nodes) {
   /** @type {string[]} */
   const received = []
-  /** @type {Map<string, import('./backbone.js').Held>} */
+  /** @type {Map<string, import('../backbone.js').Held>} */
   const holds = new Map()
   /** Whether each answer was one to a fetch. @type {boolean[]} */
   const fetched = []

@@ -1,8 +1,8 @@
-// The pair of sockets a fetcher node binds for all gateways; dial-zeromq.js is the other end.
+// The pair of sockets a fetcher node binds for all gateways; dial.js is the other end.
 import { Pull, Router } from 'zeromq'
-import { FAREWELL_MS } from './hub.js'
+import { FAREWELL_MS } from '../hub/hub.js'
+import { decodeBeat, decodeRequest, REQUEST_BYTES_MAX, WireError } from '../wire/envelope.js'
 import { receive } from './receive.js'
-import { decodeBeat, decodeRequest, REQUEST_BYTES_MAX, WireError } from './wire.js'
 import { createWriter } from './writer.js'
 import { startZap } from './zap.js'
 
@@ -14,10 +14,10 @@ const heartbeat = { heartbeatInterval: 2_000, heartbeatTimeout: 6_000 }
 /**
  * @param {{ requests: string, answers: string }} endpoints two `tcp://` addresses; port 0 or * takes a free one
  * @param {object} options
- * @param {import('./link.js').Log} options.log
+ * @param {import('../gateway/link.js').Log} options.log
  * @param {(ports: { requestsPort: number, answersPort: number }) => void} options.bound
  * @param {HubCurve} [options.curve] absent: plaintext, for loopback
- * @returns {import('./hub.js').Bind}
+ * @returns {import('../hub/hub.js').Bind}
  */
 export const bindZeromq =
   ({ requests, answers }, { log, bound, curve }) =>
@@ -89,7 +89,7 @@ export const bindZeromq =
  * Logs peers without CURVE or with the wrong server key: they never get as far as the ZAP handler.
  *
  * @param {Pull | Router} socket
- * @param {import('./link.js').Log} log
+ * @param {import('../gateway/link.js').Log} log
  */
 async function reportRefused(socket, log) {
   for await (const event of socket.events) {

@@ -4,7 +4,7 @@ import { connect, createServer } from 'node:net'
 import { Dealer, Push } from 'zeromq'
 import { createZeromqBackbone, createZeromqHub } from './backbone-zeromq.js'
 
-/** @type {import('./link.js').Log} */
+/** @type {import('../gateway/link.js').Log} */
 const log = { debug() {}, info() {}, warn() {}, error() {} }
 
 /** @type {(() => Promise<void>)[]} */

@@ -1,4 +1,4 @@
-import { createInterests } from './interests.js'
+import { createInterests } from './wants.js'
 
 /** @param {ReturnType<typeof createInterests>} interests */
 const said = interests => [...interests.nextRequests('L')].map(({ link: _, ...request }) => request)

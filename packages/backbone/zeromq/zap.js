@@ -11,7 +11,7 @@ const ENDPOINT = 'inproc://zeromq.zap.01'
 /**
  * Answers libzmq's questions until closed. Must be bound before the sockets it guards, which set a `zapDomain`.
  *
- * @param {{ clientKeys: Iterable<string>, log: import('./link.js').Log }} options public keys in Z85
+ * @param {{ clientKeys: Iterable<string>, log: import('../gateway/link.js').Log }} options public keys in Z85
  * @returns {Promise<{ close: () => Promise<void> }>}
  */
 export async function startZap({ clientKeys, log }) {

@@ -4,10 +4,10 @@
 // requests  fetcher  gateway   PUSH → PULL      what the gateway wants
 // answers   fetcher  gateway   ROUTER ↔ DEALER  answers; beats both ways
 import { Dealer, Push } from 'zeromq'
+import { bytesOf, FAREWELL_MS } from '../hub/hub.js'
+import { decodeFromHub } from '../wire/envelope.js'
 import { curveKeyProblem, curvePairOf } from './curve.js'
-import { bytesOf, FAREWELL_MS } from './hub.js'
 import { receive } from './receive.js'
-import { decodeFromHub } from './wire.js'
 import { createWriter } from './writer.js'
 
 /**
@@ -27,7 +27,7 @@ const REQUESTS_QUEUED_MAX = 16
 /**
  * @param {Endpoints} endpoints
  * @param {{ messageBytesMax: number, security?: ReturnType<typeof linkSecurity> }} options larger answers are refused, and their sender is cut off
- * @returns {import('./link.js').Dial}
+ * @returns {import('../gateway/link.js').Dial}
  */
 export function dialZeromq({ requests, answers }, { messageBytesMax, security }) {
   return ({ message, damaged }) => {

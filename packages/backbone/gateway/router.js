@@ -1,13 +1,13 @@
 // The gateway's backbone over one link per fetcher node: asks each key of its owner, and of another when that one dies.
-import { FetcherUnavailable } from './backbone.js'
+import { FetcherUnavailable } from '../backbone.js'
 import { createLink } from './link.js'
 import { chunksOf, createPendingRefresh } from './pending-refresh.js'
 import { createRecentRefreshes } from './recent-refreshes.js'
 import { ownersAmong } from './rendezvous.js'
 
 /**
- * @typedef {import('./backbone.js').Backbone} Backbone
- * @typedef {import('./backbone.js').BackboneEvents} BackboneEvents
+ * @typedef {import('../backbone.js').Backbone} Backbone
+ * @typedef {import('../backbone.js').BackboneEvents} BackboneEvents
  * @typedef {import('./link.js').Link} Link
  * @typedef {import('./pending-refresh.js').PendingRefresh} PendingRefresh
  *

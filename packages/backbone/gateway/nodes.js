@@ -49,7 +49,7 @@ export function endpointsOf(name) {
  * @param {import('@keycast/service').Every} options.every
  * @param {import('./link.js').Log} options.log
  * @param {(host: string) => Promise<string[]>} [options.resolve] a name's IPv4 addresses
- * @returns {import('./backbone-links.js').NodeSource}
+ * @returns {import('./router.js').NodeSource}
  */
 export function createNodeSource({ nodes, every, log, resolve = resolveIpv4 }) {
   /** Each host's addresses, with how many look-ups in a row lacked them. @type {Map<string, Map<string, number>>} */

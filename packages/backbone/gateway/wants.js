@@ -1,10 +1,10 @@
 // What a gateway wants of one fetcher node, what the node has been told of it, and the requests that make up the
 // difference. Knows neither sockets nor time.
-import { KEYS_PER_REQUEST_MAX } from './wire.js'
+import { KEYS_PER_REQUEST_MAX } from '../wire/envelope.js'
 
 /**
- * @typedef {import('./backbone.js').Held} Held
- * @typedef {import('./wire.js').Request} Request
+ * @typedef {import('../backbone.js').Held} Held
+ * @typedef {import('../wire/envelope.js').Request} Request
  *
  * What the gateway wants of a key, and what the node has been told. `since`: number of the request from which on the
  * node knew the key; answers made before it belong to an earlier interest. `isWatchAnew`: the watch ended and began again

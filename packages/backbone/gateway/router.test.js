@@ -1,6 +1,7 @@
 // Many nodes: who is asked for a key while they come and go.
+
+import { keyOfFirst, setup, startNode } from '../memory/test-support.js'
 import { ownersAmong } from './rendezvous.js'
-import { keyOfFirst, setup, startNode } from './test-support.js'
 
 test('each key is asked of its owner alone', async () => {
   const { network, nodes, backbone } = await setup({ nodes: ['n1', 'n2', 'n3'] })

@@ -1,22 +1,22 @@
 // The backbone inside one process, for unit tests: the same links and hub as over ZeroMQ, joined by arrays instead of
 // sockets, on a clock the test turns. It can lose messages on purpose.
-import { createBackboneOverLinks } from './backbone-links.js'
-import { bytesOf, createHub } from './hub.js'
-import { decodeBeat, decodeFromHub, decodeRequest } from './wire.js'
+import { createBackboneOverLinks } from '../gateway/router.js'
+import { bytesOf, createHub } from '../hub/hub.js'
+import { decodeBeat, decodeFromHub, decodeRequest } from '../wire/envelope.js'
 
-/** @type {import('./link.js').Log} */
+/** @type {import('../gateway/link.js').Log} */
 const silent = { debug() {}, info() {}, warn() {}, error() {} }
 
 /**
  * A network of nodes and gateways. `settle` lets everything under way arrive.
  *
- * @param {{ log?: import('./link.js').Log }} [options]
+ * @param {{ log?: import('../gateway/link.js').Log }} [options]
  */
 export function createMemoryBackbone({ log = silent } = {}) {
   let at = 0
   /** @type {Set<{ ms: number, nextAt: number, tick: () => void }>} */
   const timers = new Set()
-  /** @type {Map<string, { from: import('./hub.js').FromGateways, sockets: Map<string, (parts: Buffer[]) => void> }>} */
+  /** @type {Map<string, { from: import('../hub/hub.js').FromGateways, sockets: Map<string, (parts: Buffer[]) => void> }>} */
   const bound = new Map()
   /** What gets lost: `node requests`, `node beats` or `node answers`. @type {Set<string>} */
   const swallowed = new Set()
@@ -64,7 +64,7 @@ export function createMemoryBackbone({ log = silent } = {}) {
     await settle()
   }
 
-  /** @param {string} node @returns {import('./backbone.js').Hub} */
+  /** @param {string} node @returns {import('../backbone.js').Hub} */
   function hub(node) {
     return createHub({
       now,
@@ -89,7 +89,7 @@ export function createMemoryBackbone({ log = silent } = {}) {
     })
   }
 
-  /** @param {string} node @returns {import('./link.js').Dial} */
+  /** @param {string} node @returns {import('../gateway/link.js').Dial} */
   const dialOf = node => events => {
     const routingId = Buffer.from(`socket-${++socketCount}`)
     let open = true
@@ -122,7 +122,7 @@ export function createMemoryBackbone({ log = silent } = {}) {
     }
   }
 
-  /** @param {string[]} nodes @param {import('./backbone.js').BackboneEvents} events */
+  /** @param {string[]} nodes @param {import('../backbone.js').BackboneEvents} events */
   function backbone(nodes, events) {
     return createBackboneOverLinks({
       nodeSource: {

@@ -1,12 +1,12 @@
 // A fetcher node's side of its links: who wants what, whether anything was lost, and how much each gateway may be sent.
 // Knows no sockets: those come from `bind`.
 import { BEAT_MS, everyMeasured, SILENT_MS } from '@keycast/service'
-import { encodeAnswers, encodeMessage } from './wire.js'
+import { encodeAnswers, encodeMessage } from '../wire/envelope.js'
 
 /**
- * @typedef {import('./backbone.js').HubEvents} HubEvents
- * @typedef {import('./wire.js').Request} Request
- * @typedef {import('./wire.js').FromLink} FromLink
+ * @typedef {import('../backbone.js').HubEvents} HubEvents
+ * @typedef {import('../wire/envelope.js').Request} Request
+ * @typedef {import('../wire/envelope.js').FromLink} FromLink
  *
  * The bound sockets. `send` queues parts for whoever has the routing id; it calls `failed` if nobody does. `close`
  * lets what was queued leave first, as far as its receivers take it.
@@ -39,8 +39,8 @@ const BATCH_BYTES = 64 * 1024
 /** What an answer weighs beside its body, so that answers without one count too. */
 const HEAD_BYTES = 256
 
-/** @param {{ bind: Bind, now: () => number, every: import('@keycast/service').Every, log: import('./link.js').Log }} options
- * @returns {import('./backbone.js').Hub} */
+/** @param {{ bind: Bind, now: () => number, every: import('@keycast/service').Every, log: import('../gateway/link.js').Log }} options
+ * @returns {import('../backbone.js').Hub} */
 export function createHub({ bind, now, every, log }) {
   /** @type {Map<string, LinkState>} */
   const links = new Map()

@@ -1,4 +1,4 @@
-import { decodeBeat, decodeFromHub, decodeRequest, encodeAnswers, encodeMessage, WireError } from './wire.js'
+import { decodeBeat, decodeFromHub, decodeRequest, encodeAnswers, encodeMessage, WireError } from './envelope.js'
 
 /** @param {unknown} message */
 const bytes = message => encodeMessage(/** @type {any} */ (message))

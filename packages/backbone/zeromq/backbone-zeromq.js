@@ -1,12 +1,12 @@
 // The backbone over ZeroMQ: what a gateway and a fetcher's primary create. Everything but the sockets is in
-// backbone-links.js and hub.js.
+// gateway/ and hub/.
 import { isIP } from 'node:net'
 import { everyInterval } from '@keycast/service'
-import { createBackboneOverLinks } from './backbone-links.js'
-import { bindZeromq } from './bind-zeromq.js'
-import { dialZeromq, linkSecurity } from './dial-zeromq.js'
-import { createHub } from './hub.js'
-import { createNodeSource, endpointsOf, readNodes } from './nodes.js'
+import { createNodeSource, endpointsOf, readNodes } from '../gateway/nodes.js'
+import { createBackboneOverLinks } from '../gateway/router.js'
+import { createHub } from '../hub/hub.js'
+import { bindZeromq } from './bind.js'
+import { dialZeromq, linkSecurity } from './dial.js'
 
 const now = () => performance.now()
 
@@ -16,10 +16,10 @@ const now = () => performance.now()
  * @param {object} options
  * @param {string} options.nodes `host[:requests:answers]`, comma-separated
  * @param {number} options.messageBytesMax largest message taken from a node: above the largest value there may be
- * @param {import('./backbone.js').BackboneEvents} options.events
- * @param {import('./link.js').Log} options.log
- * @param {import('./dial-zeromq.js').LinkCurve} [options.curve] as the nodes have it; absent: plaintext
- * @returns {import('./backbone.js').Backbone}
+ * @param {import('../backbone.js').BackboneEvents} options.events
+ * @param {import('../gateway/link.js').Log} options.log
+ * @param {import('./dial.js').LinkCurve} [options.curve] as the nodes have it; absent: plaintext
+ * @returns {import('../backbone.js').Backbone}
  * @throws {Error} when `nodes` or a key cannot be read
  */
 export function createZeromqBackbone({ nodes, messageBytesMax, events, log, curve }) {
@@ -41,9 +41,9 @@ export function createZeromqBackbone({ nodes, messageBytesMax, events, log, curv
  * @param {string} options.host
  * @param {number} options.requestsPort
  * @param {number} options.answersPort
- * @param {import('./link.js').Log} options.log
- * @param {import('./bind-zeromq.js').HubCurve} [options.curve] encrypts, and admits only the clients it names
- * @returns {import('./backbone.js').Hub & { ports: () => { requestsPort: number, answersPort: number } }}
+ * @param {import('../gateway/link.js').Log} options.log
+ * @param {import('./bind.js').HubCurve} [options.curve] encrypts, and admits only the clients it names
+ * @returns {import('../backbone.js').Hub & { ports: () => { requestsPort: number, answersPort: number } }}
  * @throws {Error} when the host is no loopback address and there is no CURVE: whoever reached it would be served
  */
 export function createZeromqHub({ host, requestsPort, answersPort, log, curve }) {
