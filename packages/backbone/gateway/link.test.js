@@ -1,21 +1,27 @@
 import { BEAT_MS, SILENT_MS } from '@keycast/service'
+import { encodeMessage } from '../wire/envelope.js'
+import { valuesCodec } from '../wire/values-codec.js'
 import { createLink } from './link.js'
 
-/** @type {any} */
-const log = { debug() {}, info() {}, warn() {}, error() {} }
 const turn = () => new Promise(setImmediate)
 
 /** A link whose sockets, clock and node are the test's. */
 function setup() {
   let at = 0
   let tick = () => {}
-  /** @type {{ id: string, from: import('./link.js').FromNode, requests: any[], isOpen: boolean, fail: (error: Error) => void }[]} */
+  /** @type {{ id: string, from: (parts: Buffer[]) => void, requests: any[], isOpen: boolean, fail: (error: Error) => void }[]} */
   const dialled = []
   /** @type {string[]} */
   const events = []
+  /** @type {string[]} */
+  const logged = []
+  const note = (/** @type {unknown} */ _, /** @type {string} */ text) => logged.push(text)
+  /** @type {any} */
+  const log = { debug() {}, info() {}, warn: note, error: note }
   /** Whether sockets have room for a request. */
   let hasRoom = true
   const link = createLink({
+    codec: valuesCodec,
     dial: from => {
       const pair = {
         id: '',
@@ -26,7 +32,7 @@ function setup() {
       }
       dialled.push(pair)
       return {
-        request: part => {
+        request: ([part]) => {
           if (hasRoom) return Promise.resolve(void pair.requests.push(JSON.parse(part.toString())))
           return new Promise((_, reject) => {
             pair.fail = reject
@@ -42,7 +48,7 @@ function setup() {
       }
     },
     events: {
-      held: () => undefined,
+      position: () => undefined,
       onAnswer: answer => events.push(`answer ${answer.key}`),
       onAlive: () => events.push('alive'),
       onDead: () => events.push('dead'),
@@ -58,6 +64,8 @@ function setup() {
   })
   link.start()
   const last = () => dialled[dialled.length - 1]
+  /** The node says something. @param {object} message */
+  const say = message => last().from([encodeMessage({ link: last().id, ...message })])
   return {
     link,
     dialled,
@@ -68,7 +76,9 @@ function setup() {
       hasRoom = room
     },
     /** The node answers a beat. */
-    answer: () => last().from.message({ type: 'beat', link: last().id, reached: 0, answered: 0 }, 100),
+    answer: () => say({ type: 'beat', wire: valuesCodec.wire, reached: 0, answered: 0 }),
+    say,
+    logged,
     /** @param {number} beats */
     pass(beats) {
       for (let beat = 0; beat < beats; beat++) {
@@ -87,7 +97,7 @@ test('a link that fails again and again is made anew once a beat, not as fast as
     for (let failure = 0; failure < 10; failure++) {
       answer()
       await turn()
-      last().from.damaged(new Error('of another version'))
+      last().from([Buffer.from('{')])
     }
   }
   expect(dialled).toHaveLength(4)
@@ -102,10 +112,10 @@ test('a link that fails again and again is made anew once a beat, not as fast as
 test('a node that never says anything but what cannot be read is dead', () => {
   const { last, answer, pass, events } = setup()
   answer()
-  last().from.damaged(new Error('of another version'))
+  last().from([Buffer.from('{')])
   for (let second = 0; second < 5; second++) {
     pass(1)
-    last().from.damaged(new Error('of another version'))
+    last().from([Buffer.from('{')])
   }
   expect(events).toEqual(['alive', 'dead'])
 })
@@ -126,9 +136,9 @@ test('a link that was stopped stays so, also with a request under way', async ()
 })
 
 test('a node that takes its leave is dead at once, and looked for again', () => {
-  const { events, dialled, last, answer, pass } = setup()
+  const { events, dialled, say, answer, pass } = setup()
   answer()
-  last().from.message({ type: 'bye', link: last().id }, 100)
+  say({ type: 'bye' })
   expect(events).toEqual(['alive', 'dead'])
 
   pass(1)
@@ -141,4 +151,47 @@ test('a node that never speaks is reported each time its silence is over', () =>
   const { events, pass } = setup()
   pass((2 * SILENT_MS) / BEAT_MS)
   expect(events).toEqual(['dead', 'dead'])
+})
+
+test('a node of another major wire version is not used and not dialled again, and its log says so once a minute', () => {
+  const { events, dialled, last, say, answer, pass, logged, link } = setup()
+  answer()
+  link.watch('a:1')
+  for (let second = 0; second < 90; second++) {
+    pass(1)
+    say({ type: 'beat', wire: 'values/2.0', reached: 0, answered: 0, somethingNew: true })
+  }
+  expect(events).toEqual(['alive', 'dead'])
+  expect(dialled).toHaveLength(2)
+  expect(last().requests).toEqual([])
+  expect(logged.filter(text => text.includes('another wire version'))).toHaveLength(2)
+
+  pass(1)
+  answer()
+  expect(events).toEqual(['alive', 'dead', 'alive'])
+})
+
+test('a node of a newer minor version is used: what is new is skipped, and logged once a minute', () => {
+  const { events, dialled, last, say, pass, logged, link } = setup()
+  const beat = { type: 'beat', wire: 'values/1.7', reached: 0, answered: 0 }
+  say(beat)
+  link.watch('a:1')
+  for (let number = 1; number <= 3; number++) {
+    last().from([
+      encodeMessage({
+        type: 'answers',
+        link: last().id,
+        number,
+        reached: 1,
+        answers: [{ type: 'hologram', key: 'a:1' }],
+        parts: [1],
+      }),
+      Buffer.from('body'),
+    ])
+  }
+  pass(1)
+  say({ ...beat, answered: 3 })
+  expect(dialled).toHaveLength(1)
+  expect(events).toEqual(['alive'])
+  expect(logged).toEqual([expect.stringContaining('unknown kind')])
 })

@@ -1,9 +1,10 @@
-// A refresh on its way to the fetcher nodes. It goes to every node, not to the keys' owners alone: while gateways disagree
-// about who is there, the node that refreshes a key for another gateway may be one this gateway takes for no owner.
+// A refresh on its way to the fetcher nodes. It goes to every node, not to the keys' owners alone: gateways may disagree about
+// which nodes there are, and then the node that refreshes a key for another gateway is not the owner this gateway sees.
 import { KEYS_PER_REQUEST_MAX } from '../wire/envelope.js'
 
 /**
- * @typedef {import('./link.js').Link} Link
+ * @typedef {import('../wire/values-codec.js').RefreshNotice} RefreshNotice
+ * @typedef {import('./link.js').Link<import('../wire/values-codec.js').Values>} Link
  *
  * @typedef {object} PendingRefresh
  * @property {() => void} route asks the nodes there are now that were not asked yet
@@ -33,7 +34,7 @@ export function createPendingRefresh({ keys, links, done, fail }) {
   function ask(link) {
     unconfirmed.set(link, Math.ceil(keys.length / KEYS_PER_REQUEST_MAX))
     for (const chunk of chunksOf(keys)) {
-      const takeBack = link.refresh(chunk, () => {
+      const takeBack = link.notify(refreshNotice(chunk), () => {
         unconfirmed.set(link, /** @type {number} */ (unconfirmed.get(link)) - 1)
         check()
       })
@@ -63,3 +64,6 @@ export function chunksOf(keys) {
   }
   return chunks
 }
+
+/** @param {string[]} keys @returns {RefreshNotice} */
+export const refreshNotice = keys => ({ type: 'refresh', keys })

@@ -1,42 +1,48 @@
-// The gateway's backbone over one link per fetcher node: asks each key of its owner, and of another when that one dies.
-import { FetcherUnavailable } from '../backbone.js'
+// Many nodes: asks each key of its owner, and of another when that one dies. Knows no service: what is carried, the codec knows.
 import { createLink } from './link.js'
-import { chunksOf, createPendingRefresh } from './pending-refresh.js'
-import { createRecentRefreshes } from './recent-refreshes.js'
 import { ownersAmong } from './rendezvous.js'
 
 /**
- * @typedef {import('../backbone.js').Backbone} Backbone
- * @typedef {import('../backbone.js').BackboneEvents} BackboneEvents
- * @typedef {import('./link.js').Link} Link
- * @typedef {import('./pending-refresh.js').PendingRefresh} PendingRefresh
+ * @typedef {import('../wire/codec.js').Service} Service
  *
  * Where nodes come from: calls `found` with the names of all nodes there are, now and whenever they change.
  * @typedef {{ start: (found: (names: string[]) => void) => Promise<void>, stop: () => void }} NodeSource
  *
- * `judged`: the node has spoken, or was silent for long enough to be called dead. Until then it counts as alive, so
- * that a gateway that starts does not ask all keys of whichever node answers first.
- * @typedef {{ link: Link, judged: boolean, listed: boolean }} Node
+ * What is wanted of a key, and the node it was asked of.
+ * @typedef {{ watch: boolean, get: boolean, owner: string | undefined }} Want
  */
 
 /**
+ * `judged`: the node has spoken, or was silent for long enough to be called dead. Until then it counts as alive, so
+ * that a gateway that starts does not ask all keys of whichever node answers first.
+ *
+ * @template {Service} S
+ * @typedef {{ link: import('./link.js').Link<S>, judged: boolean, listed: boolean }} Node
+ */
+
+/**
+ * @template {Service} S
+ * @typedef {Omit<import('./link.js').LinkEvents<S>, 'onAlive' | 'onDead'> & {
+ *   onNode?: (link: import('./link.js').Link<S>) => void, onRouted?: () => void }} RouterEvents
+ *   `onNode`: a node is heard for the first time, or again. `onRouted`: the nodes that keys go to may have changed
+ */
+
+/**
+ * @template {Service} S
  * @param {object} options
+ * @param {import('../wire/codec.js').Codec<S>} options.codec
  * @param {NodeSource} options.nodeSource
  * @param {(name: string) => import('./link.js').Dial} options.dialOf
- * @param {BackboneEvents} options.events
+ * @param {RouterEvents<S>} options.events
  * @param {() => number} options.now
  * @param {import('@keycast/service').Every} options.every
  * @param {import('./link.js').Log} options.log
- * @returns {Backbone}
  */
-export function createBackboneOverLinks({ nodeSource, dialOf, events, now, every, log }) {
-  /** @type {Map<string, Node>} */
+export function createRouter({ codec, nodeSource, dialOf, events, now, every, log }) {
+  /** @type {Map<string, Node<S>>} */
   const nodes = new Map()
-  /** @type {Map<string, { watch: boolean, fetch: boolean, owner: string | undefined }>} */
+  /** @type {Map<string, Want>} */
   const wants = new Map()
-  /** @type {Set<PendingRefresh>} */
-  const refreshes = new Set()
-  const recentRefreshes = createRecentRefreshes({ now })
   /** Names of the nodes keys are routed to. @type {string[]} */
   let candidates = []
   let ownerOf = ownersAmong(candidates)
@@ -53,7 +59,6 @@ export function createBackboneOverLinks({ nodeSource, dialOf, events, now, every
     nodeSource.stop()
     for (const { link } of nodes.values()) link.stop()
     nodes.clear()
-    for (const refresh of refreshes) refresh.fail(new FetcherUnavailable('the gateway is stopping'))
   }
 
   /** @param {string[]} names */
@@ -69,17 +74,18 @@ export function createBackboneOverLinks({ nodeSource, dialOf, events, now, every
 
   /** @param {string} name */
   function addNode(name) {
-    log.info({ node: name }, 'linking to a fetcher node')
+    log.info({ node: name }, 'linking to a node')
     const link = createLink({
+      codec,
       dial: dialOf(name),
       events: {
-        held: events.held,
-        onAnswer: (answer, isFetched) => {
-          if (isFetched) endFetch(answer.key)
-          events.onAnswer(answer, isFetched)
+        ...events,
+        onAnswer: (answer, isGot) => {
+          if (isGot) endGet(answer.key)
+          events.onAnswer(answer, isGot)
         },
-        onAlive: () => onJudged(name, 'a fetcher node answers'),
-        onDead: () => onJudged(name, 'a fetcher node does not answer'),
+        onAlive: () => onJudged(name, 'a node answers'),
+        onDead: () => onJudged(name, 'a node does not answer'),
       },
       now,
       every,
@@ -100,21 +106,20 @@ export function createBackboneOverLinks({ nodeSource, dialOf, events, now, every
     node.judged = true
     if (changed) {
       log.info({ node: name, alive: node.link.alive }, what)
-      // What it was not told while it was not there, or not known; it is told of those still pending anyway.
-      if (node.link.alive) for (const chunk of chunksOf(recentRefreshes.keys())) node.link.refresh(chunk, () => {})
+      if (node.link.alive) events.onNode?.(node.link)
     }
     route()
   }
 
   /**
-   * A node no longer listed is kept while it speaks and no listed one does: then the name server may be the one who is
-   * wrong. Otherwise it goes, lest this gateway ask another node than those do who started since.
+   * A node no longer listed is kept while it speaks and no listed one does: then the name server may be wrong. Otherwise it
+   * goes: gateways that start later do not know it, and would ask another node than this one.
    */
   function removeGone() {
     const isReplaced = [...nodes.values()].some(({ listed, link }) => listed && link.alive)
     for (const [name, { listed, link }] of nodes) {
       if (listed || (link.alive && !isReplaced)) continue
-      log.info({ node: name }, 'a fetcher node is gone')
+      log.info({ node: name }, 'a node is gone')
       link.stop()
       nodes.delete(name)
     }
@@ -130,10 +135,10 @@ export function createBackboneOverLinks({ nodeSource, dialOf, events, now, every
       ownerOf = ownersAmong(names)
       for (const [key, want] of wants) move(key, want)
     }
-    for (const refresh of refreshes) refresh.route()
+    events.onRouted?.()
   }
 
-  /** @param {string} key @param {{ watch: boolean, fetch: boolean, owner: string | undefined }} want */
+  /** @param {string} key @param {Want} want */
   function move(key, want) {
     const owner = ownerOf(key)
     if (owner === want.owner) return
@@ -142,17 +147,17 @@ export function createBackboneOverLinks({ nodeSource, dialOf, events, now, every
     say(key, want)
   }
 
-  /** @param {string} key @param {{ watch: boolean, fetch: boolean, owner: string | undefined }} want */
+  /** @param {string} key @param {Want} want */
   function say(key, want) {
     const link = want.owner === undefined ? undefined : nodes.get(want.owner)?.link
     if (!link) return
     if (want.watch) link.watch(key)
-    if (want.fetch) link.fetch(key)
+    if (want.get) link.get(key)
   }
 
-  /** @param {string} key @param {'watch' | 'fetch'} what */
+  /** @param {string} key @param {'watch' | 'get'} what */
   function want(key, what) {
-    const entry = wants.get(key) ?? { watch: false, fetch: false, owner: ownerOf(key) }
+    const entry = wants.get(key) ?? { watch: false, get: false, owner: ownerOf(key) }
     entry[what] = true
     wants.set(key, entry)
     const link = entry.owner === undefined ? undefined : nodes.get(entry.owner)?.link
@@ -160,67 +165,46 @@ export function createBackboneOverLinks({ nodeSource, dialOf, events, now, every
   }
 
   /** @param {string} key */
-  function endFetch(key) {
+  function endGet(key) {
     const entry = wants.get(key)
     if (!entry) return
-    entry.fetch = false
+    entry.get = false
     if (!entry.watch) wants.delete(key)
   }
 
-  /** @param {string} key @param {'watch' | 'fetch'} what */
+  /** @param {string} key @param {'watch' | 'get'} what */
   function unwant(key, what) {
     const entry = wants.get(key)
     if (!entry) return
     entry[what] = false
-    if (!entry.watch && !entry.fetch) wants.delete(key)
+    if (!entry.watch && !entry.get) wants.delete(key)
     const link = entry.owner === undefined ? undefined : nodes.get(entry.owner)?.link
     if (what === 'watch') link?.unwatch(key)
-    else link?.cancel(key)
+    else link?.cancelGet(key)
   }
 
-  /** @param {string[]} keys @param {{ deadlineMs: number }} options @returns {Promise<void>} */
-  function refresh(keys, { deadlineMs }) {
-    if (keys.length === 0) return Promise.resolve()
-    return new Promise((resolve, reject) => {
-      const timer = setTimeout(
-        () => pending.fail(new FetcherUnavailable('no fetcher node took the refresh in time')),
-        deadlineMs,
-      )
-      const end = () => {
-        clearTimeout(timer)
-        refreshes.delete(pending)
-        pending.takeBack()
-      }
-      const pending = createPendingRefresh({
-        keys,
-        links: () => candidates.flatMap(name => nodes.get(name)?.link ?? []),
-        done: () => {
-          end()
-          recentRefreshes.add(keys)
-          resolve()
-        },
-        fail: error => {
-          end()
-          reject(error)
-        },
-      })
-      refreshes.add(pending)
-      pending.route()
-    })
+  /** @param {string} key @returns {import('./link.js').Link<S> | undefined} to the node that owns the key now */
+  function linkOf(key) {
+    const owner = ownerOf(key)
+    return owner === undefined ? undefined : nodes.get(owner)?.link
   }
 
   return {
     start,
     stop,
-    refresh,
+    /** @param {string} key */
     watch: key => want(key, 'watch'),
+    /** @param {string} key */
     unwatch: key => unwant(key, 'watch'),
-    fetch: key => want(key, 'fetch'),
-    cancel: key => unwant(key, 'fetch'),
-    ownerOf: key => {
-      const node = ownerOf(key)
-      return { node, alive: node !== undefined && nodes.get(node)?.link.alive === true }
-    },
+    /** @param {string} key */
+    get: key => want(key, 'get'),
+    /** @param {string} key */
+    cancelGet: key => unwant(key, 'get'),
+    linkOf,
+    /** Links to all nodes that keys are routed to. */
+    links: () => candidates.flatMap(name => nodes.get(name)?.link ?? []),
+    /** @param {string} key */
+    ownerOf: key => ({ node: ownerOf(key), alive: linkOf(key)?.alive === true }),
     nodesAlive: () => {
       let alive = 0
       for (const { link } of nodes.values()) if (link.alive) alive++

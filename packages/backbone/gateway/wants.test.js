@@ -1,142 +1,142 @@
-import { createInterests } from './wants.js'
+import { createWants } from './wants.js'
 
-/** @param {ReturnType<typeof createInterests>} interests */
-const said = interests => [...interests.nextRequests('L')].map(({ link: _, ...request }) => request)
+/** Wants, and what they say with the number of each request. @param {Partial<import('./wants.js').WantEvents<any>>} [events] */
+function create(events) {
+  let number = 0
+  const wants = createWants({ position: key => (key === 'a:held' ? { version: 'v', ageMs: 5 } : undefined), ...events })
+  const said = () => [...wants.nextRequests(() => ++number)].map(({ number, saying }) => ({ number, ...saying }))
+  return { ...wants, said }
+}
 
-const create = () => createInterests({ held: key => (key === 'a:held' ? { version: 'v', ageMs: 5 } : undefined) })
+test('what is wanted is said once, with how far the gateway is', () => {
+  const wants = create()
+  wants.want('a:1', { watch: true })
+  wants.want('a:held', { watch: true })
+  wants.want('a:held', { get: true })
+  expect(wants.isAllSaid()).toBe(false)
 
-test('what is wanted is said once, with what is held of it', () => {
-  const interests = create()
-  interests.want('a:1', { watch: true })
-  interests.want('a:held', { watch: true })
-  interests.want('a:held', { fetch: true })
-  expect(interests.isAllSaid()).toBe(false)
-
-  expect(said(interests)).toEqual([
+  expect(wants.said()).toEqual([
     {
       type: 'watch',
       number: 1,
       wants: [
-        { key: 'a:1', held: undefined },
-        { key: 'a:held', held: { version: 'v', ageMs: 5 } },
+        { key: 'a:1', position: undefined },
+        { key: 'a:held', position: { version: 'v', ageMs: 5 } },
       ],
     },
-    { type: 'fetch', number: 2, wants: [{ key: 'a:held', held: { version: 'v', ageMs: 5 } }] },
+    { type: 'get', number: 2, wants: [{ key: 'a:held', position: { version: 'v', ageMs: 5 } }] },
   ])
-  expect(interests.isAllSaid()).toBe(true)
-  expect(said(interests)).toEqual([])
+  expect(wants.isAllSaid()).toBe(true)
+  expect(wants.said()).toEqual([])
 })
 
 test('what is wanted no longer is taken back before anything new is said', () => {
-  const interests = create()
-  interests.want('a:1', { watch: true, fetch: true })
-  said(interests)
-  interests.want('a:2', { watch: true })
-  interests.want('a:1', { watch: false, fetch: false })
+  const wants = create()
+  wants.want('a:1', { watch: true, get: true })
+  wants.said()
+  wants.want('a:2', { watch: true })
+  wants.want('a:1', { watch: false, get: false })
 
-  expect(said(interests)).toMatchObject([
+  expect(wants.said()).toMatchObject([
     { type: 'unwatch', number: 3, keys: ['a:1'] },
-    { type: 'cancel', number: 4, keys: ['a:1'] },
+    { type: 'cancelGet', number: 4, keys: ['a:1'] },
     { type: 'watch', number: 5, wants: [{ key: 'a:2' }] },
   ])
 })
 
-test('a fetch is over with an answer made after it was heard, a watch with none', () => {
-  const interests = create()
-  interests.want('a:1', { watch: true })
-  said(interests)
-  interests.want('a:1', { fetch: true })
-  said(interests)
+test('a get is over with an answer made after it was heard, a watch with none', () => {
+  const wants = create()
+  wants.want('a:1', { watch: true })
+  wants.said()
+  wants.want('a:1', { get: true })
+  wants.said()
 
-  expect(interests.take('a:1', 1)).toBe('state')
-  expect(interests.take('a:1', 2)).toBe('fetched')
-  expect(interests.take('a:1', 2)).toBe('state')
-  interests.want('a:1', { fetch: false })
-  expect(said(interests)).toEqual([])
+  expect(wants.take('a:1', 1)).toBe('state')
+  expect(wants.take('a:1', 2)).toBe('got')
+  expect(wants.take('a:1', 2)).toBe('state')
+  wants.want('a:1', { get: false })
+  expect(wants.said()).toEqual([])
 })
 
 test('an answer made before the present interest began belongs to an earlier one', () => {
-  const interests = create()
-  interests.want('a:1', { watch: true })
-  said(interests)
-  interests.want('a:1', { watch: false })
-  expect(interests.take('a:1', 1)).toBe('earlier')
-  said(interests)
-  interests.want('a:1', { watch: true })
-  expect(interests.take('a:1', 2)).toBe('earlier')
-  said(interests)
-  expect(interests.take('a:1', 2)).toBe('earlier')
-  expect(interests.take('a:1', 3)).toBe('state')
+  const wants = create()
+  wants.want('a:1', { watch: true })
+  wants.said()
+  wants.want('a:1', { watch: false })
+  expect(wants.take('a:1', 1)).toBe('earlier')
+  wants.said()
+  wants.want('a:1', { watch: true })
+  expect(wants.take('a:1', 2)).toBe('earlier')
+  wants.said()
+  expect(wants.take('a:1', 2)).toBe('earlier')
+  expect(wants.take('a:1', 3)).toBe('state')
 })
 
 test('what ends and begins again before its end is said is said again: somebody waits for an answer', () => {
-  const interests = create()
-  interests.want('a:1', { watch: true, fetch: true })
-  said(interests)
-  interests.want('a:1', { watch: false, fetch: false })
-  interests.want('a:1', { watch: true })
-  interests.want('a:1', { fetch: true })
+  const wants = create()
+  wants.want('a:1', { watch: true, get: true })
+  wants.said()
+  wants.want('a:1', { watch: false, get: false })
+  wants.want('a:1', { watch: true })
+  wants.want('a:1', { get: true })
 
-  expect(interests.take('a:1', 2)).toBe('earlier')
-  expect(said(interests)).toMatchObject([
+  expect(wants.take('a:1', 2)).toBe('earlier')
+  expect(wants.said()).toMatchObject([
     { type: 'watch', number: 3 },
-    { type: 'fetch', number: 4 },
+    { type: 'get', number: 4 },
   ])
-  expect(interests.take('a:1', 2)).toBe('earlier')
-  expect(interests.take('a:1', 3)).toBe('state')
-  expect(interests.take('a:1', 4)).toBe('fetched')
+  expect(wants.take('a:1', 2)).toBe('earlier')
+  expect(wants.take('a:1', 3)).toBe('state')
+  expect(wants.take('a:1', 4)).toBe('got')
 })
 
-test('the same where a fetch goes on meanwhile, and the watch ends for good after all', () => {
-  const interests = create()
-  interests.want('a:1', { watch: true, fetch: true })
-  said(interests)
-  interests.want('a:1', { watch: false })
-  interests.want('a:1', { watch: true })
-  expect(interests.take('a:1', 2)).toBe('fetched')
-  expect(said(interests)).toMatchObject([{ type: 'watch', number: 3 }])
+test('the same where a get goes on meanwhile, and the watch ends for good after all', () => {
+  const wants = create()
+  wants.want('a:1', { watch: true, get: true })
+  wants.said()
+  wants.want('a:1', { watch: false })
+  wants.want('a:1', { watch: true })
+  expect(wants.take('a:1', 2)).toBe('got')
+  expect(wants.said()).toMatchObject([{ type: 'watch', number: 3 }])
 
-  interests.want('a:1', { watch: false })
-  interests.want('a:1', { watch: true })
-  interests.want('a:1', { watch: false })
-  expect(said(interests)).toMatchObject([{ type: 'unwatch', number: 4 }])
-  interests.want('a:1', { watch: true })
-  expect(said(interests)).toMatchObject([{ type: 'watch', number: 5 }])
-  expect(said(interests)).toEqual([])
+  wants.want('a:1', { watch: false })
+  wants.want('a:1', { watch: true })
+  wants.want('a:1', { watch: false })
+  expect(wants.said()).toMatchObject([{ type: 'unwatch', number: 4 }])
+  wants.want('a:1', { watch: true })
+  expect(wants.said()).toMatchObject([{ type: 'watch', number: 5 }])
+  expect(wants.said()).toEqual([])
 })
 
-test('a refresh is confirmed by its number, and may be taken back before it is said', () => {
-  const interests = create()
-  /** @type {string[]} */
-  const done = []
-  interests.refresh(['a:1'], () => done.push('first'))
-  interests.refresh(['a:2'], () => done.push('second'))()
-  interests.confirm(100)
-  expect(done).toEqual([])
+test('anew means from number 1, and all that is still wanted', () => {
+  const wants = create()
+  wants.want('a:1', { watch: true })
+  wants.want('a:2', { watch: true, get: true })
+  wants.said()
+  wants.want('a:1', { watch: false })
 
-  expect(said(interests)).toEqual([{ type: 'refresh', number: 1, keys: ['a:1'] }])
-  interests.confirm(0)
-  expect(done).toEqual([])
-  interests.confirm(1)
-  interests.confirm(1)
-  expect(done).toEqual(['first'])
-})
+  wants.startAnew()
 
-test('anew means from number 1, all that is still wanted, and no request of before', () => {
-  const interests = create()
-  interests.want('a:1', { watch: true })
-  interests.want('a:2', { watch: true, fetch: true })
-  interests.refresh(['a:3'], () => {})
-  const requests = interests.nextRequests('L')
-  requests.next()
-  interests.want('a:1', { watch: false })
-
-  interests.startAnew()
-
-  expect(requests.next().done).toBe(true)
-  expect(said(interests)).toMatchObject([
-    { type: 'watch', number: 1, wants: [{ key: 'a:2' }] },
-    { type: 'fetch', number: 2, wants: [{ key: 'a:2' }] },
-    { type: 'refresh', number: 3, keys: ['a:3'] },
+  expect(wants.said()).toMatchObject([
+    { type: 'watch', wants: [{ key: 'a:2' }] },
+    { type: 'get', wants: [{ key: 'a:2' }] },
   ])
+})
+
+test('a watch says its payload, and says it again where it changed: answers under way are taken all the same', () => {
+  let isPresent = false
+  const wants = create({ payload: () => ({ isPresent }) })
+  wants.want('a:1', { watch: true, get: true })
+  expect(wants.said()).toMatchObject([
+    { type: 'watch', wants: [{ key: 'a:1', payload: { isPresent: false } }] },
+    { type: 'get', wants: [{ key: 'a:1' }] },
+  ])
+
+  isPresent = true
+  wants.renewWatch('a:1')
+  wants.renewWatch('a:nobody')
+  expect(wants.said()).toEqual([
+    { number: 3, type: 'watch', wants: [{ key: 'a:1', position: undefined, payload: { isPresent: true } }] },
+  ])
+  expect(wants.take('a:1', 1)).toBe('state')
 })

@@ -1,19 +1,54 @@
-// A fetcher node's side of its links: who wants what, whether anything was lost, and how much each gateway may be sent.
-// Knows no sockets: those come from `bind`.
+// A node's side of its links: what each gateway wants, whether anything was lost, and how much each may be sent. Knows neither
+// sockets, which come from `bind`, nor what is carried, which the codec knows.
 import { BEAT_MS, everyMeasured, SILENT_MS } from '@keycast/service'
-import { encodeAnswers, encodeMessage } from '../wire/envelope.js'
+import { bytesOf } from '../wire/bytes.js'
+import { WireError } from '../wire/codec.js'
+import { decodeBeat, decodeRequest, encodeAnswers, encodeMessage } from '../wire/envelope.js'
+import { createOnceAMinute } from '../wire/once-a-minute.js'
 
 /**
- * @typedef {import('../backbone.js').HubEvents} HubEvents
- * @typedef {import('../wire/envelope.js').Request} Request
- * @typedef {import('../wire/envelope.js').FromLink} FromLink
+ * @typedef {import('../wire/codec.js').Service} Service
  *
- * The bound sockets. `send` queues parts for whoever has the routing id; it calls `failed` if nobody does. `close`
+ * The bound sockets. `send` queues parts for the peer with that routing id; it calls `failed` if there is none. `close`
  * lets what was queued leave first, as far as its receivers take it.
  * @typedef {{ send: (routingId: Buffer, parts: Buffer[], failed: () => void) => void, close: () => Promise<void> }} Bound
- * @typedef {{ request: (request: Request) => void, beat: (message: FromLink, routingId: Buffer) => void }} FromGateways
+ * @typedef {{ request: (parts: Buffer[]) => void, beat: (part: Buffer, routingId: Buffer) => void }} FromGateways
  * @typedef {(events: FromGateways) => Promise<Bound>} Bind
+ */
+
+/**
+ * What a node gives its hub. All are synchronous.
  *
+ * @template {Service} S
+ * @typedef {object} NodeEvents
+ * @property {(link: string, want: import('../wire/envelope.js').Want<S>) => void} onWatch also when the link watches already:
+ *   it says its position and payload again
+ * @property {(link: string, key: string) => void} onUnwatch
+ * @property {(link: string, want: import('../wire/envelope.js').Want<S>) => void} onGet
+ * @property {(link: string, key: string) => void} onCancelGet
+ * @property {(link: string, notice: S['Notice']) => void} [onNotice] may come twice
+ * @property {(link: string, id: string, command: S['Command']) => void} [onCommand] may come twice, under the same id; to be
+ *   answered with `tellResult`
+ * @property {(link: string) => void} onLinkLost everything the link said is void
+ * @property {(link: string, key: string, bytesLeft: number) => { answers: S['Answer'][], more: boolean }} answersFor what the
+ *   link is to be sent of the key now: some `bytesLeft` of it, one answer at least. `more`: it is asked again for the rest,
+ *   after other keys and as credit allows
+ * @property {(link: string) => S['Heads'] | undefined} [headsFor] how far the node is, to go with a beat
+ */
+
+/**
+ * @template {Service} S
+ * @typedef {object} Hub
+ * @property {(events: NodeEvents<S>) => Promise<void>} start binds, then calls the events; rejects if a port is taken
+ * @property {() => Promise<void>} stop
+ * @property {(link: string, key: string) => void} tell there is something to send of the key. Costs one set entry: what it
+ *   is, `answersFor` says when the link has credit, so a slow gateway holds no queue of answers
+ * @property {(link: string, id: string, result: S['Result']) => void} tellResult of a command, after all answers told before
+ * @property {() => { links: number, lackingKeys: number, bytesOut: number }} stats
+ */
+
+/**
+ * @template {Service} S
  * @typedef {object} LinkState
  * @property {string} id
  * @property {Buffer} routingId of its latest beat: a gateway's sockets get a new one when they reconnect
@@ -24,10 +59,12 @@ import { encodeAnswers, encodeMessage } from '../wire/envelope.js'
  * @property {number} sentBytes
  * @property {number} takenBytes
  * @property {number} lastHeardAt
- * @property {Set<string>} lacking keys whose latest state it has not been sent
+ * @property {Set<string>} lacking keys of which it is to be sent something
+ * @property {import('../wire/envelope.js').CommandResult<S>[]} results it is to be sent; not held back by credit, since the
+ *   gateway bounds its commands under way
  */
 
-/** How long a closed socket may take to send its last words. Who does not take them hears of the end by the silence. */
+/** How long a closed socket may take to send its goodbyes. A gateway that does not take its own notices the silence. */
 export const FAREWELL_MS = 200
 
 /** Bytes of answers on their way to one gateway before the rest waits as a set of keys. */
@@ -39,40 +76,87 @@ const BATCH_BYTES = 64 * 1024
 /** What an answer weighs beside its body, so that answers without one count too. */
 const HEAD_BYTES = 256
 
-/** @param {{ bind: Bind, now: () => number, every: import('@keycast/service').Every, log: import('../gateway/link.js').Log }} options
- * @returns {import('../backbone.js').Hub} */
-export function createHub({ bind, now, every, log }) {
-  /** @type {Map<string, LinkState>} */
+/**
+ * @template {Service} S
+ * @param {object} options
+ * @param {import('../wire/codec.js').Codec<S>} options.codec
+ * @param {Bind} options.bind
+ * @param {() => number} options.now
+ * @param {import('@keycast/service').Every} options.every
+ * @param {import('../gateway/link.js').Log} options.log
+ * @returns {Hub<S>}
+ */
+export function createHub({ codec, bind, now, every, log }) {
+  /** @type {Map<string, LinkState<S>>} */
   const links = new Map()
-  /** Links to be sent something at the end of this turn. @type {Set<LinkState>} */
+  /** Links to be sent something at the end of this turn. @type {Set<LinkState<S>>} */
   const due = new Set()
-  /** @type {HubEvents} */
+  /** @type {NodeEvents<S>} */
   let events
   /** @type {Bound} */
   let sockets
   let stopSweep = () => {}
   let stopped = false
+  const isLogDue = createOnceAMinute(now)
   /** When this process last found that it had stood still. */
-  let lateAt = Number.NEGATIVE_INFINITY
+  let standstillAt = Number.NEGATIVE_INFINITY
 
-  /** @param {HubEvents} hubEvents */
-  async function start(hubEvents) {
-    events = hubEvents
-    sockets = await bind({ request: onRequest, beat: onBeat })
+  /** @param {NodeEvents<S>} nodeEvents */
+  async function start(nodeEvents) {
+    events = nodeEvents
+    sockets = await bind({ request: onRequestParts, beat: onBeatPart })
     stopSweep = everyMeasured({ periodMs: BEAT_MS, every, now, tick: sweep })
   }
 
   async function stop() {
     stopped = true
     stopSweep()
-    // Their keys go to other nodes at once, instead of after the silence that tells of a death.
-    for (const { id, routingId } of links.values()) {
-      sockets.send(routingId, [encodeMessage({ type: 'bye', link: id })], () => {})
+    for (const link of links.values()) {
+      if (link.results.length > 0) sendBatch(link, []) // without it, what was done would be repeated elsewhere
+      // Its keys go to other nodes at once, instead of after the silence that tells of a death.
+      sockets.send(link.routingId, [encodeMessage({ type: 'bye', link: link.id })], () => {})
     }
     await sockets?.close()
   }
 
-  /** @param {FromLink} message @param {Buffer} routingId */
+  /** @param {Buffer[]} parts */
+  function onRequestParts(parts) {
+    const request = decoded(() => decodeRequest(parts, codec))
+    if (request) onRequest(request)
+  }
+
+  /** @param {Buffer} part @param {Buffer} routingId */
+  function onBeatPart(part, routingId) {
+    const message = decoded(() => decodeBeat(part, codec.wire))
+    if (message?.type === 'incompatible') onIncompatible(message, routingId)
+    else if (message) onBeat(message, routingId)
+  }
+
+  /** @template T @param {() => T} decode @returns {T | undefined} */
+  function decoded(decode) {
+    try {
+      return decode()
+    } catch (error) {
+      // A stranger's, or damaged: then its link notices by the missing number. Nothing here depends on it.
+      if (!(error instanceof WireError)) throw error
+      log.warn({ error: error.message }, 'a damaged message came from a gateway: dropped')
+      return undefined
+    }
+  }
+
+  /** @param {import('../wire/envelope.js').Incompatible} beat @param {Buffer} routingId */
+  function onIncompatible({ link, wire }, routingId) {
+    if (isLogDue(`wire ${link}`)) {
+      log.error(
+        { link, theirs: wire ?? 'none', ours: codec.wire },
+        'a gateway speaks another wire version and is not served: run the same release of Keycast on both ends',
+      )
+    }
+    // So that the gateway can say the same in its log. One that names no version would take it for a welcome.
+    if (wire !== undefined) sendBeat({ id: link, routingId, received: 0, answered: 0 })
+  }
+
+  /** @param {Exclude<import('../wire/envelope.js').FromLink, { type: 'incompatible' }>} message @param {Buffer} routingId */
   function onBeat(message, routingId) {
     let link = links.get(message.link)
     if (message.type === 'bye') return link && farewell(link)
@@ -88,7 +172,7 @@ export function createHub({ bind, now, every, log }) {
     if (message.type === 'beat') {
       // Behind is not lost: requests come by another socket, thousands of keys may wait in it, and each takes its time. One
       // that stands still from one beat to the next has nothing waiting here; unless it was this process that stood still.
-      const isStanding = link.received === link.receivedAtBeat && now() - lateAt >= BEAT_MS
+      const isStanding = link.received === link.receivedAtBeat && now() - standstillAt >= BEAT_MS
       if (link.announced > link.received && isStanding) {
         log.warn({ link: link.id, received: link.received, announced: link.announced }, 'requests were lost on the way')
         return lose(link)
@@ -100,38 +184,61 @@ export function createHub({ bind, now, every, log }) {
     if (link.lacking.size > 0) schedule(link)
   }
 
-  /** @param {Request} request */
-  function onRequest(request) {
-    const link = links.get(request.link)
+  /** @param {import('../wire/envelope.js').Request<S>} request */
+  function onRequest({ link: id, number, body }) {
+    const link = links.get(id)
     if (!link) return // its next beat is answered with resync
-    if (request.number !== link.received + 1) {
-      log.warn({ link: link.id, received: link.received, number: request.number }, 'requests were lost on the way')
+    if (number !== link.received + 1) {
+      log.warn({ link: link.id, received: link.received, number }, 'requests were lost on the way')
       return lose(link)
     }
     link.lastHeardAt = now()
-    link.received = request.number
-    switch (request.type) {
+    link.received = number
+    switch (body.type) {
       case 'watch':
-        for (const want of request.wants) events.onWatch(link.id, want)
+        for (const want of body.wants) events.onWatch(id, want)
         break
-      case 'fetch':
-        for (const want of request.wants) events.onFetch(link.id, want)
+      case 'get':
+        for (const want of body.wants) events.onGet(id, want)
         break
       case 'unwatch':
-        for (const key of request.keys) events.onUnwatch(link.id, key)
+        for (const key of body.keys) events.onUnwatch(id, key)
         break
-      case 'cancel':
-        for (const key of request.keys) events.onCancel(link.id, key)
+      case 'cancelGet':
+        for (const key of body.keys) events.onCancelGet(id, key)
         break
-      case 'refresh':
-        for (const key of request.keys) events.onRefresh(key)
-        beat(link) // somebody waits to hear that this node has it
+      case 'notice':
+        if (body.notice === undefined) onUnknown(id, 'notice')
+        else events.onNotice?.(id, body.notice)
+        beat(link) // the gateway waits to hear that this node has it
         break
+      case 'command':
+        for (const { id: commandId, command } of body.commands) {
+          if (command !== undefined) events.onCommand?.(id, commandId, command)
+          else {
+            onUnknown(id, 'command')
+            queueResult(link, { id: commandId, isRefused: true })
+          }
+        }
+        break
+      case 'unknown':
+        onUnknown(id, body.kind)
+    }
+  }
+
+  /** A newer gateway's. What it said counts as heard, or the link would be taken for lossy again and again. */
+  function onUnknown(/** @type {string} */ link, /** @type {string} */ kind) {
+    if (isLogDue(`kind ${link}`)) {
+      log.warn(
+        { link, kind: kind.slice(0, 64), ours: codec.wire },
+        'a request of an unknown kind was ignored: the gateway is of a newer release',
+      )
     }
   }
 
   /** @param {string} id @param {Buffer} routingId */
   function introduce(id, routingId) {
+    /** @type {LinkState<S>} */
     const link = {
       id,
       routingId,
@@ -142,8 +249,8 @@ export function createHub({ bind, now, every, log }) {
       sentBytes: 0,
       takenBytes: 0,
       lastHeardAt: now(),
-      /** @type {Set<string>} */
       lacking: new Set(),
+      results: [],
     }
     links.set(id, link)
     return link
@@ -154,35 +261,43 @@ export function createHub({ bind, now, every, log }) {
     sockets.send(routingId, [encodeMessage({ type: 'resync', link })], () => {})
   }
 
-  /** @param {LinkState} link */
+  /** @param {LinkState<S>} link */
   function beat(link) {
-    const { id, received, answered, routingId } = link
-    sockets.send(routingId, [encodeMessage({ type: 'beat', link: id, reached: received, answered })], () => {})
+    sendBeat(link, events.headsFor?.(link.id))
   }
 
-  /** Forgets what the link said and asks its gateway to say it again. @param {LinkState} link */
+  /**
+   * @param {Pick<LinkState<S>, 'id' | 'routingId' | 'received' | 'answered'>} link
+   * @param {S['Heads']} [heads]
+   */
+  function sendBeat({ id, routingId, received, answered }, heads) {
+    const message = { type: 'beat', link: id, wire: codec.wire, reached: received, answered, heads }
+    sockets.send(routingId, [encodeMessage(message)], () => {})
+  }
+
+  /** Forgets what the link said and asks its gateway to say it again. @param {LinkState<S>} link */
   function lose(link) {
     drop(link)
     resync(link.id, link.routingId)
   }
 
-  /** @param {LinkState} link */
+  /** @param {LinkState<S>} link */
   function drop(link) {
     links.delete(link.id)
     due.delete(link)
     events.onLinkLost(link.id)
   }
 
-  /** @param {LinkState} link */
+  /** @param {LinkState<S>} link */
   function farewell(link) {
-    log.info({ link: link.id }, 'a gateway took its leave')
+    log.info({ link: link.id }, 'a gateway said goodbye')
     drop(link)
   }
 
   /** @param {number} standstillMs of this process */
   function sweep(standstillMs) {
     const late = standstillMs > 0
-    if (late) lateAt = now()
+    if (late) standstillAt = now()
     for (const link of links.values()) {
       if (late) link.lastHeardAt = now()
       else if (now() - link.lastHeardAt >= SILENT_MS) {
@@ -200,7 +315,19 @@ export function createHub({ bind, now, every, log }) {
     schedule(link)
   }
 
-  /** @param {LinkState} link */
+  /** @param {string} id @param {string} commandId @param {S['Result']} result */
+  function tellResult(id, commandId, result) {
+    const link = links.get(id)
+    if (link) queueResult(link, { id: commandId, result }) // otherwise its gateway repeats the command
+  }
+
+  /** @param {LinkState<S>} link @param {import('../wire/envelope.js').CommandResult<S>} result */
+  function queueResult(link, result) {
+    link.results.push(result)
+    schedule(link)
+  }
+
+  /** @param {LinkState<S>} link */
   function schedule(link) {
     if (due.size === 0) setImmediate(sendDue)
     due.add(link)
@@ -210,26 +337,43 @@ export function createHub({ bind, now, every, log }) {
     if (stopped) return
     for (const link of due) {
       due.delete(link)
-      while (link.lacking.size > 0 && link.sentBytes - link.takenBytes < CREDIT_BYTES) sendBatch(link)
+      while (link.lacking.size > 0 && hasCredit(link)) sendBatch(link, answersOf(link))
+      if (link.results.length > 0) sendBatch(link, [])
     }
   }
 
-  /** @param {LinkState} link */
-  function sendBatch(link) {
-    const answers = []
-    let batchBytes = 0
+  /** @param {LinkState<S>} link */
+  const hasCredit = link => link.sentBytes - link.takenBytes < CREDIT_BYTES
+
+  /** Answers for one message, of as many of the lacking keys as it has room for. @param {LinkState<S>} link */
+  function answersOf(link) {
+    const encoded = []
+    let bytesLeft = BATCH_BYTES
     for (const key of link.lacking) {
-      if (batchBytes >= BATCH_BYTES) break
+      if (bytesLeft <= 0) break
       link.lacking.delete(key)
-      const answer = events.answerFor(link.id, key)
-      if (!answer) continue
-      answers.push(answer)
-      batchBytes += HEAD_BYTES
-      if (answer.type === 'value') batchBytes += answer.body.length + (answer.delta?.bytes.length ?? 0)
+      const { answers, more } = events.answersFor(link.id, key, bytesLeft)
+      for (const answer of answers) {
+        const each = codec.encodeAnswer(answer)
+        encoded.push(each)
+        bytesLeft -= HEAD_BYTES + bytesOf(each.parts)
+      }
+      // Behind the other keys. Nothing and more of it would be asked for without end.
+      if (more && answers.length > 0) link.lacking.add(key)
     }
-    if (answers.length === 0) return
+    return encoded
+  }
+
+  /**
+   * Sends answers, and the results so far behind the last of them.
+   *
+   * @param {LinkState<S>} link @param {import('../wire/codec.js').Encoded[]} answers
+   */
+  function sendBatch(link, answers) {
+    const results = answers.length === 0 || link.lacking.size === 0 ? link.results.splice(0) : []
+    if (answers.length === 0 && results.length === 0) return
     link.answered++
-    const parts = encodeAnswers({ link: link.id, number: link.answered, reached: link.received }, answers)
+    const parts = encodeAnswers({ link: link.id, number: link.answered, reached: link.received }, answers, results)
     link.sentBytes += bytesOf(parts)
     sockets.send(link.routingId, parts, () => {
       // Sent to nobody: the gateway is gone, or has new sockets and will hear of the gap by its next beat.
@@ -247,12 +391,5 @@ export function createHub({ bind, now, every, log }) {
     return { links: links.size, lackingKeys, bytesOut }
   }
 
-  return { start, stop, tell, stats }
-}
-
-/** @param {Buffer[]} parts */
-export function bytesOf(parts) {
-  let bytes = 0
-  for (const part of parts) bytes += part.length
-  return bytes
+  return { start, stop, tell, tellResult, stats }
 }

@@ -1,4 +1,6 @@
 import { BEAT_MS } from '@keycast/service'
+import { encodeMessage } from '../wire/envelope.js'
+import { valuesCodec } from '../wire/values-codec.js'
 import { createHub } from './hub.js'
 
 /** A hub whose sockets and clock are the test's. */
@@ -11,7 +13,11 @@ async function setup() {
   const sent = []
   /** @type {string[]} */
   const watched = []
+  /** @type {string[]} */
+  const logged = []
+  const note = (/** @type {unknown} */ _, /** @type {string} */ text) => logged.push(text)
   const hub = createHub({
+    codec: valuesCodec,
     bind: async handlers => {
       from = handlers
       return {
@@ -24,7 +30,7 @@ async function setup() {
       tick = run
       return () => {}
     },
-    log: /** @type {any} */ ({ info() {}, warn() {}, error() {}, debug() {} }),
+    log: /** @type {any} */ ({ info() {}, warn: note, error: note, debug() {} }),
   })
   await hub.start(
     /** @type {any} */ ({
@@ -36,13 +42,17 @@ async function setup() {
   return {
     sent,
     watched,
-    /** @param {number} announced */
-    beat(announced) {
-      from.beat({ type: 'beat', link: 'L', number: announced, taken: 0 }, Buffer.from('route'))
+    logged,
+    hub,
+    /** @param {number} announced @param {string} [wire] */
+    beat(announced, wire = valuesCodec.wire) {
+      from.beat(encodeMessage({ type: 'beat', link: 'L', wire, number: announced, taken: 0 }), Buffer.from('route'))
     },
-    request() {
+    /** @param {object} [says] */
+    request(says) {
       requests += 1
-      from.request({ type: 'watch', link: 'L', number: requests, wants: [{ key: `doc:${requests}`, held: undefined }] })
+      const watch = { type: 'watch', wants: [{ key: `doc:${requests}` }] }
+      from.request([encodeMessage({ link: 'L', number: requests, ...(says ?? watch) })])
     },
     /** @param {number} ms */
     pass(ms) {
@@ -76,7 +86,7 @@ test('a link that announced requests and then stands still is asked to say every
   expect(sent.at(-1)).toBe('resync')
 })
 
-test('who stood still itself judges nobody by it', async () => {
+test('a hub whose own process stood still takes no link for lossy', async () => {
   const { beat, request, pass, sent } = await setup()
   beat(0)
   pass(BEAT_MS)
@@ -90,4 +100,38 @@ test('who stood still itself judges nobody by it', async () => {
   pass(BEAT_MS)
   beat(2)
   expect(sent).not.toContain('resync')
+})
+
+test('a gateway of another major wire version is not served and told so, and the log says it once a minute', async () => {
+  const { beat, pass, sent, logged, hub } = await setup()
+  for (let second = 0; second < 90; second++) {
+    pass(BEAT_MS)
+    beat(second, 'values/2.0')
+  }
+  expect(hub.stats().links).toBe(0)
+  expect(new Set(sent)).toEqual(new Set(['beat']))
+  expect(logged).toHaveLength(2)
+  expect(logged[0]).toContain('run the same release')
+})
+
+test('a gateway that names no wire version is not answered: it would take that for a welcome', async () => {
+  const { beat, sent, logged } = await setup()
+  beat(0, /** @type {any} */ (null))
+  expect(sent).toEqual([])
+  expect(logged).toHaveLength(1)
+})
+
+test('requests of unknown kinds are ignored and logged once a minute; the link goes on', async () => {
+  const { beat, request, pass, sent, watched, logged } = await setup()
+  beat(0, 'values/1.7')
+  for (let i = 0; i < 3; i++) request({ type: 'hum', tune: 'any' })
+  request({ type: 'notice', notice: { type: 'rumour' } })
+  request({ type: 'watch', wants: [{ key: 'doc:1', mood: 'new' }], colour: 'new' })
+  for (let second = 0; second < 3; second++) {
+    pass(BEAT_MS)
+    beat(5, 'values/1.7')
+  }
+  expect(watched).toEqual(['doc:1'])
+  expect(new Set(sent)).toEqual(new Set(['beat']))
+  expect(logged).toEqual([expect.stringContaining('unknown kind')])
 })

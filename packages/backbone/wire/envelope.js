@@ -1,110 +1,195 @@
-// The messages between gateways and fetcher nodes: their bytes, and the checks of whoever receives them.
-// docs/backbone.md shows each with an example.
+// The messages between a gateway's link and a hub, whatever service they carry: link ids, running numbers, beats, and lists of
+// what a codec reads and writes. docs/backbone.md shows each message with an example.
 //
-// direction           socket           message
-// gateway → hub       PUSH → PULL      watch, unwatch, fetch, cancel, refresh: one JSON part
-// gateway → hub       DEALER → ROUTER  beat, taken, bye: one JSON part
-// hub → gateway       ROUTER → DEALER  beat, resync, bye: one JSON part
-// hub → gateway       ROUTER → DEALER  answers: a JSON part, then for each value, in order, a part with its body
-//                                      and, where its head has `deltaFrom`, one with the delta
-import { errorCodes } from '@keycast/protocol'
+// direction      socket           message
+// link → hub     PUSH → PULL      watch, get, unwatch, cancelGet, notice: one JSON part
+// link → hub     PUSH → PULL      command: a JSON part, then the parts of each command
+// link → hub     DEALER → ROUTER  beat, taken, bye: one JSON part
+// hub → link     ROUTER → DEALER  beat, resync, bye: one JSON part
+// hub → link     ROUTER → DEALER  answers: a JSON part, then the parts of each answer
+import { isCompatible, readKey, WireError } from './codec.js'
 
 /**
- * @typedef {import('../backbone.js').Answer} Answer
- * @typedef {import('../backbone.js').Want} Want
- *
- * What is wanted; `number` runs from 1 without a gap within a link.
- * @typedef {{ type: 'watch' | 'fetch', link: string, number: number, wants: Want[] }} WantRequest
- * @typedef {{ type: 'unwatch' | 'cancel' | 'refresh', link: string, number: number, keys: string[] }} KeysRequest
- * @typedef {WantRequest | KeysRequest} Request
- *
- * `number`: requests sent so far. `taken`: bytes of answers received so far.
- * @typedef {{ type: 'beat', link: string, number: number, taken: number }} LinkBeat
- * @typedef {{ type: 'taken', link: string, taken: number }} Taken
- * @typedef {LinkBeat | Taken | Bye} FromLink
- *
- * `reached`: requests received so far. `answered`: messages of answers sent so far.
- * @typedef {{ type: 'beat', link: string, reached: number, answered: number }} HubBeat
- * @typedef {{ type: 'resync', link: string }} Resync
- * @typedef {{ type: 'bye', link: string }} Bye
- * @typedef {{ type: 'answers', link: string, number: number, reached: number, answers: Answer[] }} Answers
- * @typedef {HubBeat | Resync | Bye | Answers} FromHub
+ * @typedef {import('./codec.js').Encoded} Encoded
+ * @typedef {import('./codec.js').Service} Service
  */
 
-/** A message that is not what this file says; the peer is of another version, or the bytes were damaged. */
-export class WireError extends Error {
-  /** @param {string} message */
-  constructor(message) {
-    super(message)
-    this.name = 'WireError'
-  }
-}
+/**
+ * A key that is wanted, with how far the asking gateway is.
+ *
+ * @template {Service} S
+ * @typedef {{ key: string, position: S['Position'] | undefined, payload?: S['Payload'] }} Want
+ */
+
+/**
+ * What one request says. `command` is `undefined` where its kind is not known here.
+ *
+ * @template {Service} S
+ * @typedef {{ type: 'watch' | 'get', wants: Want<S>[] }
+ *   | { type: 'unwatch' | 'cancelGet', keys: string[] }
+ *   | { type: 'notice', notice: S['Notice'] | undefined }
+ *   | { type: 'command', commands: { id: string, command: S['Command'] | undefined }[] }
+ *   | { type: 'unknown', kind: string }} RequestBody
+ */
+
+/**
+ * `number` runs from 1 without a gap within a link.
+ *
+ * @template {Service} S
+ * @typedef {{ link: string, number: number, body: RequestBody<S> }} Request
+ */
+
+/**
+ * The body of a request before it is encoded: commands are encoded once, however often they are sent.
+ *
+ * @template {Service} S
+ * @typedef {{ type: 'watch' | 'get', wants: Want<S>[] }
+ *   | { type: 'unwatch' | 'cancelGet', keys: string[] }
+ *   | { type: 'notice', notice: S['Notice'] }
+ *   | { type: 'command', commands: { id: string, encoded: Encoded }[] }} Saying
+ */
+
+/**
+ * `number`: requests sent so far. `taken`: bytes of answers received so far.
+ *
+ * @typedef {{ type: 'beat', link: string, number: number, taken: number }} LinkBeat
+ * @typedef {{ type: 'taken', link: string, taken: number }} Taken
+ * @typedef {{ type: 'bye', link: string }} Bye
+ *
+ * A beat of a peer with another wire version; `wire` is missing where the peer names none.
+ * @typedef {{ type: 'incompatible', link: string, wire: string | undefined }} Incompatible
+ * @typedef {LinkBeat | Taken | Bye | Incompatible} FromLink
+ */
+
+/**
+ * The result of a command. `isRefused`: the hub does not know the command's kind, and has done nothing.
+ *
+ * @template {Service} S
+ * @typedef {{ id: string, result: S['Result'], isRefused?: undefined } | { id: string, isRefused: true }} CommandResult
+ */
+
+/**
+ * `reached`: requests received so far. `answered`: messages of answers sent so far. An `undefined` answer is of a kind that is
+ * not known here.
+ *
+ * @template {Service} S
+ * @typedef {{ type: 'beat', link: string, reached: number, answered: number, heads?: S['Heads'] }} HubBeat
+ */
+
+/**
+ * @template {Service} S
+ * @typedef {{ type: 'answers', link: string, number: number, reached: number, answers: (S['Answer'] | undefined)[],
+ *   results: CommandResult<S>[] }} Answers
+ */
+
+/**
+ * @template {Service} S
+ * @typedef {HubBeat<S> | { type: 'resync', link: string } | Bye | Incompatible | Answers<S>} FromHub
+ */
 
 /** Keys in one request: at 330 bytes a want at most, far below the 1 MiB a hub accepts. */
 export const KEYS_PER_REQUEST_MAX = 500
 
-/** Bytes of a request a hub accepts: 500 wants of 255-character ids need a third of it. */
+/** Bytes of a part a hub accepts: 500 wants of 255-character ids need a third of it. */
 export const REQUEST_BYTES_MAX = 2 ** 20
 
-const formats = new Set(['json', 'text', 'base64'])
-
-/** @param {Request | LinkBeat | Taken | HubBeat | Resync | Bye} message */
+/** Encodes a message of one part. @param {object} message */
 export function encodeMessage(message) {
   return Buffer.from(JSON.stringify(message))
 }
 
 /**
- * @param {{ link: string, number: number, reached: number }} envelope
- * @param {Answer[]} answers
- * @returns {Buffer[]} the parts; bodies are passed on, not copied
+ * @template {Service} S
+ * @param {string} link @param {number} number @param {Saying<S>} saying
+ * @returns {Buffer[]} the parts
  */
-export function encodeAnswers({ link, number, reached }, answers) {
-  const bodies = []
-  const heads = []
-  for (const answer of answers) {
-    if (answer.type === 'value') {
-      const { body, delta, ...head } = answer
-      bodies.push(body)
-      if (delta) bodies.push(delta.bytes)
-      heads.push(delta ? { ...head, deltaFrom: delta.from } : head)
-    } else {
-      heads.push(answer)
-    }
+export function encodeRequest(link, number, saying) {
+  if (saying.type !== 'command') return [encodeMessage({ ...saying, link, number })]
+  const commands = []
+  const counts = []
+  const parts = []
+  for (const { id, encoded } of saying.commands) {
+    commands.push({ id, command: encoded.head })
+    counts.push(encoded.parts.length)
+    parts.push(...encoded.parts)
   }
-  return [Buffer.from(JSON.stringify({ type: 'answers', link, number, reached, answers: heads })), ...bodies]
+  return [encodeMessage({ type: 'command', link, number, commands, parts: counts }), ...parts]
 }
 
 /**
- * @param {Buffer} part
- * @returns {Request}
+ * @template {Service} S
+ * @param {{ link: string, number: number, reached: number }} envelope
+ * @param {Encoded[]} answers
+ * @param {CommandResult<S>[]} results
+ * @returns {Buffer[]} the parts; those of the answers are passed on, not copied
+ */
+export function encodeAnswers({ link, number, reached }, answers, results) {
+  const heads = []
+  const counts = []
+  const parts = []
+  for (const answer of answers) {
+    heads.push(answer.head)
+    counts.push(answer.parts.length)
+    parts.push(...answer.parts)
+  }
+  const head = { type: 'answers', link, number, reached, answers: heads, parts: counts }
+  return [encodeMessage(results.length === 0 ? head : { ...head, results }), ...parts]
+}
+
+/**
+ * @template {Service} S
+ * @param {Buffer[]} parts @param {import('./codec.js').Codec<S>} codec
+ * @returns {Request<S>}
  * @throws {WireError}
  */
-export function decodeRequest(part) {
-  const { type, link, number, wants, keys } = parse(part)
-  checkLink(link)
-  checkCount('number', number)
+export function decodeRequest(parts, codec) {
+  const head = parse(parts[0])
+  checkLink(head.link)
+  checkCount('number', head.number)
+  return { link: head.link, number: head.number, body: readBody(head, parts, codec) }
+}
+
+/**
+ * @template {Service} S
+ * @param {Record<string, any>} head @param {Buffer[]} parts @param {import('./codec.js').Codec<S>} codec
+ * @returns {RequestBody<S>}
+ */
+function readBody({ type, wants, keys, notice, commands, parts: counts }, parts, codec) {
   switch (type) {
     case 'watch':
-    case 'fetch':
-      return { type, link, number, wants: list(type, wants).map(readWant) }
+    case 'get':
+      return { type, wants: list(type, wants).map(want => readWant(want, codec)) }
     case 'unwatch':
-    case 'cancel':
-    case 'refresh':
-      return { type, link, number, keys: list(type, keys).map(readKey) }
+    case 'cancelGet':
+      return { type, keys: list(type, keys).map(readKey) }
+    case 'notice':
+      return { type, notice: codec.readNotice?.(notice) }
+    case 'command':
+      return {
+        type,
+        commands: withParts(type, commands, counts, parts, (each, own) => ({
+          id: readId(each),
+          command: codec.decodeCommand?.(each.command, own),
+        })),
+      }
     default:
-      throw new WireError(`no request has the type ${JSON.stringify(type)}`)
+      if (typeof type !== 'string') throw new WireError('a request has no type')
+      return { type: 'unknown', kind: type }
   }
 }
 
 /**
  * @param {Buffer} part
+ * @param {string} wire of this side
  * @returns {FromLink}
  * @throws {WireError}
  */
-export function decodeBeat(part) {
-  const { type, link, number, taken } = parse(part)
+export function decodeBeat(part, wire) {
+  const { type, link, number, taken, wire: theirs } = parse(part)
   checkLink(link)
   if (type === 'bye') return { type, link }
+  // First of all: the other fields of another version's beat may mean anything.
+  if (type === 'beat' && !isOurs(theirs, wire)) return incompatible(link, theirs)
   checkCount('taken', taken)
   if (type === 'taken') return { type, link, taken }
   if (type !== 'beat') throw new WireError(`a hub is sent no ${JSON.stringify(type)}`)
@@ -113,31 +198,36 @@ export function decodeBeat(part) {
 }
 
 /**
- * @param {Buffer[]} parts
- * @returns {FromHub}
+ * @template {Service} S
+ * @param {Buffer[]} parts @param {import('./codec.js').Codec<S>} codec
+ * @returns {FromHub<S>}
  * @throws {WireError}
  */
-export function decodeFromHub(parts) {
-  const { type, link, reached, answered, number, answers } = parse(parts[0])
+export function decodeFromHub(parts, codec) {
+  const { type, link, reached, answered, number, answers, results, heads, wire, parts: counts } = parse(parts[0])
   checkLink(link)
   switch (type) {
     case 'resync':
     case 'bye':
       return { type, link }
     case 'beat':
+      if (!isOurs(wire, codec.wire)) return incompatible(link, wire)
       checkCount('reached', reached)
       checkCount('answered', answered)
-      return { type, link, reached, answered }
-    case 'answers': {
+      return { type, link, reached, answered, heads: heads === undefined ? undefined : codec.readHeads?.(heads) }
+    case 'answers':
       checkCount('number', number)
       checkCount('reached', reached)
-      let next = 1
-      const read = list(type, answers).map(head => readAnswer(head, () => parts[next++]))
-      if (next !== parts.length) throw new WireError(`answers came with ${parts.length - next} parts too many`)
-      return { type, link, number, reached, answers: read }
-    }
+      return {
+        type,
+        link,
+        number,
+        reached,
+        answers: withParts(type, answers, counts, parts, codec.decodeAnswer),
+        results: results === undefined ? [] : list('results', results).map(result => readResult(result, codec)),
+      }
     default:
-      throw new WireError(`a gateway is sent no ${JSON.stringify(type)}`)
+      throw new WireError(`a link is sent no ${JSON.stringify(type)}`)
   }
 }
 
@@ -147,10 +237,47 @@ function parse(part) {
   try {
     parsed = JSON.parse(part.toString())
   } catch {
-    throw new WireError('a message is no JSON')
+    throw new WireError('a message is not JSON')
   }
-  if (typeof parsed !== 'object' || parsed === null) throw new WireError('a message is no JSON object')
+  if (typeof parsed !== 'object' || parsed === null) throw new WireError('a message is not a JSON object')
   return parsed
+}
+
+/** @param {unknown} theirs @param {string} ours */
+const isOurs = (theirs, ours) => typeof theirs === 'string' && isCompatible(theirs, ours)
+
+/** @param {string} link @param {unknown} wire @returns {Incompatible} */
+const incompatible = (link, wire) => ({
+  type: 'incompatible',
+  link,
+  wire: typeof wire === 'string' ? wire.slice(0, 64) : undefined,
+})
+
+/**
+ * Reads each element of a list with the parts that belong to it: `counts` says how many, so that an element of an unknown
+ * kind can be skipped together with its parts.
+ *
+ * @template T
+ * @param {string} type @param {unknown} heads @param {unknown} counts @param {Buffer[]} parts of the whole message
+ * @param {(head: any, own: Buffer[]) => T} read
+ */
+function withParts(type, heads, counts, parts, read) {
+  const each = list(type, heads)
+  const own = list('parts', counts)
+  let sum = 1 // the JSON part itself
+  for (const count of own) {
+    checkCount('parts', count)
+    sum += count
+  }
+  if (own.length !== each.length || sum !== parts.length) {
+    throw new WireError(`${type} announced ${sum} parts and came with ${parts.length}`)
+  }
+  let next = 1
+  return each.map((head, index) => {
+    const from = next
+    next += own[index]
+    return read(head, parts.slice(from, next))
+  })
 }
 
 /** @param {unknown} link */
@@ -161,7 +288,7 @@ function checkLink(link) {
 /** @param {string} name @param {unknown} value */
 function checkCount(name, value) {
   if (!Number.isSafeInteger(value) || /** @type {number} */ (value) < 0) {
-    throw new WireError(`"${name}" is no count: ${JSON.stringify(value)}`)
+    throw new WireError(`"${name}" is not a count: ${JSON.stringify(value)}`)
   }
 }
 
@@ -171,41 +298,34 @@ function list(type, value) {
   return value
 }
 
-/** @param {unknown} key */
-function readKey(key) {
-  if (typeof key !== 'string') throw new WireError(`a key is no string: ${JSON.stringify(key)}`)
-  return key
-}
-
-/** @param {any} want @returns {Want} */
-function readWant(want) {
-  const { key, held } = want ?? {}
+/**
+ * @template {Service} S
+ * @param {any} want @param {import('./codec.js').Codec<S>} codec
+ * @returns {Want<S>}
+ */
+function readWant(want, codec) {
+  const { key, position, payload } = want ?? {}
   readKey(key)
-  if (held !== undefined && (typeof held?.version !== 'string' || !isAge(held.ageMs))) {
-    throw new WireError(`what is held of ${key} is not a version and its age`)
+  return {
+    key,
+    position: position === undefined ? undefined : codec.readPosition(position),
+    payload: payload === undefined ? undefined : codec.readPayload?.(payload),
   }
-  return { key, held }
 }
 
-/** @param {any} head @param {() => Buffer | undefined} nextPart @returns {Answer} */
-function readAnswer(head, nextPart) {
-  const { type, key, version, ageMs, maxAgeMs, store, contentType, format, code } = head ?? {}
-  readKey(key)
-  const whole = isAge(ageMs) && (maxAgeMs === undefined || isAge(maxAgeMs))
-  if (type === 'failed' && whole && Object.hasOwn(errorCodes, code)) return head
-  const kept = whole && typeof version === 'string' && maxAgeMs !== undefined && typeof store === 'boolean'
-  if (type === 'current' && kept) return head
-  if (type === 'value' && kept && typeof contentType === 'string' && formats.has(format)) {
-    const { deltaFrom, ...rest } = head
-    const body = nextPart()
-    if (body && deltaFrom === undefined) return { ...rest, body }
-    const bytes = nextPart()
-    if (body && bytes && typeof deltaFrom === 'string') return { ...rest, body, delta: { from: deltaFrom, bytes } }
-  }
-  throw new WireError(`the answer for ${key} is incomplete`)
+/** @param {any} element of a list of commands or results */
+function readId(element) {
+  const { id } = element ?? {}
+  if (typeof id !== 'string') throw new WireError('a command has no id')
+  return id
 }
 
-/** @param {unknown} ageMs */
-function isAge(ageMs) {
-  return typeof ageMs === 'number' && ageMs >= 0
+/**
+ * @template {Service} S
+ * @param {any} element @param {import('./codec.js').Codec<S>} codec
+ * @returns {CommandResult<S>}
+ */
+function readResult(element, codec) {
+  const id = readId(element)
+  return element.isRefused === true ? { id, isRefused: true } : { id, result: codec.readResult?.(element.result) }
 }

@@ -1,10 +1,10 @@
-// The backbone over ZeroMQ: what a gateway and a fetcher's primary create. Everything but the sockets is in
+// The backbone of values over ZeroMQ, as a gateway and a fetcher's primary create it. Everything but the sockets is in
 // gateway/ and hub/.
 import { isIP } from 'node:net'
 import { everyInterval } from '@keycast/service'
 import { createNodeSource, endpointsOf, readNodes } from '../gateway/nodes.js'
-import { createBackboneOverLinks } from '../gateway/router.js'
-import { createHub } from '../hub/hub.js'
+import { createValuesBackbone } from '../gateway/values-backbone.js'
+import { createValuesHub } from '../hub/values-hub.js'
 import { bindZeromq } from './bind.js'
 import { dialZeromq, linkSecurity } from './dial.js'
 
@@ -24,7 +24,7 @@ const now = () => performance.now()
  */
 export function createZeromqBackbone({ nodes, messageBytesMax, events, log, curve }) {
   const security = curve && linkSecurity(curve)
-  return createBackboneOverLinks({
+  return createValuesBackbone({
     nodeSource: createNodeSource({ nodes: readNodes(nodes), every: everyInterval, log }),
     dialOf: name => dialZeromq(endpointsOf(name), { messageBytesMax, security }),
     events,
@@ -61,7 +61,7 @@ export function createZeromqHub({ host, requestsPort, answersPort, log, curve })
       },
     },
   )
-  return { ...createHub({ bind, now, every: everyInterval, log }), ports: () => ports }
+  return { ...createValuesHub({ bind, now, every: everyInterval, log }), ports: () => ports }
 }
 
 /** @param {string} host @param {number} port */

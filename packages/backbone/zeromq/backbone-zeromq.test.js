@@ -147,12 +147,12 @@ test('a node that stops says so: no gateway waits for its silence', async () => 
   })
   backbone.watch('a:1')
   await node.heard.next()
-  expect(await told.next()).toBe('linking to a fetcher node')
-  expect(await told.next()).toBe('a fetcher node answers')
+  expect(await told.next()).toBe('linking to a node')
+  expect(await told.next()).toBe('a node answers')
 
   await node.hub.stop()
 
-  expect(await told.next()).toBe('a fetcher node does not answer')
+  expect(await told.next()).toBe('a node does not answer')
 })
 
 test('a refresh crosses and is confirmed', async () => {

@@ -1,12 +1,15 @@
 // The pair of sockets a fetcher node binds for all gateways; dial.js is the other end.
 import { Pull, Router } from 'zeromq'
 import { FAREWELL_MS } from '../hub/hub.js'
-import { decodeBeat, decodeRequest, REQUEST_BYTES_MAX, WireError } from '../wire/envelope.js'
+import { REQUEST_BYTES_MAX } from '../wire/envelope.js'
 import { receive } from './receive.js'
 import { createWriter } from './writer.js'
 import { startZap } from './zap.js'
 
 /** @typedef {{ secretKey: string, clientKeys: string[] }} HubCurve Z85: this node's secret, the public keys it admits */
+
+/** Stands for the message of a stranger that sent none. */
+const EMPTY = Buffer.alloc(0)
 
 /** ZMTP heartbeats, from the I/O thread: they end connections of hosts that vanished, which JavaScript cannot see. */
 const heartbeat = { heartbeatInterval: 2_000, heartbeatTimeout: 6_000 }
@@ -53,21 +56,7 @@ export const bindZeromq =
     bound({ requestsPort: portOf(pull), answersPort: portOf(router) })
 
     const writer = createWriter(router)
-    const loops = [
-      receive(pull, ([part]) => decoded(() => request(decodeRequest(part)))),
-      receive(router, ([routingId, part]) => decoded(() => beat(decodeBeat(part), routingId))),
-    ]
-
-    /** @param {() => void} handle */
-    function decoded(handle) {
-      try {
-        handle()
-      } catch (error) {
-        // Not ours, or of another version. Its sender notices by the missing number; nothing here depends on it.
-        if (!(error instanceof WireError)) throw error
-        log.warn({ error: error.message }, 'a damaged message came from a gateway: dropped')
-      }
-    }
+    const loops = [receive(pull, request), receive(router, ([routingId, part]) => beat(part ?? EMPTY, routingId))]
 
     return {
       send(routingId, parts, failed) {

@@ -1,11 +1,10 @@
-// A gateway's pair of sockets to one fetcher node.
+// A gateway's pair of sockets to one node.
 //
 // endpoint  binds    connects  sockets          carries
 // requests  fetcher  gateway   PUSH → PULL      what the gateway wants
 // answers   fetcher  gateway   ROUTER ↔ DEALER  answers; beats both ways
 import { Dealer, Push } from 'zeromq'
-import { bytesOf, FAREWELL_MS } from '../hub/hub.js'
-import { decodeFromHub } from '../wire/envelope.js'
+import { FAREWELL_MS } from '../hub/hub.js'
 import { curveKeyProblem, curvePairOf } from './curve.js'
 import { receive } from './receive.js'
 import { createWriter } from './writer.js'
@@ -30,7 +29,7 @@ const REQUESTS_QUEUED_MAX = 16
  * @returns {import('../gateway/link.js').Dial}
  */
 export function dialZeromq({ requests, answers }, { messageBytesMax, security }) {
-  return ({ message, damaged }) => {
+  return message => {
     // `immediate`: without it requests would queue for a node that may never come. Linger 0: what a closed socket holds
     // is said again by the next one. No routing id: a reused one can stay deaf for ever.
     const push = new Push({
@@ -57,20 +56,13 @@ export function dialZeromq({ requests, answers }, { messageBytesMax, security })
     const pushWriter = createWriter(push)
     const dealerWriter = createWriter(dealer)
     receive(dealer, parts => {
-      if (closed) return
-      let decoded
-      try {
-        decoded = decodeFromHub(parts)
-      } catch (error) {
-        return damaged(/** @type {Error} */ (error))
-      }
-      message(decoded, bytesOf(parts))
+      if (!closed) message(parts)
     })
 
     return {
-      request: part =>
+      request: parts =>
         new Promise((resolve, reject) => {
-          pushWriter.write([part], error => (error ? reject(error) : resolve()))
+          pushWriter.write(parts, error => (error ? reject(error) : resolve()))
         }),
       beat: part => dealerWriter.write([part], () => {}),
       close() {
