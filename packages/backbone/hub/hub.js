@@ -22,7 +22,7 @@ import { createOnceAMinute } from '../wire/once-a-minute.js'
  * @template {Service} S
  * @typedef {object} NodeEvents
  * @property {(link: string, want: import('../wire/envelope.js').Want<S>) => void} onWatch also when the link watches already:
- *   it says its position and payload again
+ *   it says its position and payload again, while answers sent before may still be under way to it
  * @property {(link: string, key: string) => void} onUnwatch
  * @property {(link: string, want: import('../wire/envelope.js').Want<S>) => void} onGet
  * @property {(link: string, key: string) => void} onCancelGet

@@ -1,8 +1,13 @@
 // The promise kept over real sockets: what backbone-memory.test.js cannot show.
 import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
+import { everyInterval } from '@keycast/service'
 import { Dealer, Push } from 'zeromq'
+import { endpointsOf } from '../gateway/nodes.js'
+import { startLogLink, startLogNode } from '../memory/test-log.js'
 import { createZeromqBackbone, createZeromqHub } from './backbone-zeromq.js'
+import { bindZeromq } from './bind.js'
+import { dialZeromq } from './dial.js'
 
 /** @type {import('../gateway/link.js').Log} */
 const log = { debug() {}, info() {}, warn() {}, error() {} }
@@ -213,4 +218,33 @@ test('a hub without CURVE binds loopback addresses only', () => {
   for (const host of ['0.0.0.0', '10.0.0.1', '::', 'localhost']) {
     expect(() => createZeromqHub({ host, requestsPort: 0, answersPort: 0, log })).toThrow(host)
   }
+})
+
+test('entries and commands of a second service cross with all their parts', async () => {
+  const every = everyInterval
+  const now = () => performance.now()
+  let ports = { requestsPort: 0, answersPort: 0 }
+  const bind = bindZeromq(
+    { requests: 'tcp://127.0.0.1:*', answers: 'tcp://127.0.0.1:*' },
+    {
+      log,
+      bound: bound => {
+        ports = bound
+      },
+    },
+  )
+  const node = await startLogNode({ bind, now, every })
+  cleanups.push(() => node.hub.stop())
+  const { link, received, append } = startLogLink({
+    dial: dialZeromq(endpointsOf(`127.0.0.1:${ports.requestsPort}:${ports.answersPort}`), { messageBytesMax: 2 ** 20 }),
+    now,
+    every,
+  })
+  cleanups.push(async () => link.stop())
+  link.watch('room:1')
+
+  const ends = await Promise.all(['one', 'two', 'three'].map(text => append('room:1', `id-${text}`, text)))
+
+  expect(ends).toMatchObject([1, 2, 3].map(seq => ({ type: 'result', result: { seq } })))
+  expect(received.map(({ data, stamp }) => `${data} ${stamp}`)).toEqual(['one id-one', 'two id-two', 'three id-three'])
 })
