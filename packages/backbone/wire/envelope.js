@@ -272,12 +272,14 @@ function withParts(type, heads, counts, parts, read) {
   if (own.length !== each.length || sum !== parts.length) {
     throw new WireError(`${type} announced ${sum} parts and came with ${parts.length}`)
   }
+  const elements = []
   let next = 1
-  return each.map((head, index) => {
+  for (let index = 0; index < each.length; index++) {
     const from = next
     next += own[index]
-    return read(head, parts.slice(from, next))
-  })
+    elements.push(read(each[index], parts.slice(from, next)))
+  }
+  return elements
 }
 
 /** @param {unknown} link */

@@ -57,23 +57,25 @@ export const valuesCodec = {
   },
 }
 
-/** @param {any} head @param {Buffer[]} parts @returns {Answer} */
-function readValue({ deltaFrom, ...head }, [body, delta]) {
-  if (!isKept(head) || !body || typeof head.contentType !== 'string' || typeof head.format !== 'string') {
+/** Completes the head instead of copying it: it is fresh from JSON. @param {any} head @param {Buffer[]} parts @returns {Answer} */
+function readValue(head, parts) {
+  if (!isKept(head) || typeof head.contentType !== 'string' || typeof head.format !== 'string' || parts.length === 0) {
     return incomplete(head.key)
   }
-  const value = { ...head, body }
-  if (!formats.has(head.format)) value.format = GENERAL_FORMAT
-  if (deltaFrom === undefined) return value
-  if (typeof deltaFrom !== 'string' || !delta) return incomplete(head.key)
-  value.delta = { from: deltaFrom, bytes: delta }
-  return value
+  if (!formats.has(head.format)) head.format = GENERAL_FORMAT
+  head.body = parts[0]
+  if (head.deltaFrom === undefined) return head
+  if (typeof head.deltaFrom !== 'string' || parts.length < 2) return incomplete(head.key)
+  head.delta = { from: head.deltaFrom, bytes: parts[1] }
+  delete head.deltaFrom
+  return head
 }
 
 /** @param {any} head @returns {Answer} */
 function readFailed(head) {
   if (!isAged(head) || typeof head.code !== 'string') return incomplete(head.key)
-  return Object.hasOwn(errorCodes, head.code) ? head : { ...head, code: GENERAL_CODE }
+  if (!Object.hasOwn(errorCodes, head.code)) head.code = GENERAL_CODE
+  return head
 }
 
 /** @param {any} head */
@@ -81,7 +83,7 @@ const isKept = head =>
   isAged(head) && typeof head.version === 'string' && head.maxAgeMs !== undefined && typeof head.store === 'boolean'
 
 /** @param {any} head */
-const isAged = ({ ageMs, maxAgeMs }) => isAge(ageMs) && (maxAgeMs === undefined || isAge(maxAgeMs))
+const isAged = head => isAge(head.ageMs) && (head.maxAgeMs === undefined || isAge(head.maxAgeMs))
 
 /** @param {unknown} ageMs */
 const isAge = ageMs => typeof ageMs === 'number' && ageMs >= 0
