@@ -1,5 +1,5 @@
-// Commands to one node, in the order given: each is kept until its result comes or its deadline passes, and repeated after a
-// loss under the same id. A node may hear a command twice and tells that by the id.
+// Commands to one node, in the order given: each is kept until its result comes or its deadline passes, and repeated
+// after a loss under the same id. A node may hear a command twice and tells that by the id.
 
 /**
  * @typedef {import('../wire/codec.js').Encoded} Encoded
@@ -37,7 +37,11 @@ const BYTES_PER_REQUEST = 256 * 1024
 export function createCommands({ now }) {
   /** In the order given. @type {Map<string, Pending<R>>} */
   const pending = new Map()
-  /** Those to be said in this incarnation, in order, from `nextAt` on. Some may be over already. @type {Pending<R>[]} */
+  /**
+   * Those to be said in this incarnation, in order, from `nextAt` on. Some may be over already.
+   *
+   * @type {Pending<R>[]}
+   */
   let unsaid = []
   let nextAt = 0
 
@@ -88,7 +92,7 @@ export function createCommands({ now }) {
       }
     },
 
-    /** A result may come twice, or after the deadline: then nobody waits for it. @param {string} id @param {CommandEnd<R>} end */
+    /** Ignores a result that comes twice, or after the deadline. @param {string} id @param {CommandEnd<R>} end */
     end(id, end) {
       const command = pending.get(id)
       if (command) finish(command, end)

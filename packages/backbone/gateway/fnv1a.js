@@ -1,5 +1,6 @@
 /**
- * FNV-1a over UTF-16 code units, 32 bits: keys are ASCII. Its low bits hardly differ between keys that differ in one digit.
+ * FNV-1a over UTF-16 code units, 32 bits: keys are ASCII. Its low bits hardly differ between keys that differ in one
+ * digit.
  *
  * @param {string} text
  * @returns {number} a signed integer

@@ -1,5 +1,6 @@
-// A gateway's link to one node: says what the gateway wants there, notices when any of that or of the answers was lost, and then
-// says it all again under a new id. Knows neither sockets, which come from `dial`, nor what is carried, which the codec knows.
+// A gateway's link to one node: says what the gateway wants there, notices when any of that or of the answers was lost,
+// and then says it all again under a new id. Knows neither sockets, which come from `dial`, nor what is carried, which
+// the codec knows.
 import { randomBytes } from 'node:crypto'
 import { BEAT_MS, everyMeasured, SILENT_MS } from '@keycast/service'
 import { bytesOf } from '../wire/bytes.js'
@@ -19,12 +20,16 @@ import { createRequests } from './requests.js'
 /**
  * @template {Service} S
  * @typedef {object} LinkEvents
- * @property {(key: string) => S['Position'] | undefined} position how far the gateway is with the key; looked up when a want is said
+ * @property {(key: string) => S['Position'] | undefined} position how far the gateway is with the key; looked up when a
+ *   want is said
  * @property {(key: string) => S['Payload']} [payload] what else a watch says; looked up likewise
- * @property {(answer: S['Answer'], isGot: boolean) => void} onAnswer `isGot`: it answers the key's get, which is over with it
- * @property {(heads: S['Heads']) => void} [onHeads] how far the node was when it sent a beat: after all answers before it
+ * @property {(answer: S['Answer'], isGot: boolean) => void} onAnswer `isGot`: it answers the key's get, which is over
+ *   with it
+ * @property {(heads: S['Heads']) => void} [onHeads] how far the node was when it sent a beat: after all answers before
+ *   it
  * @property {() => void} onAlive
- * @property {() => void} onDead the node fell silent, said goodbye, never spoke or cannot be understood; the link goes on trying
+ * @property {() => void} onDead the node fell silent, said goodbye, never spoke or cannot be understood; the link goes
+ *   on trying
  */
 
 /** Bytes taken after which a gateway reports them without waiting for its beat. */
@@ -74,14 +79,14 @@ export function createLink({ codec, dial, events, now, every, log }) {
 
   function stop() {
     stopBeats()
-    // Without it the node would keep for nobody, until the silence is noticed, what was wanted here.
+    // Without it the node would keep this gateway's keys fresh until it notices the silence.
     sockets?.beat(encodeMessage({ type: 'bye', link: id }))
     hangUp()
     commands.stop()
     expire()
   }
 
-  /** What is under way on the sockets belongs to nobody from here on. */
+  /** From here on, messages still under way on the sockets are ignored. */
   function hangUp() {
     sockets?.close()
     sockets = undefined
@@ -90,8 +95,8 @@ export function createLink({ codec, dial, events, now, every, log }) {
   }
 
   /**
-   * New sockets and a new id. At the next beat where the last ones are younger than one: a fault that comes back each time
-   * must not cost saying everything as fast as the machines can.
+   * New sockets and a new id. At the next beat where the last ones are younger than one: a fault that comes back each
+   * time must not cost saying everything as fast as the machines can.
    */
   function redial() {
     // A node that never gets as far as a beat counts as silent, whatever else it says: its keys must go to another.
@@ -287,7 +292,10 @@ export function createLink({ codec, dial, events, now, every, log }) {
     /** Drops every interest in the key: another node owns it now. @param {string} key */
     drop: key => want(key, { watch: false, get: false }),
     /**
-     * Tells the node something once; calls `done` when it has heard it. @param {S['Notice']} notice @param {() => void} done
+     * Tells the node something once; calls `done` when it has heard it.
+     *
+     * @param {S['Notice']} notice
+     * @param {() => void} done
      * @returns {() => void} takes it back
      */
     notify(notice, done) {
@@ -296,8 +304,8 @@ export function createLink({ codec, dial, events, now, every, log }) {
       return takeBack
     },
     /**
-     * Has the node do something; `done` is called once, with the result or the reason why there is none. Commands are done
-     * in the order given; one that is repeated after a loss has the same id.
+     * Has the node do something; `done` is called once, with the result or the reason why there is none. Commands are
+     * done in the order given; one that is repeated after a loss has the same id.
      *
      * @param {{ id: string, command: S['Command'], deadlineMs: number }} command
      * @param {(end: import('./commands.js').CommandEnd<S['Result']>) => void} done

@@ -9,7 +9,8 @@ const turn = () => new Promise(setImmediate)
 function setup() {
   let at = 0
   let tick = () => {}
-  /** @type {{ id: string, from: (parts: Buffer[]) => void, requests: any[], isOpen: boolean, fail: (error: Error) => void }[]} */
+  /** @typedef {(error: Error) => void} Fail */
+  /** @type {{ id: string, from: (parts: Buffer[]) => void, requests: any[], isOpen: boolean, fail: Fail }[]} */
   const dialled = []
   /** @type {string[]} */
   const events = []

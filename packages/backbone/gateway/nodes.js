@@ -1,4 +1,5 @@
-// The fetcher nodes there are: read from a setting, looked up by name again and again, since containers come and go.
+// Finds the fetcher nodes: a setting names their hosts, which are looked up again and again, since containers come and
+// go.
 import { lookup } from 'node:dns/promises'
 
 /** How often names are looked up: a new node is found, and one that left is forgotten, within this time. */

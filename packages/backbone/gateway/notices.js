@@ -1,9 +1,10 @@
-// Notices to one node: each is repeated after a loss until the node has heard it, and is done then. A notice may be heard
-// twice.
+// Notices to one node: each is repeated after a loss until the node has heard it, and is done then. A notice may be
+// heard twice.
 
 /**
  * @template N
- * @typedef {{ notice: N, done: () => void, number: number }} Pending `number` 0: not said in this incarnation of the link
+ * @typedef {{ notice: N, done: () => void, number: number }} Pending `number` 0: not said in this incarnation of the
+ *   link
  */
 
 /** @template N */

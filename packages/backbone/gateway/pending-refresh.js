@@ -1,5 +1,6 @@
-// A refresh on its way to the fetcher nodes. It goes to every node, not to the keys' owners alone: gateways may disagree about
-// which nodes there are, and then the node that refreshes a key for another gateway is not the owner this gateway sees.
+// A refresh on its way to the fetcher nodes. It goes to every node, not to the keys' owners alone: gateways may
+// disagree about which nodes there are, and then the node that refreshes a key for another gateway is not the owner
+// this gateway sees.
 import { KEYS_PER_REQUEST_MAX } from '../wire/envelope.js'
 
 /**

@@ -1,5 +1,5 @@
-// Keys whose refresh was acknowledged a moment ago. A node found, or heard again, after that was not told, and may keep them
-// fresh for another gateway.
+// Keys whose refresh was acknowledged a moment ago. A node found, or heard again, after that was not told, and may keep
+// them fresh for another gateway.
 
 /** Longer than it takes all gateways to find a node by name, and one that was silent to be heard again. */
 const REMEMBERED_MS = 30_000

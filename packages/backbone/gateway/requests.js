@@ -1,5 +1,5 @@
-// Everything one link has to say, as numbered requests: wants, notices and commands share one count, so that the hub notices
-// any loss.
+// Everything one link has to say, as numbered requests: wants, notices and commands share one count, so that the hub
+// notices any loss.
 import { createCommands } from './commands.js'
 import { createNotices } from './notices.js'
 import { createWants } from './wants.js'
@@ -30,7 +30,9 @@ export function createRequests({ position, payload, now }) {
     for (const source of sources) source.startAnew()
   }
 
-  /** The next requests. Ends where {@link startAnew} came between two of them: the rest was numbered for nobody. */
+  /**
+   * The next requests. Ends where {@link startAnew} came between two of them: the rest belongs to the link of before.
+   */
   function* nextRequests() {
     const current = incarnation
     for (const source of sources) {

@@ -1,4 +1,5 @@
-// Many nodes: asks each key of its owner, and of another when that one dies. Knows no service: what is carried, the codec knows.
+// Many nodes: asks each key of its owner, and of another when that one dies. Knows no service: what is carried, the
+// codec knows.
 import { createLink } from './link.js'
 import { ownersAmong } from './rendezvous.js'
 
@@ -91,7 +92,7 @@ export function createRouter({ codec, nodeSource, dialOf, events, now, every, lo
       every,
       log,
     })
-    // A node found later has to speak before it is given keys; only at the start nobody is there to take them instead.
+    // A node found later must speak before it is given keys. At the start no other node could take them meanwhile.
     const node = { link, judged: started, listed: true }
     nodes.set(name, node)
     link.start()
@@ -112,8 +113,8 @@ export function createRouter({ codec, nodeSource, dialOf, events, now, every, lo
   }
 
   /**
-   * A node no longer listed is kept while it speaks and no listed one does: then the name server may be wrong. Otherwise it
-   * goes: gateways that start later do not know it, and would ask another node than this one.
+   * A node no longer listed is kept while it speaks and no listed one does: then the name server may be wrong.
+   * Otherwise it goes: gateways that start later do not know it, and would ask another node than this one.
    */
   function removeGone() {
     const isReplaced = [...nodes.values()].some(({ listed, link }) => listed && link.alive)

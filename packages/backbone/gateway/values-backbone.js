@@ -27,7 +27,8 @@ export function createValuesBackbone({ nodeSource, dialOf, events, now, every, l
       position: events.held,
       onAnswer: events.onAnswer,
       onNode(link) {
-        // The node was not told of these while it was out of reach or not known; those still pending come by themselves.
+        // The node was not told of these while it was out of reach or not known; those still pending come by
+        // themselves.
         for (const keys of chunksOf(recentRefreshes.keys())) link.notify(refreshNotice(keys), () => {})
       },
       onRouted() {

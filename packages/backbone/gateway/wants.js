@@ -1,5 +1,5 @@
-// Which keys a gateway wants of one node, what the node has been told of them, and the requests that make up the difference.
-// Wants are state: all of them can be said again at any time.
+// Which keys a gateway wants of one node, what the node has been told of them, and the requests that make up the
+// difference. Wants are state: all of them can be said again at any time.
 import { KEYS_PER_REQUEST_MAX } from '../wire/envelope.js'
 
 /**
@@ -8,16 +8,18 @@ import { KEYS_PER_REQUEST_MAX } from '../wire/envelope.js'
  * What the gateway wants of a key. A watch stands until it is ended; a get is over with its answer.
  * @typedef {{ watch: boolean, get: boolean }} Interest
  *
- * What the node has been told of a key. `since`: number of the request from which on the node knew the key; answers made
- * before it belong to an earlier interest. `getNumber`: number of the request that said the get. Both are Infinity while an
- * interest that began again is not said yet. `isWatchDue`: the watch is to be said again though the node was told of it.
+ * What the node has been told of a key. `since`: number of the request from which on the node knew the key; answers
+ * made before it belong to an earlier interest. `getNumber`: number of the request that said the get. Both are Infinity
+ * while an interest that began again is not said yet. `isWatchDue`: the watch is to be said again though the node was
+ * told of it.
  * @typedef {{ watch: boolean, get: boolean, since: number, getNumber: number, isWatchDue: boolean }} Told
  */
 
 /**
  * @template {Service} S
  * @typedef {object} WantEvents
- * @property {(key: string) => S['Position'] | undefined} position how far the gateway is with the key; looked up when a want is said
+ * @property {(key: string) => S['Position'] | undefined} position how far the gateway is with the key; looked up when a
+ *   want is said
  * @property {(key: string) => S['Payload']} [payload] what else a watch says; looked up likewise
  */
 
@@ -73,8 +75,8 @@ export function createWants({ position, payload }) {
    * Notes that the node answered for a key after it had heard the first `reached` requests.
    *
    * @param {string} key @param {number} reached
-   * @returns {'earlier' | 'state' | 'got'} `earlier`: the answer belongs to an interest that ended; `got`: it answers the
-   *   key's get, which is over with it
+   * @returns {'earlier' | 'state' | 'got'} `earlier`: the answer belongs to an interest that ended; `got`: it answers
+   *   the key's get, which is over with it
    */
   function take(key, reached) {
     const interest = interests.get(key)

@@ -1,6 +1,10 @@
 import { createWants } from './wants.js'
 
-/** Wants, and what they say with the number of each request. @param {Partial<import('./wants.js').WantEvents<any>>} [events] */
+/**
+ * Wants, and what they say with the number of each request.
+ *
+ * @param {Partial<import('./wants.js').WantEvents<any>>} [events]
+ */
 function create(events) {
   let number = 0
   const wants = createWants({ position: key => (key === 'a:held' ? { version: 'v', ageMs: 5 } : undefined), ...events })

@@ -1,5 +1,5 @@
-// A node's side of its links: what each gateway wants, whether anything was lost, and how much each may be sent. Knows neither
-// sockets, which come from `bind`, nor what is carried, which the codec knows.
+// A node's side of its links: what each gateway wants, whether anything was lost, and how much each may be sent. Knows
+// neither sockets, which come from `bind`, nor what is carried, which the codec knows.
 import { BEAT_MS, everyMeasured, SILENT_MS } from '@keycast/service'
 import { bytesOf } from '../wire/bytes.js'
 import { WireError } from '../wire/codec.js'
@@ -11,7 +11,8 @@ import { createOnceAMinute } from '../wire/once-a-minute.js'
  *
  * The bound sockets. `send` queues parts for the peer with that routing id; it calls `failed` if there is none. `close`
  * lets what was queued leave first, as far as its receivers take it.
- * @typedef {{ send: (routingId: Buffer, parts: Buffer[], failed: () => void) => void, close: () => Promise<void> }} Bound
+ * @typedef {{ send: (routingId: Buffer, parts: Buffer[], failed: () => void) => void, close: () => Promise<void> }}
+ *   Bound
  * @typedef {{ request: (parts: Buffer[]) => void, beat: (part: Buffer, routingId: Buffer) => void }} FromGateways
  * @typedef {(events: FromGateways) => Promise<Bound>} Bind
  */
@@ -21,18 +22,18 @@ import { createOnceAMinute } from '../wire/once-a-minute.js'
  *
  * @template {Service} S
  * @typedef {object} NodeEvents
- * @property {(link: string, want: import('../wire/envelope.js').Want<S>) => void} onWatch also when the link watches already:
- *   it says its position and payload again, while answers sent before may still be under way to it
+ * @property {(link: string, want: import('../wire/envelope.js').Want<S>) => void} onWatch also when the link watches
+ *   already: it says its position and payload again, while answers sent before may still be under way to it
  * @property {(link: string, key: string) => void} onUnwatch
  * @property {(link: string, want: import('../wire/envelope.js').Want<S>) => void} onGet
  * @property {(link: string, key: string) => void} onCancelGet
  * @property {(link: string, notice: S['Notice']) => void} [onNotice] may come twice
- * @property {(link: string, id: string, command: S['Command']) => void} [onCommand] may come twice, under the same id; to be
- *   answered with `tellResult`
+ * @property {(link: string, id: string, command: S['Command']) => void} [onCommand] may come twice, under the same id;
+ *   to be answered with `tellResult`
  * @property {(link: string) => void} onLinkLost everything the link said is void
- * @property {(link: string, key: string, bytesLeft: number) => { answers: S['Answer'][], more: boolean }} answersFor what the
- *   link is to be sent of the key now: some `bytesLeft` of it, one answer at least. `more`: it is asked again for the rest,
- *   after other keys and as credit allows
+ * @property {(link: string, key: string, bytesLeft: number) => { answers: S['Answer'][], more: boolean }} answersFor
+ *   what the link is to be sent of the key now: some `bytesLeft` of it, one answer at least. `more`: it is asked again
+ *   for the rest, after other keys and as credit allows
  * @property {(link: string) => S['Heads'] | undefined} [headsFor] how far the node is, to go with a beat
  */
 
@@ -41,9 +42,10 @@ import { createOnceAMinute } from '../wire/once-a-minute.js'
  * @typedef {object} Hub
  * @property {(events: NodeEvents<S>) => Promise<void>} start binds, then calls the events; rejects if a port is taken
  * @property {() => Promise<void>} stop
- * @property {(link: string, key: string) => void} tell there is something to send of the key. Costs one set entry: what it
- *   is, `answersFor` says when the link has credit, so a slow gateway holds no queue of answers
- * @property {(link: string, id: string, result: S['Result']) => void} tellResult of a command, after all answers told before
+ * @property {(link: string, key: string) => void} tell there is something to send of the key. Costs one set entry: what
+ *   it is, `answersFor` says when the link has credit, so a slow gateway holds no queue of answers
+ * @property {(link: string, id: string, result: S['Result']) => void} tellResult of a command, after all answers told
+ *   before
  * @property {() => { links: number, lackingKeys: number, bytesOut: number }} stats
  */
 
@@ -60,8 +62,8 @@ import { createOnceAMinute } from '../wire/once-a-minute.js'
  * @property {number} takenBytes
  * @property {number} lastHeardAt
  * @property {Set<string>} lacking keys of which it is to be sent something
- * @property {import('../wire/envelope.js').CommandResult<S>[]} results it is to be sent; not held back by credit, since the
- *   gateway bounds its commands under way
+ * @property {import('../wire/envelope.js').CommandResult<S>[]} results it is to be sent; not held back by credit, since
+ *   the gateway bounds its commands under way
  */
 
 /** How long a closed socket may take to send its goodbyes. A gateway that does not take its own notices the silence. */
@@ -156,13 +158,17 @@ export function createHub({ codec, bind, now, every, log }) {
     if (wire !== undefined) sendBeat({ id: link, routingId, received: 0, answered: 0 })
   }
 
-  /** @param {Exclude<import('../wire/envelope.js').FromLink, { type: 'incompatible' }>} message @param {Buffer} routingId */
+  /**
+   * @param {Exclude<import('../wire/envelope.js').FromLink, { type: 'incompatible' }>} message
+   * @param {Buffer} routingId
+   */
   function onBeat(message, routingId) {
     let link = links.get(message.link)
     if (message.type === 'bye') return link && farewell(link)
     if (!link) {
       if (message.type === 'taken') return
-      // A link that has said something and is not known here was lost, or belongs to an earlier incarnation of this hub.
+      // A link that has said something and is not known here was lost, or belongs to an earlier incarnation of this
+      // hub.
       if (message.number > 0) return resync(message.link, routingId)
       link = introduce(message.link, routingId)
     }
@@ -170,8 +176,9 @@ export function createHub({ codec, bind, now, every, log }) {
     link.lastHeardAt = now()
     link.takenBytes = Math.max(link.takenBytes, message.taken)
     if (message.type === 'beat') {
-      // Behind is not lost: requests come by another socket, thousands of keys may wait in it, and each takes its time. One
-      // that stands still from one beat to the next has nothing waiting here; unless it was this process that stood still.
+      // Behind is not lost: requests come by another socket, thousands of keys may wait in it, and each takes its time.
+      // One that stands still from one beat to the next has nothing waiting here; unless it was this process that stood
+      // still.
       const isStanding = link.received === link.receivedAtBeat && now() - standstillAt >= BEAT_MS
       if (link.announced > link.received && isStanding) {
         log.warn({ link: link.id, received: link.received, announced: link.announced }, 'requests were lost on the way')
@@ -376,7 +383,7 @@ export function createHub({ codec, bind, now, every, log }) {
     const parts = encodeAnswers({ link: link.id, number: link.answered, reached: link.received }, answers, results)
     link.sentBytes += bytesOf(parts)
     sockets.send(link.routingId, parts, () => {
-      // Sent to nobody: the gateway is gone, or has new sockets and will hear of the gap by its next beat.
+      // No peer had that routing id: the gateway is gone, or has new sockets and is told of the loss at its next beat.
       if (links.get(link.id) === link) lose(link)
     })
   }

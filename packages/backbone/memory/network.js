@@ -1,12 +1,13 @@
-// A network inside one process, for unit tests: what ZeroMQ's sockets are between processes, on a clock that the test turns. It
-// can lose messages on purpose.
+// A network inside one process, for unit tests: what ZeroMQ's sockets are between processes, on a clock that the test
+// turns. It can lose messages on purpose.
 
 /** Links and hubs join it with `dialOf` and `bindOf`; `settle` lets everything under way arrive. */
 export function createMemoryNetwork() {
   let at = 0
   /** @type {Set<{ ms: number, nextAt: number, tick: () => void }>} */
   const timers = new Set()
-  /** @type {Map<string, { from: import('../hub/hub.js').FromGateways, sockets: Map<string, (parts: Buffer[]) => void> }>} */
+  /** @typedef {{ from: import('../hub/hub.js').FromGateways, sockets: Map<string, (parts: Buffer[]) => void> }} Bound */
+  /** @type {Map<string, Bound>} */
   const bound = new Map()
   /** What gets lost: `node requests`, `node beats` or `node answers`. @type {Set<string>} */
   const swallowed = new Set()
@@ -47,7 +48,11 @@ export function createMemoryNetwork() {
     await settle()
   }
 
-  /** Lets time pass while nothing runs, as for a stopped process: afterwards every timer comes late, once. @param {number} ms */
+  /**
+   * Lets time pass while nothing runs, as for a stopped process: afterwards every timer comes late, once.
+   *
+   * @param {number} ms
+   */
   async function freeze(ms) {
     at += ms
     for (const timer of timers) {

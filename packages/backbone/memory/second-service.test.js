@@ -1,5 +1,5 @@
-// Links and hubs with a codec that is not the values': nothing of an order is lost, doubled or turned round, whatever the
-// network swallows.
+// Links and hubs with a codec that is not the values': nothing of an order is lost, doubled or turned round, whatever
+// the network swallows.
 import { randomNumbers } from '../../../test/support/random.js'
 import { CREDIT_BYTES } from '../hub/hub.js'
 import { createMemoryNetwork } from './network.js'
@@ -15,7 +15,7 @@ async function setup() {
 
 const range = (/** @type {number} */ count) => Array.from({ length: count }, (_, i) => i + 1)
 
-test('commands are done once and in order, their results come, and watchers are told every entry once, while one message in five is lost', async () => {
+test('while one message in five is lost, commands are done once and in order, and watchers are told each entry once', async () => {
   const { network, node, link, received, append } = await setup()
   const random = randomNumbers(7)
   link.watch('room:1')

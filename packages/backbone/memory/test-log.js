@@ -1,5 +1,5 @@
-// A second service, for tests: rooms whose entries are numbered within an epoch. It holds that links and hubs carry more than
-// values: positions that are places in an order, many answers a key, and commands with results.
+// A second service, for tests: rooms whose entries are numbered within an epoch. It holds that links and hubs carry
+// more than values: positions that are places in an order, many answers a key, and commands with results.
 import { createLink } from '../gateway/link.js'
 import { createHub } from '../hub/hub.js'
 import { WireError } from '../wire/codec.js'

@@ -1,5 +1,5 @@
-// What a service adds to the envelope: its kinds of positions, answers, notices, commands, results and heads, and their bytes.
-// Links and hubs carry them without looking inside; values-codec.js is the one of values.
+// What a service adds to the envelope: its kinds of positions, answers, notices, commands, results and heads, and their
+// bytes. Links and hubs carry them without looking inside; values-codec.js is the one of values.
 
 /**
  * The types of one service.
@@ -11,16 +11,17 @@
  * - `Command`: what a node is to do; done when its explicit `Result` came back.
  * - `Heads`: how far the node is, said with each beat.
  *
- * @typedef {{ Position: any, Payload: any, Answer: { key: string }, Notice: any, Command: any, Result: any, Heads: any }} Service
+ * @typedef {{ Position: any, Payload: any, Answer: { key: string }, Notice: any, Command: any, Result: any,
+ *   Heads: any }} Service
  *
- * A JSON value, and the parts that follow it untouched.
+ * A JSON object, and the parts that follow it untouched.
  * @typedef {{ head: any, parts: Buffer[] }} Encoded
  */
 
 /**
- * The readers are given JSON that a peer sent. Each throws {@link WireError} where a field it knows is missing or wrong, and
- * ignores fields it does not know. A reader that returns `undefined` says that it does not know the kind: a newer peer's.
- * A service without notices, commands or heads leaves their readers out.
+ * The readers are given JSON objects that a peer sent. Each throws {@link WireError} where a field it knows is missing or
+ * wrong, and ignores fields it does not know. A reader that returns `undefined` says that it does not know the kind: a
+ * newer peer's. A service without notices, commands or heads leaves their readers out.
  *
  * @template {Service} S
  * @typedef {object} Codec
@@ -46,8 +47,8 @@ export class WireError extends Error {
 }
 
 /**
- * Whether two wire versions understand each other: of one name and one major. A new minor only adds fields and kinds, which
- * older peers ignore; everything else is a new major.
+ * Whether two wire versions understand each other: of one name and one major. A new minor only adds fields and kinds,
+ * which older peers ignore; everything else is a new major.
  *
  * @param {string} theirs @param {string} ours
  */

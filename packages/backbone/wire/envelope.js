@@ -1,5 +1,5 @@
-// The messages between a gateway's link and a hub, whatever service they carry: link ids, running numbers, beats, and lists of
-// what a codec reads and writes. docs/backbone.md shows each message with an example.
+// The messages between a gateway's link and a hub, whatever service they carry: link ids, running numbers, beats, and
+// lists of what a codec reads and writes. docs/backbone.md shows each message with an example.
 //
 // direction      socket           message
 // link → hub     PUSH → PULL      watch, get, unwatch, cancelGet, notice: one JSON part
@@ -69,8 +69,8 @@ import { isCompatible, readKey, WireError } from './codec.js'
  */
 
 /**
- * `reached`: requests received so far. `answered`: messages of answers sent so far. An `undefined` answer is of a kind that is
- * not known here.
+ * `reached`: requests received so far. `answered`: messages of answers sent so far. An `undefined` answer is of a kind
+ * that is not known here.
  *
  * @template {Service} S
  * @typedef {{ type: 'beat', link: string, reached: number, answered: number, heads?: S['Heads'] }} HubBeat
@@ -163,13 +163,13 @@ function readBody({ type, wants, keys, notice, commands, parts: counts }, parts,
     case 'cancelGet':
       return { type, keys: list(type, keys).map(readKey) }
     case 'notice':
-      return { type, notice: codec.readNotice?.(notice) }
+      return { type, notice: codec.readNotice?.(object(type, notice)) }
     case 'command':
       return {
         type,
         commands: withParts(type, commands, counts, parts, (each, own) => ({
           id: readId(each),
-          command: codec.decodeCommand?.(each.command, own),
+          command: codec.decodeCommand?.(object(type, each.command), own),
         })),
       }
     default:
@@ -214,7 +214,13 @@ export function decodeFromHub(parts, codec) {
       if (!isOurs(wire, codec.wire)) return incompatible(link, wire)
       checkCount('reached', reached)
       checkCount('answered', answered)
-      return { type, link, reached, answered, heads: heads === undefined ? undefined : codec.readHeads?.(heads) }
+      return {
+        type,
+        link,
+        reached,
+        answered,
+        heads: heads === undefined ? undefined : codec.readHeads?.(object('heads', heads)),
+      }
     case 'answers':
       checkCount('number', number)
       checkCount('reached', reached)
@@ -223,7 +229,7 @@ export function decodeFromHub(parts, codec) {
         link,
         number,
         reached,
-        answers: withParts(type, answers, counts, parts, codec.decodeAnswer),
+        answers: withParts(type, answers, counts, parts, (head, own) => codec.decodeAnswer(object(type, head), own)),
         results: results === undefined ? [] : list('results', results).map(result => readResult(result, codec)),
       }
     default:
@@ -254,8 +260,8 @@ const incompatible = (link, wire) => ({
 })
 
 /**
- * Reads each element of a list with the parts that belong to it: `counts` says how many, so that an element of an unknown
- * kind can be skipped together with its parts.
+ * Reads each element of a list with the parts that belong to it: `counts` says how many, so that an element of an
+ * unknown kind can be skipped together with its parts.
  *
  * @template T
  * @param {string} type @param {unknown} heads @param {unknown} counts @param {Buffer[]} parts of the whole message
@@ -294,6 +300,12 @@ function checkCount(name, value) {
   }
 }
 
+/** Spares each reader of a codec the check. @param {string} name @param {unknown} value @returns {any} */
+function object(name, value) {
+  if (typeof value !== 'object' || value === null) throw new WireError(`${name} is not an object`)
+  return value
+}
+
 /** @param {string} type @param {unknown} value @returns {any[]} */
 function list(type, value) {
   if (!Array.isArray(value)) throw new WireError(`${type} comes with no list`)
@@ -310,8 +322,8 @@ function readWant(want, codec) {
   readKey(key)
   return {
     key,
-    position: position === undefined ? undefined : codec.readPosition(position),
-    payload: payload === undefined ? undefined : codec.readPayload?.(payload),
+    position: position === undefined ? undefined : codec.readPosition(object('position', position)),
+    payload: payload === undefined ? undefined : codec.readPayload?.(object('payload', payload)),
   }
 }
 
@@ -329,5 +341,7 @@ function readId(element) {
  */
 function readResult(element, codec) {
   const id = readId(element)
-  return element.isRefused === true ? { id, isRefused: true } : { id, result: codec.readResult?.(element.result) }
+  return element.isRefused === true
+    ? { id, isRefused: true }
+    : { id, result: codec.readResult?.(object('result', element.result)) }
 }

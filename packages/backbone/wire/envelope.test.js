@@ -6,20 +6,27 @@ import { valuesCodec } from './values-codec.js'
 const bytes = message => encodeMessage(/** @type {any} */ (message))
 const { wire } = valuesCodec
 
-/** A codec whose answers and commands are a word each, with any number of parts. @type {import('./codec.js').Codec<any>} */
+/**
+ * A codec whose answers and commands are a word each, with any number of parts.
+ *
+ * @type {import('./codec.js').Codec<any>}
+ */
 const words = {
   wire: 'words/1.0',
   readPosition: head => head,
   readPayload: head => head,
-  encodeAnswer: ({ key, parts }) => ({ head: key, parts }),
-  decodeAnswer: (key, parts) => (key === 'unknown' ? undefined : { key, parts }),
-  decodeCommand: (word, parts) => (word === 'unknown' ? undefined : { word, parts }),
+  encodeAnswer: ({ key, parts }) => ({ head: { key }, parts }),
+  decodeAnswer: ({ key }, parts) => (key === 'unknown' ? undefined : { key, parts }),
+  decodeCommand: ({ word }, parts) => (word === 'unknown' ? undefined : { word, parts }),
   readResult: head => head,
 }
 const envelope = { link: 'L', number: 4, reached: 2 }
 
 test('requests arrive as they were sent', () => {
-  const watch = { type: /** @type {const} */ ('watch'), wants: [{ key: 'a:1', position: 7, payload: { all: true } }] }
+  const watch = {
+    type: /** @type {const} */ ('watch'),
+    wants: [{ key: 'a:1', position: { at: 7 }, payload: { all: true } }],
+  }
   expect(decodeRequest(encodeRequest('L', 1, watch), words)).toEqual({ link: 'L', number: 1, body: watch })
   const unwatch = { type: /** @type {const} */ ('unwatch'), keys: ['a:1'] }
   expect(decodeRequest(encodeRequest('L', 2, unwatch), words)).toEqual({ link: 'L', number: 2, body: unwatch })
@@ -28,9 +35,9 @@ test('requests arrive as they were sent', () => {
 test('each command arrives with its own parts, one of an unknown kind as nothing, results with their ids', () => {
   const [a, b, c] = ['a', 'b', 'c'].map(text => Buffer.from(text))
   const commands = [
-    { id: 'c1', encoded: { head: 'one', parts: [a] } },
-    { id: 'c2', encoded: { head: 'unknown', parts: [b] } },
-    { id: 'c3', encoded: { head: 'three', parts: [b, c] } },
+    { id: 'c1', encoded: { head: { word: 'one' }, parts: [a] } },
+    { id: 'c2', encoded: { head: { word: 'unknown' }, parts: [b] } },
+    { id: 'c3', encoded: { head: { word: 'three' }, parts: [b, c] } },
   ]
   const parts = encodeRequest('L', 1, { type: 'command', commands })
   expect(parts[1]).toBe(a)
@@ -86,6 +93,12 @@ test.each([
   ['no type', bytes({ link: 'L', number: 1, keys: [] })],
   ['no keys', bytes({ type: 'unwatch', link: 'L', number: 1 })],
   ['a key that is no string', bytes({ type: 'unwatch', link: 'L', number: 1, keys: [1] })],
+  ['a position that is null', bytes({ type: 'get', link: 'L', number: 1, wants: [{ key: 'a:1', position: null }] })],
+  ['no notice', bytes({ type: 'notice', link: 'L', number: 1 })],
+  [
+    'a command without an id',
+    bytes({ type: 'command', link: 'L', number: 1, commands: [{ command: {} }], parts: [0] }),
+  ],
   ['a want that is null', bytes({ type: 'watch', link: 'L', number: 1, wants: [null] })],
   [
     'an age that is none',
@@ -114,11 +127,13 @@ test('a newer minor version is compatible; of another major, name or none at all
 })
 
 test.each([
-  ['a part missing', { answers: ['a'], parts: [1] }, []],
+  ['a part missing', { answers: [{ key: 'a' }], parts: [1] }, []],
   ['a part too many', { answers: [], parts: [] }, [Buffer.from('x')]],
-  ['a count missing', { answers: ['a', 'b'], parts: [0] }, []],
-  ['a count that is none', { answers: ['a'], parts: [-1] }, []],
+  ['a count missing', { answers: [{ key: 'a' }, { key: 'b' }], parts: [0] }, []],
+  ['a count that is none', { answers: [{ key: 'a' }], parts: [-1] }, []],
+  ['an answer that is none', { answers: [null], parts: [0] }, []],
   ['no counts', { answers: [] }, []],
+  ['a result that is none', { answers: [], parts: [], results: [{ id: 'c1' }] }, []],
   ['a result without an id', { answers: [], parts: [], results: [{ result: 1 }] }, []],
 ])('answers with %s are refused', (_, fields, parts) => {
   const head = bytes({ type: 'answers', link: 'L', number: 1, reached: 1, ...fields })

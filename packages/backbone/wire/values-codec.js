@@ -1,4 +1,5 @@
-// Values on the wire: positions are the versions that gateways hold, answers are states of keys, and the one notice is a refresh.
+// Values on the wire: positions are the versions that gateways hold, answers are states of keys, and the one notice is
+// a refresh.
 import { errorCodes } from '@keycast/protocol'
 import { readKey, WireError } from './codec.js'
 
@@ -24,8 +25,7 @@ const GENERAL_FORMAT = 'base64'
 /** @type {import('./codec.js').Codec<Values>} */
 export const valuesCodec = {
   wire: 'values/1.0',
-  readPosition(head) {
-    const { version, ageMs } = head ?? {}
+  readPosition({ version, ageMs }) {
     if (typeof version !== 'string' || !isAge(ageMs)) throw new WireError('a position is not a version and its age')
     return { version, ageMs }
   },
@@ -36,7 +36,7 @@ export const valuesCodec = {
     return { head: { ...head, deltaFrom: delta.from }, parts: [body, delta.bytes] }
   },
   decodeAnswer(head, parts) {
-    const { type, key } = head ?? {}
+    const { type, key } = head
     readKey(key)
     switch (type) {
       case 'value':
@@ -49,15 +49,20 @@ export const valuesCodec = {
         return undefined
     }
   },
-  readNotice(head) {
-    const { type, keys } = head ?? {}
+  readNotice({ type, keys }) {
     if (type !== 'refresh') return undefined
     if (!Array.isArray(keys)) throw new WireError('a refresh names no keys')
     return { type, keys: keys.map(readKey) }
   },
 }
 
-/** Completes the head instead of copying it: it is fresh from JSON. @param {any} head @param {Buffer[]} parts @returns {Answer} */
+/**
+ * Completes the head instead of copying it: it is fresh from JSON.
+ *
+ * @param {any} head
+ * @param {Buffer[]} parts
+ * @returns {Answer}
+ */
 function readValue(head, parts) {
   if (!isKept(head) || typeof head.contentType !== 'string' || typeof head.format !== 'string' || parts.length === 0) {
     return incomplete(head.key)

@@ -60,7 +60,7 @@ test.each([
 
 test('positions and refreshes are read with the fields they need', () => {
   expect(readPosition({ version: 'v', ageMs: 5, mood: 'new' })).toEqual({ version: 'v', ageMs: 5 })
-  for (const position of [null, { version: 'v' }, { ageMs: 5 }]) expect(() => readPosition(position)).toThrow(WireError)
+  for (const position of [{}, { version: 'v' }, { ageMs: 5 }]) expect(() => readPosition(position)).toThrow(WireError)
   expect(readNotice?.({ type: 'refresh', keys: ['a:1'] })).toEqual({ type: 'refresh', keys: ['a:1'] })
   expect(() => readNotice?.({ type: 'refresh', keys: [1] })).toThrow(WireError)
 })

@@ -44,7 +44,7 @@ export function createZeromqBackbone({ nodes, messageBytesMax, events, log, curv
  * @param {import('../gateway/link.js').Log} options.log
  * @param {import('./bind.js').HubCurve} [options.curve] encrypts, and admits only the clients it names
  * @returns {import('../backbone.js').Hub & { ports: () => { requestsPort: number, answersPort: number } }}
- * @throws {Error} when the host is no loopback address and there is no CURVE: whoever reached it would be served
+ * @throws {Error} when the host is not a loopback address and there is no CURVE: every peer would be served
  */
 export function createZeromqHub({ host, requestsPort, answersPort, log, curve }) {
   if (!curve && !isLoopback(host)) {

@@ -1,4 +1,4 @@
-// The pair of sockets a fetcher node binds for all gateways; dial.js is the other end.
+// The pair of sockets that a node binds for all gateways; dial.js is the other end.
 import { Pull, Router } from 'zeromq'
 import { FAREWELL_MS } from '../hub/hub.js'
 import { REQUEST_BYTES_MAX } from '../wire/envelope.js'
@@ -6,7 +6,9 @@ import { receive } from './receive.js'
 import { createWriter } from './writer.js'
 import { startZap } from './zap.js'
 
-/** @typedef {{ secretKey: string, clientKeys: string[] }} HubCurve Z85: this node's secret, the public keys it admits */
+/**
+ * @typedef {{ secretKey: string, clientKeys: string[] }} HubCurve Z85: this node's secret, the public keys it admits
+ */
 
 /** Stands for the message of a stranger that sent none. */
 const EMPTY = Buffer.alloc(0)
@@ -27,8 +29,8 @@ export const bindZeromq =
   async ({ request, beat }) => {
     const security = curve ? { curveServer: true, curveSecretKey: curve.secretKey, zapDomain: 'keycast' } : {}
     const pull = new Pull({ ...heartbeat, ...security, maxMessageSize: REQUEST_BYTES_MAX, linger: 0 })
-    // `mandatory`: without it a message to nobody is dropped and reported as sent. No high-water mark: byte credit bounds
-    // what is sent to each gateway, a count of messages would not.
+    // `mandatory`: without it a message to an unknown peer is dropped and reported as sent. No high-water mark: byte
+    // credit bounds what is sent to each gateway, a count of messages would not.
     const router = new Router({
       ...heartbeat,
       ...security,

@@ -25,7 +25,8 @@ const REQUESTS_QUEUED_MAX = 16
 
 /**
  * @param {Endpoints} endpoints
- * @param {{ messageBytesMax: number, security?: ReturnType<typeof linkSecurity> }} options larger answers are refused, and their sender is cut off
+ * @param {{ messageBytesMax: number, security?: ReturnType<typeof linkSecurity> }} options larger answers are refused,
+ *   and their sender is cut off
  * @returns {import('../gateway/link.js').Dial}
  */
 export function dialZeromq({ requests, answers }, { messageBytesMax, security }) {

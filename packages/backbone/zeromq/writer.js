@@ -1,5 +1,5 @@
 // The one writer of a ZeroMQ socket: zeromq.js allows a single send at a time and throws EBUSY, synchronously, on a
-// second one. Messages wait here in order; whoever adds them keeps the queue bounded.
+// second one. Messages wait here in order; the caller keeps the queue bounded.
 
 /**
  * @typedef {{ send: (parts: Buffer[]) => Promise<void> }} Sender the part of a socket that is used here

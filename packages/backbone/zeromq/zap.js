@@ -1,5 +1,5 @@
-// Who may connect: the ZAP handler (RFC 27/ZAP). CURVE alone admits every client that knows the server's public key;
-// libzmq asks this handler, in the same process, about each client's own key.
+// Decides which clients may connect: the ZAP handler (RFC 27/ZAP). CURVE alone admits every client that knows the
+// server's public key; libzmq asks this handler, in the same process, about each client's own key.
 import { Router } from 'zeromq'
 import { encodeZ85 } from './curve.js'
 import { receive } from './receive.js'
