@@ -35,6 +35,12 @@ import { createRequests } from './requests.js'
 /** Bytes taken after which a gateway reports them without waiting for its beat. */
 const TAKEN_REPORT_BYTES = 2 ** 20
 
+/**
+ * A node that beats and hears no request for so long is dead all the same, as where only its port for requests is blocked.
+ * Longer than a busy node takes to come round to a link.
+ */
+const UNHEARD_MS = 3 * SILENT_MS
+
 /** How exactly a command's deadline is kept. */
 const DEADLINE_CHECK_MS = 100
 
@@ -58,14 +64,17 @@ export function createLink({ codec, dial, events, now, every, log }) {
   let sockets
   let id = ''
   let sent = 0 // requests taken by the socket: only they may be announced
+  let reached = 0 // requests the node has heard, as of its last beat
   let answered = 0 // messages of answers received under this id
   let taken = 0 // their bytes
   let takenReported = 0
   let introduced = false // a beat came back under this id: the hub knows it
   let alive = false
   let isIncompatible = false // the node's last beat had another wire version
+  let isDeaf = false // the node was given up because it heard no requests: it must hear one to be alive again
   let writing = false
   let lastHeardAt = 0
+  let progressAt = 0 // when the node last heard a request, or had heard all there are
   let dialledAt = Number.NEGATIVE_INFINITY
   let stopBeats = () => {}
   let stopDeadlines = () => {}
@@ -73,6 +82,7 @@ export function createLink({ codec, dial, events, now, every, log }) {
 
   function start() {
     lastHeardAt = now()
+    progressAt = now()
     redial()
     stopBeats = everyMeasured({ periodMs: BEAT_MS, every, now, tick: onBeatDue })
   }
@@ -108,6 +118,7 @@ export function createLink({ codec, dial, events, now, every, log }) {
   function connect() {
     id = randomBytes(9).toString('base64url')
     sent = 0
+    reached = 0
     answered = 0
     taken = 0
     takenReported = 0
@@ -127,7 +138,15 @@ export function createLink({ codec, dial, events, now, every, log }) {
 
   /** @param {number} standstillMs of this process */
   function onBeatDue(standstillMs) {
-    if (standstillMs > 0) lastHeardAt = now()
+    if (standstillMs > 0) {
+      lastHeardAt = now()
+      progressAt = now()
+    }
+    if (alive && now() - progressAt >= UNHEARD_MS) {
+      log.warn('the node beats and hears no requests')
+      isDeaf = true
+      return die()
+    }
     if (now() - lastHeardAt < SILENT_MS) return sockets ? beat() : connect()
     // Fresh sockets even if it was dead before: a connection whose packets are swallowed never heals by itself, and
     // TCP takes minutes to give it up.
@@ -189,11 +208,17 @@ export function createLink({ codec, dial, events, now, every, log }) {
   /** @param {import('../wire/envelope.js').HubBeat<S>} beat */
   function onBeat(beat) {
     if (beat.answered > answered) return lost(beat.answered)
-    notices.confirm(beat.reached)
+    if (beat.reached > reached || requests.isAllHeard(beat.reached)) progressAt = now()
+    reached = beat.reached
+    notices.confirm(reached)
     introduced = true
     isIncompatible = false
-    if (!alive) {
+    if (reached > 0) isDeaf = false
+    if (isDeaf) {
+      if (requests.isAllHeard(0)) requests.probe()
+    } else if (!alive) {
       alive = true
+      progressAt = now()
       events.onAlive()
     }
     if (beat.heads !== undefined) events.onHeads?.(beat.heads)

@@ -77,7 +77,7 @@ function setup() {
       hasRoom = room
     },
     /** The node answers a beat. */
-    answer: () => say({ type: 'beat', wire: valuesCodec.wire, reached: 0, answered: 0 }),
+    answer: (reached = 0) => say({ type: 'beat', wire: valuesCodec.wire, reached, answered: 0 }),
     say,
     logged,
     /** @param {number} beats */
@@ -195,4 +195,32 @@ test('a node of a newer minor version is used: what is new is skipped, and logge
   expect(dialled).toHaveLength(1)
   expect(events).toEqual(['alive'])
   expect(logged).toEqual([expect.stringContaining('unknown kind')])
+})
+
+test('a node whose socket for requests is blocked dies for all its beats; an idle one does not', async () => {
+  const { link, events, answer, pass, setRoom, last } = setup()
+  setRoom(false)
+  for (let second = 0; second < 30; second++) {
+    answer()
+    await turn()
+    pass(1)
+  }
+  expect(events).toEqual(['alive'])
+
+  link.watch('a:1')
+  for (let second = 0; second < 30; second++) {
+    answer()
+    await turn()
+    last().fail(new Error('EAGAIN'))
+    await turn()
+    pass(1)
+  }
+  expect(events).toEqual(['alive', 'dead'])
+
+  setRoom(true)
+  answer()
+  await turn()
+  expect(events).toEqual(['alive', 'dead'])
+  answer(1)
+  expect(events).toEqual(['alive', 'dead', 'alive'])
 })

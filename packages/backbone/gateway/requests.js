@@ -20,13 +20,16 @@ export function createRequests({ position, payload, now }) {
   const sources = [wants, notices, commands]
   let number = 0 // of requests made in this incarnation
   let incarnation = 0
+  let isProbeDue = false
 
   const nextNumber = () => ++number
+  const isAllSaid = () => !isProbeDue && sources.every(source => source.isAllSaid())
 
   /** The node knows nothing of what it was told: all of it is to be said again, numbered from 1. */
   function startAnew() {
     incarnation++
     number = 0
+    isProbeDue = false
     for (const source of sources) source.startAnew()
   }
 
@@ -35,6 +38,11 @@ export function createRequests({ position, payload, now }) {
    */
   function* nextRequests() {
     const current = incarnation
+    if (isProbeDue) {
+      isProbeDue = false
+      yield { number: nextNumber(), saying: { type: /** @type {const} */ ('unwatch'), keys: [] } }
+      if (current !== incarnation) return
+    }
     for (const source of sources) {
       for (const request of source.nextRequests(nextNumber)) {
         yield request
@@ -49,6 +57,12 @@ export function createRequests({ position, payload, now }) {
     commands,
     startAnew,
     nextRequests,
-    isAllSaid: () => sources.every(source => source.isAllSaid()),
+    /** Has a request made that says nothing, to learn whether requests are heard. */
+    probe() {
+      isProbeDue = true
+    },
+    isAllSaid,
+    /** Whether there is nothing to say but what the first `reached` requests said. @param {number} reached */
+    isAllHeard: reached => reached >= number && isAllSaid(),
   }
 }

@@ -96,3 +96,22 @@ test('a gateway that was stopped links to nobody, also where a look-up ends late
   await network.pass(2_000)
   expect(joining.hub.stats().links).toBe(0)
 })
+
+test('a node that beats and hears no requests gives up its keys, and has them back once it hears', async () => {
+  const { network, node, nodes, backbone, received } = await setup({ nodes: ['n1', 'n2'] })
+  const key = keyOfFirst(['n1', 'n2'])
+  for (const each of nodes.values()) each.put(key, 'one')
+  network.swallowed.add('n1 requests')
+  backbone.watch(key)
+  await network.pass(12_000)
+  expect(backbone.ownerOf(key)).toEqual({ node: 'n2', alive: true })
+  expect(received).toEqual([`${key} one`])
+
+  await network.pass(20_000)
+  expect(backbone.ownerOf(key)).toEqual({ node: 'n2', alive: true })
+
+  network.swallowed.clear()
+  await network.pass(3_000)
+  expect(backbone.ownerOf(key)).toEqual({ node: 'n1', alive: true })
+  expect(node.watching(key)).toBe(1)
+})
