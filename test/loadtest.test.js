@@ -73,7 +73,7 @@ function readRun(output) {
   const folders = readdirSync(output)
   expect(folders).toHaveLength(1)
   const folder = join(output, folders[0])
-  /** @type {import('../loadtest/result.js').Result} */
+  /** @type {import('../loadtest/run/result.js').Result} */
   const result = JSON.parse(readFileSync(join(folder, 'result.json'), 'utf8'))
   return { folder, result }
 }

@@ -2,8 +2,8 @@
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { nowUs } from './clock.js'
+import { CLOSE_MS, DRAIN_MS } from './finish-timeouts.js'
 import { createHistogram, merge } from './histogram.js'
-import { CLOSE_MS, DRAIN_MS } from './patience.js'
 
 const program = fileURLToPath(new URL('process.js', import.meta.url))
 

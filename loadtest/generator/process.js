@@ -3,8 +3,8 @@
 import { received } from './client.js'
 import { clientCounts, createClients } from './clients.js'
 import { nowUs, pause } from './clock.js'
-import { CLOSE_MS, DRAIN_MS } from './patience.js'
-import { createStrain } from './strain.js'
+import { CLOSE_MS, DRAIN_MS } from './finish-timeouts.js'
+import { createStrain } from './own-usage.js'
 import { createTally } from './tally.js'
 
 const DRAIN_LOOK_MS = 20
@@ -17,7 +17,7 @@ const DRAIN_LOOK_MS = 20
  *   | { type: 'tell', message: unknown } | { type: 'finish' }} Order
  *
  * @typedef {import('./tally.js').TallyReport & { type: 'second', second: number, open: number, connecting: number,
- *   strain: import('./strain.js').Strain }} SecondReport
+ *   strain: import('./own-usage.js').Strain }} SecondReport
  * @typedef {{ type: 'ready' } | SecondReport | { type: 'finished', last: SecondReport, outcome: unknown }} Report
  */
 

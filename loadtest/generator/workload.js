@@ -17,7 +17,7 @@
  * @property {S} settings
  * @property {{ counts: Record<C, number>, histograms: Record<H, import('./histogram.js').Histogram>,
  *   because: (reason: string) => void }} tally
- * @property {ReturnType<typeof import('./strain.js').createStrain>} strain
+ * @property {ReturnType<typeof import('./own-usage.js').createStrain>} strain
  * @property {() => number} nowUs
  * @property {number} index of this process
  * @property {number} processes

@@ -1,8 +1,8 @@
 // The study this project started from: clients come one after the other, each asks for a document every second, until
 // the system cannot keep up. How many did it hold, and how many megabytes a second did it send?
 import { Option } from 'commander'
-import { readDuration, readInteger, readSize } from '../options.js'
-import { cpuFigures, meanOf } from '../scenario.js'
+import { readDuration, readInteger, readSize } from '../command-line/options.js'
+import { cpuFigures, meanOf } from './scenario.js'
 
 /** What the original measured, on 2 and on 4 CPUs. */
 const STUDY = { clients: [304, 333], megabytesPerSecond: [46.34, 47.17] }
@@ -31,7 +31,7 @@ const COUNTS = [
   'invalid',
 ]
 
-/** @type {import('../scenario.js').Scenario} */
+/** @type {import('./scenario.js').Scenario} */
 export const capacity = {
   name: 'capacity',
   about: 'A new client every 2 s, each asking for a 130 KB document every second, until the system cannot keep up.',
@@ -138,7 +138,7 @@ export const capacity = {
  * Watches for the system's limit, second by second.
  */
 export function watchLimits() {
-  /** @type {WeakSet<import('../scenario.js').SeriesSecond>} */
+  /** @type {WeakSet<import('./scenario.js').SeriesSecond>} */
   const good = new WeakSet()
   let bad = 0
   let held = 0
@@ -146,7 +146,7 @@ export function watchLimits() {
   let limit
 
   return {
-    /** @param {import('../scenario.js').SeriesSecond} second */
+    /** @param {import('./scenario.js').SeriesSecond} second */
     look(second) {
       if (limit !== undefined || second.phase === 'end') return
       const problem = problemOf(second)
@@ -162,13 +162,13 @@ export function watchLimits() {
     limit: () => limit,
     /** Clients there in the last good second. */
     held: () => held,
-    /** @param {import('../scenario.js').SeriesSecond} second */
+    /** @param {import('./scenario.js').SeriesSecond} second */
     wasGood: second => good.has(second),
   }
 }
 
 /**
- * @param {import('../scenario.js').SeriesSecond} second
+ * @param {import('./scenario.js').SeriesSecond} second
  * @returns {{ why: string, final: boolean } | undefined}
  */
 function problemOf({ counts, latency }) {
@@ -185,14 +185,14 @@ function problemOf({ counts, latency }) {
   return undefined
 }
 
-/** The seconds the figures are taken from: those with all clients there, else the last ones that were good. @param {import('../scenario.js').SeriesSecond[]} good */
+/** The seconds the figures are taken from: those with all clients there, else the last ones that were good. @param {import('./scenario.js').SeriesSecond[]} good */
 function steadySeconds(good) {
   // The first second of the hold has part of the ramp in it.
   const held = good.filter(({ phase }) => phase === 'hold').slice(1)
   return held.length >= 3 ? held : good.slice(-5)
 }
 
-/** @param {import('../scenario.js').SeriesSecond[]} seconds */
+/** @param {import('./scenario.js').SeriesSecond[]} seconds */
 const worstP99 = seconds => Math.max(0, ...seconds.map(({ latency }) => latency?.p99Ms ?? 0))
 
 /** @param {Record<string, number>} counts */

@@ -1,9 +1,10 @@
 // Keys nobody asked for before, all at once, of a backend that takes its time: are they fetched in parallel?
+
+import { readDuration, readInteger, readSize } from '../command-line/options.js'
 import { nowUs } from '../generator/clock.js'
-import { readDuration, readInteger, readSize } from '../options.js'
-import { createProvider, requestsOf } from '../provider.js'
-import { sumOf } from '../scenario.js'
-import { allOpen, connectionSum } from './connected.js'
+import { createProvider, requestsOf } from '../system/provider.js'
+import { allOpen, connectionSum } from './connect-all.js'
+import { sumOf } from './scenario.js'
 
 const COUNTS = ['opened', 'refused', 'dropped', 'closed', 'requested', 'answered', 'refusals', 'lost', 'unexpected']
 /** Between telling the generators of a round and its beginning. */
@@ -14,7 +15,7 @@ const ROUND_MS_MAX = 20_000
 
 /** @typedef {import('../generator/workloads/burst.js').RoundOutcome} RoundOutcome */
 
-/** @type {import('../scenario.js').Scenario} */
+/** @type {import('./scenario.js').Scenario} */
 export const coldburst = {
   name: 'coldburst',
   about: 'Unknown keys asked for at once, of a backend that takes 50 ms for each: time to the last value.',

@@ -1,12 +1,12 @@
 // Clients that watch a key which does not change: what does it cost just to have them there?
-import { readDuration, readInteger } from '../options.js'
-import { allOpen, connectionSum } from './connected.js'
+import { readDuration, readInteger } from '../command-line/options.js'
+import { allOpen, connectionSum } from './connect-all.js'
 
 const COUNTS = ['opened', 'refused', 'dropped', 'closed', 'requested', 'subscribed', 'refusals', 'values', 'unexpected']
 /** Looks at the memory on the way up: enough for a line through them. */
 const STEPS = 5
 
-/** @type {import('../scenario.js').Scenario} */
+/** @type {import('./scenario.js').Scenario} */
 export const connections = {
   name: 'connections',
   about: 'Idle clients, each subscribed to a key that does not change: memory per session of gateway and proxy.',

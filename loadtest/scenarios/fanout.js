@@ -1,11 +1,11 @@
 // Many small changes to many: how many deliveries a second a gateway makes, and how late they get under that load.
-import { readInteger } from '../options.js'
+import { readInteger } from '../command-line/options.js'
 import { measureTicks, NOTHING_CAME } from './ticks.js'
 
 /** A key is asked for no more often than this. */
 const CHANGE_MS_MIN = 100
 
-/** @type {import('../scenario.js').Scenario} */
+/** @type {import('./scenario.js').Scenario} */
 export const fanout = {
   name: 'fanout',
   about: 'Clients that watch several keys, which together change 100 times a second: latency of small updates.',

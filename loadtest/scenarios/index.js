@@ -7,5 +7,5 @@ import { pingpong } from './pingpong.js'
 import { polling } from './polling.js'
 import { ticker } from './ticker.js'
 
-/** @type {import('../scenario.js').Scenario[]} */
+/** @type {import('./scenario.js').Scenario[]} */
 export const scenarios = [capacity, polling, coldburst, ticker, fanout, pingpong, connections]

@@ -1,12 +1,12 @@
 // The smallest exchange there is: how many of them a second?
 import { Option } from 'commander'
-import { readInteger } from '../options.js'
-import { cpuFigures, sumOf } from '../scenario.js'
-import { allOpen, connectionSum } from './connected.js'
+import { readInteger } from '../command-line/options.js'
+import { allOpen, connectionSum } from './connect-all.js'
+import { cpuFigures, sumOf } from './scenario.js'
 
 const COUNTS = ['opened', 'refused', 'dropped', 'closed', 'requested', 'answered', 'refusals', 'lost', 'unexpected']
 
-/** @type {import('../scenario.js').Scenario} */
+/** @type {import('./scenario.js').Scenario} */
 export const pingpong = {
   name: 'pingpong',
   about: 'Pings and pongs of 100 clients, so many under way at a time or so many a second: messages a second.',

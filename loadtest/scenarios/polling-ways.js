@@ -1,8 +1,8 @@
 // The ways a viewer may follow a document, and what each costs.
 import { WebSocket } from 'ws'
-import { createProvider, requestsOf } from '../provider.js'
-import { sumOf } from '../scenario.js'
-import { allOpen } from './connected.js'
+import { createProvider, requestsOf } from '../system/provider.js'
+import { allOpen } from './connect-all.js'
+import { sumOf } from './scenario.js'
 
 /** After the last poll was due. */
 const PATIENCE_MS = 5_000
@@ -22,7 +22,7 @@ const PATIENCE_MS = 5_000
  */
 
 /**
- * @param {import('../scenario.js').Context} context
+ * @param {import('./scenario.js').Context} context
  * @param {any} options
  * @param {{ name: string, paths: string[], conditional: boolean }} way
  */
@@ -49,7 +49,7 @@ export async function poll(context, { clients, seconds, change }, { name, paths,
 }
 
 /**
- * @param {import('../scenario.js').Context} context
+ * @param {import('./scenario.js').Context} context
  * @param {any} options
  * @param {{ name: string, keys: string[], subprotocol?: string, tellChanged?: (keys: string[]) => Promise<void> }} way
  */
@@ -79,7 +79,7 @@ export async function subscribe(context, { clients, seconds, change }, { name, k
 }
 
 /**
- * @param {import('../scenario.js').Context} context
+ * @param {import('./scenario.js').Context} context
  * @param {string} name
  * @param {{ clients: number, seconds?: number, start: () => Promise<import('../generator/pool.js').Pool>,
  *   begin: (pool: import('../generator/pool.js').Pool) => Promise<void>,

@@ -1,8 +1,8 @@
 // One key that many watch and that changes twice a second: does every change reach everybody, and how soon?
-import { readDuration, readInteger } from '../options.js'
+import { readDuration, readInteger } from '../command-line/options.js'
 import { meanSpreadMs, measureTicks, NOTHING_CAME } from './ticks.js'
 
-/** @type {import('../scenario.js').Scenario} */
+/** @type {import('./scenario.js').Scenario} */
 export const ticker = {
   name: 'ticker',
   about:

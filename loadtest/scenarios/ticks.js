@@ -1,8 +1,8 @@
 // What `ticker` and `fanout` share: clients that all watch the same ticking keys, and a count of every change at every
 // client.
 import { nowUs } from '../generator/clock.js'
-import { cpuFigures, sumOf } from '../scenario.js'
-import { allOpen, connectionSum } from './connected.js'
+import { allOpen, connectionSum } from './connect-all.js'
+import { cpuFigures, sumOf } from './scenario.js'
 
 const COUNTS = [
   'opened',
@@ -31,7 +31,7 @@ const REPLACED = 'conflated_total'
 /** @typedef {import('../generator/workloads/subscribe.js').Change} Change */
 
 /**
- * @param {import('../scenario.js').Context} context
+ * @param {import('./scenario.js').Context} context
  * @param {{ clients: number, ramp: number, keys: string[], changes: number, changeMs: number }} load `ramp`: clients
  *   opened a second; `changes`: how many are measured, of all keys together; `changeMs`: from one change of a key to the
  *   next, as the system was told

@@ -1,7 +1,7 @@
 // What Keycast replaces: viewers that ask the backend itself, over HTTP, every second. autocannon asks; here is only
 // watched what its clients see.
 import autocannon from 'autocannon'
-import { createFreshness } from '../freshness.js'
+import { createFreshness } from '../staleness.js'
 
 /** autocannon's clients all ask at the same instant. Real viewers do not: they come in so many groups over a second. */
 const GROUPS = 10

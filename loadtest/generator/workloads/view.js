@@ -1,6 +1,6 @@
 // Viewers of documents: each subscribes to one and is sent its changes, whole or as differences.
 import { encodeFrame } from '../frames.js'
-import { createFreshness } from '../freshness.js'
+import { createFreshness } from '../staleness.js'
 
 /** The revision stands among a document's first fields. */
 const HEAD_BYTES = 512

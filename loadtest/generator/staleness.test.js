@@ -1,5 +1,5 @@
-import { createFreshness } from './freshness.js'
 import { createHistogram } from './histogram.js'
+import { createFreshness } from './staleness.js'
 
 const start = Date.UTC(2026, 0, 1)
 /** @param {number} revision */

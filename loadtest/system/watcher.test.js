@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { childrenOf, createWatcher, readExposition, readTree } from './metrics.js'
+import { childrenOf, createWatcher, readExposition, readTree } from './watcher.js'
 
 const exposition = `# HELP keycast_gateway_process_cpu_seconds_total CPU time of the process.
 # TYPE keycast_gateway_process_cpu_seconds_total counter

@@ -1,9 +1,9 @@
 // What a run leaves behind: result.json with everything measured, report.html for people.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { curve, encode, summarize } from './generator/histogram.js'
-import { judgeLimit } from './generator/limit.js'
-import { buildReport } from './report/report.js'
+import { curve, encode, summarize } from '../generator/histogram.js'
+import { buildReport } from '../report/report.js'
+import { judgeLimit } from './bottleneck.js'
 
 /** Raised when a reader of result.json would have to change. */
 const FORMAT = 1
@@ -12,15 +12,15 @@ const FORMAT = 1
 
 /**
  * @param {object} parts
- * @param {import('./scenario.js').Scenario} parts.scenario
+ * @param {import('../scenarios/scenario.js').Scenario} parts.scenario
  * @param {any} parts.options
- * @param {import('./system.js').System} parts.target
+ * @param {import('../system/start.js').System} parts.target
  * @param {import('./environment.js').Environment} parts.environment
  * @param {Date} parts.startedAt
- * @param {import('./scenario.js').EndedBy} parts.endedBy
+ * @param {import('../scenarios/scenario.js').EndedBy} parts.endedBy
  * @param {string} [parts.died]
- * @param {import('./scenario.js').SeriesSecond[]} parts.series
- * @param {import('./scenario.js').Outcome} parts.outcome
+ * @param {import('../scenarios/scenario.js').SeriesSecond[]} parts.series
+ * @param {import('../scenarios/scenario.js').Outcome} parts.outcome
  */
 export function buildResult({ scenario, options, target, environment, startedAt, endedBy, died, series, outcome }) {
   const limit = judgeLimit(outcome.measured ?? series, environment.machine.cores)
@@ -58,7 +58,7 @@ export function buildResult({ scenario, options, target, environment, startedAt,
   }
 }
 
-/** @type {Record<import('./system.js').System['kind'], string>} */
+/** @type {Record<import('../system/start.js').System['kind'], string>} */
 const labels = {
   keycast: 'Keycast',
   bare: 'bare sender',
@@ -66,7 +66,7 @@ const labels = {
   given: 'a running system',
 }
 
-/** @param {import('./scenario.js').EndedBy} endedBy @param {string} [died] */
+/** @param {import('../scenarios/scenario.js').EndedBy} endedBy @param {string} [died] */
 function endings(endedBy, died) {
   if (endedBy === 'interrupted') return ['Interrupted: this is what had been measured until then.']
   if (endedBy === 'time') return ['Ended because its time (--time-max) was over.']

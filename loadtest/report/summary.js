@@ -1,8 +1,8 @@
 // A run's result as text, for the terminal it ran in.
-import { formatNumber } from './report/format.js'
+import { formatNumber } from './format.js'
 
 /**
- * @param {import('./result.js').Result} result
+ * @param {import('../run/result.js').Result} result
  * @param {string} folder
  */
 export function summaryOf(result, folder) {
@@ -28,7 +28,7 @@ export function summaryOf(result, folder) {
   return lines.join('\n')
 }
 
-/** @param {import('./scenario.js').Table} table */
+/** @param {import('../scenarios/scenario.js').Table} table */
 export function tableLines({ title, columns, rows, note }) {
   const cells = [columns, ...rows.map(row => row.map(cell => (typeof cell === 'number' ? formatNumber(cell) : cell)))]
   const widths = columns.map((_, column) => Math.max(...cells.map(row => row[column].length)))

@@ -6,7 +6,7 @@
  * @property {string} about one sentence
  * @property {(command: import('commander').Command) => void} addOptions its own, beside those all have
  * @property {(options: any) => string | undefined} [problem] options that do not go together
- * @property {(options: any) => import('./system.js').Content} content what a system started for it serves
+ * @property {(options: any) => import('../system/start.js').Content} content what a system started for it serves
  * @property {(options: any) => number} clients how many at most: processes, gateways and source addresses follow from it
  * @property {{ count: string, label: string }[]} rates counts of the series that make the throughput chart, the one that
  *   is shown as it goes first
@@ -15,11 +15,11 @@
  *
  * What a run offers its scenario.
  * @typedef {object} Context
- * @property {import('./system.js').System} target
- * @property {(load: Omit<import('./generator/pool.js').PoolOptions, 'urls' | 'onSecond' | 'processes'> &
- *   { urls?: string[], processes?: number, onSecond?: (second: SeriesSecond) => void }) => Promise<import('./generator/pool.js').Pool>} startPool
+ * @property {import('../system/start.js').System} target
+ * @property {(load: Omit<import('../generator/pool.js').PoolOptions, 'urls' | 'onSecond' | 'processes'> &
+ *   { urls?: string[], processes?: number, onSecond?: (second: SeriesSecond) => void }) => Promise<import('../generator/pool.js').Pool>} startPool
  *   its seconds become the run's series
- * @property {import('./metrics.js').Watcher} watcher
+ * @property {import('../system/watcher.js').Watcher} watcher
  * @property {SeriesSecond[]} series
  * @property {(name: string) => void} phase what the coming seconds belong to
  * @property {(condition: () => boolean, msMax: number) => Promise<boolean>} until waits until a condition holds (true),
@@ -38,12 +38,12 @@
  * @property {number} open clients connected
  * @property {number} connecting
  * @property {Record<string, number>} counts
- * @property {import('./generator/histogram.js').LatencySummary | undefined} latency
- * @property {import('./generator/pool.js').Second['generator']} generator
+ * @property {import('../generator/histogram.js').LatencySummary | undefined} latency
+ * @property {import('../generator/pool.js').Second['generator']} generator
  * @property {number} seconds the sample of the services spans
  * @property {number} [freeBytes]
  * @property {number} [cpuBusyRatio]
- * @property {import('./metrics.js').ServiceSample[]} services
+ * @property {import('../system/watcher.js').ServiceSample[]} services
  *
  * A figure a run is about.
  * @typedef {object} Figure
@@ -64,7 +64,7 @@
  * @property {Record<string, Figure>} figures the most telling ones first
  * @property {Record<string, number>} counts
  * @property {Sum[]} sums
- * @property {import('./generator/histogram.js').Histogram} [latency]
+ * @property {import('../generator/histogram.js').Histogram} [latency]
  * @property {string} [latencyLabel] what it is the latency of
  * @property {Record<string, number>} [reasons] why something was refused or lost
  * @property {SeriesSecond[]} [measured] the seconds the figures come from, for telling whose limit they are

@@ -1,6 +1,6 @@
 import { CommanderError } from 'commander'
+import { scenarios } from '../scenarios/index.js'
 import { createProgram } from './cli.js'
-import { scenarios } from './scenarios/index.js'
 
 /** @param {string[]} args */
 const parse = async (...args) => {

@@ -1,13 +1,13 @@
 // What a run loads: a system started for it, or one that is up already and was named on the command line.
-import { startSystem } from './system.js'
+import { startSystem } from './start.js'
 
 /** Sessions a gateway may hold: a process may open 20,000 files on many machines, and needs some for itself. */
 const SESSIONS_PER_GATEWAY = 18_000
 
 /**
- * @param {import('./scenario.js').Scenario} scenario
+ * @param {import('../scenarios/scenario.js').Scenario} scenario
  * @param {any} options
- * @returns {Promise<import('./system.js').System>}
+ * @returns {Promise<import('./start.js').System>}
  */
 export async function openTarget(scenario, options) {
   if (options.start !== undefined) {
@@ -33,7 +33,7 @@ export async function openTarget(scenario, options) {
  *
  * @param {{ role: string, value: number }[]} pids
  * @param {{ role: string, value: string }[]} metrics
- * @returns {import('./metrics.js').Watched[]}
+ * @returns {import('./watcher.js').Watched[]}
  */
 export function mergeByRole(pids, metrics) {
   const roles = [...new Set([...pids, ...metrics].map(({ role }) => role))]

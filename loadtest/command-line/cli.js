@@ -1,18 +1,18 @@
 // The command line: each scenario is a command, and `compare` holds two results against each other.
 import { fileURLToPath } from 'node:url'
 import { Command, Help, InvalidArgumentError, Option } from 'commander'
-import { isLoopback } from './generator/clients.js'
+import { isLoopback } from '../generator/clients.js'
+import { scenarios } from '../scenarios/index.js'
 import { durationText, readDuration, readInteger } from './options.js'
-import { scenarios } from './scenarios/index.js'
 
-const results = fileURLToPath(new URL('results', import.meta.url))
+const results = fileURLToPath(new URL('../results', import.meta.url))
 
 /** Clients one process holds: it may open 20,000 files on many machines, and needs some for itself. */
 const CLIENTS_PER_PROCESS = 18_000
 
 /**
  * @typedef {object} Actions what a command line that is in order leads to
- * @property {(scenario: import('./scenario.js').Scenario, options: any) => Promise<void>} run
+ * @property {(scenario: import('../scenarios/scenario.js').Scenario, options: any) => Promise<void>} run
  * @property {(a: string, b: string, options: { html?: string }) => void} compare
  */
 
@@ -119,7 +119,7 @@ function addCommonOptions(command) {
     .option('--label <text>', 'what the report calls the system')
 }
 
-/** @param {import('./scenario.js').Scenario} scenario @param {any} options @returns {string | undefined} */
+/** @param {import('../scenarios/scenario.js').Scenario} scenario @param {any} options @returns {string | undefined} */
 function problemOf(scenario, options) {
   if (options.start === undefined && options.url.length === 0) {
     return 'nothing to load: give --start, or --url with the address of a gateway'

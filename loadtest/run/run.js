@@ -1,24 +1,25 @@
 // One run of one scenario against one system: from starting it to a folder with what was measured.
+
+import { summarize } from '../generator/histogram.js'
+import { startPool } from '../generator/pool.js'
+import { openTarget } from '../system/target.js'
+import { createWatcher } from '../system/watcher.js'
 import { describeEnvironment } from './environment.js'
-import { summarize } from './generator/histogram.js'
-import { startPool } from './generator/pool.js'
-import { createWatcher } from './metrics.js'
 import { buildResult, writeResult } from './result.js'
-import { openTarget } from './target.js'
 
 const LOOK_MS = 25
 
 /**
- * @param {import('./scenario.js').Scenario} scenario
+ * @param {import('../scenarios/scenario.js').Scenario} scenario
  * @param {any} options
- * @param {{ interrupted: AbortSignal, progress: import('./progress.js').Progress }} terminal
+ * @param {{ interrupted: AbortSignal, progress: import('../command-line/progress.js').Progress }} terminal
  * @returns {Promise<{ folder: string, result: import('./result.js').Result }>}
  */
 export async function run(scenario, options, { interrupted, progress }) {
   const startedAt = new Date()
   progress.say(`${scenario.name}: ${options.start ? `starting ${options.start}` : options.url.join(', ')}`)
   const target = await openTarget(scenario, options)
-  /** @type {import('./generator/pool.js').Pool[]} */
+  /** @type {import('../generator/pool.js').Pool[]} */
   const pools = []
   try {
     const context = createContext({ options, target, interrupted, progress, pools })
@@ -50,14 +51,14 @@ export async function run(scenario, options, { interrupted, progress }) {
 }
 
 /**
- * @param {{ options: any, target: import('./system.js').System, interrupted: AbortSignal,
- *   progress: import('./progress.js').Progress, pools: import('./generator/pool.js').Pool[] }} parts
- * @returns {import('./scenario.js').Context & { died: () => string | undefined, sampled: () => Promise<unknown> }}
+ * @param {{ options: any, target: import('../system/start.js').System, interrupted: AbortSignal,
+ *   progress: import('../command-line/progress.js').Progress, pools: import('../generator/pool.js').Pool[] }} parts
+ * @returns {import('../scenarios/scenario.js').Context & { died: () => string | undefined, sampled: () => Promise<unknown> }}
  */
 function createContext({ options, target, interrupted, progress, pools }) {
   const watcher = createWatcher(target.watched)
   const startedMs = performance.now()
-  /** @type {import('./scenario.js').SeriesSecond[]} */
+  /** @type {import('../scenarios/scenario.js').SeriesSecond[]} */
   const series = []
   let phase = ''
   /** @type {string | undefined} */

@@ -1,8 +1,8 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { resultOf } from '../test-support.js'
 import { CompareError, compareFolders, compareResults } from './compare.js'
-import { resultOf } from './test-support.js'
 
 /** @param {number | undefined} value @param {'higher' | 'lower'} [better] */
 const figure = (value, better) => ({ figure: { label: 'Figure', value, unit: 'units', better } })

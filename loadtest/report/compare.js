@@ -1,10 +1,10 @@
 // Two results against each other: every figure of both, and how they relate.
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { buildComparison } from './report/report.js'
+import { buildComparison } from './report.js'
 import { tableLines } from './summary.js'
 
-/** @typedef {import('./result.js').Result} Result */
+/** @typedef {import('../run/result.js').Result} Result */
 
 /** What was given cannot be compared; the message says why. */
 export class CompareError extends Error {
@@ -33,7 +33,7 @@ export function compareFolders(pathA, pathB, { html } = {}) {
 /**
  * @param {Result} a
  * @param {Result} b
- * @returns {import('./scenario.js').Table}
+ * @returns {import('../scenarios/scenario.js').Table}
  */
 export function compareResults(a, b) {
   if (a.scenario !== b.scenario) {

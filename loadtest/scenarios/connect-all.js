@@ -6,7 +6,7 @@ const PATIENCE_MS = 10_000
 /**
  * Waits until every client has connected, or has failed to.
  *
- * @param {import('../scenario.js').Context} context
+ * @param {import('./scenario.js').Context} context
  * @param {import('../generator/pool.js').Pool} pool
  * @param {{ clients: number, count?: string }} load `count`: which of the workload's counts each raises once
  */

@@ -1,5 +1,5 @@
+import { secondOf } from '../test-support.js'
 import { cpuFigures, cpuPerDelivery } from './scenario.js'
-import { secondOf } from './test-support.js'
 
 const services = [
   { name: 'gateway 1', role: 'gateway', cpuMs: 30 },

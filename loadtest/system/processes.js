@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { childrenOf } from './metrics.js'
+import { childrenOf } from './watcher.js'
 
-const root = fileURLToPath(new URL('..', import.meta.url))
+const root = fileURLToPath(new URL('../..', import.meta.url))
 const START_MS = 20_000
 /** Above the services' own grace. */
 const STOP_MS = 12_000

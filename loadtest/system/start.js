@@ -30,7 +30,7 @@ const READY_LOOK_MS = 50
  * @property {string[]} urls where clients connect
  * @property {string} [providerUrl] the backend's HTTP address
  * @property {(keys: string[]) => Promise<void>} [tellChanged] says to Keycast, as a backend may, that keys have changed
- * @property {import('./metrics.js').Watched[]} watched
+ * @property {import('./watcher.js').Watched[]} watched
  * @property {Promise<string>} died resolves with what ended, if one of its processes does before `stop`
  * @property {() => Promise<void>} stop
  */

@@ -1,4 +1,4 @@
-import { judgeLimit } from './limit.js'
+import { judgeLimit } from './bottleneck.js'
 
 /** @param {{ busiest?: number, late?: number, server?: number, machine?: number }} load */
 const load = ({ busiest = 0.3, late = 1, server = 0.3, machine = 0.4 }) => ({

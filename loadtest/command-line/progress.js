@@ -24,7 +24,7 @@ export function createProgress({ stream, rate }) {
       stream.write(`${text}\n`)
     },
 
-    /** @param {import('./scenario.js').SeriesSecond} second */
+    /** @param {import('../scenarios/scenario.js').SeriesSecond} second */
     show(second) {
       const line = describe(second, rate)
       seconds += 1
@@ -40,7 +40,7 @@ export function createProgress({ stream, rate }) {
   }
 }
 
-/** @param {import('./scenario.js').SeriesSecond} second @param {string} count */
+/** @param {import('../scenarios/scenario.js').SeriesSecond} second @param {string} count */
 function describe({ at, phase, open, counts, latency, generator, services, seconds }, count) {
   const perCore = services
     .filter(({ cpuMs }) => cpuMs !== undefined)
