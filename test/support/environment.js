@@ -16,9 +16,10 @@ export default class E2eEnvironment extends TestEnvironment {
     for (const signal of signals) process.once(signal, this.interrupt)
   }
 
-  /** @param {import('@jest/types').Circus.Event} event */
+  /** @param {{ name: string, test?: { name: string, errors: unknown[] } }} event */
   handleTestEvent(event) {
-    if (event.name === 'test_done' && event.test.errors.length > 0) this.fromSetup().showServiceLogs?.(event.test.name)
+    if (event.name !== 'test_done' || !event.test?.errors.length) return
+    this.fromSetup().showServiceLogs?.(event.test.name)
   }
 
   /** Not an afterAll: that does not run when a file fails before its first test. */
