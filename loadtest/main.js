@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// npm run loadtest: reads the command line, runs the scenario it names, says what came of it.
+// npm run loadtest: reads the command line, runs the scenario that it names and prints the result.
 import { createProgram } from './command-line/cli.js'
 import { createProgress } from './command-line/progress.js'
 import { GeneratorError } from './generator/pool.js'

@@ -1,4 +1,4 @@
-// The command line: each scenario is a command, and `compare` holds two results against each other.
+// The command line: each scenario is a command, and `compare` puts two results side by side.
 import { fileURLToPath } from 'node:url'
 import { Command, Help, InvalidArgumentError, Option } from 'commander'
 import { isLoopback } from '../generator/clients.js'
@@ -7,26 +7,26 @@ import { durationText, readDuration, readInteger } from './options.js'
 
 const results = fileURLToPath(new URL('../results', import.meta.url))
 
-/** Clients one process holds: it may open 20,000 files on many machines, and needs some for itself. */
+/** Clients per generator process: many machines allow a process 20,000 open files, and it needs some itself. */
 const CLIENTS_PER_PROCESS = 18_000
 
 /**
- * @typedef {object} Actions what a command line that is in order leads to
+ * @typedef {object} Actions what a valid command line calls
  * @property {(scenario: import('../scenarios/scenario.js').Scenario, options: any) => Promise<void>} run
  * @property {(a: string, b: string, options: { html?: string }) => void} compare
  */
 
 /**
  * @param {Actions} actions
- * @param {(command: Command) => void} [adapt] each command, for a test
+ * @param {(command: Command) => void} [adapt] called with each command; for tests
  */
 export function createProgram({ run, compare }, adapt = () => {}) {
   const program = new Command('loadtest')
     .description(
-      'Loads a Keycast, or another server that speaks its protocol, and reports what it took: a folder with result.json and report.html.',
+      'Puts load on a Keycast, or on another server with its protocol. Each run writes a folder with result.json and report.html.',
     )
     .configureHelp({ optionDescription: describeOption })
-    .showHelpAfterError('(--help shows what there is)')
+    .showHelpAfterError('(--help lists commands and options)')
     .addHelpText('after', examples)
   adapt(program)
 
@@ -46,16 +46,16 @@ export function createProgram({ run, compare }, adapt = () => {}) {
   const command = program.command('compare')
   adapt(command)
   command
-    .description('Holds two results against each other: every figure of both, and their ratio.')
-    .argument('<a>', 'a folder a run wrote, or its result.json')
-    .argument('<b>', 'another')
-    .option('--html <file>', 'write the comparison with both runs in each chart, too')
+    .description('Compare two results: every figure of both, and their ratio.')
+    .argument('<a>', 'folder of a run, or its result.json')
+    .argument('<b>', 'folder of another run of the same scenario')
+    .option('--html <file>', 'also write a page with both runs in each chart')
     .action(compare)
   return program
 }
 
 /**
- * A default as it would be given; none where it is that nothing was given.
+ * Shows a default as one would type it, and none for a flag or a list that is empty.
  *
  * @param {Option} option
  */
@@ -82,47 +82,52 @@ Examples:
 /** @param {Command} command */
 function addCommonOptions(command) {
   command
-    .optionsGroup('What is loaded:')
-    .option('--url <url>', 'a gateway that is up, ws: or wss:; several are loaded evenly', collect(readUrl), [])
+    .optionsGroup('Target:')
+    .option(
+      '--url <url>',
+      'a running gateway, ws: or wss:; repeat it to spread the clients over several',
+      collect(readUrl),
+      [],
+    )
     .addOption(
-      new Option('--start [system]', 'start a system of its own on free ports, and end it afterwards')
+      new Option('--start [system]', 'start a system on free ports, and stop it afterwards')
         .choices(['keycast', 'bare', 'naive'])
         .preset('keycast')
         .conflicts('url'),
     )
-    .option('--gateways <n>', 'with --start: gateways, one for each 18,000 clients unless given', readInteger(1, 64))
-    .option('--tls', 'with --start: through nginx with TLS', false)
+    .option('--gateways <n>', 'with --start: number of gateways (default: one per 18,000 clients)', readInteger(1, 64))
+    .option('--tls', 'with --start: put nginx with TLS in front', false)
     .addOption(
-      new Option(
-        '--reference <system>',
-        'afterwards the same against a reference program, and a comparison; repeatable',
-      )
+      new Option('--reference <system>', 'then run the same against a reference program, and compare; repeatable')
         .choices(['bare', 'naive'])
         .argParser(collect(readChoice(['bare', 'naive'])))
         .default([]),
     )
-    .option('--provider <url>', 'with --url: the simulated backend behind it, for its counters', readHttpUrl)
-    .option('--metrics <role=url>', "with --url: a service's /metrics; repeatable", collect(readPair(readHttpUrl)), [])
+    .option('--provider <url>', 'with --url: the simulated backend, to read its counters', readHttpUrl)
+    .option(
+      '--metrics <role=url>',
+      "with --url: a service's /metrics page, to read its heap and collections; repeatable",
+      collect(readPair(readHttpUrl)),
+      [],
+    )
     .option(
       '--pid <role=pid>',
-      'with --url: a process on this host; repeatable',
+      'with --url: a process on this host, to read its CPU time and memory; repeatable',
       collect(readPair(readInteger(1, 2 ** 22))),
       [],
     )
-    .option('--remote', 'allow a --url that is not on this host; ask whoever runs it first', false)
-    .optionsGroup('How:')
-    .option('--processes <n>', 'generator processes, one for each 18,000 clients unless given', readInteger(1, 64))
-    .option('--time-max <duration>', 'end after this long, whatever happens', readDuration, 900_000)
-    .addOption(
-      new Option('--output <folder>', 'where the folder of a run is made').default(results, 'loadtest/results'),
-    )
-    .option('--label <text>', 'what the report calls the system')
+    .option('--remote', 'allow a --url on another host; ask its operator first', false)
+    .optionsGroup('Run:')
+    .option('--processes <n>', 'generator processes (default: one per 18,000 clients)', readInteger(1, 64))
+    .option('--time-max <duration>', 'stop the run after this long', readDuration, 900_000)
+    .addOption(new Option('--output <folder>', 'folder to write results to').default(results, 'loadtest/results'))
+    .option('--label <text>', 'name of the system in the report')
 }
 
 /** @param {import('../scenarios/scenario.js').Scenario} scenario @param {any} options @returns {string | undefined} */
 function problemOf(scenario, options) {
   if (options.start === undefined && options.url.length === 0) {
-    return 'nothing to load: give --start, or --url with the address of a gateway'
+    return 'no target: give --start, or --url with the address of a gateway'
   }
   for (const option of /** @type {const} */ (['tls', 'gateways'])) {
     if (options.start !== 'keycast' && options[option]) return `--${option} goes with --start alone`
@@ -132,13 +137,13 @@ function problemOf(scenario, options) {
     return `${scenario.name} needs a backend, which ${without} does not have`
   }
   if (options.start !== undefined && (options.provider || options.pid.length > 0 || options.metrics.length > 0)) {
-    return '--provider, --metrics and --pid go with --url: of a system it starts the load test knows them'
+    return '--provider, --metrics and --pid go with --url: of a system that it starts, the load test knows them'
   }
   if (scenario.needsProvider && options.start === undefined && options.provider === undefined) {
-    return `${scenario.name} asks the backend itself: give --provider with its address`
+    return `${scenario.name} sends requests to the backend itself: give --provider with its address`
   }
   const far = [...options.url, options.provider].filter(url => url !== undefined && !isLoopback(new URL(url).hostname))
-  if (far.length > 0 && !options.remote) return `${far[0]} is not on this host: give --remote if you may load it`
+  if (far.length > 0 && !options.remote) return `${far[0]} is not on this host: give --remote if its operator agrees`
   return scenario.problem?.(options)
 }
 

@@ -1,4 +1,4 @@
-// How values on the command line are read; each refusal says what was expected.
+// Readers of values on the command line. Each error says what was expected.
 import { InvalidArgumentError } from 'commander'
 
 const UNITS_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 }

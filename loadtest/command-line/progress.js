@@ -1,4 +1,4 @@
-// What a person sees while a run goes on: one line that changes on a terminal, a line now and then in a log.
+// Progress of a run: one line that changes on a terminal, a line every ten seconds in a log.
 
 /** @typedef {ReturnType<typeof createProgress>} Progress */
 

@@ -1,7 +1,7 @@
-// How long a generator process takes to end: it keeps to this, and the pool reckons with it.
+// Time-outs of a generator process that ends. The pool that waits for it adds them up.
 
-/** An answer that has not come by then after the last request is lost. */
+/** An answer counts as lost when it comes later than this after the last request. */
 export const DRAIN_MS = 3_000
 
-/** For closing frames to leave. */
+/** Else connections would be cut before their closing frames have left. */
 export const CLOSE_MS = 5_000

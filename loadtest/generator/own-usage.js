@@ -1,10 +1,10 @@
-// What the generator itself took, so that a report can tell the system's limit from the generator's.
+// CPU, memory and lateness of the generator itself, so that a report can tell its limit from the system's.
 import { performance } from 'node:perf_hooks'
 import { createHistogram, record } from './histogram.js'
 
-/** @typedef {{ cpuMs: number, busy: number, lateMsP99: number, lateMsMax: number, residentBytes: number }} Strain */
+/** @typedef {{ cpuMs: number, busy: number, lateMsP99: number, lateMsMax: number, residentBytes: number }} Usage */
 
-export function createStrain() {
+export function createUsageMeter() {
   const late = createHistogram()
   let utilization = performance.eventLoopUtilization()
   let cpu = process.cpuUsage()
@@ -15,13 +15,13 @@ export function createStrain() {
       record(late, lateUs, requests)
     },
 
-    /** Since the last call. `busy`: the share of the time in which the event loop had work, 0 to 1. @returns {Strain} */
+    /** Since the last call. `busy`: the share of the time in which the event loop had work, 0 to 1. @returns {Usage} */
     take() {
       const used = process.cpuUsage(cpu)
       const busy = performance.eventLoopUtilization(utilization).utilization
       cpu = process.cpuUsage()
       utilization = performance.eventLoopUtilization()
-      const strain = {
+      const usage = {
         cpuMs: (used.user + used.system) / 1_000,
         busy,
         lateMsP99: late.getValueAtPercentile(99) / 1_000,
@@ -29,7 +29,7 @@ export function createStrain() {
         residentBytes: process.memoryUsage.rss(),
       }
       late.reset()
-      return strain
+      return usage
     },
   }
 }

@@ -1,4 +1,4 @@
-// How old what a viewer sees is: each time it first sees a revision, how long ago the backend had made it.
+// Staleness at a viewer: the time from a change at the backend to the moment the viewer first sees it.
 import { record } from './histogram.js'
 
 /** @typedef {{ revision: number }} Seen the newest revision a viewer has had; 0: none yet */
@@ -8,7 +8,7 @@ const newsIn = /"revision":(\d+),"changedAt":"([^"]+)"/
 /**
  * @param {{ changeMs: number, histogram: import('./histogram.js').Histogram, nowMs?: () => number }} options
  */
-export function createFreshness({ changeMs, histogram, nowMs = Date.now }) {
+export function createStaleness({ changeMs, histogram, nowMs = Date.now }) {
   /** @param {Seen} seen @param {number} revision @param {number} changedAtMs */
   const saw = (seen, revision, changedAtMs) => {
     if (revision <= seen.revision) return false

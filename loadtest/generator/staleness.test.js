@@ -1,5 +1,5 @@
 import { createHistogram } from './histogram.js'
-import { createFreshness } from './staleness.js'
+import { createStaleness } from './staleness.js'
 
 const start = Date.UTC(2026, 0, 1)
 /** @param {number} revision */
@@ -9,9 +9,9 @@ const document = revision =>
 const setup = () => {
   const histogram = createHistogram()
   let nowMs = start
-  const freshness = createFreshness({ changeMs: 1_000, histogram, nowMs: () => nowMs })
+  const staleness = createStaleness({ changeMs: 1_000, histogram, nowMs: () => nowMs })
   return {
-    freshness,
+    staleness,
     histogram,
     /** @param {number} ms since the start */
     at(ms) {
@@ -21,34 +21,34 @@ const setup = () => {
 }
 
 test('a change is as stale as the time it took to be seen first', () => {
-  const { freshness, histogram, at } = setup()
-  const viewer = freshness.viewer()
+  const { staleness, histogram, at } = setup()
+  const viewer = staleness.viewer()
   at(1_300)
-  freshness.sawDocument(viewer, document(1))
+  staleness.sawDocument(viewer, document(1))
 
   at(2_250)
-  expect(freshness.sawDocument(viewer, document(2))).toBe(true)
+  expect(staleness.sawDocument(viewer, document(2))).toBe(true)
   at(2_900)
-  expect(freshness.sawDocument(viewer, document(2))).toBe(false)
+  expect(staleness.sawDocument(viewer, document(2))).toBe(false)
 
   expect(histogram.totalCount).toBe(1)
   expect(histogram.maxValue / 1_000).toBeCloseTo(250, 0)
 })
 
 test('the first document says nothing of staleness: it was there before the viewer', () => {
-  const { freshness, histogram, at } = setup()
+  const { staleness, histogram, at } = setup()
   at(50_000)
 
-  expect(freshness.sawDocument(freshness.viewer(), document(1))).toBe(true)
+  expect(staleness.sawDocument(staleness.viewer(), document(1))).toBe(true)
   expect(histogram.totalCount).toBe(0)
 })
 
 test('a difference is that of the latest change', () => {
-  const { freshness, histogram, at } = setup()
+  const { staleness, histogram, at } = setup()
   const viewer = { revision: 1 }
   at(3_400)
 
-  freshness.sawDifference(viewer)
+  staleness.sawDifference(viewer)
 
   expect(histogram.maxValue / 1_000).toBeCloseTo(400, 0)
 })

@@ -1,4 +1,4 @@
-// Two results against each other: every figure of both, and how they relate.
+// Compares two results: every figure of both, and their ratio.
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { buildComparison } from './report.js'
@@ -6,7 +6,7 @@ import { tableLines } from './summary.js'
 
 /** @typedef {import('../run/result.js').Result} Result */
 
-/** What was given cannot be compared; the message says why. */
+/** The two cannot be compared; the message says why. */
 export class CompareError extends Error {
   /** @param {string} message */
   constructor(message) {
@@ -56,7 +56,7 @@ export function compareResults(a, b) {
   })
   return {
     title: `${a.scenario}: ${nameOf(a)} against ${nameOf(b)}${isSame ? '' : ', not under the same circumstances'}`,
-    // Which is better cannot be said of runs that were asked for different things.
+    // No verdict for runs with different settings: neither would be fair.
     columns: ['figure', nameOf(a), nameOf(b), 'A : B', ...(isSame ? ['better'] : [])],
     rows,
     note,
@@ -72,7 +72,7 @@ function relation(a, b) {
   return `${(a / b).toFixed(2)} ×`
 }
 
-/** Closer than this two runs are the same: the machine itself differs more from one to the next. */
+/** Runs that differ by less count as the same: the same machine differs more from one run to the next. */
 const SAME_RATIO = 0.05
 
 /** @param {'higher' | 'lower' | undefined} better @param {number | undefined} a @param {number | undefined} b */
@@ -82,7 +82,7 @@ function verdict(better, a, b) {
   return a > b === (better === 'higher') ? 'A' : 'B'
 }
 
-/** What else than the system was not the same. @param {Result} a @param {Result} b */
+/** The settings, beside the system, in which two runs differ. @param {Result} a @param {Result} b */
 function circumstances(a, b) {
   /** @param {Result} result @returns {Record<string, unknown>} */
   const setting = result => ({ ...result.settings, node: result.versions.node, cores: result.machine.cores })
@@ -94,7 +94,7 @@ function circumstances(a, b) {
   return { isSame: false, note: `Not the same in both: ${said.join(', ')}.` }
 }
 
-/** What a comparison is between, rather than under. */
+/** Settings that say which system was loaded: a comparison is between these. */
 const systemSettings = new Set(['start', 'url', 'reference', 'gateways', 'provider', 'remote'])
 
 /** @param {string} path @returns {Result} */

@@ -1,4 +1,4 @@
-// result.json as a page: one file that needs nothing else, with the charts' library, the data and the styles in it.
+// A result as report.html: one file that holds the data, the styles and the charts' library, and needs no network.
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { escapeHtml, formatNumber } from './format.js'

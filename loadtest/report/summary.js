@@ -1,4 +1,4 @@
-// A run's result as text, for the terminal it ran in.
+// A result as text, for the terminal.
 import { formatNumber } from './format.js'
 
 /**

@@ -1,11 +1,11 @@
-// Whose limit was reached: the system's, the generator's, or the machine's that both share.
+// Names the bottleneck of a run: the system, the generator, or the machine that both share.
 
-/** Of an event loop, or of a core by a process that has one. Above it waiting begins. */
+/** Share of an event loop, or of a core for a single-threaded process. Above it requests begin to queue. */
 const BUSY = 0.9
-/** Requests sent this late are no longer the load that was asked for. */
+/** A generator that sends this late no longer makes the load that was asked for. */
 const LATE_MS = 100
 const MACHINE_BUSY = 0.97
-/** Of the machine. What the kernel does for sockets is booked on no process, and is less. */
+/** Share of the machine. The kernel's work for sockets belongs to no process, and stays below this. */
 const OTHERS_BUSY = 0.2
 
 /**
@@ -20,13 +20,13 @@ const OTHERS_BUSY = 0.2
  */
 
 /**
- * Who was at the limit during some seconds. Judged by the mean: one late second is no limit.
+ * The bottleneck during some seconds, by their mean: one late second is no limit.
  *
  * @param {Load[]} loads
  * @param {number} cores of the machine
  * @returns {{ limiter: Limiter, text: string }}
  */
-export function judgeLimit(loads, cores) {
+export function findBottleneck(loads, cores) {
   if (loads.length === 0) return { limiter: 'neither', text: 'Too short to say what was the limit.' }
   /** @param {(load: Load) => number} of */
   const mean = of => loads.reduce((sum, load) => sum + of(load), 0) / loads.length
@@ -44,7 +44,7 @@ export function judgeLimit(loads, cores) {
   const ours = mean(({ generator, services, seconds }) => (generator.cpuMs + sum(services)) / 1_000 / seconds / cores)
   const remarks = [
     ...(limiter !== 'machine' && machineBusy > MACHINE_BUSY
-      ? ['All cores were in use: whoever needed one waited.']
+      ? ['All cores were in use, so every process waited for one.']
       : []),
     ...(loads.some(knowsAll) && machineBusy - ours > OTHERS_BUSY
       ? [`Other programs used ${percent(machineBusy - ours)} of the machine meanwhile: run again without them.`]

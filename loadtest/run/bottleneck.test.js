@@ -1,4 +1,4 @@
-import { judgeLimit } from './bottleneck.js'
+import { findBottleneck } from './bottleneck.js'
 
 /** @param {{ busiest?: number, late?: number, server?: number, machine?: number }} load */
 const load = ({ busiest = 0.3, late = 1, server = 0.3, machine = 0.4 }) => ({
@@ -16,25 +16,25 @@ test.each([
   ['a machine without a free core', { machine: 1 }, 'machine'],
   ['both', { busiest: 0.97, server: 0.98 }, 'both'],
 ])('%s at the limit is named', (_, state, limiter) => {
-  expect(judgeLimit([load(state), load(state)], 2).limiter).toBe(limiter)
+  expect(findBottleneck([load(state), load(state)], 2).limiter).toBe(limiter)
 })
 
 test('one late second among many is no limit', () => {
   const loads = Array.from({ length: 20 }, () => load({}))
   loads.push(load({ late: 900 }))
 
-  expect(judgeLimit(loads, 2).limiter).toBe('neither')
+  expect(findBottleneck(loads, 2).limiter).toBe('neither')
 })
 
 test('it is said loudly when the generator was the limit', () => {
-  expect(judgeLimit([load({ busiest: 1 })], 2).text).toContain('THE GENERATOR WAS THE LIMIT')
+  expect(findBottleneck([load({ busiest: 1 })], 2).text).toContain('THE GENERATOR WAS THE LIMIT')
 })
 
 test('it is said when other programs had the machine', () => {
-  expect(judgeLimit([load({ machine: 1 })], 2).text).toContain('Other programs')
-  expect(judgeLimit([load({ machine: 0.4 })], 2).text).not.toContain('Other programs')
+  expect(findBottleneck([load({ machine: 1 })], 2).text).toContain('Other programs')
+  expect(findBottleneck([load({ machine: 0.4 })], 2).text).not.toContain('Other programs')
 })
 
 test('what nobody watched is not said to have been idle', () => {
-  expect(judgeLimit([{ ...load({}), services: [] }], 2).text).toContain('services not watched')
+  expect(findBottleneck([{ ...load({}), services: [] }], 2).text).toContain('services not watched')
 })

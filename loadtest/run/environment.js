@@ -1,4 +1,4 @@
-// Where a run took place: the machine, and the versions of everything that took part.
+// Describes the machine of a run, and the versions of everything that took part.
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'

@@ -1,11 +1,11 @@
-// What a run leaves behind: result.json with everything measured, report.html for people.
+// The result of a run: result.json with everything measured, and report.html for people.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { curve, encode, summarize } from '../generator/histogram.js'
 import { buildReport } from '../report/report.js'
-import { judgeLimit } from './bottleneck.js'
+import { findBottleneck } from './bottleneck.js'
 
-/** Raised when a reader of result.json would have to change. */
+/** Version of result.json: raised when its readers have to change. */
 const FORMAT = 1
 
 /** @typedef {ReturnType<typeof buildResult>} Result */
@@ -23,7 +23,7 @@ const FORMAT = 1
  * @param {import('../scenarios/scenario.js').Outcome} parts.outcome
  */
 export function buildResult({ scenario, options, target, environment, startedAt, endedBy, died, series, outcome }) {
-  const limit = judgeLimit(outcome.measured ?? series, environment.machine.cores)
+  const limit = findBottleneck(outcome.measured ?? series, environment.machine.cores)
   return {
     format: FORMAT,
     scenario: scenario.name,
@@ -92,7 +92,7 @@ export function writeResult(result, { output, startedAt }) {
   return folder
 }
 
-/** Two runs may begin within a second. @param {string} wanted */
+/** Adds a number when the folder exists: two runs may begin within a second. @param {string} wanted */
 function makeFolder(wanted) {
   for (let number = 1; ; number++) {
     const folder = number === 1 ? wanted : `${wanted}-${number}`

@@ -1,4 +1,4 @@
-// One run of one scenario against one system: from starting it to a folder with what was measured.
+// One run of one scenario against one system: starts it, runs the scenario, writes the result.
 
 import { summarize } from '../generator/histogram.js'
 import { startPool } from '../generator/pool.js'

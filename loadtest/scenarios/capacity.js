@@ -1,20 +1,20 @@
-// The study this project started from: clients come one after the other, each asks for a document every second, until
-// the system cannot keep up. How many did it hold, and how many megabytes a second did it send?
+// How many clients can the system hold? They come one after the other, and each gets a document every second, until the
+// system cannot keep up. The study that this project began with measured the same.
 import { Option } from 'commander'
 import { readDuration, readInteger, readSize } from '../command-line/options.js'
-import { cpuFigures, meanOf } from './scenario.js'
+import { cpuFigures, meanOf } from './figures.js'
 
 /** What the original measured, on 2 and on 4 CPUs. */
 const STUDY = { clients: [304, 333], megabytesPerSecond: [46.34, 47.17] }
-/** A shortened run departs from these; one that is to be held against the study does not. */
+/** The study's settings. A run that is compared with the study must not change them. */
 const STUDY_SETTINGS = { every: 2_000, interval: 1_000, bytes: 130_000, keys: 1 }
 
-/** The limits of the original: what a viewer would call broken. */
+/** The study's limits: past them a viewer would call it broken. */
 const P99_MS_MAX = 1_000
 const DELIVERED_RATIO_MIN = 0.95
 /** One bad second may be a pause; so many in a row are a limit. */
 const BAD_SECONDS = 3
-/** Below so many requests a second a ratio says nothing. */
+/** With fewer requests a second, the ratio is noise. */
 const REQUESTS_MIN = 20
 
 const COUNTS = [
@@ -34,7 +34,7 @@ const COUNTS = [
 /** @type {import('./scenario.js').Scenario} */
 export const capacity = {
   name: 'capacity',
-  about: 'A new client every 2 s, each asking for a 130 KB document every second, until the system cannot keep up.',
+  about: 'Adds a client every 2 s, each getting a 130 KB document every second, until the system cannot keep up.',
   rates: [
     { count: 'answered', label: 'answers' },
     { count: 'requested', label: 'requests' },
@@ -42,24 +42,26 @@ export const capacity = {
 
   addOptions(command) {
     command
-      .option('--every <duration>', 'time from one new client to the next', readDuration, STUDY_SETTINGS.every)
+      .option('--every <duration>', 'time between two new clients', readDuration, STUDY_SETTINGS.every)
       // One gateway, and one generator process, hold as many.
-      .option('--clients <n>', 'clients at most', readInteger(1, 100_000), 18_000)
-      .option('--hold <duration>', 'how long all clients stay once that many are there', readDuration, 10_000)
-      .option('--interval <duration>', "time between a client's requests", readDuration, STUDY_SETTINGS.interval)
-      .option('--bytes <size>', 'length of a document (with --start)', readSize, STUDY_SETTINGS.bytes)
+      .option('--clients <n>', 'largest number of clients', readInteger(1, 100_000), 18_000)
+      .option('--hold <duration>', 'time to hold that many clients', readDuration, 10_000)
+      .option('--interval <duration>', 'time between two requests of a client', readDuration, STUDY_SETTINGS.interval)
+      .option('--bytes <size>', 'size of a document (with --start)', readSize, STUDY_SETTINGS.bytes)
       .option(
         '--keys <n>',
-        'documents asked for, each by its share of the clients',
+        'number of documents, shared evenly among the clients',
         readInteger(1, 10_000),
         STUDY_SETTINGS.keys,
       )
-      .option('--key <name>', 'the documents are <name>1, <name>2, …', 'conversation:')
+      .option('--key <name>', 'the keys are <name>1, <name>2, …', 'conversation:')
       .addOption(
-        new Option(
-          '--study',
-          "keep the original study's settings: refuse others for --every, --interval, --bytes and --keys",
-        ).conflicts(['every', 'interval', 'bytes', 'keys']),
+        new Option('--study', "keep the study's settings: refuse --every, --interval, --bytes and --keys").conflicts([
+          'every',
+          'interval',
+          'bytes',
+          'keys',
+        ]),
       )
   },
 

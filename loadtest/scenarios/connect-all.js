@@ -1,7 +1,7 @@
-// What scenarios share that begin by connecting everybody.
+// Waits for all clients of a scenario to connect, and checks that every connection is accounted for.
 
-/** So long without another one connected, and no more will be. */
-const PATIENCE_MS = 10_000
+/** When no further client has connected for this long, the rest never will. */
+const GIVE_UP_MS = 10_000
 
 /**
  * Waits until every client has connected, or has failed to.
@@ -16,7 +16,7 @@ export async function allOpen(context, pool, { clients, count = 'opened' }) {
   for (;;) {
     const before = sofar()
     // Counts come once a second.
-    if (await context.until(() => sofar() >= clients, PATIENCE_MS)) return
+    if (await context.until(() => sofar() >= clients, GIVE_UP_MS)) return
     if (context.ended() !== undefined || sofar() === before) return
   }
 }

@@ -1,4 +1,4 @@
-// Every scenario there is.
+// The list of scenarios, in the order of --help.
 import { capacity } from './capacity.js'
 import { coldburst } from './coldburst.js'
 import { connections } from './connections.js'

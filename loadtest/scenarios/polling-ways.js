@@ -1,14 +1,14 @@
-// The ways a viewer may follow a document, and what each costs.
+// Measures the ways in which a viewer can follow a document: polling, and subscribing.
 import { WebSocket } from 'ws'
 import { createProvider, requestsOf } from '../system/provider.js'
 import { allOpen } from './connect-all.js'
-import { sumOf } from './scenario.js'
+import { sumOf } from './figures.js'
 
-/** After the last poll was due. */
-const PATIENCE_MS = 5_000
+/** An answer later than this after the last poll counts as lost. */
+const GIVE_UP_MS = 5_000
 
 /**
- * What one way of looking cost.
+ * What one way costs.
  *
  * @typedef {object} Way
  * @property {string} name
@@ -43,7 +43,7 @@ export async function poll(context, { clients, seconds, change }, { name, paths,
     wait: pool =>
       context.until(
         () => (pool.totals.counts.answered ?? 0) + (pool.totals.counts.refusals ?? 0) >= clients * seconds,
-        seconds * 1_000 + PATIENCE_MS,
+        seconds * 1_000 + GIVE_UP_MS,
       ),
   })
 }

@@ -1,17 +1,17 @@
-// The processes of a system under load: started for a run, and gone with it, however it ends.
+// Starts the processes of a system under load, and ends them with the run, however it ends.
 import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { childrenOf } from './watcher.js'
+import { childrenOf } from './proc.js'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const START_MS = 20_000
 /** Above the services' own grace. */
 const STOP_MS = 12_000
-/** Enough of a log to see why something ended. */
+/** The last lines of a log say why a process ended. */
 const LINES_KEPT = 30
 
 /** The system could not be started; the message says why. */
@@ -38,7 +38,7 @@ export function createProcesses() {
   const died = new Promise(resolve => {
     tellDeath = resolve
   })
-  // Also where the load test itself fails: a service left behind would be in the way of every later run.
+  // Also when the load test itself fails: a service left behind would disturb every later run.
   const killAll = () => {
     for (const { pid } of running) killTree(pid)
     if (directory !== undefined) rmSync(directory, { recursive: true, force: true })
@@ -65,7 +65,7 @@ export function createProcesses() {
       const child = spawn(process.execPath, args, {
         cwd: root,
         env: { ...process.env, LOG_FORMAT: 'json', ...env },
-        // A group of its own: Ctrl-C is for the load test, which still measures while it ends.
+        // A process group of its own: else Ctrl-C would stop the services while the load test still measures.
         detached: true,
         stdio: ['ignore', 'pipe', 'pipe'],
       })

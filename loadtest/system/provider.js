@@ -1,4 +1,4 @@
-// The simulated backend's own counters, asked over HTTP.
+// Reads and resets the counters of the simulated backend over HTTP.
 
 const TIMEOUT_MS = 5_000
 

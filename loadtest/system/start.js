@@ -1,5 +1,4 @@
-// The system under load when the load test is to start one: real processes on free loopback ports, none of which
-// outlives the run. Also the reference programs, which stand in for a system.
+// Starts a system to load (`--start`): the services as processes on free loopback ports, or a reference program.
 import { randomUUID } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -81,13 +80,13 @@ async function startKeycast(processes, { gateways: count, tls, content }) {
         FETCHER_NODES: `127.0.0.1:${requestsPort}:${answersPort}`,
         GATEWAY_PORT: '0',
         GATEWAY_INTERNAL_PORT: '0',
-        // A load test is the flood this limit is there to stop.
+        // This limit exists to stop just such a flood.
         GATEWAY_REQUESTS_PER_SECOND_MAX: '1000000000',
         ...inspection(content),
       }),
     ),
   )
-  // A gateway listens before it hears a fetcher: what is asked until then would wait, and be measured.
+  // A gateway listens before it hears a fetcher. Requests until then would wait, and spoil the latencies.
   await Promise.all(gateways.map(({ name, listening }) => untilLinked(name, listening.internalPort)))
   const ports = gateways.map(({ listening }) => /** @type {number} */ (listening.port))
   const proxy = tls ? await startProxy(processes, ports, directory) : undefined
@@ -110,7 +109,7 @@ async function startKeycast(processes, { gateways: count, tls, content }) {
   }
 }
 
-/** Its readiness would say nothing of the fetcher: a gateway serves what it holds without. @param {string} name @param {number} internalPort */
+/** Not by its health page: a gateway without a fetcher is ready, and serves what it holds. @param {string} name @param {number} internalPort */
 async function untilLinked(name, internalPort) {
   for (const giveUpMs = performance.now() + READY_MS; performance.now() < giveUpMs; ) {
     const metrics = await (await fetch(`http://127.0.0.1:${internalPort}/metrics`)).text()
@@ -139,10 +138,10 @@ async function startProxy(processes, ports, directory) {
       'scripts/proxy.js',
       ...ports.flatMap(port => ['--gateway', `127.0.0.1:${port}`]),
       ...['--http-port', String(httpPort), '--https-port', String(httpsPort)],
-      // All clients come from this host: its limits per address are not what is measured.
+      // All clients come from this host: nginx's limits per address would refuse most of them.
       ...['--exempt', '127.0.0.0/8', '--directory', join(directory, 'proxy')],
     ],
-    // Two connections a client, and as many clients as a process may hold files for. No line on disk for each client.
+    // Two connections per client, as many as a process may open files. And no log line on disk for each client.
     { PROXY_WORKER_CONNECTIONS: '19900', PROXY_ACCESS_LOG: '/dev/null' },
     line => (line.startsWith('proxy: https://') ? {} : undefined),
   )

@@ -1,7 +1,7 @@
-// What a run loads: a system started for it, or one that is up already and was named on the command line.
+// The target of a run: a system started for it, or one that runs already and is named on the command line.
 import { startSystem } from './start.js'
 
-/** Sessions a gateway may hold: a process may open 20,000 files on many machines, and needs some for itself. */
+/** Sessions per gateway: many machines allow a process 20,000 open files, and it needs some itself. */
 const SESSIONS_PER_GATEWAY = 18_000
 
 /**

@@ -1,13 +1,12 @@
-// What the system under load takes, second by second: CPU and memory of its processes as the kernel counts them, heap
-// and garbage collections as its services export them, and the memory the machine has left.
-import { readFileSync } from 'node:fs'
+// Watches the system under load second by second: CPU time and memory of its processes, heap and garbage collections of
+// its services, and the memory the machine has left.
 import { performance } from 'node:perf_hooks'
 import { WebSocket } from 'ws'
+import { readExposition, sumIn } from './exposition.js'
+import { readFreeBytes, readMachineCpu, readTree } from './proc.js'
 
-/** A service that cannot answer in this time is left out of one sample, not waited for. */
+/** A service that answers later is left out of the sample: waiting for it would make the samples overlap. */
 const SCRAPE_MS = 900
-/** Of utime and stime in /proc: USER_HZ, 100 on every Linux there is. */
-const TICK_MS = 10
 
 /**
  * Something to watch: a process with all it starts, a metrics endpoint, or both.
@@ -109,61 +108,9 @@ function difference(now, before) {
   return now === undefined || before === undefined ? undefined : Math.max(0, now - before)
 }
 
-/** A process and all its descendants. @param {number} pid @returns {{ cpuMs: number, residentBytes: number } | undefined} */
-export function readTree(pid) {
-  const own = readProcess(pid)
-  if (own === undefined) return undefined
-  let { cpuMs, residentBytes } = own
-  for (const child of childrenOf(pid)) {
-    const tree = readTree(child)
-    cpuMs += tree?.cpuMs ?? 0
-    residentBytes += tree?.residentBytes ?? 0
-  }
-  return { cpuMs, residentBytes }
-}
-
-/** proc(5): /proc/PID/stat and statm. @param {number} pid */
-function readProcess(pid) {
-  const stat = readIfThere(`/proc/${pid}/stat`)
-  const status = readIfThere(`/proc/${pid}/status`)
-  if (stat === undefined || status === undefined) return undefined
-  // The second field, the name, may hold spaces and brackets: the rest begins after its last one.
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  const [, kib = '0'] = /^VmRSS:\s+(\d+) kB$/m.exec(status) ?? []
-  return { cpuMs: (Number(fields[11]) + Number(fields[12])) * TICK_MS, residentBytes: Number(kib) * 1_024 }
-}
-
-/** Processes a process has started and that still run. @param {number} pid @returns {number[]} */
-export function childrenOf(pid) {
-  return (readIfThere(`/proc/${pid}/task/${pid}/children`) ?? '').split(' ').filter(Boolean).map(Number)
-}
-
-/** Time all CPUs together were busy and were there. @returns {{ busy: number, all: number } | undefined} */
-function readMachineCpu() {
-  const line = readIfThere('/proc/stat')?.split('\n', 1)[0]
-  if (line === undefined) return undefined
-  const times = line.split(/\s+/).slice(1, 9).map(Number)
-  const all = times.reduce((sum, time) => sum + time, 0)
-  return { busy: all - times[3] - times[4], all }
-}
-
 /** @param {{ busy: number, all: number }} now @param {{ busy: number, all: number }} before */
 function ratio(now, before) {
   return now.all === before.all ? undefined : (now.busy - before.busy) / (now.all - before.all)
-}
-
-function readFreeBytes() {
-  const [, kib] = /^MemAvailable:\s+(\d+) kB$/m.exec(readIfThere('/proc/meminfo') ?? '') ?? []
-  return kib === undefined ? undefined : Number(kib) * 1_024
-}
-
-/** @param {string} path @returns {string | undefined} undefined where it is gone, or on a system without /proc */
-function readIfThere(path) {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    return undefined
-  }
 }
 
 /** Chrome DevTools Protocol. @param {string} url */
@@ -193,25 +140,4 @@ async function scrape(url) {
   } catch {
     return undefined
   }
-}
-
-/**
- * The figures of a service from its Prometheus metrics (text exposition format), whatever the service's name in them.
- *
- * @param {string} text
- */
-export function readExposition(text) {
-  const cpuSeconds = sumIn(text, 'process_cpu_seconds_total')
-  return {
-    cpuMs: cpuSeconds === undefined ? undefined : cpuSeconds * 1_000,
-    residentBytes: sumIn(text, 'process_resident_memory_bytes'),
-    heapBytes: sumIn(text, 'v8_heap_used_bytes'),
-    majorGcs: sumIn(text, 'gc_runs_total', '\\{kind="major"\\}'),
-  }
-}
-
-/** @param {string} text @param {string} name @param {string} [labels] a pattern @returns {number | undefined} */
-function sumIn(text, name, labels = '(?:\\{[^}]*\\})?') {
-  const found = [...text.matchAll(new RegExp(`^keycast_[a-z]+(?:_[a-z]+)*?_${name}${labels} (\\S+)`, 'gm'))]
-  return found.length === 0 ? undefined : found.reduce((sum, [, value]) => sum + Number(value), 0)
 }

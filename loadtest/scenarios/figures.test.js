@@ -1,5 +1,5 @@
 import { secondOf } from '../test-support.js'
-import { cpuFigures, cpuPerDelivery } from './scenario.js'
+import { cpuFigures, cpuPerDelivery } from './figures.js'
 
 const services = [
   { name: 'gateway 1', role: 'gateway', cpuMs: 30 },
