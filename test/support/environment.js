@@ -1,5 +1,5 @@
-// Node's environment, and two things more: when a test fails, what the services logged is shown; and however a test
-// file ends, even by Ctrl-C, no process it started is left.
+// jest's Node environment with two additions: a failed test shows the services' logs, and no process outlives a test
+// file, even after Ctrl-C.
 import { TestEnvironment } from 'jest-environment-node'
 
 /** @type {NodeJS.Signals[]} */
