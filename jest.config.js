@@ -13,6 +13,7 @@ const needs = {
   'test/page.test.js': ['chromium'],
   'test/proxy-operation.test.js': ['nginx', 'openssl'],
   'test/proxy.test.js': ['nginx', 'openssl'],
+  'test/systemd.test.js': ['systemd-analyze'],
 }
 
 const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin']

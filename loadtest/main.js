@@ -1,12 +1,12 @@
 #!/usr/bin/env node
-// npm run loadtest: reads the command line, runs the scenario it names, says what came of it.
-import { createProgram } from './cli.js'
-import { CompareError, compareFolders } from './compare.js'
+// npm run loadtest: reads the command line, runs the scenario that it names and prints the result.
+import { createProgram } from './command-line/cli.js'
+import { createProgress } from './command-line/progress.js'
 import { GeneratorError } from './generator/pool.js'
-import { SystemError } from './processes.js'
-import { createProgress } from './progress.js'
-import { run } from './run.js'
-import { summaryOf } from './summary.js'
+import { CompareError, compareFolders } from './report/compare.js'
+import { summaryOf } from './report/summary.js'
+import { run } from './run/run.js'
+import { SystemError } from './system/processes.js'
 
 const interruption = new AbortController()
 const interrupted = interruption.signal
@@ -20,7 +20,7 @@ process.on('SIGINT', () => {
 process.on('SIGTERM', () => interruption.abort())
 
 /**
- * @param {import('./scenario.js').Scenario} scenario
+ * @param {import('./scenarios/scenario.js').Scenario} scenario
  * @param {any} options
  */
 async function runScenario(scenario, options) {

@@ -3,8 +3,8 @@
 /**
  * A second in which all is well, but for what is given.
  *
- * @param {Partial<import('./scenario.js').SeriesSecond>} given
- * @returns {import('./scenario.js').SeriesSecond}
+ * @param {Partial<import('./scenarios/scenario.js').SeriesSecond>} given
+ * @returns {import('./scenarios/scenario.js').SeriesSecond}
  */
 export function secondOf(given = {}) {
   return {
@@ -24,8 +24,8 @@ export function secondOf(given = {}) {
 }
 
 /**
- * @param {Partial<import('./result.js').Result>} given
- * @returns {import('./result.js').Result}
+ * @param {Partial<import('./run/result.js').Result>} given
+ * @returns {import('./run/result.js').Result}
  */
 export function resultOf(given = {}) {
   return {

@@ -1,4 +1,5 @@
-// scripts/certificates, which the proxy runs before it starts: what is about to end is said or made anew, what has ended fails.
+// scripts/certificates, which the proxy runs at its start: it warns of a certificate that expires soon or renews it, and
+// refuses an expired one.
 import { execFile } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

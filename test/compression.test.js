@@ -1,5 +1,5 @@
-// Compressed and plain viewers of the same keys: clients of ws, of a browser, and of another language, which share no code
-// with what compresses. Whatever they are sent hashes to the version it came with.
+// Compressed and plain viewers of the same keys: ws, a browser, and Python, which share no code with the compressor. Every
+// value that they get hashes to the version that it came with.
 import { spawn } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'

@@ -1,4 +1,4 @@
-// The dashboards as files: what Grafana would stumble over, and what somebody on call would miss.
+// The dashboards as files: no mistake that Grafana would trip over, nothing missing that somebody on call needs.
 import { readdirSync, readFileSync } from 'node:fs'
 import { parse } from 'yaml'
 import { backend } from '../monitoring/grafana/source/backend.js'

@@ -1,5 +1,5 @@
-// Deltas, from backend to viewer: whatever comes between, the bytes a viewer ends with are those its version names. Each
-// client here checks that with every message (support/client.js), and fails the test where it is not so.
+// Deltas from backend to viewer: after every message a viewer holds the bytes that its version names. Each client here
+// checks that (support/client.js).
 import { versionOf } from '@keycast/protocol'
 import { answers, startBackend } from './support/backend.js'
 import { connect, connectViewer, createSights } from './support/client.js'

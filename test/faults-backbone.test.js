@@ -1,4 +1,4 @@
-// The link between a gateway and a fetcher node goes silent, and mends: both ends notice, and everybody converges.
+// The link between a gateway and a fetcher node goes silent and recovers: both ends notice, and all viewers converge.
 import { answers, documentOf, startBackend } from './support/backend.js'
 import { connect } from './support/client.js'
 import { eventually, pause } from './support/deadline.js'

@@ -1,5 +1,5 @@
-// Every way a backend can fail: what is held is served and said to be stale, a cold key gets the error, and everything
-// heals by itself when the backend does.
+// Every way in which a backend can fail: cached values are served and marked stale, a cold key gets the error, and all
+// of it recovers with the backend.
 import { answers, documentOf, startBackend } from './support/backend.js'
 import { connect } from './support/client.js'
 import { eventually, pause } from './support/deadline.js'

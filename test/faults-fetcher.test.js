@@ -1,4 +1,4 @@
-// Workers and fetcher nodes die, hang and come back; viewers converge, and nobody is ever shown something older.
+// Workers and fetcher nodes die, hang and come back: viewers converge, and none is ever sent an older value.
 import { answers, createGate, documentOf, startBackend } from './support/backend.js'
 import { connect } from './support/client.js'
 import { eventually } from './support/deadline.js'

@@ -1,5 +1,5 @@
-// Faults of every kind, overlapping, drawn from a seed: whatever comes together, nobody is shown something older, and
-// when it is over everybody has the backend's content.
+// Overlapping faults of every kind, drawn from a seed: no viewer is ever sent an older value, and in the end all hold the
+// backend's content.
 import { answers, documentOf, startBackend } from './support/backend.js'
 import { connect, connectViewer } from './support/client.js'
 import { eventually, pause } from './support/deadline.js'

@@ -1,5 +1,5 @@
-// Clients that mean harm or mean nothing: they get the right error or close code, the gateway lives, nobody else
-// notices, and no request leaves for anything outside a namespace's path.
+// Hostile and broken clients: they get the right error or close code, the gateway goes on, other sessions do not notice,
+// and no request leaves a namespace's path.
 import { connect as connectTcp } from 'node:net'
 import { errorCodes } from '@keycast/protocol'
 import WebSocket from 'ws'

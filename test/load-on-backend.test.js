@@ -1,4 +1,4 @@
-// What the backend is asked depends on keys and freshness, never on viewers, gateways or fetcher nodes.
+// The load on the backend depends on keys and freshness, never on the number of viewers, gateways or fetcher nodes.
 import { answers, createGate, documentOf, startBackend } from './support/backend.js'
 import { connect } from './support/client.js'
 import { eventually, pause } from './support/deadline.js'

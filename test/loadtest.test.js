@@ -1,5 +1,5 @@
-// The load test itself, from its command line: every scenario at a small size against a system it starts, what it
-// counted held against what must be so, and its report opened in a browser.
+// The load test, from its command line: runs every scenario at a small size, checks its counts, and opens its report in a
+// browser.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
@@ -73,7 +73,7 @@ function readRun(output) {
   const folders = readdirSync(output)
   expect(folders).toHaveLength(1)
   const folder = join(output, folders[0])
-  /** @type {import('../loadtest/result.js').Result} */
+  /** @type {import('../loadtest/run/result.js').Result} */
   const result = JSON.parse(readFileSync(join(folder, 'result.json'), 'utf8'))
   return { folder, result }
 }

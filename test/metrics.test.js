@@ -1,4 +1,4 @@
-// docs/metrics.md says what is exported, no more and no less.
+// docs/metrics.md lists every metric that is exported, and no other.
 import { readFileSync } from 'node:fs'
 import { withTables } from '../scripts/metrics-docs.js'
 import { startProvider, startSystem } from './support/system.js'

@@ -1,5 +1,5 @@
-// The monitoring, on a running system: a real Prometheus scrapes it under a short load, and every figure that a
-// dashboard, rule or alert shows has to be there.
+// The monitoring of a running system: a real Prometheus scrapes it under a short load, and every figure of the
+// dashboards, rules and alerts exists.
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-// The page as a person sees it, in Chromium, against a real gateway and a backend that the test scripts.
+// The page in Chromium, as a person sees it, with a real gateway and a scripted backend.
 import { existsSync } from 'node:fs'
 import { chromium } from 'playwright-core'
 import { answers, startBackend } from './support/backend.js'

@@ -1,4 +1,4 @@
-// A plain client's story, from the first subscribe to the resume, against the simulated backend.
+// A client's life from its first subscribe to its resume, with the simulated backend.
 import { connect } from './support/client.js'
 import { show } from './support/figures.js'
 import { ask } from './support/http.js'

@@ -1,4 +1,4 @@
-// The proxy as its operator meets it: settings, logs, reloads, ends, and load balancers before it.
+// The proxy for its operator: settings, logs, reloads, stops, and load balancers in front of it.
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'

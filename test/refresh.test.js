@@ -1,4 +1,4 @@
-// Keys that are asked for only when the backend says that they changed.
+// Keys that are fetched only when the backend says that they changed (`refresh: 0`).
 import { answers, createGate, documentOf, startBackend } from './support/backend.js'
 import { connect } from './support/client.js'
 import { eventually } from './support/deadline.js'

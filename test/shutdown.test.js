@@ -41,10 +41,10 @@ test('a gateway tells its clients that it closes, closes with 1012, takes its le
   }
   expect(await stopped).toEqual({ code: 0, signal: null })
   const said = await eventually(
-    () => fetcher.process.log().find(({ msg }) => /^a gateway (took its leave|fell silent)$/.test(msg)),
+    () => fetcher.process.log().find(({ msg }) => /^a gateway (said goodbye|fell silent)$/.test(msg)),
     'the fetcher noticing that the gateway is gone',
   )
-  expect(said.msg).toBe('a gateway took its leave')
+  expect(said.msg).toBe('a gateway said goodbye')
 })
 
 test('a gateway with a client that reads nothing exits with 0 all the same', async () => {

@@ -1,5 +1,5 @@
-// A WebSocket client that costs next to nothing: a bare socket, one read buffer for all of a process's connections, no
-// copy of what comes. The generator shares a machine with the system, so what it saves is the system's to use.
+// A cheap WebSocket client: a bare socket, one read buffer for all connections of a process, no copy of what arrives.
+// The generator shares a machine with the system, so CPU time that it saves is left to the system.
 import { createHash, randomBytes } from 'node:crypto'
 import { connect as connectTcp } from 'node:net'
 import { connect as connectTls } from 'node:tls'
@@ -75,7 +75,7 @@ export function createClient({ url, localAddress, subprotocol, headBytesMax, wan
       if (state === 'open') socket.write(frames)
     },
 
-    /** Says goodbye and goes: a load test has thousands to close, and awaits no answer. */
+    /** Sends a closing frame and does not await the answer: a load test has thousands to close. */
     close() {
       if (state === 'ended') return
       if (state === 'open') socket.write(encodeFrame(Buffer.from([0x03, 0xe8]), opcodes.close))

@@ -8,7 +8,7 @@ import { nowUs } from './clock.js'
  */
 const CLIENTS_PER_ADDRESS = 15_000
 
-/** More handshakes at a time would only wait in the listener's queue (4,096 long at most), and lose the ramp its shape. */
+/** More handshakes at a time would wait in the listener's queue (4,096 at most) and distort the ramp. */
 const CONNECTING_MAX = 256
 
 const CLOSED_AT_ONCE = 500
@@ -105,7 +105,7 @@ export function createClients({ urls, clientsMax, subprotocol, index, processes,
     /** Opens no more. */
     hold: () => clearInterval(timer),
 
-    /** In portions: thousands of goodbyes at once would hold everything else up for seconds. */
+    /** In portions: closing thousands at once would block the event loop for seconds. */
     async closeAll() {
       clearInterval(timer)
       const closing = [...clients]

@@ -1,15 +1,15 @@
-// The generator's processes, as one: starts them, gives orders, adds up what they report.
+// The generator's processes as one: starts them, gives them orders and adds their reports up.
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { nowUs } from './clock.js'
+import { CLOSE_MS, DRAIN_MS } from './finish-timeouts.js'
 import { createHistogram, merge } from './histogram.js'
-import { CLOSE_MS, DRAIN_MS } from './patience.js'
 
 const program = fileURLToPath(new URL('process.js', import.meta.url))
 
-/** To take the order, behind what an event loop at its limit has before it, and to say what was measured. */
+/** For a process whose event loop is at its limit to take the order and to send its last report. */
 const REPORT_MS = 10_000
-/** To end one client's connection, at worst. */
+/** The longest that closing one connection takes. */
 const CLIENT_CLOSE_MS = 2
 
 /**
@@ -69,7 +69,7 @@ export async function startPool({ workload, settings, processes, urls, clientsMa
   const failure = new Promise((_, reject) => {
     fail = reject
   })
-  failure.catch(() => {}) // whoever waits for something of the pool waits for this too
+  failure.catch(() => {}) // callers race it; unhandled it would end the process
 
   const children = Array.from({ length: processes }, () =>
     fork(program, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] }),
@@ -108,7 +108,7 @@ export async function startPool({ workload, settings, processes, urls, clientsMa
     failure,
     open: () => open,
     pids: () => children.map(child => /** @type {number} */ (child.pid)),
-    /** Processes whose end was not heard of: what they did last is in no figure. */
+    /** Processes that sent no last report: their last second is in no figure. */
     unreported: () => unreported,
 
     /** Opens clients, one every so often, until there were `count`. @param {{ everyUs: number, count: number }} ramp */
@@ -130,9 +130,9 @@ export async function startPool({ workload, settings, processes, urls, clientsMa
      */
     async finish() {
       ended = true
-      const patienceMs = DRAIN_MS + CLOSE_MS + REPORT_MS + CLIENT_CLOSE_MS * (clientsMax / processes)
+      const giveUpMs = DRAIN_MS + CLOSE_MS + REPORT_MS + CLIENT_CLOSE_MS * (clientsMax / processes)
       const finished = Promise.all(
-        children.map(child => Promise.race([said(child, 'finished'), gone(child, patienceMs)])),
+        children.map(child => Promise.race([said(child, 'finished'), gone(child, giveUpMs)])),
       )
       tellAll({ type: 'finish' })
       const reports = (await finished).filter(report => report !== undefined)
@@ -166,14 +166,14 @@ export async function startPool({ workload, settings, processes, urls, clientsMa
  * Resolves when nothing more is to be expected of a process.
  *
  * @param {import('node:child_process').ChildProcess} child
- * @param {number} patienceMs
+ * @param {number} giveUpMs
  * @returns {Promise<undefined>}
  */
-function gone(child, patienceMs) {
+function gone(child, giveUpMs) {
   return new Promise(resolve => {
     if (!child.connected) return resolve(undefined)
-    setTimeout(() => resolve(undefined), patienceMs).unref()
-    // Behind whatever it still said.
+    setTimeout(() => resolve(undefined), giveUpMs).unref()
+    // Messages sent before it are delivered first.
     child.once('disconnect', () => resolve(undefined))
   })
 }
@@ -185,17 +185,17 @@ function emptySecond(second) {
 }
 
 /** @param {Second} into @param {import('./process.js').SecondReport} report */
-function addSecond(into, { open, connecting, counts, histograms, strain }) {
+function addSecond(into, { open, connecting, counts, histograms, usage }) {
   into.open += open
   into.connecting += connecting
   addCounts(into.counts, counts)
   addHistograms(into.histograms, histograms)
   const { generator } = into
-  generator.cpuMs += strain.cpuMs
-  generator.residentBytes += strain.residentBytes
-  generator.busiest = Math.max(generator.busiest, strain.busy)
-  generator.lateMsP99 = Math.max(generator.lateMsP99, strain.lateMsP99)
-  generator.lateMsMax = Math.max(generator.lateMsMax, strain.lateMsMax)
+  generator.cpuMs += usage.cpuMs
+  generator.residentBytes += usage.residentBytes
+  generator.busiest = Math.max(generator.busiest, usage.busy)
+  generator.lateMsP99 = Math.max(generator.lateMsP99, usage.lateMsP99)
+  generator.lateMsMax = Math.max(generator.lateMsMax, usage.lateMsMax)
 }
 
 /** @param {Totals} into @param {import('./tally.js').TallyReport} report */

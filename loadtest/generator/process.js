@@ -1,23 +1,23 @@
-// One generator process: opens its share of the clients, lets them do what the scenario's workload says, and reports
-// each second what came of it. It is told what to do by pool.js.
+// One generator process: opens its share of the clients, runs the scenario's workload with each, and reports counts and
+// latencies every second. pool.js starts it and gives it orders.
 import { received } from './client.js'
 import { clientCounts, createClients } from './clients.js'
 import { nowUs, pause } from './clock.js'
-import { CLOSE_MS, DRAIN_MS } from './patience.js'
-import { createStrain } from './strain.js'
+import { CLOSE_MS, DRAIN_MS } from './finish-timeouts.js'
+import { createUsageMeter } from './own-usage.js'
 import { createTally } from './tally.js'
 
 const DRAIN_LOOK_MS = 20
 
 /**
- * What a process is told, and what it says.
+ * Orders to a process, and its reports.
  *
  * @typedef {{ type: 'prepare', workload: string, settings: unknown, clients: import('./clients.js').ClientsSettings, startUs: number }} Prepare
  * @typedef {Prepare | { type: 'ramp', fromUs: number, everyUs: number, count: number } | { type: 'hold' }
  *   | { type: 'tell', message: unknown } | { type: 'finish' }} Order
  *
  * @typedef {import('./tally.js').TallyReport & { type: 'second', second: number, open: number, connecting: number,
- *   strain: import('./strain.js').Strain }} SecondReport
+ *   usage: import('./own-usage.js').Usage }} SecondReport
  * @typedef {{ type: 'ready' } | SecondReport | { type: 'finished', last: SecondReport, outcome: unknown }} Report
  */
 
@@ -27,17 +27,17 @@ let workload
 let clients
 /** @type {ReturnType<typeof createTally>} */
 let tally
-const strain = createStrain()
+const usage = createUsageMeter()
 let startUs = 0
 let second = 0
 /** @type {NodeJS.Timeout} */
 let reporting
 
 process.on('message', message => obey(/** @type {Order} */ (message)))
-// Ctrl-C, or a supervisor, reaches the whole process group; the scenario ends in order, and tells this process to.
+// Ctrl-C and supervisors signal the whole process group. This process ends when the scenario orders it to, with a report.
 process.on('SIGINT', () => {})
 process.on('SIGTERM', () => {})
-// Whoever started this one is gone: nobody would ever end it.
+// The parent is gone. Without this the process would run for ever.
 process.on('disconnect', () => process.exit(1))
 
 /** @param {Order} order */
@@ -61,7 +61,7 @@ async function prepare(order) {
   const { counts, histograms, createWorkload } = await import(`./workloads/${order.workload}.js`)
   tally = createTally({ counts: [...clientCounts, ...counts], histograms })
   const { index, processes } = order.clients
-  workload = createWorkload({ settings: order.settings, tally, strain, nowUs, index, processes })
+  workload = createWorkload({ settings: order.settings, tally, usage, nowUs, index, processes })
   clients = createClients({ ...order.clients, behaviour: workload.behaviour, tally })
   startUs = order.startUs
   reportNext()
@@ -90,11 +90,11 @@ function report() {
     open: clients.open(),
     connecting: clients.connecting(),
     ...tally.take(),
-    strain: strain.take(),
+    usage: usage.take(),
   }
 }
 
-/** No more requests; answers are awaited for a while; then everybody goes. */
+/** Stops requests, awaits outstanding answers, then closes every connection. */
 async function finish() {
   clients.hold()
   workload.stop()

@@ -1,5 +1,5 @@
-// What one generator process has counted and timed since its last report. Reports carry differences, so that a second
-// of every process can be added up, and the seconds of a run too.
+// Counts and latencies of one generator process since its last report. Reports carry differences, so that they can be
+// added up over processes and over seconds.
 import { createHistogram, takeEncoded } from './histogram.js'
 
 /** Enough to see what went wrong; a broken system must not make the reports grow without end. */

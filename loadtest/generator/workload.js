@@ -1,12 +1,12 @@
-// What a workload is: the part of a scenario that happens in the generator's processes, for each client.
+// The type of a workload: what a scenario has each client do. It runs in the generator's processes.
 
 /**
  * @typedef {object} Workload
  * @property {import('./clients.js').Behaviour} behaviour
  * @property {() => number} outstanding requests sent and not yet answered
- * @property {(message: any) => void} [tell] a word from the scenario
+ * @property {(message: any) => void} [tell] a message from the scenario
  * @property {() => void} stop sends no more
- * @property {() => unknown} [outcome] what the scenario wants beside counts and histograms
+ * @property {() => unknown} [outcome] sent to the scenario at the end, beside counts and histograms
  */
 
 /**
@@ -17,7 +17,7 @@
  * @property {S} settings
  * @property {{ counts: Record<C, number>, histograms: Record<H, import('./histogram.js').Histogram>,
  *   because: (reason: string) => void }} tally
- * @property {ReturnType<typeof import('./strain.js').createStrain>} strain
+ * @property {ReturnType<typeof import('./own-usage.js').createUsageMeter>} usage
  * @property {() => number} nowUs
  * @property {number} index of this process
  * @property {number} processes

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The least a server can do: no WebSocket library, no cache, no backend, no limits. One ready Buffer is written to each
-// request, as many pongs at once as pings came at once. What a real server costs more than this is what it does.
+// The floor under every server: no WebSocket library, cache, backend or limits. It answers each request with one ready
+// Buffer. Whatever a real server costs above this is the price of its features.
 import { createHash } from 'node:crypto'
 import { createServer } from 'node:http'
 import { createMetrics } from '@keycast/service'

@@ -1,6 +1,6 @@
 // What the reference programs serve, and what they are told at start.
 import { Command } from 'commander'
-import { readDuration, readPort, readSize } from '../options.js'
+import { readDuration, readPort, readSize } from '../command-line/options.js'
 
 /**
  * @param {{ name: string, about: string }} program

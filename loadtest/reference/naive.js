@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The server one writes first: ws, and for each client and message a JSON.stringify and a send.
+// The server that most people write first: ws, and a JSON.stringify for each message to each client.
 import { createServer } from 'node:http'
 import { createMetrics } from '@keycast/service'
 import { WebSocketServer } from 'ws'

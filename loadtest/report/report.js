@@ -1,9 +1,9 @@
-// result.json as a page: one file that needs nothing else, with the charts' library, the data and the styles in it.
+// A result as report.html: one file that holds the data, the styles and the charts' library, and needs no network.
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { escapeHtml, formatNumber } from './format.js'
 
-/** @typedef {import('../result.js').Result} Result */
+/** @typedef {import('../run/result.js').Result} Result */
 
 /** @param {string} file */
 const page = file => readFileSync(new URL(`page/${file}`, import.meta.url), 'utf8')
@@ -46,7 +46,7 @@ export function buildReport(result) {
  *
  * @param {Result} a
  * @param {Result} b
- * @param {import('../scenario.js').Table} figures
+ * @param {import('../scenarios/scenario.js').Table} figures
  */
 export function buildComparison(a, b, figures) {
   return document({
@@ -121,7 +121,7 @@ function verdicts({ limit, sums, addsUp }) {
 </section>`
 }
 
-/** @param {import('../scenario.js').Table} table */
+/** @param {import('../scenarios/scenario.js').Table} table */
 function table({ title, columns, rows, note }) {
   /** @param {string | number} cell */
   const cellOf = cell =>

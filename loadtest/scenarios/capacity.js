@@ -1,20 +1,20 @@
-// The study this project started from: clients come one after the other, each asks for a document every second, until
-// the system cannot keep up. How many did it hold, and how many megabytes a second did it send?
+// How many clients can the system hold? They come one after the other, and each gets a document every second, until the
+// system cannot keep up. The study that this project began with measured the same.
 import { Option } from 'commander'
-import { readDuration, readInteger, readSize } from '../options.js'
-import { cpuFigures, meanOf } from '../scenario.js'
+import { readDuration, readInteger, readSize } from '../command-line/options.js'
+import { cpuFigures, meanOf } from './figures.js'
 
 /** What the original measured, on 2 and on 4 CPUs. */
 const STUDY = { clients: [304, 333], megabytesPerSecond: [46.34, 47.17] }
-/** A shortened run departs from these; one that is to be held against the study does not. */
+/** The study's settings. A run that is compared with the study must not change them. */
 const STUDY_SETTINGS = { every: 2_000, interval: 1_000, bytes: 130_000, keys: 1 }
 
-/** The limits of the original: what a viewer would call broken. */
+/** The study's limits: past them a viewer would call it broken. */
 const P99_MS_MAX = 1_000
 const DELIVERED_RATIO_MIN = 0.95
 /** One bad second may be a pause; so many in a row are a limit. */
 const BAD_SECONDS = 3
-/** Below so many requests a second a ratio says nothing. */
+/** With fewer requests a second, the ratio is noise. */
 const REQUESTS_MIN = 20
 
 const COUNTS = [
@@ -31,10 +31,10 @@ const COUNTS = [
   'invalid',
 ]
 
-/** @type {import('../scenario.js').Scenario} */
+/** @type {import('./scenario.js').Scenario} */
 export const capacity = {
   name: 'capacity',
-  about: 'A new client every 2 s, each asking for a 130 KB document every second, until the system cannot keep up.',
+  about: 'Adds a client every 2 s, each getting a 130 KB document every second, until the system cannot keep up.',
   rates: [
     { count: 'answered', label: 'answers' },
     { count: 'requested', label: 'requests' },
@@ -42,24 +42,26 @@ export const capacity = {
 
   addOptions(command) {
     command
-      .option('--every <duration>', 'time from one new client to the next', readDuration, STUDY_SETTINGS.every)
+      .option('--every <duration>', 'time between two new clients', readDuration, STUDY_SETTINGS.every)
       // One gateway, and one generator process, hold as many.
-      .option('--clients <n>', 'clients at most', readInteger(1, 100_000), 18_000)
-      .option('--hold <duration>', 'how long all clients stay once that many are there', readDuration, 10_000)
-      .option('--interval <duration>', "time between a client's requests", readDuration, STUDY_SETTINGS.interval)
-      .option('--bytes <size>', 'length of a document (with --start)', readSize, STUDY_SETTINGS.bytes)
+      .option('--clients <n>', 'largest number of clients', readInteger(1, 100_000), 18_000)
+      .option('--hold <duration>', 'time to hold that many clients', readDuration, 10_000)
+      .option('--interval <duration>', 'time between two requests of a client', readDuration, STUDY_SETTINGS.interval)
+      .option('--bytes <size>', 'size of a document (with --start)', readSize, STUDY_SETTINGS.bytes)
       .option(
         '--keys <n>',
-        'documents asked for, each by its share of the clients',
+        'number of documents, shared evenly among the clients',
         readInteger(1, 10_000),
         STUDY_SETTINGS.keys,
       )
-      .option('--key <name>', 'the documents are <name>1, <name>2, …', 'conversation:')
+      .option('--key <name>', 'the keys are <name>1, <name>2, …', 'conversation:')
       .addOption(
-        new Option(
-          '--study',
-          "keep the original study's settings: refuse others for --every, --interval, --bytes and --keys",
-        ).conflicts(['every', 'interval', 'bytes', 'keys']),
+        new Option('--study', "keep the study's settings: refuse --every, --interval, --bytes and --keys").conflicts([
+          'every',
+          'interval',
+          'bytes',
+          'keys',
+        ]),
       )
   },
 
@@ -138,7 +140,7 @@ export const capacity = {
  * Watches for the system's limit, second by second.
  */
 export function watchLimits() {
-  /** @type {WeakSet<import('../scenario.js').SeriesSecond>} */
+  /** @type {WeakSet<import('./scenario.js').SeriesSecond>} */
   const good = new WeakSet()
   let bad = 0
   let held = 0
@@ -146,7 +148,7 @@ export function watchLimits() {
   let limit
 
   return {
-    /** @param {import('../scenario.js').SeriesSecond} second */
+    /** @param {import('./scenario.js').SeriesSecond} second */
     look(second) {
       if (limit !== undefined || second.phase === 'end') return
       const problem = problemOf(second)
@@ -162,13 +164,13 @@ export function watchLimits() {
     limit: () => limit,
     /** Clients there in the last good second. */
     held: () => held,
-    /** @param {import('../scenario.js').SeriesSecond} second */
+    /** @param {import('./scenario.js').SeriesSecond} second */
     wasGood: second => good.has(second),
   }
 }
 
 /**
- * @param {import('../scenario.js').SeriesSecond} second
+ * @param {import('./scenario.js').SeriesSecond} second
  * @returns {{ why: string, final: boolean } | undefined}
  */
 function problemOf({ counts, latency }) {
@@ -185,14 +187,14 @@ function problemOf({ counts, latency }) {
   return undefined
 }
 
-/** The seconds the figures are taken from: those with all clients there, else the last ones that were good. @param {import('../scenario.js').SeriesSecond[]} good */
+/** The seconds the figures are taken from: those with all clients there, else the last ones that were good. @param {import('./scenario.js').SeriesSecond[]} good */
 function steadySeconds(good) {
   // The first second of the hold has part of the ramp in it.
   const held = good.filter(({ phase }) => phase === 'hold').slice(1)
   return held.length >= 3 ? held : good.slice(-5)
 }
 
-/** @param {import('../scenario.js').SeriesSecond[]} seconds */
+/** @param {import('./scenario.js').SeriesSecond[]} seconds */
 const worstP99 = seconds => Math.max(0, ...seconds.map(({ latency }) => latency?.p99Ms ?? 0))
 
 /** @param {Record<string, number>} counts */

@@ -1,9 +1,10 @@
-// Keys nobody asked for before, all at once, of a backend that takes its time: are they fetched in parallel?
+// Are cold keys fetched in parallel? Gets many of them at once, from a backend that takes its time for each.
+
+import { readDuration, readInteger, readSize } from '../command-line/options.js'
 import { nowUs } from '../generator/clock.js'
-import { readDuration, readInteger, readSize } from '../options.js'
-import { createProvider, requestsOf } from '../provider.js'
-import { sumOf } from '../scenario.js'
-import { allOpen, connectionSum } from './connected.js'
+import { createProvider, requestsOf } from '../system/provider.js'
+import { allOpen, connectionSum } from './connect-all.js'
+import { sumOf } from './figures.js'
 
 const COUNTS = ['opened', 'refused', 'dropped', 'closed', 'requested', 'answered', 'refusals', 'lost', 'unexpected']
 /** Between telling the generators of a round and its beginning. */
@@ -14,27 +15,22 @@ const ROUND_MS_MAX = 20_000
 
 /** @typedef {import('../generator/workloads/burst.js').RoundOutcome} RoundOutcome */
 
-/** @type {import('../scenario.js').Scenario} */
+/** @type {import('./scenario.js').Scenario} */
 export const coldburst = {
   name: 'coldburst',
-  about: 'Unknown keys asked for at once, of a backend that takes 50 ms for each: time to the last value.',
+  about: 'Gets 1,000 cold keys at once from a backend that takes 50 ms for each: time to the last value.',
   rates: [{ count: 'answered', label: 'values' }],
   needsProvider: true,
 
   addOptions(command) {
     command
-      .option('--keys <n>', 'keys of a round', readInteger(1, 5_000), 1_000)
-      .option('--bytes <size>', 'length of a value (with --start)', readSize, 1_000)
-      .option('--latency <duration>', 'the backend takes this long for each (with --start)', readDuration, 50)
+      .option('--keys <n>', 'keys per round', readInteger(1, 5_000), 1_000)
+      .option('--bytes <size>', 'size of a value (with --start)', readSize, 1_000)
+      .option('--latency <duration>', 'response time of the backend (with --start)', readDuration, 50)
       .option('--sessions <n>', 'sessions that share the keys', readInteger(1, 1_000), 1)
-      .option('--rounds <n>', 'rounds that are measured, each with keys of its own', readInteger(1, 100), 5)
-      .option(
-        '--warm-up <n>',
-        'rounds before them, which JavaScript just started needs to get fast',
-        readInteger(0, 100),
-        10,
-      )
-      .option('--key <name>', 'the keys are <name> and something never used before', 'conversation:')
+      .option('--rounds <n>', 'rounds to measure, each with new keys', readInteger(1, 100), 5)
+      .option('--warm-up <n>', 'rounds before those, for the JavaScript engines to warm up', readInteger(0, 100), 10)
+      .option('--key <name>', 'the keys are <name> and a suffix that was never used', 'conversation:')
   },
 
   content: ({ bytes, latency }) => ({ documentBytes: bytes, latencyMs: latency, idle: true }),

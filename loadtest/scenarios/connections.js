@@ -1,23 +1,23 @@
 // Clients that watch a key which does not change: what does it cost just to have them there?
-import { readDuration, readInteger } from '../options.js'
-import { allOpen, connectionSum } from './connected.js'
+import { readDuration, readInteger } from '../command-line/options.js'
+import { allOpen, connectionSum } from './connect-all.js'
 
 const COUNTS = ['opened', 'refused', 'dropped', 'closed', 'requested', 'subscribed', 'refusals', 'values', 'unexpected']
 /** Looks at the memory on the way up: enough for a line through them. */
 const STEPS = 5
 
-/** @type {import('../scenario.js').Scenario} */
+/** @type {import('./scenario.js').Scenario} */
 export const connections = {
   name: 'connections',
-  about: 'Idle clients, each subscribed to a key that does not change: memory per session of gateway and proxy.',
+  about: 'Holds idle clients, each subscribed to a key that does not change: memory per session of gateway and proxy.',
   rates: [{ count: 'opened', label: 'connections opened' }],
 
   addOptions(command) {
     command
       .option('--clients <n>', 'clients', readInteger(STEPS, 100_000), 5_000)
-      .option('--ramp <n>', 'clients connected a second', readInteger(1, 10_000), 1_000)
-      .option('--settle <duration>', 'rest before each look at the memory', readDuration, 3_000)
-      .option('--key <key>', 'the key; with --url one that does not change', 'text:1')
+      .option('--ramp <n>', 'clients to connect per second', readInteger(1, 10_000), 1_000)
+      .option('--settle <duration>', 'pause before each measurement', readDuration, 3_000)
+      .option('--key <key>', 'the key to subscribe; with --url choose one that does not change', 'text:1')
   },
 
   content: () => ({ documentBytes: 1_000, idle: true, collectable: true }),

@@ -1,22 +1,22 @@
 // Many small changes to many: how many deliveries a second a gateway makes, and how late they get under that load.
-import { readInteger } from '../options.js'
+import { readInteger } from '../command-line/options.js'
 import { measureTicks, NOTHING_CAME } from './ticks.js'
 
 /** A key is asked for no more often than this. */
 const CHANGE_MS_MIN = 100
 
-/** @type {import('../scenario.js').Scenario} */
+/** @type {import('./scenario.js').Scenario} */
 export const fanout = {
   name: 'fanout',
-  about: 'Clients that watch several keys, which together change 100 times a second: latency of small updates.',
+  about: 'Sends 100 small updates a second to each of 1,000 clients: latency of each update.',
   rates: [{ count: 'values', label: 'values delivered' }],
 
   addOptions(command) {
     command
       .option('--clients <n>', 'clients', readInteger(1, 100_000), 1_000)
-      .option('--ramp <n>', 'clients connected a second', readInteger(1, 10_000), 500)
-      .option('--updates <n>', 'updates each client gets a second; a multiple of 10', readInteger(10, 1_000), 100)
-      .option('--seconds <n>', 'how long they are counted', readInteger(1, 600), 10)
+      .option('--ramp <n>', 'clients to connect per second', readInteger(1, 10_000), 500)
+      .option('--updates <n>', 'updates per client per second; a multiple of 10', readInteger(10, 1_000), 100)
+      .option('--seconds <n>', 'time to measure', readInteger(1, 600), 10)
       .option('--key <name>', 'the keys are <name>1, <name>2, …', 'tick:')
   },
 

@@ -1,4 +1,4 @@
-// Every scenario there is.
+// The list of scenarios, in the order of --help.
 import { capacity } from './capacity.js'
 import { coldburst } from './coldburst.js'
 import { connections } from './connections.js'
@@ -7,5 +7,5 @@ import { pingpong } from './pingpong.js'
 import { polling } from './polling.js'
 import { ticker } from './ticker.js'
 
-/** @type {import('../scenario.js').Scenario[]} */
+/** @type {import('./scenario.js').Scenario[]} */
 export const scenarios = [capacity, polling, coldburst, ticker, fanout, pingpong, connections]

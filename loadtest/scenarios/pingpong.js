@@ -1,15 +1,15 @@
 // The smallest exchange there is: how many of them a second?
 import { Option } from 'commander'
-import { readInteger } from '../options.js'
-import { cpuFigures, sumOf } from '../scenario.js'
-import { allOpen, connectionSum } from './connected.js'
+import { readInteger } from '../command-line/options.js'
+import { allOpen, connectionSum } from './connect-all.js'
+import { cpuFigures, sumOf } from './figures.js'
 
 const COUNTS = ['opened', 'refused', 'dropped', 'closed', 'requested', 'answered', 'refusals', 'lost', 'unexpected']
 
-/** @type {import('../scenario.js').Scenario} */
+/** @type {import('./scenario.js').Scenario} */
 export const pingpong = {
   name: 'pingpong',
-  about: 'Pings and pongs of 100 clients, so many under way at a time or so many a second: messages a second.',
+  about: 'Exchanges pings and pongs with 100 clients, with a window or at a rate: messages per second.',
   rates: [
     { count: 'answered', label: 'pongs' },
     { count: 'requested', label: 'pings' },
@@ -29,7 +29,7 @@ export const pingpong = {
           .argParser(readInteger(1, 1_000))
           .conflicts('window'),
       )
-      .option('--seconds <n>', 'how long', readInteger(1, 600), 10)
+      .option('--seconds <n>', 'time to measure', readInteger(1, 600), 10)
   },
 
   content: () => ({ documentBytes: 1_000 }),

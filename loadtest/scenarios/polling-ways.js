@@ -1,14 +1,14 @@
-// The ways a viewer may follow a document, and what each costs.
+// Measures the ways in which a viewer can follow a document: polling, and subscribing.
 import { WebSocket } from 'ws'
-import { createProvider, requestsOf } from '../provider.js'
-import { sumOf } from '../scenario.js'
-import { allOpen } from './connected.js'
+import { createProvider, requestsOf } from '../system/provider.js'
+import { allOpen } from './connect-all.js'
+import { sumOf } from './figures.js'
 
-/** After the last poll was due. */
-const PATIENCE_MS = 5_000
+/** An answer later than this after the last poll counts as lost. */
+const GIVE_UP_MS = 5_000
 
 /**
- * What one way of looking cost.
+ * What one way costs.
  *
  * @typedef {object} Way
  * @property {string} name
@@ -22,7 +22,7 @@ const PATIENCE_MS = 5_000
  */
 
 /**
- * @param {import('../scenario.js').Context} context
+ * @param {import('./scenario.js').Context} context
  * @param {any} options
  * @param {{ name: string, paths: string[], conditional: boolean }} way
  */
@@ -43,13 +43,13 @@ export async function poll(context, { clients, seconds, change }, { name, paths,
     wait: pool =>
       context.until(
         () => (pool.totals.counts.answered ?? 0) + (pool.totals.counts.refusals ?? 0) >= clients * seconds,
-        seconds * 1_000 + PATIENCE_MS,
+        seconds * 1_000 + GIVE_UP_MS,
       ),
   })
 }
 
 /**
- * @param {import('../scenario.js').Context} context
+ * @param {import('./scenario.js').Context} context
  * @param {any} options
  * @param {{ name: string, keys: string[], subprotocol?: string, tellChanged?: (keys: string[]) => Promise<void> }} way
  */
@@ -79,7 +79,7 @@ export async function subscribe(context, { clients, seconds, change }, { name, k
 }
 
 /**
- * @param {import('../scenario.js').Context} context
+ * @param {import('./scenario.js').Context} context
  * @param {string} name
  * @param {{ clients: number, seconds?: number, start: () => Promise<import('../generator/pool.js').Pool>,
  *   begin: (pool: import('../generator/pool.js').Pool) => Promise<void>,

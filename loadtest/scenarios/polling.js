@@ -1,7 +1,7 @@
-// What Keycast replaces, beside it: viewers that poll the backend every second, and the same viewers subscribed.
+// Compares Keycast with what it replaces: viewers that poll the backend every second, and the same viewers subscribed.
 import { BYTES_SUBPROTOCOL } from '@keycast/protocol'
-import { readDuration, readInteger, readSize } from '../options.js'
-import { connectionSum } from './connected.js'
+import { readDuration, readInteger, readSize } from '../command-line/options.js'
+import { connectionSum } from './connect-all.js'
 import { accepts, poll, subscribe } from './polling-ways.js'
 
 const COUNTS = [
@@ -22,11 +22,11 @@ const COUNTS = [
 
 /** @typedef {import('./polling-ways.js').Way} Way */
 
-/** @type {import('../scenario.js').Scenario} */
+/** @type {import('./scenario.js').Scenario} */
 export const polling = {
   name: 'polling',
   about:
-    'Viewers that poll the backend each second against viewers that subscribe: bytes, backend requests, staleness, CPU.',
+    'Compares viewers that poll the backend every second with viewers that subscribe: bytes, requests, staleness, CPU.',
   rates: [
     { count: 'news', label: 'changes seen' },
     { count: 'answered', label: 'answers to polls' },
@@ -36,18 +36,18 @@ export const polling = {
   addOptions(command) {
     command
       .option('--clients <n>', 'viewers', readInteger(1, 10_000), 100)
-      .option('--keys <n>', 'documents they share', readInteger(1, 1_000), 10)
-      .option('--bytes <size>', 'length of a document (with --start)', readSize, 130_000)
+      .option('--keys <n>', 'number of documents, shared evenly among the viewers', readInteger(1, 1_000), 10)
+      .option('--bytes <size>', 'size of a document (with --start)', readSize, 130_000)
       // No multiple of the polling interval, so that changes meet every phase of it.
       .option(
         '--change <duration>',
-        "time from one change of a document to the next; with --url the backend's",
+        'time between two changes of a document; with --url as the backend has it',
         readDuration,
         2_700,
       )
-      .option('--seconds <n>', 'how long each way is measured', readInteger(1, 600), 27)
+      .option('--seconds <n>', 'time to measure each way', readInteger(1, 600), 27)
       .option('--key <name>', 'the keys are <name>1, <name>2, …', 'conversation:')
-      .option('--path <path>', "the documents' path at the backend is <path>1, <path>2, …", '/conversations/')
+      .option('--path <path>', 'paths of the documents at the backend: <path>1, <path>2, …', '/conversations/')
   },
 
   content: ({ bytes, change }) => ({ documentBytes: bytes, changeMs: change }),
@@ -97,7 +97,7 @@ export const polling = {
  * @param {Way[]} ways
  * @param {any} options
  * @param {string[]} notes
- * @returns {import('../scenario.js').Outcome}
+ * @returns {import('./scenario.js').Outcome}
  */
 function outcomeOf(ways, { clients, keys, bytes }, notes) {
   const polled = ways[0]

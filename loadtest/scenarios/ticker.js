@@ -1,25 +1,19 @@
-// One key that many watch and that changes twice a second: does every change reach everybody, and how soon?
-import { readDuration, readInteger } from '../options.js'
+// Does every change reach every client, and how soon? Many clients watch one key that changes twice a second.
+import { readDuration, readInteger } from '../command-line/options.js'
 import { meanSpreadMs, measureTicks, NOTHING_CAME } from './ticks.js'
 
-/** @type {import('../scenario.js').Scenario} */
+/** @type {import('./scenario.js').Scenario} */
 export const ticker = {
   name: 'ticker',
-  about:
-    'Many clients watch a key that changes every 500 ms: how long a change takes to each of them, and every one counted.',
+  about: 'Has many clients watch a key that changes every 500 ms: latency of each change at each client, all counted.',
   rates: [{ count: 'values', label: 'values delivered' }],
 
   addOptions(command) {
     command
       .option('--clients <n>', 'clients', readInteger(1, 100_000), 1_000)
-      .option('--ramp <n>', 'clients connected a second', readInteger(1, 10_000), 500)
-      .option('--changes <n>', 'changes counted', readInteger(1, 10_000), 120)
-      .option(
-        '--change <duration>',
-        'time from one change to the next (with --url: as its namespace has it)',
-        readDuration,
-        500,
-      )
+      .option('--ramp <n>', 'clients to connect per second', readInteger(1, 10_000), 500)
+      .option('--changes <n>', 'changes to measure', readInteger(1, 10_000), 120)
+      .option('--change <duration>', 'time between two changes; with --url as its namespace has it', readDuration, 500)
       .option('--key <key>', 'the key that changes', 'tick:1')
   },
 

@@ -1,8 +1,8 @@
-// What `ticker` and `fanout` share: clients that all watch the same ticking keys, and a count of every change at every
+// The measurement of `ticker` and `fanout`: all clients watch the same ticking keys, and every change is counted at every
 // client.
 import { nowUs } from '../generator/clock.js'
-import { cpuFigures, sumOf } from '../scenario.js'
-import { allOpen, connectionSum } from './connected.js'
+import { allOpen, connectionSum } from './connect-all.js'
+import { cpuFigures, sumOf } from './figures.js'
 
 const COUNTS = [
   'opened',
@@ -20,18 +20,18 @@ const COUNTS = [
   'outside',
   'unexpected',
 ]
-/** For what is on its way when the last change was made. */
+/** For deliveries still under way when the last change is made. */
 const SETTLE_MS = 2_000
 /** Between the last subscription and the first change that counts. */
 const CALM_MS = 500
 
-/** What gateways export of values they did not send because a newer one came first. */
+/** The gateways' counter of values that were replaced by newer ones before they were sent. */
 const REPLACED = 'conflated_total'
 
 /** @typedef {import('../generator/workloads/subscribe.js').Change} Change */
 
 /**
- * @param {import('../scenario.js').Context} context
+ * @param {import('./scenario.js').Context} context
  * @param {{ clients: number, ramp: number, keys: string[], changes: number, changeMs: number }} load `ramp`: clients
  *   opened a second; `changes`: how many are measured, of all keys together; `changeMs`: from one change of a key to the
  *   next, as the system was told

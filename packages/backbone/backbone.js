@@ -1,5 +1,5 @@
 // The promise of the backbone: what a gateway may rely on when it wants keys, and what a fetcher node is asked.
-// backbone-zeromq.js keeps the promise over sockets; backbone-memory.js keeps it inside one process, for unit tests.
+// zeromq/ keeps the promise over sockets; memory/ keeps it inside one process, for unit tests.
 // docs/backbone.md gives the wire form and the reason for each rule.
 
 /**
@@ -8,7 +8,7 @@
  * What a gateway itself holds of a key: the version of those bytes, and how long ago the backend was asked for them.
  * @typedef {{ version: string, ageMs: number }} Held
  *
- * A key somebody wants, with what the asking gateway holds of it. Never a client's version: only bytes the gateway has.
+ * A wanted key, with what the asking gateway holds of it: bytes that the gateway has, never merely a client's version.
  * @typedef {{ key: string, held: Held | undefined }} Want
  *
  * How a value's body is to be shown: `json` and `text` bodies are UTF-8, `base64` marks bytes that are no text.
@@ -19,13 +19,14 @@
  * @typedef {{ from: string, bytes: Buffer }} Delta
  *
  * The key's value. `ageMs`: since the backend was asked. `maxAgeMs`: how old it may get before a `get` asks again.
- * `store` false: to be held only while watched (`no-store`, `private`). `delta`: only where it starts `from` the version
- * the gateway holds or was last sent.
+ * `store` false: to be held only while watched (`no-store`, `private`). `delta`: only where it starts `from` the
+ * version the gateway holds or was last sent.
  * @typedef {{ type: 'value', key: string, version: string, ageMs: number, maxAgeMs: number, store: boolean,
  *   contentType: string, format: Format, body: Buffer, delta?: Delta }} ValueAnswer
  *
  * The version the gateway holds (or was last sent on this link) is the latest as of `ageMs` ago.
- * @typedef {{ type: 'current', key: string, version: string, ageMs: number, maxAgeMs: number, store: boolean }} CurrentAnswer
+ * @typedef {{ type: 'current', key: string, version: string, ageMs: number, maxAgeMs: number, store: boolean }}
+ *   CurrentAnswer
  *
  * The last try failed. `ageMs`: since the backend was asked in that try. With `retryAfterMs` the fetcher tries again
  * by itself while the key is watched. `not_found` is an answer like any other: it comes with `maxAgeMs`.
@@ -36,20 +37,21 @@
  */
 
 /**
- * The gateway's side. All calls are idempotent and return at once: what is wanted is state, said to the key's owner
- * when a link to it is up and said again whenever that may have been lost. `watch` and `fetch` look up what is held
- * through the `held` function given at creation, at the moment they are said.
+ * The gateway's side. All calls are idempotent and return at once. Wants are state: the key's owner is told of them
+ * when a link to it is up, and told again whenever that may have been lost. Each time, the `held` function given at
+ * creation says what the gateway holds of the key.
  *
  * @typedef {object} Backbone
  * @property {() => Promise<void>} start resolves when the sockets exist, not when a node answers
  * @property {() => Promise<void>} stop
- * @property {(key: string) => void} watch stand up for every change of the key
+ * @property {(key: string) => void} watch every change of the key is wanted, until `unwatch`
  * @property {(key: string) => void} unwatch
  * @property {(key: string) => void} fetch one answer is wanted, asked for now or no older than the namespace's maxAge;
  *   over with the first answer to it
- * @property {(key: string) => void} cancel nobody waits for that fetch any more
+ * @property {(key: string) => void} cancel the answer is no longer wanted
  * @property {(keys: string[], options: { deadlineMs: number }) => Promise<void>} refresh the backend's content changed:
- *   ask now. Resolves once every node that is there has it; rejects with {@link FetcherUnavailable} otherwise
+ *   ask now. Resolves once every node that is alive has heard it; rejects with {@link FetcherUnavailable} where none
+ *   was alive, or one that is did not hear it, until the deadline
  * @property {(key: string) => { node: string | undefined, alive: boolean }} ownerOf where the key is routed now
  * @property {() => number} nodesAlive
  */
@@ -59,9 +61,10 @@
  *
  * @typedef {object} BackboneEvents
  * @property {(key: string) => Held | undefined} held
- * @property {(answer: Answer, isFetched: boolean) => void} onAnswer in the order a key's states came about; never one from
- *   before the key was last asked for. `isFetched`: it answers the key's `fetch`, which is over with it; otherwise it tells a
- *   watch of a state, which may be older than a `fetch` under way accepts. A body may be kept: it is never reused or changed
+ * @property {(answer: Answer, isFetched: boolean) => void} onAnswer in the order of a key's states, except that a
+ *   failover may repeat one; never one from before the key was last wanted. `isFetched`: it answers the key's `fetch`,
+ *   which is over with it. Otherwise it is for the watch, and may be older than a `fetch` under way accepts. A body may
+ *   be kept: it is never reused or changed
  */
 
 /**
@@ -70,8 +73,8 @@
  * @typedef {object} Hub
  * @property {(events: HubEvents) => Promise<void>} start binds, then calls the events; rejects if a port is taken
  * @property {() => Promise<void>} stop
- * @property {(link: string, key: string) => void} tell that link lacks the key's latest state. Costs one set entry:
- *   the state itself is asked for with `answerFor` when the link has credit, so a slow gateway holds no queue of values
+ * @property {(link: string, key: string) => void} tell the link lacks the key's latest state. Costs one set entry:
+ *   `answerFor` is asked for the state when the link has credit, so a slow gateway holds no queue of values
  * @property {() => { links: number, lackingKeys: number, bytesOut: number }} stats
  */
 
@@ -84,7 +87,7 @@
  * @property {(link: string, want: Want) => void} onFetch
  * @property {(link: string, key: string) => void} onCancel
  * @property {(key: string) => void} onRefresh
- * @property {(link: string) => void} onLinkLost everything the link said is void
+ * @property {(link: string) => void} onLinkLost forget everything that the link said
  * @property {(link: string, key: string) => Answer | undefined} answerFor the latest state of the key for that link, to
  *   be sent now; `undefined` when there is nothing to say (any more)
  */

@@ -1,11 +1,11 @@
 // What other workspaces use of the backbone.
 export { FetcherUnavailable } from './backbone.js'
-export { createZeromqBackbone, createZeromqHub, isLoopback } from './backbone-zeromq.js'
-export { createCurveKeyPair, curveKeyProblems, curvePairOf } from './curve.js'
-export { fnv1a } from './fnv1a.js'
-export { readNodes } from './nodes.js'
-export { receive } from './receive.js'
-export { createWriter } from './writer.js'
+export { fnv1a } from './gateway/fnv1a.js'
+export { readNodes } from './gateway/nodes.js'
+export { createZeromqBackbone, createZeromqHub, isLoopback } from './zeromq/backbone-zeromq.js'
+export { createCurveKeyPair, curveKeyProblems, curvePairOf } from './zeromq/curve.js'
+export { receive } from './zeromq/receive.js'
+export { createWriter } from './zeromq/writer.js'
 
 /**
  * @typedef {import('./backbone.js').Answer} Answer

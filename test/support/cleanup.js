@@ -1,4 +1,4 @@
-// What a test file has opened and must close: one list, emptied newest first when the file ends.
+// The list of things that a test file has opened. They are closed when the file ends, newest first.
 
 /** @type {(() => unknown)[]} */
 const steps = []

@@ -1,5 +1,5 @@
-// A plain Keycast client for tests, on nothing but ws: it keeps what it was sent of each key, and watches that
-// `revision` never falls.
+// A plain Keycast client for tests, on ws alone. It keeps every message of each key, and fails the test when a
+// `revision` falls.
 import WebSocket from 'ws'
 import { contentOf, readBinary } from './bytes.js'
 import { atEnd } from './cleanup.js'

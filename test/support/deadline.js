@@ -1,6 +1,6 @@
-// Waiting for an event with a bound, so that what never comes fails with its name instead of the test's time-out.
+// Waits for an event for a limited time. An event that never comes fails by its name, not by the test's time-out.
 
-/** Far above what anything takes on a busy machine; what a test asserts is never a time. */
+/** Far longer than any event takes on a busy machine: no test asserts a time. */
 export const DEADLINE_MS = 30_000
 
 /**

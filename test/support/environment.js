@@ -1,5 +1,5 @@
-// Node's environment, and two things more: when a test fails, what the services logged is shown; and however a test
-// file ends, even by Ctrl-C, no process it started is left.
+// jest's Node environment with two additions: a failed test shows the services' logs, and no process outlives a test
+// file, even after Ctrl-C.
 import { TestEnvironment } from 'jest-environment-node'
 
 /** @type {NodeJS.Signals[]} */
@@ -16,9 +16,10 @@ export default class E2eEnvironment extends TestEnvironment {
     for (const signal of signals) process.once(signal, this.interrupt)
   }
 
-  /** @param {import('@jest/types').Circus.Event} event */
+  /** @param {{ name: string, test?: { name: string, errors: unknown[] } }} event */
   handleTestEvent(event) {
-    if (event.name === 'test_done' && event.test.errors.length > 0) this.fromSetup().showServiceLogs?.(event.test.name)
+    if (event.name !== 'test_done' || !event.test?.errors.length) return
+    this.fromSetup().showServiceLogs?.(event.test.name)
   }
 
   /** Not an afterAll: that does not run when a file fails before its first test. */

@@ -1,4 +1,4 @@
-// What a test measures is printed, for people to read; no test asserts a time.
+// Prints what a test measures, for people to read: no test asserts a time.
 
 /** @param {string} text */
 export function show(text) {

@@ -1,4 +1,4 @@
-// HTTP as tests ask it: a connection for each request, so that none is ever sent into one the other side is closing.
+// HTTP requests, each on a connection of its own: a shared one might just be closing at the other side.
 import { request as httpRequest } from 'node:http'
 
 /**

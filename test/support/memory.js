@@ -1,4 +1,4 @@
-// The memory a process holds, as the kernel counts it.
+// The resident memory of a process, as the kernel counts it.
 import { readFileSync } from 'node:fs'
 import { atEnd } from './cleanup.js'
 

@@ -1,4 +1,4 @@
-// Randomness that a failed test can be run again with.
+// Random numbers from a seed, so that a failed test can be repeated.
 
 /**
  * Numbers from 0 to 1, the same for the same seed. mulberry32: small, and good enough to scatter bytes.

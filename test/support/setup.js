@@ -1,5 +1,5 @@
-// What holds for every end-to-end test file: no process, socket or directory outlives it, no viewer ever went back
-// or was brought to other bytes than it was told.
+// Checks after every end-to-end test file: no process, socket or directory outlives it, no viewer was sent an older
+// value, and no viewer holds other bytes than its version names.
 import { jest } from '@jest/globals'
 import { cleanUp } from './cleanup.js'
 import { assertNobodyMisled, assertNobodyWentBack } from './client.js'

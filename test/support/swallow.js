@@ -1,4 +1,4 @@
-// A TCP proxy that can go silent, both ways and with every connection left open, and later mend.
+// A TCP proxy that can go silent in both directions with its connections left open, and recover later.
 //
 // Two kinds of silence. `hold`: nothing gets through, as when a cable is pulled; what was sent arrives after mending,
 // as TCP sends it again. `drop`: whole ZeroMQ messages vanish, so that both ends go on with a gap neither was told of.

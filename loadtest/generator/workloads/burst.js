@@ -17,7 +17,7 @@ export const histograms = /** @type {const} */ (['latency'])
  */
 
 /** @type {import('../workload.js').CreateWorkload<BurstSettings, typeof counts[number], typeof histograms[number]>} */
-export function createWorkload({ settings: { sessions }, tally, strain, nowUs }) {
+export function createWorkload({ settings: { sessions }, tally, usage, nowUs }) {
   const tallied = tally.counts
   /** @type {{ client: import('../client.js').Client, number: number }[]} */
   const members = []
@@ -89,7 +89,7 @@ export function createWorkload({ settings: { sessions }, tally, strain, nowUs })
           }
           tallied.requested += asked
           rounds.push({ round: message.round, keys: asked, answered: 0, refused: 0, lastUs: 0 })
-          strain.onLate(lateUs, asked)
+          usage.onLate(lateUs, asked)
         },
         (message.atUs - nowUs()) / 1_000,
       )

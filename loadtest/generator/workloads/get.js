@@ -26,7 +26,7 @@ export const histograms = /** @type {const} */ (['latency'])
  */
 
 /** @type {import('../workload.js').CreateWorkload<GetSettings, typeof counts[number], typeof histograms[number]>} */
-export function createWorkload({ settings: { keys, intervalMs }, tally, strain, nowUs, index, processes }) {
+export function createWorkload({ settings: { keys, intervalMs }, tally, usage, nowUs, index, processes }) {
   const tallied = tally.counts
   let sampleDue = true
   const sampling = setInterval(() => {
@@ -38,7 +38,7 @@ export function createWorkload({ settings: { keys, intervalMs }, tally, strain, 
     intervalMs,
     phase: index / processes,
     nowUs,
-    onLate: strain.onLate,
+    onLate: usage.onLate,
     onDue({ item }) {
       const id = item.next
       item.next += 1

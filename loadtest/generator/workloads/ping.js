@@ -21,7 +21,7 @@ export const histograms = /** @type {const} */ (['latency'])
  */
 
 /** @type {import('../workload.js').CreateWorkload<PingSettings, typeof counts[number], typeof histograms[number]>} */
-export function createWorkload({ settings, tally, strain, nowUs, index, processes }) {
+export function createWorkload({ settings, tally, usage, nowUs, index, processes }) {
   const tallied = tally.counts
   const batch = Buffer.concat(Array.from({ length: BATCH_MAX }, () => encodeFrame(ping)))
   const frameBytes = batch.length / BATCH_MAX
@@ -59,7 +59,7 @@ export function createWorkload({ settings, tally, strain, nowUs, index, processe
           intervalMs: settings.intervalMs,
           phase: index / processes,
           nowUs,
-          onLate: strain.onLate,
+          onLate: usage.onLate,
           onDue: ({ item }, dueUs) => send(item, 1, dueUs),
         })
       : undefined

@@ -1,7 +1,7 @@
 // What Keycast replaces: viewers that ask the backend itself, over HTTP, every second. autocannon asks; here is only
 // watched what its clients see.
 import autocannon from 'autocannon'
-import { createFreshness } from '../freshness.js'
+import { createStaleness } from '../staleness.js'
 
 /** autocannon's clients all ask at the same instant. Real viewers do not: they come in so many groups over a second. */
 const GROUPS = 10
@@ -33,7 +33,7 @@ export const histograms = /** @type {const} */ (['latency'])
 export function createWorkload({ settings, tally, index, processes }) {
   const { origin, paths, viewers, polls, changeMs, conditional } = settings
   const tallied = tally.counts
-  const freshness = createFreshness({ changeMs, histogram: tally.histograms.latency })
+  const staleness = createStaleness({ changeMs, histogram: tally.histograms.latency })
   const mine = Math.floor(viewers / processes) + (index < viewers % processes ? 1 : 0)
   /** @type {autocannon.Instance[]} */
   const groups = []
@@ -65,7 +65,7 @@ export function createWorkload({ settings, tally, index, processes }) {
 
   /** @param {autocannon.Client} client */
   function watch(client) {
-    const seen = freshness.viewer()
+    const seen = staleness.viewer()
     client.setRequests([{ path: paths[watched % paths.length] }])
     watched += processes
     let awaited = true
@@ -84,7 +84,7 @@ export function createWorkload({ settings, tally, index, processes }) {
     any.on('body', (/** @type {Buffer} */ chunk) => {
       if (!awaited) return
       awaited = false
-      if (freshness.sawDocument(seen, chunk.toString('latin1', 0, HEAD_BYTES))) tallied.news += 1
+      if (staleness.sawDocument(seen, chunk.toString('latin1', 0, HEAD_BYTES))) tallied.news += 1
     })
     any.on('response', (status, bytes) => {
       outstanding -= 1

@@ -1,6 +1,6 @@
 // Viewers of documents: each subscribes to one and is sent its changes, whole or as differences.
 import { encodeFrame } from '../frames.js'
-import { createFreshness } from '../freshness.js'
+import { createStaleness } from '../staleness.js'
 
 /** The revision stands among a document's first fields. */
 const HEAD_BYTES = 512
@@ -24,7 +24,7 @@ export const histograms = /** @type {const} */ (['latency'])
 /** @type {import('../workload.js').CreateWorkload<ViewSettings, typeof counts[number], typeof histograms[number]>} */
 export function createWorkload({ settings: { keys, changeMs }, tally }) {
   const tallied = tally.counts
-  const freshness = createFreshness({ changeMs, histogram: tally.histograms.latency })
+  const staleness = createStaleness({ changeMs, histogram: tally.histograms.latency })
   let outstanding = 0
 
   return {
@@ -32,7 +32,7 @@ export function createWorkload({ settings: { keys, changeMs }, tally }) {
       headBytesMax: HEAD_BYTES,
       open(client, number) {
         const request = JSON.stringify({ type: 'subscribe', id: 1, keys: [keys[number % keys.length]] })
-        const seen = freshness.viewer()
+        const seen = staleness.viewer()
         let asked = false
         let answered = false
 
@@ -45,10 +45,10 @@ export function createWorkload({ settings: { keys, changeMs }, tally }) {
                 outstanding -= 1
                 tallied.answered += 1
               }
-              if (freshness.sawDocument(seen, head)) tallied.news += 1
+              if (staleness.sawDocument(seen, head)) tallied.news += 1
             } else if (head.startsWith('{"type":"delta"')) {
               tallied.deltas += 1
-              if (freshness.sawDifference(seen)) tallied.news += 1
+              if (staleness.sawDifference(seen)) tallied.news += 1
             } else if (head.startsWith('{"type":"welcome"')) {
               asked = true
               outstanding += 1

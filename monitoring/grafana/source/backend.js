@@ -10,18 +10,18 @@ const quantileOf = (quantile, histogram, by) =>
 export const backend = dashboard({
   uid: 'keycast-backend',
   title: 'Keycast: backend',
-  description: 'What is the backend spared, how does it answer, and what waits for it?',
+  description: 'How much load does the backend get, how does it answer, and what queues for it?',
   variables: [{ name: 'fetcher', label: 'Fetcher node', query: 'label_values(keycast_fetcher_workers, instance)' }],
   rows: [
     {
-      title: 'Is the backend well?',
+      title: 'Backend health',
       height: 5,
       perLine: 6,
       panels: [
         stat({
           title: 'Requests saved',
           description:
-            'Of the requests the backend would get if each viewer polled as often as the fetcher does, the share it does not get.',
+            'Share of backend requests saved, compared with every viewer polling as often as the fetcher does.',
           unit: 'percentunit',
           decimals: 1,
           min: 0,
@@ -30,14 +30,13 @@ export const backend = dashboard({
         }),
         stat({
           title: 'Requests',
-          description: 'What the backend is asked a second, whatever the number of viewers.',
+          description: 'Requests to the backend per second. They follow keys and refresh, not the number of viewers.',
           unit: 'reqps',
           queries: [{ expr: 'sum(keycast:backend_requests:rate1m)' }],
         }),
         stat({
           title: 'Failures',
-          description:
-            'The share of requests that fail: timeouts, 5xx, 429, refusals, content that is not what it says.',
+          description: 'Share of requests that fail: time-outs, 5xx, 429, refused connections, invalid content.',
           unit: 'percentunit',
           decimals: 1,
           min: 0,
@@ -46,23 +45,24 @@ export const backend = dashboard({
           queries: [{ expr: 'keycast:backend_failures:ratio_rate1m' }],
         }),
         stat({
-          title: 'Backends given a rest',
+          title: 'Open breakers',
           description:
-            'Breakers open: half of the last 20 or more requests failed. Probed each second; nothing to do here but there.',
+            'Backends to which the fetcher sends one probe a second only, because half of at least 20 requests failed. Fix the backend.',
           unit: 'short',
           steps: [{ color: 'green' }, { color: 'red', from: 1 }],
           queries: [{ expr: 'sum(keycast_fetcher_breaker_open)' }],
         }),
         stat({
           title: 'Keys failing',
-          description: 'Watched keys whose last try failed: their viewers hold what came before, and know it.',
+          description:
+            'Watched keys whose last fetch failed. Viewers keep the previous value and are told that it is stale.',
           unit: 'short',
           steps: [{ color: 'green' }, { color: 'orange', from: 1 }, { color: 'red', from: 100 }],
           queries: [{ expr: 'sum(keycast_fetcher_failing_keys)' }],
         }),
         stat({
-          title: 'New keys waiting',
-          description: 'Keys nobody watched before, not yet asked of the backend.',
+          title: 'Cold keys queued',
+          description: 'Keys without a value whose first fetch has not started.',
           unit: 'short',
           steps: [{ color: 'green' }, { color: 'orange', from: 256 }, { color: 'red', from: 2560 }],
           queries: [{ expr: 'sum(keycast_fetcher_fetches_waiting{lane="cold"})' }],
@@ -70,14 +70,14 @@ export const backend = dashboard({
       ],
     },
     {
-      title: 'What it is spared',
+      title: 'Requests saved',
       height: 8,
       perLine: 3,
       panels: [
         lines({
-          title: 'Requests, and what they would be',
+          title: 'Requests, with and without Keycast',
           description:
-            'The distance between the lines is what Keycast is for. The lower one follows keys and freshness alone.',
+            'The gap between the lines is what Keycast saves. The lower line follows keys and refresh alone.',
           unit: 'reqps',
           min: 0,
           queries: [
@@ -86,9 +86,8 @@ export const backend = dashboard({
           ],
         }),
         lines({
-          title: 'Answered from memory',
-          description:
-            'The share of gets, subscriptions and polls over HTTP that a gateway answers at once with what it holds.',
+          title: 'Cache hits',
+          description: 'Share of gets, subscriptions and HTTP polls that a gateway answers at once from its cache.',
           unit: 'percentunit',
           min: 0,
           max: 1,
@@ -102,7 +101,7 @@ export const backend = dashboard({
         lines({
           title: 'Not modified',
           description:
-            '304: the backend says so, at the cost of a header. unchanged: it sends the same bytes again, and could save them by honouring If-None-Match.',
+            '304: the backend answers with a header alone. unchanged: it sends the same bytes again, which honouring If-None-Match would save.',
           unit: 'percentunit',
           min: 0,
           max: 1,
@@ -120,14 +119,14 @@ export const backend = dashboard({
       ],
     },
     {
-      title: 'How it answers',
+      title: 'Responses',
       height: 8,
       perLine: 3,
       panels: [
         lines({
           title: 'Outcomes',
           description:
-            'value: new content. not_modified: 304. unchanged: the same bytes again. not_found: 404 or 410. All others are failures, by error code.',
+            'value: new content. not_modified: 304. unchanged: the same bytes again. not_found: 404 or 410. Every other outcome is a failure, by error code.',
           unit: 'reqps',
           min: 0,
           stacked: true,
@@ -141,7 +140,7 @@ export const backend = dashboard({
         lines({
           title: 'Time to an outcome',
           description:
-            'The backend and the worker, from the request being handed out. It ends at the namespace’s timeout.',
+            'Time of backend and worker, from handing a fetch to the worker to its result. The namespace’s timeout is its upper limit.',
           unit: 's',
           min: 0,
           queries: [0.5, 0.9, 0.99].map(quantile => ({
@@ -151,7 +150,7 @@ export const backend = dashboard({
         }),
         lines({
           title: 'New bytes',
-          description: 'Content that changed, a second. Each gateway that watches gets a copy.',
+          description: 'Bytes of changed content per second. Each gateway that watches the key gets a copy.',
           unit: 'Bps',
           min: 0,
           queries: [
@@ -163,7 +162,7 @@ export const backend = dashboard({
         }),
         lines({
           title: 'Breaker',
-          description: '1 while a backend is given a rest after too many failures.',
+          description: '1 while the breaker is open: after too many failures the backend gets one probe a second only.',
           unit: 'short',
           min: 0,
           max: 1,
@@ -172,15 +171,15 @@ export const backend = dashboard({
         }),
         lines({
           title: 'Keys failing',
-          description: 'Watched keys whose last try failed, by backend.',
+          description: 'Watched keys whose last fetch failed, by backend.',
           unit: 'short',
           min: 0,
           queries: [{ expr: `keycast_fetcher_failing_keys{${nodes}}`, legend: '{{origin}} at {{instance}}' }],
         }),
         lines({
-          title: 'How wishes are met',
+          title: 'Requests from gateways',
           description:
-            'What gateways ask for: answered from memory, joined to a fetch under way, a fetch of their own, or refused for want of room.',
+            'By result: answered from the cache, joined to a fetch under way (coalescing), started a fetch, or refused because the cache is full.',
           unit: 'reqps',
           min: 0,
           stacked: true,
@@ -194,21 +193,21 @@ export const backend = dashboard({
       ],
     },
     {
-      title: 'What waits',
+      title: 'Queues',
       height: 8,
       perLine: 3,
       panels: [
         lines({
-          title: 'Fetches waiting',
-          description: 'Not yet with a worker. Cold: keys nobody watched before; they go first.',
+          title: 'Queued fetches',
+          description: 'Fetches not yet with a worker. cold: keys without a value; they go first.',
           unit: 'short',
           min: 0,
           queries: [{ expr: `sum by (lane) (keycast_fetcher_fetches_waiting{${nodes}})`, legend: '{{lane}}' }],
         }),
         lines({
-          title: 'Wait, 99th percentile',
+          title: 'Time in the queue, 99th percentile',
           description:
-            'From a fetch being wanted to its being handed out. It grows when the backend is slow or the cap is small.',
+            'From the request for a fetch to handing it to a worker. It grows when the backend is slow, or the cap is low.',
           unit: 's',
           min: 0,
           steps: [{ color: 'green' }, { color: 'red', from: 1 }],
@@ -217,7 +216,7 @@ export const backend = dashboard({
         lines({
           title: 'Requests in flight',
           description:
-            'By lane, and the cap for each backend (FETCHER_IN_FLIGHT_MAX). At the cap the backend decides the pace.',
+            'By queue, with the cap per backend (FETCHER_IN_FLIGHT_MAX). At the cap the backend sets the pace.',
           unit: 'short',
           min: 0,
           queries: [
@@ -228,7 +227,7 @@ export const backend = dashboard({
         lines({
           title: 'Values held',
           description:
-            'Against FETCHER_CACHE_BYTES_MAX. What is watched stays; where that alone fills it, keys are refused.',
+            'Bytes in the cache, with FETCHER_CACHE_BYTES_MAX. Watched values are never evicted; when they fill the cache, new keys are refused.',
           unit: 'bytes',
           min: 0,
           queries: [
@@ -238,7 +237,8 @@ export const backend = dashboard({
         }),
         lines({
           title: 'Workers',
-          description: 'Those that take requests. Ended ones are replaced at once.',
+          description:
+            'Workers that take fetches, and those that ended, by reason. An ended worker is replaced at once.',
           unit: 'short',
           min: 0,
           queries: [
@@ -250,9 +250,9 @@ export const backend = dashboard({
           ],
         }),
         lines({
-          title: 'Owed to gateways',
+          title: 'Backlog to gateways',
           description:
-            'Keys whose latest state some gateway is still to be sent: those gateways, or the links to them, are slow.',
+            'Keys whose latest state has not been sent to every watching gateway. It grows when a gateway, or the link to it, is slow.',
           unit: 'short',
           min: 0,
           queries: [{ expr: `keycast_fetcher_link_lacking_keys{${nodes}}`, legend: '{{instance}}' }],

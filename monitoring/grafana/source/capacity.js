@@ -17,7 +17,7 @@ export const capacity = dashboard({
   variables: [{ name: 'gateway', label: 'Gateway', query: 'label_values(keycast_gateway_sessions, instance)' }],
   rows: [
     {
-      title: 'Is there room?',
+      title: 'Capacity left',
       height: 7,
       panels: [
         stat({
@@ -30,7 +30,7 @@ export const capacity = dashboard({
         stat({
           title: 'Viewers left',
           description:
-            'How many more viewers like the present ones fit, by the resource that runs out first. With few viewers it is a cautious guess: it gets better as they come.',
+            'How many more viewers like the present ones fit, by the scarcest resource. With few viewers it is a cautious estimate, which improves as more come.',
           unit: 'short',
           width: 4,
           decimals: 0,
@@ -38,7 +38,7 @@ export const capacity = dashboard({
         }),
         stat({
           title: 'Room left',
-          description: 'Viewers left as a share of all that fit. Below a quarter, add a gateway or a host.',
+          description: 'Viewers left as a share of all that fit. Below 25 % add a gateway or a host.',
           unit: 'percentunit',
           width: 4,
           min: 0,
@@ -49,7 +49,7 @@ export const capacity = dashboard({
         }),
         stat({
           title: 'Sent',
-          description: 'Bytes written to viewers a second, all gateways, before TLS.',
+          description: 'Bytes per second written to viewers by all gateways, before TLS.',
           unit: 'Bps',
           width: 4,
           queries: [{ expr: 'keycast:sent_bytes:rate1m' }],
@@ -57,7 +57,7 @@ export const capacity = dashboard({
         bars({
           title: 'What runs out first',
           description:
-            'Viewers left by resource, scarcest first. event loop, gateway memory and session limit: add gateways. host CPU and host memory: add a host.',
+            'Viewers left by resource, scarcest first. For event loop, gateway memory or session limit add gateways; for host CPU or host memory add a host.',
           unit: 'short',
           width: 8,
           decimals: 0,
@@ -73,7 +73,7 @@ export const capacity = dashboard({
       panels: [
         lines({
           title: 'Free memory',
-          description: 'What each gateway can still take, within the limit of its container if it has one.',
+          description: 'Memory that each gateway can still allocate, within its container’s limit if it has one.',
           unit: 'bytes',
           min: 0,
           queries: [{ expr: `keycast_gateway_memory_available_bytes{${gateways}}`, legend: '{{instance}}' }, ...load],
@@ -81,7 +81,7 @@ export const capacity = dashboard({
         }),
         lines({
           title: 'CPU time',
-          description: 'CPU seconds a second. A gateway runs on one thread; the kernel and collections add to it.',
+          description: 'CPU seconds per second. A gateway runs on one thread; kernel and garbage collection add to it.',
           unit: 'percentunit',
           min: 0,
           queries: [
@@ -92,7 +92,7 @@ export const capacity = dashboard({
         }),
         lines({
           title: 'V8 heap used',
-          description: 'Values live outside the heap, in Buffers: a heap that grows with traffic is a leak.',
+          description: 'Values are held in Buffers outside the heap. So a heap that grows with traffic is a leak.',
           unit: 'bytes',
           min: 0,
           queries: [{ expr: `keycast_gateway_v8_heap_used_bytes{${gateways}}`, legend: '{{instance}}' }, ...load],
@@ -100,8 +100,7 @@ export const capacity = dashboard({
         }),
         lines({
           title: 'Full collections a minute',
-          description:
-            'Each stops the gateway for as long as it takes to walk the heap. More than ten a minute is too many.',
+          description: 'Each pauses the gateway while V8 walks the heap. More than ten a minute is too many.',
           unit: 'short',
           min: 0,
           steps: [{ color: 'green' }, { color: 'red', from: 10 }],
@@ -120,14 +119,15 @@ export const capacity = dashboard({
       panels: [
         lines({
           title: 'Viewers left',
-          description: 'By resource, all gateways together. The lowest line is the answer at the top.',
+          description: 'By resource, all gateways together. The lowest line is the figure at the top.',
           unit: 'short',
           min: 0,
           queries: [{ expr: 'keycast:viewers_left:estimate', legend: '{{resource}}' }],
         }),
         lines({
           title: 'Event loop busy',
-          description: 'The share of time a gateway works. Above 0.8 a reconnect storm finds no room.',
+          description:
+            'Share of time in which the event loop is busy. Above 0.8 nothing is left for a reconnect storm.',
           unit: 'percentunit',
           min: 0,
           max: 1,
@@ -141,7 +141,7 @@ export const capacity = dashboard({
         }),
         lines({
           title: 'Event loop lag, 99th percentile',
-          description: 'How late timers fire: what everything else waits at worst. A fan-out yields every 5 ms.',
+          description: 'How late timers fire, and so how long messages wait at worst. A fan-out yields every 5 ms.',
           unit: 's',
           min: 0,
           steps: [{ color: 'green' }, { color: 'red', from: 0.1 }],
@@ -155,7 +155,7 @@ export const capacity = dashboard({
         lines({
           title: 'Viewers by gateway',
           description:
-            'nginx gives new ones to the gateway with the fewest. After a restart nothing moves those who stay.',
+            'nginx sends new viewers to the gateway with the fewest. A restart moves only the viewers of that gateway, and they do not move back.',
           unit: 'short',
           min: 0,
           stacked: true,
@@ -163,7 +163,7 @@ export const capacity = dashboard({
         }),
         lines({
           title: 'Memory of a gateway',
-          description: 'Resident memory, and what of it are values held (bounded by GATEWAY_CACHE_BYTES_MAX).',
+          description: 'Resident memory, and the part of it that holds values (at most GATEWAY_CACHE_BYTES_MAX).',
           unit: 'bytes',
           min: 0,
           queries: [
@@ -173,7 +173,7 @@ export const capacity = dashboard({
         }),
         lines({
           title: 'Sent',
-          description: 'Bytes written to viewers a second, before TLS.',
+          description: 'Bytes per second written to viewers, before TLS.',
           unit: 'Bps',
           min: 0,
           stacked: true,
@@ -188,7 +188,7 @@ export const capacity = dashboard({
       panels: [
         lines({
           title: 'Fetcher event loop busy',
-          description: 'Every value passes the primary once per gateway. Above 0.8, add a fetcher node.',
+          description: 'The primary sends every value once to each gateway. Above 0.8 add a fetcher node.',
           unit: 'percentunit',
           min: 0,
           max: 1,
@@ -198,7 +198,7 @@ export const capacity = dashboard({
         lines({
           title: 'Fetcher CPU',
           description:
-            'CPU seconds a second of a node with its workers, and how busy its workers are on average. Above 0.8, set FETCHER_WORKERS higher where there are CPUs, else add a node.',
+            'CPU seconds per second of a node with its workers, and the mean load of a worker. Above 0.8 raise FETCHER_WORKERS if there are free CPUs, else add a node.',
           unit: 'percentunit',
           min: 0,
           queries: [
@@ -208,7 +208,7 @@ export const capacity = dashboard({
         }),
         lines({
           title: 'Fetcher full collections a minute',
-          description: 'As for gateways: more than ten a minute is too many.',
+          description: 'As for gateways, more than ten a minute is too many.',
           unit: 'short',
           min: 0,
           steps: [{ color: 'green' }, { color: 'red', from: 10 }],
@@ -216,7 +216,7 @@ export const capacity = dashboard({
         }),
         lines({
           title: 'Host CPUs busy',
-          description: 'All that runs on the host, nginx and its TLS included, against the CPUs it has.',
+          description: 'CPUs busy with any program, nginx and TLS included, and the number of CPUs.',
           unit: 'short',
           min: 0,
           queries: [
@@ -226,7 +226,7 @@ export const capacity = dashboard({
         }),
         lines({
           title: 'Host memory available',
-          description: 'What the host can still give without swapping.',
+          description: 'Memory that the host can still allocate without swapping.',
           unit: 'bytes',
           min: 0,
           queries: [{ expr: 'node_memory_MemAvailable_bytes', legend: '{{instance}}' }],

@@ -22,17 +22,17 @@ const quantiles = [0.5, 0.99]
 export const delivery = dashboard({
   uid: 'keycast-delivery',
   title: 'Keycast: delivery',
-  description: 'Do viewers see changes in time, and who does not?',
+  description: 'Do viewers see changes in time, and which sessions do not?',
   variables: [{ name: 'gateway', label: 'Gateway', query: 'label_values(keycast_gateway_sessions, instance)' }],
   rows: [
     {
-      title: 'Do viewers see changes in time?',
+      title: 'Delivery health',
       height: 5,
       panels: [
         stat({
           title: 'Age of a change when written, 99th percentile',
           description:
-            'From asking the backend to the end of the fan-out, for values that changed. On top of it comes how seldom the backend is asked: refresh in keycast.yaml.',
+            'From the request to the backend to the end of the fan-out, for values that changed. The interval between two requests (refresh in keycast.yaml) comes on top.',
           unit: 's',
           decimals: 2,
           width: 6,
@@ -46,7 +46,7 @@ export const delivery = dashboard({
         stat({
           title: 'Stale notices',
           description:
-            'Viewers told a second that their value is older than it should be. Anything above zero: see the Backend dashboard.',
+            'Notices per second that a value is older than it should be. If above zero, look at the Backend dashboard.',
           unit: 'cps',
           width: 4,
           steps: [{ color: 'green' }, { color: 'red', from: 0.01 }],
@@ -54,7 +54,7 @@ export const delivery = dashboard({
         }),
         stat({
           title: 'Errors',
-          description: 'Error messages to viewers a second. The panel below tells them apart by code.',
+          description: 'Error messages to viewers per second. The panel below splits them by code.',
           unit: 'cps',
           width: 4,
           steps: [{ color: 'green' }, { color: 'orange', from: 0.1 }, { color: 'red', from: 10 }],
@@ -63,14 +63,14 @@ export const delivery = dashboard({
         stat({
           title: 'Slow sessions now',
           description:
-            'Viewers whose connection takes less than is sent. They get the latest state when they can; nobody else waits for them.',
+            'Slow clients: their connections take less than is sent. They get the latest state as soon as they can take it, and delay no other session.',
           unit: 'short',
           width: 5,
           queries: [{ expr: 'sum(keycast_gateway_sessions_stalled)' }],
         }),
         stat({
           title: 'Fetcher nodes heard',
-          description: 'By the gateway that hears the fewest. At zero viewers get no changes.',
+          description: 'At the gateway that hears the fewest. At zero its viewers get no changes.',
           unit: 'short',
           width: 5,
           steps: [{ color: 'red' }, { color: 'green', from: 1 }],
@@ -85,7 +85,7 @@ export const delivery = dashboard({
         lines({
           title: 'Staleness at the viewer, by hop',
           description:
-            'What a change takes on average from its refresh being due to its being taken by a viewer’s socket. Not in it: how long the backend had changed before (refresh in keycast.yaml), the wire, and messages waiting for a busy gateway (its event loop’s lag).',
+            'Mean time of a change from its refresh being due until a viewer’s socket has taken it. Not included: the time since the backend changed (up to refresh in keycast.yaml), the network, and messages that wait for a busy gateway (its event loop lag).',
           unit: 's',
           min: 0,
           stacked: true,
@@ -105,7 +105,7 @@ export const delivery = dashboard({
         lines({
           title: 'Errors, by code',
           description:
-            'Messages error and stale to viewers. The table of codes in docs/protocol.md says what to do about each; backend_… and too_large: see the Backend dashboard.',
+            'Messages error and stale to viewers. The table of codes in docs/protocol.md explains each. For backend_… and too_large look at the Backend dashboard.',
           unit: 'cps',
           min: 0,
           width: 10,
@@ -120,7 +120,7 @@ export const delivery = dashboard({
       panels: [
         lines({
           title: '1. Waiting for a worker',
-          description: 'From a refresh being due to its being handed to a worker, all fetcher nodes.',
+          description: 'From the time a refresh is due to handing it to a worker, all fetcher nodes.',
           unit: 's',
           min: 0,
           queries: quantiles.map(quantile => ({
@@ -130,7 +130,7 @@ export const delivery = dashboard({
         }),
         lines({
           title: '2. Backend and worker',
-          description: 'From there to the new content being back at the primary, for values that changed.',
+          description: 'From there until the new content is back at the primary, for values that changed.',
           unit: 's',
           min: 0,
           queries: quantiles.map(quantile => ({
@@ -141,7 +141,7 @@ export const delivery = dashboard({
         lines({
           title: '3. Waiting for the gateway',
           description:
-            'From there to its being sent to each gateway. It grows where a gateway does not take what it is sent: see its event loop.',
+            'From there until it is sent to each gateway. It grows when a gateway does not keep up: look at its event loop.',
           unit: 's',
           min: 0,
           queries: quantiles.map(quantile => ({
@@ -152,7 +152,7 @@ export const delivery = dashboard({
         lines({
           title: '4. To the session',
           description:
-            'From a change coming to a gateway to its being written to each viewer, slow ones too: they are written to when they have taken what was written before.',
+            'From a change arriving at a gateway until it is written to each session. A slow session is written to once it has taken what was written before.',
           unit: 's',
           min: 0,
           queries: quantiles.map(quantile => ({
@@ -161,8 +161,8 @@ export const delivery = dashboard({
           })),
         }),
         lines({
-          title: '4. To the last session, slow ones aside',
-          description: 'What the gateway itself takes for a whole fan-out. It grows with viewers per key.',
+          title: '4. To the last session, without slow ones',
+          description: 'The gateway’s own time for a whole fan-out. It grows with the viewers of a key.',
           unit: 's',
           min: 0,
           queries: quantiles.map(quantile => ({
@@ -173,7 +173,7 @@ export const delivery = dashboard({
         lines({
           title: '5. Until taken, by slow sessions',
           description:
-            'How long sessions that did not take at once what was written needed for it. Past GATEWAY_STALL_MS_MAX they are closed.',
+            'Time that slow sessions needed to take what was written. Past GATEWAY_STALL_MS_MAX they are closed.',
           unit: 's',
           min: 0,
           queries: quantiles.map(quantile => ({
@@ -184,28 +184,27 @@ export const delivery = dashboard({
       ],
     },
     {
-      title: 'What is sent, and what is skipped',
+      title: 'Messages',
       height: 8,
       perLine: 3,
       panels: [
         lines({
           title: 'Messages sent',
-          description: 'By type. value is what viewers are here for; current says that what they hold is the latest.',
+          description: 'By type. value carries content; current says that the viewer holds the latest version.',
           unit: 'cps',
           min: 0,
           queries: [{ expr: rateBy('keycast_gateway_messages_sent_total', 'type'), legend: '{{type}}' }],
         }),
         lines({
           title: 'Messages received',
-          description: 'By type. Those that were malformed or over a limit are among the errors.',
+          description: 'By type. Malformed messages and those over a limit count as errors.',
           unit: 'cps',
           min: 0,
           queries: [{ expr: rateBy('keycast_gateway_messages_received_total', 'type'), legend: '{{type}}' }],
         }),
         lines({
           title: 'Conflated',
-          description:
-            'States not written because a newer one of the same key came first: what slow viewers are spared.',
+          description: 'Conflation: values that were not sent because a newer one of the same key replaced them.',
           unit: 'cps',
           min: 0,
           queries: [{ expr: rateBy('keycast_gateway_conflated_total', 'instance'), legend: '{{instance}}' }],
@@ -220,7 +219,7 @@ export const delivery = dashboard({
         lines({
           title: 'Slow sessions',
           description:
-            'Sessions that do not take what was written to them. Stalled for GATEWAY_STALL_MS_MAX, they are closed.',
+            'Sessions that do not take what was written to them. After GATEWAY_STALL_MS_MAX without progress they are closed.',
           unit: 'short',
           min: 0,
           stacked: true,
@@ -229,14 +228,15 @@ export const delivery = dashboard({
         lines({
           title: 'Sessions ended',
           description:
-            'By reason. client: they left. lost: the connection broke. slow and abusive: closed for their conduct. restarting: sent to another gateway.',
+            'By reason. client: disconnected normally. lost: the connection broke. slow, abusive: closed by the gateway. restarting: sent to another gateway.',
           unit: 'cps',
           min: 0,
           queries: [{ expr: rateBy('keycast_gateway_sessions_closed_total', 'reason'), legend: '{{reason}}' }],
         }),
         lines({
           title: 'Connections refused',
-          description: 'By reason. Those nginx refuses for its limits are in its access log, with status 429.',
+          description:
+            'By reason. Connections that nginx refuses for its limits are in its access log, with status 429.',
           unit: 'cps',
           min: 0,
           queries: [{ expr: rateBy('keycast_gateway_upgrades_refused_total', 'reason'), legend: '{{reason}}' }],

@@ -1,5 +1,4 @@
-// How long to wait after a failed try: doubling, jittered so that keys that failed together do not return together.
-import { ExponentialBackoff, noJitterGenerator } from 'cockatiel'
+// How long to wait after a failure: doubling, and jittered so that keys that failed together are not tried together.
 
 /**
  * @typedef {object} Backoff one step: immutable, the next one comes from it
@@ -18,13 +17,10 @@ export const BACKOFF_MS_MAX = 5_000
  * @returns {() => Backoff} makes first steps
  */
 export function createBackoff({ initialMs, random }) {
-  const factory = new ExponentialBackoff({
-    initialDelay: initialMs,
-    maxDelay: BACKOFF_MS_MAX,
-    generator: (/** @type {number | undefined} */ attempts, options) => {
-      const [delayMs, next] = noJitterGenerator(attempts, options)
-      return [(delayMs * (1 + random())) / 2, next]
-    },
+  /** @param {number} upperMs @returns {Backoff} */
+  const step = upperMs => ({
+    duration: (upperMs * (1 + random())) / 2,
+    next: () => step(Math.min(upperMs * 2, BACKOFF_MS_MAX)),
   })
-  return () => /** @type {Backoff} */ (factory.next())
+  return () => step(Math.min(initialMs, BACKOFF_MS_MAX))
 }

@@ -1,0 +1,109 @@
+// The result of a run: result.json with everything measured, and report.html for people.
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { curve, encode, summarize } from '../generator/histogram.js'
+import { buildReport } from '../report/report.js'
+import { findBottleneck } from './bottleneck.js'
+
+/** Version of result.json: raised when its readers have to change. */
+const FORMAT = 1
+
+/** @typedef {ReturnType<typeof buildResult>} Result */
+
+/**
+ * @param {object} parts
+ * @param {import('../scenarios/scenario.js').Scenario} parts.scenario
+ * @param {any} parts.options
+ * @param {import('../system/start.js').System} parts.target
+ * @param {import('./environment.js').Environment} parts.environment
+ * @param {Date} parts.startedAt
+ * @param {import('../scenarios/scenario.js').EndedBy} parts.endedBy
+ * @param {string} [parts.died]
+ * @param {import('../scenarios/scenario.js').SeriesSecond[]} parts.series
+ * @param {import('../scenarios/scenario.js').Outcome} parts.outcome
+ */
+export function buildResult({ scenario, options, target, environment, startedAt, endedBy, died, series, outcome }) {
+  const limit = findBottleneck(outcome.measured ?? series, environment.machine.cores)
+  return {
+    format: FORMAT,
+    scenario: scenario.name,
+    about: scenario.about,
+    label: options.label ?? labels[target.kind],
+    headline: outcome.headline,
+    startedAt: startedAt.toISOString(),
+    endedBy,
+    system: { kind: target.kind, urls: target.urls, watched: target.watched.map(({ name, role }) => ({ name, role })) },
+    settings: settingsOf(options),
+    ...environment,
+    figures: outcome.figures,
+    counts: outcome.counts,
+    sums: outcome.sums,
+    addsUp: outcome.sums.every(({ holds }) => holds),
+    reasons: outcome.reasons ?? {},
+    limit,
+    notes: [...endings(endedBy, died), ...(outcome.notes ?? [])],
+    tables: outcome.tables ?? [],
+    latency:
+      outcome.latency === undefined || outcome.latency.totalCount === 0
+        ? undefined
+        : {
+            label: outcome.latencyLabel ?? 'Latency',
+            summary: summarize(outcome.latency),
+            curve: curve(outcome.latency),
+            /** HdrHistogram V2, compressed, base64; microseconds. */
+            histogram: encode(outcome.latency),
+          },
+    rates: scenario.rates,
+    series,
+  }
+}
+
+/** @type {Record<import('../system/start.js').System['kind'], string>} */
+const labels = {
+  keycast: 'Keycast',
+  bare: 'bare sender',
+  naive: 'naive server',
+  given: 'a running system',
+}
+
+/** @param {import('../scenarios/scenario.js').EndedBy} endedBy @param {string} [died] */
+function endings(endedBy, died) {
+  if (endedBy === 'interrupted') return ['Interrupted: this is what had been measured until then.']
+  if (endedBy === 'time') return ['Ended because its time (--time-max) was over.']
+  if (endedBy === 'died') return [`Ended because a process of the system did: ${died}`]
+  return []
+}
+
+/** @param {Record<string, unknown>} options */
+function settingsOf({ label, output, pid, metrics, ...settings }) {
+  return settings
+}
+
+/**
+ * @param {Result} result
+ * @param {{ output: string, startedAt: Date }} where
+ * @returns {string} the folder written
+ */
+export function writeResult(result, { output, startedAt }) {
+  const time = startedAt.toISOString().slice(0, 19).replace('T', '-').replaceAll(':', '')
+  const folder = makeFolder(join(output, `${time}-${result.scenario}`))
+  writeFileSync(join(folder, 'result.json'), `${JSON.stringify(result, null, 1)}\n`)
+  writeFileSync(join(folder, 'report.html'), buildReport(result))
+  return folder
+}
+
+/** Adds a number when the folder exists: two runs may begin within a second. @param {string} wanted */
+function makeFolder(wanted) {
+  for (let number = 1; ; number++) {
+    const folder = number === 1 ? wanted : `${wanted}-${number}`
+    try {
+      mkdirSync(folder, { recursive: false })
+      return folder
+    } catch (error) {
+      const { code } = /** @type {NodeJS.ErrnoException} */ (error)
+      if (code === 'ENOENT') mkdirSync(join(wanted, '..'), { recursive: true })
+      else if (code !== 'EEXIST') throw error
+      if (code === 'ENOENT') number -= 1
+    }
+  }
+}

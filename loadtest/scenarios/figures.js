@@ -1,0 +1,62 @@
+// Figures and sums that several scenarios share.
+
+/**
+ * @typedef {import('./scenario.js').SeriesSecond} SeriesSecond
+ * @typedef {import('./scenario.js').Figure} Figure
+ */
+
+/**
+ * CPU time the processes of each role took for each delivery, over some seconds.
+ *
+ * @param {SeriesSecond[]} seconds
+ * @param {string} count the deliveries
+ * @returns {Record<string, number>} microseconds by role
+ */
+export function cpuPerDelivery(seconds, count) {
+  const deliveries = sumOf(seconds, second => second.counts[count] ?? 0)
+  /** @type {Record<string, number>} */
+  const byRole = {}
+  if (deliveries === 0) return byRole
+  for (const { services } of seconds) {
+    for (const { role, cpuMs } of services) {
+      if (cpuMs !== undefined) byRole[role] = (byRole[role] ?? 0) + (cpuMs * 1_000) / deliveries
+    }
+  }
+  return byRole
+}
+
+/**
+ * The figures of CPU per delivery: the gateways' own, which the bare program's is held against, and the whole system's.
+ *
+ * @param {SeriesSecond[]} seconds
+ * @param {string} count
+ * @returns {Record<string, Figure>}
+ */
+export function cpuFigures(seconds, count) {
+  const { gateway, ...others } = cpuPerDelivery(seconds, count)
+  if (gateway === undefined) return {}
+  const rest = Object.values(others).reduce((sum, each) => sum + each, 0)
+  return {
+    gatewayCpuPerDelivery: {
+      label: 'Gateway CPU per delivery',
+      value: gateway,
+      unit: 'µs',
+      better: 'lower',
+    },
+    systemCpuPerDelivery: {
+      label: 'CPU per delivery, whole system',
+      value: gateway + rest,
+      unit: 'µs',
+      better: 'lower',
+      note: Object.entries(others)
+        .map(([role, us]) => `${role} ${us.toFixed(1)} µs`)
+        .join(', '),
+    },
+  }
+}
+
+/** @template T @param {T[]} items @param {(item: T) => number} of */
+export const sumOf = (items, of) => items.reduce((sum, item) => sum + of(item), 0)
+
+/** @template T @param {T[]} items @param {(item: T) => number} of */
+export const meanOf = (items, of) => (items.length === 0 ? 0 : sumOf(items, of) / items.length)

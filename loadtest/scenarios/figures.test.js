@@ -1,0 +1,29 @@
+import { secondOf } from '../test-support.js'
+import { cpuFigures, cpuPerDelivery } from './figures.js'
+
+const services = [
+  { name: 'gateway 1', role: 'gateway', cpuMs: 30 },
+  { name: 'gateway 2', role: 'gateway', cpuMs: 20 },
+  { name: 'fetcher', role: 'fetcher', cpuMs: 10 },
+]
+
+test('CPU per delivery is that of all processes of a role, over all seconds', () => {
+  const seconds = [
+    secondOf({ counts: { answered: 1_500 }, services }),
+    secondOf({ counts: { answered: 500 }, services }),
+  ]
+
+  expect(cpuPerDelivery(seconds, 'answered')).toEqual({ gateway: 50, fetcher: 10 })
+})
+
+test("the gateway's own is told from the whole system's", () => {
+  const figures = cpuFigures([secondOf({ counts: { answered: 1_000 }, services })], 'answered')
+
+  expect(figures.gatewayCpuPerDelivery.value).toBe(50)
+  expect(figures.systemCpuPerDelivery.value).toBe(60)
+})
+
+test('where nothing was delivered or nobody was watched there is no figure', () => {
+  expect(cpuFigures([secondOf({ counts: {}, services })], 'answered')).toEqual({})
+  expect(cpuFigures([secondOf({ services: [] })], 'answered')).toEqual({})
+})

@@ -1,0 +1,75 @@
+// The type of a scenario: what a run gives it, and what it returns.
+
+/**
+ * @typedef {object} Scenario
+ * @property {string} name the word on the command line
+ * @property {string} about one sentence
+ * @property {(command: import('commander').Command) => void} addOptions its own, beside those all have
+ * @property {(options: any) => string | undefined} [problem] options that do not go together
+ * @property {(options: any) => import('../system/start.js').Content} content what a system started for it serves
+ * @property {(options: any) => number} clients how many at most: processes, gateways and source addresses follow from it
+ * @property {{ count: string, label: string }[]} rates counts of the series that make the throughput chart, the one that
+ *   is shown as it goes first
+ * @property {boolean} [needsProvider] whether it asks the backend itself
+ * @property {(context: Context, options: any) => Promise<Outcome>} run
+ *
+ * What a run offers its scenario.
+ * @typedef {object} Context
+ * @property {import('../system/start.js').System} target
+ * @property {(load: Omit<import('../generator/pool.js').PoolOptions, 'urls' | 'onSecond' | 'processes'> &
+ *   { urls?: string[], processes?: number, onSecond?: (second: SeriesSecond) => void }) => Promise<import('../generator/pool.js').Pool>} startPool
+ *   its seconds become the run's series
+ * @property {import('../system/watcher.js').Watcher} watcher
+ * @property {SeriesSecond[]} series
+ * @property {(name: string) => void} phase what the coming seconds belong to
+ * @property {(condition: () => boolean, msMax: number) => Promise<boolean>} until waits until a condition holds (true),
+ *   the time is over or the run is to end
+ * @property {(ms: number) => Promise<boolean>} wait false where the run is to end
+ * @property {() => EndedBy | undefined} ended why the run is to end early, if it is
+ * @property {(text: string) => void} say a line for the person watching
+ *
+ * Why a run ended: it was done, Ctrl-C, its time was over, or a process died.
+ * @typedef {'done' | 'interrupted' | 'time' | 'died'} EndedBy
+ *
+ * One second of a run. Figures are of that second alone, `open` at its end.
+ * @typedef {object} SeriesSecond
+ * @property {number} at seconds since the run began
+ * @property {string} phase
+ * @property {number} open clients connected
+ * @property {number} connecting
+ * @property {Record<string, number>} counts
+ * @property {import('../generator/histogram.js').LatencySummary | undefined} latency
+ * @property {import('../generator/pool.js').Second['generator']} generator
+ * @property {number} seconds the sample of the services spans
+ * @property {number} [freeBytes]
+ * @property {number} [cpuBusyRatio]
+ * @property {import('../system/watcher.js').ServiceSample[]} services
+ *
+ * A figure a run is about.
+ * @typedef {object} Figure
+ * @property {string} label
+ * @property {number | undefined} value undefined where it could not be measured
+ * @property {string} unit
+ * @property {'higher' | 'lower'} [better]
+ * @property {string} [note] what it is to be held against
+ *
+ * @typedef {{ title: string, columns: string[], rows: (string | number)[][], note?: string, bars?: Bars[] }} Table
+ * @typedef {{ column: number, title: string, log?: boolean }} Bars a column that the report shows as bars, too
+ *
+ * An equation that must hold if nothing was miscounted.
+ * @typedef {{ text: string, holds: boolean }} Sum
+ *
+ * @typedef {object} Outcome
+ * @property {string} headline one sentence: what was found
+ * @property {Record<string, Figure>} figures the most telling ones first
+ * @property {Record<string, number>} counts
+ * @property {Sum[]} sums
+ * @property {import('../generator/histogram.js').Histogram} [latency]
+ * @property {string} [latencyLabel] what it is the latency of
+ * @property {Record<string, number>} [reasons] why something was refused or lost
+ * @property {SeriesSecond[]} [measured] the seconds the figures come from, for telling whose limit they are
+ * @property {Table[]} [tables]
+ * @property {string[]} [notes]
+ */
+
+export {}

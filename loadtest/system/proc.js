@@ -1,0 +1,58 @@
+// CPU time and memory of processes and of the machine, as Linux counts them in /proc (proc(5)).
+import { readFileSync } from 'node:fs'
+
+/** Of utime and stime: USER_HZ, 100 on every Linux there is. */
+const TICK_MS = 10
+
+/** A process and all its descendants. @param {number} pid @returns {{ cpuMs: number, residentBytes: number } | undefined} */
+export function readTree(pid) {
+  const own = readProcess(pid)
+  if (own === undefined) return undefined
+  let { cpuMs, residentBytes } = own
+  for (const child of childrenOf(pid)) {
+    const tree = readTree(child)
+    cpuMs += tree?.cpuMs ?? 0
+    residentBytes += tree?.residentBytes ?? 0
+  }
+  return { cpuMs, residentBytes }
+}
+
+/** proc(5): /proc/PID/stat and statm. @param {number} pid */
+function readProcess(pid) {
+  const stat = readIfThere(`/proc/${pid}/stat`)
+  const status = readIfThere(`/proc/${pid}/status`)
+  if (stat === undefined || status === undefined) return undefined
+  // The second field, the name, may hold spaces and brackets: the rest begins after its last one.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  const [, kib = '0'] = /^VmRSS:\s+(\d+) kB$/m.exec(status) ?? []
+  return { cpuMs: (Number(fields[11]) + Number(fields[12])) * TICK_MS, residentBytes: Number(kib) * 1_024 }
+}
+
+/** Processes a process has started and that still run. @param {number} pid @returns {number[]} */
+export function childrenOf(pid) {
+  return (readIfThere(`/proc/${pid}/task/${pid}/children`) ?? '').split(' ').filter(Boolean).map(Number)
+}
+
+/** Time all CPUs together were busy and were there. @returns {{ busy: number, all: number } | undefined} */
+export function readMachineCpu() {
+  const line = readIfThere('/proc/stat')?.split('\n', 1)[0]
+  if (line === undefined) return undefined
+  const times = line.split(/\s+/).slice(1, 9).map(Number)
+  const all = times.reduce((sum, time) => sum + time, 0)
+  return { busy: all - times[3] - times[4], all }
+}
+
+/** @returns {number | undefined} */
+export function readFreeBytes() {
+  const [, kib] = /^MemAvailable:\s+(\d+) kB$/m.exec(readIfThere('/proc/meminfo') ?? '') ?? []
+  return kib === undefined ? undefined : Number(kib) * 1_024
+}
+
+/** @param {string} path @returns {string | undefined} undefined where it is gone, or on a system without /proc */
+function readIfThere(path) {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,198 @@
+// Starts a system to load (`--start`): the services as processes on free loopback ports, or a reference program.
+import { randomUUID } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { createProcesses, SystemError } from './processes.js'
+
+const API_TOKEN = randomUUID()
+/** A gateway and a fetcher find each other within a second or two. */
+const READY_MS = 20_000
+const READY_LOOK_MS = 50
+
+/**
+ * What the system is to serve.
+ *
+ * @typedef {object} Content
+ * @property {number} documentBytes
+ * @property {number} [changeMs] how often a document changes; never unless given
+ * @property {number} [latencyMs] of the backend
+ * @property {number} [tickMs] how often a watched tick:… key is asked for
+ * @property {boolean} [idle] documents are asked for once, and then only when told
+ * @property {boolean} [collectable] gateways can be told to collect their garbage, so that their memory can be compared
+ *
+ * @typedef {'keycast' | 'bare' | 'naive'} SystemKind
+ * @typedef {import('./processes.js').Processes} Processes
+ *
+ * @typedef {object} System
+ * @property {SystemKind | 'given'} kind
+ * @property {string[]} urls where clients connect
+ * @property {string} [providerUrl] the backend's HTTP address
+ * @property {(keys: string[]) => Promise<void>} [tellChanged] says to Keycast, as a backend may, that keys have changed
+ * @property {import('./watcher.js').Watched[]} watched
+ * @property {Promise<string>} died resolves with what ended, if one of its processes does before `stop`
+ * @property {() => Promise<void>} stop
+ */
+
+/**
+ * @param {{ kind: SystemKind, gateways: number, tls: boolean, content: Content }} options
+ * @returns {Promise<System>}
+ */
+export async function startSystem({ kind, gateways, tls, content }) {
+  const processes = createProcesses()
+  try {
+    const parts =
+      kind === 'keycast'
+        ? await startKeycast(processes, { gateways, tls, content })
+        : await startReference(processes, kind, content)
+    return { kind, ...parts, died: processes.died, stop: processes.stop }
+  } catch (error) {
+    await processes.stop()
+    throw error
+  }
+}
+
+/** @param {Processes} processes @param {{ gateways: number, tls: boolean, content: Content }} options */
+async function startKeycast(processes, { gateways: count, tls, content }) {
+  const directory = processes.directory()
+  const provider = await processes.start('data-provider', ['services/data-provider/main.js'], {
+    PROVIDER_PORT: '0',
+    PROVIDER_DOCUMENT_BYTES: String(content.documentBytes),
+    PROVIDER_LATENCY_MS: String(content.latencyMs ?? 0),
+    PROVIDER_CHANGE_MS: String(content.changeMs ?? 0),
+  })
+  const providerUrl = `http://127.0.0.1:${provider.listening.port}`
+  const KEYCAST_CONFIG = join(directory, 'keycast.yaml')
+  writeFileSync(KEYCAST_CONFIG, namespacesOf(providerUrl, content))
+
+  const fetcher = await processes.start('fetcher', ['services/fetcher/main.js'], {
+    KEYCAST_CONFIG,
+    FETCHER_REQUESTS_PORT: '0',
+    FETCHER_ANSWERS_PORT: '0',
+    FETCHER_METRICS_PORT: '0',
+  })
+  const { requestsPort, answersPort, metricsPort } = fetcher.listening
+  const gateways = await Promise.all(
+    Array.from({ length: count }, (_, number) =>
+      processes.start(count === 1 ? 'gateway' : `gateway ${number + 1}`, ['services/gateway/main.js'], {
+        KEYCAST_CONFIG,
+        API_TOKEN,
+        FETCHER_NODES: `127.0.0.1:${requestsPort}:${answersPort}`,
+        GATEWAY_PORT: '0',
+        GATEWAY_INTERNAL_PORT: '0',
+        // This limit exists to stop just such a flood.
+        GATEWAY_REQUESTS_PER_SECOND_MAX: '1000000000',
+        ...inspection(content),
+      }),
+    ),
+  )
+  // A gateway listens before it hears a fetcher. Requests until then would wait, and spoil the latencies.
+  await Promise.all(gateways.map(({ name, listening }) => untilLinked(name, listening.internalPort)))
+  const ports = gateways.map(({ listening }) => /** @type {number} */ (listening.port))
+  const proxy = tls ? await startProxy(processes, ports, directory) : undefined
+  return {
+    urls: proxy ? [proxy.url] : ports.map(port => `ws://127.0.0.1:${port}/ws`),
+    providerUrl,
+    tellChanged: (/** @type {string[]} */ keys) => tellChanged(gateways[0].listening.internalPort, keys),
+    watched: [
+      ...gateways.map(({ name, pid, listening, inspectorUrl }) => ({
+        name,
+        role: 'gateway',
+        pid,
+        inspectorUrl,
+        metricsUrl: `http://127.0.0.1:${listening.internalPort}/metrics`,
+      })),
+      { name: 'fetcher', role: 'fetcher', pid: fetcher.pid, metricsUrl: `http://127.0.0.1:${metricsPort}/metrics` },
+      { name: 'data-provider', role: 'data-provider', pid: provider.pid, metricsUrl: `${providerUrl}/metrics` },
+      ...(proxy ? [{ name: 'proxy', role: 'proxy', pid: proxy.pid }] : []),
+    ],
+  }
+}
+
+/** Not by its health page: a gateway without a fetcher is ready, and serves what it holds. @param {string} name @param {number} internalPort */
+async function untilLinked(name, internalPort) {
+  for (const giveUpMs = performance.now() + READY_MS; performance.now() < giveUpMs; ) {
+    const metrics = await (await fetch(`http://127.0.0.1:${internalPort}/metrics`)).text()
+    if (/^keycast_gateway_fetcher_nodes_alive 1$/m.test(metrics)) return
+    await new Promise(resolve => setTimeout(resolve, READY_LOOK_MS))
+  }
+  throw new SystemError(`${name} has found no fetcher after ${READY_MS} ms`)
+}
+
+/** @param {number} internalPort of a gateway @param {string[]} keys */
+async function tellChanged(internalPort, keys) {
+  const response = await fetch(`http://127.0.0.1:${internalPort}/v1/refresh`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${API_TOKEN}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ keys }),
+  })
+  if (!response.ok) throw new Error(`POST /v1/refresh answered ${response.status}: ${await response.text()}`)
+}
+
+/** nginx with TLS, as scripts/proxy.js starts it. @param {Processes} processes @param {number[]} ports @param {string} directory */
+async function startProxy(processes, ports, directory) {
+  const [httpPort, httpsPort] = await freePorts(2)
+  const proxy = await processes.start(
+    'proxy',
+    [
+      'scripts/proxy.js',
+      ...ports.flatMap(port => ['--gateway', `127.0.0.1:${port}`]),
+      ...['--http-port', String(httpPort), '--https-port', String(httpsPort)],
+      // All clients come from this host: nginx's limits per address would refuse most of them.
+      ...['--exempt', '127.0.0.0/8', '--directory', join(directory, 'proxy')],
+    ],
+    // Two connections per client, as many as a process may open files. And no log line on disk for each client.
+    { PROXY_WORKER_CONNECTIONS: '19900', PROXY_ACCESS_LOG: '/dev/null' },
+    line => (line.startsWith('proxy: https://') ? {} : undefined),
+  )
+  return { ...proxy, url: `wss://127.0.0.1:${httpsPort}/ws` }
+}
+
+/** @param {Processes} processes @param {'bare' | 'naive'} kind @param {Content} content */
+async function startReference(processes, kind, content) {
+  const { documentBytes, tickMs = 500 } = content
+  const file = kind === 'bare' ? 'bare-sender' : 'naive'
+  const { pid, listening, inspectorUrl } = await processes.start(
+    file,
+    [`loadtest/reference/${file}.js`, '--port', '0', '--bytes', String(documentBytes), '--change', `${tickMs}ms`],
+    inspection(content),
+  )
+  const origin = `127.0.0.1:${listening.port}`
+  return {
+    urls: [`ws://${origin}/ws`],
+    watched: [{ name: file, role: 'gateway', pid, inspectorUrl, metricsUrl: `http://${origin}/metrics` }],
+  }
+}
+
+/** The environment of a process that can be told to collect garbage. @param {Content} content @returns {Record<string, string>} */
+const inspection = ({ collectable }) => (collectable ? { NODE_OPTIONS: '--inspect=127.0.0.1:0' } : {})
+
+/** keycast.yaml; JSON is YAML. @param {string} providerUrl @param {Content} content */
+function namespacesOf(providerUrl, { tickMs = 500, idle = false }) {
+  const refresh = idle ? 0 : '1s'
+  return JSON.stringify({
+    namespaces: {
+      conversation: { source: 'http', url: `${providerUrl}/conversations/{id}`, refresh },
+      text: { source: 'http', url: `${providerUrl}/text/{id}`, refresh },
+      told: { source: 'http', url: `${providerUrl}/conversations/{id}`, refresh: 0 },
+      tick: { source: 'http', url: `${providerUrl}/ticks/{id}`, refresh: `${tickMs}ms` },
+    },
+  })
+}
+
+/** Ports that were free a moment ago, for programs that cannot choose one themselves. @param {number} count */
+async function freePorts(count) {
+  const servers = Array.from({ length: count }, () => createServer())
+  const ports = await Promise.all(
+    servers.map(
+      server =>
+        new Promise(resolve => {
+          server.listen(0, '127.0.0.1', () =>
+            resolve(/** @type {import('node:net').AddressInfo} */ (server.address()).port),
+          )
+        }),
+    ),
+  )
+  await Promise.all(servers.map(server => new Promise(resolve => server.close(resolve))))
+  return ports
+}

@@ -1,0 +1,119 @@
+// Commands to one node, in the order given: each is kept until its result comes or its deadline passes, and repeated
+// after a loss under the same id. A node may hear a command twice and tells that by the id.
+
+/**
+ * @typedef {import('../wire/codec.js').Encoded} Encoded
+ */
+
+/**
+ * How a command ended.
+ *
+ * - `result`: the node did what it did, and says so.
+ * - `refused`: the node does not know this kind of command, and did nothing.
+ * - `unsaid`: the node was never told: nothing was done.
+ * - `unknown`: the node was told and nothing was heard back: it may have been done. The same id may be sent again.
+ *
+ * @template R
+ * @typedef {{ type: 'result', result: R } | { type: 'refused' } | { type: 'unsaid' } | { type: 'unknown' }} CommandEnd
+ */
+
+/**
+ * @template R
+ * @typedef {object} Pending
+ * @property {string} id
+ * @property {Encoded} encoded
+ * @property {number} deadlineAt
+ * @property {boolean} wasSaid in any incarnation of the link
+ * @property {(end: CommandEnd<R>) => void} done
+ */
+
+/** Commands in one request. */
+const COMMANDS_PER_REQUEST_MAX = 200
+
+/** Bytes of one request's parts, one command at least: more only delays the first of them. */
+const BYTES_PER_REQUEST = 256 * 1024
+
+/** @template R @param {{ now: () => number }} options */
+export function createCommands({ now }) {
+  /** In the order given. @type {Map<string, Pending<R>>} */
+  const pending = new Map()
+  /**
+   * Those to be said in this incarnation, in order, from `nextAt` on. Some may be over already.
+   *
+   * @type {Pending<R>[]}
+   */
+  let unsaid = []
+  let nextAt = 0
+
+  /** @param {Pending<R>} command @param {CommandEnd<R>} end */
+  function finish(command, end) {
+    pending.delete(command.id)
+    command.done(end)
+  }
+
+  /** @param {Pending<R>} command @returns {CommandEnd<R>} */
+  const unheard = command => ({ type: command.wasSaid ? 'unknown' : 'unsaid' })
+
+  function skipEnded() {
+    while (nextAt < unsaid.length && pending.get(unsaid[nextAt].id) !== unsaid[nextAt]) nextAt++
+    if (nextAt === unsaid.length && nextAt > 0) {
+      unsaid = []
+      nextAt = 0
+    }
+  }
+
+  return {
+    startAnew() {
+      unsaid = [...pending.values()]
+      nextAt = 0
+    },
+
+    /** @param {Omit<Pending<R>, 'wasSaid'>} command whose id no other command of this link has */
+    add(command) {
+      if (pending.has(command.id)) throw new Error(`a command with the id ${command.id} is under way already`)
+      const added = { ...command, wasSaid: false }
+      pending.set(command.id, added)
+      unsaid.push(added)
+    },
+
+    /** @param {() => number} nextNumber called once for each request */
+    *nextRequests(nextNumber) {
+      const commands = []
+      let bytes = 0
+      for (skipEnded(); nextAt < unsaid.length; skipEnded()) {
+        if (commands.length === COMMANDS_PER_REQUEST_MAX || bytes >= BYTES_PER_REQUEST) break
+        const next = unsaid[nextAt++]
+        next.wasSaid = true
+        commands.push({ id: next.id, encoded: next.encoded })
+        for (const part of next.encoded.parts) bytes += part.length
+      }
+      if (commands.length > 0) {
+        yield { number: nextNumber(), saying: { type: /** @type {const} */ ('command'), commands } }
+      }
+    },
+
+    /** Ignores a result that comes twice, or after the deadline. @param {string} id @param {CommandEnd<R>} end */
+    end(id, end) {
+      const command = pending.get(id)
+      if (command) finish(command, end)
+    },
+
+    /** Ends the commands whose deadline has passed. */
+    expire() {
+      for (const command of pending.values()) if (now() >= command.deadlineAt) finish(command, unheard(command))
+    },
+
+    /** Ends all commands: the link stops. */
+    stop() {
+      for (const command of pending.values()) finish(command, unheard(command))
+    },
+
+    isAllSaid() {
+      skipEnded()
+      return nextAt === unsaid.length
+    },
+    get size() {
+      return pending.size
+    },
+  }
+}

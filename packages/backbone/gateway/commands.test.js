@@ -1,0 +1,74 @@
+import { createCommands } from './commands.js'
+
+function setup() {
+  let at = 0
+  let number = 0
+  const commands = createCommands({ now: () => at })
+  /** @type {string[]} */
+  const ends = []
+  return {
+    ...commands,
+    ends,
+    /** @param {string} id @param {Buffer[]} [parts] */
+    add(id, parts = []) {
+      const done = (/** @type {any} */ { type, result = '' }) => ends.push(`${id} ${type} ${result}`.trim())
+      commands.add({ id, encoded: { head: {}, parts }, deadlineAt: 1_000, done })
+    },
+    said: () =>
+      [...commands.nextRequests(() => ++number)].map(({ saying }) => saying.commands.map(({ id }) => id).join()),
+    pass(/** @type {number} */ ms) {
+      at += ms
+      commands.expire()
+    },
+  }
+}
+
+test('commands are said in order, once, and are over with their results', () => {
+  const { add, said, end, ends } = setup()
+  for (const id of ['c1', 'c2', 'c3']) add(id)
+  expect(said()).toEqual(['c1,c2,c3'])
+  add('c4')
+  expect(said()).toEqual(['c4'])
+  expect(said()).toEqual([])
+
+  end('c2', { type: 'result', result: 'two' })
+  end('c2', { type: 'result', result: 'again' })
+  end('c1', { type: 'refused' })
+  expect(ends).toEqual(['c2 result two', 'c1 refused'])
+})
+
+test('after a loss the commands without a result are said again, in the order they were given', () => {
+  const { add, said, end, startAnew } = setup()
+  for (const id of ['c1', 'c2', 'c3']) add(id)
+  said()
+  end('c2', { type: 'result', result: 'two' })
+  startAnew()
+  add('c4')
+  expect(said()).toEqual(['c1,c3,c4'])
+})
+
+test('one whose deadline passes ends as unknown where the node may have heard it, else as unsaid', () => {
+  const { add, said, pass, ends, isAllSaid, startAnew } = setup()
+  add('c1')
+  said()
+  startAnew()
+  add('c2')
+  pass(1_000)
+  expect(ends).toEqual(['c1 unknown', 'c2 unsaid'])
+  expect(isAllSaid()).toBe(true)
+  expect(said()).toEqual([])
+})
+
+test('a request holds so many bytes and commands; the rest goes in the next', () => {
+  const { add, said } = setup()
+  for (const id of ['c1', 'c2', 'c3']) add(id, [Buffer.alloc(200_000)])
+  expect([said(), said(), said()]).toEqual([['c1,c2'], ['c3'], []])
+  for (let i = 0; i < 250; i++) add(`d${i}`)
+  expect([said(), said()].map(([ids]) => ids.split(',').length)).toEqual([200, 50])
+})
+
+test('an id under way is not given twice', () => {
+  const { add } = setup()
+  add('c1')
+  expect(() => add('c1')).toThrow('c1')
+})

@@ -1,0 +1,357 @@
+// A gateway's link to one node: says what the gateway wants there, notices when any of that or of the answers was lost,
+// and then says it all again under a new id. Knows neither sockets, which come from `dial`, nor what is carried, which
+// the codec knows.
+import { randomBytes } from 'node:crypto'
+import { BEAT_MS, everyMeasured, SILENT_MS } from '@keycast/service'
+import { bytesOf } from '../wire/bytes.js'
+import { decodeFromHub, encodeMessage, encodeRequest } from '../wire/envelope.js'
+import { createOnceAMinute } from '../wire/once-a-minute.js'
+import { createRequests } from './requests.js'
+
+/**
+ * @typedef {import('../wire/codec.js').Service} Service
+ *
+ * A pair of sockets to the node. `request` resolves when the socket took the message and rejects when the pair was
+ * closed; `beat` may drop what cannot be sent now.
+ * @typedef {{ request: (parts: Buffer[]) => Promise<void>, beat: (part: Buffer) => void, close: () => void }} Dialled
+ * @typedef {(message: (parts: Buffer[]) => void) => Dialled} Dial calls `message` for each message from the node
+ */
+
+/**
+ * @template {Service} S
+ * @typedef {object} LinkEvents
+ * @property {(key: string) => S['Position'] | undefined} position how far the gateway is with the key; looked up when a
+ *   want is said
+ * @property {(key: string) => S['Payload']} [payload] what else a watch says; looked up likewise
+ * @property {(answer: S['Answer'], isGot: boolean) => void} onAnswer `isGot`: it answers the key's get, which is over
+ *   with it
+ * @property {(heads: S['Heads']) => void} [onHeads] how far the node was when it sent a beat: after all answers before
+ *   it
+ * @property {() => void} onAlive
+ * @property {() => void} onDead the node fell silent, said goodbye, never spoke or cannot be understood; the link goes
+ *   on trying
+ */
+
+/** Bytes taken after which a gateway reports them without waiting for its beat. */
+const TAKEN_REPORT_BYTES = 2 ** 20
+
+/**
+ * A node that beats and hears no request for so long is dead all the same, as where only its port for requests is blocked.
+ * Longer than a busy node takes to come round to a link.
+ */
+const UNHEARD_MS = 3 * SILENT_MS
+
+/** How exactly a command's deadline is kept. */
+const DEADLINE_CHECK_MS = 100
+
+/**
+ * @template {Service} S
+ * @param {object} options
+ * @param {import('../wire/codec.js').Codec<S>} options.codec
+ * @param {Dial} options.dial
+ * @param {LinkEvents<S>} options.events
+ * @param {() => number} options.now
+ * @param {import('@keycast/service').Every} options.every
+ * @param {Log} options.log
+ */
+export function createLink({ codec, dial, events, now, every, log }) {
+  /** @type {ReturnType<typeof createRequests<S>>} */
+  const requests = createRequests({ position: events.position, payload: events.payload, now })
+  const { wants, notices, commands } = requests
+  const isLogDue = createOnceAMinute(now)
+
+  /** @type {Dialled | undefined} */
+  let sockets
+  let id = ''
+  let sent = 0 // requests taken by the socket: only they may be announced
+  let reached = 0 // requests the node has heard, as of its last beat
+  let answered = 0 // messages of answers received under this id
+  let taken = 0 // their bytes
+  let takenReported = 0
+  let introduced = false // a beat came back under this id: the hub knows it
+  let alive = false
+  let isIncompatible = false // the node's last beat had another wire version
+  let isDeaf = false // the node was given up because it heard no requests: it must hear one to be alive again
+  let writing = false
+  let lastHeardAt = 0
+  let progressAt = 0 // when the node last heard a request, or had heard all there are
+  let dialledAt = Number.NEGATIVE_INFINITY
+  let stopBeats = () => {}
+  let stopDeadlines = () => {}
+  let hasDeadlines = false
+
+  function start() {
+    lastHeardAt = now()
+    progressAt = now()
+    redial()
+    stopBeats = everyMeasured({ periodMs: BEAT_MS, every, now, tick: onBeatDue })
+  }
+
+  function stop() {
+    stopBeats()
+    // Without it the node would keep this gateway's keys fresh until it notices the silence.
+    sockets?.beat(encodeMessage({ type: 'bye', link: id }))
+    hangUp()
+    commands.stop()
+    expire()
+  }
+
+  /** From here on, messages still under way on the sockets are ignored. */
+  function hangUp() {
+    sockets?.close()
+    sockets = undefined
+    id = ''
+    introduced = false
+  }
+
+  /**
+   * New sockets and a new id. At the next beat where the last ones are younger than one: a fault that comes back each
+   * time must not cost saying everything as fast as the machines can.
+   */
+  function redial() {
+    // A node that never gets as far as a beat counts as silent, whatever else it says: its keys must go to another.
+    if (introduced) lastHeardAt = now()
+    hangUp()
+    if (now() - dialledAt >= BEAT_MS) connect()
+  }
+
+  function connect() {
+    id = randomBytes(9).toString('base64url')
+    sent = 0
+    reached = 0
+    answered = 0
+    taken = 0
+    takenReported = 0
+    requests.startAnew()
+    dialledAt = now()
+    const current = id
+    sockets = dial(parts => {
+      if (current === id) onParts(parts)
+    })
+    beat()
+  }
+
+  function beat() {
+    takenReported = taken
+    sockets?.beat(encodeMessage({ type: 'beat', link: id, wire: codec.wire, number: sent, taken }))
+  }
+
+  /** @param {number} standstillMs of this process */
+  function onBeatDue(standstillMs) {
+    if (standstillMs > 0) {
+      lastHeardAt = now()
+      progressAt = now()
+    }
+    if (alive && now() - progressAt >= UNHEARD_MS) {
+      log.warn('the node beats and hears no requests')
+      isDeaf = true
+      return die()
+    }
+    if (now() - lastHeardAt < SILENT_MS) return sockets ? beat() : connect()
+    // Fresh sockets even if it was dead before: a connection whose packets are swallowed never heals by itself, and
+    // TCP takes minutes to give it up.
+    if (alive) log.warn('the node fell silent')
+    die()
+  }
+
+  function die() {
+    alive = false
+    lastHeardAt = now()
+    redial()
+    events.onDead()
+  }
+
+  /** @param {Buffer[]} parts */
+  function onParts(parts) {
+    let message
+    try {
+      message = decodeFromHub(parts, codec)
+    } catch (error) {
+      log.warn(
+        { error: /** @type {Error} */ (error).message },
+        'a damaged message came from the node: starting the link anew',
+      )
+      return redial()
+    }
+    if (message.link !== id) return
+    lastHeardAt = now()
+    switch (message.type) {
+      case 'resync':
+        log.info('the node missed something: saying everything again')
+        return redial()
+      case 'bye':
+        return die()
+      case 'incompatible':
+        return onIncompatible(message.wire)
+      case 'beat':
+        return onBeat(message)
+      case 'answers':
+        return onAnswers(message, bytesOf(parts))
+    }
+  }
+
+  /** The sockets stay: another node may take this one's place behind them. @param {string | undefined} wire */
+  function onIncompatible(wire) {
+    if (isLogDue('wire')) {
+      log.error(
+        { theirs: wire ?? 'none', ours: codec.wire },
+        'the node speaks another wire version and is not used: run the same release of Keycast on both ends',
+      )
+    }
+    if (introduced) redial() // a node of this version went, and its place was taken
+    if (isIncompatible) return
+    isIncompatible = true
+    alive = false
+    events.onDead()
+  }
+
+  /** @param {import('../wire/envelope.js').HubBeat<S>} beat */
+  function onBeat(beat) {
+    if (beat.answered > answered) return lost(beat.answered)
+    if (beat.reached > reached || requests.isAllHeard(beat.reached)) progressAt = now()
+    reached = beat.reached
+    notices.confirm(reached)
+    introduced = true
+    isIncompatible = false
+    if (reached > 0) isDeaf = false
+    if (isDeaf) {
+      if (requests.isAllHeard(0)) requests.probe()
+    } else if (!alive) {
+      alive = true
+      progressAt = now()
+      events.onAlive()
+    }
+    if (beat.heads !== undefined) events.onHeads?.(beat.heads)
+    flush()
+  }
+
+  /** @param {import('../wire/envelope.js').Answers<S>} message @param {number} bytes */
+  function onAnswers(message, bytes) {
+    if (message.number !== answered + 1) return lost(message.number)
+    answered = message.number
+    taken += bytes
+    if (taken - takenReported >= TAKEN_REPORT_BYTES) {
+      takenReported = taken
+      sockets?.beat(encodeMessage({ type: 'taken', link: id, taken }))
+    }
+    for (const answer of message.answers) {
+      if (answer === undefined) onUnknownAnswer()
+      else {
+        const what = wants.take(answer.key, message.reached)
+        if (what !== 'earlier') events.onAnswer(answer, what === 'got')
+      }
+    }
+    for (const each of message.results) {
+      commands.end(each.id, each.isRefused ? { type: 'refused' } : { type: 'result', result: each.result })
+    }
+  }
+
+  function onUnknownAnswer() {
+    if (isLogDue('answer'))
+      log.warn({ ours: codec.wire }, 'an answer of an unknown kind was skipped: the node is of a newer release')
+  }
+
+  /** @param {number} answeredByHub */
+  function lost(answeredByHub) {
+    log.warn({ received: answered, sent: answeredByHub }, 'answers were lost on the way: starting the link anew')
+    redial()
+  }
+
+  /** Says what differs, once per turn of the loop, as fast as the socket takes it. */
+  async function flush() {
+    if (writing) return
+    writing = true
+    await undefined // lets the turn's other wants join
+    while (introduced && !requests.isAllSaid()) {
+      const current = id
+      const dialled = /** @type {Dialled} */ (sockets)
+      try {
+        for (const { number, saying } of requests.nextRequests()) {
+          await dialled.request(encodeRequest(current, number, saying))
+          if (current === id) sent = number
+        }
+      } catch (error) {
+        // The pair was closed while it waited; if it still is the current one, the node is not reading.
+        if (current !== id) continue
+        log.debug(
+          { error: /** @type {Error} */ (error).message },
+          'a request could not be sent: starting the link anew',
+        )
+        redial()
+      }
+    }
+    writing = false
+  }
+
+  /** @param {string} key @param {Partial<import('./wants.js').Interest>} change */
+  function want(key, change) {
+    wants.want(key, change)
+    flush()
+  }
+
+  /** Ends what is overdue, and runs while anything may become so. */
+  function expire() {
+    commands.expire()
+    if (hasDeadlines === commands.size > 0) return
+    hasDeadlines = commands.size > 0
+    stopDeadlines()
+    if (hasDeadlines) stopDeadlines = every(DEADLINE_CHECK_MS, expire)
+  }
+
+  return {
+    start,
+    stop,
+    /** @param {string} key */
+    watch: key => want(key, { watch: true }),
+    /** @param {string} key */
+    unwatch: key => want(key, { watch: false }),
+    /** Says a standing watch again: its payload changed. @param {string} key */
+    renewWatch(key) {
+      wants.renewWatch(key)
+      flush()
+    },
+    /** One answer is wanted; over with it. @param {string} key */
+    get: key => want(key, { get: true }),
+    /** @param {string} key */
+    cancelGet: key => want(key, { get: false }),
+    /** Drops every interest in the key: another node owns it now. @param {string} key */
+    drop: key => want(key, { watch: false, get: false }),
+    /**
+     * Tells the node something once; calls `done` when it has heard it.
+     *
+     * @param {S['Notice']} notice
+     * @param {() => void} done
+     * @returns {() => void} takes it back
+     */
+    notify(notice, done) {
+      const takeBack = notices.add(notice, done)
+      flush()
+      return takeBack
+    },
+    /**
+     * Has the node do something; `done` is called once, with the result or the reason why there is none. Commands are
+     * done in the order given; one that is repeated after a loss has the same id.
+     *
+     * @param {{ id: string, command: S['Command'], deadlineMs: number }} command
+     * @param {(end: import('./commands.js').CommandEnd<S['Result']>) => void} done
+     */
+    command({ id, command, deadlineMs }, done) {
+      if (!codec.encodeCommand) throw new Error(`${codec.wire} has no commands`)
+      commands.add({ id, encoded: codec.encodeCommand(command), deadlineAt: now() + deadlineMs, done })
+      expire()
+      flush()
+    },
+    get alive() {
+      return alive
+    },
+  }
+}
+
+/**
+ * @template {Service} S
+ * @typedef {ReturnType<typeof createLink<S>>} Link
+ */
+
+/**
+ * @typedef {Pick<import('pino').Logger, 'debug' | 'info' | 'warn' | 'error'>} Log
+ */

@@ -1,0 +1,107 @@
+// Finds the fetcher nodes: a setting names their hosts, which are looked up again and again, since containers come and
+// go.
+import { lookup } from 'node:dns/promises'
+
+/** How often names are looked up: a new node is found, and one that left is forgotten, within this time. */
+const LOOKUP_MS = 5_000
+
+/** Look-ups in a row that must lack an address before its node is given up: a name server may be wrong once. */
+const LOOKUPS_MISSED_MAX = 3
+
+/**
+ * @typedef {{ host: string, requestsPort: number, answersPort: number }} NodeAddress
+ */
+
+/**
+ * Reads `host[:requests:answers]`, comma-separated.
+ *
+ * @param {string} text e.g. `fetcher` or `10.0.0.1:7001:7002,10.0.0.2:7001:7002`
+ * @returns {NodeAddress[]}
+ * @throws {Error} naming the part that is wrong
+ */
+export function readNodes(text) {
+  return text.split(',').map(part => {
+    const match = /^([A-Za-z0-9._-]+)(?::(\d{1,5}):(\d{1,5}))?$/.exec(part.trim())
+    const [, host, requests = '7001', answers = '7002'] = match ?? []
+    const [requestsPort, answersPort] = [Number(requests), Number(answers)]
+    if (!host || !isPort(requestsPort) || !isPort(answersPort)) {
+      throw new Error(`${JSON.stringify(part.trim())} is no fetcher node: write host or host:requestsPort:answersPort`)
+    }
+    return { host, requestsPort, answersPort }
+  })
+}
+
+/** @param {number} port */
+const isPort = port => port >= 1 && port <= 65_535
+
+/**
+ * A node's name is its address, so that all gateways call it the same. `10.0.0.1:7001:7002`
+ *
+ * @param {string} name
+ */
+export function endpointsOf(name) {
+  const [address, requestsPort, answersPort] = name.split(':')
+  return { requests: `tcp://${address}:${requestsPort}`, answers: `tcp://${address}:${answersPort}` }
+}
+
+/**
+ * @param {object} options
+ * @param {NodeAddress[]} options.nodes
+ * @param {import('@keycast/service').Every} options.every
+ * @param {import('./link.js').Log} options.log
+ * @param {(host: string) => Promise<string[]>} [options.resolve] a name's IPv4 addresses
+ * @returns {import('./router.js').NodeSource}
+ */
+export function createNodeSource({ nodes, every, log, resolve = resolveIpv4 }) {
+  /** Each host's addresses, with how many look-ups in a row lacked them. @type {Map<string, Map<string, number>>} */
+  const hosts = new Map(nodes.map(({ host }) => [host, new Map()]))
+  let stop = () => {}
+
+  /** One that fails changes nothing: a name server that is down does not end links. @param {string} host */
+  async function lookUp(host) {
+    let found
+    try {
+      found = await resolve(host)
+    } catch (error) {
+      log.warn({ host, error: /** @type {Error} */ (error).message }, 'a fetcher host cannot be looked up')
+      return
+    }
+    const addresses = /** @type {Map<string, number>} */ (hosts.get(host))
+    for (const [address, missed] of addresses) {
+      if (missed + 1 === LOOKUPS_MISSED_MAX) addresses.delete(address)
+      else addresses.set(address, missed + 1)
+    }
+    for (const address of found) addresses.set(address, 0)
+  }
+
+  /** @returns {Promise<string[]>} */
+  async function look() {
+    await Promise.all([...hosts.keys()].map(lookUp))
+    return nodes.flatMap(({ host, requestsPort, answersPort }) =>
+      [...(hosts.get(host)?.keys() ?? [])].map(address => `${address}:${requestsPort}:${answersPort}`),
+    )
+  }
+
+  return {
+    async start(found) {
+      let names = await look()
+      found(names)
+      let looking = false
+      stop = every(LOOKUP_MS, async () => {
+        if (looking) return // a name server slower than the period is asked one question at a time
+        looking = true
+        const before = names
+        names = await look()
+        looking = false
+        if (names.toSorted().join() !== before.toSorted().join()) found(names)
+      })
+    },
+    stop: () => stop(),
+  }
+}
+
+/** @param {string} host */
+async function resolveIpv4(host) {
+  const found = await lookup(host, { all: true, family: 4 })
+  return found.map(({ address }) => address)
+}

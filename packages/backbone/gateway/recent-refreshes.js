@@ -1,0 +1,37 @@
+// Keys whose refresh was acknowledged a moment ago. A node found, or heard again, after that was not told, and may keep
+// them fresh for another gateway.
+
+/** Longer than it takes all gateways to find a node by name, and one that was silent to be heard again. */
+const REMEMBERED_MS = 30_000
+
+/** Some 10 MB of keys. Where more are refreshed in that time, the oldest are forgotten. */
+const KEYS_MAX = 100_000
+
+/** @param {{ now: () => number }} options */
+export function createRecentRefreshes({ now }) {
+  /** When each was last refreshed, the latest last. @type {Map<string, number>} */
+  const refreshedAt = new Map()
+
+  function forgetOld() {
+    for (const [key, at] of refreshedAt) {
+      if (refreshedAt.size <= KEYS_MAX && now() - at <= REMEMBERED_MS) return
+      refreshedAt.delete(key)
+    }
+  }
+
+  return {
+    /** @param {string[]} keys */
+    add(keys) {
+      for (const key of keys) {
+        refreshedAt.delete(key)
+        refreshedAt.set(key, now())
+      }
+      forgetOld()
+    },
+    /** @returns {string[]} */
+    keys() {
+      forgetOld()
+      return [...refreshedAt.keys()]
+    },
+  }
+}

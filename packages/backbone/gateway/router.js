@@ -1,0 +1,215 @@
+// Many nodes: asks each key of its owner, and of another when that one dies. Knows no service: what is carried, the
+// codec knows.
+import { createLink } from './link.js'
+import { ownersAmong } from './rendezvous.js'
+
+/**
+ * @typedef {import('../wire/codec.js').Service} Service
+ *
+ * Where nodes come from: calls `found` with the names of all nodes there are, now and whenever they change.
+ * @typedef {{ start: (found: (names: string[]) => void) => Promise<void>, stop: () => void }} NodeSource
+ *
+ * What is wanted of a key, and the node it was asked of.
+ * @typedef {{ watch: boolean, get: boolean, owner: string | undefined }} Want
+ */
+
+/**
+ * `judged`: the node has spoken, or was silent for long enough to be called dead. Until then it counts as alive, so
+ * that a gateway that starts does not ask all keys of whichever node answers first.
+ *
+ * @template {Service} S
+ * @typedef {{ link: import('./link.js').Link<S>, judged: boolean, listed: boolean }} Node
+ */
+
+/**
+ * @template {Service} S
+ * @typedef {Omit<import('./link.js').LinkEvents<S>, 'onAlive' | 'onDead'> & {
+ *   onNode?: (link: import('./link.js').Link<S>) => void, onRouted?: () => void }} RouterEvents
+ *   `onNode`: a node is heard for the first time, or again. `onRouted`: the nodes that keys go to may have changed
+ */
+
+/**
+ * @template {Service} S
+ * @param {object} options
+ * @param {import('../wire/codec.js').Codec<S>} options.codec
+ * @param {NodeSource} options.nodeSource
+ * @param {(name: string) => import('./link.js').Dial} options.dialOf
+ * @param {RouterEvents<S>} options.events
+ * @param {() => number} options.now
+ * @param {import('@keycast/service').Every} options.every
+ * @param {import('./link.js').Log} options.log
+ */
+export function createRouter({ codec, nodeSource, dialOf, events, now, every, log }) {
+  /** @type {Map<string, Node<S>>} */
+  const nodes = new Map()
+  /** @type {Map<string, Want>} */
+  const wants = new Map()
+  /** Names of the nodes keys are routed to. @type {string[]} */
+  let candidates = []
+  let ownerOf = ownersAmong(candidates)
+  let started = false
+  let stopped = false
+
+  async function start() {
+    await nodeSource.start(onNodes)
+    started = true
+  }
+
+  async function stop() {
+    stopped = true
+    nodeSource.stop()
+    for (const { link } of nodes.values()) link.stop()
+    nodes.clear()
+  }
+
+  /** @param {string[]} names */
+  function onNodes(names) {
+    if (stopped) return // of a look-up that was under way
+    for (const node of nodes.values()) node.listed = false
+    for (const name of names) {
+      const node = nodes.get(name) ?? addNode(name)
+      node.listed = true
+    }
+    route()
+  }
+
+  /** @param {string} name */
+  function addNode(name) {
+    log.info({ node: name }, 'linking to a node')
+    const link = createLink({
+      codec,
+      dial: dialOf(name),
+      events: {
+        ...events,
+        onAnswer: (answer, isGot) => {
+          if (isGot) endGet(answer.key)
+          events.onAnswer(answer, isGot)
+        },
+        onAlive: () => onJudged(name, 'a node answers'),
+        onDead: () => onJudged(name, 'a node does not answer'),
+      },
+      now,
+      every,
+      log,
+    })
+    // A node found later must speak before it is given keys. At the start no other node could take them meanwhile.
+    const node = { link, judged: started, listed: true }
+    nodes.set(name, node)
+    link.start()
+    return node
+  }
+
+  /** @param {string} name @param {string} what */
+  function onJudged(name, what) {
+    const node = nodes.get(name)
+    if (!node) return
+    const changed = !node.judged || candidates.includes(name) !== node.link.alive
+    node.judged = true
+    if (changed) {
+      log.info({ node: name, alive: node.link.alive }, what)
+      if (node.link.alive) events.onNode?.(node.link)
+    }
+    route()
+  }
+
+  /**
+   * A node no longer listed is kept while it speaks and no listed one does: then the name server may be wrong.
+   * Otherwise it goes: gateways that start later do not know it, and would ask another node than this one.
+   */
+  function removeGone() {
+    const isReplaced = [...nodes.values()].some(({ listed, link }) => listed && link.alive)
+    for (const [name, { listed, link }] of nodes) {
+      if (listed || (link.alive && !isReplaced)) continue
+      log.info({ node: name }, 'a node is gone')
+      link.stop()
+      nodes.delete(name)
+    }
+  }
+
+  /** Gives every key to its owner among the nodes there are now. */
+  function route() {
+    removeGone()
+    const names = []
+    for (const [name, { link, judged }] of nodes) if (link.alive || !judged) names.push(name)
+    if (names.join() !== candidates.join()) {
+      candidates = names
+      ownerOf = ownersAmong(names)
+      for (const [key, want] of wants) move(key, want)
+    }
+    events.onRouted?.()
+  }
+
+  /** @param {string} key @param {Want} want */
+  function move(key, want) {
+    const owner = ownerOf(key)
+    if (owner === want.owner) return
+    if (want.owner !== undefined) nodes.get(want.owner)?.link.drop(key)
+    want.owner = owner
+    say(key, want)
+  }
+
+  /** @param {string} key @param {Want} want */
+  function say(key, want) {
+    const link = want.owner === undefined ? undefined : nodes.get(want.owner)?.link
+    if (!link) return
+    if (want.watch) link.watch(key)
+    if (want.get) link.get(key)
+  }
+
+  /** @param {string} key @param {'watch' | 'get'} what */
+  function want(key, what) {
+    const entry = wants.get(key) ?? { watch: false, get: false, owner: ownerOf(key) }
+    entry[what] = true
+    wants.set(key, entry)
+    const link = entry.owner === undefined ? undefined : nodes.get(entry.owner)?.link
+    link?.[what](key)
+  }
+
+  /** @param {string} key */
+  function endGet(key) {
+    const entry = wants.get(key)
+    if (!entry) return
+    entry.get = false
+    if (!entry.watch) wants.delete(key)
+  }
+
+  /** @param {string} key @param {'watch' | 'get'} what */
+  function unwant(key, what) {
+    const entry = wants.get(key)
+    if (!entry) return
+    entry[what] = false
+    if (!entry.watch && !entry.get) wants.delete(key)
+    const link = entry.owner === undefined ? undefined : nodes.get(entry.owner)?.link
+    if (what === 'watch') link?.unwatch(key)
+    else link?.cancelGet(key)
+  }
+
+  /** @param {string} key @returns {import('./link.js').Link<S> | undefined} to the node that owns the key now */
+  function linkOf(key) {
+    const owner = ownerOf(key)
+    return owner === undefined ? undefined : nodes.get(owner)?.link
+  }
+
+  return {
+    start,
+    stop,
+    /** @param {string} key */
+    watch: key => want(key, 'watch'),
+    /** @param {string} key */
+    unwatch: key => unwant(key, 'watch'),
+    /** @param {string} key */
+    get: key => want(key, 'get'),
+    /** @param {string} key */
+    cancelGet: key => unwant(key, 'get'),
+    linkOf,
+    /** Links to all nodes that keys are routed to. */
+    links: () => candidates.flatMap(name => nodes.get(name)?.link ?? []),
+    /** @param {string} key */
+    ownerOf: key => ({ node: ownerOf(key), alive: linkOf(key)?.alive === true }),
+    nodesAlive: () => {
+      let alive = 0
+      for (const { link } of nodes.values()) if (link.alive) alive++
+      return alive
+    },
+  }
+}

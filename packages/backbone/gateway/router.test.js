@@ -1,0 +1,117 @@
+// Many nodes: who is asked for a key while they come and go.
+
+import { keyOfFirst, setup, startNode } from '../memory/test-support.js'
+import { ownersAmong } from './rendezvous.js'
+
+test('each key is asked of its owner alone', async () => {
+  const { network, nodes, backbone } = await setup({ nodes: ['n1', 'n2', 'n3'] })
+
+  for (let i = 0; i < 100; i++) backbone.watch(`a:${i}`)
+  await network.settle()
+
+  const ownerOf = ownersAmong(['n1', 'n2', 'n3'])
+  for (const [name, { heard }] of nodes) {
+    for (const line of heard) expect(ownerOf(line.slice('watch '.length))).toBe(name)
+  }
+  expect([...nodes.values()].reduce((sum, { heard }) => sum + heard.length, 0)).toBe(100)
+})
+
+test('when an owner dies its keys go to the others with what is held, and come back with the node', async () => {
+  const { network, nodes, backbone, received } = await setup({ nodes: ['n1', 'n2'] })
+  const key = keyOfFirst(['n1', 'n2'])
+  for (const node of nodes.values()) node.put(key, 'one')
+  backbone.watch(key)
+  await network.settle()
+
+  network.swallowed.add('n1 answers').add('n1 beats').add('n1 requests')
+  await network.pass(4_000)
+  nodes.get('n2').put(key, 'two')
+  await network.settle()
+  expect(nodes.get('n2').heard).toEqual([`watch ${key} one`])
+  expect(received.at(-1)).toBe(`${key} two`)
+
+  network.swallowed.clear()
+  nodes.get('n1').put(key, 'three')
+  await network.pass(4_000)
+  expect(nodes.get('n2').watching(key)).toBe(0)
+  expect(received.at(-1)).toBe(`${key} three`)
+})
+
+test('an answer still under way from a node that no longer owns the key is not taken', async () => {
+  const { network, node, backbone, received } = await setup()
+  const joining = await startNode(network, 'n2')
+  const key = keyOfFirst(['n2', 'n1'])
+  joining.put(key, 'new')
+  backbone.watch(key)
+  await network.settle()
+  network.unread.add('n1')
+  node.put(key, 'late')
+  await network.settle()
+
+  await network.list(['n1', 'n2'])
+  network.unread.clear()
+  await network.pass(1_000)
+
+  expect(node.heard).toEqual([`watch ${key}`, `unwatch ${key}`])
+  expect(received).toEqual([`${key} new`])
+})
+
+test('a node that stops takes its leave: its keys go to the others at once', async () => {
+  const { network, node, nodes, backbone, received } = await setup({ nodes: ['n1', 'n2'] })
+  const key = keyOfFirst(['n1', 'n2'])
+  for (const each of nodes.values()) each.put(key, 'one')
+  backbone.watch(key)
+  await network.settle()
+
+  await node.hub.stop()
+  nodes.get('n2').put(key, 'two')
+  await network.settle()
+
+  expect(backbone.nodesAlive()).toBe(1)
+  expect(received.at(-1)).toBe(`${key} two`)
+})
+
+test('a node no longer listed gives up its keys once a listed one speaks', async () => {
+  const { network, node, backbone } = await setup()
+  const joining = await startNode(network, 'n2')
+  const key = keyOfFirst(['n1', 'n2'])
+  backbone.watch(key)
+  await network.settle()
+
+  await network.list([])
+  expect(backbone.ownerOf(key)).toEqual({ node: 'n1', alive: true })
+
+  await network.list(['n2'])
+  expect(backbone.ownerOf(key)).toEqual({ node: 'n2', alive: true })
+  expect(joining.heard).toEqual([`watch ${key}`])
+  await network.pass(4_000)
+  expect(node.watching(key)).toBe(0)
+})
+
+test('a gateway that was stopped links to nobody, also where a look-up ends later', async () => {
+  const { network, backbone } = await setup()
+  const joining = await startNode(network, 'n2')
+  await backbone.stop()
+  await network.list(['n1', 'n2'])
+  await network.pass(2_000)
+  expect(joining.hub.stats().links).toBe(0)
+})
+
+test('a node that beats and hears no requests gives up its keys, and has them back once it hears', async () => {
+  const { network, node, nodes, backbone, received } = await setup({ nodes: ['n1', 'n2'] })
+  const key = keyOfFirst(['n1', 'n2'])
+  for (const each of nodes.values()) each.put(key, 'one')
+  network.swallowed.add('n1 requests')
+  backbone.watch(key)
+  await network.pass(12_000)
+  expect(backbone.ownerOf(key)).toEqual({ node: 'n2', alive: true })
+  expect(received).toEqual([`${key} one`])
+
+  await network.pass(20_000)
+  expect(backbone.ownerOf(key)).toEqual({ node: 'n2', alive: true })
+
+  network.swallowed.clear()
+  await network.pass(3_000)
+  expect(backbone.ownerOf(key)).toEqual({ node: 'n1', alive: true })
+  expect(node.watching(key)).toBe(1)
+})

@@ -1,0 +1,90 @@
+// The gateway's backbone of values: a router that speaks the values' codec, and refreshes, which go to every node.
+import { FetcherUnavailable } from '../backbone.js'
+import { valuesCodec } from '../wire/values-codec.js'
+import { chunksOf, createPendingRefresh, refreshNotice } from './pending-refresh.js'
+import { createRecentRefreshes } from './recent-refreshes.js'
+import { createRouter } from './router.js'
+
+/**
+ * @param {object} options
+ * @param {import('./router.js').NodeSource} options.nodeSource
+ * @param {(name: string) => import('./link.js').Dial} options.dialOf
+ * @param {import('../backbone.js').BackboneEvents} options.events
+ * @param {() => number} options.now
+ * @param {import('@keycast/service').Every} options.every
+ * @param {import('./link.js').Log} options.log
+ * @returns {import('../backbone.js').Backbone}
+ */
+export function createValuesBackbone({ nodeSource, dialOf, events, now, every, log }) {
+  /** @type {Set<import('./pending-refresh.js').PendingRefresh>} */
+  const refreshes = new Set()
+  const recentRefreshes = createRecentRefreshes({ now })
+  const router = createRouter({
+    codec: valuesCodec,
+    nodeSource,
+    dialOf,
+    events: {
+      position: events.held,
+      onAnswer: events.onAnswer,
+      onNode(link) {
+        // The node was not told of these while it was out of reach or not known; those still pending come by
+        // themselves.
+        for (const keys of chunksOf(recentRefreshes.keys())) link.notify(refreshNotice(keys), () => {})
+      },
+      onRouted() {
+        for (const refresh of refreshes) refresh.route()
+      },
+    },
+    now,
+    every,
+    log,
+  })
+
+  async function stop() {
+    await router.stop()
+    for (const refresh of refreshes) refresh.fail(new FetcherUnavailable('the gateway is stopping'))
+  }
+
+  /** @param {string[]} keys @param {{ deadlineMs: number }} options @returns {Promise<void>} */
+  function refresh(keys, { deadlineMs }) {
+    if (keys.length === 0) return Promise.resolve()
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(
+        () => pending.fail(new FetcherUnavailable('no fetcher node took the refresh in time')),
+        deadlineMs,
+      )
+      const end = () => {
+        clearTimeout(timer)
+        refreshes.delete(pending)
+        pending.takeBack()
+      }
+      const pending = createPendingRefresh({
+        keys,
+        links: router.links,
+        done: () => {
+          end()
+          recentRefreshes.add(keys)
+          resolve()
+        },
+        fail: error => {
+          end()
+          reject(error)
+        },
+      })
+      refreshes.add(pending)
+      pending.route()
+    })
+  }
+
+  return {
+    start: router.start,
+    stop,
+    refresh,
+    watch: router.watch,
+    unwatch: router.unwatch,
+    fetch: router.get,
+    cancel: router.cancelGet,
+    ownerOf: router.ownerOf,
+    nodesAlive: router.nodesAlive,
+  }
+}

@@ -1,0 +1,152 @@
+// Which keys a gateway wants of one node, what the node has been told of them, and the requests that make up the
+// difference. Wants are state: all of them can be said again at any time.
+import { KEYS_PER_REQUEST_MAX } from '../wire/envelope.js'
+
+/**
+ * @typedef {import('../wire/codec.js').Service} Service
+ *
+ * What the gateway wants of a key. A watch stands until it is ended; a get is over with its answer.
+ * @typedef {{ watch: boolean, get: boolean }} Interest
+ *
+ * What the node has been told of a key. `since`: number of the request from which on the node knew the key; answers
+ * made before it belong to an earlier interest. `getNumber`: number of the request that said the get. Both are Infinity
+ * while an interest that began again is not said yet. `isWatchDue`: the watch is to be said again though the node was
+ * told of it.
+ * @typedef {{ watch: boolean, get: boolean, since: number, getNumber: number, isWatchDue: boolean }} Told
+ */
+
+/**
+ * @template {Service} S
+ * @typedef {object} WantEvents
+ * @property {(key: string) => S['Position'] | undefined} position how far the gateway is with the key; looked up when a
+ *   want is said
+ * @property {(key: string) => S['Payload']} [payload] what else a watch says; looked up likewise
+ */
+
+/**
+ * @template {Service} S
+ * @param {WantEvents<S>} events
+ */
+export function createWants({ position, payload }) {
+  /** @type {Map<string, Interest>} */
+  const interests = new Map()
+  /** @type {Map<string, Told>} */
+  const told = new Map()
+  /** Keys whose interest and what was told of it may differ. @type {Set<string>} */
+  let dirty = new Set()
+
+  function startAnew() {
+    told.clear()
+    dirty = new Set(interests.keys())
+  }
+
+  /** @param {string} key @param {Partial<Interest>} change */
+  function want(key, change) {
+    const interest = interests.get(key) ?? { watch: false, get: false }
+    const known = told.get(key)
+    if (known) {
+      // A new interest waits for an answer, and the node owes one to a new request only.
+      if (!interest.watch && !interest.get) known.since = Number.POSITIVE_INFINITY
+      if (change.watch !== undefined) known.isWatchDue = change.watch && (known.isWatchDue || !interest.watch)
+      if (change.get && !interest.get) known.getNumber = Number.POSITIVE_INFINITY
+    }
+    interests.set(key, Object.assign(interest, change))
+    dirty.add(key)
+    forgetIfIdle(key)
+  }
+
+  /** Says a standing watch again: its payload changed. @param {string} key */
+  function renewWatch(key) {
+    const known = told.get(key)
+    if (!known || !interests.get(key)?.watch) return
+    known.isWatchDue = true
+    dirty.add(key)
+  }
+
+  /** @param {string} key */
+  function forgetIfIdle(key) {
+    const interest = interests.get(key)
+    if (interest && !interest.watch && !interest.get) interests.delete(key)
+    const known = told.get(key)
+    if (known && !known.watch && !known.get && !interests.has(key)) told.delete(key)
+  }
+
+  /**
+   * Notes that the node answered for a key after it had heard the first `reached` requests.
+   *
+   * @param {string} key @param {number} reached
+   * @returns {'earlier' | 'state' | 'got'} `earlier`: the answer belongs to an interest that ended; `got`: it answers
+   *   the key's get, which is over with it
+   */
+  function take(key, reached) {
+    const interest = interests.get(key)
+    const known = told.get(key)
+    if (!interest || !known || reached < known.since) return 'earlier'
+    if (!known.get || reached < known.getNumber) return 'state'
+    known.get = false
+    interest.get = false
+    forgetIfIdle(key)
+    return 'got'
+  }
+
+  /**
+   * The next requests, of which none names more keys than a message may; each is noted as told when it is taken.
+   *
+   * @param {() => number} nextNumber called once for each request
+   * @returns {Generator<{ number: number, saying: import('../wire/envelope.js').Saying<S> }>}
+   */
+  function* nextRequests(nextNumber) {
+    /** @type {{ watch: string[], get: string[], unwatch: string[], cancelGet: string[] }} */
+    const keys = { watch: [], get: [], unwatch: [], cancelGet: [] }
+    let count = 0
+    for (const key of dirty) {
+      if (count++ === KEYS_PER_REQUEST_MAX) break
+      dirty.delete(key)
+      const interest = interests.get(key)
+      const known = told.get(key)
+      if (interest?.watch && (!known?.watch || known.isWatchDue)) keys.watch.push(key)
+      if (!interest?.watch && known?.watch) keys.unwatch.push(key)
+      if (interest?.get && (!known?.get || known.getNumber === Number.POSITIVE_INFINITY)) keys.get.push(key)
+      if (!interest?.get && known?.get) keys.cancelGet.push(key)
+    }
+    for (const type of /** @type {const} */ (['unwatch', 'cancelGet'])) {
+      if (keys[type].length === 0) continue
+      const number = nextNumber()
+      for (const key of keys[type]) noteUntold(key, type)
+      yield { number, saying: { type, keys: keys[type] } }
+    }
+    for (const type of /** @type {const} */ (['watch', 'get'])) {
+      if (keys[type].length === 0) continue
+      const number = nextNumber()
+      for (const key of keys[type]) noteTold(key, type, number)
+      yield { number, saying: { type, wants: keys[type].map(key => describe(key, type)) } }
+    }
+  }
+
+  /** @param {string} key @param {'watch' | 'get'} type */
+  function describe(key, type) {
+    if (type === 'watch' && payload) return { key, position: position(key), payload: payload(key) }
+    return { key, position: position(key) }
+  }
+
+  /** @param {string} key @param {'watch' | 'get'} type @param {number} number */
+  function noteTold(key, type, number) {
+    const known = told.get(key) ?? { watch: false, get: false, since: number, getNumber: 0, isWatchDue: false }
+    known[type] = true
+    known.since = Math.min(known.since, number)
+    if (type === 'get') known.getNumber = number
+    else known.isWatchDue = false
+    told.set(key, known)
+  }
+
+  /** @param {string} key @param {'unwatch' | 'cancelGet'} type */
+  function noteUntold(key, type) {
+    const known = told.get(key)
+    if (!known) return
+    if (type === 'unwatch') known.watch = false
+    else known.get = false
+    if (!known.watch && !known.get) told.delete(key)
+  }
+
+  return { startAnew, want, renewWatch, take, nextRequests, isAllSaid: () => dirty.size === 0 }
+}

@@ -1,0 +1,402 @@
+// A node's side of its links: what each gateway wants, whether anything was lost, and how much each may be sent. Knows
+// neither sockets, which come from `bind`, nor what is carried, which the codec knows.
+import { BEAT_MS, everyMeasured, SILENT_MS } from '@keycast/service'
+import { bytesOf } from '../wire/bytes.js'
+import { WireError } from '../wire/codec.js'
+import { decodeBeat, decodeRequest, encodeAnswers, encodeMessage } from '../wire/envelope.js'
+import { createOnceAMinute } from '../wire/once-a-minute.js'
+
+/**
+ * @typedef {import('../wire/codec.js').Service} Service
+ *
+ * The bound sockets. `send` queues parts for the peer with that routing id; it calls `failed` if there is none. `close`
+ * lets what was queued leave first, as far as its receivers take it.
+ * @typedef {{ send: (routingId: Buffer, parts: Buffer[], failed: () => void) => void, close: () => Promise<void> }}
+ *   Bound
+ * @typedef {{ request: (parts: Buffer[]) => void, beat: (part: Buffer, routingId: Buffer) => void }} FromGateways
+ * @typedef {(events: FromGateways) => Promise<Bound>} Bind
+ */
+
+/**
+ * What a node gives its hub. All are synchronous.
+ *
+ * @template {Service} S
+ * @typedef {object} NodeEvents
+ * @property {(link: string, want: import('../wire/envelope.js').Want<S>) => void} onWatch also when the link watches
+ *   already: it says its position and payload again, while answers sent before may still be under way to it
+ * @property {(link: string, key: string) => void} onUnwatch
+ * @property {(link: string, want: import('../wire/envelope.js').Want<S>) => void} onGet
+ * @property {(link: string, key: string) => void} onCancelGet
+ * @property {(link: string, notice: S['Notice']) => void} [onNotice] may come twice
+ * @property {(link: string, id: string, command: S['Command']) => void} [onCommand] may come twice, under the same id;
+ *   to be answered with `tellResult`
+ * @property {(link: string) => void} onLinkLost everything the link said is void
+ * @property {(link: string, key: string, bytesLeft: number) => { answers: S['Answer'][], more: boolean }} answersFor
+ *   what the link is to be sent of the key now: some `bytesLeft` of it, one answer at least. `more`: it is asked again
+ *   for the rest, after other keys and as credit allows
+ * @property {(link: string) => S['Heads'] | undefined} [headsFor] how far the node is, to go with a beat
+ */
+
+/**
+ * @template {Service} S
+ * @typedef {object} Hub
+ * @property {(events: NodeEvents<S>) => Promise<void>} start binds, then calls the events; rejects if a port is taken
+ * @property {() => Promise<void>} stop
+ * @property {(link: string, key: string) => void} tell there is something to send of the key. Costs one set entry: what
+ *   it is, `answersFor` says when the link has credit, so a slow gateway holds no queue of answers
+ * @property {(link: string, id: string, result: S['Result']) => void} tellResult of a command, after all answers told
+ *   before
+ * @property {() => { links: number, lackingKeys: number, bytesOut: number }} stats
+ */
+
+/**
+ * @template {Service} S
+ * @typedef {object} LinkState
+ * @property {string} id
+ * @property {Buffer} routingId of its latest beat: a gateway's sockets get a new one when they reconnect
+ * @property {number} received requests
+ * @property {number} announced requests sent, as of its latest beat
+ * @property {number} receivedAtBeat `received`, at its latest beat
+ * @property {number} answered messages of answers sent
+ * @property {number} sentBytes
+ * @property {number} takenBytes
+ * @property {number} lastHeardAt
+ * @property {Set<string>} lacking keys of which it is to be sent something
+ * @property {import('../wire/envelope.js').CommandResult<S>[]} results it is to be sent; not held back by credit, since
+ *   the gateway bounds its commands under way
+ */
+
+/** How long a closed socket may take to send its goodbyes. A gateway that does not take its own notices the silence. */
+export const FAREWELL_MS = 200
+
+/** Bytes of answers on their way to one gateway before the rest waits as a set of keys. */
+export const CREDIT_BYTES = 8 * 2 ** 20
+
+/** Small answers leave together up to this size: at 100 bytes each that is several times faster than one by one. */
+const BATCH_BYTES = 64 * 1024
+
+/** What an answer weighs beside its body, so that answers without one count too. */
+const HEAD_BYTES = 256
+
+/**
+ * @template {Service} S
+ * @param {object} options
+ * @param {import('../wire/codec.js').Codec<S>} options.codec
+ * @param {Bind} options.bind
+ * @param {() => number} options.now
+ * @param {import('@keycast/service').Every} options.every
+ * @param {import('../gateway/link.js').Log} options.log
+ * @returns {Hub<S>}
+ */
+export function createHub({ codec, bind, now, every, log }) {
+  /** @type {Map<string, LinkState<S>>} */
+  const links = new Map()
+  /** Links to be sent something at the end of this turn. @type {Set<LinkState<S>>} */
+  const due = new Set()
+  /** @type {NodeEvents<S>} */
+  let events
+  /** @type {Bound} */
+  let sockets
+  let stopSweep = () => {}
+  let stopped = false
+  const isLogDue = createOnceAMinute(now)
+  /** When this process last found that it had stood still. */
+  let standstillAt = Number.NEGATIVE_INFINITY
+
+  /** @param {NodeEvents<S>} nodeEvents */
+  async function start(nodeEvents) {
+    events = nodeEvents
+    sockets = await bind({ request: onRequestParts, beat: onBeatPart })
+    stopSweep = everyMeasured({ periodMs: BEAT_MS, every, now, tick: sweep })
+  }
+
+  async function stop() {
+    stopped = true
+    stopSweep()
+    for (const link of links.values()) {
+      if (link.results.length > 0) sendBatch(link, []) // without it, what was done would be repeated elsewhere
+      // Its keys go to other nodes at once, instead of after the silence that tells of a death.
+      sockets.send(link.routingId, [encodeMessage({ type: 'bye', link: link.id })], () => {})
+    }
+    await sockets?.close()
+  }
+
+  /** @param {Buffer[]} parts */
+  function onRequestParts(parts) {
+    const request = decoded(() => decodeRequest(parts, codec))
+    if (request) onRequest(request)
+  }
+
+  /** @param {Buffer} part @param {Buffer} routingId */
+  function onBeatPart(part, routingId) {
+    const message = decoded(() => decodeBeat(part, codec.wire))
+    if (message?.type === 'incompatible') onIncompatible(message, routingId)
+    else if (message) onBeat(message, routingId)
+  }
+
+  /** @template T @param {() => T} decode @returns {T | undefined} */
+  function decoded(decode) {
+    try {
+      return decode()
+    } catch (error) {
+      // A stranger's, or damaged: then its link notices by the missing number. Nothing here depends on it.
+      if (!(error instanceof WireError)) throw error
+      log.warn({ error: error.message }, 'a damaged message came from a gateway: dropped')
+      return undefined
+    }
+  }
+
+  /** @param {import('../wire/envelope.js').Incompatible} beat @param {Buffer} routingId */
+  function onIncompatible({ link, wire }, routingId) {
+    if (isLogDue(`wire ${link}`)) {
+      log.error(
+        { link, theirs: wire ?? 'none', ours: codec.wire },
+        'a gateway speaks another wire version and is not served: run the same release of Keycast on both ends',
+      )
+    }
+    // So that the gateway can say the same in its log. One that names no version would take it for a welcome.
+    if (wire !== undefined) sendBeat({ id: link, routingId, received: 0, answered: 0 })
+  }
+
+  /**
+   * @param {Exclude<import('../wire/envelope.js').FromLink, { type: 'incompatible' }>} message
+   * @param {Buffer} routingId
+   */
+  function onBeat(message, routingId) {
+    let link = links.get(message.link)
+    if (message.type === 'bye') return link && farewell(link)
+    if (!link) {
+      if (message.type === 'taken') return
+      // A link that has said something and is not known here was lost, or belongs to an earlier incarnation of this
+      // hub.
+      if (message.number > 0) return resync(message.link, routingId)
+      link = introduce(message.link, routingId)
+    }
+    link.routingId = routingId
+    link.lastHeardAt = now()
+    link.takenBytes = Math.max(link.takenBytes, message.taken)
+    if (message.type === 'beat') {
+      // Behind is not lost: requests come by another socket, thousands of keys may wait in it, and each takes its time.
+      // One that stands still from one beat to the next has nothing waiting here; unless it was this process that stood
+      // still.
+      const isStanding = link.received === link.receivedAtBeat && now() - standstillAt >= BEAT_MS
+      if (link.announced > link.received && isStanding) {
+        log.warn({ link: link.id, received: link.received, announced: link.announced }, 'requests were lost on the way')
+        return lose(link)
+      }
+      link.announced = message.number
+      link.receivedAtBeat = link.received
+      beat(link)
+    }
+    if (link.lacking.size > 0) schedule(link)
+  }
+
+  /** @param {import('../wire/envelope.js').Request<S>} request */
+  function onRequest({ link: id, number, body }) {
+    const link = links.get(id)
+    if (!link) return // its next beat is answered with resync
+    if (number !== link.received + 1) {
+      log.warn({ link: link.id, received: link.received, number }, 'requests were lost on the way')
+      return lose(link)
+    }
+    link.lastHeardAt = now()
+    link.received = number
+    switch (body.type) {
+      case 'watch':
+        for (const want of body.wants) events.onWatch(id, want)
+        break
+      case 'get':
+        for (const want of body.wants) events.onGet(id, want)
+        break
+      case 'unwatch':
+        for (const key of body.keys) events.onUnwatch(id, key)
+        break
+      case 'cancelGet':
+        for (const key of body.keys) events.onCancelGet(id, key)
+        break
+      case 'notice':
+        if (body.notice === undefined) onUnknown(id, 'notice')
+        else events.onNotice?.(id, body.notice)
+        beat(link) // the gateway waits to hear that this node has it
+        break
+      case 'command':
+        for (const { id: commandId, command } of body.commands) {
+          if (command !== undefined) events.onCommand?.(id, commandId, command)
+          else {
+            onUnknown(id, 'command')
+            queueResult(link, { id: commandId, isRefused: true })
+          }
+        }
+        break
+      case 'unknown':
+        onUnknown(id, body.kind)
+    }
+  }
+
+  /** A newer gateway's. What it said counts as heard, or the link would be taken for lossy again and again. */
+  function onUnknown(/** @type {string} */ link, /** @type {string} */ kind) {
+    if (isLogDue(`kind ${link}`)) {
+      log.warn(
+        { link, kind: kind.slice(0, 64), ours: codec.wire },
+        'a request of an unknown kind was ignored: the gateway is of a newer release',
+      )
+    }
+  }
+
+  /** @param {string} id @param {Buffer} routingId */
+  function introduce(id, routingId) {
+    /** @type {LinkState<S>} */
+    const link = {
+      id,
+      routingId,
+      received: 0,
+      announced: 0,
+      receivedAtBeat: 0,
+      answered: 0,
+      sentBytes: 0,
+      takenBytes: 0,
+      lastHeardAt: now(),
+      lacking: new Set(),
+      results: [],
+    }
+    links.set(id, link)
+    return link
+  }
+
+  /** @param {string} link @param {Buffer} routingId */
+  function resync(link, routingId) {
+    sockets.send(routingId, [encodeMessage({ type: 'resync', link })], () => {})
+  }
+
+  /** @param {LinkState<S>} link */
+  function beat(link) {
+    sendBeat(link, events.headsFor?.(link.id))
+  }
+
+  /**
+   * @param {Pick<LinkState<S>, 'id' | 'routingId' | 'received' | 'answered'>} link
+   * @param {S['Heads']} [heads]
+   */
+  function sendBeat({ id, routingId, received, answered }, heads) {
+    const message = { type: 'beat', link: id, wire: codec.wire, reached: received, answered, heads }
+    sockets.send(routingId, [encodeMessage(message)], () => {})
+  }
+
+  /** Forgets what the link said and asks its gateway to say it again. @param {LinkState<S>} link */
+  function lose(link) {
+    drop(link)
+    resync(link.id, link.routingId)
+  }
+
+  /** @param {LinkState<S>} link */
+  function drop(link) {
+    links.delete(link.id)
+    due.delete(link)
+    events.onLinkLost(link.id)
+  }
+
+  /** @param {LinkState<S>} link */
+  function farewell(link) {
+    log.info({ link: link.id }, 'a gateway said goodbye')
+    drop(link)
+  }
+
+  /** @param {number} standstillMs of this process */
+  function sweep(standstillMs) {
+    const late = standstillMs > 0
+    if (late) standstillAt = now()
+    for (const link of links.values()) {
+      if (late) link.lastHeardAt = now()
+      else if (now() - link.lastHeardAt >= SILENT_MS) {
+        log.info({ link: link.id }, 'a gateway fell silent')
+        drop(link)
+      }
+    }
+  }
+
+  /** @param {string} id @param {string} key */
+  function tell(id, key) {
+    const link = links.get(id)
+    if (!link) return
+    link.lacking.add(key)
+    schedule(link)
+  }
+
+  /** @param {string} id @param {string} commandId @param {S['Result']} result */
+  function tellResult(id, commandId, result) {
+    const link = links.get(id)
+    if (link) queueResult(link, { id: commandId, result }) // otherwise its gateway repeats the command
+  }
+
+  /** @param {LinkState<S>} link @param {import('../wire/envelope.js').CommandResult<S>} result */
+  function queueResult(link, result) {
+    link.results.push(result)
+    schedule(link)
+  }
+
+  /** @param {LinkState<S>} link */
+  function schedule(link) {
+    if (due.size === 0) setImmediate(sendDue)
+    due.add(link)
+  }
+
+  function sendDue() {
+    if (stopped) return
+    for (const link of due) {
+      due.delete(link)
+      while (link.lacking.size > 0 && hasCredit(link)) sendBatch(link, answersOf(link))
+      if (link.results.length > 0) sendBatch(link, [])
+    }
+  }
+
+  /** @param {LinkState<S>} link */
+  const hasCredit = link => link.sentBytes - link.takenBytes < CREDIT_BYTES
+
+  /** Answers for one message, of as many of the lacking keys as it has room for. @param {LinkState<S>} link */
+  function answersOf(link) {
+    const encoded = []
+    let bytesLeft = BATCH_BYTES
+    for (const key of link.lacking) {
+      if (bytesLeft <= 0) break
+      link.lacking.delete(key)
+      const { answers, more } = events.answersFor(link.id, key, bytesLeft)
+      for (const answer of answers) {
+        const each = codec.encodeAnswer(answer)
+        encoded.push(each)
+        bytesLeft -= HEAD_BYTES + bytesOf(each.parts)
+      }
+      // Behind the other keys. Nothing and more of it would be asked for without end.
+      if (more && answers.length > 0) link.lacking.add(key)
+    }
+    return encoded
+  }
+
+  /**
+   * Sends answers, and the results so far behind the last of them.
+   *
+   * @param {LinkState<S>} link @param {import('../wire/codec.js').Encoded[]} answers
+   */
+  function sendBatch(link, answers) {
+    const results = answers.length === 0 || link.lacking.size === 0 ? link.results.splice(0) : []
+    if (answers.length === 0 && results.length === 0) return
+    link.answered++
+    const parts = encodeAnswers({ link: link.id, number: link.answered, reached: link.received }, answers, results)
+    link.sentBytes += bytesOf(parts)
+    sockets.send(link.routingId, parts, () => {
+      // No peer had that routing id: the gateway is gone, or has new sockets and is told of the loss at its next beat.
+      if (links.get(link.id) === link) lose(link)
+    })
+  }
+
+  function stats() {
+    let lackingKeys = 0
+    let bytesOut = 0
+    for (const link of links.values()) {
+      lackingKeys += link.lacking.size
+      bytesOut += link.sentBytes - link.takenBytes
+    }
+    return { links: links.size, lackingKeys, bytesOut }
+  }
+
+  return { start, stop, tell, tellResult, stats }
+}

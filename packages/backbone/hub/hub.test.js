@@ -1,0 +1,137 @@
+import { BEAT_MS } from '@keycast/service'
+import { encodeMessage } from '../wire/envelope.js'
+import { valuesCodec } from '../wire/values-codec.js'
+import { createHub } from './hub.js'
+
+/** A hub whose sockets and clock are the test's. */
+async function setup() {
+  let at = 100_000
+  let tick = () => {}
+  /** @type {import('./hub.js').FromGateways} */
+  let from = { request() {}, beat() {} }
+  /** @type {string[]} */
+  const sent = []
+  /** @type {string[]} */
+  const watched = []
+  /** @type {string[]} */
+  const logged = []
+  const note = (/** @type {unknown} */ _, /** @type {string} */ text) => logged.push(text)
+  const hub = createHub({
+    codec: valuesCodec,
+    bind: async handlers => {
+      from = handlers
+      return {
+        send: (_, parts) => void sent.push(JSON.parse(parts[0].toString()).type),
+        close: async () => {},
+      }
+    },
+    now: () => at,
+    every: (_, run) => {
+      tick = run
+      return () => {}
+    },
+    log: /** @type {any} */ ({ info() {}, warn: note, error: note, debug() {} }),
+  })
+  await hub.start(
+    /** @type {any} */ ({
+      onWatch: (/** @type {string} */ _, /** @type {{ key: string }} */ { key }) => watched.push(key),
+      onLinkLost() {},
+    }),
+  )
+  let requests = 0
+  return {
+    sent,
+    watched,
+    logged,
+    hub,
+    /** @param {number} announced @param {string} [wire] */
+    beat(announced, wire = valuesCodec.wire) {
+      from.beat(encodeMessage({ type: 'beat', link: 'L', wire, number: announced, taken: 0 }), Buffer.from('route'))
+    },
+    /** @param {object} [says] */
+    request(says) {
+      requests += 1
+      const watch = { type: 'watch', wants: [{ key: `doc:${requests}` }] }
+      from.request([encodeMessage({ link: 'L', number: requests, ...(says ?? watch) })])
+    },
+    /** @param {number} ms */
+    pass(ms) {
+      at += ms
+      tick()
+    },
+  }
+}
+
+test('a link whose requests come slower than it announces them is behind, not lost', async () => {
+  const { beat, request, pass, sent, watched } = await setup()
+  beat(0)
+  for (let second = 0; second < 5; second++) {
+    pass(BEAT_MS)
+    beat(200)
+    request()
+  }
+  expect(watched).toHaveLength(5)
+  expect(new Set(sent)).toEqual(new Set(['beat']))
+})
+
+test('a link that announced requests and then stands still is asked to say everything again', async () => {
+  const { beat, request, pass, sent } = await setup()
+  beat(0)
+  request()
+  pass(BEAT_MS)
+  beat(2)
+  expect(sent).not.toContain('resync')
+  pass(BEAT_MS)
+  beat(2)
+  expect(sent.at(-1)).toBe('resync')
+})
+
+test('a hub whose own process stood still takes no link for lossy', async () => {
+  const { beat, request, pass, sent } = await setup()
+  beat(0)
+  pass(BEAT_MS)
+  beat(2)
+  pass(5 * BEAT_MS)
+  // All that waited meanwhile comes at once, beats before requests.
+  for (let beats = 0; beats < 5; beats++) beat(2)
+  expect(sent).not.toContain('resync')
+  request()
+  request()
+  pass(BEAT_MS)
+  beat(2)
+  expect(sent).not.toContain('resync')
+})
+
+test('a gateway of another major wire version is not served and told so, and the log says it once a minute', async () => {
+  const { beat, pass, sent, logged, hub } = await setup()
+  for (let second = 0; second < 90; second++) {
+    pass(BEAT_MS)
+    beat(second, 'values/2.0')
+  }
+  expect(hub.stats().links).toBe(0)
+  expect(new Set(sent)).toEqual(new Set(['beat']))
+  expect(logged).toHaveLength(2)
+  expect(logged[0]).toContain('run the same release')
+})
+
+test('a gateway that names no wire version is not answered: it would take that for a welcome', async () => {
+  const { beat, sent, logged } = await setup()
+  beat(0, /** @type {any} */ (null))
+  expect(sent).toEqual([])
+  expect(logged).toHaveLength(1)
+})
+
+test('requests of unknown kinds are ignored and logged once a minute; the link goes on', async () => {
+  const { beat, request, pass, sent, watched, logged } = await setup()
+  beat(0, 'values/1.7')
+  for (let i = 0; i < 3; i++) request({ type: 'hum', tune: 'any' })
+  request({ type: 'notice', notice: { type: 'rumour' } })
+  request({ type: 'watch', wants: [{ key: 'doc:1', mood: 'new' }], colour: 'new' })
+  for (let second = 0; second < 3; second++) {
+    pass(BEAT_MS)
+    beat(5, 'values/1.7')
+  }
+  expect(watched).toEqual(['doc:1'])
+  expect(new Set(sent)).toEqual(new Set(['beat']))
+  expect(logged).toEqual([expect.stringContaining('unknown kind')])
+})

@@ -1,0 +1,49 @@
+// The backbone of values inside one process, for unit tests: the same links and hub as over ZeroMQ, on the memory
+// network.
+import { createValuesBackbone } from '../gateway/values-backbone.js'
+import { createValuesHub } from '../hub/values-hub.js'
+import { createMemoryNetwork } from './network.js'
+
+/** @type {import('../gateway/link.js').Log} */
+const silent = { debug() {}, info() {}, warn() {}, error() {} }
+
+/**
+ * A network of nodes and gateways.
+ *
+ * @param {{ log?: import('../gateway/link.js').Log }} [options]
+ */
+export function createMemoryBackbone({ log = silent } = {}) {
+  const network = createMemoryNetwork()
+  const { now, every, bindOf, dialOf, settle } = network
+  /** What the name server tells gateways of its nodes. @type {((names: string[]) => void)[]} */
+  const listeners = []
+
+  /** @param {string} node @returns {import('../backbone.js').Hub} */
+  const hub = node => createValuesHub({ bind: bindOf(node), now, every, log })
+
+  /** @param {string[]} nodes @param {import('../backbone.js').BackboneEvents} events */
+  function backbone(nodes, events) {
+    return createValuesBackbone({
+      nodeSource: {
+        async start(found) {
+          listeners.push(found)
+          found(nodes)
+        },
+        stop() {},
+      },
+      dialOf,
+      events,
+      now,
+      every,
+      log,
+    })
+  }
+
+  /** From now on the name server lists these nodes. @param {string[]} names */
+  async function list(names) {
+    for (const found of listeners) found(names)
+    await settle()
+  }
+
+  return { ...network, hub, backbone, list }
+}

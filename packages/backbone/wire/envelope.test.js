@@ -1,0 +1,141 @@
+import { WireError } from './codec.js'
+import { decodeBeat, decodeFromHub, decodeRequest, encodeAnswers, encodeMessage, encodeRequest } from './envelope.js'
+import { valuesCodec } from './values-codec.js'
+
+/** @param {unknown} message */
+const bytes = message => encodeMessage(/** @type {any} */ (message))
+const { wire } = valuesCodec
+
+/**
+ * A codec whose answers and commands are a word each, with any number of parts.
+ *
+ * @type {import('./codec.js').Codec<any>}
+ */
+const words = {
+  wire: 'words/1.0',
+  readPosition: head => head,
+  readPayload: head => head,
+  encodeAnswer: ({ key, parts }) => ({ head: { key }, parts }),
+  decodeAnswer: ({ key }, parts) => (key === 'unknown' ? undefined : { key, parts }),
+  decodeCommand: ({ word }, parts) => (word === 'unknown' ? undefined : { word, parts }),
+  readResult: head => head,
+}
+const envelope = { link: 'L', number: 4, reached: 2 }
+
+test('requests arrive as they were sent', () => {
+  const watch = {
+    type: /** @type {const} */ ('watch'),
+    wants: [{ key: 'a:1', position: { at: 7 }, payload: { all: true } }],
+  }
+  expect(decodeRequest(encodeRequest('L', 1, watch), words)).toEqual({ link: 'L', number: 1, body: watch })
+  const unwatch = { type: /** @type {const} */ ('unwatch'), keys: ['a:1'] }
+  expect(decodeRequest(encodeRequest('L', 2, unwatch), words)).toEqual({ link: 'L', number: 2, body: unwatch })
+})
+
+test('each command arrives with its own parts, one of an unknown kind as nothing, results with their ids', () => {
+  const [a, b, c] = ['a', 'b', 'c'].map(text => Buffer.from(text))
+  const commands = [
+    { id: 'c1', encoded: { head: { word: 'one' }, parts: [a] } },
+    { id: 'c2', encoded: { head: { word: 'unknown' }, parts: [b] } },
+    { id: 'c3', encoded: { head: { word: 'three' }, parts: [b, c] } },
+  ]
+  const parts = encodeRequest('L', 1, { type: 'command', commands })
+  expect(parts[1]).toBe(a)
+  expect(decodeRequest(parts, words).body).toEqual({
+    type: 'command',
+    commands: [
+      { id: 'c1', command: { word: 'one', parts: [a] } },
+      { id: 'c2', command: undefined },
+      { id: 'c3', command: { word: 'three', parts: [b, c] } },
+    ],
+  })
+
+  const results = [
+    { id: 'c1', result: { seq: 1 } },
+    { id: 'c2', isRefused: /** @type {const} */ (true) },
+  ]
+  expect(decodeFromHub(encodeAnswers(envelope, [], results), words)).toMatchObject({ answers: [], results })
+})
+
+test('each answer arrives with its own parts, uncopied on the way out; one of an unknown kind is skipped with its own', () => {
+  const [a, b, c] = ['a', 'b', 'c'].map(text => Buffer.from(text))
+  const answers = [
+    { key: 'one', parts: [a] },
+    { key: 'unknown', parts: [b, b] },
+    { key: 'none', parts: [] },
+    { key: 'two', parts: [b, c] },
+  ]
+  const parts = encodeAnswers(envelope, answers.map(words.encodeAnswer), [])
+  expect(parts[1]).toBe(a)
+  expect(decodeFromHub(parts, words)).toEqual({
+    ...envelope,
+    type: 'answers',
+    answers: answers.map(answer => (answer.key === 'unknown' ? undefined : answer)),
+    results: [],
+  })
+})
+
+test('a request of an unknown type keeps its place in the count', () => {
+  expect(decodeRequest([bytes({ type: 'hum', link: 'L', number: 3, tune: 'any' })], words)).toEqual({
+    link: 'L',
+    number: 3,
+    body: { type: 'unknown', kind: 'hum' },
+  })
+})
+
+test.each([
+  ['not JSON', Buffer.from('{')],
+  ['null', Buffer.from('null')],
+  ['no link', bytes({ type: 'unwatch', number: 1, keys: [] })],
+  ['a link that is no name', bytes({ type: 'unwatch', link: 'x'.repeat(65), number: 1, keys: [] })],
+  ['no number', bytes({ type: 'unwatch', link: 'L', keys: [] })],
+  ['a number below zero', bytes({ type: 'unwatch', link: 'L', number: -1, keys: [] })],
+  ['no type', bytes({ link: 'L', number: 1, keys: [] })],
+  ['no keys', bytes({ type: 'unwatch', link: 'L', number: 1 })],
+  ['a key that is no string', bytes({ type: 'unwatch', link: 'L', number: 1, keys: [1] })],
+  ['a position that is null', bytes({ type: 'get', link: 'L', number: 1, wants: [{ key: 'a:1', position: null }] })],
+  ['no notice', bytes({ type: 'notice', link: 'L', number: 1 })],
+  [
+    'a command without an id',
+    bytes({ type: 'command', link: 'L', number: 1, commands: [{ command: {} }], parts: [0] }),
+  ],
+  ['a want that is null', bytes({ type: 'watch', link: 'L', number: 1, wants: [null] })],
+  [
+    'an age that is none',
+    bytes({ type: 'watch', link: 'L', number: 1, wants: [{ key: 'a:1', position: { version: 'v', ageMs: -1 } }] }),
+  ],
+])('a request with %s is refused', (_, part) => {
+  expect(() => decodeRequest([part], valuesCodec)).toThrow(WireError)
+})
+
+test('beats are checked like everything else', () => {
+  const beat = { type: 'beat', link: 'L', number: 1, taken: 2 }
+  expect(decodeBeat(bytes({ ...beat, wire, somethingNew: 1 }), wire)).toEqual(beat)
+  expect(decodeBeat(bytes({ type: 'bye', link: 'L' }), wire)).toEqual({ type: 'bye', link: 'L' })
+  expect(() => decodeBeat(bytes({ type: 'beat', link: 'L', wire, number: 1 }), wire)).toThrow(WireError)
+  expect(() => decodeBeat(bytes({ type: 'resync', link: 'L', taken: 1 }), wire)).toThrow(WireError)
+})
+
+test('a newer minor version is compatible; of another major, name or none at all only link and version are read', () => {
+  const beat = { type: 'beat', link: 'L', number: 1, taken: 2 }
+  expect(decodeBeat(bytes({ ...beat, wire: 'values/1.99' }), wire)).toEqual(beat)
+  for (const other of ['values/2.0', 'values/10.0', 'journal/1.0', undefined]) {
+    const incompatible = { type: 'incompatible', link: 'L', wire: other }
+    expect(decodeBeat(bytes({ type: 'beat', link: 'L', wire: other }), wire)).toEqual(incompatible)
+    expect(decodeFromHub([bytes({ type: 'beat', link: 'L', wire: other })], valuesCodec)).toEqual(incompatible)
+  }
+})
+
+test.each([
+  ['a part missing', { answers: [{ key: 'a' }], parts: [1] }, []],
+  ['a part too many', { answers: [], parts: [] }, [Buffer.from('x')]],
+  ['a count missing', { answers: [{ key: 'a' }, { key: 'b' }], parts: [0] }, []],
+  ['a count that is none', { answers: [{ key: 'a' }], parts: [-1] }, []],
+  ['an answer that is none', { answers: [null], parts: [0] }, []],
+  ['no counts', { answers: [] }, []],
+  ['a result that is none', { answers: [], parts: [], results: [{ id: 'c1' }] }, []],
+  ['a result without an id', { answers: [], parts: [], results: [{ result: 1 }] }, []],
+])('answers with %s are refused', (_, fields, parts) => {
+  const head = bytes({ type: 'answers', link: 'L', number: 1, reached: 1, ...fields })
+  expect(() => decodeFromHub([head, ...parts], words)).toThrow(WireError)
+})

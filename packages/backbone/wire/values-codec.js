@@ -1,0 +1,99 @@
+// Values on the wire: positions are the versions that gateways hold, answers are states of keys, and the one notice is
+// a refresh.
+import { errorCodes } from '@keycast/protocol'
+import { readKey, WireError } from './codec.js'
+
+/**
+ * @typedef {import('../backbone.js').Answer} Answer
+ * @typedef {import('../backbone.js').Held} Held
+ *
+ * The backend's content changed: ask it now. At most KEYS_PER_REQUEST_MAX keys.
+ * @typedef {{ type: 'refresh', keys: string[] }} RefreshNotice
+ *
+ * @typedef {{ Position: Held, Payload: never, Answer: Answer, Notice: RefreshNotice, Command: never, Result: never,
+ *   Heads: never }} Values
+ */
+
+const formats = new Set(['json', 'text', 'base64'])
+
+/** Stands for an error code of a newer fetcher; the answer's `message` still says what happened. */
+const GENERAL_CODE = 'backend_error'
+
+/** Stands for a format of a newer fetcher: bytes can always be given as bytes. */
+const GENERAL_FORMAT = 'base64'
+
+/** @type {import('./codec.js').Codec<Values>} */
+export const valuesCodec = {
+  wire: 'values/1.0',
+  readPosition({ version, ageMs }) {
+    if (typeof version !== 'string' || !isAge(ageMs)) throw new WireError('a position is not a version and its age')
+    return { version, ageMs }
+  },
+  encodeAnswer(answer) {
+    if (answer.type !== 'value') return { head: answer, parts: [] }
+    const { body, delta, ...head } = answer
+    if (!delta) return { head, parts: [body] }
+    return { head: { ...head, deltaFrom: delta.from }, parts: [body, delta.bytes] }
+  },
+  decodeAnswer(head, parts) {
+    const { type, key } = head
+    readKey(key)
+    switch (type) {
+      case 'value':
+        return readValue(head, parts)
+      case 'current':
+        return isKept(head) ? head : incomplete(key)
+      case 'failed':
+        return readFailed(head)
+      default:
+        return undefined
+    }
+  },
+  readNotice({ type, keys }) {
+    if (type !== 'refresh') return undefined
+    if (!Array.isArray(keys)) throw new WireError('a refresh names no keys')
+    return { type, keys: keys.map(readKey) }
+  },
+}
+
+/**
+ * Completes the head instead of copying it: it is fresh from JSON.
+ *
+ * @param {any} head
+ * @param {Buffer[]} parts
+ * @returns {Answer}
+ */
+function readValue(head, parts) {
+  if (!isKept(head) || typeof head.contentType !== 'string' || typeof head.format !== 'string' || parts.length === 0) {
+    return incomplete(head.key)
+  }
+  if (!formats.has(head.format)) head.format = GENERAL_FORMAT
+  head.body = parts[0]
+  if (head.deltaFrom === undefined) return head
+  if (typeof head.deltaFrom !== 'string' || parts.length < 2) return incomplete(head.key)
+  head.delta = { from: head.deltaFrom, bytes: parts[1] }
+  delete head.deltaFrom
+  return head
+}
+
+/** @param {any} head @returns {Answer} */
+function readFailed(head) {
+  if (!isAged(head) || typeof head.code !== 'string') return incomplete(head.key)
+  if (!Object.hasOwn(errorCodes, head.code)) head.code = GENERAL_CODE
+  return head
+}
+
+/** @param {any} head */
+const isKept = head =>
+  isAged(head) && typeof head.version === 'string' && head.maxAgeMs !== undefined && typeof head.store === 'boolean'
+
+/** @param {any} head */
+const isAged = head => isAge(head.ageMs) && (head.maxAgeMs === undefined || isAge(head.maxAgeMs))
+
+/** @param {unknown} ageMs */
+const isAge = ageMs => typeof ageMs === 'number' && ageMs >= 0
+
+/** @param {string} key @returns {never} */
+function incomplete(key) {
+  throw new WireError(`the answer for ${key} is incomplete`)
+}

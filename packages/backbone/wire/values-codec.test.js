@@ -1,0 +1,66 @@
+import { WireError } from './codec.js'
+import { valuesCodec } from './values-codec.js'
+
+const { encodeAnswer, decodeAnswer, readNotice, readPosition } = valuesCodec
+
+const head = /** @type {const} */ ({
+  type: 'value',
+  key: 'a:1',
+  version: 'v',
+  ageMs: 3,
+  maxAgeMs: 1_000,
+  store: true,
+  contentType: 'application/json',
+  format: 'json',
+})
+const body = Buffer.from('[1,2]')
+const current = /** @type {const} */ ({
+  type: 'current',
+  key: 'a:2',
+  version: 'w',
+  ageMs: 0,
+  maxAgeMs: 0,
+  store: false,
+})
+const failed = /** @type {const} */ ({ type: 'failed', key: 'a:3', code: 'not_found', message: 'gone', ageMs: 1 })
+
+/** @param {import('../backbone.js').Answer} answer */
+function cross(answer) {
+  const { head, parts } = encodeAnswer(answer)
+  return decodeAnswer(JSON.parse(JSON.stringify(head)), parts)
+}
+
+test('answers arrive as they were sent, and bodies are not copied on the way out', () => {
+  const withDelta = { ...head, body, delta: { from: 'u', bytes: Buffer.from('delta') } }
+  for (const answer of [{ ...head, body }, withDelta, current, failed]) expect(cross(answer)).toEqual(answer)
+  expect(encodeAnswer({ ...head, body }).parts[0]).toBe(body)
+})
+
+test('a code, a format or a kind of a newer release never breaks a link', () => {
+  expect(decodeAnswer({ ...failed, code: 'backend_on_fire' }, [])).toEqual({ ...failed, code: 'backend_error' })
+  expect(decodeAnswer({ ...failed, code: 'toString' }, [])).toEqual({ ...failed, code: 'backend_error' })
+  expect(decodeAnswer({ ...head, format: 'cbor' }, [body])).toEqual({ ...head, format: 'base64', body })
+  expect(decodeAnswer({ ...head, mood: 'new' }, [body, body])).toMatchObject({ ...head, body })
+  expect(decodeAnswer({ type: 'hologram', key: 'a:1' }, [body])).toBeUndefined()
+  expect(readNotice?.({ type: 'rumour' })).toBeUndefined()
+})
+
+test.each([
+  ['a key missing', { ...head, key: undefined }, [body]],
+  ['a body missing', head, []],
+  ['a delta missing', { ...head, deltaFrom: 'u' }, [body]],
+  ['a delta from nowhere', { ...head, deltaFrom: 1 }, [body, body]],
+  ['a version missing', { ...head, version: undefined }, [body]],
+  ['a format missing', { ...head, format: undefined }, [body]],
+  ['a code missing', { ...failed, code: undefined }, []],
+  ['an age missing', { ...current, ageMs: undefined }, []],
+])('an answer with %s is refused', (_, answer, parts) => {
+  expect(() => decodeAnswer(answer, parts)).toThrow(WireError)
+})
+
+test('positions and refreshes are read with the fields they need', () => {
+  expect(readPosition({ version: 'v', ageMs: 5, mood: 'new' })).toEqual({ version: 'v', ageMs: 5 })
+  for (const position of [{}, { version: 'v' }, { ageMs: 5 }]) expect(() => readPosition(position)).toThrow(WireError)
+  expect(readNotice?.({ type: 'refresh', keys: ['a:1'] })).toEqual({ type: 'refresh', keys: ['a:1'] })
+  expect(() => readNotice?.({ type: 'refresh', keys: [1] })).toThrow(WireError)
+})

@@ -1,0 +1,90 @@
+// A gateway's pair of sockets to one node.
+//
+// endpoint  binds    connects  sockets          carries
+// requests  fetcher  gateway   PUSH → PULL      what the gateway wants
+// answers   fetcher  gateway   ROUTER ↔ DEALER  answers; beats both ways
+import { Dealer, Push } from 'zeromq'
+import { FAREWELL_MS } from '../hub/hub.js'
+import { curveKeyProblem, curvePairOf } from './curve.js'
+import { receive } from './receive.js'
+import { createWriter } from './writer.js'
+
+/**
+ * @typedef {{ requests: string, answers: string }} Endpoints two `tcp://` addresses
+ * @typedef {{ secretKey: string, serverKey: string }} LinkCurve Z85: this gateway's secret, the nodes' public key
+ */
+
+/**
+ * How long a request may wait for room in the socket. Shorter than a peer's silence takes to be noticed, so that
+ * a closed pair never leaves its writer waiting.
+ */
+const SEND_TIMEOUT_MS = 500
+
+/** Requests queued in the socket. What does not fit stays with the link as state, which is bounded by keys. */
+const REQUESTS_QUEUED_MAX = 16
+
+/**
+ * @param {Endpoints} endpoints
+ * @param {{ messageBytesMax: number, security?: ReturnType<typeof linkSecurity> }} options larger answers are refused,
+ *   and their sender is cut off
+ * @returns {import('../gateway/link.js').Dial}
+ */
+export function dialZeromq({ requests, answers }, { messageBytesMax, security }) {
+  return message => {
+    // `immediate`: without it requests would queue for a node that may never come. Linger 0: what a closed socket holds
+    // is said again by the next one. No routing id: a reused one can stay deaf for ever.
+    const push = new Push({
+      ...security,
+      immediate: true,
+      linger: 0,
+      sendHighWaterMark: REQUESTS_QUEUED_MAX,
+      sendTimeout: SEND_TIMEOUT_MS,
+      reconnectMaxInterval: 2_000,
+    })
+    // Not `immediate`: the first beat waits for the connection instead of being lost a moment before it.
+    const dealer = new Dealer({
+      ...security,
+      linger: FAREWELL_MS,
+      sendTimeout: 0,
+      receiveHighWaterMark: 0, // bounded by credit, in bytes
+      maxMessageSize: messageBytesMax,
+      reconnectMaxInterval: 2_000,
+    })
+    let closed = false
+    push.connect(requests)
+    dealer.connect(answers)
+
+    const pushWriter = createWriter(push)
+    const dealerWriter = createWriter(dealer)
+    receive(dealer, parts => {
+      if (!closed) message(parts)
+    })
+
+    return {
+      request: parts =>
+        new Promise((resolve, reject) => {
+          pushWriter.write(parts, error => (error ? reject(error) : resolve()))
+        }),
+      beat: part => dealerWriter.write([part], () => {}),
+      close() {
+        if (closed) return
+        closed = true
+        push.close()
+        dealer.close()
+      },
+    }
+  }
+}
+
+/**
+ * The socket options of an encrypted link.
+ *
+ * @param {LinkCurve} curve
+ * @throws {Error} when a key is none; secrets are not repeated
+ */
+export function linkSecurity({ secretKey, serverKey }) {
+  const problem = curveKeyProblem(serverKey)
+  if (problem) throw new Error(`the server key is no key: ${problem}`)
+  const { publicKey } = curvePairOf(secretKey)
+  return { curveServerKey: serverKey, curvePublicKey: publicKey, curveSecretKey: secretKey }
+}
