@@ -2,7 +2,10 @@
 // ways is here.
 //
 // - `put` and `batch` resolve when committed, which may be before the disk has it: `flushed` is waited for.
-// - A commit that fails rejects, and so does a promise of its own on the error, which nobody else would handle.
+// - A commit that fails rejects, and so do the promises of its writes, which nobody else would handle.
+// - With `eventTurnBatching` it makes one more promise, which a failed commit rejects and nobody can reach.
+// - It prints the error of a failed commit to stderr by itself.
+// - A commit is visible to reads before it is flushed: `unflushed` hides it, or a crash could take back what was seen.
 // - Gets read the last commit: batches do not overlap, so what a batch has changed so far is kept in `touched`.
 import { createHash, randomBytes } from 'node:crypto'
 import { open } from 'lmdb'
@@ -42,7 +45,7 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
   let env
   try {
     checkDataFile(folder, DATA_FILE)
-    env = open({ path: folder, noSubdir: false, maxDbs: 8, encoding: 'json' })
+    env = open({ path: folder, noSubdir: false, maxDbs: 8, encoding: 'json', eventTurnBatching: false })
   } catch (error) {
     await lock.release()
     if (error instanceof LogRefused) throw error
@@ -64,6 +67,8 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
   let { bytes, nextRoom, nextId, idCount } = meta.get('counts') ?? { bytes: 0, nextRoom: 1, nextId: 1, idCount: 0 }
   /** Where the next look for old messages goes on. */
   let expireFrom = ''
+  /** The last seq that is on disk, of rooms that the batch under way changes. @type {Map<string, number>} */
+  const unflushed = new Map()
 
   /**
    * Commits writes, all or none, and waits for the disk.
@@ -80,7 +85,6 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
         quietly(meta.put('epoch', epoch))
         quietly(meta.put('counts', { bytes, nextRoom, nextId, idCount }))
       })
-      quietly(Promise.resolve(env.committed))
       await batched
       await env.flushed
       return true
@@ -116,7 +120,10 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
     for (const [name, room] of touched) {
       trim(room, at, writes)
       writes.push(() => rooms.put(name, room))
+      unflushed.set(name, roomOf(name)?.seq ?? 0)
     }
+    // As many as come, and one more: however many messages there are a second, ids do not pile up.
+    forgetIds(publishes.length + 1, at, writes)
 
     /** @param {Room} room @param {Publish} publish @returns {Outcome} */
     function keep(room, { room: name, messageId, from, data, retention }) {
@@ -149,6 +156,7 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
       kept = await commit(writes)
     } finally {
       if (!kept) ({ bytes, nextRoom, nextId, idCount } = before)
+      unflushed.clear()
     }
     return kept ? outcomes : publishes.map(() => ({ error: 'log_full' }))
   }
@@ -186,23 +194,50 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
     return room.oldest > oldestBefore
   }
 
-  /** @param {Room | undefined} room @returns {import('./log.js').Head} */
-  const headOf = room =>
-    room ? { epoch, seq: room.seq, oldest: room.oldest, bytes: room.bytes } : { epoch, seq: 0, oldest: 1, bytes: 0 }
+  /**
+   * Forgets the oldest ids: those over the bound, and those whose time is over and whose message is gone.
+   *
+   * @param {number} limit of ids looked at
+   * @param {number} at
+   * @param {(() => Promise<unknown>)[]} writes of what goes
+   */
+  function forgetIds(limit, at, writes) {
+    for (const { key, value: id } of idsByAge.getRange({ limit })) {
+      if (idCount <= idsMax && at - key[0] <= ID_MS) break
+      const known = ids.get(id)
+      const isHeld = known !== undefined && messages.doesExist([id[0], known.seq])
+      writes.push(() => idsByAge.remove(key))
+      if (isHeld && idCount <= idsMax) {
+        // Looked at again when it may be gone.
+        const number = nextId++
+        writes.push(() => idsByAge.put([at, number], id))
+      } else {
+        idCount--
+        writes.push(() => ids.remove(id))
+      }
+    }
+  }
+
+  /** @param {string} name @param {Room | undefined} room @returns {import('./log.js').Head} */
+  function headOf(name, room) {
+    if (!room) return { epoch, seq: 0, oldest: 1, bytes: 0 }
+    const seq = unflushed.get(name) ?? room.seq
+    return { epoch, seq, oldest: Math.min(room.oldest, seq + 1), bytes: room.bytes }
+  }
 
   return {
     append,
-    head: async name => headOf(roomOf(name)),
+    head: async name => headOf(name, roomOf(name)),
 
     async read(name, range) {
       const room = roomOf(name)
-      const head = headOf(room)
+      const head = headOf(name, room)
       /** @type {Message[]} */
       const found = []
       if (!room) return { head, messages: found }
       const isForward = 'after' in range
       const first = Math.max(isForward ? range.after + 1 : 0, room.oldest)
-      const last = Math.min(isForward ? room.seq : range.before - 1, room.seq)
+      const last = isForward ? head.seq : Math.min(range.before - 1, head.seq)
       if (first > last) return { head, messages: found }
       let left = range.bytesMax
       const scanned = isForward
@@ -218,6 +253,7 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
     },
 
     async expire() {
+      const before = { bytes, nextRoom, nextId, idCount }
       const at = now()
       /** @type {(() => Promise<unknown>)[]} */
       const writes = []
@@ -233,23 +269,15 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
       }
       // The next key there can be after that name.
       expireFrom = looked < EXPIRE_AT_ONCE ? '' : `${lastName}\u0000`
-      for (const { key, value: id } of idsByAge.getRange({ limit: EXPIRE_AT_ONCE })) {
-        if (idCount <= idsMax && at - key[0] <= ID_MS) break
-        const known = ids.get(id)
-        const isHeld = known !== undefined && messages.doesExist([id[0], known.seq])
-        if (isHeld && idCount <= idsMax) {
-          // Looked at again when it may be gone.
-          const number = nextId++
-          writes.push(() => idsByAge.remove(key))
-          writes.push(() => idsByAge.put([at, number], id))
-          continue
-        }
-        idCount--
-        writes.push(() => idsByAge.remove(key))
-        writes.push(() => ids.remove(id))
+      forgetIds(EXPIRE_AT_ONCE, at, writes)
+      if (writes.length === 0) return touched
+      let kept = false
+      try {
+        kept = await commit(writes)
+      } finally {
+        if (!kept) ({ bytes, nextRoom, nextId, idCount } = before)
       }
-      if (writes.length > 0) await commit(writes)
-      return touched
+      return kept ? touched : 0
     },
 
     stats: () => ({ bytes, bytesMax, rooms: nextRoom - 1 }),

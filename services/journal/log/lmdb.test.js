@@ -40,6 +40,25 @@ test('what was acknowledged is there after a restart, under the same epoch', asy
   await second.close()
 })
 
+test('a message is not seen before it is on disk', async () => {
+  const log = await openLmdbLog({ folder: newFolder(), bytesMax })
+  await log.append([publish])
+  let isKept = false
+  const kept = log.append([publish, publish]).then(() => {
+    isKept = true
+  })
+  const seen = new Set()
+  while (!isKept) {
+    const { head, messages } = await log.read('room:1', { after: 0, limit: 10, bytesMax })
+    if (!isKept) seen.add(head.seq).add(messages.length)
+    await new Promise(setImmediate)
+  }
+  await kept
+  expect([...seen]).toEqual([1])
+  expect(await log.head('room:1')).toMatchObject({ seq: 3 })
+  await log.close()
+})
+
 test('a folder that a journal has is refused to a second one, by name', async () => {
   const folder = newFolder()
   const first = await openLmdbLog({ folder, bytesMax })
