@@ -13,6 +13,7 @@ export { createTally } from './tally.js'
  * @typedef {import('./log.js').Log} Log
  * @typedef {import('./metrics.js').Metrics} Metrics
  * @typedef {import('./internal-server.js').InternalServer} InternalServer
+ * @typedef {import('./journal-namespace.js').JournalNamespace} JournalNamespace
  * @typedef {import('./namespaces.js').Namespace} Namespace
  * @typedef {import('./namespaces.js').Namespaces} Namespaces
  */

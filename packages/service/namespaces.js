@@ -4,6 +4,7 @@ import { validateHeaderName, validateHeaderValue } from 'node:http'
 import { namespaceProblem } from '@keycast/protocol'
 import { parseDocument } from 'yaml'
 import { z } from 'zod'
+import { journalNamespace, journalNamespaceOf } from './journal-namespace.js'
 import { Misconfigured } from './misconfigured.js'
 import { readDuration, readSize, showSize } from './quantities.js'
 import { substitute } from './substitute.js'
@@ -21,7 +22,10 @@ import { readUrlTemplate } from './url-template.js'
  * @property {number} timeoutMs
  * @property {number} bytesMax
  *
- * @typedef {{ get: (name: string) => Namespace | undefined, names: string[] }} Namespaces
+ * @typedef {import('./journal-namespace.js').JournalNamespace} JournalNamespace
+ *
+ * @typedef {{ get: (name: string) => Namespace | undefined, names: string[] }} Namespaces those of values
+ * @typedef {{ get: (name: string) => JournalNamespace | undefined, names: string[] }} JournalNamespaces those of messages
  */
 
 /** What is to be kept longer than a day is not what a gateway for live values is for. */
@@ -55,7 +59,7 @@ export class NamespacesError extends Misconfigured {
  * @param {NodeJS.ProcessEnv} [options.env] what `${NAME}` stands for
  * @param {boolean} [options.headers] false: `headers` are not looked at, and are empty. For who asks no backend, and so
  *   needs no credentials of it
- * @returns {Namespaces}
+ * @returns {Namespaces & { journal: JournalNamespaces }}
  * @throws {NamespacesError}
  */
 export function readNamespaces({ path, env = process.env, headers: withHeaders = true }) {
@@ -66,23 +70,32 @@ export function readNamespaces({ path, env = process.env, headers: withHeaders =
   const parsed = file.safeParse(value)
   if (!parsed.success) throw new NamespacesError(path, parsed.error.issues.flatMap(describe))
 
-  const namespaces = new Map(
-    Object.entries(parsed.data.namespaces).map(([name, { url, headers, maxAge, refresh, timeout, maxBytes }]) => {
-      /** @type {Namespace} */
-      const namespace = {
-        name,
-        source: 'http',
-        ...url,
-        headers,
-        maxAgeMs: maxAge,
-        refreshMs: refresh,
-        timeoutMs: timeout,
-        bytesMax: maxBytes,
-      }
-      return [name, namespace]
-    }),
-  )
-  return { get: name => namespaces.get(name), names: [...namespaces.keys()] }
+  /** @type {Map<string, Namespace>} */
+  const values = new Map()
+  /** @type {Map<string, JournalNamespace>} */
+  const rooms = new Map()
+  for (const [name, read] of Object.entries(parsed.data.namespaces)) {
+    if (read.source === 'journal') rooms.set(name, journalNamespaceOf(name, read))
+    else values.set(name, httpNamespaceOf(name, read))
+  }
+  return { ...lookUp(values), journal: lookUp(rooms) }
+}
+
+/** @template N @param {Map<string, N>} named */
+const lookUp = named => ({ get: (/** @type {string} */ name) => named.get(name), names: [...named.keys()] })
+
+/** @param {string} name @param {z.output<typeof httpNamespace>} parsed @returns {Namespace} */
+function httpNamespaceOf(name, { source, url, headers, maxAge, refresh, timeout, maxBytes }) {
+  return {
+    name,
+    source,
+    ...url,
+    headers,
+    maxAgeMs: maxAge,
+    refreshMs: refresh,
+    timeoutMs: timeout,
+    bytesMax: maxBytes,
+  }
 }
 
 /** @param {string} path @returns {unknown} */
@@ -159,12 +172,9 @@ const headers = z
     return /** @type {Record<string, string>} */ (Object.fromEntries(sent))
   })
 
-const namespace = z.strictObject(
+const httpNamespace = z.strictObject(
   {
-    source: z.literal('http', {
-      error: ({ input }) =>
-        input === 'journal' ? 'journal is not yet supported: the only source is http' : 'must be http',
-    }),
+    source: z.literal('http', { error: 'must be http or journal' }),
     url,
     headers: headers.default({}),
     maxAge: duration(0).default(1_000),
@@ -174,6 +184,15 @@ const namespace = z.strictObject(
   },
   { error: 'must be a map with source and url' },
 )
+
+/** By its source; one with another source is checked as one of values, so that all that is wrong is said at once. */
+const namespace = z.unknown().transform((written, context) => {
+  const { source } = /** @type {{ source?: unknown }} */ (written ?? {})
+  const read = (source === 'journal' ? journalNamespace : httpNamespace).safeParse(written)
+  if (read.success) return read.data
+  for (const issue of read.error.issues) context.issues.push(/** @type {any} */ ({ ...issue, input: written }))
+  return z.NEVER
+})
 
 const file = z.strictObject(
   {

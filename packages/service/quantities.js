@@ -1,15 +1,15 @@
 // How people write durations and sizes, in the environment and in keycast.yaml.
 
-const durationGrammar = /^(\d{1,12})(ms|s|m|h)?$/
+const durationGrammar = /^(\d{1,12})(ms|s|m|h|d)?$/
 const sizeGrammar = /^(\d{1,15})(KiB|MiB|GiB)?$/
 
 /** @type {Record<string, number>} */
-const msPerUnit = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 }
+const msPerUnit = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 /** @type {Record<string, number>} */
 const bytesPerUnit = { KiB: 1_024, MiB: 1_024 ** 2, GiB: 1_024 ** 3 }
 
 /**
- * The milliseconds of `500ms`, `1s`, `2m`, `1h`. Zero needs no unit; another bare number is milliseconds only where
+ * The milliseconds of `500ms`, `1s`, `2m`, `1h`, `7d`. Zero needs no unit; another bare number is milliseconds only where
  * `bareMs` says that the name already carries the unit (`HEARTBEAT_MS=25000`).
  *
  * @param {string} text

@@ -11,7 +11,7 @@ test.each([
   expect(readDuration(text, { bareMs: false })).toBe(ms)
 })
 
-test.each(['', '1', '1.5s', '-1s', '1 s', 's', '1d', '1S', '1e3ms'])('%j is no duration', text => {
+test.each(['', '1', '1.5s', '-1s', '1 s', 's', '1w', '1S', '1e3ms'])('%j is no duration', text => {
   expect(readDuration(text, { bareMs: false })).toBeNaN()
 })
 
