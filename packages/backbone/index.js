@@ -28,7 +28,14 @@ export { createWriter } from './zeromq/writer.js'
  * @typedef {import('./backbone.js').HubEvents} HubEvents
  * @typedef {import('./gateway/rooms-backbone.js').RoomsBackbone} RoomsBackbone
  * @typedef {import('./gateway/rooms-backbone.js').RoomsEvents} RoomsEvents
+ * @typedef {import('./wire/rooms-codec.js').Answer} RoomAnswer
+ * @typedef {import('./wire/rooms-codec.js').GapReason} GapReason
  * @typedef {import('./wire/rooms-codec.js').Message} Message
+ * @typedef {import('./wire/rooms-codec.js').NotPublished} NotPublished
+ * @typedef {import('./wire/rooms-codec.js').Publish} PublishCommand
+ * @typedef {import('./wire/rooms-codec.js').Published} Published
+ * @typedef {import('./wire/rooms-codec.js').RoomErrorCode} RoomErrorCode
+ * @typedef {import('./hub/hub.js').Hub<import('./wire/rooms-codec.js').Rooms>} RoomsHub
  * @typedef {import('./wire/rooms-codec.js').Position} Position
  * @typedef {import('./wire/rooms-codec.js').Rooms} Rooms
  */

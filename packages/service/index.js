@@ -3,6 +3,7 @@ export { BEAT_MS, everyInterval, everyMeasured, SILENT_MS } from './beats.js'
 export { createInternalServer } from './internal-server.js'
 export { createLog } from './log.js'
 export { createMetrics } from './metrics.js'
+export { Misconfigured } from './misconfigured.js'
 export { NamespacesError, readNamespaces } from './namespaces.js'
 export { runService } from './run.js'
 export { common, readSettings, SettingsError, setting } from './settings.js'
@@ -14,6 +15,7 @@ export { createTally } from './tally.js'
  * @typedef {import('./metrics.js').Metrics} Metrics
  * @typedef {import('./internal-server.js').InternalServer} InternalServer
  * @typedef {import('./journal-namespace.js').JournalNamespace} JournalNamespace
+ * @typedef {import('./namespaces.js').JournalNamespaces} JournalNamespaces
  * @typedef {import('./namespaces.js').Namespace} Namespace
  * @typedef {import('./namespaces.js').Namespaces} Namespaces
  */

@@ -2,7 +2,7 @@
 import { closeSync, constants, existsSync, mkdirSync, openSync, readSync, rmSync, statSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
-import { LogRefused } from './log.js'
+import { LogInUse, LogRefused } from './log.js'
 
 /** A socket, not a file with a process id: the kernel knows whether its owner lives, also in another container. */
 const LOCK_NAME = 'lock.socket'
@@ -12,7 +12,7 @@ const LOCK_NAME = 'lock.socket'
  *
  * @param {string} folder
  * @returns {Promise<{ release: () => Promise<void> }>}
- * @throws {LogRefused} where another process has it
+ * @throws {LogInUse}
  */
 export async function lockFolder(folder) {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
@@ -23,10 +23,10 @@ export async function lockFolder(folder) {
   try {
     if (!(await listen(server, path))) {
       if (await isTaken(path)) {
-        throw new LogRefused(`${folder} is in use by another journal: only one process may have it`)
+        throw new LogInUse(`${folder} is in use by another journal: only one process may have it`)
       }
       rmSync(path, { force: true })
-      if (!(await listen(server, path))) throw new LogRefused(`${folder} was just taken by another journal`)
+      if (!(await listen(server, path))) throw new LogInUse(`${folder} was just taken by another journal`)
     }
   } catch (error) {
     closeSync(directory)

@@ -3,7 +3,11 @@ import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { jest } from '@jest/globals'
 import { openLmdbLog } from './lmdb.js'
+
+// The lmdb package prints the error of each failed commit.
+jest.spyOn(console, 'error').mockImplementation(() => {})
 
 const folder = mkdtempSync(join(tmpdir(), 'keycast-full-'))
 beforeAll(() => void execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=3m', 'tmpfs', folder]))

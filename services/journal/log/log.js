@@ -48,7 +48,7 @@ export const IDS_MAX = 1_000_000
 /** What a message costs beside its data: its place, its time, its publisher. */
 export const MESSAGE_BYTES = 96
 
-/** The log cannot be opened: its files are damaged, or another process has them. The message is for the operator. */
+/** The log cannot be opened, e.g. because its files are damaged. The message is for the operator. */
 export class LogRefused extends Error {
   /** @param {string} message */
   constructor(message) {
@@ -56,6 +56,9 @@ export class LogRefused extends Error {
     this.name = 'LogRefused'
   }
 }
+
+/** Another process has the log. It may be about to end: another try can succeed. */
+export class LogInUse extends LogRefused {}
 
 /** @param {Pick<Message, 'data' | 'from' | 'messageId'>} message */
 export function bytesOf({ data, from, messageId }) {
