@@ -4,6 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { settings as dataProvider } from '../services/data-provider/settings.js'
 import { settings as fetcher } from '../services/fetcher/settings.js'
 import { settings as gateway } from '../services/gateway/settings.js'
+import { settings as journal } from '../services/journal/settings.js'
 import { isMain, runCommand } from './command.js'
 
 const usage = `Usage: node scripts/settings-docs.js
@@ -13,7 +14,7 @@ Writes the tables of settings in docs/operations.md from what the services decla
 const page = new URL('../docs/operations.md', import.meta.url)
 
 /** @type {Record<string, Record<string, import('../packages/service/settings.js').Setting<any>>>} */
-const services = { gateway, fetcher, 'data-provider': dataProvider }
+const services = { gateway, fetcher, journal, 'data-provider': dataProvider }
 
 /**
  * The page with every table between `<!-- settings: NAME -->` and `<!-- end -->` written anew.

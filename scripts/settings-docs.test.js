@@ -3,7 +3,8 @@ import { withTables } from './settings-docs.js'
 
 test('docs/operations.md shows every setting as the services declare it (node scripts/settings-docs.js writes it)', () => {
   const page = readFileSync(new URL('../docs/operations.md', import.meta.url), 'utf8')
-  for (const service of ['gateway', 'fetcher', 'data-provider']) expect(page).toContain(`<!-- settings: ${service} -->`)
+  for (const service of ['gateway', 'fetcher', 'journal', 'data-provider'])
+    expect(page).toContain(`<!-- settings: ${service} -->`)
   expect(withTables(page)).toBe(page)
 })
 

@@ -24,7 +24,7 @@ export const settings = {
     env: 'JOURNAL_BYTES_MAX',
     default: 4 * 1024 ** 3,
     min: 1024 ** 2,
-    doc: 'All messages held. Past it a publish gets the error log_full; the file is up to twice as large.',
+    doc: 'All messages held. Past it a publish gets the error log_full. The file takes more than that.',
   }),
   host: setting.text({
     env: 'JOURNAL_HOST',

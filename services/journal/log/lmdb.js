@@ -8,6 +8,8 @@
 // - A commit is visible to reads before it is flushed: `unflushed` hides it, or a crash could take back what was seen.
 // - Gets read the last commit: batches do not overlap, so what a batch has changed so far is kept in `touched`.
 import { createHash, randomBytes } from 'node:crypto'
+import { statSync } from 'node:fs'
+import { join } from 'node:path'
 import { open } from 'lmdb'
 import { checkDataFile, lockFolder } from './folder.js'
 import { bytesOf, ID_MS, IDS_MAX, LogRefused } from './log.js'
@@ -62,8 +64,12 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
   /** @type {import('lmdb').Database<any, string>} */
   const meta = env.openDB('meta', { encoding: 'json' })
 
+  // A file that was restored from a backup lacks what was acknowledged since: its numbers will stand for other messages, so
+  // it must not pass for the same history. A copy has another inode; a file moved within its file system keeps its own.
+  const { ino } = statSync(join(folder, DATA_FILE))
+  const isKnownFile = meta.get('inode') === ino
   /** @type {string} */
-  const epoch = meta.get('epoch') ?? randomBytes(9).toString('base64url')
+  const epoch = (isKnownFile && meta.get('epoch')) || randomBytes(9).toString('base64url')
   let { bytes, nextRoom, nextId, idCount } = meta.get('counts') ?? { bytes: 0, nextRoom: 1, nextId: 1, idCount: 0 }
   /** Where the next look for old messages goes on. */
   let expireFrom = ''
@@ -83,6 +89,7 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
       const batched = env.batch(() => {
         for (const write of writes) quietly(write())
         quietly(meta.put('epoch', epoch))
+        quietly(meta.put('inode', ino))
         quietly(meta.put('counts', { bytes, nextRoom, nextId, idCount }))
       })
       await batched
@@ -224,6 +231,9 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
     const seq = unflushed.get(name) ?? room.seq
     return { epoch, seq, oldest: Math.min(room.oldest, seq + 1), bytes: room.bytes }
   }
+
+  // So that a position in an empty room outlives a restart.
+  if (!isKnownFile) await commit([])
 
   return {
     append,

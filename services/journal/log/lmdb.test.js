@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openLmdbLog } from './lmdb.js'
@@ -38,6 +38,27 @@ test('what was acknowledged is there after a restart, under the same epoch', asy
   expect(second.stats()).toEqual(stats)
   expect(await second.append([publish])).toMatchObject([{ position: { epoch: position.epoch, seq: 2 } }])
   await second.close()
+})
+
+test('an epoch outlives a restart without a message, and a file restored from a backup has another', async () => {
+  const folder = newFolder()
+  const first = await openLmdbLog({ folder, bytesMax })
+  const { epoch } = await first.head('room:1')
+  await first.close()
+  const second = await openLmdbLog({ folder, bytesMax })
+  expect((await second.head('room:1')).epoch).toBe(epoch)
+  await second.append([publish])
+  await second.close()
+
+  const restored = newFolder()
+  cpSync(folder, restored, { recursive: true })
+  const third = await openLmdbLog({ folder: restored, bytesMax })
+  const head = await third.head('room:1')
+  expect(head).toMatchObject({ seq: 1, epoch: expect.not.stringMatching(epoch) })
+  await third.close()
+  const fourth = await openLmdbLog({ folder: restored, bytesMax })
+  expect(await fourth.head('room:1')).toEqual(head)
+  await fourth.close()
 })
 
 test('a message is not seen before it is on disk', async () => {
