@@ -1,0 +1,443 @@
+// The `access` section of keycast.yaml: who may do what, and who may sign tokens. Read once, at start.
+import { createPublicKey, createSecretKey } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { Misconfigured, readDuration, substitute } from '@keycast/service'
+import { isAlias, isMap, isSeq, LineCounter, parseDocument } from 'yaml'
+import { z } from 'zod'
+import { algorithmsFor, publicAlgorithms, RSA_BITS_MAX, RSA_BITS_MIN, SECRET_ALGORITHM } from './algorithms.js'
+import { cookieProblem } from './identity.js'
+import { readRule, verbs } from './rights.js'
+
+/**
+ * @typedef {object} TokenIssuer one entry of `access.tokens`
+ * @property {string} name as an operator finds it: `access.tokens.0`
+ * @property {string[]} algorithms pinned: a token signed otherwise is refused
+ * @property {string | undefined} issuer what `iss` must be; `undefined`: it is not looked at
+ * @property {string | undefined} audience what `aud` must hold; `undefined`: a token must have no `aud`
+ * @property {string} prefix put before `sub`
+ * @property {string | undefined} jwks the URL of its public keys
+ * @property {import('node:crypto').KeyObject[]} keys its public keys or secrets; none where `jwks` is given
+ *
+ * @typedef {object} Access
+ * @property {import('./rights.js').Rule} anonymous
+ * @property {import('./rights.js').Rule} everyone
+ * @property {string} claim
+ * @property {TokenIssuer[]} tokens
+ * @property {string | undefined} cookie
+ * @property {number} lifetimeMsMax a token that expires later than this from now is refused
+ * @property {string[]} notes what an operator should know at start, a line each. For the log
+ */
+
+/** RFC 7518 section 3.2: a key for HS256 is at least as long as its hash. */
+const SECRET_BYTES_MIN = 32
+
+/** Each may be asked to check a token, so their number is what garbage can cost. */
+const ISSUERS_MAX = 16
+
+/** Two while one takes the place of the other, and some to spare. */
+const KEYS_PER_ISSUER_MAX = 4
+
+const PREFIX_CHARACTERS_MAX = 64
+
+const LIFETIME_MS_MIN = 60_000
+const LIFETIME_MS_MAX = 10 * 8_784 * 3_600_000
+const LIFETIME_DEFAULT = '8784h'
+
+const howToWrite = [
+  'To let anybody read everything, write:',
+  '  access: { anonymous: { read: ["*:**"] } }',
+  'To let in those who bring a token that says what they may do, write:',
+  `  access: { tokens: [{ secret: "\${JWT_SECRET}", algorithms: [${SECRET_ALGORITHM}] }] }`,
+].join('\n')
+
+/** The `access` section cannot be used. The message names every bad field and its line. */
+export class AccessError extends Misconfigured {
+  /** @param {string} path @param {string[]} problems */
+  constructor(path, problems) {
+    super(`Invalid access in ${path}:\n${problems.map(problem => `  ${problem}`).join('\n')}`)
+    this.name = 'AccessError'
+    this.problems = problems
+  }
+}
+
+/**
+ * @param {object} options
+ * @param {string} options.path of keycast.yaml. Key files are named relative to its folder
+ * @param {NodeJS.ProcessEnv} [options.env] what `${NAME}` stands for
+ * @param {string} options.origins as GATEWAY_ORIGINS has them
+ * @param {readonly string[]} [options.namespaces] those there are; a pattern that names another is refused
+ * @returns {Access} where the section is absent, one that lets nobody in
+ * @throws {AccessError}
+ */
+export function readAccess({ path, env = process.env, origins, namespaces }) {
+  const lineCounter = new LineCounter()
+  const document = parse(path, lineCounter)
+  const written = sectionOf(path, document)
+  const notes = written === undefined ? [`no "access" in ${path}: nobody gets in. ${howToWrite}`] : []
+
+  /** @param {(string | number)[]} where below `access` */
+  const placeOf = where => {
+    const full = ['access', ...where]
+    return `line ${lineOf(document, full, lineCounter)}: ${full.join('.')}`
+  }
+
+  const { value, problems } = fillIn(written ?? {}, env, placeOf)
+  if (problems.length > 0) throw new AccessError(path, problems)
+  const schema = createSchema({ folder: dirname(path), origins, namespaces: namespaces && new Set(namespaces) })
+  const parsed = schema.safeParse(value)
+  if (!parsed.success) {
+    throw new AccessError(
+      path,
+      parsed.error.issues.flatMap(issue => describe(issue, placeOf)),
+    )
+  }
+
+  const { maxLifetime, tokens, cookie, ...rules } = parsed.data
+  /** @type {Access} */
+  const access = {
+    ...rules,
+    tokens: tokens.flatMap(({ issuer }) => issuer ?? []),
+    cookie: cookie === '' ? undefined : cookie,
+    lifetimeMsMax: maxLifetime,
+    notes,
+  }
+  if (written !== undefined) notes.push(...notesOn(access, tokens))
+  return access
+}
+
+/** @param {Access} access @param {{ name: string, issuer: TokenIssuer | undefined }[]} tokens */
+function notesOn({ anonymous, tokens: issuers }, tokens) {
+  const notes = tokens
+    .filter(({ issuer }) => !issuer)
+    .map(({ name }) => `${name} has an empty secret: it is as if it were not there`)
+  const granted = verbs.filter(verb => anonymous[verb].length > 0)
+  if (granted.length > 0) {
+    const may = granted.map(verb => `${verb} ${anonymous[verb].map(({ text }) => text).join(' ')}`)
+    notes.push(`anonymous sessions may ${may.join(', ')}`)
+  }
+  if (issuers.length === 0 && granted.length === 0) notes.push(`access lets nobody in. ${howToWrite}`)
+  else if (issuers.length === 0) notes.push('no token is accepted: access.tokens names nobody who may sign one')
+  return notes
+}
+
+/** @param {string} path @param {LineCounter} lineCounter */
+function parse(path, lineCounter) {
+  let text
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (error) {
+    throw new AccessError(path, [`cannot be read: ${/** @type {NodeJS.ErrnoException} */ (error).code}`])
+  }
+  const document = parseDocument(text, { lineCounter })
+  const faults = [...document.errors, ...document.warnings]
+  // The first line says what and where; those after it show the text, which may hold a secret.
+  if (faults.length > 0)
+    throw new AccessError(
+      path,
+      faults.map(({ message }) => message.split('\n')[0]),
+    )
+  return document
+}
+
+/** @param {string} path @param {import('yaml').Document.Parsed} document @returns {unknown} */
+function sectionOf(path, document) {
+  try {
+    const file = document.toJS()
+    return typeof file === 'object' && file !== null ? file.access : undefined
+  } catch (error) {
+    // An alias without its anchor is only found here.
+    throw new AccessError(path, [/** @type {Error} */ (error).message])
+  }
+}
+
+/**
+ * Puts the environment's values in, text by text, so that each problem can be told with its line.
+ *
+ * @param {unknown} section
+ * @param {NodeJS.ProcessEnv} env
+ * @param {(where: (string | number)[]) => string} placeOf
+ */
+function fillIn(section, env, placeOf) {
+  /** @type {string[]} */
+  const problems = []
+  /** @param {unknown} value @param {(string | number)[]} where @returns {unknown} */
+  const walk = (value, where) => {
+    if (typeof value === 'string') {
+      const place = placeOf(where)
+      const filled = substitute({ [place]: value }, env)
+      problems.push(...filled.problems)
+      return /** @type {Record<string, string>} */ (filled.value)[place]
+    }
+    if (Array.isArray(value)) return value.map((item, index) => walk(item, [...where, index]))
+    if (typeof value !== 'object' || value === null) return value
+    return Object.fromEntries(Object.entries(value).map(([name, held]) => [name, walk(held, [...where, name])]))
+  }
+  return { value: walk(section, []), problems }
+}
+
+/**
+ * The line a field is written on, or that of what holds it.
+ *
+ * @param {import('yaml').Document.Parsed} document
+ * @param {(string | number)[]} path
+ * @param {LineCounter} lineCounter
+ */
+function lineOf(document, path, lineCounter) {
+  /** @type {any} */
+  let node = document.contents
+  let line = 1
+  for (const step of path) {
+    if (isAlias(node)) node = node.resolve(document)
+    /** @type {any} */
+    let marker
+    if (isMap(node)) {
+      const pair = node.items.find(({ key }) => String(/** @type {any} */ (key)?.value) === String(step))
+      marker = pair?.key
+      node = pair?.value
+    } else if (isSeq(node)) {
+      node = node.items[Number(step)]
+      marker = node
+    } else break
+    if (!marker?.range) break
+    line = lineCounter.linePos(marker.range[0]).line
+  }
+  return line
+}
+
+/**
+ * @param {import('zod').core.$ZodIssue} issue
+ * @param {(where: (string | number)[]) => string} placeOf
+ * @returns {string[]}
+ */
+function describe(issue, placeOf) {
+  const where = /** @type {(string | number)[]} */ (issue.path)
+  if (issue.code === 'unrecognized_keys') return issue.keys.map(key => `${placeOf([...where, key])}: unknown field`)
+  return [`${placeOf(where)}: ${issue.message}`]
+}
+
+/** @param {{ folder: string, origins: string, namespaces: Set<string> | undefined }} options */
+function createSchema({ folder, origins, namespaces }) {
+  const text = z.string({ error: 'must be text; in quotes where it looks like something else' })
+  const named = text.min(1, 'must not be empty: leave it out instead')
+
+  /** @param {boolean} user */
+  const rule = user =>
+    z
+      .unknown()
+      .optional()
+      .transform((written, context) => {
+        const read = readRule(written ?? {}, { user, strict: true })
+        for (const { path, problem } of read.problems) {
+          context.addIssue({ code: 'custom', message: problem, path })
+        }
+        for (const verb of verbs) {
+          for (const { text, segments } of read.rule[verb]) {
+            if (!namespaces || segments[0] === '*' || namespaces.has(segments[0])) continue
+            const message = `"${text}" names no namespace of this file: there are ${[...namespaces].join(', ')}`
+            context.addIssue({ code: 'custom', message, path: [verb] })
+          }
+        }
+        return read.rule
+      })
+
+  const oneOrSome = z
+    .union([text.transform(each => [each]), z.array(text)], { error: 'must be text, or a list of texts' })
+    .refine(all => all.length >= 1 && all.length <= KEYS_PER_ISSUER_MAX, `must be 1 to ${KEYS_PER_ISSUER_MAX}`)
+
+  const issuer = z
+    .strictObject(
+      {
+        jwks: text.superRefine((url, { addIssue }) => {
+          const message = jwksProblem(url)
+          if (message) addIssue({ code: 'custom', message })
+        }),
+        secret: oneOrSome,
+        publicKey: oneOrSome,
+        issuer: named,
+        audience: named,
+        algorithms: z.array(text, { error: 'must be a list, as in [ES256]' }),
+        prefix: named
+          .max(PREFIX_CHARACTERS_MAX, `must have ${PREFIX_CHARACTERS_MAX} characters at most`)
+          .refine(prefix => !/\p{Surrogate}/u.test(prefix), 'must be well-formed Unicode'),
+      },
+      { error: 'must be a map with jwks, secret or publicKey' },
+    )
+    .partial()
+    .transform((entry, context) => {
+      const { keys, problems } = keysOf(entry, folder)
+      for (const { path, message } of problems) context.addIssue({ code: 'custom', message, path })
+      return { ...entry, keys }
+    })
+
+  const tokens = z
+    .array(issuer, { error: 'must be a list of those who may sign tokens' })
+    .max(ISSUERS_MAX, `must be ${ISSUERS_MAX} entries at most`)
+    .transform((entries, context) => {
+      const named = entries.map((entry, index) => ({ entry, index, isUsed: entry.keys !== undefined }))
+      for (const { index, message } of prefixProblems(named.filter(({ isUsed }) => isUsed))) {
+        context.addIssue({ code: 'custom', message, path: [index, 'prefix'] })
+      }
+      return named.map(({ entry: { jwks, issuer, audience, algorithms = [], prefix = '', keys }, index }) => {
+        const name = `access.tokens.${index}`
+        /** @type {TokenIssuer | undefined} */
+        const issuerOf = keys && { name, jwks, issuer, audience, algorithms, prefix, keys }
+        return { name, issuer: issuerOf }
+      })
+    })
+
+  const lifetimeError = 'must be a duration from 1m to 87840h, as in 24h'
+  return z.strictObject(
+    {
+      anonymous: rule(false),
+      everyone: rule(true),
+      claim: named.default('keys'),
+      tokens: tokens.default([]),
+      cookie: text.default('').superRefine((name, { addIssue }) => {
+        const message = name === '' ? undefined : cookieProblem(name, origins)
+        if (message) addIssue({ code: 'custom', message })
+      }),
+      maxLifetime: z
+        .union([z.string(), z.number()], { error: lifetimeError })
+        .default(LIFETIME_DEFAULT)
+        .transform(written => readDuration(String(written), { bareMs: false }))
+        .refine(ms => ms >= LIFETIME_MS_MIN && ms <= LIFETIME_MS_MAX, lifetimeError),
+    },
+    { error: 'must be a map, as in { anonymous: { read: ["*:**"] } }' },
+  )
+}
+
+/** @param {string} url */
+function jwksProblem(url) {
+  if (!URL.canParse(url)) return 'must be an absolute URL, as in https://id.example.com/.well-known/jwks.json'
+  const { protocol, hostname, username, password } = new URL(url)
+  if (username || password) return 'must hold no user name and no password'
+  if (protocol === 'https:') return undefined
+  if (protocol !== 'http:') return 'must be https'
+  const isLoopback = hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname)
+  return isLoopback ? undefined : 'must be https: over plain http anybody on the way could put in a key of their own'
+}
+
+/**
+ * @typedef {{ path: (string | number)[], message: string }} Problem
+ *
+ * @param {{ jwks?: string, secret?: string[], publicKey?: string[], algorithms?: string[] }} entry
+ * @param {string} folder
+ * @returns {{ keys: import('node:crypto').KeyObject[] | undefined, problems: Problem[] }} no keys: all secrets are empty,
+ *   and the entry is as if it were not there
+ */
+function keysOf({ jwks, secret, publicKey, algorithms }, folder) {
+  const given = [jwks, secret, publicKey].filter(each => each !== undefined).length
+  if (given !== 1) {
+    return { keys: [], problems: [{ path: [], message: 'must have one of jwks, secret and publicKey, and one only' }] }
+  }
+  const known = secret ? [SECRET_ALGORITHM] : publicAlgorithms
+  if (!algorithms || algorithms.length === 0) {
+    const message = `must have algorithms, as in [${secret ? SECRET_ALGORITHM : 'ES256'}]: a token signed otherwise is refused`
+    return { keys: [], problems: [{ path: [], message }] }
+  }
+  const unknown = algorithms.find(algorithm => !known.includes(algorithm))
+  if (unknown !== undefined) {
+    const kind = secret ? 'a secret' : jwks ? 'jwks' : 'a publicKey'
+    const message = `${JSON.stringify(unknown)} is not for ${kind}: write ${known.join(', ')}`
+    return { keys: [], problems: [{ path: ['algorithms'], message }] }
+  }
+  if (secret) return readSecrets(secret)
+  return publicKey ? readPublicKeys(publicKey, algorithms, folder) : { keys: [], problems: [] }
+}
+
+/** @param {string[]} secrets @returns {ReturnType<typeof keysOf>} */
+function readSecrets(secrets) {
+  const set = secrets.filter(secret => secret !== '')
+  if (set.length === 0) return { keys: undefined, problems: [] }
+  const problems = set.flatMap(secret => {
+    const message = secretProblem(secret)
+    return message ? [{ path: ['secret'], message }] : []
+  })
+  return { keys: set.map(secret => createSecretKey(secret, 'utf8')), problems }
+}
+
+/** @param {string} secret */
+function secretProblem(secret) {
+  // With it, everybody who has the public key could sign.
+  if (secret.includes('-----BEGIN')) return 'holds a key file, which is no secret to share: write it under publicKey'
+  const bytes = Buffer.byteLength(secret)
+  if (bytes >= SECRET_BYTES_MIN) return undefined
+  return `has ${bytes} bytes: at least ${SECRET_BYTES_MIN} are needed. openssl rand -base64 48 makes one`
+}
+
+/** @param {string[]} files @param {string[]} algorithms @param {string} folder @returns {ReturnType<typeof keysOf>} */
+function readPublicKeys(files, algorithms, folder) {
+  /** @type {import('node:crypto').KeyObject[]} */
+  const keys = []
+  /** @type {Problem[]} */
+  const problems = []
+  for (const file of files) {
+    const read = readPublicKey(resolve(folder, file), algorithms)
+    if (typeof read === 'string') problems.push({ path: ['publicKey'], message: read })
+    else keys.push(read)
+  }
+  const idle = algorithms.find(algorithm => !keys.some(key => algorithmsFor(key).includes(algorithm)))
+  if (problems.length === 0 && idle !== undefined) {
+    const fitting = [...new Set(keys.flatMap(algorithmsFor))]
+    problems.push({ path: ['algorithms'], message: `no key is for ${idle}: write ${fitting.join(', ')}` })
+  }
+  return { keys, problems }
+}
+
+/** @param {string} path @param {string[]} algorithms @returns {import('node:crypto').KeyObject | string} or what is wrong */
+function readPublicKey(path, algorithms) {
+  let pem
+  try {
+    pem = readFileSync(path, 'utf8')
+  } catch (error) {
+    return `${path} cannot be read: ${/** @type {NodeJS.ErrnoException} */ (error).code}`
+  }
+  if (pem.includes('PRIVATE KEY')) {
+    return `${path} holds a private key, which signs tokens: keep it away from here. openssl pkey -pubout makes the public one`
+  }
+  let key
+  try {
+    key = createPublicKey(pem)
+  } catch {
+    return `${path} holds no public key in PEM, as "-----BEGIN PUBLIC KEY-----"`
+  }
+  const bits = key.asymmetricKeyDetails?.modulusLength
+  if (bits !== undefined && (bits < RSA_BITS_MIN || bits > RSA_BITS_MAX)) {
+    return `${path} holds a key of ${bits} bits: ${RSA_BITS_MIN} to ${RSA_BITS_MAX} are taken`
+  }
+  const fitting = algorithmsFor(key)
+  if (fitting.length === 0) return `${path} holds a key of a kind that no algorithm here is for`
+  if (!fitting.some(algorithm => algorithms.includes(algorithm))) {
+    return `${path} holds a key for other algorithms: write ${fitting.join(', ')}`
+  }
+  return key
+}
+
+/**
+ * Users of different issuers must not share a name: neither "1" of one and "1" of another, nor "ab" + "1" and "a" + "b1".
+ *
+ * @param {{ entry: { prefix?: string }, index: number }[]} entries
+ */
+function prefixProblems(entries) {
+  /** @type {{ index: number, message: string }[]} */
+  const problems = []
+  const [, ...bare] = entries.filter(({ entry }) => entry.prefix === undefined)
+  for (const { index } of bare) {
+    problems.push({
+      index,
+      message: 'is missing: of several entries all but one need one, or "1" of one issuer is "1" of another',
+    })
+  }
+  for (const [position, { entry, index }] of entries.entries()) {
+    const { prefix } = entry
+    if (prefix === undefined) continue
+    const clash = entries.slice(0, position).find(({ entry: { prefix: other } }) => {
+      return other !== undefined && (other.startsWith(prefix) || prefix.startsWith(other))
+    })
+    if (!clash) continue
+    const message = `${JSON.stringify(prefix)} and ${JSON.stringify(clash.entry.prefix)} begin alike: users of one could have names of the other`
+    problems.push({ index, message })
+  }
+  return problems
+}
