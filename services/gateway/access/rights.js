@@ -20,12 +20,13 @@ export const verbs = Object.freeze(/** @type {const} */ (['read', 'publish', 'jo
  * @typedef {object} AccessRefusal
  * @property {'unauthenticated' | 'forbidden'} code `unauthenticated`: a token might help
  * @property {string} message for the client: the same whether the key exists or not
- * @property {string} reason for the operator: every rule that was asked
+ * @property {() => string} reason for the operator: every rule that was asked. Made when it is read: a client may name
+ *   5,000 keys it may not have
  */
 
 /** What a client reads. It says nothing about the key: one that is absent and one that is forbidden answer the same. */
 const messages = Object.freeze({
-  unauthenticated: 'this needs a token: send auth first',
+  unauthenticated: 'this needs a token',
   forbidden: 'the token does not grant this',
 })
 
@@ -126,7 +127,7 @@ export function createRights({ anonymous, everyone, claim }) {
 export function decide({ user, grants }, verb, key) {
   for (const { sets } of grants) if (sets[verb].admits(key)) return undefined
   const code = user === undefined ? 'unauthenticated' : 'forbidden'
-  return { code, message: messages[code], reason: reasonFor(grants, verb, key) }
+  return { code, message: messages[code], reason: () => reasonFor(grants, verb, key) }
 }
 
 /** @param {readonly Grant[]} grants @param {Verb} verb @param {string} key */

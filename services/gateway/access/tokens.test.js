@@ -2,6 +2,7 @@ import { createHmac, createPublicKey, createSecretKey } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { exportJWK, exportSPKI, generateKeyPair, SignJWT, UnsecuredJWT } from 'jose'
+import { createRandom } from '../../../test/support/random.js'
 import { createAttempts } from './attempts.js'
 import { createCheckQueue } from './check-queue.js'
 import { createRevocations } from './revocations.js'
@@ -356,6 +357,21 @@ test('a client is told the same of every token that is wrong', async () => {
     told.add(JSON.stringify({ ...result.refused, reason: undefined }))
   }
   expect(told).toEqual(new Set(['{"code":"token_refused","message":"the token was refused"}']))
+})
+
+test('whatever is changed about a token, it is refused and nothing breaks', async () => {
+  const { mutate } = createRandom(7)
+  const { reasonOf } = setup([issuerOf('publicKey')], { attempts: createAttempts({ now: () => 0, burst: 10_000 }) })
+  const token = await sign('publicKey', { keys: { read: ['room:7'] } })
+  const [head, claims, signature] = token.split('.')
+  for (let round = 0; round < 500; round++) {
+    // What was signed is changed: the signature's last character has bits to spare, which change nothing.
+    const signed = mutate(Buffer.from(`${head}.${claims}`)).toString('latin1')
+    if (signed !== `${head}.${claims}`) expect(refusalReasons).toContain(await reasonOf(`${signed}.${signature}`))
+    const parts = [head, claims].map(part => mutate(Buffer.from(part, 'base64url')).toString('base64url')).join('.')
+    if (parts !== `${head}.${claims}`) expect(refusalReasons).toContain(await reasonOf(`${parts}.${signature}`))
+  }
+  expect(await reasonOf(token)).toBe('taken')
 })
 
 describe('what garbage costs', () => {
