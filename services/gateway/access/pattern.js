@@ -1,10 +1,10 @@
 // Patterns of keys, `namespace:id`: how they are written, what stands for what, and sets of them that answer at once.
 import { namespaceProblem } from '@keycast/protocol'
 
-/** One more than the longest namespace, the colon and the longest id need is of no use. */
+/** Longest pattern. Keys may be longer: `*` and `**` stand for as much as there is. */
 export const PATTERN_CHARACTERS_MAX = 256
 
-/** Patterns of one verb in one rule. With the limit above it bounds what a rule holds to 256 KB. */
+/** Patterns of one rule, its verbs together. With the limit above it bounds the text of a rule to 256 KB. */
 export const PATTERNS_MAX = 1_000
 
 /** One whole segment, whatever it is; in place of the namespace, any namespace. No literal segment holds the character. */

@@ -25,7 +25,7 @@ import { readRule, verbs } from './rights.js'
  * @property {string} claim
  * @property {TokenIssuer[]} tokens
  * @property {string | undefined} cookie
- * @property {number} lifetimeMsMax a token that expires later than this from now is refused
+ * @property {number} lifetimeMsMax a token that is valid for longer is refused, and revocations are kept so long
  * @property {string[]} notes what an operator should know at start, a line each. For the log
  */
 
@@ -232,9 +232,9 @@ function createSchema({ folder, origins, namespaces }) {
           context.addIssue({ code: 'custom', message: problem, path })
         }
         for (const verb of verbs) {
-          for (const { text, segments } of read.rule[verb]) {
+          for (const { text: pattern, segments } of read.rule[verb]) {
             if (!namespaces || segments[0] === '*' || namespaces.has(segments[0])) continue
-            const message = `"${text}" names no namespace of this file: there are ${[...namespaces].join(', ')}`
+            const message = `"${pattern}" names no namespace of this file: there are ${[...namespaces].join(', ')}`
             context.addIssue({ code: 'custom', message, path: [verb] })
           }
         }
@@ -274,11 +274,11 @@ function createSchema({ folder, origins, namespaces }) {
     .array(issuer, { error: 'must be a list of those who may sign tokens' })
     .max(ISSUERS_MAX, `must be ${ISSUERS_MAX} entries at most`)
     .transform((entries, context) => {
-      const named = entries.map((entry, index) => ({ entry, index, isUsed: entry.keys !== undefined }))
-      for (const { index, message } of prefixProblems(named.filter(({ isUsed }) => isUsed))) {
+      const listed = entries.map((entry, index) => ({ entry, index }))
+      for (const { index, message } of prefixProblems(listed.filter(({ entry }) => entry.keys))) {
         context.addIssue({ code: 'custom', message, path: [index, 'prefix'] })
       }
-      return named.map(({ entry: { jwks, issuer, audience, algorithms = [], prefix = '', keys }, index }) => {
+      return listed.map(({ entry: { jwks, issuer, audience, algorithms = [], prefix = '', keys }, index }) => {
         const name = `access.tokens.${index}`
         /** @type {TokenIssuer | undefined} */
         const issuerOf = keys && { name, jwks, issuer, audience, algorithms, prefix, keys }

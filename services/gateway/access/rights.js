@@ -47,6 +47,7 @@ export function readRule(written, { user, strict }) {
     problems.push({ path: [], problem: 'must map read, publish or join to patterns, as in { read: ["room:*"] }' })
     return { rule, problems }
   }
+  let count = 0
   for (const [verb, patterns] of Object.entries(written)) {
     if (!isVerb(verb)) {
       if (strict) problems.push({ path: [verb], problem: `unknown: write ${verbs.join(', ')}` })
@@ -56,15 +57,17 @@ export function readRule(written, { user, strict }) {
       problems.push({ path: [verb], problem: 'must be a list of patterns, as in ["room:*"]' })
       continue
     }
-    if (patterns.length > PATTERNS_MAX) {
-      problems.push({ path: [verb], problem: `has ${patterns.length} patterns: at most ${PATTERNS_MAX} are read` })
-      continue
-    }
+    count += patterns.length
+    // Not read: a problem for each of very many would be told.
+    if (count > PATTERNS_MAX) continue
     for (const [index, text] of patterns.entries()) {
       const pattern = readPattern(text, { user })
       if ('problem' in pattern) problems.push({ path: [verb, index], problem: pattern.problem })
       else rule[verb].push(pattern)
     }
+  }
+  if (count > PATTERNS_MAX) {
+    problems.push({ path: [], problem: `has ${count} patterns: at most ${PATTERNS_MAX} are read` })
   }
   return { rule, problems }
 }

@@ -68,7 +68,13 @@ test.each([
   ['a verb that is none', { raed: ['room:*'] }, ['raed'], 'write read, publish, join'],
   ['a pattern in place of a list', { read: 'room:*' }, ['read'], 'must be a list of patterns'],
   ['a pattern that is none', { read: ['room:*', 'room'] }, ['read', 1], '"room" has no namespace'],
-  ['more than 1,000 patterns', { read: Array(1_001).fill('a:*') }, ['read'], 'has 1001 patterns: at most 1000'],
+  ['more than 1,000 patterns', { read: Array(1_001).fill('a:*') }, [], 'has 1001 patterns: at most 1000'],
+  [
+    'more than 1,000 of all verbs',
+    { read: Array(900).fill('a:*'), join: Array(101).fill('a:*') },
+    [],
+    'has 1001 patterns',
+  ],
 ])('%s is refused, with the place', (_, written, path, why) => {
   const { problems } = readRule(written, { user: true, strict: true })
   expect(problems).toEqual([{ path, problem: expect.stringContaining(why) }])

@@ -18,8 +18,8 @@ const SUB_CHARACTERS_MAX = 255
 
 const JTI_CHARACTERS_MAX = 512
 
-/** Code that polls brings the same token each time. At some 2 KB with its rights they take 20 MB. */
-const REMEMBERED_MAX = 10_000
+/** Code that polls brings the same token each time. At some 5 KB with its rights they take 20 MB. */
+const REMEMBERED_MAX = 4_000
 
 /** For so long a token is good without its signature being checked again; then a key may have been taken back. */
 const REMEMBERED_MS = 60_000
@@ -215,8 +215,9 @@ export function createTokens({
     const nowSeconds = wallNow() / 1_000
     if (nowSeconds >= exp) return 'expired'
     if (Math.max(nbf ?? 0, iat ?? 0) > nowSeconds + LEEWAY_SECONDS) return 'not_yet_valid'
-    // Revocations are kept no longer: a token that lives on would be good again.
-    if (exp > nowSeconds + lifetimeMsMax / 1_000) return 'too_long_lived'
+    // Revocations are kept no longer: a token issued before one and living on after it would be good again. What does
+    // not say when it was issued is measured from now.
+    if (exp > (iat ?? nowSeconds) + lifetimeMsMax / 1_000) return 'too_long_lived'
     return { sub, exp, iat, jti, all: claims }
   }
 

@@ -140,6 +140,16 @@ describe.each(kinds)('with %s', kind => {
     ['an exp that is now', { exp: NOW_SECONDS }, 'expired'],
     ['an exp that was a second ago', { exp: NOW_SECONDS - 1 }, 'expired'],
     ['an exp that is too far ahead', { exp: NOW_SECONDS + LIFETIME_SECONDS_MAX + 1 }, 'too_long_lived'],
+    [
+      'an iat too long before its exp',
+      { iat: NOW_SECONDS - LIFETIME_SECONDS_MAX, exp: NOW_SECONDS + 1 },
+      'too_long_lived',
+    ],
+    [
+      'no iat and an exp too far ahead',
+      { iat: undefined, exp: NOW_SECONDS + LIFETIME_SECONDS_MAX + 1 },
+      'too_long_lived',
+    ],
     ['an nbf beyond the leeway', { nbf: NOW_SECONDS + 31 }, 'not_yet_valid'],
     ['an iat beyond the leeway', { iat: NOW_SECONDS + 31 }, 'not_yet_valid'],
     ['an nbf that is text', { nbf: 'soon' }, 'bad_claims'],
