@@ -44,8 +44,10 @@ test('what is given back never makes more than the burst', () => {
 test('an address that goes on trying is remembered while a stream of others passes', () => {
   const { attempts } = setup({ addressesMax: 100 })
   for (let n = 0; n < 3; n++) attempts.take('a')
+  const told = new Set()
   for (let n = 0; n < 10_000; n++) {
     attempts.take(`other ${n}`)
-    expect(attempts.take('a')).toBe(100)
+    told.add(attempts.take('a'))
   }
+  expect(told).toEqual(new Set([100]))
 })

@@ -423,7 +423,8 @@ describe('what garbage costs', () => {
 
   test('a crowd behind one address gets in, however many', async () => {
     const { reasonOf } = setup([issuerOf('secret')])
-    for (let n = 0; n < 1_000; n++) expect(await reasonOf(await sign('secret', { sub: `user ${n}` }))).toBe('taken')
+    // More than an address has attempts.
+    for (let n = 0; n < 300; n++) expect(await reasonOf(await sign('secret', { sub: `user ${n}` }))).toBe('taken')
   })
 
   test('a good token that comes again is not checked again, for a minute', async () => {
