@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs'
 import { readDuration } from '@keycast/service'
 import { SignJWT } from 'jose'
 import { algorithmsFor, SECRET_ALGORITHM } from '../services/gateway/access/algorithms.js'
+import { SECRET_BYTES_MIN } from '../services/gateway/access/issuer-keys.js'
 import { readRule, verbs } from '../services/gateway/access/rights.js'
 import { isMain, runCommand } from './command.js'
 
@@ -35,8 +36,6 @@ or with a private key:
                        one for ES256, and openssl pkey -pubout its public half for access.tokens
   --alg NAME           as in ES256, RS256, EdDSA (default: the first that the key is for)
   --kid NAME           the key's name, where the other half is one of a JWKS`
-
-const SECRET_BYTES_MIN = 32
 
 /**
  * @typedef {object} Wanted
