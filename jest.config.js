@@ -8,6 +8,7 @@ const shared = { transform: {}, testEnvironment: 'node' }
 const needs = {
   'test/certificates.test.js': ['openssl'],
   'test/compression.test.js': ['chromium', 'python3'],
+  'test/jwks-tls.test.js': ['openssl'],
   'test/loadtest.test.js': ['chromium'],
   'test/monitoring.test.js': ['prometheus', 'promtool', 'prometheus-node-exporter'],
   'test/page.test.js': ['chromium'],

@@ -3,9 +3,12 @@ export { BEAT_MS, everyInterval, everyMeasured, SILENT_MS } from './beats.js'
 export { createInternalServer } from './internal-server.js'
 export { createLog } from './log.js'
 export { createMetrics } from './metrics.js'
-export { NamespacesError, readNamespaces } from './namespaces.js'
+export { Misconfigured } from './misconfigured.js'
+export { idProblem, NamespacesError, readNamespaces } from './namespaces.js'
+export { readDuration } from './quantities.js'
 export { runService } from './run.js'
 export { common, readSettings, SettingsError, setting } from './settings.js'
+export { substitute } from './substitute.js'
 export { createTally } from './tally.js'
 
 /**

@@ -20,6 +20,7 @@ import { readUrlTemplate } from './url-template.js'
  * @property {number} refreshMs asked again this often while somebody watches; 0: only when told
  * @property {number} timeoutMs
  * @property {number} bytesMax
+ * @property {number} [idSegmentsMax] an id has so many segments at most, 1 unless said; see {@link idProblem}
  *
  * @typedef {{ get: (name: string) => Namespace | undefined, names: string[] }} Namespaces
  */
@@ -32,6 +33,9 @@ const REFRESH_MS_MIN = 50
 
 /** A value is held whole in every process it passes, several times during a change. */
 const BYTES_MAX = 64 * 1_024 ** 2
+
+/** An id of 255 characters has no more. */
+const ID_SEGMENTS_MAX = 128
 
 /** Set by HTTP itself or by the fetcher for its own purposes (RFC 9110 sections 7.6.1, 8.6, 13.1, 14.2). */
 const reservedHeaders = new Set(
@@ -59,7 +63,8 @@ export class NamespacesError extends Misconfigured {
  * @throws {NamespacesError}
  */
 export function readNamespaces({ path, env = process.env, headers: withHeaders = true }) {
-  const document = withHeaders ? readYaml(path) : withoutHeaders(readYaml(path))
+  const written = withoutAccess(readYaml(path))
+  const document = withHeaders ? written : withoutHeaders(written)
   // Substituted after parsing, so that a variable's value is text whatever it holds, never YAML.
   const { value, problems } = substitute(document, env)
   if (problems.length > 0) throw new NamespacesError(path, problems)
@@ -67,7 +72,7 @@ export function readNamespaces({ path, env = process.env, headers: withHeaders =
   if (!parsed.success) throw new NamespacesError(path, parsed.error.issues.flatMap(describe))
 
   const namespaces = new Map(
-    Object.entries(parsed.data.namespaces).map(([name, { url, headers, maxAge, refresh, timeout, maxBytes }]) => {
+    Object.entries(parsed.data.namespaces).map(([name, { url, headers, maxAge, refresh, timeout, maxBytes, ids }]) => {
       /** @type {Namespace} */
       const namespace = {
         name,
@@ -78,11 +83,27 @@ export function readNamespaces({ path, env = process.env, headers: withHeaders =
         refreshMs: refresh,
         timeoutMs: timeout,
         bytesMax: maxBytes,
+        idSegmentsMax: ids.segments,
       }
       return [name, namespace]
     }),
   )
   return { get: name => namespaces.get(name), names: [...namespaces.keys()] }
+}
+
+/**
+ * Why an id cannot be one of a namespace, or `undefined` where it can. Without this limit `user:42/private` would be
+ * another path of the backend, reachable by whoever may read `user:42` alone.
+ *
+ * @param {Pick<Namespace, 'idSegmentsMax'>} namespace
+ * @param {string} id which has passed `keyProblem`
+ * @returns {string | undefined} a clause for a person to read
+ */
+export function idProblem({ idSegmentsMax = 1 }, id) {
+  let segments = 1
+  for (let slash = id.indexOf('/'); slash !== -1; slash = id.indexOf('/', slash + 1)) segments++
+  if (segments <= idSegmentsMax) return undefined
+  return `an id of this namespace has ${idSegmentsMax} ${idSegmentsMax === 1 ? 'segment' : 'segments'} at most`
 }
 
 /** @param {string} path @returns {unknown} */
@@ -109,6 +130,13 @@ function readYaml(path) {
   }
 }
 
+/** Who may read what is for gateways: others need none of its variables. @param {unknown} document not yet checked */
+function withoutAccess(document) {
+  if (typeof document !== 'object' || document === null || !('access' in document)) return document
+  const { access: _, ...rest } = document
+  return rest
+}
+
 /** @param {unknown} document not yet checked */
 function withoutHeaders(document) {
   const { namespaces } = /** @type {{ namespaces?: Record<string, unknown> }} */ (document ?? {})
@@ -132,6 +160,16 @@ const size = z
   .union([z.string(), z.number()], { error: sizeError })
   .transform(written => readSize(String(written)))
   .refine(bytes => bytes >= 1 && bytes <= BYTES_MAX, { error: sizeError })
+
+const idsError = `must be a map as in { segments: 1 }, with 1 to ${ID_SEGMENTS_MAX}`
+const ids = z.strictObject(
+  {
+    segments: z
+      .number({ error: idsError })
+      .refine(segments => Number.isInteger(segments) && segments >= 1 && segments <= ID_SEGMENTS_MAX, idsError),
+  },
+  { error: idsError },
+)
 
 const url = z.string({ error: 'must be a URL' }).transform((template, context) => {
   const read = readUrlTemplate(template)
@@ -171,6 +209,7 @@ const namespace = z.strictObject(
     refresh: duration(REFRESH_MS_MIN, 'only when told').default(1_000),
     timeout: duration(1).default(2_000),
     maxBytes: size.default(4 * 1_024 ** 2),
+    ids: ids.default({ segments: 1 }),
   },
   { error: 'must be a map with source and url' },
 )

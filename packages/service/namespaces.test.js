@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { NamespacesError, readNamespaces } from './namespaces.js'
+import { idProblem, NamespacesError, readNamespaces } from './namespaces.js'
 
 /** @type {string} */
 let folder
@@ -62,6 +62,7 @@ test('what is not written has its default', () => {
     refreshMs: 1_000,
     timeoutMs: 2_000,
     bytesMax: 4_194_304,
+    idSegmentsMax: 1,
   })
 })
 
@@ -110,7 +111,29 @@ test('a journal is said to be not yet supported', () => {
   expect(problems).toContain('namespaces.room.source: journal is not yet supported: the only source is http')
 })
 
+test('ids have one segment, or as many as the namespace says', () => {
+  const flat = readOne(minimal)
+  expect(idProblem(flat, '42')).toBeUndefined()
+  expect(idProblem(flat, '42/private')).toBe('an id of this namespace has 1 segment at most')
+
+  const deep = readOne(`${minimal}\nids: { segments: 3 }`)
+  expect(idProblem(deep, 'a/b/c')).toBeUndefined()
+  expect(idProblem(deep, 'a/b/c/d')).toBe('an id of this namespace has 3 segments at most')
+})
+
+test('who may read what is not looked at here: its variables need not be set', () => {
+  const access = 'access: { tokens: [{ secret: "${JWT_SECRET}" }] }'
+  expect(read(`${access}\nnamespaces: { a: { source: http, url: "http://h/{id}" } }`).names).toEqual(['a'])
+  expect(problemsOf(() => read('access: {}'))[0]).toContain('must map names to namespaces')
+})
+
 test.each([
+  ['ids: 2', 'namespaces.a.ids: must be a map as in { segments: 1 }'],
+  ['ids: {}', 'namespaces.a.ids.segments: must be'],
+  ['ids: { segments: 0 }', 'namespaces.a.ids.segments: must be'],
+  ['ids: { segments: 1.5 }', 'namespaces.a.ids.segments: must be'],
+  ['ids: { segments: 129 }', 'namespaces.a.ids.segments: must be'],
+  ['ids: { depth: 1 }', 'namespaces.a.ids.depth: unknown field'],
   ['refresh: 1000', 'namespaces.a.refresh: must be a duration'],
   ['refresh: 49ms', 'namespaces.a.refresh: must be a duration'],
   ['refresh: soon', 'namespaces.a.refresh: must be a duration'],
