@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Writes the tables of settings in docs/operations.md from the services' own declarations.
+// Writes the tables of settings in docs/runbook.md from the services' own declarations.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { settings as dataProvider } from '../services/data-provider/settings.js'
 import { settings as fetcher } from '../services/fetcher/settings.js'
@@ -8,9 +8,9 @@ import { isMain, runCommand } from './command.js'
 
 const usage = `Usage: node scripts/settings-docs.js
 
-Writes the tables of settings in docs/operations.md from what the services declare.`
+Writes the tables of settings in docs/runbook.md from what the services declare.`
 
-const page = new URL('../docs/operations.md', import.meta.url)
+const page = new URL('../docs/runbook.md', import.meta.url)
 
 /** @type {Record<string, Record<string, import('../packages/service/settings.js').Setting<any>>>} */
 const services = { gateway, fetcher, 'data-provider': dataProvider }
@@ -22,7 +22,7 @@ const services = { gateway, fetcher, 'data-provider': dataProvider }
  */
 export function withTables(text) {
   return text.replaceAll(/(<!-- settings: (\S+) -->\n)[\s\S]*?(<!-- end -->)/g, (_, start, name, end) => {
-    if (!services[name]) throw new Error(`docs/operations.md asks for the settings of ${name}, which is no service`)
+    if (!services[name]) throw new Error(`docs/runbook.md asks for the settings of ${name}, which is no service`)
     return `${start}${tableOf(services[name])}${end}`
   })
 }

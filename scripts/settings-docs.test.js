@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { withTables } from './settings-docs.js'
 
-test('docs/operations.md shows every setting as the services declare it (node scripts/settings-docs.js writes it)', () => {
-  const page = readFileSync(new URL('../docs/operations.md', import.meta.url), 'utf8')
+test('docs/runbook.md shows every setting as the services declare it (node scripts/settings-docs.js writes it)', () => {
+  const page = readFileSync(new URL('../docs/runbook.md', import.meta.url), 'utf8')
   for (const service of ['gateway', 'fetcher', 'data-provider']) expect(page).toContain(`<!-- settings: ${service} -->`)
   expect(withTables(page)).toBe(page)
 })

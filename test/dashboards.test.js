@@ -91,14 +91,14 @@ test('Grafana knows how often Prometheus scrapes, for $__rate_interval to span e
   expect(datasource.jsonData.timeInterval).toBe(parse(read('prometheus/prometheus.yml')).global.scrape_interval)
 })
 
-test('every alert has a heading in docs/operations.md that its runbook names', () => {
-  const operations = readFileSync(new URL('../docs/operations.md', import.meta.url), 'utf8')
+test('every alert has a heading in docs/runbook.md that its runbook names', () => {
+  const operations = readFileSync(new URL('../docs/runbook.md', import.meta.url), 'utf8')
   const headings = new Set([...operations.matchAll(/^#+ (\w+)$/gm)].map(([, heading]) => heading))
   const { groups } = parse(read('prometheus/rules/alerts.yml'))
   /** @type {any[]} */
   const alerts = groups.flatMap((/** @type {any} */ { rules }) => rules)
   for (const { alert, labels, annotations } of alerts) {
-    expect(annotations.runbook).toBe(`{{ $externalLabels.runbooks }}docs/operations.md#${alert.toLowerCase()}`)
+    expect(annotations.runbook).toBe(`{{ $externalLabels.runbooks }}docs/runbook.md#${alert.toLowerCase()}`)
     expect(headings).toContain(alert)
     expect(['page', 'ticket', 'none']).toContain(labels.severity)
   }
