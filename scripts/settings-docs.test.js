@@ -1,12 +1,32 @@
 import { readFileSync } from 'node:fs'
-import { withTables } from './settings-docs.js'
+import { proxyItems, withLists } from './settings-docs.js'
 
-test('docs/runbook.md shows every setting as the services declare it (node scripts/settings-docs.js writes it)', () => {
-  const page = readFileSync(new URL('../docs/runbook.md', import.meta.url), 'utf8')
-  for (const service of ['gateway', 'fetcher', 'data-provider']) expect(page).toContain(`<!-- settings: ${service} -->`)
-  expect(withTables(page)).toBe(page)
+const page = readFileSync(new URL('../docs/configuration.md', import.meta.url), 'utf8')
+
+test('docs/configuration.md shows every setting as it is declared (node scripts/settings-docs.js writes it)', () => {
+  const asked = [...page.matchAll(/<!-- settings: (\S+) -->/g)].map(([, name]) => name)
+  expect(asked.sort()).toEqual(['common', 'data-provider', 'fetcher', 'gateway', 'namespaces', 'npm-start', 'proxy'])
+  expect(withLists(page)).toBe(page)
 })
 
-test('a table for something that is no service is an error', () => {
-  expect(() => withTables('<!-- settings: teapot -->\n<!-- end -->')).toThrow('teapot')
+test('docs/configuration.md shows every variable of docker-compose.yml with its default', () => {
+  const compose = readFileSync(new URL('../docker-compose.yml', import.meta.url), 'utf8')
+  const [, section] = page.split('\n## Docker Compose\n')
+  const shown = [...section.split('\n## ')[0].matchAll(/^- \*\*`(\w+)`\*\*(?:, default `([^`]*)`)?/gm)]
+  const given = [...compose.matchAll(/\$\{(\w+):-([^}]*)\}/g)]
+  // A variable without a default is handed on as it is.
+  const handedOn = [...compose.matchAll(/^ +([A-Z_]+):(?: #.*)?$/gm)].map(([, name]) => [name, ''])
+  const sorted = (/** @type {string[][]} */ pairs) => Object.fromEntries(pairs.sort())
+  expect(sorted(shown.map(([, name, standard = '']) => [name, standard]))).toEqual(
+    sorted([...given.map(([, name, standard]) => [name, standard]), ...handedOn]),
+  )
+})
+
+test('a list for something that has no settings is an error', () => {
+  expect(() => withLists('<!-- settings: teapot -->\n<!-- end -->')).toThrow('teapot')
+})
+
+test('a setting of the proxy without a comment, or with a check of another kind, is an error', () => {
+  expect(() => proxyItems('setting PROXY_NAMES x\nflag\n')).toThrow('no comment')
+  expect(() => proxyItems('# Names.\nsetting PROXY_NAMES x\n[ -n "$value" ]\n')).toThrow('no check')
 })
