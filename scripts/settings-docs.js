@@ -92,7 +92,7 @@ export function proxyItems(script) {
 /** @param {string} inImage as the script writes it @param {string} onHost */
 function defaults(inImage, onHost) {
   // Worked out when nginx starts: the comment says how.
-  if (inImage.startsWith('$((')) return ''
+  if (inImage.startsWith('$(')) return ''
   const parts = [
     inImage === '' || inImage.startsWith('$') ? '' : `default \`${inImage}\``,
     onHost === inImage ? '' : `on a host \`${onHost.replace('/DIRECTORY', 'DIRECTORY')}\``,
