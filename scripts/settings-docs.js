@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Writes the lists of settings in docs/configuration.md from what the services, the proxy and npm start declare.
 import { readFileSync, writeFileSync } from 'node:fs'
-import { common, namespaceFields } from '@keycast/service'
+import { common } from '@keycast/service'
 import { settings as dataProvider } from '../services/data-provider/settings.js'
 import { settings as fetcher } from '../services/fetcher/settings.js'
 import { settings as gateway } from '../services/gateway/settings.js'
@@ -28,10 +28,6 @@ const lists = {
   // The ports and addresses of npm start are those of the services.
   'npm-start': () => itemsOf(start, common, gateway, fetcher, dataProvider),
   proxy: () => proxyItems(readFileSync(proxySettings, 'utf8')),
-  namespaces: () =>
-    namespaceFields.map(({ name, doc, default: standard }) => {
-      return `- **\`${name}\`**${typeof standard === 'string' ? `, default \`${standard}\`` : ''}: ${doc}`
-    }),
 }
 
 /**

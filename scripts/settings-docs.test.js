@@ -1,13 +1,50 @@
-import { readFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { readNamespaces } from '@keycast/service'
 import { proxyItems, withLists } from './settings-docs.js'
 
 const page = readFileSync(new URL('../docs/configuration.md', import.meta.url), 'utf8')
 
 test('docs/configuration.md shows every setting as it is declared (node scripts/settings-docs.js writes it)', () => {
   const asked = [...page.matchAll(/<!-- settings: (\S+) -->/g)].map(([, name]) => name)
-  expect(asked.sort()).toEqual(['common', 'data-provider', 'fetcher', 'gateway', 'namespaces', 'npm-start', 'proxy'])
+  expect(asked.sort()).toEqual(['common', 'data-provider', 'fetcher', 'gateway', 'npm-start', 'proxy'])
   expect(withLists(page)).toBe(page)
 })
+
+test('docs/configuration.md shows every field of a namespace with its default', () => {
+  /** What each field becomes: a property that stands nowhere here is of a field that the page lacks. */
+  const properties = {
+    source: ['source'],
+    url: ['urlFor', 'origin'],
+    headers: ['headers'],
+    maxAge: ['maxAgeMs'],
+    refresh: ['refreshMs'],
+    timeout: ['timeoutMs'],
+    maxBytes: ['bytesMax'],
+  }
+  const section = page.split('\n## Namespaces\n')[1].split('\n## ')[0]
+  const shown = [...section.matchAll(/^- \*\*`(\w+)`\*\*(?:, default `([^`]*)`)?/gm)]
+  expect(shown.map(([, name]) => name)).toEqual(Object.keys(properties))
+
+  const byDefault = namespaceWith({})
+  expect(Object.keys(byDefault).sort()).toEqual(['name', ...Object.values(properties).flat()].sort())
+  const defaults = shown.filter(([, , standard]) => standard).map(([, name, standard]) => [name, standard])
+  expect(JSON.stringify(namespaceWith(Object.fromEntries(defaults)))).toBe(JSON.stringify(byDefault))
+})
+
+/** @param {Record<string, string>} fields beside those it has to have */
+function namespaceWith(fields) {
+  const folder = mkdtempSync(join(tmpdir(), 'keycast-docs-'))
+  try {
+    const path = join(folder, 'keycast.yaml')
+    // JSON is YAML.
+    writeFileSync(path, JSON.stringify({ namespaces: { a: { source: 'http', url: 'http://h/{id}', ...fields } } }))
+    return /** @type {object} */ (readNamespaces({ path }).get('a'))
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
 
 test('docs/configuration.md shows every variable of docker-compose.yml with its default', () => {
   const compose = readFileSync(new URL('../docker-compose.yml', import.meta.url), 'utf8')

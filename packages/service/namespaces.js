@@ -161,56 +161,19 @@ const headers = z
 
 const namespace = z.strictObject(
   {
-    source: z
-      .literal('http', {
-        error: ({ input }) =>
-          input === 'journal' ? 'journal is not yet supported: the only source is http' : 'must be http',
-      })
-      .describe('`http`, the only source.'),
-    url: url.describe(
-      "Where a value is. `{id}` stands once, in the path, for the key's id, percent-encoded segment by segment. " +
-        'An id may hold `/`, so it may lead to a path below this one, never beside it.',
-    ),
-    headers: headers
-      .prefault({})
-      .describe(
-        'Sent with each request and never logged. An empty header, or a `Bearer` without a token, is left out. ' +
-          'Only fetchers read it: give its variables to them, not to gateways.',
-      ),
-    maxAge: duration(0)
-      .prefault('1s')
-      .describe(
-        "A `get` is answered from memory up to this age, 0 to 24h. The backend's `Cache-Control` can shorten it, " +
-          'never lengthen it.',
-      ),
-    refresh: duration(REFRESH_MS_MIN, 'only when told')
-      .prefault('1s')
-      .describe(
-        `While somebody watches a key, the backend is asked this often: ${REFRESH_MS_MIN}ms to 24h. ` +
-          '`0`: only when the backend calls `POST /v1/refresh`.',
-      ),
-    timeout: duration(1)
-      .prefault('2s')
-      .describe(
-        'For one request, until its last byte: 1ms to 24h. Keep PROXY_ANSWER_TIMEOUT 2 s above the longest one.',
-      ),
-    maxBytes: size
-      .prefault('4MiB')
-      .describe(`A longer body is refused with \`too_large\`. 1 byte to ${showSize(BYTES_MAX)}.`),
+    source: z.literal('http', {
+      error: ({ input }) =>
+        input === 'journal' ? 'journal is not yet supported: the only source is http' : 'must be http',
+    }),
+    url,
+    headers: headers.default({}),
+    maxAge: duration(0).default(1_000),
+    refresh: duration(REFRESH_MS_MIN, 'only when told').default(1_000),
+    timeout: duration(1).default(2_000),
+    maxBytes: size.default(4 * 1_024 ** 2),
   },
   { error: 'must be a map with source and url' },
 )
-
-/**
- * The fields of a namespace, for docs/configuration.md; a default as it would be written.
- *
- * @type {{ name: string, doc: string | undefined, default: unknown }[]}
- */
-export const namespaceFields = Object.entries(namespace.shape).map(([name, field]) => ({
-  name,
-  doc: field.description,
-  default: field instanceof z.ZodPrefault ? field.def.defaultValue : undefined,
-}))
 
 const file = z.strictObject(
   {
