@@ -20,7 +20,7 @@ export const errorCodes = Object.freeze({
   backend_redirect: 'the backend answered with a redirect, which is not followed: ask the operator to fix the URL',
   backend_timeout: "the backend did not answer within the namespace's timeout",
   backend_unreachable: 'no connection to the backend could be made or kept',
-  backend_unavailable: 'the backend failed so often that its circuit breaker is open',
+  backend_unavailable: 'the backend failed too often: its circuit breaker is open',
   invalid_content: "the backend's content is not what its type says (JSON that does not parse or is not UTF-8)",
   too_large: "the backend's content is over the namespace's maxBytes: ask the operator to raise it",
   fetcher_unavailable: 'no fetcher node can be reached',
