@@ -24,7 +24,7 @@ const { apiToken, internalHost, internalPort } = gateway
 const settings = { apiToken, internalHost, internalPort }
 
 /**
- * @typedef {object} Known what `GET /v1/keys/{key}` answers, see docs/operations.md
+ * @typedef {object} Known what `GET /v1/keys/{key}` answers, see docs/deploy/own-backend.md
  * @property {{ node: string | null, alive: boolean }} owner
  * @property {boolean} watched
  * @property {number} sessionsWatching

@@ -21,7 +21,7 @@ Makes what is missing of these files, each readable by its owner, and leaves wha
 
 All gateways share one key, all fetcher nodes another.
 
-  --renew UNIT  makes the unit anew. Those who run keep what they read at their start: docs/operations.md, "Rotating
+  --renew UNIT  makes the unit anew. Those who run keep what they read at their start: docs/deploy/upgrades.md, "Rotating
                 secrets", has the order in which to replace them`
 
 /** @typedef {(path: string) => string | undefined} Held what a file below the folder holds */
