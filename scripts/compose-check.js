@@ -2,10 +2,10 @@
 // Proves on a running compose stack what containers promise: few fetches, spread connections, replicas that may die,
 // little that anybody could misuse, an orderly end. For deployments to try, not for those in use: it kills and stops.
 import { setTimeout as delay } from 'node:timers/promises'
-import { createChecks, readTimeout, readUrl } from './client.js'
-import { runCommand } from './command.js'
-import { containers, crash, docker, evaluate, inspect, isHealthy, request } from './compose/docker.js'
-import { startViewers } from './compose/viewers.js'
+import { containers, crash, docker, evaluate, inspect, isHealthy, request } from './compose-check/docker.js'
+import { startViewers } from './compose-check/viewers.js'
+import { createChecks, readTimeout, readUrl } from './support/client.js'
+import { runCommand } from './support/command.js'
 
 const usage = `Usage: node scripts/compose-check.js [--url URL] [--viewers N] [--keys N] [--timeout SECONDS] [--insecure]
 
@@ -38,8 +38,8 @@ const GRACE_MS = 20_000
 const OURS = ['secrets', 'data-provider', 'fetcher', 'gateway', 'proxy']
 
 /**
- * @typedef {import('./compose/docker.js').Container} Container
- * @typedef {import('./client.js').Target & { viewers: number, keys: number, timeoutMs: number }} Options
+ * @typedef {import('./compose-check/docker.js').Container} Container
+ * @typedef {import('./support/client.js').Target & { viewers: number, keys: number, timeoutMs: number }} Options
  */
 
 /** @param {Options} options @returns {Promise<number>} the exit code */

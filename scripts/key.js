@@ -3,7 +3,7 @@
 import { lookup } from 'node:dns/promises'
 import { readSettings } from '@keycast/service'
 import { settings as gateway } from '../services/gateway/settings.js'
-import { isMain, runCommand } from './command.js'
+import { isMain, runCommand } from './support/command.js'
 
 const usage = `Usage: node scripts/key.js KEY [--refresh] [--gateway HOST[:PORT]]...
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Writes the tables of docs/metrics.md from what running services export.
 import { readFileSync, writeFileSync } from 'node:fs'
-import { isMain, runCommand } from './command.js'
+import { isMain, runCommand } from './support/command.js'
 
 const usage = `Usage: node scripts/metrics-docs.js [--gateway URL] [--fetcher URL] [--provider URL]
 

@@ -7,8 +7,8 @@ import { accessSync, constants, existsSync, mkdirSync, readFileSync, renameSync,
 import { delimiter, join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { runCommand } from './command.js'
 import { readSettings, renderTemplate } from './proxy/settings.js'
+import { runCommand } from './support/command.js'
 
 const certificatesScript = fileURLToPath(new URL('certificates', import.meta.url))
 

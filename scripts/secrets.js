@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { createCurveKeyPair, curvePairOf } from '@keycast/backbone'
-import { isMain, runCommand } from './command.js'
+import { isMain, runCommand } from './support/command.js'
 
 const usage = `Usage: node scripts/secrets.js FOLDER [--renew UNIT]...
 

@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { settings as dataProvider } from '../services/data-provider/settings.js'
 import { settings as fetcher } from '../services/fetcher/settings.js'
 import { settings as gateway } from '../services/gateway/settings.js'
-import { isMain, runCommand } from './command.js'
+import { isMain, runCommand } from './support/command.js'
 
 const usage = `Usage: node scripts/settings-docs.js
 
@@ -12,7 +12,7 @@ Writes the tables of settings in docs/operations.md from what the services decla
 
 const page = new URL('../docs/operations.md', import.meta.url)
 
-/** @type {Record<string, Record<string, import('../packages/service/settings.js').Setting<any>>>} */
+/** @type {Record<string, Record<string, import('../packages/service/settings/settings.js').Setting<any>>>} */
 const services = { gateway, fetcher, 'data-provider': dataProvider }
 
 /**
@@ -27,7 +27,7 @@ export function withTables(text) {
   })
 }
 
-/** @param {Record<string, import('../packages/service/settings.js').Setting<any>>} settings */
+/** @param {Record<string, import('../packages/service/settings/settings.js').Setting<any>>} settings */
 function tableOf(settings) {
   const rows = Object.values(settings).map(({ env, default: fallback, show, doc, expects, secret }) => {
     const standard = fallback === undefined || show(fallback) === '' ? '' : `\`${show(fallback)}\``

@@ -4,8 +4,8 @@ import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
-import { connect, createChecks, readTimeout, readUrl } from './client.js'
-import { runCommand } from './command.js'
+import { connect, createChecks, readTimeout, readUrl } from './support/client.js'
+import { runCommand } from './support/command.js'
 
 const usage = `Usage: node scripts/smoke.js [--url URL] [--key KEY] [--no-change] [--timeout SECONDS] [--insecure]
 
@@ -18,7 +18,7 @@ Connects to a running Keycast as a client, checks what a client relies on, and p
   --insecure         accept any certificate. One made by the proxy itself, for localhost, is accepted anyway`
 
 /**
- * @typedef {import('./client.js').Target & { key: string, changes: boolean, timeoutMs: number }} Target
+ * @typedef {import('./support/client.js').Target & { key: string, changes: boolean, timeoutMs: number }} Target
  * @typedef {import('node:http').IncomingMessage & { body: Buffer }} Response
  */
 

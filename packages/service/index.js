@@ -2,22 +2,22 @@
 export { BEAT_MS, everyInterval, everyMeasured, SILENT_MS } from './beats.js'
 export { createInternalServer } from './internal-server.js'
 export { createLog } from './log.js'
-export { createMetrics } from './metrics.js'
-export { NamespacesError, readNamespaces } from './namespaces.js'
+export { createTally } from './metrics/fast-histogram.js'
+export { createMetrics } from './metrics/metrics.js'
+export { NamespacesError, readNamespaces } from './namespaces/namespaces.js'
 export { runService } from './run.js'
-export { common, readSettings, SettingsError, setting } from './settings.js'
-export { createTally } from './tally.js'
+export { common, readSettings, SettingsError, setting } from './settings/settings.js'
 
 /**
  * @typedef {import('./beats.js').Every} Every
  * @typedef {import('./log.js').Log} Log
- * @typedef {import('./metrics.js').Metrics} Metrics
+ * @typedef {import('./metrics/metrics.js').Metrics} Metrics
  * @typedef {import('./internal-server.js').InternalServer} InternalServer
- * @typedef {import('./namespaces.js').Namespace} Namespace
- * @typedef {import('./namespaces.js').Namespaces} Namespaces
+ * @typedef {import('./namespaces/namespaces.js').Namespace} Namespace
+ * @typedef {import('./namespaces/namespaces.js').Namespaces} Namespaces
  */
 
 /**
- * @template {Record<string, import('./settings.js').Setting<any>>} S
- * @typedef {import('./settings.js').Config<S>} Config
+ * @template {Record<string, import('./settings/settings.js').Setting<any>>} S
+ * @typedef {import('./settings/settings.js').Config<S>} Config
  */

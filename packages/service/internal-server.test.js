@@ -1,6 +1,6 @@
 import { createInternalServer } from './internal-server.js'
 import { createLog } from './log.js'
-import { createMetrics } from './metrics.js'
+import { createMetrics } from './metrics/metrics.js'
 
 /** @type {(() => Promise<void>)[]} */
 const toClose = []

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { EventEmitter, once } from 'node:events'
 import { createLog } from './log.js'
-import { NamespacesError } from './namespaces.js'
+import { NamespacesError } from './namespaces/namespaces.js'
 import { runService } from './run.js'
 
 /** A process that only remembers: what was sent, and the codes it was told to exit with. */

@@ -1,7 +1,7 @@
 // Whether every port is free that the system will listen on, asked before anything is started: one message for all.
 import { once } from 'node:events'
 import { createServer } from 'node:net'
-import { Refusal } from './refusal.js'
+import { Refusal } from './start-error.js'
 
 /**
  * @typedef {object} Port

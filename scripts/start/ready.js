@@ -1,6 +1,6 @@
 // Waits until a service's health endpoint says that it is ready.
 import { setTimeout as delay } from 'node:timers/promises'
-import { Refusal } from './refusal.js'
+import { Refusal } from './start-error.js'
 
 const ASK_AGAIN_MS = 100
 const ANSWER_TIMEOUT_MS = 2_000

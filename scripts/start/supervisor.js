@@ -1,6 +1,6 @@
 // Our own pm2: a daemon with a folder of its own, driven through pm2's API.
 import { promisify } from 'node:util'
-import { MARK } from './home.js'
+import { MARK } from './pm2-home.js'
 
 /**
  * @typedef {import('./services.js').App} App

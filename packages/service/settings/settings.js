@@ -1,8 +1,8 @@
 // Settings: declared once per service, read once at start, from the environment alone. No other file reads process.env.
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
-import { Misconfigured } from './misconfigured.js'
-import { readDuration, readSize, showSize } from './quantities.js'
+import { Misconfigured } from '../misconfigured.js'
+import { readDuration, readSize, showSize } from '../quantities.js'
 
 /**
  * One declared setting. `expects` says in words what `schema` accepts; both belong to the kind, the rest to the service.

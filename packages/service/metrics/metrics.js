@@ -1,9 +1,9 @@
 // Prometheus metrics under keycast_<service>_. Names end in a base unit and, for counters, _total; never a label per
 // key or client, for their number has no bound.
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import { exportTally } from './fast-histogram.js'
 import { observeGc } from './gc.js'
 import { observeProcess } from './process-metrics.js'
-import { exportTally } from './tally.js'
 
 /** @typedef {ReturnType<typeof createMakers>} MetricMakers */
 /** @typedef {MetricMakers & { registry: Registry }} Metrics */
@@ -44,7 +44,7 @@ function createMakers(registry, prefix) {
      * @returns {Histogram<L>}
      */
     histogram: options => new Histogram({ ...options, name: prefix + options.name, registers }),
-    /** A histogram that is counted elsewhere. @param {{ name: string, help: string, tally: import('./tally.js').Tally }} options */
+    /** A histogram that is counted elsewhere. @param {{ name: string, help: string, tally: import('./fast-histogram.js').Tally }} options */
     tally: options => registry.registerMetric(exportTally({ ...options, name: prefix + options.name })),
   }
 }

@@ -1,5 +1,5 @@
+import { createTally } from './fast-histogram.js'
 import { createMetrics } from './metrics.js'
-import { createTally } from './tally.js'
 
 test('a tally is exported as a histogram of the same observations is', async () => {
   const { registry, tally, histogram } = createMetrics({ service: 'test' })

@@ -40,7 +40,7 @@ const problemsOf = reading => {
 }
 
 test('the file of the repository is readable without any variable set', () => {
-  const path = new URL('../../keycast.yaml', import.meta.url).pathname
+  const path = new URL('../../../keycast.yaml', import.meta.url).pathname
   const namespaces = readNamespaces({ path, env: {} })
   expect(namespaces.names).toEqual(['conversation', 'text', 'binary', 'tick'])
   expect(namespaces.get('conversation')).toMatchObject({ name: 'conversation', source: 'http', headers: {} })

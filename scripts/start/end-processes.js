@@ -1,6 +1,6 @@
 // Ends processes for good: asked first, then killed.
 import { setTimeout as delay } from 'node:timers/promises'
-import { marked } from './home.js'
+import { marked } from './pm2-home.js'
 
 const LOOK_AGAIN_MS = 50
 

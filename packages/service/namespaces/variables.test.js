@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { substitute } from './substitute.js'
+import { substitute } from './variables.js'
 
 test('variables are put into every text, however deep', () => {
   const { value, problems } = substitute(

@@ -4,10 +4,10 @@ import { validateHeaderName, validateHeaderValue } from 'node:http'
 import { namespaceProblem } from '@keycast/protocol'
 import { parseDocument } from 'yaml'
 import { z } from 'zod'
-import { Misconfigured } from './misconfigured.js'
-import { readDuration, readSize, showSize } from './quantities.js'
-import { substitute } from './substitute.js'
+import { Misconfigured } from '../misconfigured.js'
+import { readDuration, readSize, showSize } from '../quantities.js'
 import { readUrlTemplate } from './url-template.js'
+import { substitute } from './variables.js'
 
 /**
  * @typedef {object} Namespace

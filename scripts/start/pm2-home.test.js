@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { claim, fitsSockets, homeFor, inspect, isAlive, MARK, marked, release } from './home.js'
-import { endMarked } from './processes.js'
+import { endMarked } from './end-processes.js'
+import { claim, fitsSockets, homeFor, inspect, isAlive, MARK, marked, release } from './pm2-home.js'
 
 /** @type {string} */
 let home

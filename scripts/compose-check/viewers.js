@@ -1,7 +1,7 @@
 // Viewers that behave as a client library does: when a connection ends they come back, spread at random, and resume by
 // version. They read of each value only its head, for many viewers share this one process.
 import { setTimeout as delay } from 'node:timers/promises'
-import { openSocket } from '../client.js'
+import { openSocket } from '../support/client.js'
 
 /** The longest a viewer waits before it tries again. */
 const BACKOFF_MS_MAX = 2_000
@@ -22,7 +22,7 @@ const HEAD = /^\{"type":"value","key":"([^"]+)","version":"([^"]+)","data":\{.*?
  */
 
 /**
- * @param {import('../client.js').Target} target
+ * @param {import('../support/client.js').Target} target
  * @param {number} count
  * @param {string[]} keys each viewer subscribes to all of them
  */
@@ -54,7 +54,7 @@ export function startViewers(target, count, keys) {
   }
 }
 
-/** @param {import('../client.js').Target} target @param {string[]} keys */
+/** @param {import('../support/client.js').Target} target @param {string[]} keys */
 function startViewer(target, keys) {
   /** @type {Map<string, Sight>} */
   const sights = new Map()
