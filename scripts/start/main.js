@@ -24,8 +24,6 @@ const config = readSettings(settings, {
     'Runs the whole system on this host until Ctrl-C: data-provider, fetcher and gateway, under a pm2 of its own. ' +
     'The settings of the services reach them too (node services/gateway/main.js --help).',
 })
-// As pm2 would read it, but for durations: those are plain numbers by now.
-process.env.SHUTDOWN_GRACE_MS = String(config.shutdownGraceMs)
 const { apps } = createRequire(import.meta.url)('../../ecosystem.config.cjs')
 const services = planServices(config, apps)
 const gateways = services.filter(({ name }) => name.startsWith('gateway'))

@@ -107,7 +107,7 @@ colour: blue
 
 test('a journal is said to be not yet supported', () => {
   const problems = problemsOf(() => read('namespaces: { room: { source: journal, history: 1000 } }'))
-  expect(problems).toContain('namespaces.room.source: journal is not yet supported: the only source is http')
+  expect(problems).toContain('namespaces.room.source: journal is not supported yet; use http')
 })
 
 test.each([
@@ -197,5 +197,7 @@ test.each([
 
 test('a file that is not there is named', () => {
   const path = join(folder, 'absent.yaml')
-  expect(() => readNamespaces({ path, env: {} })).toThrow(`Invalid namespaces in ${path}:\n  cannot be read: ENOENT`)
+  expect(() => readNamespaces({ path, env: {} })).toThrow(
+    `Invalid namespaces in ${path}:\n  the file cannot be read (ENOENT)`,
+  )
 })

@@ -1,8 +1,8 @@
 // Settings: declared once per service, read once at start, from the environment alone. No other file reads process.env.
-import { readFileSync } from 'node:fs'
 import { z } from 'zod'
+import { readVariable } from '../environment.js'
 import { Misconfigured } from '../misconfigured.js'
-import { readDuration, readSize, showSize } from '../quantities.js'
+import { duration, integer, showSize, size } from '../quantities.cjs'
 
 /**
  * One declared setting. `expects` says in words what `schema` accepts; both belong to the kind, the rest to the service.
@@ -24,9 +24,6 @@ import { readDuration, readSize, showSize } from '../quantities.js'
  * @template {Record<string, Setting<any>>} S
  * @typedef {{ [K in keyof S]: S[K] extends Setting<infer T> ? T : never }} Config
  */
-
-/** setTimeout counts milliseconds in 31 bits and fires at once above. */
-const MILLISECONDS_MAX = 2 ** 31 - 1
 
 /**
  * @typedef {{ env: string, default: number, doc: string }} NumberDeclaration
@@ -100,51 +97,25 @@ export const setting = {
   /** @param {NumberDeclaration} declaration */
   port: declaration =>
     numeric(declaration, {
-      read: readInteger,
-      min: 0,
-      max: 65_535,
-      expects: 'a port, 0 to 65535 (0: any free one)',
-      show: String,
+      read: integer({ max: 65_535 }).read,
+      expects: 'a port from 0 to 65535 (0: any free one)',
     }),
 
   /** @param {NumberDeclaration & Bounds & { unit?: string }} declaration `unit`: the plural noun counted, for --help */
-  integer: ({ min = 0, max = Number.MAX_SAFE_INTEGER, unit, ...declaration }) =>
-    numeric(declaration, {
-      read: readInteger,
-      min,
-      max,
-      expects: `a whole number${unit ? ` of ${unit}` : ''}${range(min, max, String)}`,
-      show: String,
-    }),
+  integer: ({ min, max, unit, ...declaration }) => numeric(declaration, integer({ min, max, unit })),
 
   /** @param {NumberDeclaration & Bounds} declaration */
-  milliseconds: ({ min = 0, max = MILLISECONDS_MAX, ...declaration }) =>
-    numeric(declaration, {
-      read: text => readDuration(text, { bareMs: true }),
-      min,
-      max: Math.min(max, MILLISECONDS_MAX),
-      expects: `milliseconds${range(min, max, String)}, or with a unit, as in 500ms or 2s`,
-      show: String,
-    }),
+  milliseconds: ({ min, max, ...declaration }) =>
+    numeric(declaration, duration({ minMs: min, maxMs: max, plainMs: true })),
 
   /** @param {NumberDeclaration & Bounds} declaration */
-  bytes: ({ min = 0, max = Number.MAX_SAFE_INTEGER, ...declaration }) =>
-    numeric(declaration, {
-      read: readSize,
-      min,
-      max,
-      expects: `bytes${range(min, max, showSize)}, or with a unit, as in 64KiB or 4MiB`,
-      show: showSize,
-    }),
+  bytes: ({ min, max, ...declaration }) => numeric(declaration, size({ minBytes: min, maxBytes: max }), showSize),
 
   /** @param {NumberDeclaration} declaration */
   ratio: declaration =>
     numeric(declaration, {
-      read: text => (/^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN),
-      min: 0,
-      max: 1,
+      read: text => (/^(0(\.\d+)?|1(\.0+)?)$/.test(text) ? Number(text) : Number.NaN),
       expects: 'a number from 0 to 1',
-      show: String,
     }),
 }
 
@@ -258,38 +229,23 @@ function readAll(settings, { name, check, env, argv }) {
  * @returns {{ text?: string, problem?: string }} neither where the setting is unset
  */
 function textOf({ env: variable, secret }, env) {
-  const text = env[variable] || undefined
-  const path = secret ? env[`${variable}_FILE`] : undefined
-  if (!path) return { text }
-  if (text !== undefined) return { problem: `${variable} and ${variable}_FILE are both set: unset one` }
-  try {
-    // Editors and `echo` end a file with a newline that is no part of the secret.
-    const held = readFileSync(path, 'utf8').replace(/\r?\n$/, '')
-    return held === '' ? { problem: `${variable}_FILE=${path}: the file is empty` } : { text: held }
-  } catch (error) {
-    return { problem: `${variable}_FILE=${path}: ${/** @type {NodeJS.ErrnoException} */ (error).code}, cannot be read` }
-  }
+  if (!secret) return { text: env[variable] || undefined }
+  const { text, problem } = readVariable(env, variable)
+  // Taken for unset, a secret that was not written yet would switch its check off.
+  if (text === '') return { problem: `${variable}_FILE=${env[`${variable}_FILE`]}: the file is empty` }
+  return { text, problem }
 }
 
 /**
  * @param {NumberDeclaration} declaration
- * @param {{ read: (text: string) => number, min: number, max: number, expects: string, show: (value: number) => string }} kind
- *   `read` gives NaN for text that is none of the kind
+ * @param {import('../quantities.cjs').Rule} rule
+ * @param {(value: number) => string} [show]
  * @returns {Setting<number>}
  */
-function numeric(declaration, { read, min, max, expects, show }) {
-  const error = `must be ${expects}`
-  const schema = z.string().transform(read).pipe(z.number({ error }).min(min, { error }).max(max, { error }))
+function numeric(declaration, { read, expects }, show = String) {
+  const schema = z
+    .string()
+    .transform(read)
+    .refine(number => !Number.isNaN(number), { error: `must be ${expects}` })
   return { ...declaration, expects, schema, secret: false, show }
-}
-
-/** @param {string} text */
-function readInteger(text) {
-  return /^-?\d{1,15}$/.test(text) ? Number(text) : Number.NaN
-}
-
-/** @param {number} min @param {number} max @param {(value: number) => string} show */
-function range(min, max, show) {
-  if (max < MILLISECONDS_MAX) return `, ${show(min)} to ${show(max)}`
-  return min > 0 ? `, at least ${show(min)}` : ''
 }
