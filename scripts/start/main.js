@@ -5,14 +5,16 @@ import { tmpdir } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { readSettings } from '@keycast/service'
+import { cleanUpAfterKill } from './cleanup.js'
 import { endMarked } from './end-processes.js'
+import { terminalIsGone, watchOrphaned } from './orphan.js'
 import { createOutput } from './output.js'
 import { canLook, claim, fitsSockets, homeFor, inspect, release } from './pm2-home.js'
 import { requireFreePorts } from './ports.js'
 import { untilReady } from './ready.js'
 import { planServices, reachable } from './services.js'
 import { settings } from './settings.js'
-import { Refusal } from './start-error.js'
+import { StartError } from './start-error.js'
 import { loadSupervisor } from './supervisor.js'
 
 const READY_DEADLINE_MS = 20_000
@@ -46,12 +48,13 @@ const output = createOutput({
   colour: process.stdout.isTTY && process.stdout.hasColors(),
 })
 
-/** Aborted with a signal's name, or with the error that says what failed. */
+/** Aborted with what ends the run: a text, such as a signal's name, or the error that says what failed. */
 const ending = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
   // Ctrl-C comes twice where npm passes it on, and more often from the impatient: stopping is bounded all the same.
   process.on(signal, () => ending.abort(signal))
 }
+watchOrphaned(why => ending.abort(why))
 // A mistake here must not leave processes behind either.
 for (const event of ['uncaughtException', 'unhandledRejection']) process.on(event, error => ending.abort(error))
 
@@ -70,7 +73,7 @@ function onExit({ service, code, final }) {
   const what = code === 0 ? `${service} ended` : `${service} ended with exit code ${code}`
   if (ready.has(service) && !final) return output.say(`${what}.`)
   failed = service
-  ending.abort(new Refusal(ready.has(service) ? `${what}.` : `${what} before it was ready. Its last lines:`))
+  ending.abort(new StartError(ready.has(service) ? `${what}.` : `${what} before it was ready. Its last lines:`))
 }
 
 /** @param {string} service */
@@ -80,10 +83,10 @@ function onOnline(service) {
 
 async function clearHome() {
   if (!fitsSockets(home))
-    throw new Refusal(`PM2_HOME=${home}: the path is too long for pm2's sockets; use a shorter one.`)
+    throw new StartError(`PM2_HOME=${home}: the path is too long for pm2's sockets; use a shorter one.`)
   const { daemon, starter, abandoned, left } = inspect(home)
   if (daemon && starter) {
-    throw new Refusal(
+    throw new StartError(
       `Keycast runs already, started by process ${starter} (pm2 in ${home}). Stop it with Ctrl-C there.`,
     )
   }
@@ -94,12 +97,12 @@ async function clearHome() {
   if (daemon && !abandoned) throw foreignPm2()
   // Nothing is left, and the daemon's number is another process's by now; unless that cannot be known here.
   if (daemon && !canLook) {
-    throw new Refusal(`A former run was killed. End its pm2 first: PM2_HOME=${home} npx pm2 kill`)
+    throw new StartError(`A former run was killed. End its pm2 first: PM2_HOME=${home} npx pm2 kill`)
   }
 }
 
 function foreignPm2() {
-  return new Refusal(
+  return new StartError(
     `A pm2 runs in ${home} that is not ours: set PM2_HOME to another folder, or let it run Keycast:\n` +
       '  npx pm2 start ecosystem.config.cjs',
   )
@@ -127,6 +130,7 @@ async function run() {
   await requireFreePorts(services.flatMap(({ ports }) => ports))
   ending.signal.throwIfAborted()
   claim(home)
+  cleanUpAfterKill(home, { patienceMs: config.shutdownGraceMs })
   const supervisor = await loadSupervisor({ home, onOutput: output.took, onExit, onOnline })
   let ours = false
   /** @type {NodeJS.Timeout | undefined} */
@@ -149,7 +153,7 @@ async function run() {
 }
 
 function watchDaemon() {
-  if (!inspect(home).daemon) ending.abort(new Refusal(`The pm2 in ${home} has ended: stopping what it ran.`))
+  if (!inspect(home).daemon) ending.abort(new StartError(`The pm2 in ${home} has ended: stopping what it ran.`))
 }
 
 /** @param {import('./supervisor.js').Supervisor} supervisor */
@@ -185,12 +189,14 @@ try {
   const reason = ending.signal.aborted ? ending.signal.reason : error
   if (typeof reason !== 'string') {
     const { message, stack } = /** @type {Error} */ (reason)
-    process.stderr.write(`\n${reason instanceof Refusal ? message : stack}\n${failed ? output.lastLines(failed) : ''}`)
+    process.stderr.write(
+      `\n${reason instanceof StartError ? message : stack}\n${failed ? output.lastLines(failed) : ''}`,
+    )
     process.exitCode = 1
   }
 }
-if (ending.signal.reason === 'SIGHUP') {
-  // The default is to end by it. Node's own way out looks at the terminal once more, and aborts where there is none.
+if (ending.signal.reason === 'SIGHUP' || terminalIsGone()) {
+  // Node's own exit resets the terminal, and aborts with a core dump where there is none any more.
   process.removeAllListeners('SIGHUP')
   process.kill(process.pid, 'SIGHUP')
 }

@@ -1,7 +1,7 @@
 // Whether every port is free that the system will listen on, asked before anything is started: one message for all.
 import { once } from 'node:events'
 import { createServer } from 'node:net'
-import { Refusal } from './start-error.js'
+import { StartError } from './start-error.js'
 
 /**
  * @typedef {object} Port
@@ -13,7 +13,7 @@ import { Refusal } from './start-error.js'
 
 /**
  * @param {Port[]} ports
- * @throws {Refusal} naming every port that cannot be had, the variable that changes it and what to do
+ * @throws {StartError} naming every port that cannot be had, the variable that changes it and what to do
  */
 export async function requireFreePorts(ports) {
   const problems = [...clashesAmong(ports)]
@@ -21,7 +21,7 @@ export async function requireFreePorts(ports) {
     const problem = await problemOf(wanted)
     if (problem) problems.push(problem)
   }
-  if (problems.length > 0) throw new Refusal(problems.join('\n'))
+  if (problems.length > 0) throw new StartError(problems.join('\n'))
 }
 
 /** @param {Port[]} ports @returns {Iterable<string>} */

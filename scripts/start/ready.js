@@ -1,6 +1,6 @@
 // Waits until a service's health endpoint says that it is ready.
 import { setTimeout as delay } from 'node:timers/promises'
-import { Refusal } from './start-error.js'
+import { StartError } from './start-error.js'
 
 const ASK_AGAIN_MS = 100
 const ANSWER_TIMEOUT_MS = 2_000
@@ -8,7 +8,7 @@ const ANSWER_TIMEOUT_MS = 2_000
 /**
  * @param {{ name: string, healthUrl: string }} service
  * @param {{ deadlineMs: number, signal: AbortSignal }} options `deadlineMs`: for all of it
- * @throws {Refusal} with what it said last, when it is not ready in time
+ * @throws {StartError} with what it said last, when it is not ready in time
  */
 export async function untilReady({ name, healthUrl }, { deadlineMs, signal }) {
   const untilMs = performance.now() + deadlineMs
@@ -25,5 +25,5 @@ export async function untilReady({ name, healthUrl }, { deadlineMs, signal }) {
     }
     await delay(ASK_AGAIN_MS, undefined, { signal })
   }
-  throw new Refusal(`${name} was not ready within ${deadlineMs / 1_000} s: asked at ${healthUrl}, ${last}`)
+  throw new StartError(`${name} was not ready within ${deadlineMs / 1_000} s: asked at ${healthUrl}, ${last}`)
 }
