@@ -1,8 +1,8 @@
-// What every main needs, once: settings, log, metrics, health, shutdown, and the namespaces of keycast.yaml.
+// What every service needs: settings, log, metrics, health, shutdown, and the namespaces of keycast.yaml.
 export { BEAT_MS, everyInterval, everyMeasured, SILENT_MS } from './beats.js'
 export { createInternalServer } from './internal-server.js'
 export { createLog } from './log.js'
-export { createTally } from './metrics/fast-histogram.js'
+export { createFastHistogram } from './metrics/fast-histogram.js'
 export { createMetrics } from './metrics/metrics.js'
 export { NamespacesError, readNamespaces } from './namespaces/namespaces.js'
 export { runService } from './run.js'

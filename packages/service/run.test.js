@@ -133,7 +133,7 @@ test('a port that is taken is named', async () => {
   await runService({ ...service, start, stop: [] })
   expect(exits).toEqual([1])
   expect(sent).toEqual([])
-  expect(messages()).toEqual(['keycast-test could not start: 127.0.0.1:8080 is taken by another process'])
+  expect(messages()).toEqual(['keycast-test could not start: 127.0.0.1:8080 is in use by another process'])
 })
 
 test("a start that fails for another reason says the error's own", async () => {

@@ -119,13 +119,13 @@ export const setting = {
     }),
 }
 
-/** What every service can be told. */
+/** Settings that every service has. */
 export const common = {
   logLevel: setting.choice({
     env: 'LOG_LEVEL',
     values: ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
     default: 'info',
-    doc: 'Least severity that is logged.',
+    doc: 'Lowest severity that is logged.',
   }),
   logFormat: setting.choice({
     env: 'LOG_FORMAT',
@@ -137,11 +137,11 @@ export const common = {
     env: 'SHUTDOWN_GRACE_MS',
     default: 10_000,
     min: 100,
-    doc: 'Time to stop in order after SIGTERM or SIGINT; past it the process exits with 1. Keep the supervisor more patient.',
+    doc: 'Time to stop in order after SIGTERM or SIGINT; after it the process exits with 1. Set the kill time-out of the supervisor higher.',
   }),
 }
 
-/** One or more settings that cannot be used. The message names every one of them. */
+/** Settings cannot be used. The message names every one of them. */
 export class SettingsError extends Misconfigured {
   /** @param {string} name of the service @param {string[]} problems */
   constructor(name, problems) {
@@ -152,14 +152,14 @@ export class SettingsError extends Misconfigured {
 }
 
 /**
- * Reads the declared settings. Without `env` and `argv` it reads those of the process and acts as a command line
- * program does: `--help` prints all settings and exits with 0, bad ones are printed together and exit with 2.
+ * Reads the declared settings. Without `env` and `argv` it reads those of the process, and ends it where it cannot go on:
+ * after `--help`, which prints all settings, with 0; after printing all that is wrong, with 2.
  *
  * @template {Record<string, Setting<any>>} S
  * @param {S} settings
  * @param {{ name: string, about: string, check?: (config: Config<S>) => string[], env?: NodeJS.ProcessEnv, argv?: string[] }}
- *   service `about`: one sentence; `check`: what is wrong with settings that are good each for itself; `argv`: the arguments
- *   after the script's name
+ *   service `about`: one sentence; `check`: what is wrong with settings that are each right by themselves; `argv`: the
+ *   arguments after the script's name
  * @returns {Config<S>}
  * @throws {SettingsError} only where `env` or `argv` is given
  */
@@ -194,7 +194,7 @@ export function renderHelp(settings, { name, about }) {
     const standard = secret ? 'unset by default' : `default: ${shown === '' ? '(empty)' : shown}`
     return [`  ${env.padEnd(width)}  ${doc}`, `  ${''.padEnd(width)}  ${expects}; ${standard}`]
   })
-  return `${name}: ${about}\n\nSettings, all from the environment; an empty variable counts as unset:\n\n${lines.join('\n')}\n`
+  return `${name}: ${about}\n\nSettings are environment variables; an empty one counts as unset:\n\n${lines.join('\n')}\n`
 }
 
 /**
@@ -203,7 +203,7 @@ export function renderHelp(settings, { name, about }) {
  * @param {{ name: string, check: (config: Config<S>) => string[], env: NodeJS.ProcessEnv, argv: string[] }} given
  */
 function readAll(settings, { name, check, env, argv }) {
-  const problems = argv.map(argument => `unknown argument ${argument}: settings come from the environment`)
+  const problems = argv.map(argument => `unknown argument ${argument}: settings are environment variables`)
   /** @type {Record<string, unknown>} */
   const config = {}
   for (const [field, declared] of Object.entries(settings)) {

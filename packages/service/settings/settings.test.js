@@ -45,7 +45,7 @@ const secretFile = content => {
   return path
 }
 
-test('what is not set has its default', () => {
+test('a setting that is not set has its default', () => {
   expect(read({})).toEqual({
     logLevel: 'info',
     logFormat: 'json',
@@ -61,7 +61,7 @@ test('what is not set has its default', () => {
   })
 })
 
-test('what is set has the type of its kind, for the program and for the type check', () => {
+test('a setting has the type of its kind, for the program and for the type check', () => {
   const config = read({
     LOG_LEVEL: 'debug',
     PORT: '0',
@@ -106,7 +106,7 @@ test('one error names every bad value and every unknown argument', () => {
     ['--port=1'],
   )
   expect(problems).toEqual([
-    'unknown argument --port=1: settings come from the environment',
+    'unknown argument --port=1: settings are environment variables',
     'LOG_LEVEL=loud: must be one of fatal, error, warn, info, debug, trace, silent',
     'PORT=65536: must be a port from 0 to 65535 (0: any free one)',
     'CACHE_BYTES_MAX=1: must be a size of at least 1KiB, as in 64KiB or 4MiB; a plain number counts bytes',
@@ -126,7 +126,7 @@ test('a secret may lie in a file, whose last newline is no part of it', () => {
   expect(read({ API_TOKEN_FILE: secretFile(' from a file \n') }).token).toBe(' from a file ')
 })
 
-test('a secret given twice, or in a file that cannot be used, is refused without being said', () => {
+test('a secret given twice, or in a file that cannot be used, is refused and not printed', () => {
   const both = problemsOf({ API_TOKEN: 's3cret', API_TOKEN_FILE: secretFile('s3cret') })
   expect(both).toEqual(['API_TOKEN and API_TOKEN_FILE are both set: unset one'])
   expect(problemsOf({ API_TOKEN_FILE: secretFile('\n') })[0]).toContain('the file is empty')
@@ -176,7 +176,7 @@ describe('as a command line program', () => {
   })
 })
 
-test('a text may have to be of some form, which is said as for any other setting', () => {
+test('a text may have to keep a form, and says so as any other setting does', () => {
   const check = (/** @type {string} */ text) => (text === 'x' ? undefined : 'must be x')
   const one = {
     letter: setting.text({ env: 'LETTER', default: 'x', doc: 'A letter.', expects: 'the letter x', check }),
@@ -186,7 +186,7 @@ test('a text may have to be of some form, which is said as for any other setting
   expect(renderHelp(one, service)).toContain('the letter x; default: x')
 })
 
-test('settings that are good each for itself may be bad together', () => {
+test('settings that are right by themselves may be wrong together', () => {
   const check = (/** @type {{ port: number }} */ { port }) => (port === 1 ? ['PORT=1 is no good here'] : [])
   const readWith = (/** @type {NodeJS.ProcessEnv} */ env) => readSettings(settings, { ...service, check, env })
   expect(readWith({}).port).toBe(8080)
