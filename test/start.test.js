@@ -115,7 +115,7 @@ test('Ctrl-C while it starts leaves nothing either', async () => {
   expect(system.left()).toEqual([])
 })
 
-test('a port that is taken is named before anything is started', async () => {
+test('a port in use is named before anything is started', async () => {
   const server = createServer().listen(0, '127.0.0.1')
   atEnd(() => new Promise(resolve => server.close(resolve)))
   await once(server, 'listening')
@@ -130,7 +130,7 @@ test('a port that is taken is named before anything is started', async () => {
   expect(system.left()).toEqual([])
 })
 
-test('a service that cannot start is named, with what it said, and all is taken away', async () => {
+test('a service that cannot start is named with its last lines, and everything is stopped', async () => {
   const system = start({ ...(await freePorts()), FETCHER_WORKERS: 'none', PM2_HOME: newHome() })
   expect(await system.ended()).toBe(1)
   expect(system.text()).toMatch(/fetcher ended with exit code 2 before it was ready(.|\n)*FETCHER_WORKERS=none/)

@@ -13,6 +13,7 @@ export { common, readSettings, SettingsError, setting } from './settings/setting
  * @typedef {import('./log.js').Log} Log
  * @typedef {import('./metrics/metrics.js').Metrics} Metrics
  * @typedef {import('./internal-server.js').InternalServer} InternalServer
+ * @typedef {import('./internal-server.js').Problem} Problem
  * @typedef {import('./namespaces/namespaces.js').Namespace} Namespace
  * @typedef {import('./namespaces/namespaces.js').Namespaces} Namespaces
  */

@@ -33,7 +33,7 @@ test('the metrics are served in the format Prometheus reads', async () => {
   expect(body).toContain('keycast_test_process_cpu_seconds_total{mode="user"}')
 })
 
-test('a service that is not ready is alive and says what it waits for', async () => {
+test('a service that is not ready is alive and says why', async () => {
   /** @type {string | undefined} */
   let reason = 'no fetcher node answers'
   const { request } = setup({ ready: () => reason })
@@ -57,7 +57,7 @@ test('a route that fails answers 500 without telling why, and logs why', async (
   expect(lines.join('')).toContain('s3cret')
 })
 
-test('a bad request is told what is wrong', async () => {
+test('a bad request is answered with what is wrong', async () => {
   const { app, request, lines } = setup()
   app.post('/echo', async ({ body }) => body)
   const headers = { 'content-type': 'application/json' }
@@ -80,7 +80,7 @@ test('closing does not wait for connections that a scraper keeps open', async ()
   await close()
 })
 
-test('a taken port rejects, naming it', async () => {
+test('a port in use rejects with its number', async () => {
   const port = await setup().listen()
   await expect(setup({ port }).listen()).rejects.toMatchObject({ code: 'EADDRINUSE', port })
 })

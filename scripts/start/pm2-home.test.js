@@ -53,7 +53,7 @@ test('while a system runs, its starter and its daemon are known', () => {
   expect(inspect(home).starter).toBeUndefined()
 })
 
-test('what is no pid in a file is none', () => {
+test('a file without a pid counts as absent', () => {
   for (const text of ['', 'x', '0', '-1', '1']) {
     writeFileSync(join(home, 'pm2.pid'), text)
     expect(inspect(home).daemon).toBeUndefined()
@@ -69,13 +69,13 @@ test('processes a killed start left behind are found by their mark, and ended', 
   expect(isAlive(pid)).toBe(false)
 })
 
-test('one that does not want to end is killed', async () => {
+test('a process that ignores SIGTERM is killed', async () => {
   const { exited } = await startMarked('process.on("SIGTERM",()=>{})')
   await endMarked(home, { patienceMs: 100 })
   expect((await exited)[1]).toBe('SIGKILL')
 })
 
-test('processes of another folder are let be', async () => {
+test('processes of another folder are left alone', async () => {
   const { pid } = await startMarked('')
   await endMarked(`${home}-other`, { patienceMs: 100 })
   await endMarked(home.slice(0, -1), { patienceMs: 100 })

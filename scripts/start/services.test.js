@@ -46,7 +46,7 @@ test('PROVIDERS=0 leaves the simulated backend out', () => {
   expect(() => appsWith({ PROVIDERS: '2' })).toThrow('PROVIDERS=2: must be a whole number from 0 to 1')
 })
 
-test('each is one process that is told alone to stop, says when it is ready, and is waited for past its own grace', () => {
+test('each service is one process, gets the stop signal alone, reports when it is ready, and is killed only after its grace', () => {
   for (const app of appsWith({ SHUTDOWN_GRACE_MS: '4000' })) {
     expect(app).toMatchObject({ exec_mode: 'fork', instances: 1, treekill: false, wait_ready: true })
     expect(app.env.SHUTDOWN_GRACE_MS).toBe(4_000)

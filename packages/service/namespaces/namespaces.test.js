@@ -54,7 +54,7 @@ test('the file of the repository is readable without any variable set', () => {
   expect(elsewhere.get('conversation')?.headers).toEqual({ authorization: 'Bearer t' })
 })
 
-test('what is not written has its default', () => {
+test('a field left out has its default', () => {
   expect(readOne(minimal)).toMatchObject({
     origin: 'http://h',
     headers: {},
@@ -65,7 +65,7 @@ test('what is not written has its default', () => {
   })
 })
 
-test('what is written is read in its units, also out of a variable', () => {
+test('fields are read in their units, also from a variable', () => {
   const written = 'maxAge: 0\nrefresh: ${REFRESH:-0}\ntimeout: ${TIMEOUT}\nmaxBytes: 64KiB'
   expect(readOne(`${minimal}\n${written}`, { TIMEOUT: '500ms' })).toMatchObject({
     maxAgeMs: 0,
@@ -105,7 +105,7 @@ colour: blue
   )
 })
 
-test('a journal is said to be not yet supported', () => {
+test('the source journal is named as not supported', () => {
   const problems = problemsOf(() => read('namespaces: { room: { source: journal, history: 1000 } }'))
   expect(problems).toContain('namespaces.room.source: journal is not supported yet; use http')
 })
@@ -152,7 +152,7 @@ test('a header given twice in different case is refused', () => {
   expect(problemsOf(() => readOne(`${minimal}\nheaders: { X-A: 1, x-a: 2 }`))[0]).toContain('given twice')
 })
 
-test('no refusal says a secret back', () => {
+test('no error prints a secret', () => {
   const fields = 'source: http\nurl: "http://u:${TOKEN}@h/{id}"\nheaders: { authorization: "Bearer ${TOKEN}\\nx" }'
   const problems = problemsOf(() => readOne(fields, { TOKEN: 's3cret' }))
   expect(problems).toHaveLength(2)
@@ -163,7 +163,7 @@ test('a variable that is not set is named', () => {
   expect(problemsOf(() => readOne('source: http\nurl: "http://${BACKEND}/{id}"'))[0]).toContain('BACKEND is not set')
 })
 
-test('who asks no backend needs none of the variables in headers, and gets no headers', () => {
+test('a gateway, which asks no backend, needs none of the variables in headers and gets no headers', () => {
   const path = join(folder, 'guarded.yaml')
   const headers = 'headers: { authorization: "Bearer ${BACKEND_TOKEN}" }'
   writeFileSync(path, `namespaces:\n  a: { source: http, url: "http://h/{id}", maxBytes: 64KiB, ${headers} }\n`)
