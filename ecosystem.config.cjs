@@ -13,8 +13,9 @@ const { env } = process
 const read = (name, rule, fallback) => {
   if (!env[name]) return fallback
   const value = rule.read(env[name])
-  if (Number.isNaN(value)) throw new Error(`${name}=${env[name]}: must be ${rule.expects}`)
-  return value
+  if (!Number.isNaN(value)) return value
+  // By its name npm start knows that the operator can mend it, and shows no stack.
+  throw Object.assign(new Error(`${name}=${env[name]}: must be ${rule.expects}`), { name: 'SettingsError' })
 }
 
 /** @param {string} name @param {number} fallback */

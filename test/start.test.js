@@ -88,7 +88,8 @@ test('everything comes up, a client gets a value, and Ctrl-C leaves no process b
   atEnd(() => isAlive(otherPm2) && process.kill(otherPm2, 'SIGTERM'))
 
   const ports = await freePorts()
-  const system = start({ ...ports, PM2_HOME: newHome(), GATEWAYS: '1' })
+  // A duration as the services read it: pm2's own file must take it, too.
+  const system = start({ ...ports, PM2_HOME: newHome(), GATEWAYS: '1', SHUTDOWN_GRACE_MS: '9s' })
   await system.said('Keycast is running')
   expect(system.text()).toContain(`http://127.0.0.1:${ports.GATEWAY_PORT}/`)
 

@@ -33,9 +33,8 @@ const MILLISECONDS_MAX = 2 ** 31 - 1
  */
 function duration({ minMs = 0, maxMs = MILLISECONDS_MAX, plainMs = false, zero } = {}) {
   const bounds = range({ min: minMs, max: maxMs, unbounded: MILLISECONDS_MAX, show: showDuration })
-  const plain = plainMs ? '; a plain number counts milliseconds' : ''
   return {
-    expects: `a duration${bounds}, as in 500ms, 2s, 1m or 1h${plain}${zero ? `; or 0: ${zero}` : ''}`,
+    expects: `${plainMs ? 'milliseconds, or ' : ''}a duration such as 500ms or 2s${bounds}${zero ? `, or 0 (${zero})` : ''}`,
     read(text) {
       const [, amount, unit] = durationGrammar.exec(text) ?? []
       if (amount === undefined) return Number.NaN
@@ -56,7 +55,7 @@ function duration({ minMs = 0, maxMs = MILLISECONDS_MAX, plainMs = false, zero }
 function size({ minBytes = 0, maxBytes = Number.MAX_SAFE_INTEGER } = {}) {
   const bounds = range({ min: minBytes, max: maxBytes, unbounded: Number.MAX_SAFE_INTEGER, show: showSize })
   return {
-    expects: `a size${bounds}, as in 64KiB or 4MiB; a plain number counts bytes`,
+    expects: `bytes, or a size such as 64KiB or 4MiB${bounds}`,
     read(text) {
       const [, amount, unit] = sizeGrammar.exec(text) ?? []
       if (amount === undefined) return Number.NaN
@@ -108,8 +107,8 @@ function within(number, min, max) {
 
 /** @param {{ min: number, max: number, unbounded: number, show: (value: number) => string }} bounds */
 function range({ min, max, unbounded, show }) {
-  if (max < unbounded) return ` from ${show(min)} to ${show(max)}`
-  return min > 0 ? ` of at least ${show(min)}` : ''
+  if (max < unbounded) return `, from ${show(min)} to ${show(max)}`
+  return min > 0 ? `, at least ${show(min)}` : ''
 }
 
 module.exports = { duration, size, integer, showSize }

@@ -49,15 +49,13 @@ test.each(['', '1.5', '1e3', ' 1', '0x10', '-1'])('%j is no whole number from 0 
 
 test('each rule says in words what it accepts', () => {
   expect(duration({ minMs: 50, maxMs: 86_400_000, zero: 'never' }).expects).toBe(
-    'a duration from 50ms to 24h, as in 500ms, 2s, 1m or 1h; or 0: never',
+    'a duration such as 500ms or 2s, from 50ms to 24h, or 0 (never)',
   )
   expect(duration({ minMs: 100, plainMs: true }).expects).toBe(
-    'a duration of at least 100ms, as in 500ms, 2s, 1m or 1h; a plain number counts milliseconds',
+    'milliseconds, or a duration such as 500ms or 2s, at least 100ms',
   )
-  expect(size({ minBytes: 1_024 }).expects).toBe(
-    'a size of at least 1KiB, as in 64KiB or 4MiB; a plain number counts bytes',
-  )
-  expect(integer({ min: 1, max: 16, unit: 'gateways' }).expects).toBe('a whole number of gateways from 1 to 16')
+  expect(size({ minBytes: 1_024 }).expects).toBe('bytes, or a size such as 64KiB or 4MiB, at least 1KiB')
+  expect(integer({ min: 1, max: 16, unit: 'gateways' }).expects).toBe('a whole number of gateways, from 1 to 16')
 })
 
 test('a size is shown in the largest unit that leaves a whole number', () => {

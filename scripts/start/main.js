@@ -26,8 +26,7 @@ const config = readSettings(settings, {
     'runs the whole system on this host until Ctrl-C: data-provider, fetcher and gateway, under a pm2 of its own. ' +
     "The services read their own settings from the same environment: node services/gateway/main.js --help lists a gateway's.",
 })
-const { apps } = createRequire(import.meta.url)('../../ecosystem.config.cjs')
-const services = planServices(config, apps)
+const services = planServices(config, readApps())
 const gateways = services.filter(({ name }) => name.startsWith('gateway'))
 /** Each group stops together. Gateways first: clients are told, and nothing asks a service that is gone. */
 const stopOrder = [gateways.map(({ name }) => name), ['fetcher'], ['data-provider']]
@@ -79,6 +78,18 @@ function onExit({ service, code, final }) {
 /** @param {string} service */
 function onOnline(service) {
   if (ready.has(service)) output.say(`${service} was restarted.`)
+}
+
+/** @returns {import('./services.js').App[]} what pm2 reads as well */
+function readApps() {
+  try {
+    return createRequire(import.meta.url)('../../ecosystem.config.cjs').apps
+  } catch (error) {
+    const { name, message } = /** @type {Error} */ (error)
+    if (name !== 'SettingsError') throw error
+    process.stderr.write(`Invalid settings of npm start:\n  ${message}\n`)
+    process.exit(2)
+  }
 }
 
 async function clearHome() {

@@ -43,7 +43,7 @@ test('the services are started from the backend outward, each from a file that e
 
 test('PROVIDERS=0 leaves the simulated backend out', () => {
   expect(appsWith({ PROVIDERS: '0' }).map(({ name }) => name)).toEqual(['fetcher', 'gateway'])
-  expect(() => appsWith({ PROVIDERS: '2' })).toThrow('PROVIDERS=2: must be a whole number from 0 to 1')
+  expect(() => appsWith({ PROVIDERS: '2' })).toThrow('PROVIDERS=2: must be a whole number, from 0 to 1')
 })
 
 test('each service is one process, gets the stop signal alone, reports when it is ready, and is killed only after its grace', () => {

@@ -117,9 +117,9 @@ test.each([
   ['maxAge: 25h', 'namespaces.a.maxAge: must be a duration'],
   ['timeout: 0', 'namespaces.a.timeout: must be a duration'],
   ['timeout: [1s]', 'namespaces.a.timeout: must be a duration'],
-  ['maxBytes: 0', 'namespaces.a.maxBytes: must be a size'],
-  ['maxBytes: 65MiB', 'namespaces.a.maxBytes: must be a size'],
-  ['maxBytes: 1.5', 'namespaces.a.maxBytes: must be a size'],
+  ['maxBytes: 0', 'namespaces.a.maxBytes: must be bytes, or a size'],
+  ['maxBytes: 65MiB', 'namespaces.a.maxBytes: must be bytes, or a size'],
+  ['maxBytes: 1.5', 'namespaces.a.maxBytes: must be bytes, or a size'],
   ['headers:', 'namespaces.a.headers: must be a map'],
   ['headers: { a: [b] }', 'namespaces.a.headers.a: must be text'],
 ])('%s is refused', (field, problem) => {

@@ -109,9 +109,9 @@ test('one error names every bad value and every unknown argument', () => {
     'unknown argument --port=1: settings are environment variables',
     'LOG_LEVEL=loud: must be one of fatal, error, warn, info, debug, trace, silent',
     'PORT=65536: must be a port from 0 to 65535 (0: any free one)',
-    'CACHE_BYTES_MAX=1: must be a size of at least 1KiB, as in 64KiB or 4MiB; a plain number counts bytes',
-    'HEARTBEAT_MS=soon: must be a duration from 100ms to 1m, as in 500ms, 2s, 1m or 1h; a plain number counts milliseconds',
-    'KEYS_MAX=1.5: must be a whole number of keys of at least 1',
+    'CACHE_BYTES_MAX=1: must be bytes, or a size such as 64KiB or 4MiB, at least 1KiB',
+    'HEARTBEAT_MS=soon: must be milliseconds, or a duration such as 500ms or 2s, from 100ms to 1m',
+    'KEYS_MAX=1.5: must be a whole number of keys, at least 1',
     'ERROR_RATE=2: must be a number from 0 to 1',
     'ANONYMOUS=yes: must be true or false',
   ])
@@ -141,7 +141,7 @@ test('help names every setting, what it accepts and its default', () => {
     expect(help).toContain(doc)
   }
   expect(help).toContain('default: 4MiB')
-  expect(help).toContain('a whole number of keys of at least 1; default: 10')
+  expect(help).toContain('a whole number of keys, at least 1; default: 10')
   expect(help).toContain('API_TOKEN_FILE')
 })
 
