@@ -1,10 +1,10 @@
-# Every setting of the proxy with its default, reason and check, and the nginx lines that the template needs of them. Read by
-# start.sh in a container, and on a host by scripts/proxy.js, whose --help lists its other defaults for addresses, ports and
-# folders.
+# Every setting of the proxy: default, reason, check; and below, what the template needs of them as lines of nginx. Read by
+# start.sh in a container, and by scripts/proxy.js on a host, where other defaults hold for addresses, ports and folders (its
+# --help).
 
 wrong=
 
-# Exports a setting: the given value, or the default if it is unset or empty.
+# Exports a setting: what it was given, or the default. One that is empty counts as not given.
 setting() { # NAME DEFAULT
   name=$1
   eval "value=\${$1:-\$2}"
@@ -37,8 +37,8 @@ quotable='[^"\$]+'
 setting PROXY_GATEWAYS gateway:8080
 list "($host|\[$ipv6\]):[0-9]{1,5}" 'HOST:PORT of each gateway'
 
-# Name server, by default Docker's own. nginx asks it every 5 s for the IPv4 addresses of gateways given by name. With "off"
-# a name is looked up once, at start; nginx before 1.27.3 can do no more.
+# Name server, asked every 5 s for the IPv4 addresses of gateways given by name; Docker's own. With "off" a name is looked
+# up once, at start: nginx before 1.27.3 can do no more.
 setting PROXY_RESOLVER 127.0.0.11
 matches "off|($ipv4|\[$ipv6\])(:[0-9]{1,5})?" || must 'the address of a name server, or off'
 
@@ -50,22 +50,22 @@ setting PROXY_HTTP_PORT 8080
 whole 1 65535
 setting PROXY_HTTPS_PORT 8443
 whole 1 65535
-# The HTTPS port that clients use; the redirect names it.
+# The port clients know HTTPS under: the redirect names it.
 setting PROXY_PUBLIC_PORT 443
 whole 1 65535
 
 # Holds fullchain.pem and privkey.pem; a self-signed pair is made in an empty one.
 setting PROXY_CERTIFICATES /etc/nginx/certificates
 matches "/$quotable" || must 'an absolute path without ", \ and $'
-# Names and addresses that a self-signed certificate is made for.
+# Names and addresses a self-signed certificate is made for.
 setting PROXY_NAMES 'localhost 127.0.0.1'
 list "((\*\.)?$host|$ipv6)" 'names and addresses'
 # Whether requests to other hosts than these are refused (421).
 setting PROXY_NAMES_ONLY off
 flag
 
-# Load balancers in front of this proxy. Only they are believed about the client's address (X-Forwarded-For, or
-# PROXY_PROTOCOL) and about its use of HTTPS (X-Forwarded-Proto: https, on the HTTP port).
+# Load balancers before this proxy. Their word is taken for who the client is (X-Forwarded-For, or PROXY_PROTOCOL) and for
+# its having come over HTTPS (X-Forwarded-Proto: https, on the HTTP port). Nobody else's is.
 setting PROXY_TRUSTED ''
 list "$network" 'addresses or networks such as 10.0.0.0/8'
 # Whether every connection begins with the PROXY protocol, as balancers that pass TLS through send it.
@@ -73,8 +73,8 @@ setting PROXY_PROTOCOL off
 flag
 [ "$PROXY_PROTOCOL" = off ] || [ -n "$PROXY_TRUSTED" ] || must 'off while PROXY_TRUSTED names no balancer'
 
-# Limits for each client, which is an IPv4 address or a /64 of IPv6, as one customer gets it: requests under way (a WebSocket
-# counts while it is open), WebSocket handshakes a second and their burst, other requests a second.
+# Requests under way, a WebSocket for as long as it is open, and WebSocket handshakes and other requests a second, of one
+# client: an IPv4 address, or a /64 of IPv6, which is what one customer gets.
 setting PROXY_CONNECTIONS_PER_ADDRESS 256
 whole 1 65535
 setting PROXY_HANDSHAKES_PER_SECOND 20
@@ -83,20 +83,20 @@ setting PROXY_HANDSHAKES_BURST 256
 whole 1 1000000
 setting PROXY_REQUESTS_PER_SECOND 200
 whole 1 1000000
-# Clients without these limits.
+# Clients those limits do not count.
 setting PROXY_EXEMPT ''
 list "$network" 'addresses or networks such as 10.0.0.0/8'
 
-# When a gateway is silent for this long about a value or a page, one other gateway is asked. Keep it 2 s above the longest
-# `timeout` in keycast.yaml, because a gateway waits that long for its fetcher.
+# Silence after which a gateway is given up for a value or a page and one other is asked. Keep it above the longest
+# `timeout` in keycast.yaml by 2 s: a gateway waits that long for its fetcher.
 setting PROXY_ANSWER_TIMEOUT 5s
 seconds 2 600
 # How long a reload or a stop leaves WebSockets open. The container's stop grace must be longer.
 setting PROXY_SHUTDOWN_TIMEOUT 10s
 seconds 1 86400
 
-# Connections of a worker, two per session, and the files it may open, which include logs and listening sockets. By default
-# no more than the system allows (ulimit -n).
+# Connections a worker holds, two per session, and the files it may open: some are logs, listening sockets and its own.
+# By default no more than the system lets it (ulimit -n).
 files=$(ulimit -Hn)
 [ "$files" != unlimited ] || files=1000000
 setting PROXY_WORKER_CONNECTIONS "$((files < 16064 ? files - 64 : 16000))"
@@ -106,8 +106,8 @@ matches '[0-9]{1,9}' && files_wanted=$((value + 384))
 setting PROXY_OPEN_FILES "$((files < files_wanted ? files : files_wanted))"
 whole 16 100000000
 
-# Strict-Transport-Security, such as "max-age=31536000". Set it only with a real certificate: a browser that has seen this
-# header accepts no self-signed one.
+# Strict-Transport-Security, such as "max-age=31536000". Set it once a real certificate is there: a browser that knows it
+# lets nobody past a self-signed one.
 setting PROXY_HSTS ''
 matches '[A-Za-z0-9=; -]*' || must 'a value of Strict-Transport-Security'
 setting PROXY_ACCESS_LOG /dev/stdout
@@ -164,7 +164,7 @@ if [ "$PROXY_NAMES_ONLY" = on ]; then
   done
 fi
 
-# Time for one silent gateway, some that refuse connections, and one more; not for two silent ones.
+# One silent gateway and some that take no connection leave time for another; two silent ones are enough.
 PROXY_NEXT_GATEWAY_TIMEOUT="$((2 * ${PROXY_ANSWER_TIMEOUT%s} - 1))s"
 
 set +f

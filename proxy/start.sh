@@ -1,6 +1,6 @@
 #!/bin/sh
-# Start-up hook of the image: checks the settings, fills in the template and makes sure there is a certificate. The image's own
-# template step checks nothing, and whether hooks run before it depends on the image's release.
+# Start-up hook of the image: checks the settings, fills in the configuration, and sees to a certificate. It renders by
+# itself: the image's own step knows no checks, and whether hooks run before it depends on the image's release.
 set -eu
 . /usr/local/share/keycast/settings.sh
 envsubst "$(env | sed -n 's/^\(PROXY_[A-Z_]*\)=.*/${\1}/p')" \

@@ -14,7 +14,7 @@ const REFRESH_MS_MIN = 50
 /** Every process on a value's way holds it whole, and several times while it changes. */
 const BYTES_MAX = 64 * 1_024 ** 2
 
-/** Set by HTTP itself or by the fetcher for its own purposes (RFC 9110 sections 7.6.1, 8.6, 13.1, 14.2). */
+/** Headers that HTTP itself or the fetcher sets (RFC 9110 sections 7.6.1, 8.6, 13.1, 14.2). */
 const reservedHeaders = new Set(
   `accept-encoding connection content-length expect if-match if-modified-since if-none-match if-range
   if-unmodified-since keep-alive proxy-connection range te trailer transfer-encoding upgrade`.split(/\s+/),
@@ -95,21 +95,21 @@ export const file = z.strictObject(
 
 /** @param {string} name in lower case @param {string} value */
 function headerProblem(name, value) {
-  if (reservedHeaders.has(name)) return 'is set by Keycast itself'
+  if (reservedHeaders.has(name)) return 'cannot be set: Keycast sets it itself'
   try {
     validateHeaderName(name)
   } catch {
-    return 'is no header name (RFC 9110 section 5.1)'
+    return 'is not a valid header name (RFC 9110 section 5.1)'
   }
   try {
     validateHeaderValue(name, value.trim())
   } catch {
-    return 'has a value that no header may have (RFC 9110 section 5.5)'
+    return 'has a value that is not valid in a header (RFC 9110 section 5.5)'
   }
   return undefined
 }
 
-/** Nothing at all, or a scheme whose credentials came out empty: `Bearer ${BACKEND_TOKEN:-}`. @param {string} value */
+/** Empty, or a scheme whose credentials came out empty: `Bearer ${BACKEND_TOKEN:-}`. @param {string} value */
 function isEmptyHeader(value) {
   return value.trim() === '' || /^\S+\s+$/.test(value)
 }

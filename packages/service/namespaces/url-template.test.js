@@ -38,8 +38,8 @@ test.each([
   ['http://h\\{id}', 'backslash'],
   ['http://h/{id} ', 'white space'],
   ['http://h/\n{id}', 'white space'],
-  ['ftp://h/{id}', 'http or https'],
-  ['file:///{id}', 'http or https'],
+  ['ftp://h/{id}', 'http:// or https://'],
+  ['file:///{id}', 'http:// or https://'],
   ['/items/{id}', 'absolute URL'],
   ['h/{id}', 'absolute URL'],
 ])('the template %j is refused: %s', (template, why) => {

@@ -1,4 +1,4 @@
-// `${NAME}` and `${NAME:-default}` in keycast.yaml.
+// Environment variables in keycast.yaml: `${NAME}` and `${NAME:-default}`.
 import { readVariable } from '../environment.js'
 
 const reference = /\$\{([^}]*)\}/g
@@ -30,7 +30,7 @@ export function substituteVariables(document, env) {
         if (problem) problems.push(`${path.join('.')}: ${problem}`)
         else if (text !== undefined) return text
         else if (env[name] === undefined) {
-          problems.push(`${path.join('.')}: the environment variable ${name} is not set, and no default is given`)
+          problems.push(`${path.join('.')}: the environment variable ${name} is not set, and there is no default`)
         }
         return ''
       })

@@ -25,8 +25,8 @@ test('a variable that is set and empty needs no default', () => {
 test('an unset variable without default is named, with the field', () => {
   const { problems } = substituteVariables({ namespaces: { a: { url: '${HOST}/${PORT}' } } }, {})
   expect(problems).toEqual([
-    'namespaces.a.url: the environment variable HOST is not set, and no default is given',
-    'namespaces.a.url: the environment variable PORT is not set, and no default is given',
+    'namespaces.a.url: the environment variable HOST is not set, and there is no default',
+    'namespaces.a.url: the environment variable PORT is not set, and there is no default',
   ])
 })
 
