@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { isMain } from '../support/command.js'
 import { endMarked } from './end-processes.js'
-import { canLook, inspect, MARK, release } from './pm2-home.js'
+import { canLook, claimant, inspect, MARK, release } from './pm2-home.js'
 
 /**
  * Starts a process that waits for the end of this one, and then cleans up where this one did not. It holds the other end
@@ -15,7 +15,7 @@ import { canLook, inspect, MARK, release } from './pm2-home.js'
  */
 export function cleanUpAfterKill(home, { patienceMs }) {
   const wait = 'read -r _; exec "$@"'
-  const cleanup = [process.execPath, fileURLToPath(import.meta.url), home, String(patienceMs)]
+  const cleanup = [process.execPath, fileURLToPath(import.meta.url), home, String(process.pid), String(patienceMs)]
   const child = spawn('/bin/sh', ['-c', wait, 'sh', ...cleanup], {
     // With the mark, so that what ends a former run ends its cleanup as well: it must not meet the next run's processes.
     env: { ...process.env, [MARK]: home },
@@ -27,9 +27,10 @@ export function cleanUpAfterKill(home, { patienceMs }) {
 }
 
 if (isMain(import.meta.url)) {
-  const [home, patienceMs] = process.argv.slice(2)
-  const { abandoned, daemon } = inspect(home)
-  if (abandoned) {
+  const [home, starter, patienceMs] = process.argv.slice(2)
+  // Still claimed, so it did not end in order. Its pid may look alive: until its parent notices, it is a zombie.
+  if (claimant(home) === Number(starter)) {
+    const { daemon } = inspect(home)
     // Without /proc the daemon is all that is known; it ends what it runs.
     if (daemon && !canLook) process.kill(daemon, 'SIGTERM')
     await endMarked(home, { patienceMs: Number(patienceMs) })

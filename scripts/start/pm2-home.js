@@ -40,7 +40,7 @@ export const MARK = 'KEYCAST_PM2_HOME'
  *   that are alive; `left`: those of an abandoned system
  */
 export function inspect(home) {
-  const starter = readPid(join(home, 'starter.pid'))
+  const starter = claimant(home)
   const abandoned = starter !== undefined && !isAlive(starter)
   const daemon = aliveOr(readPid(join(home, 'pm2.pid')))
   return { daemon, starter: aliveOr(starter), abandoned, left: abandoned ? marked(home) : [] }
@@ -52,6 +52,11 @@ export function claim(home) {
   // The daemon's log of earlier runs, which would grow without bound.
   rmSync(join(home, 'pm2.log'), { force: true })
   writeFileSync(join(home, 'starter.pid'), `${process.pid}\n`)
+}
+
+/** The process that claimed the folder and did not release it, whether or not it is alive. @param {string} home */
+export function claimant(home) {
+  return readPid(join(home, 'starter.pid'))
 }
 
 /** @param {string} home */

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { endMarked } from './end-processes.js'
-import { claim, fitsSockets, homeFor, inspect, isAlive, MARK, marked, release } from './pm2-home.js'
+import { claim, claimant, fitsSockets, homeFor, inspect, isAlive, MARK, marked, release } from './pm2-home.js'
 
 /** @type {string} */
 let home
@@ -49,8 +49,10 @@ test('while a system runs, its starter and its daemon are known', () => {
   claim(home)
   writeFileSync(join(home, 'pm2.pid'), String(process.ppid))
   expect(inspect(home)).toEqual({ daemon: process.ppid, starter: process.pid, abandoned: false, left: [] })
+  expect(claimant(home)).toBe(process.pid)
   release(home)
   expect(inspect(home).starter).toBeUndefined()
+  expect(claimant(home)).toBeUndefined()
 })
 
 test('a file without a pid counts as absent', () => {
