@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 // Writes the lists of docs/metrics.md from what running services export.
 import { readFileSync, writeFileSync } from 'node:fs'
-import { isMain, runCommand } from './command.js'
 import { wrap } from './docs/markdown.js'
+import { isMain, runCommand } from './support/command.js'
 
 const usage = `Usage: node scripts/metrics-docs.js [--gateway URL] [--fetcher URL] [--provider URL]
 

@@ -5,10 +5,10 @@ import { common } from '@keycast/service'
 import { settings as dataProvider } from '../services/data-provider/settings.js'
 import { settings as fetcher } from '../services/fetcher/settings.js'
 import { settings as gateway } from '../services/gateway/settings.js'
-import { isMain, runCommand } from './command.js'
 import { wrap } from './docs/markdown.js'
 import { readSettings } from './proxy/settings.js'
 import { settings as start } from './start/settings.js'
+import { isMain, runCommand } from './support/command.js'
 
 const usage = `Usage: node scripts/settings-docs.js
 
@@ -17,7 +17,7 @@ Writes the lists of settings in docs/configuration.md from what the services, th
 const page = new URL('../docs/configuration.md', import.meta.url)
 const proxySettings = new URL('../proxy/settings.sh', import.meta.url)
 
-/** @typedef {import('../packages/service/settings.js').Setting<any>} Setting */
+/** @typedef {import('../packages/service/settings/settings.js').Setting<any>} Setting */
 
 /** @type {Record<string, () => string[]>} */
 const lists = {

@@ -2,12 +2,12 @@
 // Makes a token for trying: signed with the secret or the private key whose other half `access.tokens` names.
 import { createPrivateKey, randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { readDuration } from '@keycast/service'
+import { duration } from '@keycast/service'
 import { SignJWT } from 'jose'
 import { algorithmsFor, SECRET_ALGORITHM } from '../services/gateway/access/algorithms.js'
 import { SECRET_BYTES_MIN } from '../services/gateway/access/issuer-keys.js'
 import { readRule, verbs } from '../services/gateway/access/rights.js'
-import { isMain, runCommand } from './command.js'
+import { isMain, runCommand } from './support/command.js'
 
 const usage = `Usage: node scripts/token.js --sub USER [--read PATTERN]... [--publish PATTERN]... [--join PATTERN]... [options]
 
@@ -138,7 +138,7 @@ function readRights(given) {
 
 /** @param {string} text */
 function readTtl(text) {
-  const ttlMs = readDuration(text, { bareMs: false })
+  const ttlMs = duration().read(text)
   if (ttlMs > 0) return ttlMs
   throw new Error(`--ttl ${text}: must be a duration, as in 90s, 30m or 1h`)
 }

@@ -1,8 +1,8 @@
-// Every code a client can meet. docs/protocol.md explains the same table; a test holds the two together.
+// Every error and close code that a client can get. docs/protocol.md has the same tables; a test compares them.
 
 /**
  * Codes of `error` and `stale` messages: what happened, and what to do about it.
- * An error that carries `retryAfterMs` heals by itself; the subscription it speaks of stands.
+ * After an error with `retryAfterMs` the gateway tries again by itself, and the subscription stays.
  */
 export const errorCodes = Object.freeze({
   bad_message: 'not a JSON object with the fields its type needs: fix the client',
@@ -31,7 +31,7 @@ export const errorCodes = Object.freeze({
 
 /**
  * WebSocket close codes the gateway uses. Below 4000: RFC 6455 section 7.4.1 and the IANA registry; the rest are ours.
- * `reconnect` says whether coming back, with backoff, makes sense.
+ * `reconnect` says whether reconnecting, with backoff, makes sense.
  */
 export const closeCodes = Object.freeze({
   unsupportedData: { code: 1003, reconnect: false, doc: 'a binary message: requests are text' },

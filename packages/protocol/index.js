@@ -1,4 +1,4 @@
-// The client protocol, once: gateway, page and tests import it, nothing else spells a field name.
+// The client protocol. Gateway, page and tests import it; no other file spells the name of a field.
 export * from './codes.js'
 export { idOf, keyProblem, namespaceOf, namespaceProblem } from './keys.js'
 export {

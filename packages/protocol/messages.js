@@ -1,10 +1,10 @@
-// Every message that crosses the WebSocket. Nothing else spells a field name.
+// Every message that crosses the WebSocket. No other file spells the name of a field.
 import { VERSION_CHARACTERS_MAX } from './version.js'
 
-/** Text messages throughout: also what is spoken with a client that offers no subprotocol (RFC 6455 section 1.9). */
+/** Text messages only. A client that offers no subprotocol gets this one too (RFC 6455 section 1.9). */
 export const JSON_SUBPROTOCOL = 'keycast.v1.json'
 
-/** `value` and `delta` are binary messages, a line of JSON and the bytes; all others are as in the other one. */
+/** `value` and `delta` are binary messages, a line of JSON and the bytes; all others are as in {@link JSON_SUBPROTOCOL}. */
 export const BYTES_SUBPROTOCOL = 'keycast.v1.bytes'
 
 /** @type {readonly string[]} */
@@ -40,10 +40,10 @@ export const subprotocols = Object.freeze([JSON_SUBPROTOCOL, BYTES_SUBPROTOCOL])
  * @typedef {{ type: 'delta', key: string, from: string, version: string, contentType: string }} BytesDelta
  */
 
-/** Longest string id: it is echoed into answers, so its length is amplification. */
+/** Longest string id. Answers echo it, so a long one would multiply what a client makes the gateway send. */
 export const ID_CHARACTERS_MAX = 128
 
-/** A client's message that breaks the protocol. Carries what the `error` answer needs. */
+/** A client's message breaks the protocol. Carries what the `error` answer needs. */
 export class ProtocolError extends Error {
   /**
    * @param {ErrorCode} code
@@ -86,7 +86,7 @@ export function readClientMessage(text) {
 }
 
 /**
- * The text of a message the gateway sends whole. Values are not among them: see {@link valueHead}.
+ * The text of any message but a value: for those see {@link valueHead}.
  *
  * @param {ControlMessage} message
  */
@@ -104,8 +104,8 @@ export function encodeError({ id, key, code, message, retryAfterMs }) {
 }
 
 /**
- * What stands before a value's body. The body follows as bytes (`json` as it came from the backend), then
- * {@link VALUE_TAIL}; so one body serves a fan-out and every `get`.
+ * The part of a value before its body. The body follows as bytes (`json` as it came from the backend), then
+ * {@link VALUE_TAIL}. So all sessions and every `get` share one encoded body.
  *
  * @param {{ id?: RequestId, key: string, version: string, contentType: string, format: 'json' | 'text' | 'base64' }} head
  */
@@ -115,11 +115,11 @@ export function valueHead({ id, key, version, contentType, format }) {
   return `${fields.slice(0, -1)},"${format === 'json' ? 'data' : format}":`
 }
 
-/** What closes a value after its body. */
+/** The part of a value after its body. */
 export const VALUE_TAIL = '}'
 
 /**
- * What stands before a value's bytes in `keycast.v1.bytes`.
+ * The line before a value's bytes in `keycast.v1.bytes`.
  *
  * @param {Omit<BytesValue, 'type'>} head
  */
@@ -128,7 +128,7 @@ export function valueLine({ id, key, version, contentType }) {
 }
 
 /**
- * What stands before a delta's bytes.
+ * The line before a delta's bytes.
  *
  * @param {Omit<BytesDelta, 'type'>} head
  */
@@ -136,7 +136,7 @@ export function deltaLine({ key, from, version, contentType }) {
   return line({ type: 'delta', key, from, version, contentType })
 }
 
-/** JSON has no line feed but in its white space, of which this is none. @param {BytesValue | BytesDelta} head */
+/** Encoded JSON without white space holds no line feed, so the first one ends the line. @param {BytesValue | BytesDelta} head */
 function line(head) {
   return `${JSON.stringify(head)}\n`
 }
@@ -197,7 +197,7 @@ function readList(keys, id) {
   return keys
 }
 
-/** @param {unknown} value what a client sent, short enough to say back */
+/** @param {unknown} value from a client; a long one is cut before it is echoed */
 function excerpt(value) {
   const text = JSON.stringify(value)
   return text.length > 40 ? `${text.slice(0, 40)}…` : text

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 
 /**
  * The version of some content: 128 bits of its SHA-256 in base64url (RFC 4648 section 5), 22 characters.
- * 128 bits leave no realistic chance of two contents of one key sharing a version.
+ * With 128 bits two contents of one key have no realistic chance of the same version.
  *
  * @param {Uint8Array} content
  */
@@ -11,5 +11,5 @@ export function versionOf(content) {
   return createHash('sha256').update(content).digest().toString('base64url', 0, 16)
 }
 
-/** Longest version a client may send: ours have 22 characters, a stranger's guess need not be stored at length. */
+/** Longest version a client may send. Ours have 22 characters; without a bound clients could fill memory with longer ones. */
 export const VERSION_CHARACTERS_MAX = 64

@@ -1,26 +1,27 @@
-// What every main needs, once: settings, log, metrics, health, shutdown, and the namespaces of keycast.yaml.
+// What every service needs: settings, log, metrics, health, shutdown, and the namespaces of keycast.yaml.
 export { BEAT_MS, everyInterval, everyMeasured, SILENT_MS } from './beats.js'
 export { createInternalServer } from './internal-server.js'
 export { createLog } from './log.js'
-export { createMetrics } from './metrics.js'
+export { createFastHistogram } from './metrics/fast-histogram.js'
+export { createMetrics } from './metrics/metrics.js'
 export { Misconfigured } from './misconfigured.js'
-export { idProblem, NamespacesError, readNamespaces } from './namespaces.js'
-export { readDuration } from './quantities.js'
+export { idProblem, NamespacesError, readNamespaces } from './namespaces/namespaces.js'
+export { substituteVariables } from './namespaces/variables.js'
+export { duration } from './quantities.cjs'
 export { runService } from './run.js'
-export { common, readSettings, SettingsError, setting } from './settings.js'
-export { substitute } from './substitute.js'
-export { createTally } from './tally.js'
+export { common, readSettings, SettingsError, setting } from './settings/settings.js'
 
 /**
  * @typedef {import('./beats.js').Every} Every
  * @typedef {import('./log.js').Log} Log
- * @typedef {import('./metrics.js').Metrics} Metrics
+ * @typedef {import('./metrics/metrics.js').Metrics} Metrics
  * @typedef {import('./internal-server.js').InternalServer} InternalServer
- * @typedef {import('./namespaces.js').Namespace} Namespace
- * @typedef {import('./namespaces.js').Namespaces} Namespaces
+ * @typedef {import('./internal-server.js').Problem} Problem
+ * @typedef {import('./namespaces/namespaces.js').Namespace} Namespace
+ * @typedef {import('./namespaces/namespaces.js').Namespaces} Namespaces
  */
 
 /**
- * @template {Record<string, import('./settings.js').Setting<any>>} S
- * @typedef {import('./settings.js').Config<S>} Config
+ * @template {Record<string, import('./settings/settings.js').Setting<any>>} S
+ * @typedef {import('./settings/settings.js').Config<S>} Config
  */

@@ -31,7 +31,7 @@ import { createValues } from './values.js'
  * @param {GatewaySettings} deps.settings
  * @param {import('@keycast/service').Namespaces} deps.namespaces
  * @param {(events: BackboneEvents) => Backbone} deps.createBackbone
- * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'tally'>} deps.metrics
+ * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>} deps.metrics
  * @param {() => number} [deps.now] monotonic, in milliseconds
  */
 export function createGateway({ settings, namespaces, createBackbone, metrics, now = () => performance.now() }) {

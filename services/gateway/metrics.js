@@ -1,7 +1,7 @@
 // What a gateway counts, and how Prometheus sees it. Hot paths add to plain numbers, which are read at each scrape:
 // a labelled counter costs as much as encoding a pong.
 import { closeCodes, errorCodes } from '@keycast/protocol'
-import { createTally } from '@keycast/service'
+import { createFastHistogram } from '@keycast/service'
 import { statusOf } from './http/problems.js'
 
 /**
@@ -53,9 +53,9 @@ export function createCounts() {
     /** Requests at /v1/values, by the status they were answered with. */
     httpValues: zeros(statuses),
     /** From a change's coming to this gateway to its being written to a session. */
-    deliveries: createTally(DELIVERY_BUCKETS),
+    deliveries: createFastHistogram(DELIVERY_BUCKETS),
     /** From a session's not taking what was written to its having taken it. */
-    stalls: createTally(DELIVERY_BUCKETS),
+    stalls: createFastHistogram(DELIVERY_BUCKETS),
     /** Sessions, by why they ended. */
     closed: zeros([...Object.keys(closeCodes), ...otherEnds]),
     /** Upgrades, by why they were refused. */
@@ -85,12 +85,12 @@ export function countCompressed(counts, savedBytes) {
 /**
  * Exports the counts, what the parts say of themselves, and histograms of what happens once per version.
  *
- * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'tally'>} metrics
+ * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>} metrics
  * @param {Counts} counts
  * @param {() => Record<'sessions' | 'stalled' | 'subscriptions' | 'keys' | 'cacheBytes' | 'cacheEntries' | 'nodesAlive', number>} stats
  * @param {{ sessionsMax: number, cacheBytesMax: number }} limits
  */
-export function exportMetrics({ counter, gauge, histogram, tally }, counts, stats, limits) {
+export function exportMetrics({ counter, gauge, histogram, fastHistogram }, counts, stats, limits) {
   /** @param {string} name @param {string} help @param {() => number} read */
   const total = (name, help, read) =>
     counter({
@@ -176,15 +176,15 @@ export function exportMetrics({ counter, gauge, histogram, tally }, counts, stat
     },
   })
 
-  tally({
+  fastHistogram({
     name: 'delivery_seconds',
     help: 'From a change coming to this gateway to its being written to a session, for each session, slow ones too.',
-    tally: counts.deliveries,
+    source: counts.deliveries,
   })
-  tally({
+  fastHistogram({
     name: 'stall_seconds',
     help: 'From a session not taking what was written to it to its having taken it, for each time.',
-    tally: counts.stalls,
+    source: counts.stalls,
   })
   const fanOut = histogram({
     name: 'fanout_seconds',

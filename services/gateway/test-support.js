@@ -302,11 +302,11 @@ export function createTestGateway({ settings, namespaces, metrics = noMetrics } 
 
 /** Metrics nobody reads. */
 export const noMetrics =
-  /** @type {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'tally'>} */ (
+  /** @type {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>} */ (
     /** @type {unknown} */ ({
       counter: () => ({}),
       gauge: () => ({}),
       histogram: () => ({ observe() {} }),
-      tally() {},
+      fastHistogram() {},
     })
   )

@@ -1,7 +1,7 @@
 // The `access` section of keycast.yaml: who may do what, and who may sign tokens. Read once, at start.
 import { readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { Misconfigured, readDuration, substitute } from '@keycast/service'
+import { duration, Misconfigured, substituteVariables } from '@keycast/service'
 import { isAlias, isMap, isSeq, LineCounter, parseDocument } from 'yaml'
 import { z } from 'zod'
 import { SECRET_ALGORITHM } from './algorithms.js'
@@ -162,7 +162,7 @@ function fillIn(section, env, placeOf) {
   const walk = (value, where) => {
     if (typeof value === 'string') {
       const place = placeOf(where)
-      const filled = substitute({ [place]: value }, env)
+      const filled = substituteVariables({ [place]: value }, env)
       problems.push(...filled.problems)
       return /** @type {Record<string, string>} */ (filled.value)[place]
     }
@@ -297,7 +297,7 @@ function createSchema({ folder, origins, namespaces }) {
       maxLifetime: z
         .union([z.string(), z.number()], { error: lifetimeError })
         .default(LIFETIME_DEFAULT)
-        .transform(written => readDuration(String(written), { bareMs: false }))
+        .transform(written => duration().read(String(written)))
         .refine(ms => ms >= LIFETIME_MS_MIN && ms <= LIFETIME_MS_MAX, lifetimeError),
     },
     { error: 'must be a map, as in { anonymous: { read: ["*:**"] } }' },

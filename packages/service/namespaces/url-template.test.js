@@ -38,8 +38,8 @@ test.each([
   ['http://h\\{id}', 'backslash'],
   ['http://h/{id} ', 'white space'],
   ['http://h/\n{id}', 'white space'],
-  ['ftp://h/{id}', 'http or https'],
-  ['file:///{id}', 'http or https'],
+  ['ftp://h/{id}', 'http:// or https://'],
+  ['file:///{id}', 'http:// or https://'],
   ['/items/{id}', 'absolute URL'],
   ['h/{id}', 'absolute URL'],
 ])('the template %j is refused: %s', (template, why) => {
@@ -47,7 +47,7 @@ test.each([
   expect('problem' in url ? url.problem : 'accepted').toContain(why)
 })
 
-test('a refusal does not say the template back: it may hold a secret', () => {
+test('an error does not print the template, which may hold a secret', () => {
   expect(JSON.stringify(readUrlTemplate('http://user:s3cret@h/{id}'))).not.toContain('s3cret')
 })
 

@@ -18,13 +18,13 @@ test("a service's metrics carry its prefix", async () => {
   for (const name of read.keys()) expect(name).toMatch(/^keycast_test_/)
 })
 
-test('two registries do not meet, so that several services can be tested in one process', async () => {
+test('registries are separate, so that several services can be tested in one process', async () => {
   createMetrics({ service: 'test' }).gauge({ name: 'sessions', help: 'Sessions.' }).set(1)
   const other = createMetrics({ service: 'test' })
   expect(await samples(other)).not.toContain('keycast_test_sessions')
 })
 
-test('the process says what it takes, in base units', async () => {
+test('the metrics of the process are in base units', async () => {
   const metrics = createMetrics({ service: 'test' })
   const read = await samples(metrics)
   const of = (/** @type {string} */ name) => read.get(`keycast_test_${name}`) ?? Number.NaN

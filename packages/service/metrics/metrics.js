@@ -1,15 +1,15 @@
-// Prometheus metrics under keycast_<service>_. Names end in a base unit and, for counters, _total; never a label per
-// key or client, for their number has no bound.
+// Prometheus metrics under keycast_<service>_. Names end in a base unit and, for counters, _total. No label may name a key
+// or a client: their number has no bound, and each would be a time series.
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import { exportFastHistogram } from './fast-histogram.js'
 import { observeGc } from './gc.js'
 import { observeProcess } from './process-metrics.js'
-import { exportTally } from './tally.js'
 
 /** @typedef {ReturnType<typeof createMakers>} MetricMakers */
 /** @typedef {MetricMakers & { registry: Registry }} Metrics */
 
 /**
- * A registry that already holds the metrics of the process, its event loop and its garbage collections.
+ * Makes a registry that already holds the metrics of the process, its event loop and its garbage collections.
  *
  * @param {{ service: string }} options `service`: the word between `keycast_` and a metric's own name
  * @returns {Metrics}
@@ -44,7 +44,7 @@ function createMakers(registry, prefix) {
      * @returns {Histogram<L>}
      */
     histogram: options => new Histogram({ ...options, name: prefix + options.name, registers }),
-    /** A histogram that is counted elsewhere. @param {{ name: string, help: string, tally: import('./tally.js').Tally }} options */
-    tally: options => registry.registerMetric(exportTally({ ...options, name: prefix + options.name })),
+    /** @param {{ name: string, help: string, source: import('./fast-histogram.js').FastHistogram }} options */
+    fastHistogram: options => registry.registerMetric(exportFastHistogram({ ...options, name: prefix + options.name })),
   }
 }

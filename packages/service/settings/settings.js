@@ -1,8 +1,8 @@
 // Settings: declared once per service, read once at start, from the environment alone. No other file reads process.env.
-import { readFileSync } from 'node:fs'
 import { z } from 'zod'
-import { Misconfigured } from './misconfigured.js'
-import { readDuration, readSize, showSize } from './quantities.js'
+import { readVariable } from '../environment.js'
+import { Misconfigured } from '../misconfigured.js'
+import { duration, integer, showSize, size } from '../quantities.cjs'
 
 /**
  * One declared setting. `expects` says in words what `schema` accepts; both belong to the kind, the rest to the service.
@@ -24,9 +24,6 @@ import { readDuration, readSize, showSize } from './quantities.js'
  * @template {Record<string, Setting<any>>} S
  * @typedef {{ [K in keyof S]: S[K] extends Setting<infer T> ? T : never }} Config
  */
-
-/** setTimeout counts milliseconds in 31 bits and fires at once above. */
-const MILLISECONDS_MAX = 2 ** 31 - 1
 
 /**
  * @typedef {{ env: string, default: number, doc: string }} NumberDeclaration
@@ -100,61 +97,35 @@ export const setting = {
   /** @param {NumberDeclaration} declaration */
   port: declaration =>
     numeric(declaration, {
-      read: readInteger,
-      min: 0,
-      max: 65_535,
-      expects: 'a port, 0 to 65535 (0: any free one)',
-      show: String,
+      read: integer({ max: 65_535 }).read,
+      expects: 'a port from 0 to 65535 (0: any free one)',
     }),
 
   /** @param {NumberDeclaration & Bounds & { unit?: string }} declaration `unit`: the plural noun counted, for --help */
-  integer: ({ min = 0, max = Number.MAX_SAFE_INTEGER, unit, ...declaration }) =>
-    numeric(declaration, {
-      read: readInteger,
-      min,
-      max,
-      expects: `a whole number${unit ? ` of ${unit}` : ''}${range(min, max, String)}`,
-      show: String,
-    }),
+  integer: ({ min, max, unit, ...declaration }) => numeric(declaration, integer({ min, max, unit })),
 
   /** @param {NumberDeclaration & Bounds} declaration */
-  milliseconds: ({ min = 0, max = MILLISECONDS_MAX, ...declaration }) =>
-    numeric(declaration, {
-      read: text => readDuration(text, { bareMs: true }),
-      min,
-      max: Math.min(max, MILLISECONDS_MAX),
-      expects: `milliseconds${range(min, max, String)}, or with a unit, as in 500ms or 2s`,
-      show: String,
-    }),
+  milliseconds: ({ min, max, ...declaration }) =>
+    numeric(declaration, duration({ minMs: min, maxMs: max, plainMs: true })),
 
   /** @param {NumberDeclaration & Bounds} declaration */
-  bytes: ({ min = 0, max = Number.MAX_SAFE_INTEGER, ...declaration }) =>
-    numeric(declaration, {
-      read: readSize,
-      min,
-      max,
-      expects: `bytes${range(min, max, showSize)}, or with a unit, as in 64KiB or 4MiB`,
-      show: showSize,
-    }),
+  bytes: ({ min, max, ...declaration }) => numeric(declaration, size({ minBytes: min, maxBytes: max }), showSize),
 
   /** @param {NumberDeclaration} declaration */
   ratio: declaration =>
     numeric(declaration, {
-      read: text => (/^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN),
-      min: 0,
-      max: 1,
+      read: text => (/^(0(\.\d+)?|1(\.0+)?)$/.test(text) ? Number(text) : Number.NaN),
       expects: 'a number from 0 to 1',
-      show: String,
     }),
 }
 
-/** What every service can be told. */
+/** Settings that every service has. */
 export const common = {
   logLevel: setting.choice({
     env: 'LOG_LEVEL',
     values: ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
     default: 'info',
-    doc: 'Least severity that is logged.',
+    doc: 'Lowest severity that is logged.',
   }),
   logFormat: setting.choice({
     env: 'LOG_FORMAT',
@@ -166,11 +137,11 @@ export const common = {
     env: 'SHUTDOWN_GRACE_MS',
     default: 10_000,
     min: 100,
-    doc: 'Time to stop in order after SIGTERM or SIGINT; past it the process exits with 1. Keep the supervisor more patient.',
+    doc: 'Time to stop in order after SIGTERM or SIGINT; after it the process exits with 1. Set the kill time-out of the supervisor higher.',
   }),
 }
 
-/** One or more settings that cannot be used. The message names every one of them. */
+/** Settings cannot be used. The message names every one of them. */
 export class SettingsError extends Misconfigured {
   /** @param {string} name of the service @param {string[]} problems */
   constructor(name, problems) {
@@ -181,14 +152,14 @@ export class SettingsError extends Misconfigured {
 }
 
 /**
- * Reads the declared settings. Without `env` and `argv` it reads those of the process and acts as a command line
- * program does: `--help` prints all settings and exits with 0, bad ones are printed together and exit with 2.
+ * Reads the declared settings. Without `env` and `argv` it reads those of the process, and ends it where it cannot go on:
+ * after `--help`, which prints all settings, with 0; after printing all that is wrong, with 2.
  *
  * @template {Record<string, Setting<any>>} S
  * @param {S} settings
  * @param {{ name: string, about: string, check?: (config: Config<S>) => string[], env?: NodeJS.ProcessEnv, argv?: string[] }}
- *   service `about`: one sentence; `check`: what is wrong with settings that are good each for itself; `argv`: the arguments
- *   after the script's name
+ *   service `about`: one sentence; `check`: what is wrong with settings that are each right by themselves; `argv`: the
+ *   arguments after the script's name
  * @returns {Config<S>}
  * @throws {SettingsError} only where `env` or `argv` is given
  */
@@ -223,7 +194,7 @@ export function renderHelp(settings, { name, about }) {
     const standard = secret ? 'unset by default' : `default: ${shown === '' ? '(empty)' : shown}`
     return [`  ${env.padEnd(width)}  ${doc}`, `  ${''.padEnd(width)}  ${expects}; ${standard}`]
   })
-  return `${name}: ${about}\n\nSettings, all from the environment; an empty variable counts as unset:\n\n${lines.join('\n')}\n`
+  return `${name}: ${about}\n\nSettings are environment variables; an empty one counts as unset:\n\n${lines.join('\n')}\n`
 }
 
 /**
@@ -232,7 +203,7 @@ export function renderHelp(settings, { name, about }) {
  * @param {{ name: string, check: (config: Config<S>) => string[], env: NodeJS.ProcessEnv, argv: string[] }} given
  */
 function readAll(settings, { name, check, env, argv }) {
-  const problems = argv.map(argument => `unknown argument ${argument}: settings come from the environment`)
+  const problems = argv.map(argument => `unknown argument ${argument}: settings are environment variables`)
   /** @type {Record<string, unknown>} */
   const config = {}
   for (const [field, declared] of Object.entries(settings)) {
@@ -258,38 +229,23 @@ function readAll(settings, { name, check, env, argv }) {
  * @returns {{ text?: string, problem?: string }} neither where the setting is unset
  */
 function textOf({ env: variable, secret }, env) {
-  const text = env[variable] || undefined
-  const path = secret ? env[`${variable}_FILE`] : undefined
-  if (!path) return { text }
-  if (text !== undefined) return { problem: `${variable} and ${variable}_FILE are both set: unset one` }
-  try {
-    // Editors and `echo` end a file with a newline that is no part of the secret.
-    const held = readFileSync(path, 'utf8').replace(/\r?\n$/, '')
-    return held === '' ? { problem: `${variable}_FILE=${path}: the file is empty` } : { text: held }
-  } catch (error) {
-    return { problem: `${variable}_FILE=${path}: ${/** @type {NodeJS.ErrnoException} */ (error).code}, cannot be read` }
-  }
+  if (!secret) return { text: env[variable] || undefined }
+  const { text, problem } = readVariable(env, variable)
+  // Taken for unset, a secret that was not written yet would switch its check off.
+  if (text === '') return { problem: `${variable}_FILE=${env[`${variable}_FILE`]}: the file is empty` }
+  return { text, problem }
 }
 
 /**
  * @param {NumberDeclaration} declaration
- * @param {{ read: (text: string) => number, min: number, max: number, expects: string, show: (value: number) => string }} kind
- *   `read` gives NaN for text that is none of the kind
+ * @param {import('../quantities.cjs').Rule} rule
+ * @param {(value: number) => string} [show]
  * @returns {Setting<number>}
  */
-function numeric(declaration, { read, min, max, expects, show }) {
-  const error = `must be ${expects}`
-  const schema = z.string().transform(read).pipe(z.number({ error }).min(min, { error }).max(max, { error }))
+function numeric(declaration, { read, expects }, show = String) {
+  const schema = z
+    .string()
+    .transform(read)
+    .refine(number => !Number.isNaN(number), { error: `must be ${expects}` })
   return { ...declaration, expects, schema, secret: false, show }
-}
-
-/** @param {string} text */
-function readInteger(text) {
-  return /^-?\d{1,15}$/.test(text) ? Number(text) : Number.NaN
-}
-
-/** @param {number} min @param {number} max @param {(value: number) => string} show */
-function range(min, max, show) {
-  if (max < MILLISECONDS_MAX) return `, ${show(min)} to ${show(max)}`
-  return min > 0 ? `, at least ${show(min)}` : ''
 }

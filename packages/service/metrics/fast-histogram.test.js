@@ -1,11 +1,11 @@
+import { createFastHistogram } from './fast-histogram.js'
 import { createMetrics } from './metrics.js'
-import { createTally } from './tally.js'
 
-test('a tally is exported as a histogram of the same observations is', async () => {
-  const { registry, tally, histogram } = createMetrics({ service: 'test' })
+test('a fast histogram is exported as one of prom-client with the same observations', async () => {
+  const { registry, fastHistogram, histogram } = createMetrics({ service: 'test' })
   const buckets = [0.001, 0.01, 0.1]
-  const counted = createTally(buckets)
-  tally({ name: 'one_seconds', help: 'One.', tally: counted })
+  const counted = createFastHistogram(buckets)
+  fastHistogram({ name: 'one_seconds', help: 'One.', source: counted })
   const other = histogram({ name: 'other_seconds', help: 'One.', buckets })
 
   for (const ms of [0, 1, 1.5, 10, 99, 100, 5_000]) {

@@ -1,18 +1,18 @@
-// Viewers that behave as a client library does: when a connection ends they come back, spread at random, and resume by
-// version. They read of each value only its head, for many viewers share this one process.
+// Viewers that behave as a client library does: when a connection ends they reconnect after a random delay and resume by
+// version. Many share this one process, so they parse only the head of each value.
 import { setTimeout as delay } from 'node:timers/promises'
-import { openSocket } from '../client.js'
+import { openSocket } from '../support/client.js'
 
 /** The longest a viewer waits before it tries again. */
 const BACKOFF_MS_MAX = 2_000
 
-/** A connection on which nothing came for so many heartbeats is dead, whatever TCP thinks of it. */
+/** A connection that is silent for so many heartbeats is dead, even if TCP has not noticed. */
 const HEARTBEATS_MISSED = 2
 
 /** How often a waiting check looks again. */
 const LOOK_MS = 100
 
-/** Where a value's key, version and revision are: at its beginning, the revision among the data's first fields. */
+/** A value begins with its key and version; the revision is among the first fields of its data. */
 const HEAD_BYTES = 512
 const HEAD = /^\{"type":"value","key":"([^"]+)","version":"([^"]+)","data":\{.*?"revision":(\d+)/
 
@@ -22,7 +22,7 @@ const HEAD = /^\{"type":"value","key":"([^"]+)","version":"([^"]+)","data":\{.*?
  */
 
 /**
- * @param {import('../client.js').Target} target
+ * @param {import('../support/client.js').Target} target
  * @param {number} count
  * @param {string[]} keys each viewer subscribes to all of them
  */
@@ -32,7 +32,7 @@ export function startViewers(target, count, keys) {
     keys,
     connections: () => viewers.reduce((sum, viewer) => sum + viewer.connections(), 0),
 
-    /** @returns {string[]} of every revision that fell: no viewer may ever see one */
+    /** @returns {string[]} every revision that came after a newer one: a viewer must never see that */
     fallen: () => viewers.flatMap(viewer => viewer.fallen),
 
     /**
@@ -54,7 +54,7 @@ export function startViewers(target, count, keys) {
   }
 }
 
-/** @param {import('../client.js').Target} target @param {string[]} keys */
+/** @param {import('../support/client.js').Target} target @param {string[]} keys */
 function startViewer(target, keys) {
   /** @type {Map<string, Sight>} */
   const sights = new Map()

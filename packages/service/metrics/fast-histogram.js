@@ -1,10 +1,10 @@
-// A histogram for hot paths: an observation adds to plain numbers, which are read at each scrape. prom-client's own takes
-// ten times as long, for it looks its labels up.
+// A histogram for hot paths. An observation adds to plain numbers, which are read at each scrape; one of prom-client's own
+// takes ten times as long, because it looks up its labels each time.
 
-/** @typedef {ReturnType<typeof createTally>} Tally */
+/** @typedef {ReturnType<typeof createFastHistogram>} FastHistogram */
 
 /** @param {readonly number[]} buckets their upper ends in seconds, rising */
-export function createTally(buckets) {
+export function createFastHistogram(buckets) {
   const endsMs = buckets.map(end => end * 1_000)
   const counts = new Array(endsMs.length + 1).fill(0)
   let sumMs = 0
@@ -18,7 +18,7 @@ export function createTally(buckets) {
       sumMs += ms
     },
 
-    /** As Prometheus counts them: each bucket with all below it. */
+    /** As Prometheus counts: each bucket includes all below it. */
     read() {
       let count = 0
       const cumulated = buckets.map((end, index) => {
@@ -31,14 +31,14 @@ export function createTally(buckets) {
 }
 
 /**
- * @param {{ name: string, help: string, tally: Tally }} options
+ * @param {{ name: string, help: string, source: FastHistogram }} options
  * @returns {import('prom-client').Metric} for a registry to hold
  */
-export function exportTally({ name, help, tally }) {
+export function exportFastHistogram({ name, help, source }) {
   const type = 'histogram'
   const aggregator = 'sum'
   async function get() {
-    const { buckets, sum, count } = tally.read()
+    const { buckets, sum, count } = source.read()
     const values = [
       ...buckets.map(({ end, count }) => ({ metricName: `${name}_bucket`, labels: { le: end }, value: count })),
       { metricName: `${name}_bucket`, labels: { le: '+Inf' }, value: count },
@@ -47,6 +47,6 @@ export function exportTally({ name, help, tally }) {
     ]
     return { name, help, type, aggregator, values }
   }
-  // What a registry asks of what it holds; the class it names in its types cannot be made without its own buckets.
+  // A registry asks no more of a metric than this. The class that its types name cannot be made without buckets of its own.
   return /** @type {import('prom-client').Metric} */ (/** @type {unknown} */ ({ name, help, type, aggregator, get }))
 }

@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { claim, fitsSockets, homeFor, inspect, isAlive, MARK, marked, release } from './home.js'
-import { endMarked } from './processes.js'
+import { endMarked } from './end-processes.js'
+import { claim, claimant, fitsSockets, homeFor, inspect, isAlive, MARK, marked, release } from './pm2-home.js'
 
 /** @type {string} */
 let home
@@ -49,11 +49,13 @@ test('while a system runs, its starter and its daemon are known', () => {
   claim(home)
   writeFileSync(join(home, 'pm2.pid'), String(process.ppid))
   expect(inspect(home)).toEqual({ daemon: process.ppid, starter: process.pid, abandoned: false, left: [] })
+  expect(claimant(home)).toBe(process.pid)
   release(home)
   expect(inspect(home).starter).toBeUndefined()
+  expect(claimant(home)).toBeUndefined()
 })
 
-test('what is no pid in a file is none', () => {
+test('a file without a pid counts as absent', () => {
   for (const text of ['', 'x', '0', '-1', '1']) {
     writeFileSync(join(home, 'pm2.pid'), text)
     expect(inspect(home).daemon).toBeUndefined()
@@ -69,13 +71,13 @@ test('processes a killed start left behind are found by their mark, and ended', 
   expect(isAlive(pid)).toBe(false)
 })
 
-test('one that does not want to end is killed', async () => {
+test('a process that ignores SIGTERM is killed', async () => {
   const { exited } = await startMarked('process.on("SIGTERM",()=>{})')
   await endMarked(home, { patienceMs: 100 })
   expect((await exited)[1]).toBe('SIGKILL')
 })
 
-test('processes of another folder are let be', async () => {
+test('processes of another folder are left alone', async () => {
   const { pid } = await startMarked('')
   await endMarked(`${home}-other`, { patienceMs: 100 })
   await endMarked(home.slice(0, -1), { patienceMs: 100 })

@@ -1,11 +1,11 @@
-// What scripts that drive a running system share: a client's connection, and checks that are printed one by one.
+// What commands that drive a running system share: a client's connection, and checks that are printed one by one.
 import { once } from 'node:events'
 import { WebSocket } from 'ws'
 
 /**
  * @typedef {object} Target where clients connect
  * @property {URL} url ws: or wss:
- * @property {boolean} insecure whether any certificate is accepted: also where it was made by the proxy itself, for localhost
+ * @property {boolean} insecure whether any certificate is accepted; always for localhost, where the proxy makes its own
  */
 
 /**
@@ -15,7 +15,8 @@ import { WebSocket } from 'ws'
  */
 export function readUrl(text, insecure) {
   const url = URL.canParse(text) ? new URL(text) : undefined
-  if (!url || !['ws:', 'wss:'].includes(url.protocol)) throw new Error(`--url ${text}: must be ws:// or wss://`)
+  if (!url || !['ws:', 'wss:'].includes(url.protocol))
+    throw new Error(`--url ${text}: must begin with ws:// or wss://, as in wss://localhost`)
   return { url, insecure: insecure || ['localhost', '127.0.0.1'].includes(url.hostname) }
 }
 
@@ -25,7 +26,7 @@ export function readUrl(text, insecure) {
  */
 export function readTimeout(text) {
   const seconds = Number(text)
-  if (!(seconds > 0)) throw new Error(`--timeout ${text}: must be a number of seconds above 0`)
+  if (!(seconds > 0)) throw new Error(`--timeout ${text}: must be a number of seconds above 0, as in 20`)
   return seconds * 1_000
 }
 
@@ -49,7 +50,7 @@ export async function connect(target) {
   return {
     send: (/** @type {object} */ message) => ws.send(JSON.stringify(message)),
     close: () => ws.close(),
-    /** The next message that fits; those before it are passed over. @param {(message: any) => boolean} fits */
+    /** The next message that fits; messages before it are dropped. @param {(message: any) => boolean} fits */
     async next(fits) {
       for (;;) {
         while (received.length > 0) {
@@ -66,6 +67,7 @@ export async function connect(target) {
 
 /** @param {number} timeoutMs for each check */
 export function createChecks(timeoutMs) {
+  let checks = 0
   let failures = 0
 
   /** @param {string} mark @param {string} what @param {string} detail */
@@ -76,17 +78,18 @@ export function createChecks(timeoutMs) {
      * Runs and prints one check.
      *
      * @param {string} what
-     * @param {(signal: AbortSignal) => Promise<string | undefined>} run gives a detail to print; the signal says that time is up
+     * @param {(signal: AbortSignal) => Promise<string | undefined>} run gives a detail to print; the signal is aborted when time is up
      * @returns {Promise<boolean>}
      */
     async check(what, run) {
+      checks++
       const startedAt = performance.now()
       const late = new AbortController()
       /** @type {NodeJS.Timeout | undefined} */
       let timer
       const clock = new Promise((_, reject) => {
         timer = setTimeout(() => {
-          reject(new Error(`not within ${timeoutMs / 1_000} s`))
+          reject(new Error(`did not happen within ${timeoutMs / 1_000} s`))
           late.abort()
         }, timeoutMs)
       })
@@ -103,9 +106,9 @@ export function createChecks(timeoutMs) {
       }
     },
 
-    /** Says how it ended. @returns {number} the exit code */
+    /** Prints how many checks failed. @returns {number} the exit code */
     conclude() {
-      console.log(failures === 0 ? 'all is well' : `${failures} checks failed`)
+      console.log(failures === 0 ? `all ${checks} checks passed` : `${failures} of ${checks} checks failed`)
       return failures === 0 ? 0 : 1
     },
   }

@@ -1,4 +1,4 @@
-// The docker CLI, as far as the check of the compose stack needs it.
+// Calls the docker CLI for compose-check.
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -6,13 +6,13 @@ import { promisify } from 'node:util'
 const run = promisify(execFile)
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/** Longer than any stop grace in docker-compose.yml, in a row: the proxy's, then a gateway's, a fetcher's, the backend's. */
+/** Longer than all stop graces of docker-compose.yml together, which follow one another. */
 const TIMEOUT_MS = 120_000
 
 /**
  * @typedef {{ id: string, name: string, service: string }} Container
  *
- * @typedef {object} State what `docker inspect` says, as far as it is looked at here
+ * @typedef {object} State the part of `docker inspect` that is used here
  * @property {{ Status: string, ExitCode: number, OOMKilled: boolean, Health?: { Status: string } }} State
  * @property {number} RestartCount
  * @property {{ ReadonlyRootfs: boolean, CapDrop: string[] | null, CapAdd: string[] | null, Privileged: boolean, SecurityOpt: string[] | null,
@@ -35,7 +35,7 @@ export async function docker(...args) {
   }
 }
 
-/** The project's containers, stopped ones among them. @returns {Promise<Container[]>} */
+/** The project's containers, stopped ones included. @returns {Promise<Container[]>} */
 export async function containers() {
   const ids = await docker('compose', 'ps', '--all', '--quiet')
   if (ids === '') return []
@@ -71,13 +71,13 @@ export function request(container, url, method = 'GET') {
 }
 
 /**
- * Kills what a container runs from inside, as a crash would end it. Process 1 is Docker's init, which no signal from
- * inside ends: its one child is killed.
+ * Kills the program of a container from inside, as a crash would. Process 1 is Docker's init, which no signal from inside
+ * ends, so its one child is killed.
  *
  * @param {Container} container
  */
 export async function crash({ id }) {
-  // The container goes with it, and this command with the container: what it exits with says nothing.
+  // The container ends and this command with it, so its exit code says nothing.
   await docker('exec', id, 'sh', '-c', 'read -r child rest < /proc/1/task/1/children; kill -9 "$child"').catch(() => {})
 }
 

@@ -29,7 +29,7 @@ test('every collection of a batch is counted, not only the first', async () => {
   expect(seconds?.values.find(({ labels }) => labels.kind === 'minor')?.value).toBeGreaterThan(0)
 })
 
-test('kinds that did not occur yet are there as 0, so that a rate sees their first', async () => {
+test('a kind that did not occur yet is exported as 0, so that a rate sees its first collection', async () => {
   const { registry } = createMetrics({ service: 'test' })
   const runs = await registry.getSingleMetric('keycast_test_gc_runs_total')?.get()
   expect(runs?.values.map(({ labels }) => labels.kind)).toEqual(['minor', 'major', 'incremental', 'weak_callbacks'])

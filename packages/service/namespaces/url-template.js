@@ -1,16 +1,16 @@
-// The URL of a namespace: a template with `{id}` in its path, and the promise that no id leads outside it.
+// The URL of a namespace: a template with `{id}` in its path. No id can make a URL outside that path.
 
-/** Stands for an id while the template is parsed; unreserved characters, so parsing leaves it as it is. */
+/** Stands for an id while the template is parsed. Its characters are unreserved, so parsing does not change it. */
 const PLACEHOLDER = 'KEYCAST-ID-PLACEHOLDER'
 
 /**
- * Reads a template and gives what makes URLs of it.
+ * Reads a template and returns the function that makes URLs of it.
  *
  * @param {string} template
  * @returns {{ origin: string, urlFor: (id: string) => string } | { problem: string }}
  */
 export function readUrlTemplate(template) {
-  // URL parsers drop or turn these silently (WHATWG URL section 4.4): what is written must be what is meant.
+  // URL parsers silently drop or change these (WHATWG URL section 4.4), so requests would go elsewhere than is written.
   if (/[\s\\]/.test(template)) return { problem: 'must hold no white space and no backslash' }
   if (template.split('{id}').length !== 2) return { problem: 'must contain {id} exactly once' }
   const filled = template.replace('{id}', PLACEHOLDER)
@@ -18,9 +18,9 @@ export function readUrlTemplate(template) {
   if (!URL.canParse(filled)) return { problem: 'must be an absolute URL, as in http://backend:3000/items/{id}' }
 
   const { protocol, username, password, hash, origin, pathname, href } = new URL(filled)
-  if (protocol !== 'http:' && protocol !== 'https:') return { problem: 'must be http or https' }
+  if (protocol !== 'http:' && protocol !== 'https:') return { problem: 'must begin with http:// or https://' }
   if (username || password) return { problem: 'must hold no user name and no password: use a header' }
-  if (hash || template.includes('#')) return { problem: 'must have no fragment: it is never sent' }
+  if (hash || template.includes('#')) return { problem: 'must have no fragment, which HTTP never sends' }
   if (pathname.split(PLACEHOLDER).length !== 2) return { problem: 'must have {id} in its path' }
 
   const [head, tail] = href.split(PLACEHOLDER)
@@ -29,7 +29,7 @@ export function readUrlTemplate(template) {
 }
 
 /**
- * The last check before a request leaves: it holds whatever an id got past the key grammar.
+ * The last check before a request: it holds even if an id got past the key grammar.
  *
  * @param {{ origin: string, prefix: string, head: string, tail: string }} template
  * @param {string} id
@@ -37,7 +37,7 @@ export function readUrlTemplate(template) {
 function urlWithin({ origin, prefix, head, tail }, id) {
   const url = head + id.split('/').map(encodeURIComponent).join('/') + tail
   const parsed = new URL(url)
-  // A parser that changed anything resolved a dot segment, and would ask for another resource than the one named.
+  // If parsing changed anything, it resolved a dot segment, and the request would be for another resource.
   const inside = parsed.href === url && parsed.origin === origin && parsed.pathname.startsWith(prefix)
   if (!inside) throw new RangeError(`the id ${JSON.stringify(id)} leads outside ${origin}${prefix}`)
   return url

@@ -1,4 +1,4 @@
-// Garbage collections by kind. prom-client's own metric reads only the first entry of each batch and so misses most.
+// Counts garbage collections by kind. prom-client's own metric reads only the first entry of each batch and misses most.
 import { constants, PerformanceObserver } from 'node:perf_hooks'
 
 /** @typedef {import('node:perf_hooks').PerformanceEntry & { detail: { kind: number } }} GcEntry */
@@ -19,7 +19,7 @@ const kinds = {
 export function observeGc({ counter }) {
   const runs = counter({ name: 'gc_runs_total', help: 'Garbage collections.', labelNames: ['kind'] })
   const seconds = counter({ name: 'gc_seconds_total', help: 'Time spent collecting garbage.', labelNames: ['kind'] })
-  // Present from the start, so that an increase() sees the first collection of a kind.
+  // Without a zero to start from, increase() would miss the first collection of a kind.
   for (const kind of Object.values(kinds)) {
     runs.inc({ kind }, 0)
     seconds.inc({ kind }, 0)

@@ -1,5 +1,5 @@
-// `${NAME}` and `${NAME:-default}` in keycast.yaml.
-import { readFileSync } from 'node:fs'
+// Environment variables in keycast.yaml: `${NAME}` and `${NAME:-default}`.
+import { readVariable } from '../environment.js'
 
 const reference = /\$\{([^}]*)\}/g
 const grammar = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s
@@ -13,7 +13,7 @@ const grammar = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s
  * @param {NodeJS.ProcessEnv} env
  * @returns {{ value: unknown, problems: string[] }} a problem per reference that cannot be resolved, naming field and variable
  */
-export function substitute(document, env) {
+export function substituteVariables(document, env) {
   /** @type {string[]} */
   const problems = []
 
@@ -26,11 +26,11 @@ export function substitute(document, env) {
           problems.push(`${path.join('.')}: ${whole} is not \${NAME} or \${NAME:-default}`)
           return ''
         }
-        const { text = fallback, problem } = textOf(name, env)
+        const { text = fallback, problem } = readVariable(env, name)
         if (problem) problems.push(`${path.join('.')}: ${problem}`)
         else if (text !== undefined) return text
         else if (env[name] === undefined) {
-          problems.push(`${path.join('.')}: the environment variable ${name} is not set, and no default is given`)
+          problems.push(`${path.join('.')}: the environment variable ${name} is not set, and there is no default`)
         }
         return ''
       })
@@ -43,22 +43,4 @@ export function substitute(document, env) {
   }
 
   return { value: walk(document, []), problems }
-}
-
-/**
- * @param {string} name
- * @param {NodeJS.ProcessEnv} env
- * @returns {{ text?: string, problem?: string }} neither where the variable is unset or empty
- */
-function textOf(name, env) {
-  const text = env[name] || undefined
-  const path = env[`${name}_FILE`]
-  if (!path) return { text }
-  if (text !== undefined) return { problem: `${name} and ${name}_FILE are both set: unset one` }
-  try {
-    // Editors and `echo` end a file with a newline that is no part of what it holds.
-    return { text: readFileSync(path, 'utf8').replace(/\r?\n$/, '') }
-  } catch (error) {
-    return { problem: `${name}_FILE=${path}: ${/** @type {NodeJS.ErrnoException} */ (error).code}, cannot be read` }
-  }
 }

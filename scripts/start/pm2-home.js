@@ -1,4 +1,4 @@
-// The folder of our own pm2, and who started it. A pm2 of the user, in its own folder, is never met.
+// The folder of our own pm2, and which npm start uses it. A pm2 that the user runs has another folder and is never touched.
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ const LONGEST_SOCKET_NAME = 'interactor.sock'
  * @param {object} options
  * @param {string} options.given by the user, or empty
  * @param {string} options.repository
- * @param {string} options.temporary folder for what does not outlast a run, with a short path
+ * @param {string} options.temporary folder for temporary files, with a short path
  */
 export function homeFor({ given, repository, temporary }) {
   if (given) return given
@@ -27,30 +27,36 @@ export function fitsSockets(home) {
 }
 
 /**
- * In the environment of the daemon and of all it starts, naming the folder: by it they are known wherever they went.
+ * Environment variable of the daemon and of everything it starts. It names the folder, and marks them as ours whatever
+ * became of their parents.
  */
 export const MARK = 'KEYCAST_PM2_HOME'
 
 /**
- * Whether a system runs there, was left there by a start that was killed, or neither.
+ * Whether a system runs there, was left there by an npm start that was killed, or neither.
  *
  * @param {string} home
  * @returns {{ daemon: number | undefined, starter: number | undefined, abandoned: boolean, left: number[] }} processes
- *   that are alive; `left` are those of an abandoned system
+ *   that are alive; `left`: those of an abandoned system
  */
 export function inspect(home) {
-  const starter = readPid(join(home, 'starter.pid'))
+  const starter = claimant(home)
   const abandoned = starter !== undefined && !isAlive(starter)
   const daemon = aliveOr(readPid(join(home, 'pm2.pid')))
   return { daemon, starter: aliveOr(starter), abandoned, left: abandoned ? marked(home) : [] }
 }
 
-/** Says that this process runs a system there. @param {string} home */
+/** Notes that this process runs a system there. @param {string} home */
 export function claim(home) {
   mkdirSync(home, { recursive: true, mode: 0o700 })
-  // The daemon's log of former runs: it would only grow.
+  // The daemon's log of earlier runs, which would grow without bound.
   rmSync(join(home, 'pm2.log'), { force: true })
   writeFileSync(join(home, 'starter.pid'), `${process.pid}\n`)
+}
+
+/** The process that claimed the folder and did not release it, whether or not it is alive. @param {string} home */
+export function claimant(home) {
+  return readPid(join(home, 'starter.pid'))
 }
 
 /** @param {string} home */
@@ -58,11 +64,11 @@ export function release(home) {
   rmSync(join(home, 'starter.pid'), { force: true })
 }
 
-/** Whether processes can be looked at: only Linux shows their environment as a file. */
+/** Whether marked processes can be found: only Linux shows the environment of a process as a file. */
 export const canLook = existsSync('/proc/self/environ')
 
 /**
- * Processes that carry the mark of a folder; none where they cannot be looked at.
+ * Processes that carry the mark of a folder; none on systems other than Linux.
  *
  * @param {string} home
  */
@@ -96,7 +102,7 @@ export function isAlive(pid) {
     process.kill(pid, 0)
     return true
   } catch (error) {
-    // Somebody else's process: alive, and not ours to end.
+    // Another user's process: alive.
     return /** @type {NodeJS.ErrnoException} */ (error).code === 'EPERM'
   }
 }

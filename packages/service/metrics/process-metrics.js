@@ -1,13 +1,13 @@
-// What the process and its event loop take. Not prom-client's defaults: those walk every open handle at each scrape,
-// which at many thousand sockets is a pause of its own, and reset their lag at each scrape, so two scrapers spoil it.
+// Measures the process and its event loop. prom-client's defaults would walk every open handle at each scrape, which with
+// many thousand sockets is a pause of its own, and reset their lag at each scrape, which two scrapers spoil.
 import { performance } from 'node:perf_hooks'
 import { getHeapStatistics } from 'node:v8'
 
-/** Often enough to meet a pause of some 50 ms most times, seldom enough to cost nothing. */
+/** Often enough to catch most pauses of 50 ms, seldom enough to cost nothing. */
 const LAG_SAMPLE_MS = 20
 
 /**
- * Measures the process from now on; the process exits all the same when nothing else is left to do.
+ * Measures from now on. It does not keep the process from exiting.
  *
  * @param {import('./metrics.js').MetricMakers} make
  */
@@ -36,7 +36,7 @@ export function observeProcess({ counter, gauge, histogram }) {
   })
   gauge({
     name: 'memory_available_bytes',
-    help: 'Memory still free to the process, within the limit of its container if it has one.',
+    help: 'Memory the process can still get, within the limit of its container if it has one.',
     collect() {
       this.set(process.availableMemory())
     },
@@ -50,20 +50,20 @@ export function observeProcess({ counter, gauge, histogram }) {
   })
   gauge({
     name: 'v8_heap_limit_bytes',
-    help: 'V8 heap at which the process dies.',
+    help: 'V8 heap size at which the process crashes.',
   }).set(getHeapStatistics().heap_size_limit)
   gauge({
     name: 'v8_external_memory_bytes',
-    help: 'Memory of Buffers and the like, outside the V8 heap.',
+    help: 'Memory of Buffers and other objects outside the V8 heap.',
     collect() {
       this.set(getHeapStatistics().external_memory)
     },
   })
 
-  // Counters rather than the ratio: rate(active) / (rate(active) + rate(idle)) holds over any span, for any scraper.
+  // Counters, not the ratio: rate(active) / (rate(active) + rate(idle)) is right over any span, for any scraper.
   counter({
     name: 'event_loop_active_seconds_total',
-    help: 'Time the event loop was busy; with the idle time it gives the utilization.',
+    help: 'Time the event loop was busy. Active / (active + idle) is its utilization.',
     collect() {
       this.reset()
       this.inc(performance.eventLoopUtilization().active / 1_000)

@@ -1,0 +1,125 @@
+// Reads keycast.yaml: where each kind of key gets its content, and how fresh it is kept.
+import { readFileSync } from 'node:fs'
+import { parseDocument } from 'yaml'
+import { Misconfigured } from '../misconfigured.js'
+import { describe, file } from './schema.js'
+import { substituteVariables } from './variables.js'
+
+/**
+ * @typedef {object} Namespace
+ * @property {string} name
+ * @property {'http'} source
+ * @property {(id: string) => string} urlFor the URL of an id; throws a RangeError for one that would leave the path
+ * @property {string} origin scheme, host and port of every URL of the namespace
+ * @property {Record<string, string>} headers sent with each request, names in lower case. Secret: never log them
+ * @property {number} maxAgeMs a get is answered from memory up to this age
+ * @property {number} refreshMs asked again this often while somebody watches; 0: only when told
+ * @property {number} timeoutMs
+ * @property {number} bytesMax
+ * @property {number} [idSegmentsMax] an id has so many segments at most, 1 unless said; see {@link idProblem}
+ *
+ * @typedef {{ get: (name: string) => Namespace | undefined, names: string[] }} Namespaces
+ */
+
+/** keycast.yaml cannot be used. The message names every bad field. */
+export class NamespacesError extends Misconfigured {
+  /** @param {string} path @param {string[]} problems */
+  constructor(path, problems) {
+    super(`Invalid namespaces in ${path}:\n${problems.map(problem => `  ${problem}`).join('\n')}`)
+    this.name = 'NamespacesError'
+    this.problems = problems
+  }
+}
+
+/**
+ * @param {object} options
+ * @param {string} options.path of keycast.yaml
+ * @param {NodeJS.ProcessEnv} [options.env] what `${NAME}` stands for
+ * @param {boolean} [options.headers] false: `headers` are left out, so that a gateway, which asks no backend, needs none
+ *   of the variables in them
+ * @returns {Namespaces}
+ * @throws {NamespacesError}
+ */
+export function readNamespaces({ path, env = process.env, headers: withHeaders = true }) {
+  const written = withoutAccess(readYaml(path))
+  const document = withHeaders ? written : withoutHeaders(written)
+  // Substituted after parsing, so that a variable's value is text whatever it holds, never YAML.
+  const { value, problems } = substituteVariables(document, env)
+  if (problems.length > 0) throw new NamespacesError(path, problems)
+  const parsed = file.safeParse(value)
+  if (!parsed.success) throw new NamespacesError(path, parsed.error.issues.flatMap(describe))
+
+  const namespaces = new Map(
+    Object.entries(parsed.data.namespaces).map(([name, { url, headers, maxAge, refresh, timeout, maxBytes, ids }]) => {
+      /** @type {Namespace} */
+      const namespace = {
+        name,
+        source: 'http',
+        ...url,
+        headers,
+        maxAgeMs: maxAge,
+        refreshMs: refresh,
+        timeoutMs: timeout,
+        bytesMax: maxBytes,
+        idSegmentsMax: ids.segments,
+      }
+      return [name, namespace]
+    }),
+  )
+  return { get: name => namespaces.get(name), names: [...namespaces.keys()] }
+}
+
+/**
+ * Why an id cannot be one of a namespace, or `undefined` where it can. Without this limit `user:42/private` would be
+ * another path of the backend, reachable by whoever may read `user:42` alone.
+ *
+ * @param {Pick<Namespace, 'idSegmentsMax'>} namespace
+ * @param {string} id which has passed `keyProblem`
+ * @returns {string | undefined} a clause for a person to read
+ */
+export function idProblem({ idSegmentsMax = 1 }, id) {
+  let segments = 1
+  for (let slash = id.indexOf('/'); slash !== -1; slash = id.indexOf('/', slash + 1)) segments++
+  if (segments <= idSegmentsMax) return undefined
+  return `an id of this namespace has ${idSegmentsMax} ${idSegmentsMax === 1 ? 'segment' : 'segments'} at most`
+}
+
+/** @param {string} path @returns {unknown} */
+function readYaml(path) {
+  let text
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (error) {
+    throw new NamespacesError(path, [`the file cannot be read (${/** @type {NodeJS.ErrnoException} */ (error).code})`])
+  }
+  const document = parseDocument(text)
+  const faults = [...document.errors, ...document.warnings]
+  // Only the first line, which says what and where: those after it show the text, which may hold a secret.
+  if (faults.length > 0)
+    throw new NamespacesError(
+      path,
+      faults.map(({ message }) => message.split('\n')[0]),
+    )
+  try {
+    return document.toJS()
+  } catch (error) {
+    // An alias without its anchor is only found here.
+    throw new NamespacesError(path, [/** @type {Error} */ (error).message])
+  }
+}
+
+/** Access rights are for gateways: other services need none of their variables. @param {unknown} document not yet checked */
+function withoutAccess(document) {
+  if (typeof document !== 'object' || document === null || !('access' in document)) return document
+  const { access: _, ...rest } = document
+  return rest
+}
+
+/** @param {unknown} document not yet checked */
+function withoutHeaders(document) {
+  const { namespaces } = /** @type {{ namespaces?: Record<string, unknown> }} */ (document ?? {})
+  for (const namespace of Object.values(namespaces ?? {})) {
+    if (typeof namespace === 'object' && namespace !== null && 'headers' in namespace) delete namespace.headers
+  }
+  return document
+}
