@@ -1,12 +1,12 @@
 // A fetcher node's primary, put together: the hub towards gateways, the state of keys, the workers.
 import { everyInterval } from '@keycast/service'
-import { createBackoff } from './backoff.js'
+import { createPrimary } from './gateways/wants.js'
 import { createFetcherMetrics, exportLevels } from './metrics.js'
-import { createPrimary } from './primary.js'
-import { createForks } from './processes.js'
-import { createTimerWheel } from './timer-wheel.js'
-import { bindWork } from './work-socket.js'
-import { createWorkers } from './workers.js'
+import { createBackoff } from './timing/backoff.js'
+import { createTimerWheel } from './timing/timer-wheel.js'
+import { createForks } from './workers/processes.js'
+import { bindWork } from './workers/work-socket.js'
+import { createWorkers } from './workers/workers.js'
 
 /** Upper end of the first wait before a worker that did not live long is replaced. */
 const RESTART_MS_INITIAL = 250
@@ -24,9 +24,9 @@ const now = () => performance.now()
 export function createFetcher({ namespaces, hub, metrics, settings, log }) {
   const wheel = createTimerWheel({ now })
   const counts = createFetcherMetrics(metrics)
-  /** @type {import('./work-socket.js').WorkSocket} */
+  /** @type {import('./workers/work-socket.js').WorkSocket} */
   let socket
-  /** @type {import('./processes.js').Fork} */
+  /** @type {import('./workers/processes.js').Fork} */
   let fork
   let serving = false
   let onCredit = () => {}

@@ -1,8 +1,8 @@
 // What the primary counts, and how Prometheus sees it. No label has more values than there are backends or error codes.
 
 /**
- * @typedef {import('../work.js').Outcome} Outcome
- * @typedef {import('./lanes.js').Lane} Lane
+ * @typedef {import('../work/messages.js').Outcome} Outcome
+ * @typedef {import('./fetching/fetch-queue.js').Lane} Lane
  *
  * @typedef {object} FetchMetrics
  * @property {(how: 'memory' | 'joined' | 'fetched' | 'refused') => void} wanted how a gateway's wish for a key was met
@@ -12,7 +12,7 @@
  * @property {(type: 'value' | 'current' | 'failed') => void} answered
  * @property {(tookMs: number) => void} relayed a change went out to a gateway
  *
- * @typedef {import('./workers.js').WorkerMetrics} WorkerMetrics
+ * @typedef {import('./workers/workers.js').WorkerMetrics} WorkerMetrics
  */
 
 /** @type {Lane[]} */
@@ -92,8 +92,8 @@ function labelOf(outcome) {
  *
  * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge'>} metrics
  * @param {object} parts
- * @param {Pick<import('./primary.js').Primary, 'origins' | 'table'>} parts.primary
- * @param {Pick<import('./workers.js').Workers, 'stats'>} parts.workers
+ * @param {Pick<import('./gateways/wants.js').Primary, 'origins' | 'table'>} parts.primary
+ * @param {Pick<import('./workers/workers.js').Workers, 'stats'>} parts.workers
  * @param {Pick<import('@keycast/backbone').Hub, 'stats'>} parts.hub
  * @param {{ inFlightMax: number, cacheBytesMax: number }} parts.settings
  */
@@ -133,7 +133,7 @@ export function exportLevels({ counter, gauge }, { primary, workers, hub, settin
     () => hub.stats().bytesOut,
   )
 
-  /** @param {string} name @param {string} help @param {(lane: Lane, origin: import('./origins.js').Origin) => number} read */
+  /** @param {string} name @param {string} help @param {(lane: Lane, origin: import('./origins/origins.js').Origin) => number} read */
   const laneLevel = (name, help, read) =>
     gauge({
       name,
@@ -150,7 +150,7 @@ export function exportLevels({ counter, gauge }, { primary, workers, hub, settin
   laneLevel('fetches_waiting', 'Fetches not yet with a worker.', (lane, origin) => origin.lanes.waiting(lane))
   laneLevel('fetches_in_flight', 'Fetches with a worker.', (lane, origin) => origin.lanes.inFlight(lane))
 
-  /** @param {string} name @param {string} help @param {(origin: import('./origins.js').Origin) => number} read */
+  /** @param {string} name @param {string} help @param {(origin: import('./origins/origins.js').Origin) => number} read */
   const originLevel = (name, help, read) =>
     gauge({
       name,

@@ -1,7 +1,7 @@
 // Everything that can happen to a few keys, in random order: what must hold all the same.
 
 import { randomNumbers } from '../../../test/support/random.js'
-import { isKept } from './entry.js'
+import { isKept } from './keys/entry.js'
 import { setup } from './test-support.js'
 
 const RUNS = 60

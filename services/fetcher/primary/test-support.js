@@ -1,13 +1,13 @@
 // For tests: a primary on a clock that the test turns, with a backend and workers that answer when the test says so.
-import { createPrimary } from './primary.js'
-import { createTimerWheel, TICK_MS } from './timer-wheel.js'
+import { createPrimary } from './gateways/wants.js'
+import { createTimerWheel, TICK_MS } from './timing/timer-wheel.js'
 
 /**
  * @typedef {import('@keycast/backbone').Answer} Answer
  * @typedef {import('@keycast/backbone').Held} Held
  * @typedef {import('@keycast/service').Namespace} Namespace
- * @typedef {import('../work.js').Outcome} Outcome
- * @typedef {import('./entry.js').Fetch} Fetch
+ * @typedef {import('../work/messages.js').Outcome} Outcome
+ * @typedef {import('./keys/entry.js').Fetch} Fetch
  * @typedef {ReturnType<typeof setup>} Setup
  */
 
@@ -51,7 +51,7 @@ export function setup({
     },
   })
   const byName = new Map(Object.entries(namespaces).map(([name, own]) => [name, namespaceOf(name, own)]))
-  /** Leases not yet answered. @type {{ fetch: Fetch, message: Parameters<import('./fetches.js').Pool['lease']>[1] }[]} */
+  /** Leases not yet answered. @type {{ fetch: Fetch, message: Parameters<import('./fetching/fetches.js').Pool['lease']>[1] }[]} */
   const leased = []
   /** When each key was leased. @type {Map<string, number[]>} */
   const asked = new Map()

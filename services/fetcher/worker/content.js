@@ -6,7 +6,7 @@ import { utf8Of, withoutBom } from './text.js'
 
 /**
  * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode
- * @typedef {import('../work.js').Content} Content
+ * @typedef {import('../work/messages.js').Content} Content
  *
  * @typedef {{ outcome: 'value', body: Buffer } & Content} ReadValue `body`: JSON and text in UTF-8 without a BOM
  * @typedef {ReadValue | { outcome: 'current' } | { outcome: 'failed', code: ErrorCode, message: string }} ReadContent

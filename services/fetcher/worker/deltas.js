@@ -2,10 +2,10 @@
 // the last bodies are kept here.
 import { createDelta } from 'fossil-delta'
 import { LRUCache } from 'lru-cache'
-import { owned } from '../owned.js'
+import { owned } from '../work/detached-bytes.js'
 
 /**
- * @typedef {import('../work.js').DeltaSkip} DeltaSkip
+ * @typedef {import('../work/messages.js').DeltaSkip} DeltaSkip
  * @typedef {ReturnType<typeof createDeltas>} Deltas
  */
 
@@ -50,7 +50,7 @@ export function createDeltas({ bytesMax, now = () => performance.now() }) {
   let savedAt = now()
 
   /**
-   * @param {Pick<import('../work.js').Lease, 'key' | 'version' | 'delta'>} lease `version`: what whoever gets this holds
+   * @param {Pick<import('../work/messages.js').Lease, 'key' | 'version' | 'delta'>} lease `version`: what whoever gets this holds
    * @param {{ version: string, store: boolean }} value
    * @param {Buffer} body
    * @returns {{ delta?: Buffer, skipped?: DeltaSkip }} neither where there is no version to start from, or no use for one

@@ -2,10 +2,10 @@
 import cluster from 'node:cluster'
 import { BEAT_MS, common, createLog, readSettings, setting } from '@keycast/service'
 import { settings as declared } from '../settings.js'
-import { WORK_ENDPOINT_VARIABLE } from '../work.js'
+import { WORK_ENDPOINT_VARIABLE } from '../work/messages.js'
 import { createDeltas } from './deltas.js'
-import { openLink } from './link.js'
 import { createPuller } from './pull.js'
+import { openLink } from './work-socket.js'
 import { startWorker } from './worker.js'
 
 /**

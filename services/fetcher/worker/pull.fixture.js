@@ -4,7 +4,7 @@ import { createPuller } from './pull.js'
 
 /**
  * @typedef {import('node:http').RequestListener} RequestListener
- * @typedef {import('../work.js').Lease} Lease
+ * @typedef {import('../work/messages.js').Lease} Lease
  */
 
 /** @type {(() => void)[]} */

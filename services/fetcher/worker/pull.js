@@ -2,12 +2,12 @@
 import http from 'node:http'
 import https from 'node:https'
 import axios from 'axios'
-import { failureOfHead, outcomeOf } from './outcome.js'
+import { failureOfHead, outcomeOf } from './response.js'
 
 /**
- * @typedef {import('../work.js').Lease} Lease
- * @typedef {import('../work.js').FailedOutcome} FailedOutcome
- * @typedef {import('./outcome.js').Pulled} Pulled
+ * @typedef {import('../work/messages.js').Lease} Lease
+ * @typedef {import('../work/messages.js').FailedOutcome} FailedOutcome
+ * @typedef {import('./response.js').Pulled} Pulled
  * @typedef {ReturnType<typeof createPuller>} Puller
  */
 

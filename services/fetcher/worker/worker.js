@@ -1,8 +1,8 @@
 // What a worker does: says each second how much it takes and has used, pulls what it is leased, tells how it went.
 
 /**
- * @typedef {import('../work.js').Lease} Lease
- * @typedef {import('./link.js').Link} Link
+ * @typedef {import('../work/messages.js').Lease} Lease
+ * @typedef {import('./work-socket.js').Link} Link
  */
 
 /**
@@ -13,7 +13,7 @@
  * @param {number} options.id as the primary's cluster knows this worker
  * @param {number} options.credit leases taken at one time
  * @param {number} options.beatMs
- * @param {() => import('../work.js').Usage} options.usage of this process
+ * @param {() => import('../work/messages.js').Usage} options.usage of this process
  */
 export function startWorker({ openLink, puller, deltas, id, credit, beatMs, usage }) {
   let pulling = 0

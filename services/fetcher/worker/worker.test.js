@@ -2,13 +2,13 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Router } from 'zeromq'
-import { decodeFromWorker, encodeWork } from '../work.js'
-import { openLink } from './link.js'
+import { decodeFromWorker, encodeWork } from '../work/messages.js'
+import { openLink } from './work-socket.js'
 import { startWorker } from './worker.js'
 
 /**
- * @typedef {import('../work.js').Lease} Lease
- * @typedef {import('./outcome.js').Pulled} Pulled
+ * @typedef {import('../work/messages.js').Lease} Lease
+ * @typedef {import('./response.js').Pulled} Pulled
  */
 
 /** @type {(() => void)[]} */

@@ -1,0 +1,78 @@
+// From a backend's whole response to what the primary is told of it.
+import { readContent } from './content.js'
+import { freshnessOf, retryAfterMsOf, validatorsOf } from './freshness.js'
+import { failureOfStatus } from './status.js'
+
+/**
+ * @typedef {import('../work/messages.js').Lease} Lease
+ * @typedef {import('../work/messages.js').Outcome} Outcome
+ * @typedef {import('../work/messages.js').FailedOutcome} FailedOutcome
+ * @typedef {import('./freshness.js').Headers} Headers
+ *
+ * @typedef {{ status: number, headers: Headers, body: Buffer }} BackendResponse
+ * @typedef {{ outcome: Outcome, body?: Buffer }} Pulled `body` exactly where the outcome is a `value`
+ */
+
+/**
+ * @param {Lease} lease
+ * @param {BackendResponse} response
+ * @param {number} now milliseconds since 1970
+ * @returns {Pulled}
+ */
+export function outcomeOf(lease, { status, headers, body: received }, now) {
+  const validators = validatorsOf(headers, now)
+  const freshness = freshnessOf(headers)
+  if (status === 304 && isConditional(lease)) {
+    // A 304 may leave out the validators it confirms, but not Cache-Control (RFC 9110 section 15.4.5).
+    const confirmed = {
+      etag: headers.etag === undefined ? lease.etag : validators.etag,
+      lastModified: headers['last-modified'] === undefined ? lease.lastModified : validators.lastModified,
+    }
+    return { outcome: { outcome: 'current', status, ...freshness, ...confirmed } }
+  }
+  const failure = failureOfHead(status, headers, now)
+  if (failure) return { outcome: failure }
+
+  const encoding = headers['content-encoding']
+  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
+    return { outcome: failed(status, 'invalid_content', 'the content is in an encoding that was not asked for') }
+  }
+  const read = readContent(received, {
+    contentType: headers['content-type'],
+    version: lease.version,
+    bytesMax: lease.bytesMax,
+  })
+  if (read.outcome === 'failed') return { outcome: { ...read, status } }
+  if (read.outcome === 'current') return { outcome: { outcome: 'current', status, ...freshness, ...validators } }
+  const { body, ...content } = read
+  return { outcome: { ...content, status, ...freshness, ...validators }, body }
+}
+
+/**
+ * The failure that a response's status and header alone decide, whatever becomes of its body.
+ *
+ * @param {number} status
+ * @param {Headers} headers
+ * @param {number} now milliseconds since 1970
+ * @returns {FailedOutcome | undefined} `undefined` where the body is needed
+ */
+export function failureOfHead(status, headers, now) {
+  const failure = failureOfStatus(status)
+  if (!failure) return undefined
+  const outcome = failed(status, failure.code, failure.message)
+  if (failure.code === 'not_found') return { ...outcome, maxAgeMs: freshnessOf(headers).maxAgeMs }
+  if (failure.code === 'backend_error' || failure.code === 'backend_throttled') {
+    return { ...outcome, retryAfterMs: retryAfterMsOf(headers, now) }
+  }
+  return outcome
+}
+
+/** @param {Lease} lease */
+function isConditional({ etag, lastModified }) {
+  return etag !== undefined || lastModified !== undefined
+}
+
+/** @param {number} status @param {FailedOutcome['code']} code @param {string} message @returns {FailedOutcome} */
+function failed(status, code, message) {
+  return { outcome: 'failed', code, message, status }
+}
