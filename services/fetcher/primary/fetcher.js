@@ -1,7 +1,7 @@
 // A fetcher node's primary, put together: the hub towards gateways, the state of keys, the workers.
 import { everyInterval } from '@keycast/service'
-import { createPrimary } from './gateways/wants.js'
 import { createFetcherMetrics, exportLevels } from './metrics.js'
+import { createPrimary } from './primary.js'
 import { createBackoff } from './timing/backoff.js'
 import { createTimerWheel } from './timing/timer-wheel.js'
 import { createForks } from './workers/processes.js'
@@ -35,7 +35,7 @@ export function createFetcher({ namespaces, hub, metrics, settings, log }) {
     count: settings.workers,
     fork: onExit => fork(onExit),
     send: (routingId, lease) => socket.send(routingId, lease),
-    onResult: (fetch, outcome, body, delta) => primary.fetches.ended(fetch, outcome, body, delta),
+    onResult: (fetch, result, body, delta) => primary.fetches.ended(fetch, result, body, delta),
     onLost: fetch => primary.fetches.lost(fetch),
     onCredit: () => {
       onCredit()
@@ -48,7 +48,7 @@ export function createFetcher({ namespaces, hub, metrics, settings, log }) {
     log,
     now,
   })
-  const primary = createPrimary({ namespaces, pool: workers, tell: hub.tell, wheel, metrics: counts, settings, now })
+  const primary = createPrimary({ namespaces, pool: workers, markDue: hub.tell, wheel, metrics: counts, settings, now })
   exportLevels(metrics, { primary, workers, hub, settings })
 
   /** Resolves once gateways can connect and every worker takes leases. */

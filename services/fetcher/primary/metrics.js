@@ -1,13 +1,13 @@
 // What the primary counts, and how Prometheus sees it. No label has more values than there are backends or error codes.
 
 /**
- * @typedef {import('../work/messages.js').Outcome} Outcome
+ * @typedef {import('../work/messages.js').Result} Result
  * @typedef {import('./fetching/fetch-queue.js').Lane} Lane
  *
  * @typedef {object} FetchMetrics
  * @property {(how: 'memory' | 'joined' | 'fetched' | 'refused') => void} wanted how a gateway's wish for a key was met
  * @property {(lane: Lane, waitedMs: number) => void} started
- * @property {(outcome: Outcome, bytes: number, tookMs: number) => void} ended
+ * @property {(result: Result, bytes: number, tookMs: number) => void} ended
  * @property {() => void} reissued
  * @property {(type: 'value' | 'current' | 'failed') => void} answered
  * @property {(tookMs: number) => void} relayed a change went out to a gateway
@@ -37,7 +37,7 @@ export function createFetcherMetrics({ counter, histogram }) {
   // not_modified: 304. unchanged: 200 with the bytes that are held. value: other bytes. Otherwise an error code.
   const took = histogram({
     name: 'fetch_seconds',
-    help: 'From a fetch being handed to a worker to its outcome.',
+    help: 'From a fetch being handed to a worker to its result.',
     labelNames: ['outcome'],
     buckets: [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
   })
@@ -65,12 +65,12 @@ export function createFetcherMetrics({ counter, histogram }) {
   return {
     wanted: met => wanted.inc({ met }),
     started: (lane, waitedMs) => waited.observe({ lane }, waitedMs / 1_000),
-    ended: (outcome, bodyBytes, tookMs) => {
-      took.observe({ outcome: labelOf(outcome) }, tookMs / 1_000)
+    ended: (result, bodyBytes, tookMs) => {
+      took.observe({ outcome: labelOf(result) }, tookMs / 1_000)
       bytes.inc(bodyBytes)
-      if (outcome.outcome !== 'value') return
-      const result = outcome.deltaFrom ? 'made' : outcome.deltaSkipped
-      if (result) deltas.inc({ result })
+      if (result.kind !== 'value') return
+      const made = result.deltaFrom ? 'made' : result.deltaSkipped
+      if (made) deltas.inc({ result: made })
     },
     reissued: () => reissues.inc(),
     answered: type => answers.inc({ type }),
@@ -80,11 +80,11 @@ export function createFetcherMetrics({ counter, histogram }) {
   }
 }
 
-/** @param {Outcome} outcome */
-function labelOf(outcome) {
-  if (outcome.outcome === 'failed') return outcome.code
-  if (outcome.outcome === 'value') return 'value'
-  return outcome.status === 304 ? 'not_modified' : 'unchanged'
+/** @param {Result} result */
+function labelOf(result) {
+  if (result.kind === 'failed') return result.code
+  if (result.kind === 'value') return 'value'
+  return result.status === 304 ? 'not_modified' : 'unchanged'
 }
 
 /**
@@ -92,7 +92,7 @@ function labelOf(outcome) {
  *
  * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge'>} metrics
  * @param {object} parts
- * @param {Pick<import('./gateways/wants.js').Primary, 'origins' | 'table'>} parts.primary
+ * @param {Pick<import('./primary.js').Primary, 'origins' | 'table'>} parts.primary
  * @param {Pick<import('./workers/workers.js').Workers, 'stats'>} parts.workers
  * @param {Pick<import('@keycast/backbone').Hub, 'stats'>} parts.hub
  * @param {{ inFlightMax: number, cacheBytesMax: number }} parts.settings
@@ -147,8 +147,8 @@ export function exportLevels({ counter, gauge }, { primary, workers, hub, settin
         }
       },
     })
-  laneLevel('fetches_waiting', 'Fetches not yet with a worker.', (lane, origin) => origin.lanes.waiting(lane))
-  laneLevel('fetches_in_flight', 'Fetches with a worker.', (lane, origin) => origin.lanes.inFlight(lane))
+  laneLevel('fetches_waiting', 'Fetches not yet with a worker.', (lane, origin) => origin.queue.queuedIn(lane))
+  laneLevel('fetches_in_flight', 'Fetches with a worker.', (lane, origin) => origin.queue.inFlightOf(lane))
 
   /** @param {string} name @param {string} help @param {(origin: import('./origins/origins.js').Origin) => number} read */
   const originLevel = (name, help, read) =>

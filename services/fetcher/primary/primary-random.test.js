@@ -1,7 +1,7 @@
 // Everything that can happen to a few keys, in random order: what must hold all the same.
 
 import { randomNumbers } from '../../../test/support/random.js'
-import { isKept } from './keys/entry.js'
+import { isKept, isWanted } from './keys/interest.js'
 import { setup } from './test-support.js'
 
 const RUNS = 60
@@ -119,8 +119,7 @@ test('every get is answered, none by what was read before a change that came bef
     expect(primary.primary.table.stats().kept).toBe(0)
     for (const key of keys) {
       const entry = primary.primary.table.get(key)
-      if (entry)
-        expect([entry.watchers.size, entry.waiters.size, entry.again, entry.fetch]).toEqual([0, 0, false, undefined])
+      if (entry) expect([isWanted(entry), entry.fetch]).toEqual([false, undefined])
     }
   }
 })

@@ -5,7 +5,7 @@ import { MESSAGES_MAX } from './messages.js'
  * @template T
  * @param {(items: T[]) => void} send is called at the end of the turn, with {@link MESSAGES_MAX} items at most, as often as needed
  */
-export function createOutgoing(send) {
+export function batchPerTurn(send) {
   /** @type {T[]} */
   let waiting = []
 

@@ -31,18 +31,18 @@ import { errorCodes } from '@keycast/protocol'
  * why there is none from a version the lease named, though one would be of use.
  * @typedef {{ version: string, contentType: string, format: Format }} Content
  * @typedef {'no_base' | 'size' | 'time' | 'gain'} DeltaSkip
- * @typedef {{ outcome: 'value', deltaFrom?: string, deltaSkipped?: DeltaSkip } & Content & Freshness} ValueOutcome
- * @typedef {{ outcome: 'current' } & Freshness} CurrentOutcome
- * @typedef {{ outcome: 'failed', code: ErrorCode, message: string, status?: number, retryAfterMs?: number,
- *   maxAgeMs?: number }} FailedOutcome
- * @typedef {ValueOutcome | CurrentOutcome | FailedOutcome} Outcome
- * @typedef {{ type: 'result', lease: number, durationMs: number } & Outcome} Result
+ * @typedef {{ kind: 'value', deltaFrom?: string, deltaSkipped?: DeltaSkip } & Content & Freshness} ValueResult
+ * @typedef {{ kind: 'current' } & Freshness} CurrentResult
+ * @typedef {{ kind: 'failed', code: ErrorCode, message: string, status?: number, retryAfterMs?: number,
+ *   maxAgeMs?: number }} FailedResult
+ * @typedef {ValueResult | CurrentResult | FailedResult} Result
+ * @typedef {{ type: 'result', lease: number, durationMs: number } & Result} ResultMessage
  */
 
 /** The environment variable in which a primary gives its workers the endpoint of this incarnation. */
 export const WORK_ENDPOINT_VARIABLE = 'KEYCAST_WORK_ENDPOINT'
 
-const outcomes = new Set(['value', 'current', 'failed'])
+const kinds = new Set(['value', 'current', 'failed'])
 
 /** A message that is not what this file says. Both sides run the same code: this is a programmer's error. */
 export class WorkError extends Error {
@@ -67,7 +67,7 @@ export class WorkError extends Error {
 export const MESSAGES_MAX = 32
 
 /**
- * @param {Loaded<Credit | Lease | Result>[]} loaded
+ * @param {Loaded<Credit | Lease | ResultMessage>[]} loaded
  * @returns {Buffer[]} the parts
  */
 export function encodeWork(loaded) {
@@ -96,7 +96,7 @@ export function decodeLeases(parts) {
 
 /**
  * @param {Buffer[]} parts as the primary receives them, without the routing id
- * @returns {Loaded<Credit | Result>[]} a body exactly where the result is a `value`, a delta exactly where that has
+ * @returns {Loaded<Credit | ResultMessage>[]} a body exactly where the result is a `value`, a delta exactly where that has
  *   `deltaFrom`
  * @throws {WorkError}
  */
@@ -106,12 +106,12 @@ export function decodeFromWorker(parts) {
     if (message.type === 'credit' && [message.credit, message.cpuMs, message.residentBytes].every(Number.isFinite)) {
       return { message: /** @type {Credit} */ (message) }
     }
-    const whole = message.type === 'result' && typeof message.lease === 'number' && outcomes.has(message.outcome)
-    const known = message.outcome !== 'failed' || Object.hasOwn(errorCodes, message.code)
+    const whole = message.type === 'result' && typeof message.lease === 'number' && kinds.has(message.kind)
+    const known = message.kind !== 'failed' || Object.hasOwn(errorCodes, message.code)
     if (!whole || !known) throw new WorkError('the primary was sent something that is neither credit nor result')
-    const body = message.outcome === 'value' ? parts[next++] : undefined
+    const body = message.kind === 'value' ? parts[next++] : undefined
     const delta = message.deltaFrom === undefined ? undefined : parts[next++]
-    return { message: /** @type {Result} */ (message), body, delta }
+    return { message: /** @type {ResultMessage} */ (message), body, delta }
   })
   if (next !== parts.length) throw new WorkError(`results that need ${next} parts came with ${parts.length}`)
   return loaded

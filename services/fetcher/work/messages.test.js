@@ -3,11 +3,11 @@ import { decodeFromWorker, decodeLeases, encodeWork, WorkError } from './message
 /** @param {unknown[]} messages */
 const part = (...messages) => Buffer.from(JSON.stringify(messages))
 
-/** @type {import('./messages.js').Result} */
+/** @type {import('./messages.js').ResultMessage} */
 const value = {
   type: 'result',
   lease: 7,
-  outcome: 'value',
+  kind: 'value',
   version: 'v',
   contentType: 'application/json',
   format: 'json',
@@ -18,7 +18,7 @@ const value = {
 const current = /** @type {const} */ ({
   type: 'result',
   lease: 8,
-  outcome: 'current',
+  kind: 'current',
   status: 304,
   store: true,
   durationMs: 1,
@@ -42,7 +42,7 @@ test('leases arrive as they were sent', () => {
 })
 
 test('values travel with their bodies untouched and a delta behind its body, other messages alone', () => {
-  /** @type {import('./messages.js').Loaded<import('./messages.js').Credit | import('./messages.js').Result>[]} */
+  /** @type {import('./messages.js').Loaded<import('./messages.js').Credit | import('./messages.js').ResultMessage>[]} */
   const sent = [
     { message: value, body: Buffer.from('{}') },
     { message: current },
@@ -60,8 +60,8 @@ test.each([
   ['no list', [Buffer.from('{}')]],
   ['a list of something else', [part(null)]],
   ['another type', [part({ type: 'lease' })]],
-  ['an unknown outcome', [part({ type: 'result', lease: 1, outcome: 'maybe' })]],
-  ['an unknown code', [part({ type: 'result', lease: 1, outcome: 'failed', code: 'bad_mood' })]],
+  ['an unknown result', [part({ type: 'result', lease: 1, kind: 'maybe' })]],
+  ['an unknown code', [part({ type: 'result', lease: 1, kind: 'failed', code: 'bad_mood' })]],
   ['credit of a worker that does not say what it uses', [part({ type: 'credit', worker: 1, credit: 1 })]],
   ['a value without its body', [part(value)]],
   ['a delta from nowhere', [part(value), Buffer.from('x'), Buffer.from('y')]],

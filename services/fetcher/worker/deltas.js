@@ -2,7 +2,7 @@
 // the last bodies are kept here.
 import { createDelta } from 'fossil-delta'
 import { LRUCache } from 'lru-cache'
-import { owned } from '../work/detached-bytes.js'
+import { detached } from '../work/detached-bytes.js'
 
 /**
  * @typedef {import('../work/messages.js').DeltaSkip} DeltaSkip
@@ -74,7 +74,7 @@ export function createDeltas({ bytesMax, now = () => performance.now() }) {
 
   /** @param {string} key @param {string} version @param {Buffer} body @param {boolean} store */
   function keep(key, version, body, store) {
-    if (isOfSize(body)) bases?.set(key, { version, body: owned(body) }, { ttl: store ? 0 : UNSTORED_MS })
+    if (isOfSize(body)) bases?.set(key, { version, body: detached(body) }, { ttl: store ? 0 : UNSTORED_MS })
     else bases?.delete(key)
   }
 

@@ -5,7 +5,7 @@ import { settings as declared } from '../settings.js'
 import { WORK_ENDPOINT_VARIABLE } from '../work/messages.js'
 import { createDeltas } from './deltas.js'
 import { createPuller } from './pull.js'
-import { openLink } from './work-socket.js'
+import { openWorkSocket } from './work-socket.js'
 import { startWorker } from './worker.js'
 
 /**
@@ -46,7 +46,7 @@ export function runWorker() {
 
   const puller = createPuller({ socketsMax: CREDIT })
   const worker = startWorker({
-    openLink: onLease => openLink({ endpoint: workEndpoint, onLease, onBroken: die }),
+    openWorkSocket: onLease => openWorkSocket({ endpoint: workEndpoint, onLease, onBroken: die }),
     puller,
     deltas: createDeltas({ bytesMax: deltaBytesMax }),
     id: self.id,

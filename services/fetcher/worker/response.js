@@ -5,12 +5,12 @@ import { failureOfStatus } from './status.js'
 
 /**
  * @typedef {import('../work/messages.js').Lease} Lease
- * @typedef {import('../work/messages.js').Outcome} Outcome
- * @typedef {import('../work/messages.js').FailedOutcome} FailedOutcome
+ * @typedef {import('../work/messages.js').Result} Result
+ * @typedef {import('../work/messages.js').FailedResult} FailedResult
  * @typedef {import('./freshness.js').Headers} Headers
  *
  * @typedef {{ status: number, headers: Headers, body: Buffer }} BackendResponse
- * @typedef {{ outcome: Outcome, body?: Buffer }} Pulled `body` exactly where the outcome is a `value`
+ * @typedef {{ result: Result, body?: Buffer }} Pulled `body` exactly where the result is a `value`
  */
 
 /**
@@ -19,7 +19,7 @@ import { failureOfStatus } from './status.js'
  * @param {number} now milliseconds since 1970
  * @returns {Pulled}
  */
-export function outcomeOf(lease, { status, headers, body: received }, now) {
+export function resultOf(lease, { status, headers, body: received }, now) {
   const validators = validatorsOf(headers, now)
   const freshness = freshnessOf(headers)
   if (status === 304 && isConditional(lease)) {
@@ -28,24 +28,24 @@ export function outcomeOf(lease, { status, headers, body: received }, now) {
       etag: headers.etag === undefined ? lease.etag : validators.etag,
       lastModified: headers['last-modified'] === undefined ? lease.lastModified : validators.lastModified,
     }
-    return { outcome: { outcome: 'current', status, ...freshness, ...confirmed } }
+    return { result: { kind: 'current', status, ...freshness, ...confirmed } }
   }
   const failure = failureOfHead(status, headers, now)
-  if (failure) return { outcome: failure }
+  if (failure) return { result: failure }
 
   const encoding = headers['content-encoding']
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
-    return { outcome: failed(status, 'invalid_content', 'the content is in an encoding that was not asked for') }
+    return { result: failed(status, 'invalid_content', 'the content is in an encoding that was not asked for') }
   }
   const read = readContent(received, {
     contentType: headers['content-type'],
     version: lease.version,
     bytesMax: lease.bytesMax,
   })
-  if (read.outcome === 'failed') return { outcome: { ...read, status } }
-  if (read.outcome === 'current') return { outcome: { outcome: 'current', status, ...freshness, ...validators } }
+  if (read.kind === 'failed') return { result: { ...read, status } }
+  if (read.kind === 'current') return { result: { kind: 'current', status, ...freshness, ...validators } }
   const { body, ...content } = read
-  return { outcome: { ...content, status, ...freshness, ...validators }, body }
+  return { result: { ...content, status, ...freshness, ...validators }, body }
 }
 
 /**
@@ -54,17 +54,17 @@ export function outcomeOf(lease, { status, headers, body: received }, now) {
  * @param {number} status
  * @param {Headers} headers
  * @param {number} now milliseconds since 1970
- * @returns {FailedOutcome | undefined} `undefined` where the body is needed
+ * @returns {FailedResult | undefined} `undefined` where the body is needed
  */
 export function failureOfHead(status, headers, now) {
   const failure = failureOfStatus(status)
   if (!failure) return undefined
-  const outcome = failed(status, failure.code, failure.message)
-  if (failure.code === 'not_found') return { ...outcome, maxAgeMs: freshnessOf(headers).maxAgeMs }
+  const result = failed(status, failure.code, failure.message)
+  if (failure.code === 'not_found') return { ...result, maxAgeMs: freshnessOf(headers).maxAgeMs }
   if (failure.code === 'backend_error' || failure.code === 'backend_throttled') {
-    return { ...outcome, retryAfterMs: retryAfterMsOf(headers, now) }
+    return { ...result, retryAfterMs: retryAfterMsOf(headers, now) }
   }
-  return outcome
+  return result
 }
 
 /** @param {Lease} lease */
@@ -72,7 +72,7 @@ function isConditional({ etag, lastModified }) {
   return etag !== undefined || lastModified !== undefined
 }
 
-/** @param {number} status @param {FailedOutcome['code']} code @param {string} message @returns {FailedOutcome} */
+/** @param {number} status @param {FailedResult['code']} code @param {string} message @returns {FailedResult} */
 function failed(status, code, message) {
-  return { outcome: 'failed', code, message, status }
+  return { kind: 'failed', code, message, status }
 }

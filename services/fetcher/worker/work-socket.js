@@ -1,36 +1,36 @@
 // A worker's socket to its primary; work.js shows what it carries.
 import { createWriter, receive } from '@keycast/backbone'
 import { Dealer } from 'zeromq'
-import { createOutgoing } from '../work/batch-per-turn.js'
+import { batchPerTurn } from '../work/batch-per-turn.js'
 import { decodeLeases, encodeWork } from '../work/messages.js'
 
 /** A lease is a URL, its namespace's headers and two validators: some kilobytes at most; and there may be several. */
 const LEASES_BYTES_MAX = 2 ** 22
 
 /**
- * @typedef {object} Link
- * @property {(message: import('../work/messages.js').Credit | import('../work/messages.js').Result, body?: Buffer, delta?: Buffer) => Promise<void>} send
+ * @typedef {object} WorkSocket
+ * @property {(message: import('../work/messages.js').Credit | import('../work/messages.js').ResultMessage, body?: Buffer, delta?: Buffer) => Promise<void>} send
  *   resolves once the socket has taken it; what waits for that is bounded by the credit given
  * @property {() => void} close what was not yet read by the primary is lost
  *
- * @typedef {import('../work/messages.js').Loaded<import('../work/messages.js').Credit | import('../work/messages.js').Result> & { taken: () => void }} Sending
+ * @typedef {import('../work/messages.js').Loaded<import('../work/messages.js').Credit | import('../work/messages.js').ResultMessage> & { taken: () => void }} Sending
  */
 
 /**
  * @param {object} options
  * @param {string} options.endpoint
  * @param {(lease: import('../work/messages.js').Lease) => void} options.onLease must return soon: the next lease waits
- *   for it. What it throws breaks the link
+ *   for it. What it throws breaks the socket
  * @param {(error: Error) => void} options.onBroken the socket cannot be used any more
- * @returns {Link}
+ * @returns {WorkSocket}
  */
-export function openLink({ endpoint, onLease, onBroken }) {
+export function openWorkSocket({ endpoint, onLease, onBroken }) {
   // No routing id: a reused one can stay deaf for ever. Linger 0: a primary that ends a worker reads nothing more.
   const dealer = new Dealer({ linger: 0, maxMessageSize: LEASES_BYTES_MAX })
   let closed = false
   dealer.connect(endpoint)
   const writer = createWriter(dealer)
-  const outgoing = createOutgoing((/** @type {Sending[]} */ sendings) => {
+  const batch = batchPerTurn((/** @type {Sending[]} */ sendings) => {
     if (closed) return
     writer.write(encodeWork(sendings), error => {
       if (error) broken(error)
@@ -49,7 +49,7 @@ export function openLink({ endpoint, onLease, onBroken }) {
   return {
     send: (message, body, delta) =>
       new Promise(taken => {
-        outgoing.add({ message, body, delta, taken })
+        batch.add({ message, body, delta, taken })
       }),
 
     close() {

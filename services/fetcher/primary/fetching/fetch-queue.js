@@ -1,68 +1,68 @@
-// Who may be fetched next from one backend origin: a cap on fetches in flight, shared by two lanes. Cold fetches, for
+// Who may be fetched next from one backend origin: a cap on fetches in flight, shared by two queue. Cold fetches, for
 // which somebody waits, go first; refreshes after. Neither lane takes more than three quarters of the cap while the other
 // waits, so that a flood of new keys does not stop refreshing, nor a slow backend's refreshes new keys.
 
 /**
  * @typedef {'cold' | 'refresh'} Lane
- * @typedef {{ lane: Lane }} Queued the lane it waits in, or was started from
+ * @typedef {{ lane: Lane }} Queued the lane it is queued in, or was started from
  */
 
-/** A lane's share of the cap while the other waits. */
+/** A lane's share of the cap while the other has fetches queued. */
 const SHARE = 0.75
 
 /**
  * @template {Queued} T
- * @typedef {ReturnType<typeof createLanes<T>>} Lanes
+ * @typedef {ReturnType<typeof createFetchQueue<T>>} FetchQueue
  */
 
 /**
  * @template {Queued} T
  * @param {{ cap: number }} options at least 1
  */
-export function createLanes({ cap }) {
+export function createFetchQueue({ cap }) {
   /** @type {Record<Lane, Set<T>>} */
-  const waiting = { cold: new Set(), refresh: new Set() }
+  const queued = { cold: new Set(), refresh: new Set() }
   /** Started before, and given back. @type {Record<Lane, Set<T>>} */
   const returned = { cold: new Set(), refresh: new Set() }
   const inFlight = { cold: 0, refresh: 0 }
-  // At least one each, or a cap of 1 would let nothing through while both wait.
+  // At least one each, or a cap of 1 would let nothing through while both have fetches queued.
   const share = Math.max(1, Math.floor(cap * SHARE))
 
   /** @param {T} item */
   function add(item) {
-    waiting[item.lane].add(item)
+    queued[item.lane].add(item)
   }
 
   /** Before the others of its lane: it has waited its turn already. @param {T} item that {@link ended} */
-  function addAgain(item) {
+  function putBack(item) {
     returned[item.lane].add(item)
   }
 
   /** Somebody waits for it now. @param {T} item */
   function promote(item) {
     if (item.lane === 'cold') return
-    for (const queues of [waiting, returned]) {
-      if (!queues.refresh.delete(item)) continue
+    for (const lanes of [queued, returned]) {
+      if (!lanes.refresh.delete(item)) continue
       item.lane = 'cold'
-      queues.cold.add(item)
+      lanes.cold.add(item)
     }
   }
 
   /** @param {T} item */
   function remove(item) {
-    waiting[item.lane].delete(item)
+    queued[item.lane].delete(item)
     returned[item.lane].delete(item)
   }
 
   /** @param {Lane} lane */
-  function waitingIn(lane) {
-    return waiting[lane].size + returned[lane].size
+  function queuedIn(lane) {
+    return queued[lane].size + returned[lane].size
   }
 
   /**
    * Takes the next item out; it is in flight until {@link ended}.
    *
-   * @returns {T | undefined} `undefined` where nothing waits or nothing more may start
+   * @returns {T | undefined} `undefined` where nothing is queued or nothing more may start
    */
   function next() {
     if (inFlight.cold + inFlight.refresh >= cap) return undefined
@@ -71,8 +71,8 @@ export function createLanes({ cap }) {
 
   /** @param {Lane} lane @param {Lane} other */
   function takeFrom(lane, other) {
-    if (inFlight[lane] >= share && waitingIn(other) > 0) return undefined
-    for (const queue of [returned[lane], waiting[lane]]) {
+    if (inFlight[lane] >= share && queuedIn(other) > 0) return undefined
+    for (const queue of [returned[lane], queued[lane]]) {
       for (const item of queue) {
         queue.delete(item)
         inFlight[lane]++
@@ -87,9 +87,9 @@ export function createLanes({ cap }) {
     inFlight[item.lane]--
   }
 
-  /** Takes out all that wait. @returns {T[]} */
+  /** Takes out all that is queued. @returns {T[]} */
   function drain() {
-    const queues = [returned.cold, waiting.cold, returned.refresh, waiting.refresh]
+    const queues = [returned.cold, queued.cold, returned.refresh, queued.refresh]
     const drained = queues.flatMap(queue => [...queue])
     for (const queue of queues) queue.clear()
     return drained
@@ -97,14 +97,14 @@ export function createLanes({ cap }) {
 
   return {
     add,
-    addAgain,
+    putBack,
     promote,
     remove,
     next,
     ended,
     drain,
-    waiting: waitingIn,
+    queuedIn,
     /** @param {Lane} lane */
-    inFlight: lane => inFlight[lane],
+    inFlightOf: lane => inFlight[lane],
   }
 }

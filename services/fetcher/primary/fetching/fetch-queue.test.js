@@ -1,42 +1,42 @@
-import { createLanes } from './fetch-queue.js'
+import { createFetchQueue } from './fetch-queue.js'
 
 /** @typedef {{ lane: import('./fetch-queue.js').Lane, name: string }} Item */
 
 /** @param {number} cap */
 function setup(cap) {
-  /** @type {import('./fetch-queue.js').Lanes<Item>} */
-  const lanes = createLanes({ cap })
+  /** @type {import('./fetch-queue.js').FetchQueue<Item>} */
+  const queue = createFetchQueue({ cap })
   /** @type {Item[]} */
   const running = []
   const start = () => {
-    for (let item = lanes.next(); item; item = lanes.next()) running.push(item)
+    for (let item = queue.next(); item; item = queue.next()) running.push(item)
     return running
   }
   /** @param {(item: Item) => boolean} which */
   const end = which => {
     const index = running.findIndex(which)
     const [item] = running.splice(index, 1)
-    lanes.ended(item)
+    queue.ended(item)
     return item
   }
   /** @param {import('./fetch-queue.js').Lane} lane @param {number} count */
   const add = (lane, count = 1) => {
     const items = Array.from({ length: count }, (_, i) => ({ lane, name: `${lane} ${i}` }))
-    for (const item of items) lanes.add(item)
+    for (const item of items) queue.add(item)
     return items
   }
-  const counts = () => ({ cold: lanes.inFlight('cold'), refresh: lanes.inFlight('refresh') })
-  return { lanes, running, start, end, add, counts }
+  const counts = () => ({ cold: queue.inFlightOf('cold'), refresh: queue.inFlightOf('refresh') })
+  return { queue, running, start, end, add, counts }
 }
 
 test('a cold fetch never waits behind refreshes that wait', () => {
-  const { lanes, running, start, end, add } = setup(4)
+  const { queue, running, start, end, add } = setup(4)
   add('refresh', 4)
   start()
   add('refresh', 1_000)
   const [cold] = add('cold')
   start()
-  expect(lanes.waiting('cold')).toBe(1)
+  expect(queue.queuedIn('cold')).toBe(1)
   end(() => true)
   start()
   expect(running.at(-1)).toBe(cold)
@@ -75,7 +75,7 @@ test('where no refresh waits a cold burst takes the whole cap', () => {
   expect(counts()).toEqual({ cold: 8, refresh: 0 })
 })
 
-test('a cap of one serves both lanes', () => {
+test('a cap of one serves both queue', () => {
   const { running, start, end, add } = setup(1)
   add('cold', 2)
   add('refresh', 1)
@@ -89,11 +89,11 @@ test('a cap of one serves both lanes', () => {
 })
 
 test('within a lane what waited longest goes first, and what was given back before it', () => {
-  const { lanes, running, start, end, add } = setup(1)
+  const { queue, running, start, end, add } = setup(1)
   const [first, second] = add('cold', 2)
   start()
   end(() => true)
-  lanes.addAgain(first)
+  queue.putBack(first)
   start()
   expect(running).toEqual([first])
   end(() => true)
@@ -101,31 +101,31 @@ test('within a lane what waited longest goes first, and what was given back befo
   expect(running).toEqual([second])
 })
 
-test('a refresh somebody begins to wait for changes lanes, one in flight does not', () => {
-  const { lanes, running, start, end, add, counts } = setup(1)
+test('a refresh somebody begins to wait for changes queue, one in flight does not', () => {
+  const { queue, running, start, end, add, counts } = setup(1)
   const [flying, last, promoted] = add('refresh', 3)
   start()
-  lanes.promote(flying)
-  lanes.promote(promoted)
-  expect(lanes.waiting('cold')).toBe(1)
+  queue.promote(flying)
+  queue.promote(promoted)
+  expect(queue.queuedIn('cold')).toBe(1)
   expect(counts()).toEqual({ cold: 0, refresh: 1 })
   end(() => true)
   start()
   expect(running).toEqual([promoted])
-  expect(lanes.waiting('refresh')).toBe(1)
+  expect(queue.queuedIn('refresh')).toBe(1)
   end(() => true)
   expect(counts()).toEqual({ cold: 0, refresh: 0 })
-  lanes.remove(last)
+  queue.remove(last)
   start()
   expect(running).toEqual([])
 })
 
 test('all that waits can be taken out', () => {
-  const { lanes, start, add } = setup(1)
+  const { queue, start, add } = setup(1)
   const [cold] = add('cold')
   const [refresh] = add('refresh')
   const [again] = [{ lane: /** @type {const} */ ('refresh'), name: 'again' }]
-  lanes.addAgain(again)
-  expect(lanes.drain()).toEqual([cold, again, refresh])
+  queue.putBack(again)
+  expect(queue.drain()).toEqual([cold, again, refresh])
   expect(start()).toEqual([])
 })

@@ -1,66 +1,106 @@
-// A fetch's way: wanted, waiting in its lane, leased to a worker, answered. One per key at a time.
+// A fetch's way: wanted, queued, leased to a worker, ended with a result. At most one per key at a time.
 import { idOf } from '@keycast/protocol'
-import { isCold, isKept, isWanted } from '../keys/entry.js'
+import { isCold, isKept, isWanted } from '../keys/interest.js'
 
 /**
  * @typedef {import('../../work/messages.js').Lease} LeaseMessage
- * @typedef {import('../../work/messages.js').Outcome} Outcome
- * @typedef {import('../origins/breaker.js').Verdict} Verdict
+ * @typedef {import('../../work/messages.js').Result} Result
  * @typedef {import('../keys/entry.js').Entry} Entry
- * @typedef {import('../keys/entry.js').Fetch} Fetch
+ * @typedef {import('../origins/breaker.js').Verdict} Verdict
  * @typedef {import('../origins/origins.js').Origin} Origin
  * @typedef {ReturnType<typeof createFetches>} Fetches
+ *
+ * A fetch from the moment it is wanted. Without `sentAt` it is queued in its lane. `attempt`: which worker this is.
+ * `again`: what it brings is too old for somebody, so another fetch must follow.
+ * @typedef {{ entry: Entry, lane: import('./fetch-queue.js').Lane, queuedAt: number, sentAt: number | undefined,
+ *   attempt: 1 | 2, probe: boolean, again: boolean }} Fetch
  *
  * What fetches need of the workers. `lease` must only be called while there is credit.
  * @typedef {object} Pool
  * @property {() => boolean} hasCredit
  * @property {(fetch: Fetch, message: Omit<LeaseMessage, 'type' | 'lease'>) => void} lease
+ *
+ * What becomes of fetches. `onResult`: `closed` says that the fetch closed the origin's breaker. `onRefused`: the origin's
+ * breaker lets nothing through. `onAbandoned`: nobody wants the key whose worker was lost.
+ * @typedef {object} FetchEvents
+ * @property {(fetch: Fetch, result: Result, body: Buffer | undefined, delta: Buffer | undefined, closed: boolean) => void} onResult
+ * @property {(entry: Entry) => void} onRefused
+ * @property {(entry: Entry) => void} onAbandoned
  */
 
 /**
  * @param {object} deps
  * @param {Iterable<Origin>} deps.origins
  * @param {Pool} deps.pool
- * @param {(fetch: Fetch, outcome: Outcome, body: Buffer | undefined, delta: Buffer | undefined, closed: boolean) => void}
- *   deps.onOutcome `closed`: it closed the origin's breaker
- * @param {(entry: Entry) => void} deps.onRefused the origin's breaker lets nothing through
- * @param {(entry: Entry) => void} deps.onAbandoned nobody wants the key whose worker was lost
  * @param {import('../metrics.js').FetchMetrics} deps.metrics
  * @param {() => number} deps.now
  */
-export function createFetches({ origins, pool, onOutcome, onRefused, onAbandoned, metrics, now }) {
+export function createFetches({ origins, pool, metrics, now }) {
   const rotation = [...origins]
+  /** @type {FetchEvents} */
+  let events
 
   /**
-   * Has the key fetched, unless that is under way. Somebody who waits moves a fetch that waits among refreshes.
+   * Before the first fetch is wanted. Not given at creation: results set timers, and timers want fetches.
+   *
+   * @param {FetchEvents} fetchEvents
+   */
+  function start(fetchEvents) {
+    events = fetchEvents
+  }
+
+  /**
+   * Has the key fetched, unless that is under way. Where somebody waits now a queued refresh becomes a cold fetch.
    *
    * @param {Entry} entry
    */
   function want(entry) {
     const { origin, fetch } = entry
     if (fetch) {
-      if (fetch.sentAt === undefined && isCold(entry)) origin.lanes.promote(fetch)
+      if (fetch.sentAt === undefined && isCold(entry)) origin.queue.promote(fetch)
       return
     }
-    if (!origin.breaker.admits()) return onRefused(entry)
+    if (!origin.breaker.admits()) return events.onRefused(entry)
     const lane = isCold(entry) ? 'cold' : 'refresh'
-    entry.fetch = { entry, lane, queuedAt: now(), sentAt: undefined, attempt: 1, probe: false }
-    origin.lanes.add(entry.fetch)
+    entry.fetch = { entry, lane, queuedAt: now(), sentAt: undefined, attempt: 1, probe: false, again: false }
+    origin.queue.add(entry.fetch)
     startNext(origin)
   }
 
   /**
-   * Nobody wants the key any more: what was not sent yet is not.
+   * The same for somebody to whom what the backend was asked before `sinceMs` says nothing: where the fetch under way is
+   * that old, another one follows it.
+   *
+   * @param {Entry} entry
+   * @param {number} sinceMs
+   */
+  function wantSince(entry, sinceMs) {
+    if (entry.fetch?.sentAt !== undefined && entry.fetch.sentAt < sinceMs) entry.fetch.again = true
+    want(entry)
+  }
+
+  /**
+   * The backend changed: what a worker was sent for may have been read before that, so another fetch follows it.
+   *
+   * @param {Entry} entry
+   * @returns {boolean} whether a worker has the key
+   */
+  function repeat(entry) {
+    if (entry.fetch?.sentAt === undefined) return false
+    entry.fetch.again = true
+    return true
+  }
+
+  /**
+   * Nobody wants the key any more: a fetch that no worker has is not made.
    *
    * @param {Entry} entry
    */
   function abandon(entry) {
     const { origin, fetch } = entry
     if (!fetch || fetch.sentAt !== undefined) return
-    origin.lanes.remove(fetch)
+    origin.queue.remove(fetch)
     entry.fetch = undefined
-    // What was to follow one that was lost: whoever wants the key next finds it marked as no good.
-    entry.again = false
     if (fetch.probe) origin.breaker.end('void', true)
   }
 
@@ -73,23 +113,23 @@ export function createFetches({ origins, pool, onOutcome, onRefused, onAbandoned
   /** @param {Origin} origin */
   function startNext(origin) {
     while (pool.hasCredit()) {
-      const fetch = origin.lanes.next()
+      const fetch = origin.queue.next()
       if (!fetch) return
       if (fetch.probe || origin.breaker.admits()) {
-        start(fetch)
+        send(fetch)
       } else {
-        origin.lanes.ended(fetch)
+        origin.queue.ended(fetch)
         refuse(fetch)
       }
     }
   }
 
   /** @param {Fetch} fetch */
-  function start(fetch) {
+  function send(fetch) {
     const { entry } = fetch
-    const { namespace, origin, value } = entry
+    const { namespace, origin } = entry
+    const { value } = entry.held
     fetch.sentAt = now()
-    origin.startedAt = fetch.sentAt
     fetch.probe = origin.breaker.start()
     metrics.started(fetch.lane, fetch.sentAt - fetch.queuedAt)
     pool.lease(fetch, {
@@ -106,29 +146,29 @@ export function createFetches({ origins, pool, onOutcome, onRefused, onAbandoned
     })
   }
 
-  /** @param {Fetch} fetch that waits in no lane */
+  /** @param {Fetch} fetch that is not queued */
   function refuse({ entry }) {
     entry.fetch = undefined
-    onRefused(entry)
+    events.onRefused(entry)
   }
 
   /**
    * A fetch under a lease in force ended.
    *
    * @param {Fetch} fetch
-   * @param {Outcome} outcome
+   * @param {Result} result
    * @param {Buffer} [body]
    * @param {Buffer} [delta]
    */
-  function ended(fetch, outcome, body, delta) {
+  function ended(fetch, result, body, delta) {
     const { entry } = fetch
-    const { lanes, breaker } = entry.origin
-    metrics.ended(outcome, body?.length ?? 0, now() - /** @type {number} */ (fetch.sentAt))
-    lanes.ended(fetch)
+    const { queue, breaker } = entry.origin
+    metrics.ended(result, body?.length ?? 0, now() - /** @type {number} */ (fetch.sentAt))
+    queue.ended(fetch)
     entry.fetch = undefined
-    const change = breaker.end(verdictOf(outcome), fetch.probe)
-    onOutcome(fetch, outcome, body, delta, change === 'closed')
-    if (change === 'opened') for (const waiting of lanes.drain()) refuse(waiting)
+    const change = breaker.end(verdictOf(result), fetch.probe)
+    events.onResult(fetch, result, body, delta, change === 'closed')
+    if (change === 'opened') for (const queued of queue.drain()) refuse(queued)
     startAll()
   }
 
@@ -140,30 +180,30 @@ export function createFetches({ origins, pool, onOutcome, onRefused, onAbandoned
   function lost(fetch) {
     if (fetch.attempt === 2) return ended(fetch, twiceLost)
     const { entry } = fetch
-    const { lanes } = entry.origin
-    lanes.ended(fetch)
+    const { queue } = entry.origin
+    queue.ended(fetch)
     fetch.attempt = 2
     fetch.sentAt = undefined
-    lanes.addAgain(fetch)
+    queue.putBack(fetch)
     if (isWanted(entry)) return metrics.reissued()
     abandon(entry)
-    onAbandoned(entry)
+    events.onAbandoned(entry)
   }
 
-  return { want, abandon, startAll, ended, lost }
+  return { start, want, wantSince, repeat, abandon, startAll, ended, lost }
 }
 
-/** @type {Outcome} */
+/** @type {Result} */
 const twiceLost = {
-  outcome: 'failed',
+  kind: 'failed',
   code: 'fetcher_timeout',
   message: 'two workers in a row ended or fell silent over this key',
 }
 
-/** What an outcome says of the backend as a whole. @param {Outcome} outcome @returns {Verdict} */
-function verdictOf(outcome) {
-  if (outcome.outcome !== 'failed') return 'good'
-  switch (outcome.code) {
+/** What a result says of the backend as a whole. @param {Result} result @returns {Verdict} */
+function verdictOf(result) {
+  if (result.kind !== 'failed') return 'good'
+  switch (result.code) {
     case 'backend_error':
     case 'backend_timeout':
     case 'backend_unreachable':

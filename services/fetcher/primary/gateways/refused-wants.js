@@ -1,14 +1,17 @@
-// What links are still to be told of keys that no entry is held of. Bounded as the hub's own set of what a link lacks.
+// What links want and cannot have, until each is sent why. No entry is held of such a key: mostly because there is no room
+// for one more (`capacity`), or because a gateway that read a newer configuration knows a namespace which this node does
+// not. Bounded as the hub's own set of what a link is due.
 
 /**
  * @typedef {import('@keycast/backbone').FailedAnswer} FailedAnswer
+ * @typedef {import('../keys/interest.js').Want} Want
  *
- * @typedef {'watch' | 'fetch'} Wish
- * @typedef {{ answer: FailedAnswer, wishes: Set<Wish> }} Refusal
+ * `wants`: a link may both watch a key and wait for it.
+ * @typedef {{ answer: FailedAnswer, wants: Set<Want> }} Refusal
  */
 
-export function createRefusals() {
-  /** With what each is refused: a link may both watch a key and wait for it. @type {Map<string, Map<string, Refusal>>} */
+export function createRefusedWants() {
+  /** By link and key. @type {Map<string, Map<string, Refusal>>} */
   const byLink = new Map()
 
   /** @param {string} link @param {string} key */
@@ -18,35 +21,35 @@ export function createRefusals() {
   }
 
   return {
-    /** @param {string} link @param {FailedAnswer} answer @param {Wish} wish it refuses, beside one refused already */
-    add(link, answer, wish) {
+    /** @param {string} link @param {FailedAnswer} answer @param {Want} want that is refused, beside one refused already */
+    add(link, answer, want) {
       const refusals = byLink.get(link) ?? new Map()
       byLink.set(link, refusals)
-      const wishes = refusals.get(answer.key)?.wishes ?? new Set()
-      refusals.set(answer.key, { answer, wishes: wishes.add(wish) })
+      const wants = refusals.get(answer.key)?.wants ?? new Set()
+      refusals.set(answer.key, { answer, wants: wants.add(want) })
     },
 
-    /** The link has no such wish any more: nothing is to be told of it. @param {string} link @param {string} key @param {Wish} wish */
-    withdraw(link, key, wish) {
-      const wishes = byLink.get(link)?.get(key)?.wishes
-      if (wishes?.delete(wish) && wishes.size === 0) forget(link, key)
+    /** The link has no such want any more: it is sent nothing about it. @param {string} link @param {string} key @param {Want} want */
+    withdraw(link, key, want) {
+      const wants = byLink.get(link)?.get(key)?.wants
+      if (wants?.delete(want) && wants.size === 0) forget(link, key)
     },
 
     /**
-     * The key can be had after all: nothing is to be told of a refusal.
+     * The key can be had after all: the link is not sent that it was refused.
      *
      * @param {string} link
      * @param {string} key
-     * @param {Wish} wish that is granted
+     * @param {Want} want that is granted
      * @returns {boolean} whether the other one was refused before, which is to be granted, too
      */
-    forgive(link, key, wish) {
-      const wishes = byLink.get(link)?.get(key)?.wishes
+    forgive(link, key, want) {
+      const wants = byLink.get(link)?.get(key)?.wants
       forget(link, key)
-      return wishes?.has(wish === 'watch' ? 'fetch' : 'watch') === true
+      return wants?.has(want === 'watch' ? 'get' : 'watch') === true
     },
 
-    /** @param {string} link @param {string} key @returns {FailedAnswer | undefined} to be told now */
+    /** @param {string} link @param {string} key @returns {FailedAnswer | undefined} to be sent now */
     take(link, key) {
       const answer = byLink.get(link)?.get(key)?.answer
       forget(link, key)

@@ -86,7 +86,7 @@ describe('when the last viewer leaves', () => {
     }
     watch('a', 'doc:mine')
     for (const key of [...keys, 'doc:mine'])
-      Object.assign(primary.table.get(key)?.watchers ?? {}, { delete: onDelete(key) })
+      Object.assign(primary.table.get(key)?.interest.watchers ?? {}, { delete: onDelete(key) })
     onLinkLost('a')
     expect(lookedAt).toEqual(['doc:mine'])
   })

@@ -1,190 +1,163 @@
-// The primary's side of every gateway: who wants what, and whether that is in memory, under way, or to be fetched.
+// What gateways want, each by its link: whether that is in memory, under way, or to be fetched.
 import { errorCodes, keyProblem, namespaceOf } from '@keycast/protocol'
-import { createFetches } from '../fetching/fetches.js'
-import { createOutcomes } from '../fetching/results.js'
-import { createEntry, isAnswered, isFailing, isFresh, isKept, isNoOlder, isWanted } from '../keys/entry.js'
-import { createLinkKeys } from '../keys/interest.js'
-import { createKeyTable } from '../keys/key-table.js'
-import { createOrigins } from '../origins/origins.js'
-import { createRecovery } from '../origins/recovery.js'
-import { createBackoff } from '../timing/backoff.js'
-import { createSchedule } from '../timing/schedule.js'
+import { createEntry } from '../keys/entry.js'
+import { dropAll, invalidate, isAnswered, isFailing, isFresh, isNoOlder } from '../keys/held.js'
+import { isKept, isWanted, isWatched, watcherOf } from '../keys/interest.js'
 import { takeAnswer } from './answers.js'
-import { createRefusals } from './refused-wants.js'
+import { createRefusedWants } from './refused-wants.js'
 
 /**
- * @typedef {import('@keycast/backbone').Held} Held
+ * @typedef {import('@keycast/backbone').Held} GatewayHeld
  * @typedef {import('@keycast/backbone').HubEvents} HubEvents
  * @typedef {import('../keys/entry.js').Entry} Entry
- * @typedef {{ key: string, held: Held | undefined }} Want
- * @typedef {ReturnType<typeof createPrimary>} Primary
+ * @typedef {import('../keys/interest.js').Seen} Seen
+ * @typedef {import('../keys/interest.js').Want} Want
+ * @typedef {{ key: string, held: GatewayHeld | undefined }} Wanted a key, and what the gateway holds of it
  */
-
-/** A key is kept fresh for this long after its last viewer left: people reload pages. */
-const LINGER_MS = 1_000
-
-/** Upper end of the first wait after a failed try. */
-const BACKOFF_MS_INITIAL = 250
 
 /**
  * @param {object} deps
  * @param {import('@keycast/service').Namespaces} deps.namespaces
- * @param {import('../fetching/fetches.js').Pool} deps.pool
- * @param {(link: string, key: string) => void} deps.tell a link lacks the key's latest state
- * @param {import('../timing/timer-wheel.js').TimerWheel} deps.wheel
+ * @param {Map<string, import('../origins/origins.js').Origin>} deps.origins
+ * @param {import('../keys/key-table.js').KeyTable} deps.table
+ * @param {import('../keys/interest.js').Interest} deps.interest
+ * @param {import('../fetching/fetches.js').Fetches} deps.fetches
+ * @param {import('../timing/schedule.js').Schedule} deps.schedule
+ * @param {Pick<import('../origins/recovery.js').Recovery, 'probe'>} deps.recovery
+ * @param {(link: string, key: string) => void} deps.markDue the link is due the key's latest state
  * @param {import('../metrics.js').FetchMetrics} deps.metrics
- * @param {{ inFlightMax: number, cacheBytesMax: number }} deps.settings
- * @param {() => number} deps.now monotonic, in milliseconds
- * @param {() => number} [deps.random] 0 up to 1
+ * @param {() => number} deps.now
  */
-export function createPrimary({ namespaces, pool, tell, wheel, metrics, settings, now, random = Math.random }) {
-  const origins = createOrigins({ namespaces, cap: settings.inFlightMax, now })
-  const table = createKeyTable({ bytesMax: settings.cacheBytesMax })
-  const refusals = createRefusals()
-  const linkKeys = createLinkKeys()
-  const firstBackoff = createBackoff({ initialMs: BACKOFF_MS_INITIAL, random })
-  const schedule = createSchedule({ wheel, firstBackoff, attempt: want, now, random })
-  const recovery = createRecovery({ wheel, schedule, attempt: want, now, random })
-  const outcomes = createOutcomes({ table, schedule, recovery, want, tell, onNoRoom, now })
-  const fetches = createFetches({
-    origins: origins.values(),
-    pool,
-    onOutcome: outcomes.take,
-    onRefused: outcomes.refuse,
-    onAbandoned: table.settle,
-    metrics,
-    now,
-  })
+export function createWants({
+  namespaces,
+  origins,
+  table,
+  interest,
+  fetches,
+  schedule,
+  recovery,
+  markDue,
+  metrics,
+  now,
+}) {
+  const refused = createRefusedWants()
 
-  /** @param {string} link @param {Want} want */
+  /** @param {string} link @param {Wanted} wanted */
   function onWatch(link, { key, held }) {
     const entry = open(link, key, 'watch')
     if (!entry) return
-    if (refusals.forgive(link, key, 'watch')) onFetch(link, { key, held })
+    if (refused.forgive(link, key, 'watch')) onGet(link, { key, held })
     const wasKept = isKept(entry)
-    const watcher = { ...seen(held), problem: undefined, owed: true, told: false }
-    entry.watchers.set(link, watcher)
-    linkKeys.add(link, entry)
-    stopLingering(entry)
-    table.settle(entry)
+    const watcher = interest.watch(link, entry, seenOf(held))
+    table.recount(entry)
 
-    if (!isTellable(entry, watcher, wasKept)) return ask(entry, watcher)
+    if (!isAnsweredByMemory(entry, watcher, wasKept)) return ask(entry, watcher)
     metrics.wanted('memory')
-    watcher.told = true
-    tell(link, key)
+    interest.notify(link, entry, watcher)
     if (wasKept) return
     schedule.begin(entry)
-    if (isFailing(entry)) return recovery.look(entry.origin)
+    if (isFailing(entry)) return recovery.probe(entry.origin)
     // A node that comes to own a watched key may have missed that it changed, and what is not refreshed by itself
     // would stay as it is.
-    if (held || entry.namespace.refreshMs === 0) want(entry)
+    if (held || entry.namespace.refreshMs === 0) fetches.want(entry)
   }
 
   /**
    * Whether a watch is answered from memory.
    *
    * @param {Entry} entry
-   * @param {import('../keys/entry.js').Watcher} watcher
-   * @param {boolean} kept whether the key is kept fresh
+   * @param {Seen} seen
+   * @param {boolean} wasKept whether the key was kept fresh before
    */
-  function isTellable(entry, watcher, kept) {
-    // That a key fails is told with what is held, or without; and it is tried again soon.
-    if (isFailing(entry) && !entry.fetch) return kept || isBackingOff(entry)
+  function isAnsweredByMemory(entry, seen, wasKept) {
+    // A failure is sent with what is held, or without; and the key is tried again soon.
+    if (isFailing(entry) && !entry.fetch) return wasKept || isBackingOff(entry)
     if (!isAnswered(entry)) return false
-    return (kept ? !entry.invalid : isFresh(entry, now())) && isNoOlder(entry, watcher)
+    return (wasKept ? !entry.held.invalid : isFresh(entry, now())) && isNoOlder(entry, seen)
   }
 
   /** @param {string} link @param {string} key */
   function onUnwatch(link, key) {
-    refusals.withdraw(link, key, 'watch')
+    refused.withdraw(link, key, 'watch')
     const entry = table.get(key)
-    if (!entry?.watchers.delete(link)) return
-    linkKeys.review(link, entry)
-    leave(entry)
+    if (entry && interest.unwatch(link, entry)) afterWatch(entry)
   }
 
-  /** @param {string} link @param {Want} want */
-  function onFetch(link, { key, held }) {
-    const entry = open(link, key, 'fetch')
+  /** @param {string} link @param {Wanted} wanted */
+  function onGet(link, { key, held }) {
+    const entry = open(link, key, 'get')
     if (!entry) return
-    if (refusals.forgive(link, key, 'fetch')) onWatch(link, { key, held })
-    const waiter = { ...seen(held), ready: false, late: entry.again }
-    const watcher = entry.watchers.get(link)
-    // The gateway's latest word on what it holds: it may have let go of what it was sent.
-    if (watcher) watcher.version = waiter.version
-    entry.waiters.set(link, waiter)
-    linkKeys.add(link, entry)
-    table.settle(entry)
+    if (refused.forgive(link, key, 'get')) onWatch(link, { key, held })
+    const seen = seenOf(held)
+    const ready = (isFresh(entry, now()) && isNoOlder(entry, seen)) || (!entry.fetch && isBackingOff(entry))
+    interest.wait(link, entry, seen, { ready, needsFollowUp: entry.fetch?.again === true })
+    table.recount(entry)
 
-    waiter.ready = (isFresh(entry, now()) && isNoOlder(entry, waiter)) || (!entry.fetch && isBackingOff(entry))
-    if (!waiter.ready) return ask(entry, waiter)
+    if (!ready) return ask(entry, seen)
     metrics.wanted('memory')
-    tell(link, key)
+    markDue(link, key)
   }
 
   /** @param {string} link @param {string} key */
-  function onCancel(link, key) {
-    refusals.withdraw(link, key, 'fetch')
+  function onCancelGet(link, key) {
+    refused.withdraw(link, key, 'get')
     const entry = table.get(key)
-    if (!entry?.waiters.delete(link)) return
-    linkKeys.review(link, entry)
-    settle(entry)
+    if (entry && interest.stopWaiting(link, entry)) release(entry)
   }
 
   /** @param {string} key */
   function onRefresh(key) {
     const entry = table.get(key)
     if (!entry) return // nothing is held that could be old
-    entry.invalid = true
-    // What is under way may have been read before the change.
-    if (entry.fetch?.sentAt !== undefined) entry.again = true
-    else if (entry.notBeforeAt > now()) schedule.insist(entry)
-    else if (isKept(entry)) want(entry)
-    else entry.nextTryAt = undefined
+    invalidate(entry)
+    if (fetches.repeat(entry)) return
+    if (entry.timing.notBeforeAt > now()) schedule.insist(entry)
+    else if (isKept(entry)) fetches.want(entry)
+    else schedule.forgetBackoff(entry)
   }
 
   /** @param {string} link */
   function onLinkLost(link) {
-    refusals.dropLink(link)
-    for (const entry of linkKeys.take(link)) {
-      if (entry.waiters.delete(link)) settle(entry)
-      if (entry.watchers.delete(link)) leave(entry)
+    refused.dropLink(link)
+    for (const entry of interest.entriesOf(link)) {
+      if (interest.stopWaiting(link, entry)) release(entry)
+      if (interest.unwatch(link, entry)) afterWatch(entry)
     }
   }
 
   /** @param {string} link @param {string} key */
   function answerFor(link, key) {
-    const refusal = refusals.take(link, key)
+    const refusal = refused.take(link, key)
     const entry = table.get(key)
     if (refusal || !entry) return refusal
-    // Had it an answer before, this one tells it of a change, when the link takes it.
-    const stands = entry.watchers.get(link)?.owed === false
-    const { answer, more } = takeAnswer(entry, link, now())
-    linkKeys.review(link, entry)
-    if (more) tell(link, key)
-    settle(entry)
+    // A link that was sent something before is sent a change now, and that change is as old as it waited for credit.
+    const isChange = watcherOf(entry, link)?.owed === false
+    const { value } = entry.held
+    const { answer, more } = takeAnswer(interest, entry, link, now())
+    if (more) markDue(link, key)
+    release(entry)
     if (answer) metrics.answered(answer.type)
-    if (stands && answer?.type === 'value' && entry.value) metrics.relayed(now() - entry.value.cameAt)
+    if (isChange && answer?.type === 'value' && value) metrics.relayed(now() - value.cameAt)
     return answer
   }
 
   /**
-   * The entry of a key a link wants; `undefined` where it cannot be had, which the link is then told.
+   * The entry of a key a link wants; `undefined` where it cannot be had, which the link is sent then.
    *
    * @param {string} link
    * @param {string} key anything a gateway sent
-   * @param {import('./refused-wants.js').Wish} wish
+   * @param {Want} want
    */
-  function open(link, key, wish) {
-    const held = table.get(key)
-    if (held && isKept(held)) return held
+  function open(link, key, want) {
+    const opened = table.get(key)
+    if (opened && isKept(opened)) return opened
     const why = keyProblem(key)
-    if (why) return refuse(link, key, 'bad_key', why, wish)
+    if (why) return refuse(link, key, 'bad_key', why, want)
     const namespace = namespaces.get(namespaceOf(key))
     const origin = namespace && origins.get(namespace.origin)
-    if (!origin) return refuse(link, key, 'unknown_namespace', errorCodes.unknown_namespace, wish)
+    if (!origin) return refuse(link, key, 'unknown_namespace', errorCodes.unknown_namespace, want)
     const entry = table.open(key, () => createEntry(key, namespace, origin))
-    return entry ?? refuse(link, key, 'capacity', errorCodes.capacity, wish)
+    return entry ?? refuse(link, key, 'capacity', errorCodes.capacity, want)
   }
 
   /**
@@ -192,90 +165,68 @@ export function createPrimary({ namespaces, pool, tell, wheel, metrics, settings
    * @param {string} key
    * @param {'bad_key' | 'unknown_namespace' | 'capacity'} code
    * @param {string} message
-   * @param {import('./refused-wants.js').Wish} wish
+   * @param {Want} want
    */
-  function refuse(link, key, code, message, wish) {
+  function refuse(link, key, code, message, want) {
     metrics.wanted('refused')
-    refusals.add(link, { type: 'failed', key, code, message, ageMs: 0 }, wish)
-    tell(link, key)
+    refused.add(link, { type: 'failed', key, code, message, ageMs: 0 }, want)
+    markDue(link, key)
     return undefined
   }
 
-  /** @param {Held | undefined} held */
-  function seen(held) {
+  /** @param {GatewayHeld | undefined} held @returns {Seen} */
+  function seenOf(held) {
     return { version: held?.version, askedAt: held ? now() - held.ageMs : Number.NEGATIVE_INFINITY }
   }
 
   /** Whether a try now would come before its time. @param {Entry} entry */
   function isBackingOff(entry) {
-    return isFailing(entry) && entry.nextTryAt !== undefined && entry.nextTryAt > now()
+    const { nextTryAt } = entry.timing
+    return isFailing(entry) && nextTryAt !== undefined && nextTryAt > now()
   }
 
-  /**
-   * Has the key fetched for somebody.
-   *
-   * @param {Entry} entry
-   * @param {{ askedAt: number }} seen
-   */
+  /** Has the key fetched for somebody. @param {Entry} entry @param {Seen} seen */
   function ask(entry, { askedAt }) {
-    const { fetch } = entry
-    metrics.wanted(fetch ? 'joined' : 'fetched')
-    // The answer under way would be older than what is held by whoever asks now.
-    if (fetch?.sentAt !== undefined && fetch.sentAt < askedAt) entry.again = true
-    want(entry)
-  }
-
-  /** @param {Entry} entry */
-  function want(entry) {
-    fetches.want(entry)
+    metrics.wanted(entry.fetch ? 'joined' : 'fetched')
+    fetches.wantSince(entry, askedAt)
   }
 
   /** A link watches no more. @param {Entry} entry */
-  function leave(entry) {
-    if (entry.watchers.size > 0) return settle(entry)
-    stopLingering(entry)
-    entry.lingering = true
-    entry.lingerTimer = wheel.set(now() + LINGER_MS, () => {
-      entry.lingering = false
-      schedule.end(entry)
-      settle(entry)
-    })
-    settle(entry)
-  }
-
-  /** @param {Entry} entry */
-  function stopLingering(entry) {
-    wheel.cancel(entry.lingerTimer)
-    entry.lingerTimer = undefined
-    entry.lingering = false
-  }
-
-  /** @param {Entry} entry */
-  function settle(entry) {
-    if (!isWanted(entry)) fetches.abandon(entry)
-    table.settle(entry)
-  }
-
-  /** @param {Entry} entry whose value is too much beside everything else that is wanted */
-  function onNoRoom(entry) {
-    const wishes = { watch: [...entry.watchers.keys()], fetch: [...entry.waiters.keys()] }
-    entry.watchers.clear()
-    entry.waiters.clear()
-    for (const wish of /** @type {const} */ (['watch', 'fetch'])) {
-      for (const link of wishes[wish]) {
-        linkKeys.review(link, entry)
-        refuse(link, entry.key, 'capacity', errorCodes.capacity, wish)
-      }
+  function afterWatch(entry) {
+    if (!isWatched(entry)) {
+      interest.linger(entry, () => {
+        schedule.end(entry)
+        release(entry)
+      })
     }
-    stopLingering(entry)
-    entry.value = undefined
-    entry.problem = undefined
-    entry.again = false
+    release(entry)
+  }
+
+  /** Lets go of what nobody wants any more. @param {Entry} entry */
+  function release(entry) {
+    if (!isWanted(entry)) fetches.abandon(entry)
+    table.recount(entry)
+  }
+
+  /** Sends `capacity` to all that want a key. @param {Entry} entry whose first value does not fit beside all else that is wanted */
+  function refuseAll(entry) {
+    for (const { link, want } of interest.dropAll(entry)) {
+      refuse(link, entry.key, 'capacity', errorCodes.capacity, want)
+    }
+    dropAll(entry)
     schedule.end(entry)
-    table.settle(entry)
+    table.recount(entry)
   }
 
   /** @type {HubEvents} */
-  const hubEvents = { onWatch, onUnwatch, onFetch, onCancel, onRefresh, onLinkLost, answerFor }
-  return { hubEvents, fetches, origins, table }
+  const hubEvents = {
+    onWatch,
+    onUnwatch,
+    onFetch: onGet,
+    onCancel: onCancelGet,
+    onRefresh,
+    onLinkLost,
+    answerFor,
+  }
+  return { hubEvents, refuseAll }
 }

@@ -1,5 +1,7 @@
 // Entries by key, within a limit of bytes: what somebody wants stays, the rest goes when it was used longest ago.
-import { isInUse, isKept } from './entry.js'
+import { isInUse } from './entry.js'
+import { dropValue } from './held.js'
+import { isKept } from './interest.js'
 
 /**
  * @typedef {import('./entry.js').Entry} Entry
@@ -7,7 +9,7 @@ import { isInUse, isKept } from './entry.js'
  */
 
 /**
- * What an entry costs beside its body: the entry, its key, a few watchers, validators, and its places in timers, lanes
+ * What an entry costs beside its body: the entry, its key, a few watchers, validators, and its places in timers, queues
  * and this table.
  */
 export const ENTRY_BYTES = 2_048
@@ -56,24 +58,24 @@ export function createKeyTable({ bytesMax }) {
   }
 
   /**
-   * To be called after each change of what an entry holds or of who wants it: counts it again, lets go of it where it is
-   * of no use, and of others where there is no room.
+   * Counts an entry again and lets go of it where it is of no use, and of others where there is no room. To be called after
+   * each change of what an entry holds, who wants it, or whether it is fetched: check-invariants.fixture.js finds what was missed.
    *
    * @param {Entry} entry
    */
-  function settle(entry) {
+  function recount(entry) {
     if (entries.get(entry.key) !== entry) return
     if (idle.delete(entry)) idleBytes -= entry.bytes
     const inUse = isInUse(entry)
     kept += Number(isKept(entry)) - Number(entry.counted)
     entry.counted = isKept(entry)
-    if (!inUse && entry.value?.store === false) entry.value = undefined
+    if (!inUse && entry.held.value?.store === false) dropValue(entry)
 
-    const cost = ENTRY_BYTES + valueBytes(entry)
+    const cost = costOf(entry)
     bytes += cost - entry.bytes
     entry.bytes = cost
     if (!inUse) {
-      if (!entry.value && !entry.problem) return remove(entry)
+      if (!entry.held.value && !entry.held.failure) return remove(entry)
       idle.add(entry)
       idleBytes += cost
     }
@@ -95,10 +97,18 @@ export function createKeyTable({ bytesMax }) {
     return bytes - idleBytes
   }
 
-  return { get, open, hasRoomFor, settle, stats: () => ({ keys: entries.size, kept, bytes }) }
+  return {
+    get,
+    open,
+    hasRoomFor,
+    recount,
+    /** All of them, for checks. */
+    entries: () => entries.values(),
+    stats: () => ({ keys: entries.size, kept, bytes }),
+  }
 }
 
-/** @param {Entry} entry */
-function valueBytes({ value }) {
-  return value ? value.body.length + (value.delta?.bytes.length ?? 0) : 0
+/** What an entry counts as. @param {Entry} entry */
+export function costOf({ held: { value } }) {
+  return ENTRY_BYTES + (value ? value.body.length + (value.delta?.bytes.length ?? 0) : 0)
 }

@@ -43,7 +43,7 @@ test('a watch that was refused is granted with the get of the same link that the
   get('b', 'doc:2')
   value('doc:2', '')
   expect(told('b')).toEqual(['value '])
-  expect([...(primary.table.get('doc:2')?.watchers.keys() ?? [])]).toEqual(['b'])
+  expect([...(primary.table.get('doc:2')?.interest.watchers.keys() ?? [])]).toEqual(['b'])
 })
 
 test('a refused key that there is room for since is told to whoever wants it again, and nothing else', () => {
@@ -157,7 +157,7 @@ test('what is held is counted as it changes, so that being asked for it costs no
   expect(primary.table.stats()).toMatchObject({ keys: 3, kept: 1 })
 
   const entry = primary.table.get('doc:1')
-  Object.defineProperty(entry, 'watchers', {
+  Object.defineProperty(entry, 'interest', {
     get() {
       throw new Error('looked at')
     },

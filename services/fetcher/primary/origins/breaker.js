@@ -1,5 +1,6 @@
 // A circuit breaker (Nygard, "Release It!") for one backend origin. It opens when half of 20 or more tries within 10 s
-// failed; then one probe a second goes out, and the first that succeeds closes it. Why it is our own: docs/decisions, 6.
+// failed. While open it admits one probe a second, and the first probe that succeeds closes it. It sends nothing itself:
+// recovery.js does. Why it is our own: docs/decisions, 6.
 
 /**
  * What a try says about the backend: `good`, it works; `bad`, it does not; `neutral`, it answered, but this key fails
@@ -19,7 +20,7 @@ const WINDOW_MS = 10_000
 const SLICES = 10
 const SLICE_MS = WINDOW_MS / SLICES
 
-/** Between probes. */
+/** From one try to the next that is made only to see whether the backend works. */
 export const PROBE_MS = 1_000
 
 /** @param {{ now: () => number }} options `now`: monotonic, in milliseconds */
@@ -28,7 +29,8 @@ export function createBreaker({ now }) {
   const counts = Array.from({ length: SLICES }, () => ({ slice: -1, good: 0, bad: 0 }))
   let open = false
   let probing = false
-  let probeAt = 0
+  /** When the last try began, or the breaker opened since. */
+  let restsSince = Number.NEGATIVE_INFINITY
 
   /**
    * A try that {@link admits} let through begins.
@@ -36,10 +38,9 @@ export function createBreaker({ now }) {
    * @returns {boolean} whether it is the probe; to be handed to {@link end}
    */
   function start() {
-    if (!open) return false
-    probing = true
-    probeAt = now() + PROBE_MS
-    return true
+    restsSince = now()
+    probing = open
+    return open
   }
 
   /**
@@ -60,7 +61,7 @@ export function createBreaker({ now }) {
     if (verdict === 'good' || verdict === 'bad') currentCount()[verdict]++
     if (verdict !== 'bad' || !failedTooOften()) return undefined
     open = true
-    probeAt = now() + PROBE_MS
+    restsSince = now()
     return 'opened'
   }
 
@@ -83,15 +84,19 @@ export function createBreaker({ now }) {
     return good + bad >= TRIES_MIN && bad >= BAD_SHARE * (good + bad)
   }
 
+  /** When a probe is due: open or not, any try that began less than a second ago says as much. */
+  function probeAt() {
+    return restsSince + PROBE_MS
+  }
+
   return {
     start,
     end,
     /** Whether a try may begin now. */
-    admits: () => !open || (!probing && now() >= probeAt),
+    admits: () => !open || (!probing && now() >= probeAt()),
     isOpen: () => open,
-    /** While it is open: when the next probe may begin, unless one is under way. */
-    probeAt: () => probeAt,
-    /** When whoever is turned away now may come back. */
-    retryAt: () => (probing ? Math.max(probeAt, now() + PROBE_MS) : probeAt),
+    probeAt,
+    /** When a key that is refused now may be tried. */
+    retryAt: () => (probing ? Math.max(probeAt(), now() + PROBE_MS) : probeAt()),
   }
 }

@@ -1,17 +1,17 @@
-// The backends behind the namespaces, by origin: what they can take, and how they are.
-
-import { createLanes } from '../fetching/fetch-queue.js'
+// The backends behind the namespaces, by origin: how much each can take, and whether it works.
+import { createFetchQueue } from '../fetching/fetch-queue.js'
 import { createBreaker } from './breaker.js'
 
 /**
  * @typedef {object} Origin
  * @property {string} name scheme, host and port
- * @property {import('../fetching/fetch-queue.js').Lanes<import('../keys/entry.js').Fetch>} lanes
- * @property {import('./breaker.js').Breaker} breaker
- * @property {Set<import('../keys/entry.js').Entry>} failing keys kept fresh whose last try failed, the one tried longest ago first
- * @property {number} startedAt when the last fetch was handed to a worker
- * @property {number} wokenAt when failing keys were last tried before their time, because some key's try succeeded
- * @property {import('../timing/timer-wheel.js').Timer | undefined} lookTimer see recovery.js
+ * @property {import('../fetching/fetch-queue.js').FetchQueue<import('../fetching/fetches.js').Fetch>} queue used by fetches.js
+ * @property {import('./breaker.js').Breaker} breaker told of each fetch by fetches.js
+ * @property {Set<import('../keys/entry.js').Entry>} failing keys kept fresh whose last fetch failed, the one tried longest ago
+ *   first; changed by schedule.js
+ * @property {number} wokenAt when failing keys were last tried before their time, because another key's fetch succeeded;
+ *   changed by recovery.js
+ * @property {import('../timing/timer-wheel.js').Timer | undefined} probeTimer changed by recovery.js
  */
 
 /**
@@ -29,12 +29,11 @@ export function createOrigins({ namespaces, cap, now }) {
     if (name === undefined || origins.has(name)) continue
     origins.set(name, {
       name,
-      lanes: createLanes({ cap }),
+      queue: createFetchQueue({ cap }),
       breaker: createBreaker({ now }),
       failing: new Set(),
-      startedAt: Number.NEGATIVE_INFINITY,
       wokenAt: Number.NEGATIVE_INFINITY,
-      lookTimer: undefined,
+      probeTimer: undefined,
     })
   }
   return origins

@@ -1,5 +1,6 @@
-// How the keys of a failing backend find out that it is back, sooner than each would by its own backoff, without a
-// storm: one of them is tried each second, and when some key's try succeeds they follow, spread over a second.
+// How the keys of a failing backend find out that it works again, sooner than each would by its own backoff, without a
+// storm: one of them is tried each second. When some key's fetch succeeds the others follow, spread over a second.
+import { PROBE_MS } from './breaker.js'
 
 /**
  * @typedef {import('../keys/entry.js').Entry} Entry
@@ -7,10 +8,7 @@
  * @typedef {ReturnType<typeof createRecovery>} Recovery
  */
 
-/** A backend some of whose keys fail is asked at least this often. */
-const LOOK_MS = 1_000
-
-/** All keys of a backend that is back are tried within this time. */
+/** All keys of a backend that works again are tried within this time. */
 const SPREAD_MS = 1_000
 
 /**
@@ -22,22 +20,22 @@ const WAKE_MS_MIN = 5_000
 /**
  * @param {object} deps
  * @param {Pick<import('../timing/timer-wheel.js').TimerWheel, 'set' | 'cancel'>} deps.wheel
- * @param {Pick<import('../timing/schedule.js').Schedule, 'tryAt'>} deps.schedule
- * @param {(entry: Entry) => void} deps.attempt asks the backend, unless that is under way
+ * @param {Pick<import('../timing/schedule.js').Schedule, 'wake'>} deps.schedule
+ * @param {(entry: Entry) => void} deps.want has the key fetched, unless that is under way
  * @param {() => number} deps.now
  * @param {() => number} deps.random 0 up to 1
  */
-export function createRecovery({ wheel, schedule, attempt, now, random }) {
+export function createRecovery({ wheel, schedule, want, now, random }) {
   /**
-   * A try of some key ended, and everything else that follows from it is done.
+   * A fetch of some key ended, and everything else that follows from it is done.
    *
    * @param {Origin} origin
    * @param {boolean} succeeded
    * @param {boolean} closed its breaker closed
    */
-  function tried(origin, succeeded, closed) {
+  function noteEnd(origin, succeeded, closed) {
     if (closed || (succeeded && now() - origin.wokenAt >= SPREAD_MS)) wake(origin, closed)
-    look(origin)
+    probe(origin)
   }
 
   /**
@@ -49,41 +47,40 @@ export function createRecovery({ wheel, schedule, attempt, now, random }) {
     const nowMs = now()
     origin.wokenAt = nowMs
     for (const entry of origin.failing) {
-      if (entry.fetch || (!all && nowMs - entry.wokenAt < WAKE_MS_MIN)) continue
-      const wokenAt = Math.max(nowMs + random() * SPREAD_MS, entry.notBeforeAt)
-      if (entry.timer && entry.nextTryAt !== undefined && entry.nextTryAt <= wokenAt) continue
-      entry.wokenAt = nowMs
-      schedule.tryAt(entry, wokenAt)
+      const { timer, nextTryAt, notBeforeAt, wokenAt } = entry.timing
+      if (entry.fetch || (!all && nowMs - wokenAt < WAKE_MS_MIN)) continue
+      const atMs = Math.max(nowMs + random() * SPREAD_MS, notBeforeAt)
+      if (timer && nextTryAt !== undefined && nextTryAt <= atMs) continue
+      schedule.wake(entry, atMs)
     }
   }
 
   /**
-   * Tries one key if it is time, and looks again when it is.
+   * Tries one failing key if a probe is due, and does so again when the next one is.
    *
    * @param {Origin} origin
    */
-  function look(origin) {
-    wheel.cancel(origin.lookTimer)
-    origin.lookTimer = undefined
-    const { breaker, failing, startedAt } = origin
+  function probe(origin) {
+    wheel.cancel(origin.probeTimer)
+    origin.probeTimer = undefined
+    const { breaker, failing } = origin
     if (failing.size === 0) return
-    // Whatever was started a moment ago, for any key, will tell as well.
-    let dueAt = breaker.isOpen() ? breaker.probeAt() : startedAt + LOOK_MS
+    let dueAt = breaker.probeAt()
     if (dueAt <= now()) {
       if (breaker.admits()) tryOne(failing)
-      dueAt = now() + LOOK_MS
+      dueAt = now() + PROBE_MS
     }
-    origin.lookTimer = wheel.set(dueAt, () => look(origin))
+    origin.probeTimer = wheel.set(dueAt, () => probe(origin))
   }
 
   /** @param {Set<Entry>} failing */
   function tryOne(failing) {
     const nowMs = now()
     for (const entry of failing) {
-      if (entry.fetch || entry.notBeforeAt > nowMs) continue
-      return attempt(entry)
+      if (entry.fetch || entry.timing.notBeforeAt > nowMs) continue
+      return want(entry)
     }
   }
 
-  return { tried, look }
+  return { noteEnd, probe }
 }

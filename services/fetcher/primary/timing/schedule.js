@@ -1,11 +1,35 @@
 // When a key that somebody watches is asked again by itself: at a fixed period from a random phase while tries succeed,
 // by backoff while they fail.
-import { isFailing, isKept } from '../keys/entry.js'
+import { isFailing } from '../keys/held.js'
+import { isKept } from '../keys/interest.js'
 
 /**
  * @typedef {import('../keys/entry.js').Entry} Entry
  * @typedef {ReturnType<typeof createSchedule>} Schedule
+ *
+ * @typedef {object} Timing
+ * @property {number | undefined} phaseAt the time of some periodic refresh; the others are whole periods away
+ * @property {number | undefined} nextTryAt when the key is tried by itself; for one that fails unwatched, from when on
+ *   it may be tried
+ * @property {number} notBeforeAt the backend asked for patience until then
+ * @property {number} backoffAt when the last wait of its own is over, whatever the backend asked for
+ * @property {import('./backoff.js').Backoff | undefined} backoff while fetches fail
+ * @property {number} wokenAt when it last was tried before its time because its backend had recovered
+ * @property {import('./timer-wheel.js').Timer | undefined} timer of the next try
  */
+
+/** @returns {Timing} */
+export function newTiming() {
+  return {
+    phaseAt: undefined,
+    nextTryAt: undefined,
+    notBeforeAt: Number.NEGATIVE_INFINITY,
+    backoffAt: Number.NEGATIVE_INFINITY,
+    backoff: undefined,
+    wokenAt: Number.NEGATIVE_INFINITY,
+    timer: undefined,
+  }
+}
 
 /**
  * Retry-After is how long one ought to wait (RFC 9110 section 10.2.3), by the guess of a backend that may be back sooner. Who
@@ -18,11 +42,11 @@ const PATIENCE_MS_MAX = 300_000
  * @param {object} deps
  * @param {Pick<import('./timer-wheel.js').TimerWheel, 'set' | 'cancel'>} deps.wheel
  * @param {() => import('./backoff.js').Backoff} deps.firstBackoff
- * @param {(entry: Entry) => void} deps.attempt asks the backend, unless that is under way
+ * @param {(entry: Entry) => void} deps.want has the key fetched, unless that is under way
  * @param {() => number} deps.now
  * @param {() => number} deps.random 0 up to 1
  */
-export function createSchedule({ wheel, firstBackoff, attempt, now, random }) {
+export function createSchedule({ wheel, firstBackoff, want, now, random }) {
   /**
    * Somebody watches now, and nobody did. What is held is good enough for the moment.
    *
@@ -32,11 +56,11 @@ export function createSchedule({ wheel, firstBackoff, attempt, now, random }) {
     const { refreshMs } = entry.namespace
     if (isFailing(entry)) {
       noteFailing(entry)
-      tryAt(entry, entry.nextTryAt ?? now())
+      tryAt(entry, entry.timing.nextTryAt ?? now())
     } else if (refreshMs > 0) {
       // Counted from when the backend was asked, so that what is held is at no time older than a period.
-      entry.phaseAt = Math.max(now(), entry.askedAt + random() * refreshMs)
-      tryAt(entry, entry.phaseAt)
+      entry.timing.phaseAt = Math.max(now(), entry.held.askedAt + random() * refreshMs)
+      tryAt(entry, entry.timing.phaseAt)
     }
   }
 
@@ -48,9 +72,9 @@ export function createSchedule({ wheel, firstBackoff, attempt, now, random }) {
   function end(entry) {
     cancel(entry)
     entry.origin.failing.delete(entry)
-    entry.phaseAt = undefined
+    entry.timing.phaseAt = undefined
     // Who wants a failing key before its time is told that it fails: backoff holds for those who ask once, too.
-    if (!isFailing(entry)) entry.nextTryAt = undefined
+    if (!isFailing(entry)) entry.timing.nextTryAt = undefined
   }
 
   /**
@@ -59,15 +83,15 @@ export function createSchedule({ wheel, firstBackoff, attempt, now, random }) {
    * @param {Entry} entry
    */
   function succeeded(entry) {
-    entry.backoff = undefined
+    entry.timing.backoff = undefined
     entry.origin.failing.delete(entry)
     const { refreshMs } = entry.namespace
     if (isKept(entry) && refreshMs > 0) {
-      entry.phaseAt ??= now() + random() * refreshMs
+      entry.timing.phaseAt ??= now() + random() * refreshMs
       tryAt(entry, nextPeriodOf(entry, refreshMs))
     } else {
       cancel(entry)
-      entry.nextTryAt = undefined
+      entry.timing.nextTryAt = undefined
     }
   }
 
@@ -78,11 +102,11 @@ export function createSchedule({ wheel, firstBackoff, attempt, now, random }) {
    * @param {{ code: string, retryAfterMs?: number }} failure
    */
   function failed(entry, { code, retryAfterMs }) {
-    entry.backoff = entry.backoff?.next() ?? firstBackoff()
-    entry.backoffAt = now() + entry.backoff.duration
-    const nextTryAt = Math.max(entry.backoffAt, now() + Math.min(retryAfterMs ?? 0, PATIENCE_MS_MAX))
+    entry.timing.backoff = entry.timing.backoff?.next() ?? firstBackoff()
+    entry.timing.backoffAt = now() + entry.timing.backoff.duration
+    const nextTryAt = Math.max(entry.timing.backoffAt, now() + Math.min(retryAfterMs ?? 0, PATIENCE_MS_MAX))
     const isPatience = retryAfterMs !== undefined || code === 'backend_throttled'
-    entry.notBeforeAt = isPatience ? nextTryAt : Number.NEGATIVE_INFINITY
+    entry.timing.notBeforeAt = isPatience ? nextTryAt : Number.NEGATIVE_INFINITY
     noteFailing(entry)
     tryAt(entry, nextTryAt)
   }
@@ -94,8 +118,8 @@ export function createSchedule({ wheel, firstBackoff, attempt, now, random }) {
    * @param {Entry} entry
    */
   function insist(entry) {
-    entry.notBeforeAt = entry.backoffAt
-    tryAt(entry, Math.max(now(), entry.backoffAt))
+    entry.timing.notBeforeAt = entry.timing.backoffAt
+    tryAt(entry, Math.max(now(), entry.timing.backoffAt))
   }
 
   /**
@@ -107,7 +131,7 @@ export function createSchedule({ wheel, firstBackoff, attempt, now, random }) {
   function park(entry, retryAt) {
     noteFailing(entry)
     cancel(entry)
-    entry.nextTryAt = retryAt
+    entry.timing.nextTryAt = retryAt
   }
 
   /** @param {Entry} entry */
@@ -125,30 +149,46 @@ export function createSchedule({ wheel, firstBackoff, attempt, now, random }) {
    */
   function tryAt(entry, atMs) {
     cancel(entry)
-    entry.nextTryAt = atMs
-    if (isKept(entry)) entry.timer = wheel.set(atMs, () => due(entry))
+    entry.timing.nextTryAt = atMs
+    if (isKept(entry)) entry.timing.timer = wheel.set(atMs, () => due(entry))
   }
 
   /** @param {Entry} entry */
   function due(entry) {
-    entry.timer = undefined
+    entry.timing.timer = undefined
     // Set first, so that a refresh still waiting for its turn costs none of the later ones.
     if (!isFailing(entry)) tryAt(entry, nextPeriodOf(entry, entry.namespace.refreshMs))
-    attempt(entry)
+    want(entry)
   }
 
   /** The next time in the key's phase; those missed are skipped. @param {Entry} entry @param {number} refreshMs */
   function nextPeriodOf(entry, refreshMs) {
-    const phaseAt = /** @type {number} */ (entry.phaseAt)
+    const phaseAt = /** @type {number} */ (entry.timing.phaseAt)
     const periods = Math.max(0, Math.floor((now() - phaseAt) / refreshMs) + 1)
     return phaseAt + periods * refreshMs
   }
 
-  /** @param {Entry} entry */
-  function cancel(entry) {
-    wheel.cancel(entry.timer)
-    entry.timer = undefined
+  /**
+   * Has a failing key tried before its time: its backend has recovered.
+   *
+   * @param {Entry} entry
+   * @param {number} atMs
+   */
+  function wake(entry, atMs) {
+    entry.timing.wokenAt = now()
+    tryAt(entry, atMs)
   }
 
-  return { begin, end, succeeded, failed, insist, park, tryAt }
+  /** Whoever wants the key next has it tried at once. @param {Entry} entry that nobody watches */
+  function forgetBackoff(entry) {
+    entry.timing.nextTryAt = undefined
+  }
+
+  /** @param {Entry} entry */
+  function cancel(entry) {
+    wheel.cancel(entry.timing.timer)
+    entry.timing.timer = undefined
+  }
+
+  return { begin, end, succeeded, failed, insist, park, wake, forgetBackoff }
 }

@@ -25,7 +25,7 @@ const DISCONNECT_MS = 1_000
  * @param {Pick<import('../timing/timer-wheel.js').TimerWheel, 'set'>} deps.wheel
  * @param {() => number} deps.now monotonic, in milliseconds
  */
-export function createLives({ count, fork, onStart, onEnd, firstBackoff, wheel, now }) {
+export function createSupervisor({ count, fork, onStart, onEnd, firstBackoff, wheel, now }) {
   /** Those that have not ended. @type {Set<WorkerProcess>} */
   const processes = new Set()
   let stopping = false

@@ -1,6 +1,6 @@
 import { createBackoff } from '../timing/backoff.js'
 import { createTimerWheel, TICK_MS } from '../timing/timer-wheel.js'
-import { createLives } from './supervisor.js'
+import { createSupervisor } from './supervisor.js'
 
 /** @typedef {{ place: number, killed: boolean, disconnected: boolean, exit: (code?: number) => void, onKill: () => void }} FakeProcess */
 
@@ -13,7 +13,7 @@ function setup(count) {
   const processes = []
   /** @type {string[]} */
   const ended = []
-  const lives = createLives({
+  const supervisor = createSupervisor({
     count,
     fork(onExit) {
       const process = {
@@ -50,9 +50,9 @@ function setup(count) {
     }),
     now,
   })
-  lives.start()
+  supervisor.start()
   return {
-    lives,
+    supervisor,
     processes,
     ended,
     /** @param {number} ms */
@@ -104,8 +104,8 @@ test('one that lived long is replaced at once, and what came before is forgotten
 })
 
 test('stopping tells all to go, starts none anew, and ends when none is left', async () => {
-  const { lives, processes, ended, pass } = setup(2)
-  const stopped = lives.stop()
+  const { supervisor, processes, ended, pass } = setup(2)
+  const stopped = supervisor.stop()
   expect(processes.every(({ disconnected }) => disconnected)).toBe(true)
   processes[0].exit(0)
   processes[1].exit(0)
@@ -116,8 +116,8 @@ test('stopping tells all to go, starts none anew, and ends when none is left', a
 })
 
 test('one that does not go when told is killed', async () => {
-  const { lives, processes } = setup(2)
-  const stopped = lives.stop()
+  const { supervisor, processes } = setup(2)
+  const stopped = supervisor.stop()
   processes[0].exit(0)
   processes[1].onKill = processes[1].exit
   await stopped
@@ -125,7 +125,7 @@ test('one that does not go when told is killed', async () => {
 })
 
 test('there is nothing to wait for where none runs', async () => {
-  const { lives, processes } = setup(1)
+  const { supervisor, processes } = setup(1)
   processes[0].exit()
-  await lives.stop()
+  await supervisor.stop()
 })

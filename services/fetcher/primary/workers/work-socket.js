@@ -5,13 +5,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createWriter, receive } from '@keycast/backbone'
 import { Router } from 'zeromq'
-import { createOutgoing } from '../../work/batch-per-turn.js'
+import { batchPerTurn } from '../../work/batch-per-turn.js'
 import { decodeFromWorker, encodeWork } from '../../work/messages.js'
 
 /**
  * @typedef {import('../../work/messages.js').Credit} Credit
  * @typedef {import('../../work/messages.js').Lease} Lease
- * @typedef {import('../../work/messages.js').Result} Result
+ * @typedef {import('../../work/messages.js').ResultMessage} ResultMessage
  * @typedef {Awaited<ReturnType<typeof bindWork>>} WorkSocket
  */
 
@@ -26,7 +26,7 @@ const LEFTOVER_MS_MIN = 60_000
  * backends' credentials with them.
  *
  * @param {object} options
- * @param {(routingId: Buffer, message: Credit | Result, body: Buffer | undefined, delta: Buffer | undefined) => void} options.onMessage
+ * @param {(routingId: Buffer, message: Credit | ResultMessage, body: Buffer | undefined, delta: Buffer | undefined) => void} options.onMessage
  * @param {(error: Error) => void} options.onBroken the socket cannot be used any more
  * @param {string} [options.parent] directory
  */
@@ -49,7 +49,7 @@ export async function bindWork({ onMessage, onBroken, parent = tmpdir() }) {
   process.once('exit', remove)
   const writer = createWriter(router)
   let closed = false
-  const outgoing = createOutgoing((/** @type {{ routingId: Buffer, lease: Lease }[]} */ items) => {
+  const batch = batchPerTurn((/** @type {{ routingId: Buffer, lease: Lease }[]} */ items) => {
     if (closed) return
     /** @type {Map<Buffer, { message: Lease }[]>} */
     const byWorker = new Map()
@@ -75,7 +75,7 @@ export async function bindWork({ onMessage, onBroken, parent = tmpdir() }) {
 
     /** @param {Buffer} routingId of a worker, always the same buffer @param {Lease} lease */
     send(routingId, lease) {
-      outgoing.add({ routingId, lease })
+      batch.add({ routingId, lease })
     },
 
     close() {

@@ -58,7 +58,7 @@ const lease = {
 }
 
 test('credit and results come in, leases go out', async () => {
-  /** @type {(received: { routingId: Buffer, message: import('../../work/messages.js').Credit | import('../../work/messages.js').Result, body?: Buffer }) => void} */
+  /** @type {(received: { routingId: Buffer, message: import('../../work/messages.js').Credit | import('../../work/messages.js').ResultMessage, body?: Buffer }) => void} */
   let receive = () => {}
   const { endpoint, send } = await bind({
     onMessage: (routingId, message, body) => receive({ routingId, message, body }),
@@ -84,7 +84,7 @@ test('credit and results come in, leases go out', async () => {
         message: {
           type: 'result',
           lease: 1,
-          outcome: 'value',
+          kind: 'value',
           version: 'v',
           contentType: 'text/plain',
           format: 'text',
@@ -96,7 +96,7 @@ test('credit and results come in, leases go out', async () => {
       },
     ]),
   )
-  expect(await result).toMatchObject({ message: { outcome: 'value', version: 'v' }, body: Buffer.from('body') })
+  expect(await result).toMatchObject({ message: { kind: 'value', version: 'v' }, body: Buffer.from('body') })
 })
 
 test('a lease to nobody is dropped, and the next one arrives', async () => {

@@ -2,12 +2,12 @@
 // concern of this file.
 import { fnv1a } from '@keycast/backbone'
 import { createLeases } from './leases.js'
-import { createLives } from './supervisor.js'
+import { createSupervisor } from './supervisor.js'
 import { watchForSilence } from './watchdog.js'
 
 /**
  * @typedef {import('../../work/messages.js').Lease} LeaseMessage
- * @typedef {import('../../work/messages.js').Outcome} Outcome
+ * @typedef {import('../../work/messages.js').Result} Result
  * @typedef {import('../keys/entry.js').Fetch} Fetch
  * @typedef {import('./processes.js').WorkerProcess} WorkerProcess
  * @typedef {ReturnType<typeof createWorkers>} Workers
@@ -32,7 +32,7 @@ import { watchForSilence } from './watchdog.js'
  * @param {number} deps.count
  * @param {import('./processes.js').Fork} deps.fork
  * @param {(routingId: Buffer, lease: LeaseMessage) => void} deps.send
- * @param {(fetch: Fetch, outcome: Outcome, body: Buffer | undefined, delta: Buffer | undefined) => void} deps.onResult
+ * @param {(fetch: Fetch, result: Result, body: Buffer | undefined, delta: Buffer | undefined) => void} deps.onResult
  * @param {(fetch: Fetch) => void} deps.onLost the worker that had it will not answer
  * @param {() => void} deps.onCredit there may be credit again
  * @param {() => import('../timing/backoff.js').Backoff} deps.firstBackoff between restarts
@@ -64,20 +64,20 @@ export function createWorkers({
   const byRoute = new Map()
   /** @type {import('./leases.js').Leases<Fetch>} */
   const leases = createLeases({ now })
-  const lives = createLives({ count, fork, onStart, onEnd, firstBackoff, wheel, now })
+  const supervisor = createSupervisor({ count, fork, onStart, onEnd, firstBackoff, wheel, now })
   let stopWatch = () => {}
   /** Of those that ended, as far as they told. */
   let endedCpuMs = 0
 
   function start() {
     stopWatch = watchForSilence({ workers, leases, onSilent, every, now })
-    lives.start()
+    supervisor.start()
   }
 
   /** @returns {Promise<void>} once no process is left */
   function stop() {
     stopWatch()
-    return lives.stop()
+    return supervisor.stop()
   }
 
   /** @param {number} place @param {WorkerProcess} process */
@@ -90,7 +90,7 @@ export function createWorkers({
 
   /**
    * @param {Buffer} routingId
-   * @param {import('../../work/messages.js').Credit | import('../../work/messages.js').Result} message
+   * @param {import('../../work/messages.js').Credit | import('../../work/messages.js').ResultMessage} message
    * @param {Buffer | undefined} body
    * @param {Buffer} [delta]
    */

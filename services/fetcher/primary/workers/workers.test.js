@@ -22,7 +22,7 @@ function setup(count) {
   const processes = []
   /** @type {{ to: string, lease: number, key: string }[]} */
   const sent = []
-  /** @type {{ key: string, outcome: string }[]} */
+  /** @type {{ key: string, kind: string }[]} */
   const results = []
   /** @type {string[]} */
   const lost = []
@@ -51,7 +51,7 @@ function setup(count) {
       }
     },
     send: (routingId, { lease, key }) => sent.push({ to: routingId.toString(), lease, key }),
-    onResult: ({ entry }, { outcome }) => results.push({ key: entry.key, outcome }),
+    onResult: ({ entry }, { kind }) => results.push({ key: entry.key, kind }),
     onLost: ({ entry }) => lost.push(entry.key),
     onCredit: () => {
       credits++
@@ -105,7 +105,7 @@ function setup(count) {
     result: ({ to, lease }, from = to) =>
       workers.onMessage(
         Buffer.from(from),
-        { type: 'result', lease, outcome: 'current', status: 304, store: true, durationMs: 1 },
+        { type: 'result', lease, kind: 'current', status: 304, store: true, durationMs: 1 },
         undefined,
       ),
   }
@@ -150,7 +150,7 @@ test('a result goes to whoever handed out the lease, once', () => {
   expect(workers.stats().credit).toBe(255)
   result(given)
   result(given)
-  expect(results).toEqual([{ key: 'doc:1', outcome: 'current' }])
+  expect(results).toEqual([{ key: 'doc:1', kind: 'current' }])
   expect(counted).toEqual(['late'])
   expect(workers.stats().credit).toBe(256)
 })

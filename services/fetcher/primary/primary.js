@@ -1,0 +1,53 @@
+// The primary's state and what happens to it, put together; its links to gateways and workers are given to it.
+import { createFetches } from './fetching/fetches.js'
+import { createResults } from './fetching/results.js'
+import { createWants } from './gateways/wants.js'
+import { createInterest } from './keys/interest.js'
+import { createKeyTable } from './keys/key-table.js'
+import { createOrigins } from './origins/origins.js'
+import { createRecovery } from './origins/recovery.js'
+import { createBackoff } from './timing/backoff.js'
+import { createSchedule } from './timing/schedule.js'
+
+/** @typedef {ReturnType<typeof createPrimary>} Primary */
+
+/** Upper end of the first wait after a failed fetch. */
+const BACKOFF_MS_INITIAL = 250
+
+/**
+ * @param {object} deps
+ * @param {import('@keycast/service').Namespaces} deps.namespaces
+ * @param {import('./fetching/fetches.js').Pool} deps.pool
+ * @param {(link: string, key: string) => void} deps.markDue the link is due the key's latest state
+ * @param {import('./timing/timer-wheel.js').TimerWheel} deps.wheel
+ * @param {import('./metrics.js').FetchMetrics} deps.metrics
+ * @param {{ inFlightMax: number, cacheBytesMax: number }} deps.settings
+ * @param {() => number} deps.now monotonic, in milliseconds
+ * @param {() => number} [deps.random] 0 up to 1
+ */
+export function createPrimary({ namespaces, pool, markDue, wheel, metrics, settings, now, random = Math.random }) {
+  const origins = createOrigins({ namespaces, cap: settings.inFlightMax, now })
+  const table = createKeyTable({ bytesMax: settings.cacheBytesMax })
+  const interest = createInterest({ markDue, wheel, now })
+  const fetches = createFetches({ origins: origins.values(), pool, metrics, now })
+  const { want } = fetches
+  const firstBackoff = createBackoff({ initialMs: BACKOFF_MS_INITIAL, random })
+  const schedule = createSchedule({ wheel, firstBackoff, want, now, random })
+  const recovery = createRecovery({ wheel, schedule, want, now, random })
+  const wants = createWants({
+    namespaces,
+    origins,
+    table,
+    interest,
+    fetches,
+    schedule,
+    recovery,
+    markDue,
+    metrics,
+    now,
+  })
+  const results = createResults({ table, interest, schedule, recovery, fetches, onNoRoom: wants.refuseAll, now })
+  fetches.start({ onResult: results.take, onRefused: results.refuse, onAbandoned: table.recount })
+
+  return { hubEvents: wants.hubEvents, fetches, origins, table, interest }
+}
