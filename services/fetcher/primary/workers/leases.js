@@ -1,4 +1,4 @@
-// Which fetch is with which worker, until when. A result counts only while its lease stands in this table.
+// Which worker has which fetch, and until when. A result counts only while its lease stands in this table.
 
 /**
  * A fetch handed to a worker. `what` is the primary's own business.
@@ -13,7 +13,7 @@
  */
 
 /**
- * A worker holds the backend to `timeoutMs` and then says so itself: only one that is silent lets this pass, too.
+ * A worker ends a request after `timeoutMs` and says so itself: a lease that is still open this much later has no worker.
  */
 export const LEASE_GRACE_MS = 1_000
 
@@ -45,10 +45,10 @@ export function createLeases({ now }) {
    * Ends a lease with its result.
    *
    * @param {number} id
-   * @param {number} worker who says so
+   * @param {number} worker that says so
    * @returns {Lease<T> | undefined} `undefined` where that lease is not in force, or not this worker's
    */
-  function settle(id, worker) {
+  function end(id, worker) {
     const lease = leases.get(id)
     if (lease?.worker !== worker) return undefined
     leases.delete(id)
@@ -71,16 +71,16 @@ export function createLeases({ now }) {
 
   /** @returns {Map<number, number>} for each worker with a lease past its deadline, by how many milliseconds at most */
   function overdue() {
-    const late = new Map()
+    const overdueMs = new Map()
     const nowMs = now()
     for (const { worker, deadlineAt } of leases.values()) {
-      const lateMs = nowMs - deadlineAt
-      if (lateMs >= 0) late.set(worker, Math.max(lateMs, late.get(worker) ?? 0))
+      const overMs = nowMs - deadlineAt
+      if (overMs >= 0) overdueMs.set(worker, Math.max(overMs, overdueMs.get(worker) ?? 0))
     }
-    return late
+    return overdueMs
   }
 
-  /** Moves every deadline: this process stood still for so long and heard nobody. @param {number} ms */
+  /** Moves every deadline: this process stood still for so long, and could read no result. @param {number} ms */
   function postpone(ms) {
     for (const lease of leases.values()) lease.deadlineAt += ms
   }
@@ -90,5 +90,5 @@ export function createLeases({ now }) {
     return counts.get(worker) ?? 0
   }
 
-  return { grant, settle, takeFrom, overdue, postpone, countOf }
+  return { grant, end, takeFrom, overdue, postpone, countOf }
 }

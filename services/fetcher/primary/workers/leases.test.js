@@ -15,17 +15,17 @@ test('a lease ends with the result of the worker that has it, once', () => {
   const { leases } = setup()
   const id = leases.grant(1, 2_000, 'a')
   expect(leases.countOf(1)).toBe(1)
-  expect(leases.settle(id, 1)).toMatchObject({ id, worker: 1, what: 'a' })
-  expect(leases.settle(id, 1)).toBeUndefined()
+  expect(leases.end(id, 1)).toMatchObject({ id, worker: 1, what: 'a' })
+  expect(leases.end(id, 1)).toBeUndefined()
   expect(leases.countOf(1)).toBe(0)
 })
 
 test('a result from another worker, or for a lease that never was, is none', () => {
   const { leases } = setup()
   const id = leases.grant(1, 2_000, 'a')
-  expect(leases.settle(id, 2)).toBeUndefined()
-  expect(leases.settle(id + 1, 1)).toBeUndefined()
-  expect(leases.settle(id, 1)).toMatchObject({ what: 'a' })
+  expect(leases.end(id, 2)).toBeUndefined()
+  expect(leases.end(id + 1, 1)).toBeUndefined()
+  expect(leases.end(id, 1)).toMatchObject({ what: 'a' })
 })
 
 test('the late result of a lease that was taken away counts for nothing, also when its fetch is with another', () => {
@@ -35,10 +35,10 @@ test('the late result of a lease that was taken away counts for nothing, also wh
   expect(leases.takeFrom(1).map(({ what }) => what)).toEqual(['a'])
   const again = leases.grant(2, 2_000, 'a')
   expect(again).not.toBe(id)
-  expect(leases.settle(id, 1)).toBeUndefined()
-  expect(leases.settle(id, 2)).toBeUndefined()
+  expect(leases.end(id, 1)).toBeUndefined()
+  expect(leases.end(id, 2)).toBeUndefined()
   expect(leases.countOf(2)).toBe(2)
-  expect(leases.settle(again, 2)).toMatchObject({ what: 'a' })
+  expect(leases.end(again, 2)).toMatchObject({ what: 'a' })
 })
 
 test('a lease outlives its timeout by a second', () => {

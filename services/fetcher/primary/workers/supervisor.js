@@ -1,17 +1,19 @@
-// The lives of worker processes: one in each place, a new one where one ended, and none left in the end. Whether a worker
-// is of any use while it lives is no concern of this file.
+// Keeps one worker process running in each place: starts another where one ended, and ends all of them at the end. Whether
+// a running worker is of any use is for watchdog.js to say.
 
 /**
  * @typedef {import('./processes.js').WorkerProcess} WorkerProcess
+ *
+ * @typedef {ReturnType<typeof createSupervisor>} Supervisor
  *
  * `backoff`: while processes here do not live long.
  * @typedef {{ index: number, backoff: import('../timing/backoff.js').Backoff | undefined }} Place
  */
 
-/** One that lived this long did not fail by starting: its successor starts at once. */
+/** A process that lived this long did not fail at start: its successor starts at once. */
 const LONG_LIFE_MS = 10_000
 
-/** To go by itself when told; there is nothing it has to finish. */
+/** How long a worker may take to go by itself when told: there is nothing it has to finish. */
 const DISCONNECT_MS = 1_000
 
 /**

@@ -1,4 +1,4 @@
-// Which workers are not to be waited for any longer: those that say nothing, and those that sit on a lease.
+// Finds workers that hang: those that say nothing, and those that keep a lease long after its deadline.
 import { everyMeasured, SILENT_MS } from '@keycast/service'
 
 /**
@@ -7,29 +7,30 @@ import { everyMeasured, SILENT_MS } from '@keycast/service'
  */
 
 /**
- * With a lease overdue this much silence is enough. A worker that speaks is behind, not gone: killing it would put its
- * work on others who are behind as well, and cost the start of a process on top.
+ * With a lease overdue this much silence is enough. A worker that still beats is behind, not dead: to kill it would move its
+ * work to others that are behind as well, and cost the start of a process on top.
  */
 export const SILENT_OVERDUE_MS = 1_500
 
-/** A lease this much overdue is lost, whatever its worker says: a program that beats may have dropped it. */
+/** A lease this much overdue is lost, though its worker beats: it may have dropped the lease. */
 export const LOST_LEASE_MS = 10_000
 
 /** Node, this program and its modules on a machine that has much else to do. */
 export const STARTUP_MS = 15_000
 
-/** How often silence is looked for: what a lease may take longer than its deadline. */
+/** How often all workers are looked at: a dead one is found this much too late at most. */
 export const SWEEP_MS = 100
 
 /**
  * @param {object} deps
  * @param {Map<number, Worker>} deps.workers those that are counted on
  * @param {Pick<import('./leases.js').Leases<unknown>, 'overdue' | 'postpone'>} deps.leases
- * @param {(worker: Worker, silence: Silence) => void} deps.onSilent
+ * @param {(worker: Worker, silence: Silence) => void} deps.onSilent the worker is to be killed
  * @param {import('@keycast/service').Every} deps.every
  * @param {() => number} deps.now monotonic, in milliseconds
+ * @returns {() => void} ends it
  */
-export function watchForSilence({ workers, leases, onSilent, every, now }) {
+export function startWatchdog({ workers, leases, onSilent, every, now }) {
   /** @param {number} standstillMs of this process, in which it heard nobody */
   function sweep(standstillMs) {
     const nowMs = now()
@@ -46,7 +47,6 @@ export function watchForSilence({ workers, leases, onSilent, every, now }) {
     }
   }
 
-  /** Ends the watch. */
   return everyMeasured({ periodMs: SWEEP_MS, every, now, tick: sweep })
 }
 

@@ -1,6 +1,6 @@
 import { SILENT_MS } from '@keycast/service'
 import { createLeases, LEASE_GRACE_MS } from './leases.js'
-import { LOST_LEASE_MS, SILENT_OVERDUE_MS, STARTUP_MS, SWEEP_MS, watchForSilence } from './watchdog.js'
+import { LOST_LEASE_MS, SILENT_OVERDUE_MS, STARTUP_MS, SWEEP_MS, startWatchdog } from './watchdog.js'
 
 /** @typedef {import('./workers.js').Worker} Worker */
 
@@ -20,7 +20,7 @@ function setup(count) {
     workers.set(id, /** @type {Worker} */ (/** @type {unknown} */ (worker)))
   }
   const workerOf = (/** @type {number} */ id) => /** @type {Worker} */ (workers.get(id))
-  const stop = watchForSilence({
+  const stop = startWatchdog({
     workers,
     leases,
     onSilent: ({ process }) => {
@@ -80,7 +80,7 @@ test('one that is behind but speaks is left to its work, until a lease must be l
   const late = leases.grant(1, 2_000, 'late')
   pass(9_000, [1])
   expect(silent).toEqual([])
-  leases.settle(late, 1)
+  leases.end(late, 1)
 
   leases.grant(1, 2_000, 'dropped')
   pass(2_000 + LEASE_GRACE_MS + LOST_LEASE_MS - SWEEP_MS, [1])
@@ -94,7 +94,7 @@ test('a primary that stood still judges nobody: first it listens', () => {
   const lease = leases.grant(1, 2_000, 'a')
   freeze(60_000)
   expect(silent).toEqual([])
-  leases.settle(lease, 1)
+  leases.end(lease, 1)
   pass(SILENT_MS - 2 * SWEEP_MS)
   expect(silent).toEqual([])
   pass(2 * SWEEP_MS)

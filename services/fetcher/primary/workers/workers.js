@@ -1,23 +1,31 @@
-// The workers that are counted on: who announced itself, and which of them gets a fetch. What a fetch is about is no
-// concern of this file.
+// The workers that are counted on, and which of them gets a fetch. This file does not look at what a fetch is about.
 import { fnv1a } from '@keycast/backbone'
 import { createLeases } from './leases.js'
 import { createSupervisor } from './supervisor.js'
-import { watchForSilence } from './watchdog.js'
+import { startWatchdog } from './watchdog.js'
 
 /**
  * @typedef {import('../../work/messages.js').Lease} LeaseMessage
  * @typedef {import('../../work/messages.js').Result} Result
- * @typedef {import('../keys/entry.js').Fetch} Fetch
+ * @typedef {import('../fetching/fetches.js').Fetch} Fetch
  * @typedef {import('./processes.js').WorkerProcess} WorkerProcess
  * @typedef {ReturnType<typeof createWorkers>} Workers
  *
  * @typedef {object} WorkerMetrics
  * @property {(reason: 'exit' | 'silent') => void} workerLost
- * @property {() => void} lateResult
+ * @property {() => void} lateResult the result of a lease that is not in force any more
  *
- * `place`: a lost one's successor takes it, and with it its keys. Without `routingId` it has not announced itself.
- * `credit`: leases it takes at one time. `usage`: as it last said.
+ * What workers need of the processes and the socket to them. `send` takes a worker's routing id, always the same buffer.
+ * @typedef {{ fork: import('./processes.js').Fork, send: (routingId: Buffer, lease: LeaseMessage) => void }} Connection
+ *
+ * What becomes of leases. `onLost`: the worker that had the fetch will not answer. `onCredit`: there may be credit again.
+ * @typedef {object} WorkerEvents
+ * @property {(fetch: Fetch, result: Result, body: Buffer | undefined, delta: Buffer | undefined) => void} onResult
+ * @property {(fetch: Fetch) => void} onLost
+ * @property {() => void} onCredit
+ *
+ * `place`: a lost worker's successor takes it, and with it its keys. Without `routingId` the worker has not announced
+ * itself. `credit`: leases it takes at one time. `usage`: as it last said.
  * @typedef {object} Worker
  * @property {number} place
  * @property {WorkerProcess} process
@@ -30,11 +38,6 @@ import { watchForSilence } from './watchdog.js'
 /**
  * @param {object} deps
  * @param {number} deps.count
- * @param {import('./processes.js').Fork} deps.fork
- * @param {(routingId: Buffer, lease: LeaseMessage) => void} deps.send
- * @param {(fetch: Fetch, result: Result, body: Buffer | undefined, delta: Buffer | undefined) => void} deps.onResult
- * @param {(fetch: Fetch) => void} deps.onLost the worker that had it will not answer
- * @param {() => void} deps.onCredit there may be credit again
  * @param {() => import('../timing/backoff.js').Backoff} deps.firstBackoff between restarts
  * @param {Pick<import('../timing/timer-wheel.js').TimerWheel, 'set'>} deps.wheel
  * @param {import('@keycast/service').Every} deps.every
@@ -42,20 +45,7 @@ import { watchForSilence } from './watchdog.js'
  * @param {Pick<import('@keycast/service').Log, 'info' | 'warn' | 'error'>} deps.log
  * @param {() => number} deps.now monotonic, in milliseconds
  */
-export function createWorkers({
-  count,
-  fork,
-  send,
-  onResult,
-  onLost,
-  onCredit,
-  firstBackoff,
-  wheel,
-  every,
-  metrics,
-  log,
-  now,
-}) {
+export function createWorkers({ count, firstBackoff, wheel, every, metrics, log, now }) {
   /** By process id of the cluster. @type {Map<number, Worker>} */
   const workers = new Map()
   /** @type {(Worker | undefined)[]} */
@@ -64,19 +54,40 @@ export function createWorkers({
   const byRoute = new Map()
   /** @type {import('./leases.js').Leases<Fetch>} */
   const leases = createLeases({ now })
-  const supervisor = createSupervisor({ count, fork, onStart, onEnd, firstBackoff, wheel, now })
-  let stopWatch = () => {}
+  /** @type {Connection['send']} */
+  let send
+  /** @type {WorkerEvents} */
+  let events
+  /** @type {import('./supervisor.js').Supervisor} */
+  let supervisor
+  let stopWatchdog = () => {}
+  let onAllReady = () => {}
   /** Of those that ended, as far as they told. */
   let endedCpuMs = 0
 
-  function start() {
-    stopWatch = watchForSilence({ workers, leases, onSilent, every, now })
+  /**
+   * Starts the processes. What happens to leases is not given at creation: fetches need these workers, and these events
+   * need the fetches.
+   *
+   * @param {Connection} connection
+   * @param {WorkerEvents} workerEvents
+   * @returns {Promise<void>} once every worker takes leases
+   */
+  function start(connection, workerEvents) {
+    send = connection.send
+    events = workerEvents
+    supervisor = createSupervisor({ count, fork: connection.fork, onStart, onEnd, firstBackoff, wheel, now })
+    stopWatchdog = startWatchdog({ workers, leases, onSilent, every, now })
+    const allReady = new Promise(resolve => {
+      onAllReady = () => resolve(undefined)
+    })
     supervisor.start()
+    return allReady
   }
 
   /** @returns {Promise<void>} once no process is left */
   function stop() {
-    stopWatch()
+    stopWatchdog()
     return supervisor.stop()
   }
 
@@ -98,19 +109,19 @@ export function createWorkers({
     if (message.type === 'credit') return announce(routingId, message)
     const worker = byRoute.get(routingId.toString('latin1'))
     if (worker) worker.heardAt = now()
-    const lease = worker && leases.settle(message.lease, worker.process.id)
-    if (lease) onResult(lease.what, message, body, delta)
+    const lease = worker && leases.end(message.lease, worker.process.id)
+    if (lease) events.onResult(lease.what, message, body, delta)
     else metrics.lateResult()
   }
 
   /** @param {Buffer} routingId @param {import('../../work/messages.js').Credit} announced */
   function announce(routingId, { worker: id, credit, cpuMs, residentBytes }) {
     const worker = workers.get(id)
-    if (!worker) return // one that was given up, and still speaks
+    if (!worker) return // it was given up, and still speaks
     if (worker.routingId && !worker.routingId.equals(routingId)) {
       // Which leases it has, and which of its results were lost with the connection, neither side can say.
       log.warn({ workerPid: worker.process.pid }, 'a worker came by a second connection: killing it')
-      return end(worker)
+      return kill(worker)
     }
     if (!worker.routingId) {
       log.info({ workerPid: worker.process.pid }, 'a worker takes leases')
@@ -120,7 +131,8 @@ export function createWorkers({
     worker.heardAt = now()
     worker.credit = credit
     worker.usage = { cpuMs, residentBytes }
-    onCredit()
+    if (byRoute.size === count) onAllReady()
+    events.onCredit()
   }
 
   function hasCredit() {
@@ -134,7 +146,7 @@ export function createWorkers({
   }
 
   /**
-   * Hands a fetch to the worker its key belongs to, or to the freest where that one has enough to do. There must be
+   * Hands a fetch to the worker its key belongs to, or to the freest where that one has no credit left. There must be
    * credit.
    *
    * @param {Fetch} fetch
@@ -154,11 +166,11 @@ export function createWorkers({
   function onSilent(worker, { silentMs, overdueMs }) {
     const { pid } = worker.process
     log.warn({ workerPid: pid, silentMs: Math.round(silentMs), overdueMs }, 'a worker fell silent: killing it')
-    end(worker)
+    kill(worker)
   }
 
   /** @param {Worker} worker that is not heard, or not sure to be */
-  function end(worker) {
+  function kill(worker) {
     worker.process.kill()
     giveUp(worker, 'silent')
   }
@@ -172,7 +184,7 @@ export function createWorkers({
   }
 
   /**
-   * Counts on a worker no more: whatever it may still say is void.
+   * Takes a worker's leases from it: whatever it may still say is void.
    *
    * @param {Worker} worker
    * @param {'exit' | 'silent'} reason
@@ -183,8 +195,8 @@ export function createWorkers({
     byPlace[worker.place] = undefined
     if (worker.routingId) byRoute.delete(worker.routingId.toString('latin1'))
     endedCpuMs += worker.usage.cpuMs
-    for (const { what } of leases.takeFrom(worker.process.id)) onLost(what)
-    onCredit()
+    for (const { what } of leases.takeFrom(worker.process.id)) events.onLost(what)
+    events.onCredit()
   }
 
   function stats() {

@@ -32,8 +32,8 @@ function setup(count) {
   let sweeping = false
   let credits = 0
 
-  const workers = createWorkers({
-    count,
+  /** @type {import('./workers.js').Connection} */
+  const connection = {
     fork(onExit) {
       const process = {
         id: processes.length + 1,
@@ -51,11 +51,17 @@ function setup(count) {
       }
     },
     send: (routingId, { lease, key }) => sent.push({ to: routingId.toString(), lease, key }),
+  }
+  /** @type {import('./workers.js').WorkerEvents} */
+  const events = {
     onResult: ({ entry }, { kind }) => results.push({ key: entry.key, kind }),
     onLost: ({ entry }) => lost.push(entry.key),
     onCredit: () => {
       credits++
     },
+  }
+  const workers = createWorkers({
+    count,
     firstBackoff: createBackoff({ initialMs: 250, random: () => 1 }),
     wheel,
     every: (_, tick) => {
@@ -97,7 +103,7 @@ function setup(count) {
       ),
     /** @param {string} key @param {number} [timeoutMs] */
     lease(key, timeoutMs = 2_000) {
-      const fetch = /** @type {import('../keys/entry.js').Fetch} */ (/** @type {unknown} */ ({ entry: { key } }))
+      const fetch = /** @type {import('../fetching/fetches.js').Fetch} */ (/** @type {unknown} */ ({ entry: { key } }))
       workers.lease(fetch, { key, url: '', headers: {}, timeoutMs, bytesMax: 1, delta: false })
       return sent[sent.length - 1]
     },
@@ -109,7 +115,7 @@ function setup(count) {
         undefined,
       ),
   }
-  workers.start()
+  workers.start(connection, events)
   return setup
 }
 
