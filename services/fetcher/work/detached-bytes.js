@@ -1,9 +1,9 @@
-// Bytes that are to be held for long, without those they came with.
+// Bytes that are held for long, detached from the larger block of memory that they arrived in.
 
-/** So little is copied always: a part that ZeroMQ received may lie in a block with others, and nothing shows it. */
+/** Up to this size bytes are always copied: a part from ZeroMQ may share its block with others, and nothing shows that. */
 const COPIED_BYTES_MAX = 16 * 1024
 
-/** More than this around larger ones is worth a copy. */
+/** Larger bytes are copied where the block around them wastes more than this. */
 const SPARE_BYTES_MAX = 512
 
 /** @param {Buffer} bytes @returns {Buffer} the same bytes, which keep no larger block of memory alive */

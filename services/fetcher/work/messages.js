@@ -1,4 +1,4 @@
-// The messages between the fetcher's primary and its workers. Both sides import this file, nothing else spells a field.
+// The messages between a fetcher's primary and its workers. Both sides import this file; nothing else spells a field.
 //
 // endpoint  binds    connects      sockets          carries
 // work      primary  every worker  ROUTER ↔ DEALER  leases one way; credit and results the other
@@ -25,7 +25,7 @@ import { errorCodes } from '@keycast/protocol'
  * `store` false: hold it only while watched. `lastModified`: only where it may be used as a validator.
  * @typedef {{ status: number, store: boolean, maxAgeMs?: number, etag?: string, lastModified?: string }} Freshness
  *
- * Worker → primary: how one lease ended. `durationMs`: from taking the lease to this result.
+ * Worker → primary: the result of one lease, how its fetch ended. `durationMs`: from taking the lease to this result.
  * A `current` result stands for 304, and for 200 with the very bytes of the lease's `version`.
  * With `deltaFrom` a value brings a fossil delta from that version, the lease's, to its own; with `deltaSkipped` it says
  * why there is none from a version the lease named, though one would be of use.
@@ -61,8 +61,8 @@ export class WorkError extends Error {
  */
 
 /**
- * Messages that go out as one: ZeroMQ's sockets cost a call a message, which is more than all else that is done for it.
- * Not more than this, so that whoever reads them stays fair to the rest of its process.
+ * Messages that go out as one: ZeroMQ costs a call per message, which is more than all else that is done for it. More would
+ * keep their reader from the rest of its work for too long.
  */
 export const MESSAGES_MAX = 32
 

@@ -1,5 +1,5 @@
 // Deltas from the version a lease names to the one that was pulled. A key goes to the same worker while that lives, so
-// the last bodies are kept here.
+// each worker holds the last bodies of its keys.
 import { createDelta } from 'fossil-delta'
 import { LRUCache } from 'lru-cache'
 import { detached } from '../work/detached-bytes.js'
@@ -22,8 +22,8 @@ const FROM_BYTES = 32
 const GAIN_MIN = 0.5
 
 /**
- * How long a body is held that is to be held only while watched (`no-store`, `private`). A worker does not hear when that
- * ends, but pulls nothing more from then on.
+ * How long a body is held that may be held only while its key is watched (`no-store`, `private`). A worker does not hear
+ * when the last watcher leaves; it pulls nothing more from then on.
  */
 const UNSTORED_MS = 10_000
 

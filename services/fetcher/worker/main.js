@@ -9,8 +9,7 @@ import { openWorkSocket } from './work-socket.js'
 import { startWorker } from './worker.js'
 
 /**
- * Leases at one time. As many as the primary lets out to one backend in all, unless told otherwise: a worker that is
- * left alone can do all of it.
+ * Leases at one time. As many as FETCHER_IN_FLIGHT_MAX allows by default: a single worker that is left can do all of it.
  */
 const CREDIT = 256
 
@@ -40,7 +39,7 @@ export function runWorker() {
   process.on('uncaughtException', die)
   process.on('unhandledRejection', die)
 
-  // A terminal or a supervisor may signal the whole group; when workers end is for the primary to say.
+  // A terminal or a supervisor may signal the whole group, but only the primary ends workers.
   process.on('SIGINT', () => {})
   process.on('SIGTERM', () => {})
 
@@ -58,7 +57,7 @@ export function runWorker() {
     },
   })
 
-  // Asked to go, or the primary died: either way nobody waits for what is under way.
+  // The primary asked for it, or died: either way no result is wanted any more.
   self.once('disconnect', () => {
     worker.stop()
     puller.close()

@@ -1,4 +1,4 @@
-// One lease, one GET. Whatever becomes of it is an result; nothing is asked twice: the primary decides on that.
+// One lease, one GET, one result, whatever happens. A worker retries nothing: the primary does.
 import http from 'node:http'
 import https from 'node:https'
 import axios from 'axios'

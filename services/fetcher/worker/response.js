@@ -1,4 +1,4 @@
-// From a backend's whole response to what the primary is told of it.
+// From a backend's whole response to the result that the primary gets.
 import { readContent } from './content.js'
 import { freshnessOf, retryAfterMsOf, validatorsOf } from './freshness.js'
 import { failureOfStatus } from './status.js'

@@ -1,4 +1,4 @@
-// A worker's socket to its primary; work.js shows what it carries.
+// A worker's socket to its primary; work/messages.js shows what it carries.
 import { createWriter, receive } from '@keycast/backbone'
 import { Dealer } from 'zeromq'
 import { batchPerTurn } from '../work/batch-per-turn.js'
@@ -10,8 +10,8 @@ const LEASES_BYTES_MAX = 2 ** 22
 /**
  * @typedef {object} WorkSocket
  * @property {(message: import('../work/messages.js').Credit | import('../work/messages.js').ResultMessage, body?: Buffer, delta?: Buffer) => Promise<void>} send
- *   resolves once the socket has taken it; what waits for that is bounded by the credit given
- * @property {() => void} close what was not yet read by the primary is lost
+ *   resolves once the socket has taken it; the credit given bounds what is queued until then
+ * @property {() => void} close messages that the primary has not read are lost
  *
  * @typedef {import('../work/messages.js').Loaded<import('../work/messages.js').Credit | import('../work/messages.js').ResultMessage> & { taken: () => void }} Sending
  */

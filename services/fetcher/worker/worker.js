@@ -1,4 +1,4 @@
-// What a worker does: says each second how much it takes and has used, pulls what it is leased, tells how it went.
+// What a worker does: it announces its credit each second, pulls the keys it is leased, and sends the results.
 
 /**
  * @typedef {import('../work/messages.js').Lease} Lease
@@ -20,7 +20,7 @@ export function startWorker({ openWorkSocket, puller, deltas, id, credit, beatMs
   let beating = false
 
   const socket = openWorkSocket(lease => {
-    // The primary counts a lease until it has read the result, so it can only ever count more than are here.
+    // The primary counts a lease until it has read the result, so it counts more than this worker has, never fewer.
     if (pulling === credit) throw new Error(`lease ${lease.lease} is over the credit of ${credit}`)
     pull(lease)
   })
@@ -39,7 +39,7 @@ export function startWorker({ openWorkSocket, puller, deltas, id, credit, beatMs
   }
 
   async function beat() {
-    // One at a time: beats to a primary that does not read would queue up without end.
+    // One at a time: beats to a primary that does not read would queue up without bound.
     if (beating) return
     beating = true
     await socket.send({ type: 'credit', worker: id, credit, ...usage() })

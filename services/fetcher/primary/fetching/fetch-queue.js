@@ -1,6 +1,6 @@
-// Who may be fetched next from one backend origin: a cap on fetches in flight, shared by two queue. Cold fetches, for
-// which somebody waits, go first; refreshes after. Neither lane takes more than three quarters of the cap while the other
-// waits, so that a flood of new keys does not stop refreshing, nor a slow backend's refreshes new keys.
+// Which fetch is next for one backend origin: a cap on fetches in flight, shared by two lanes. Cold fetches, for which
+// somebody waits, go first; refreshes follow. Neither lane takes more than three quarters of the cap while the other has
+// fetches queued: so a flood of new keys does not stop refreshes, and a slow backend's refreshes do not stop new keys.
 
 /**
  * @typedef {'cold' | 'refresh'} Lane
@@ -33,7 +33,7 @@ export function createFetchQueue({ cap }) {
     queued[item.lane].add(item)
   }
 
-  /** Before the others of its lane: it has waited its turn already. @param {T} item that {@link ended} */
+  /** Puts an item before the others of its lane: it has had its turn already. @param {T} item that {@link ended} */
   function putBack(item) {
     returned[item.lane].add(item)
   }

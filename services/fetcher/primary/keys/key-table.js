@@ -1,4 +1,4 @@
-// Entries by key, within a limit of bytes: what somebody wants stays, the rest goes when it was used longest ago.
+// Entries by key, within a limit of bytes: wanted keys stay, the others are evicted, the one used longest ago first.
 import { isInUse } from './entry.js'
 import { dropValue } from './held.js'
 import { isKept } from './interest.js'
@@ -18,7 +18,7 @@ export const ENTRY_BYTES = 2_048
 export function createKeyTable({ bytesMax }) {
   /** @type {Map<string, Entry>} */
   const entries = new Map()
-  /** Entries nobody wants now, the one used longest ago first. @type {Set<Entry>} */
+  /** Entries that nobody wants now, the one used longest ago first. @type {Set<Entry>} */
   const idle = new Set()
   let bytes = 0
   let idleBytes = 0
@@ -37,8 +37,8 @@ export function createKeyTable({ bytesMax }) {
    * @returns {Entry | undefined} `undefined` where what is wanted takes all the room there is
    */
   function open(key, create) {
-    const held = entries.get(key)
-    if (held) return held
+    const opened = entries.get(key)
+    if (opened) return opened
     if (wantedBytes() + ENTRY_BYTES > bytesMax) return undefined
     const entry = create()
     entry.bytes = ENTRY_BYTES
@@ -58,8 +58,8 @@ export function createKeyTable({ bytesMax }) {
   }
 
   /**
-   * Counts an entry again and lets go of it where it is of no use, and of others where there is no room. To be called after
-   * each change of what an entry holds, who wants it, or whether it is fetched: check-invariants.fixture.js finds what was missed.
+   * Counts an entry again. Removes it where it is of no use, and others where there is no room. To be called after each change
+   * of what an entry holds, of who wants it, and of whether it is fetched; check-invariants.fixture.js finds a missed call.
    *
    * @param {Entry} entry
    */

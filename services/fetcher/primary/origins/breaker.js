@@ -3,8 +3,8 @@
 // recovery.js does. Why it is our own: docs/decisions, 6.
 
 /**
- * What a try says about the backend: `good`, it works; `bad`, it does not; `neutral`, it answered, but this key fails
- * for a reason of its own (4xx, content that is no good); `void`, nothing: the try was lost on our side.
+ * What a fetch's result says about the backend: `good`, it works; `bad`, it does not; `neutral`, it answered, but this key
+ * fails for a reason of its own (4xx, invalid content); `void`, nothing: the fetch was lost on our side.
  * @typedef {'good' | 'bad' | 'neutral' | 'void'} Verdict
  *
  * @typedef {ReturnType<typeof createBreaker>} Breaker
@@ -45,7 +45,7 @@ export function createBreaker({ now }) {
 
   /**
    * @param {Verdict} verdict
-   * @param {boolean} probe what {@link start} said
+   * @param {boolean} probe as {@link start} returned
    * @returns {'opened' | 'closed' | undefined} what that changed
    */
   function end(verdict, probe) {
@@ -96,7 +96,7 @@ export function createBreaker({ now }) {
     admits: () => !open || (!probing && now() >= probeAt()),
     isOpen: () => open,
     probeAt,
-    /** When a key that is refused now may be tried. */
+    /** When a key that is refused now may be tried again. */
     retryAt: () => (probing ? Math.max(probeAt(), now() + PROBE_MS) : probeAt()),
   }
 }

@@ -1,4 +1,4 @@
-// How long to wait after a failed try: doubling, jittered so that keys that failed together do not return together.
+// How long to wait after a failure: doubling, and jittered so that keys that failed together are not tried together.
 import { ExponentialBackoff, noJitterGenerator } from 'cockatiel'
 
 /**

@@ -1,5 +1,5 @@
-// When a key that somebody watches is asked again by itself: at a fixed period from a random phase while tries succeed,
-// by backoff while they fail.
+// When a watched key is fetched again by itself: at a fixed period from a random phase while fetches succeed, by backoff
+// while they fail.
 import { isFailing } from '../keys/held.js'
 import { isKept } from '../keys/interest.js'
 
@@ -32,9 +32,9 @@ export function newTiming() {
 }
 
 /**
- * Retry-After is how long one ought to wait (RFC 9110 section 10.2.3), by the guess of a backend that may be back sooner. Who
- * looks at the key sees an old value until then, so it is not believed for longer than this: a backend that still means
- * it says so again, at the cost of one request a key.
+ * Retry-After is how long one ought to wait (RFC 9110 section 10.2.3), by the guess of a backend that may be back sooner. A
+ * viewer sees an old value until then, so a longer time is cut to this: a backend that still means it says so again, at the
+ * cost of one request a key.
  */
 const PATIENCE_MS_MAX = 300_000
 
@@ -48,7 +48,7 @@ const PATIENCE_MS_MAX = 300_000
  */
 export function createSchedule({ wheel, firstBackoff, want, now, random }) {
   /**
-   * Somebody watches now, and nobody did. What is held is good enough for the moment.
+   * The first watcher of a key came, and what is held is good enough for now.
    *
    * @param {Entry} entry that is answered or failing
    */
@@ -65,7 +65,7 @@ export function createSchedule({ wheel, firstBackoff, want, now, random }) {
   }
 
   /**
-   * Nobody watches any more.
+   * The last watcher of a key left.
    *
    * @param {Entry} entry
    */
@@ -73,7 +73,7 @@ export function createSchedule({ wheel, firstBackoff, want, now, random }) {
     cancel(entry)
     entry.origin.failing.delete(entry)
     entry.timing.phaseAt = undefined
-    // Who wants a failing key before its time is told that it fails: backoff holds for those who ask once, too.
+    // A get before that time is answered with the failure: backoff holds for keys that nobody watches, too.
     if (!isFailing(entry)) entry.timing.nextTryAt = undefined
   }
 
@@ -96,7 +96,7 @@ export function createSchedule({ wheel, firstBackoff, want, now, random }) {
   }
 
   /**
-   * A try gave nothing.
+   * A fetch failed.
    *
    * @param {Entry} entry
    * @param {{ code: string, retryAfterMs?: number }} failure
@@ -112,8 +112,8 @@ export function createSchedule({ wheel, firstBackoff, want, now, random }) {
   }
 
   /**
-   * Somebody who knows better than the backend's Retry-After has the key tried, once. The key's own backoff holds all the
-   * same: it grows with each try that fails, so that telling again and again is no way around being throttled.
+   * Forces one try despite the backend's Retry-After: a refresh said that the key changed. The key's own backoff holds all the
+   * same and grows with each failure, so that repeated refreshes are no way around being throttled.
    *
    * @param {Entry} entry
    */
@@ -123,7 +123,7 @@ export function createSchedule({ wheel, firstBackoff, want, now, random }) {
   }
 
   /**
-   * The backend is given a rest: the key is tried by whoever notices its recovery.
+   * The backend's breaker is open: recovery.js tries the key when the backend works again.
    *
    * @param {Entry} entry that fails
    * @param {number} retryAt about then
@@ -156,7 +156,7 @@ export function createSchedule({ wheel, firstBackoff, want, now, random }) {
   /** @param {Entry} entry */
   function due(entry) {
     entry.timing.timer = undefined
-    // Set first, so that a refresh still waiting for its turn costs none of the later ones.
+    // Set first, so that a refresh that is still queued costs none of the later ones.
     if (!isFailing(entry)) tryAt(entry, nextPeriodOf(entry, entry.namespace.refreshMs))
     want(entry)
   }
@@ -179,7 +179,7 @@ export function createSchedule({ wheel, firstBackoff, want, now, random }) {
     tryAt(entry, atMs)
   }
 
-  /** Whoever wants the key next has it tried at once. @param {Entry} entry that nobody watches */
+  /** The next want of the key has it tried at once. @param {Entry} entry that nobody watches */
   function forgetBackoff(entry) {
     entry.timing.nextTryAt = undefined
   }

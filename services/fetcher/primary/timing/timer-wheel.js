@@ -7,10 +7,10 @@ import { everyInterval } from '@keycast/service'
  * @typedef {ReturnType<typeof createTimerWheel>} TimerWheel
  */
 
-/** How late a timer may fire. The shortest refresh is 50 ms. */
+/** A timer fires up to this long after its time. The shortest refresh is 50 ms. */
 export const TICK_MS = 10
 
-/** One turn of the wheel is some ten seconds: only what is further away is looked at before its time. */
+/** One turn of the wheel takes ten seconds: only timers that are further away are looked at before their time. */
 const SLOTS = 1_024
 
 /**

@@ -31,7 +31,7 @@ export function createForks(endpoint) {
       onExit({ code, signal })
     }
     worker.on('exit', end)
-    // It could not be started, or not be told something: of no use either way.
+    // It could not be started, or not be sent a message: it is of no use either way.
     worker.on('error', () => {
       worker.process.kill('SIGKILL')
       end(null, null)

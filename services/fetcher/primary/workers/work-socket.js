@@ -1,4 +1,4 @@
-// The primary's socket to its workers; work.js shows what it carries.
+// The primary's socket to its workers; work/messages.js shows what it carries.
 import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -18,12 +18,12 @@ import { decodeFromWorker, encodeWork } from '../../work/messages.js'
 const DIRECTORY_PREFIX = 'keycast-work-'
 const SOCKET_NAME = 'work'
 
-/** What is left of a primary that was killed is only taken for that once it is this old; a new one is just starting. */
+/** A younger socket without a listener may be of a primary that is just starting, not of one that was killed. */
 const LEFTOVER_MS_MIN = 60_000
 
 /**
- * Binds a fresh path, in a directory that only this user can enter: who could connect would be handed leases, and the
- * backends' credentials with them.
+ * Binds a fresh path, in a directory that only this user can enter: a process that could connect would be handed leases,
+ * and the backends' credentials with them.
  *
  * @param {object} options
  * @param {(routingId: Buffer, message: Credit | ResultMessage, body: Buffer | undefined, delta: Buffer | undefined) => void} options.onMessage
@@ -59,7 +59,7 @@ export async function bindWork({ onMessage, onBroken, parent = tmpdir() }) {
       byWorker.set(routingId, leases)
     }
     for (const [routingId, leases] of byWorker) {
-      // What cannot be sent is for a worker that just ended: its leases are given to others when that is known.
+      // Leases that cannot be sent are for a worker that just ended: they go to others when its end is noticed.
       writer.write([routingId, ...encodeWork(leases)], () => {})
     }
   })

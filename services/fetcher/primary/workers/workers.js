@@ -62,7 +62,7 @@ export function createWorkers({ count, firstBackoff, wheel, every, metrics, log,
   let supervisor
   let stopWatchdog = () => {}
   let onAllReady = () => {}
-  /** Of those that ended, as far as they told. */
+  /** Of workers that ended, as of their last beat. */
   let endedCpuMs = 0
 
   /**
@@ -220,7 +220,7 @@ export function createWorkers({ count, firstBackoff, wheel, every, metrics, log,
     hasCredit,
     lease,
     stats,
-    /** Of those that take leases. */
+    /** Of workers that take leases. */
     pids: () => [...workers.values()].filter(({ routingId }) => routingId).map(({ process }) => process.pid),
   }
 }
