@@ -146,6 +146,7 @@ export function setup({
     watch: (link, key, held) => events.onWatch(link, { key, held }),
     /** @param {string} link @param {string} key @param {Held} [held] */
     get: (link, key, held) => events.onFetch(link, { key, held }),
+    cancelGet: events.onCancel,
 
     /** Ends the key's lease. @param {string} key @param {Result} result @param {Buffer} [body] @param {Buffer} [delta] */
     answer: (key, result, body, delta) => ended(end(key), result, body, delta),
@@ -177,7 +178,7 @@ export function setup({
       return answers
     },
     /** The same in short. @param {string} link */
-    told: link => setup.take(link).map(short),
+    sent: link => setup.take(link).map(short),
 
     /** @param {number} ms @param {() => void} [each] after each tick */
     pass(ms, each = () => {}) {

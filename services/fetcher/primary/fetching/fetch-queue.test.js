@@ -29,7 +29,7 @@ function setup(cap) {
   return { queue, running, start, end, add, counts }
 }
 
-test('a cold fetch never waits behind refreshes that wait', () => {
+test('a cold fetch never waits behind queued refreshes', () => {
   const { queue, running, start, end, add } = setup(4)
   add('refresh', 4)
   start()
@@ -42,7 +42,7 @@ test('a cold fetch never waits behind refreshes that wait', () => {
   expect(running.at(-1)).toBe(cold)
 })
 
-test('neither lane takes more than three quarters of the cap while the other waits', () => {
+test('neither lane takes more than three quarters of the cap while the other has fetches queued', () => {
   const { start, end, add, counts } = setup(8)
   add('cold', 100)
   add('refresh', 100)
@@ -75,7 +75,7 @@ test('where no refresh waits a cold burst takes the whole cap', () => {
   expect(counts()).toEqual({ cold: 8, refresh: 0 })
 })
 
-test('a cap of one serves both queue', () => {
+test('a cap of one serves both lanes', () => {
   const { running, start, end, add } = setup(1)
   add('cold', 2)
   add('refresh', 1)
@@ -101,7 +101,7 @@ test('within a lane what waited longest goes first, and what was given back befo
   expect(running).toEqual([second])
 })
 
-test('a refresh somebody begins to wait for changes queue, one in flight does not', () => {
+test('a refresh that somebody begins to wait for changes lanes, one in flight does not', () => {
   const { queue, running, start, end, add, counts } = setup(1)
   const [flying, last, promoted] = add('refresh', 3)
   start()
@@ -120,7 +120,7 @@ test('a refresh somebody begins to wait for changes queue, one in flight does no
   expect(running).toEqual([])
 })
 
-test('all that waits can be taken out', () => {
+test('all that is queued can be taken out', () => {
   const { queue, start, add } = setup(1)
   const [cold] = add('cold')
   const [refresh] = add('refresh')

@@ -45,7 +45,7 @@ test('a new key is fetched before every refresh that waits', () => {
 })
 
 test('a fetch whose worker died is given to another one, before all that wait', () => {
-  const { watch, value, lose, told, leased, lease, asked } = setup({ inFlightMax: 1 })
+  const { watch, value, lose, sent, leased, lease, asked } = setup({ inFlightMax: 1 })
   watch('a', K)
   watch('a', 'doc:2')
   lose(K)
@@ -53,12 +53,12 @@ test('a fetch whose worker died is given to another one, before all that wait', 
   expect(asked(K)).toBe(2)
   expect(lease(K)?.fetch.attempt).toBe(2)
   value(K, 'v1')
-  expect(told('a')).toEqual(['value v1'])
+  expect(sent('a')).toEqual(['value v1'])
   expect(leased()).toEqual(['doc:2'])
 })
 
 test('one that waits for a second worker is not made when nobody wants it any more', () => {
-  const { watch, get, onCancel, value, lose, leased, asked, primary } = setup({
+  const { watch, get, cancelGet, value, lose, leased, asked, primary } = setup({
     credit: 1,
     namespaces: { doc: {}, other: { origin: 'http://other' } },
   })
@@ -66,18 +66,18 @@ test('one that waits for a second worker is not made when nobody wants it any mo
   watch('a', 'other:1')
   lose(K)
   expect(leased()).toEqual(['other:1'])
-  onCancel('a', K)
+  cancelGet('a', K)
   value('other:1', 'v1')
   expect(asked(K)).toBe(1)
   expect(primary.table.get(K)).toBeUndefined()
 })
 
 test('one that nobody wants any more is not made a second time, and leaves nothing behind', () => {
-  const { get, onCancel, onRefresh, lose, leased, asked, primary, value, told } = setup({ inFlightMax: 1 })
+  const { get, cancelGet, onRefresh, lose, leased, asked, primary, value, sent } = setup({ inFlightMax: 1 })
   get('a', K)
   get('a', 'doc:2')
   onRefresh(K)
-  onCancel('a', K)
+  cancelGet('a', K)
   lose(K)
   expect(leased()).toEqual(['doc:2'])
   expect(asked(K)).toBe(1)
@@ -86,11 +86,11 @@ test('one that nobody wants any more is not made a second time, and leaves nothi
   value('doc:2', 'v1')
   get('a', 'doc:3')
   value('doc:3', 'v1')
-  told('a')
+  sent('a')
   onRefresh('doc:3')
   get('b', 'doc:3')
   onRefresh('doc:3')
-  onCancel('b', 'doc:3')
+  cancelGet('b', 'doc:3')
   lose('doc:3')
   expect(leased()).toEqual([])
   // What was to follow it is forgotten, too.
@@ -125,7 +125,7 @@ test('a fetch that two workers died over has failed, and says nothing of the bac
   expect(asked(K)).toBe(3)
 })
 
-test('a lease says whether a delta can be of use: not for a get, but also for whoever left a moment ago', () => {
+test('a lease says whether a delta can be of use: not for a get, but also for a link that left a moment ago', () => {
   const { watch, onUnwatch, get, onRefresh, value, lease, pass } = setup({
     namespaces: { doc: { maxAgeMs: 0, refreshMs: 0 } },
   })

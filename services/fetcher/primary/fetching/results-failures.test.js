@@ -3,7 +3,7 @@ import { setup } from '../test-support.js'
 const K = 'doc:1'
 
 describe('a failed try', () => {
-  test('of a cold key is told at once, with when it is tried again', () => {
+  test('of a cold key is sent at once, with when it is tried again', () => {
     const { watch, fail, take, pass, asked } = setup({ random: () => 1 })
     watch('a', K)
     pass(30)
@@ -17,41 +17,41 @@ describe('a failed try', () => {
     expect(asked(K)).toBe(2)
   })
 
-  test('is told to every watcher, each one; success ends it, by `current` where nothing changed', () => {
-    const { watch, value, fail, current, told, pass, asked } = setup()
+  test('is sent to every watcher, each time; success ends it, by `current` where nothing changed', () => {
+    const { watch, value, fail, current, sent, pass, asked } = setup()
     watch('a', K)
     watch('b', K)
     value(K, 'v1')
-    told('a')
-    told('b')
+    sent('a')
+    sent('b')
     pass(510)
     fail(K, 'backend_timeout')
-    expect(told('a')).toEqual(['backend_timeout'])
+    expect(sent('a')).toEqual(['backend_timeout'])
     pass(300)
     fail(K, 'backend_error')
-    expect(told('a')).toEqual(['backend_error'])
-    expect(told('b')).toEqual(['backend_error']) // slow: the latest alone
+    expect(sent('a')).toEqual(['backend_error'])
+    expect(sent('b')).toEqual(['backend_error']) // slow: the latest alone
     pass(600)
     expect(asked(K)).toBe(4)
     current(K)
-    expect(told('a')).toEqual(['current v1'])
-    expect(told('b')).toEqual(['current v1'])
+    expect(sent('a')).toEqual(['current v1'])
+    expect(sent('b')).toEqual(['current v1'])
   })
 
   test('that a link was not sent before the next success is not sent at all', () => {
-    const { watch, value, fail, told, pass } = setup()
+    const { watch, value, fail, sent, pass } = setup()
     watch('a', K)
     value(K, 'v1')
-    told('a')
+    sent('a')
     pass(510)
     fail(K, 'backend_error')
     pass(300)
     value(K, 'v2')
-    expect(told('a')).toEqual(['value v2'])
+    expect(sent('a')).toEqual(['value v2'])
   })
 
   test('answers gets from memory until the next one, so that nobody gets around the backoff', () => {
-    const { get, fail, take, pass, asked, value, told } = setup({ random: () => 1 })
+    const { get, fail, take, pass, asked, value, sent } = setup({ random: () => 1 })
     get('a', K)
     fail(K, 'backend_unreachable')
     expect(take('a')).toMatchObject([{ code: 'backend_unreachable', retryAfterMs: 250 }])
@@ -71,17 +71,17 @@ describe('a failed try', () => {
     expect(asked(K)).toBe(2)
     get('b', K)
     value(K, 'v1')
-    expect(told('b')).toEqual(['value v1'])
+    expect(sent('b')).toEqual(['value v1'])
   })
 
   test('answers gets from memory also after the last viewer has left', () => {
-    const { watch, onUnwatch, get, fail, told, pass, asked } = setup({ random: () => 1 })
+    const { watch, onUnwatch, get, fail, sent, pass, asked } = setup({ random: () => 1 })
     watch('a', K)
     fail(K, 'backend_throttled', { retryAfterMs: 5_000 })
     onUnwatch('a', K)
     pass(1_020)
     get('b', K)
-    expect(told('b')).toEqual(['backend_throttled'])
+    expect(sent('b')).toEqual(['backend_throttled'])
     expect(asked(K)).toBe(1)
     pass(10_000)
     expect(asked(K)).toBe(1)
@@ -102,8 +102,8 @@ describe('a failed try', () => {
     expect(take('a')).toMatchObject([{ retryAfterMs: 250 }])
   })
 
-  test('that was told while the next try was under way is over with that one’s success, though it was asked before', () => {
-    const { watch, value, fail, current, told, pass } = setup()
+  test('that was sent while the next try was under way is over with that one’s success, though it was asked before', () => {
+    const { watch, value, fail, current, sent, pass } = setup()
     watch('a', K)
     value(K, 'v1')
     pass(510)
@@ -111,12 +111,12 @@ describe('a failed try', () => {
     pass(200) // under way again
     pass(300)
     watch('b', K, { version: 'v1', ageMs: 100 })
-    expect(told('b')).toEqual(['backend_error'])
+    expect(sent('b')).toEqual(['backend_error'])
     current(K)
-    expect(told('b')).toEqual(['current v1'])
+    expect(sent('b')).toEqual(['current v1'])
   })
 
-  test('of a key a get found is told to one who comes to watch, and the key is tried from then on', () => {
+  test('of a key that was got is sent to a link that comes to watch, and the key is tried from then on', () => {
     const { get, watch, fail, take, pass, asked } = setup({ random: () => 1 })
     get('a', K)
     fail(K, 'backend_error')
@@ -129,29 +129,29 @@ describe('a failed try', () => {
   })
 
   test('leaves a value that is fresh enough good for gets', () => {
-    const { watch, get, value, fail, told, pass, onRefresh } = setup({
+    const { watch, get, value, fail, sent, pass, onRefresh } = setup({
       namespaces: { doc: { maxAgeMs: 60_000, refreshMs: 500 } },
     })
     watch('a', K)
     value(K, 'v1')
-    told('a')
+    sent('a')
     pass(300)
     fail(K, 'backend_error')
-    told('a')
+    sent('a')
     get('b', K)
-    expect(told('b')).toEqual(['value v1'])
-    // The gateway that watches, too, takes that for good news; it is told again.
+    expect(sent('b')).toEqual(['value v1'])
+    // The gateway that watches, too, takes that for good news; it is sent again.
     get('a', K)
-    expect(told('a')).toEqual(['value v1', 'backend_error'])
+    expect(sent('a')).toEqual(['value v1', 'backend_error'])
     pass(250)
     onRefresh(K)
     fail(K, 'backend_error')
     get('b', K)
-    expect(told('b')).toEqual(['backend_error'])
+    expect(sent('b')).toEqual(['backend_error'])
   })
 
-  test('with Retry-After leaves the backend alone for that long, whoever asks', () => {
-    const { watch, value, fail, take, pass, asked, get, told } = setup()
+  test('with Retry-After leaves the backend alone for that long, whatever is wanted', () => {
+    const { watch, value, fail, take, pass, asked, get, sent } = setup()
     watch('a', K)
     value(K, 'v1')
     take('a')
@@ -160,7 +160,7 @@ describe('a failed try', () => {
     expect(take('a')).toMatchObject([{ code: 'backend_throttled', retryAfterMs: 7_000 }])
     pass(6_900)
     get('b', K)
-    expect(told('b')).toEqual(['backend_throttled'])
+    expect(sent('b')).toEqual(['backend_throttled'])
     expect(asked(K)).toBe(2)
     pass(120)
     expect(asked(K)).toBe(3)
@@ -177,8 +177,8 @@ describe('a failed try', () => {
     expect(asked(K)).toBe(2)
   })
 
-  test('with Retry-After is followed by one try where it is told that the key changed', () => {
-    const { watch, value, fail, pass, asked, onRefresh, told } = setup({ namespaces: { doc: { refreshMs: 0 } } })
+  test('with Retry-After is followed by one try where a refresh says that the key changed', () => {
+    const { watch, value, fail, pass, asked, onRefresh, sent } = setup({ namespaces: { doc: { refreshMs: 0 } } })
     watch('a', K)
     fail(K, 'backend_throttled', { retryAfterMs: 60_000 })
     pass(10_000)
@@ -191,14 +191,14 @@ describe('a failed try', () => {
     expect(asked(K)).toBe(2)
     onRefresh(K)
     pass(20)
-    told('a')
+    sent('a')
     value(K, 'v1')
-    expect(told('a')).toEqual(['value v1'])
+    expect(sent('a')).toEqual(['value v1'])
     pass(120_000)
     expect(asked(K)).toBe(3)
   })
 
-  test('however often it is told so, the key waits for its own backoff, which grows', () => {
+  test('however often it is refreshed, the key waits for its own backoff, which grows', () => {
     const { watch, fail, pass, asked, askedAt, onRefresh, leased } = setup({ random: () => 1 })
     watch('a', K)
     pass(60_000, () => {
@@ -213,7 +213,7 @@ describe('a failed try', () => {
     expect(asked(K)).toBeGreaterThan(10)
   })
 
-  test('that is told so while its backend is given a rest is tried when that is over', () => {
+  test('that is refreshed while the breaker is open is tried when a probe is due', () => {
     const { watch, fail, value, pass, asked, onRefresh, leased, primary } = setup({
       random: () => 1,
       namespaces: { doc: { refreshMs: 0 } },
@@ -233,9 +233,9 @@ describe('a failed try', () => {
   })
 
   test('a `current` without anything held is no answer', () => {
-    const { watch, current, told } = setup()
+    const { watch, current, sent } = setup()
     watch('a', K)
     current(K)
-    expect(told('a')).toEqual(['invalid_content'])
+    expect(sent('a')).toEqual(['invalid_content'])
   })
 })

@@ -2,19 +2,19 @@ import { setup } from '../test-support.js'
 
 const K = 'doc:1'
 
-describe('a fetch', () => {
+describe('a get', () => {
   test('is answered from memory up to the age the namespace allows', () => {
-    const { get, value, told, asked, pass } = setup()
+    const { get, value, sent, asked, pass } = setup()
     get('a', K)
     value(K, 'v1')
-    expect(told('a')).toEqual(['value v1'])
+    expect(sent('a')).toEqual(['value v1'])
     pass(1_000)
     get('a', K)
-    expect(told('a')).toEqual(['value v1'])
+    expect(sent('a')).toEqual(['value v1'])
     expect(asked(K)).toBe(1)
     pass(10)
     get('a', K)
-    expect(told('a')).toEqual([])
+    expect(sent('a')).toEqual([])
     expect(asked(K)).toBe(2)
   })
 
@@ -31,59 +31,59 @@ describe('a fetch', () => {
   })
 
   test('of a watched key that is older than that asks the backend, in the cold lane', () => {
-    const { watch, get, value, told, asked, pass, lease } = setup({
+    const { watch, get, value, sent, asked, pass, lease } = setup({
       namespaces: { doc: { maxAgeMs: 100, refreshMs: 60_000 } },
     })
     watch('a', K)
     value(K, 'v1')
-    told('a')
+    sent('a')
     pass(110)
     get('b', K)
     expect(asked(K)).toBe(2)
     expect(lease(K)?.fetch.lane).toBe('cold')
     value(K, 'v2')
-    expect(told('b')).toEqual(['value v2'])
-    expect(told('a')).toEqual(['value v2'])
+    expect(sent('b')).toEqual(['value v2'])
+    expect(sent('a')).toEqual(['value v2'])
   })
 
-  test('is told `current` where the gateway holds the version', () => {
-    const { get, value, current, told, pass } = setup()
+  test('is sent `current` where the gateway holds the version', () => {
+    const { get, value, current, sent, pass } = setup()
     get('a', K)
     value(K, 'v1')
-    told('a')
+    sent('a')
     get('b', K, { version: 'v1', ageMs: 2_000 })
-    expect(told('b')).toEqual(['current v1'])
+    expect(sent('b')).toEqual(['current v1'])
     pass(2_000)
     get('c', K, { version: 'v1', ageMs: 2_000 })
     current(K)
-    expect(told('c')).toEqual(['current v1'])
+    expect(sent('c')).toEqual(['current v1'])
   })
 
   test('is over with its first answer', () => {
-    const { get, value, told, pass, watch } = setup()
+    const { get, value, sent, pass, watch } = setup()
     get('a', K)
     value(K, 'v1')
-    told('a')
+    sent('a')
     watch('b', K)
     pass(1_510)
     value(K, 'v2')
-    expect(told('b')).toEqual(['value v2'])
-    expect(told('a')).toEqual([])
+    expect(sent('b')).toEqual(['value v2'])
+    expect(sent('a')).toEqual([])
   })
 
   test('that is cancelled is not made where it still waits for its turn, and not answered', () => {
-    const { get, onCancel, value, told, asked, primary } = setup({ inFlightMax: 1 })
+    const { get, cancelGet, value, sent, asked, primary } = setup({ inFlightMax: 1 })
     get('a', 'doc:first')
     get('a', K)
-    onCancel('a', K)
-    onCancel('a', 'doc:first')
+    cancelGet('a', K)
+    cancelGet('a', 'doc:first')
     value('doc:first', 'v1')
-    expect(told('a')).toEqual([])
+    expect(sent('a')).toEqual([])
     expect(asked(K)).toBe(0)
     expect(primary.table.stats().keys).toBe(1) // what was fetched is kept
   })
 
-  test('by somebody who waits moves a refresh that waits for its turn to the cold lane', () => {
+  test('moves a queued refresh of its key to the cold lane', () => {
     const { watch, get, value, leased, pass } = setup({ inFlightMax: 1 })
     for (const id of [1, 2, 3]) {
       watch('a', `doc:${id}`)
@@ -95,54 +95,54 @@ describe('a fetch', () => {
     expect(leased()).toEqual(['doc:3'])
   })
 
-  test('tells the gateway’s latest word on what it holds: bytes it let go of come again', () => {
-    const { watch, get, value, told } = setup()
+  test('counts as the gateway’s latest word on what it holds: bytes it let go of come again', () => {
+    const { watch, get, value, sent } = setup()
     watch('a', K)
     value(K, 'v1')
-    expect(told('a')).toEqual(['value v1'])
+    expect(sent('a')).toEqual(['value v1'])
     get('a', K)
-    expect(told('a')).toEqual(['value v1'])
+    expect(sent('a')).toEqual(['value v1'])
   })
 
   test('is not answered with something older than what its gateway holds', () => {
-    const { get, value, told, pass } = setup()
+    const { get, value, sent, pass } = setup()
     get('a', K)
     pass(500)
     get('b', K, { version: 'v2', ageMs: 100 })
     value(K, 'v1')
-    expect(told('a')).toEqual(['value v1'])
-    expect(told('b')).toEqual([])
+    expect(sent('a')).toEqual(['value v1'])
+    expect(sent('b')).toEqual([])
     value(K, 'v3')
-    expect(told('b')).toEqual(['value v3'])
+    expect(sent('b')).toEqual(['value v3'])
   })
 
   test('by a link that watches says what its gateway holds also where it fails: the bytes come when they can', () => {
-    const { watch, get, value, fail, current, told, pass } = setup({
+    const { watch, get, value, fail, current, sent, pass } = setup({
       namespaces: { doc: { maxAgeMs: 0, refreshMs: 60_000 } },
     })
     watch('a', K)
     value(K, 'v1')
-    told('a')
+    sent('a')
     pass(100)
     get('a', K)
     fail(K, 'backend_error')
-    expect(told('a')).toEqual(['backend_error'])
+    expect(sent('a')).toEqual(['backend_error'])
     pass(200)
     current(K)
-    expect(told('a')).toEqual(['value v1'])
+    expect(sent('a')).toEqual(['value v1'])
   })
 
   test('is not taken as answered by a state from before it', () => {
-    const { watch, get, value, told, pass } = setup({ namespaces: { doc: { maxAgeMs: 100, refreshMs: 60_000 } } })
+    const { watch, get, value, sent, pass } = setup({ namespaces: { doc: { maxAgeMs: 100, refreshMs: 60_000 } } })
     watch('a', K)
     value(K, 'v1')
     // The link has no credit, so v1 was not sent; meanwhile somebody there wants something that is not that old.
     pass(200)
     get('a', K)
-    expect(told('a')).toEqual([])
+    expect(sent('a')).toEqual([])
     value(K, 'v2')
-    expect(told('a')).toEqual(['value v2'])
-    expect(told('a')).toEqual([])
+    expect(sent('a')).toEqual(['value v2'])
+    expect(sent('a')).toEqual([])
   })
 
   test('is answered though its link takes the answer much later', () => {
@@ -157,20 +157,20 @@ describe('a fetch', () => {
 
 describe('a slow link', () => {
   test('is sent the latest state alone, and `current` where that is what it was sent before', () => {
-    const { watch, value, told, pass } = setup()
+    const { watch, value, sent, pass } = setup()
     watch('a', K)
     value(K, 'v1')
-    expect(told('a')).toEqual(['value v1'])
+    expect(sent('a')).toEqual(['value v1'])
     for (const version of ['v2', 'v3', 'v4']) {
       pass(1_000 + (version === 'v2' ? 510 : 0))
       value(K, version)
     }
-    expect(told('a')).toEqual(['value v4'])
+    expect(sent('a')).toEqual(['value v4'])
     pass(1_000)
     value(K, 'v5')
     pass(1_000)
     value(K, 'v4')
-    expect(told('a')).toEqual(['current v4'])
+    expect(sent('a')).toEqual(['current v4'])
   })
 })
 
@@ -181,7 +181,7 @@ describe('a delta', () => {
     const bench = setup({ namespaces: { doc: { refreshMs: 0 } } })
     for (const link of ['a', 'b']) bench.watch(link, K)
     bench.value(K, 'v1')
-    for (const link of ['a', 'b']) bench.told(link)
+    for (const link of ['a', 'b']) bench.sent(link)
     bench.onRefresh(K)
     bench.value(K, 'v2', { deltaFrom: 'v1', delta })
     return bench

@@ -20,8 +20,8 @@ describe('when the last viewer leaves', () => {
     expect(asked(K)).toBe(stopped)
   })
 
-  test('one who comes within that second finds the key fresh', () => {
-    const { watch, onUnwatch, value, told, asked, pass } = setup({
+  test('a watch within that second finds the key fresh', () => {
+    const { watch, onUnwatch, value, sent, asked, pass } = setup({
       namespaces: { doc: { refreshMs: 60_000, maxAgeMs: 0 } },
     })
     watch('a', K)
@@ -30,16 +30,16 @@ describe('when the last viewer leaves', () => {
     onUnwatch('a', K)
     pass(900)
     watch('b', K)
-    expect(told('b')).toEqual(['value v1'])
+    expect(sent('b')).toEqual(['value v1'])
     pass(5_000)
     watch('c', K, { version: 'v1', ageMs: 0 })
-    expect(told('c')).toEqual(['current v1'])
+    expect(sent('c')).toEqual(['current v1'])
     expect(asked(K)).toBe(1)
     pass(60_000)
     expect(asked(K)).toBe(2)
   })
 
-  test('a fetch that still waits for its turn is not made', () => {
+  test('a queued fetch is not made', () => {
     const { watch, onUnwatch, value, leased, asked, pass, primary } = setup({ inFlightMax: 1 })
     watch('a', 'doc:first')
     watch('a', K)
@@ -52,7 +52,7 @@ describe('when the last viewer leaves', () => {
   })
 
   test('the same holds for a link that is lost, whatever it wanted', () => {
-    const { watch, get, onLinkLost, value, leased, told, pass, primary } = setup({ inFlightMax: 1 })
+    const { watch, get, onLinkLost, value, leased, sent, pass, primary } = setup({ inFlightMax: 1 })
     watch('a', 'doc:first')
     watch('a', 'doc:second')
     get('a', 'doc:third')
@@ -61,22 +61,22 @@ describe('when the last viewer leaves', () => {
     pass(1_020)
     value('doc:first', 'v1')
     expect(leased()).toEqual([])
-    expect(told('a')).toEqual([])
-    expect(told('b')).toEqual(['value v1'])
+    expect(sent('a')).toEqual([])
+    expect(sent('b')).toEqual(['value v1'])
     expect(primary.table.stats()).toMatchObject({ keys: 1, kept: 1 })
   })
 
   test('a link that is lost costs the keys it wanted then, not a look at all', () => {
-    const { watch, get, onUnwatch, onCancel, onLinkLost, value, told, primary } = setup()
+    const { watch, get, onUnwatch, cancelGet, onLinkLost, value, sent, primary } = setup()
     const keys = ['doc:theirs', 'doc:unwatched', 'doc:cancelled', 'doc:got']
     for (const key of keys) watch('b', key)
     watch('a', 'doc:unwatched')
     onUnwatch('a', 'doc:unwatched')
     get('a', 'doc:cancelled')
-    onCancel('a', 'doc:cancelled')
+    cancelGet('a', 'doc:cancelled')
     get('a', 'doc:got')
     value('doc:got', 'v1')
-    expect(told('a')).toEqual(['value v1'])
+    expect(sent('a')).toEqual(['value v1'])
 
     /** @type {string[]} */
     const lookedAt = []

@@ -3,7 +3,7 @@ import { setup } from '../test-support.js'
 const K = 'doc:1'
 
 describe('a watch', () => {
-  test('of a key nothing is held of has it fetched, and is told the value', () => {
+  test('of a key nothing is held of has it fetched, and is sent the value', () => {
     const { watch, value, take, leased, lease, pass } = setup()
     watch('a', K)
     expect(leased()).toEqual([K])
@@ -36,27 +36,27 @@ describe('a watch', () => {
   })
 
   test('joins a fetch under way', () => {
-    const { watch, value, told, asked, met } = setup()
+    const { watch, value, sent, asked, met } = setup()
     watch('a', K)
     watch('b', K)
     value(K, 'v1')
-    expect(told('a')).toEqual(['value v1'])
-    expect(told('b')).toEqual(['value v1'])
+    expect(sent('a')).toEqual(['value v1'])
+    expect(sent('b')).toEqual(['value v1'])
     expect(asked(K)).toBe(1)
     expect(met).toEqual({ memory: 0, joined: 1, fetched: 1, refused: 0 })
   })
 
   test('of a key that is kept fresh is answered from memory', () => {
-    const { watch, value, told, asked, pass } = setup({ namespaces: { doc: { refreshMs: 60_000 } } })
+    const { watch, value, sent, asked, pass } = setup({ namespaces: { doc: { refreshMs: 60_000 } } })
     watch('a', K)
     value(K, 'v1')
     pass(10_000)
     watch('b', K)
-    expect(told('b')).toEqual(['value v1'])
+    expect(sent('b')).toEqual(['value v1'])
     expect(asked(K)).toBe(1)
   })
 
-  test('is told `current` where the gateway holds the version that is kept fresh', () => {
+  test('is sent `current` where the gateway holds the version that is kept fresh', () => {
     const { watch, value, take, asked, pass } = setup()
     watch('a', K)
     value(K, 'v1')
@@ -66,100 +66,100 @@ describe('a watch', () => {
     expect(asked(K)).toBe(1)
   })
 
-  test('of a key nobody watched is not told `current` of what is older than maxAge, whoever holds it', () => {
-    const { get, watch, current, value, take, told, asked, pass } = setup()
+  test('of a key nobody watched is not sent `current` of what is older than maxAge, though the gateway holds it', () => {
+    const { get, watch, current, value, take, sent, asked, pass } = setup()
     get('a', K)
     value(K, 'v1')
     take('a')
     pass(1_001)
     watch('a', K, { version: 'v1', ageMs: 1_001 })
-    expect(told('a')).toEqual([])
+    expect(sent('a')).toEqual([])
     current(K)
     expect(take('a')).toMatchObject([{ type: 'current', version: 'v1', ageMs: 0 }])
     expect(asked(K)).toBe(2)
   })
 
-  test('is not told `current` of what a refresh said has changed', () => {
-    const { get, watch, onRefresh, value, take, told } = setup({ namespaces: { doc: { refreshMs: 0 } } })
+  test('is not sent `current` of what a refresh said has changed', () => {
+    const { get, watch, onRefresh, value, take, sent } = setup({ namespaces: { doc: { refreshMs: 0 } } })
     get('a', K)
     value(K, 'v1')
     take('a')
     onRefresh(K)
     watch('a', K, { version: 'v1', ageMs: 10 })
-    expect(told('a')).toEqual([])
+    expect(sent('a')).toEqual([])
     value(K, 'v2')
-    expect(told('a')).toEqual(['value v2'])
+    expect(sent('a')).toEqual(['value v2'])
   })
 
-  test('is never told something older than what the gateway holds', () => {
-    const { watch, value, told, asked, pass } = setup()
+  test('is never sent something older than what the gateway holds', () => {
+    const { watch, value, sent, asked, pass } = setup()
     watch('a', K)
     value(K, 'v1')
     pass(100)
     // Another node was asked later than this one, and its version is another.
     watch('b', K, { version: 'v2', ageMs: 50 })
-    expect(told('b')).toEqual([])
+    expect(sent('b')).toEqual([])
     expect(asked(K)).toBe(2)
     value(K, 'v2')
-    expect(told('b')).toEqual(['current v2'])
-    expect(told('a')).toEqual(['value v2'])
+    expect(sent('b')).toEqual(['current v2'])
+    expect(sent('a')).toEqual(['value v2'])
   })
 
-  test('is told what is later than what the gateway holds', () => {
-    const { watch, value, told, asked, pass } = setup()
+  test('is sent what is later than what the gateway holds', () => {
+    const { watch, value, sent, asked, pass } = setup()
     watch('a', K)
     value(K, 'v2')
     pass(100)
     watch('b', K, { version: 'v1', ageMs: 150 })
-    expect(told('b')).toEqual(['value v2'])
+    expect(sent('b')).toEqual(['value v2'])
     expect(asked(K)).toBe(1)
   })
 
   test('that brings something later than a fetch under way has another follow it', () => {
-    const { watch, value, told, asked, pass } = setup()
+    const { watch, value, sent, asked, pass } = setup()
     watch('a', K)
     pass(500)
     watch('b', K, { version: 'v2', ageMs: 100 })
     value(K, 'v1')
-    expect(told('a')).toEqual(['value v1'])
-    expect(told('b')).toEqual([])
+    expect(sent('a')).toEqual(['value v1'])
+    expect(sent('b')).toEqual([])
     expect(asked(K)).toBe(2)
     value(K, 'v3')
-    expect(told('b')).toEqual(['value v3'])
+    expect(sent('b')).toEqual(['value v3'])
   })
 
   test('that brings a version to a node that holds nothing is a refresh', () => {
-    const { watch, current, value, told, lease } = setup()
+    const { watch, current, value, sent, lease } = setup()
     watch('a', K, { version: 'v1', ageMs: 300 })
     expect(lease(K)?.fetch.lane).toBe('refresh')
     value(K, 'v1')
-    expect(told('a')).toEqual(['current v1'])
+    expect(sent('a')).toEqual(['current v1'])
     expect(() => current(K)).toThrow('not leased')
   })
 
   test('of a key this node comes to own asks the backend once, though it holds the same version', () => {
-    const { watch, get, value, current, told, asked, pass } = setup({ namespaces: { doc: { refreshMs: 60_000 } } })
+    const { watch, get, value, current, sent, asked, pass } = setup({ namespaces: { doc: { refreshMs: 60_000 } } })
     get('a', K)
     value(K, 'v1')
-    expect(told('a')).toEqual(['value v1'])
+    expect(sent('a')).toEqual(['value v1'])
     pass(200)
-    // The node that owned it may have been told of a change and died.
+    // The node that owned it may have been sent of a change and died.
     watch('a', K, { version: 'v1', ageMs: 300 })
-    expect(told('a')).toEqual(['current v1'])
+    expect(sent('a')).toEqual(['current v1'])
     expect(asked(K)).toBe(2)
     pass(20)
     current(K)
-    expect(told('a')).toEqual(['current v1'])
+    expect(sent('a')).toEqual(['current v1'])
   })
 
   test('of a key somebody got a moment ago is answered from memory, and refreshed before that is a period old', () => {
-    const { watch, get, value, told, asked, pass } = setup({ random: () => 0.9 })
+    const { watch, get, value, sent, asked, pass } = setup({ random: () => 0.9 })
     get('a', K)
     value(K, 'v1')
-    told('a')
+    sent('a')
     pass(500)
     watch('b', K)
-    expect(told('b')).toEqual(['value v1'])
+    expect(sent('b')).toEqual(['value v1'])
     expect(asked(K)).toBe(1)
     pass(390)
     expect(asked(K)).toBe(1)
@@ -168,54 +168,54 @@ describe('a watch', () => {
   })
 
   test('of a key that is never refreshed by itself asks once, though memory answers', () => {
-    const { watch, get, value, told, asked, lease } = setup({ namespaces: { doc: { refreshMs: 0 } } })
+    const { watch, get, value, sent, asked, lease } = setup({ namespaces: { doc: { refreshMs: 0 } } })
     get('a', K)
     value(K, 'v1')
-    told('a')
+    sent('a')
     watch('b', K)
-    expect(told('b')).toEqual(['value v1'])
+    expect(sent('b')).toEqual(['value v1'])
     expect(asked(K)).toBe(2)
     expect(lease(K)?.fetch.lane).toBe('refresh')
   })
 
   test('of a key that is held but too old has it fetched, by its validators', () => {
-    const { watch, get, value, current, told, pass, lease } = setup()
+    const { watch, get, value, current, sent, pass, lease } = setup()
     get('a', K)
     value(K, 'v1', { etag: '"1"', lastModified: 'then' })
-    told('a')
+    sent('a')
     pass(1_001)
     watch('b', K)
-    expect(told('b')).toEqual([])
+    expect(sent('b')).toEqual([])
     expect(lease(K)).toMatchObject({
       message: { version: 'v1', etag: '"1"', lastModified: 'then' },
       fetch: { lane: 'cold' },
     })
     current(K)
-    expect(told('b')).toEqual(['value v1'])
+    expect(sent('b')).toEqual(['value v1'])
   })
 
   test('said again by the same link is answered again', () => {
-    const { watch, value, told, asked } = setup()
+    const { watch, value, sent, asked } = setup()
     watch('a', K)
     value(K, 'v1')
-    expect(told('a')).toEqual(['value v1'])
+    expect(sent('a')).toEqual(['value v1'])
     watch('a', K)
-    expect(told('a')).toEqual(['value v1'])
+    expect(sent('a')).toEqual(['value v1'])
     watch('a', K, { version: 'v1', ageMs: 0 })
-    expect(told('a')).toEqual(['current v1'])
+    expect(sent('a')).toEqual(['current v1'])
     expect(asked(K)).toBe(1)
   })
 
-  test('of a key that failed tells the value held, then what is wrong', () => {
-    const { watch, value, fail, told, pass } = setup({ namespaces: { doc: { refreshMs: 2_000 } } })
+  test('of a key that failed is sent the value held, then the failure', () => {
+    const { watch, value, fail, sent, pass } = setup({ namespaces: { doc: { refreshMs: 2_000 } } })
     watch('a', K)
     value(K, 'v1')
     pass(1_100)
     fail(K, 'backend_error')
     watch('b', K)
-    expect(told('b')).toEqual(['value v1', 'backend_error'])
+    expect(sent('b')).toEqual(['value v1', 'backend_error'])
     watch('c', K, { version: 'v1', ageMs: 10 })
-    expect(told('c')).toEqual(['backend_error'])
+    expect(sent('c')).toEqual(['backend_error'])
   })
 })
 
@@ -243,25 +243,25 @@ describe('a key that cannot be had', () => {
     expect(met.refused).toBe(2)
   })
 
-  test('is not told to a link that wants it no more, or is gone', () => {
-    const { watch, get, onUnwatch, onCancel, onLinkLost, take } = setup()
+  test('is not sent to a link that does not want it any more, or is gone', () => {
+    const { watch, get, onUnwatch, cancelGet, onLinkLost, take } = setup()
     watch('a', 'other:1')
     onUnwatch('a', 'other:1')
     get('b', 'other:1')
-    onCancel('b', 'other:1')
+    cancelGet('b', 'other:1')
     watch('c', 'other:1')
     onLinkLost('c')
     for (const link of ['a', 'b', 'c']) expect(take(link)).toEqual([])
   })
 
-  test('is told to a link that watches it no more and still waits for it, or the other way round', () => {
-    const { watch, get, onUnwatch, onCancel, take } = setup()
+  test('is sent to a link that watches it no more and still waits for it, or the other way round', () => {
+    const { watch, get, onUnwatch, cancelGet, take } = setup()
     for (const link of ['a', 'b']) {
       watch(link, 'other:1')
       get(link, 'other:1')
     }
     onUnwatch('a', 'other:1')
-    onCancel('b', 'other:1')
+    cancelGet('b', 'other:1')
     for (const link of ['a', 'b']) expect(take(link)).toMatchObject([{ code: 'unknown_namespace' }])
   })
 })

@@ -5,7 +5,7 @@ import { ENTRY_BYTES } from './key-table.js'
 const room = (/** @type {number} */ keys, bodyBytes = 0) => keys * (ENTRY_BYTES + bodyBytes)
 
 test('full of what is wanted, a new key is refused with `capacity` until there is room', () => {
-  const { watch, get, onUnwatch, value, take, told, pass } = setup({
+  const { watch, get, onUnwatch, value, take, sent, pass } = setup({
     cacheBytesMax: room(2),
     namespaces: { doc: { refreshMs: 0 } },
   })
@@ -20,18 +20,18 @@ test('full of what is wanted, a new key is refused with `capacity` until there i
   ])
   // One who joins costs nothing.
   watch('b', 'doc:1')
-  expect(told('b')).toEqual([])
+  expect(sent('b')).toEqual([])
   value('doc:1', '')
   value('doc:2', '')
   onUnwatch('a', 'doc:2')
   pass(1_020)
   watch('b', 'doc:3')
   value('doc:3', '')
-  expect(told('b')).toEqual(['value ', 'value '])
+  expect(sent('b')).toEqual(['value ', 'value '])
 })
 
 test('a watch that was refused is granted with the get of the same link that there is room for since', () => {
-  const { watch, get, onUnwatch, value, told, pass, primary } = setup({
+  const { watch, get, onUnwatch, value, sent, pass, primary } = setup({
     cacheBytesMax: room(1),
     namespaces: { doc: { refreshMs: 0 } },
   })
@@ -42,12 +42,12 @@ test('a watch that was refused is granted with the get of the same link that the
   pass(1_020)
   get('b', 'doc:2')
   value('doc:2', '')
-  expect(told('b')).toEqual(['value '])
+  expect(sent('b')).toEqual(['value '])
   expect([...(primary.table.get('doc:2')?.interest.watchers.keys() ?? [])]).toEqual(['b'])
 })
 
-test('a refused key that there is room for since is told to whoever wants it again, and nothing else', () => {
-  const { watch, onUnwatch, value, told, pass } = setup({
+test('a refused key that there is room for since is sent to each link that wants it again, and nothing else', () => {
+  const { watch, onUnwatch, value, sent, pass } = setup({
     cacheBytesMax: room(1),
     namespaces: { doc: { refreshMs: 0 } },
   })
@@ -59,12 +59,12 @@ test('a refused key that there is room for since is told to whoever wants it aga
   watch('c', 'doc:2')
   watch('b', 'doc:2')
   value('doc:2', '')
-  expect(told('b')).toEqual(['value '])
-  expect(told('c')).toEqual(['value '])
+  expect(sent('b')).toEqual(['value '])
+  expect(sent('c')).toEqual(['value '])
 })
 
 test('a watched value that grows beyond the room there is stays as it was, is said to be old, and follows once there is room', () => {
-  const { watch, onUnwatch, value, told, take, pass, asked } = setup({
+  const { watch, onUnwatch, value, sent, take, pass, asked } = setup({
     cacheBytesMax: room(2, 100),
     namespaces: { doc: {}, still: { refreshMs: 0 } },
   })
@@ -72,13 +72,13 @@ test('a watched value that grows beyond the room there is stays as it was, is sa
   value('doc:1', 'v1', { body: Buffer.alloc(100) })
   watch('b', 'still:2')
   value('still:2', 'v1', { body: Buffer.alloc(100) })
-  expect(told('a')).toEqual(['value v1'])
+  expect(sent('a')).toEqual(['value v1'])
   pass(510)
   value('doc:1', 'v2', { body: Buffer.alloc(101) })
   expect(take('a')).toMatchObject([{ type: 'failed', code: 'capacity', retryAfterMs: 5_000 }])
-  // Who comes now is told both.
+  // Who comes now is sent both.
   watch('c', 'doc:1')
-  expect(told('c')).toEqual(['value v1', 'capacity'])
+  expect(sent('c')).toEqual(['value v1', 'capacity'])
 
   onUnwatch('b', 'still:2')
   const before = asked('doc:1')
@@ -86,21 +86,21 @@ test('a watched value that grows beyond the room there is stays as it was, is sa
   expect(asked('doc:1')).toBe(before)
   pass(1_500)
   value('doc:1', 'v2', { body: Buffer.alloc(101) })
-  expect(told('a')).toEqual(['value v2'])
-  expect(told('c')).toEqual(['value v2'])
+  expect(sent('a')).toEqual(['value v2'])
+  expect(sent('c')).toEqual(['value v2'])
 })
 
 test('a first value that does not fit beside those that are wanted is refused to all who want it', () => {
-  const { watch, get, value, told, primary, pass, asked } = setup({ cacheBytesMax: room(2, 1_000) })
+  const { watch, get, value, sent, primary, pass, asked } = setup({ cacheBytesMax: room(2, 1_000) })
   watch('a', 'doc:1')
   watch('b', 'doc:1')
   get('c', 'doc:1')
   watch('a', 'doc:2')
   value('doc:2', 'v', { body: Buffer.alloc(1_500) })
   value('doc:1', 'v', { body: Buffer.alloc(501) })
-  expect(told('a')).toEqual(['value v', 'capacity'].sort().reverse())
-  expect(told('b')).toEqual(['capacity'])
-  expect(told('c')).toEqual(['capacity'])
+  expect(sent('a')).toEqual(['value v', 'capacity'].sort().reverse())
+  expect(sent('b')).toEqual(['capacity'])
+  expect(sent('c')).toEqual(['capacity'])
   expect(primary.table.stats()).toEqual({ keys: 1, kept: 1, bytes: ENTRY_BYTES + 1_500 })
   const before = asked('doc:1')
   pass(10_000)
@@ -108,48 +108,48 @@ test('a first value that does not fit beside those that are wanted is refused to
   // It may be asked for again.
   watch('b', 'doc:1')
   value('doc:1', 'v', { body: Buffer.alloc(500) })
-  expect(told('b')).toEqual(['value v'])
+  expect(sent('b')).toEqual(['value v'])
 })
 
 test('what is not wanted gives way, the one used longest ago first', () => {
-  const { get, watch, value, told, asked, primary } = setup({ cacheBytesMax: room(3, 100) })
+  const { get, watch, value, sent, asked, primary } = setup({ cacheBytesMax: room(3, 100) })
   const body = Buffer.alloc(100)
   for (const id of [1, 2, 3]) {
     get('a', `doc:${id}`)
     value(`doc:${id}`, 'v', { body })
-    told('a')
+    sent('a')
   }
   get('a', 'doc:1') // used
-  told('a')
+  sent('a')
   watch('a', 'doc:4')
   value('doc:4', 'v', { body })
   expect(primary.table.stats().bytes).toBe(room(3, 100))
   for (const id of [1, 3]) get('a', `doc:${id}`)
   expect([asked('doc:1'), asked('doc:3')]).toEqual([1, 1])
-  told('a')
+  sent('a')
   get('a', 'doc:2')
   expect(asked('doc:2')).toBe(2)
 })
 
 test('keys the backend does not have take room, too, and give way as well', () => {
-  const { get, fail, told, primary } = setup({ cacheBytesMax: room(10) })
+  const { get, fail, sent, primary } = setup({ cacheBytesMax: room(10) })
   for (let id = 0; id < 100; id++) {
     get('a', `doc:${id}`)
     fail(`doc:${id}`, id % 2 ? 'not_found' : 'backend_refused')
-    told('a')
+    sent('a')
   }
   expect(primary.table.stats()).toEqual({ keys: 10, kept: 0, bytes: room(10) })
 })
 
 test('what is held is counted as it changes, so that being asked for it costs no look at the keys', () => {
-  const { watch, get, onUnwatch, value, told, pass, primary } = setup({ namespaces: { doc: { refreshMs: 0 } } })
+  const { watch, get, onUnwatch, value, sent, pass, primary } = setup({ namespaces: { doc: { refreshMs: 0 } } })
   watch('a', 'doc:1')
   watch('b', 'doc:1')
   watch('a', 'doc:2')
   get('a', 'doc:3')
   expect(primary.table.stats()).toMatchObject({ keys: 3, kept: 2 })
   for (const id of [1, 2, 3]) value(`doc:${id}`, 'v1')
-  told('a')
+  sent('a')
   onUnwatch('b', 'doc:1')
   onUnwatch('a', 'doc:2')
   expect(primary.table.stats()).toMatchObject({ keys: 3, kept: 2 })

@@ -53,44 +53,44 @@ describe('a breaker that is open', () => {
     expect(asked('doc:new') + asked('doc:newer')).toBe(0)
   })
 
-  test('tells watchers that nothing is tried, once', () => {
+  test('sends watchers that nothing is tried, once', () => {
     const primary = setup({ random: () => 0.5, namespaces: { doc: {}, slow: { refreshMs: 10_000 } } })
-    const { watch, value, pass, fail, told } = primary
+    const { watch, value, pass, fail, sent } = primary
     watch('a', 'slow:1')
     value('slow:1', 'v1')
-    told('a')
+    sent('a')
     for (const key of keys) watch('b', key)
     pass(
       4_900,
       answering(primary, key => fail(key, 'backend_error')),
     )
-    expect(told('a')).toEqual([])
+    expect(sent('a')).toEqual([])
     pass(
       200,
       answering(primary, key => fail(key, 'backend_error')),
     )
-    expect(told('a')).toEqual(['backend_unavailable'])
+    expect(sent('a')).toEqual(['backend_unavailable'])
     pass(
       900,
       answering(primary, key => fail(key, 'backend_error')),
     )
-    expect(told('a')).toEqual([])
+    expect(sent('a')).toEqual([])
   })
 
   test('closes with the first probe that succeeds; then every key is tried within a second', () => {
     const primary = opened()
-    const { pass, current, told, watch, value, lease } = primary
+    const { pass, current, sent, watch, value, lease } = primary
     watch('a', 'doc:new')
-    told('a')
+    sent('a')
     const well = answering(primary, key => (key === 'doc:new' ? value(key, 'v1') : current(key)))
     pass(2_020, well)
-    expect(told('a').sort()).toEqual([...keys.map(() => 'current v1'), 'value v1'])
+    expect(sent('a').sort()).toEqual([...keys.map(() => 'current v1'), 'value v1'])
     expect(lease(K)).toBeUndefined()
   })
 
   test('that closes has every key tried, though many were a moment ago when it had closed before', () => {
     const primary = opened()
-    const { pass, current, told, leased, asked, take } = primary
+    const { pass, current, sent, leased, asked, take } = primary
     // It is back for one request, and no more.
     let served = 0
     const flapping = answering(primary, key => (served++ === 0 ? current(key) : primary.fail(key, 'backend_error')))
@@ -105,7 +105,7 @@ describe('a breaker that is open', () => {
     keys.forEach((key, index) => {
       expect(asked(key)).toBeGreaterThan(before[index])
     })
-    expect(new Set(told('a'))).toEqual(new Set(['current v1']))
+    expect(new Set(sent('a'))).toEqual(new Set(['current v1']))
     expect(leased()).toEqual([])
   })
 
@@ -124,21 +124,21 @@ describe('a breaker that is open', () => {
 
   test('lets one of many start where all came while the probe was due but no worker was free', () => {
     const primary = setup({ credit: 25, random: () => 0.5, namespaces: { doc: {}, other: { origin: 'http://other' } } })
-    const { watch, pass, fail, value, leased, told } = primary
+    const { watch, pass, fail, value, leased, sent } = primary
     for (const key of keys.slice(0, 20)) watch('a', key)
     for (const key of leased()) fail(key, 'backend_error')
     for (let id = 0; id < 25; id++) watch('a', `other:${id}`)
-    told('a')
+    sent('a')
     pass(1_010)
     for (const key of ['doc:new', 'doc:newer', 'doc:newest']) watch('b', key)
     for (let id = 0; id < 25; id++) value(`other:${id}`, 'v1')
     expect(leased().filter(key => key.startsWith('doc'))).toHaveLength(1)
-    expect(told('b')).toEqual(expect.arrayContaining(['backend_unavailable', 'backend_unavailable']))
+    expect(sent('b')).toEqual(expect.arrayContaining(['backend_unavailable', 'backend_unavailable']))
   })
 
-  test('fails at once all that waits for its turn, whoever gets the next worker', () => {
+  test('fails at once all that is queued, whichever key gets the next worker', () => {
     for (const others of [30, 31]) {
-      const { watch, fail, value, leased, told } = setup({
+      const { watch, fail, value, leased, sent } = setup({
         credit: 1,
         namespaces: { doc: {}, other: { origin: 'http://other', refreshMs: 0 } },
       })
@@ -154,15 +154,15 @@ describe('a breaker that is open', () => {
         fail(key, 'backend_error')
         failures++
       }
-      expect(told('a')).toHaveLength(keys.length)
+      expect(sent('a')).toHaveLength(keys.length)
     }
   })
 
-  test('tells nobody again that nothing is tried who was told what is wrong', () => {
+  test('sends no second failure to a watcher that was sent one', () => {
     const primary = opened()
     primary.take('a')
     primary.pass(10_000, down(primary))
-    expect(primary.told('a')).not.toContain('backend_unavailable')
+    expect(primary.sent('a')).not.toContain('backend_unavailable')
   })
 
   test('does not close by what the backend answers to requests of before', () => {

@@ -16,7 +16,7 @@ test('a single key of a failing backend is tried at least once a second', () => 
   expect(asked(K) - before).toBeLessThanOrEqual(13) // one a second, and its own backoff
 })
 
-test('one who comes to watch a failing key has it tried within a second, whatever its backoff', () => {
+test('a new watch of a failing key has it tried within a second, whatever its backoff', () => {
   const { get, watch, fail, take, pass, asked, leased } = setup({ random: () => 1 })
   for (const waitMs of [250, 500, 1_000, 2_000]) {
     get('a', K)
@@ -78,7 +78,7 @@ test('when a failing backend answers again its keys are tried within a second, s
   let draw = 0
   const keys = keysOf(15)
   const primary = watched(keys, { random: () => (draw = (draw + 0.37) % 1) })
-  const { pass, fail, current, asked, leased, told, take } = primary
+  const { pass, fail, current, asked, leased, sent, take } = primary
   const down = answering(primary, key => fail(key, 'backend_timeout'))
   pass(1_000, down)
   // Enough of them to let their backoff grow, too few to open the breaker.
@@ -96,7 +96,7 @@ test('when a failing backend answers again its keys are tried within a second, s
   keys.forEach((key, index) => {
     expect(asked(key)).toBeGreaterThan(before[index])
   })
-  expect(told('a').sort()).toEqual(keys.map(() => 'current v1'))
+  expect(sent('a').sort()).toEqual(keys.map(() => 'current v1'))
   expect(most).toBeLessThan(6)
 })
 
@@ -113,7 +113,7 @@ test('keys that always fail among many that do not are not tried at each success
   expect(asked(bad) - before).toBeLessThanOrEqual(60 / 3.75 + 60 / 5 + 1)
 })
 
-test('a backend that asks for patience gets it from each key that was told so', () => {
+test('a backend that asks for patience gets it from each key that it said so of', () => {
   const keys = keysOf(2)
   const primary = watched(keys, { random: () => 0.5 })
   const { pass, fail, current, asked, lease } = primary

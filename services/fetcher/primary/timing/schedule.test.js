@@ -28,7 +28,7 @@ test('keys watched at the same moment are refreshed spread over the period', () 
   expect(most).toBeLessThan(30)
 })
 
-test('the period is fixed: a slow answer, a told change or a late timer do not move it', () => {
+test('the period is fixed: a slow answer, a refresh or a late timer do not move it', () => {
   const { watch, value, current, lease, askedAt, pass, freeze, onRefresh, now } = setup({ random: () => 0.25 })
   watch('a', K)
   value(K, 'v1')
@@ -73,8 +73,8 @@ test('a key that takes longer than its period is asked one at a time', () => {
   expect(asked(K)).toBe(3)
 })
 
-test('with refresh 0 a key is asked when somebody comes and when told, and by backoff while that fails', () => {
-  const { watch, value, fail, told, asked, pass, onRefresh, lease } = setup({
+test('with refresh 0 a key is asked for a new watch and for a refresh, and by backoff while that fails', () => {
+  const { watch, value, fail, sent, asked, pass, onRefresh, lease } = setup({
     namespaces: { doc: { refreshMs: 0 } },
     random: () => 1,
   })
@@ -84,11 +84,11 @@ test('with refresh 0 a key is asked when somebody comes and when told, and by ba
   expect(asked(K)).toBe(1)
   onRefresh(K)
   fail(K, 'backend_error')
-  told('a')
+  sent('a')
   pass(260)
   expect(asked(K)).toBe(3)
   value(K, 'v2')
-  expect(told('a')).toEqual(['value v2'])
+  expect(sent('a')).toEqual(['value v2'])
   pass(600_000)
   expect(asked(K)).toBe(3)
   expect(lease(K)).toBeUndefined()
