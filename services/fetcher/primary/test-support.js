@@ -8,7 +8,7 @@ import { createTimerWheel, TICK_MS } from './timing/timer-wheel.js'
  * @typedef {import('@keycast/backbone').Held} Held
  * @typedef {import('@keycast/service').Namespace} Namespace
  * @typedef {import('../work/messages.js').Result} Result
- * @typedef {import('./keys/entry.js').Fetch} Fetch
+ * @typedef {import('./fetching/fetches.js').Fetch} Fetch
  * @typedef {ReturnType<typeof setup>} Setup
  */
 

@@ -143,7 +143,7 @@ describe('a watch', () => {
     value(K, 'v1')
     expect(sent('a')).toEqual(['value v1'])
     pass(200)
-    // The node that owned it may have been sent of a change and died.
+    // The node that owned it may have heard of a change and died.
     watch('a', K, { version: 'v1', ageMs: 300 })
     expect(sent('a')).toEqual(['current v1'])
     expect(asked(K)).toBe(2)

@@ -76,7 +76,7 @@ test('a watched value that grows beyond the room there is stays as it was, is sa
   pass(510)
   value('doc:1', 'v2', { body: Buffer.alloc(101) })
   expect(take('a')).toMatchObject([{ type: 'failed', code: 'capacity', retryAfterMs: 5_000 }])
-  // Who comes now is sent both.
+  // A new watch is sent both.
   watch('c', 'doc:1')
   expect(sent('c')).toEqual(['value v1', 'capacity'])
 
