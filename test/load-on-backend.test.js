@@ -178,6 +178,8 @@ test('with 3,000 watched keys a cold key is fetched before any refresh that wait
     await backend.until(() => gate.held() === coldUnderWay, 'the new keys being asked for')
     backend.failWith(gate.handler)
     await eventually(async () => (await waiting('refresh')) > 50, 'refreshes waiting')
+    // One on its way to the backend would be taken for the next one that is started.
+    await backend.until(() => gate.held() === 256, 'all that may be under way')
     const before = backend.asked.length
     const path = `/docs/colder-${coldUnderWay}`
     client.send({ type: 'subscribe', keys: [`doc:${path.slice(6)}`] })

@@ -6,10 +6,10 @@ import { utf8Of, withoutBom } from './text.js'
 
 /**
  * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode
- * @typedef {import('../work.js').Content} Content
+ * @typedef {import('../work/messages.js').Content} Content
  *
- * @typedef {{ outcome: 'value', body: Buffer } & Content} ReadValue `body`: JSON and text in UTF-8 without a BOM
- * @typedef {ReadValue | { outcome: 'current' } | { outcome: 'failed', code: ErrorCode, message: string }} ReadContent
+ * @typedef {{ kind: 'value', body: Buffer } & Content} ReadValue `body`: JSON and text in UTF-8 without a BOM
+ * @typedef {ReadValue | { kind: 'current' } | { kind: 'failed', code: ErrorCode, message: string }} ReadContent
  */
 
 /** Longest content type that is read: it is kept with each value. The names in it have 127 characters each (RFC 6838). */
@@ -32,23 +32,23 @@ export function readContent(received, { contentType, version: held, bytesMax }) 
   const text = kind === 'text' ? utf8Of(received, mediaType.params.get('charset')) : undefined
   const body = kind === 'json' ? withoutBom(received) : (text ?? received)
   if (body.length > bytesMax) {
-    return { outcome: 'failed', code: 'too_large', message: `the content is over ${bytesMax} bytes in UTF-8` }
+    return { kind: 'failed', code: 'too_large', message: `the content is over ${bytesMax} bytes in UTF-8` }
   }
 
   const version = versionOf(body)
-  if (version === held) return { outcome: 'current' }
+  if (version === held) return { kind: 'current' }
 
   if (kind === 'json') {
     const problem = jsonProblem(body)
-    if (problem) return { outcome: 'failed', code: 'invalid_content', message: problem }
+    if (problem) return { kind: 'failed', code: 'invalid_content', message: problem }
     mediaType.params.delete('charset') // means nothing for JSON (RFC 8259 section 11), and may be wrong
-    return { outcome: 'value', version, contentType: String(mediaType), format: 'json', body }
+    return { kind: 'value', version, contentType: String(mediaType), format: 'json', body }
   }
   if (text) {
     mediaType.params.set('charset', 'utf-8')
-    return { outcome: 'value', version, contentType: String(mediaType), format: 'text', body }
+    return { kind: 'value', version, contentType: String(mediaType), format: 'text', body }
   }
-  return { outcome: 'value', version, contentType: String(mediaType), format: 'base64', body }
+  return { kind: 'value', version, contentType: String(mediaType), format: 'base64', body }
 }
 
 /** Nothing is guessed from the bytes: content without a type that can be read is just bytes. @param {string} [written] */

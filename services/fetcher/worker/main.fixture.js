@@ -3,10 +3,10 @@
 import cluster from 'node:cluster'
 import { createInterface } from 'node:readline'
 import { Router } from 'zeromq'
-import { decodeFromWorker, encodeWork, WORK_ENDPOINT_VARIABLE } from '../work.js'
+import { decodeFromWorker, encodeWork, WORK_ENDPOINT_VARIABLE } from '../work/messages.js'
 import { runWorker } from './main.js'
 
-/** Nobody listens there: the result comes at once. @type {import('../work.js').Lease} */
+/** Nobody listens there: the result comes at once. @type {import('../work/messages.js').Lease} */
 const lease = {
   type: 'lease',
   lease: 1,

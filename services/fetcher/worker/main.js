@@ -2,15 +2,14 @@
 import cluster from 'node:cluster'
 import { BEAT_MS, common, createLog, readSettings, setting } from '@keycast/service'
 import { settings as declared } from '../settings.js'
-import { WORK_ENDPOINT_VARIABLE } from '../work.js'
+import { WORK_ENDPOINT_VARIABLE } from '../work/messages.js'
 import { createDeltas } from './deltas.js'
-import { openLink } from './link.js'
 import { createPuller } from './pull.js'
+import { openWorkSocket } from './work-socket.js'
 import { startWorker } from './worker.js'
 
 /**
- * Leases at one time. As many as the primary lets out to one backend in all, unless told otherwise: a worker that is
- * left alone can do all of it.
+ * Leases at one time. As many as FETCHER_IN_FLIGHT_MAX allows by default: a single worker that is left can do all of it.
  */
 const CREDIT = 256
 
@@ -40,13 +39,13 @@ export function runWorker() {
   process.on('uncaughtException', die)
   process.on('unhandledRejection', die)
 
-  // A terminal or a supervisor may signal the whole group; when workers end is for the primary to say.
+  // A terminal or a supervisor may signal the whole group, but only the primary ends workers.
   process.on('SIGINT', () => {})
   process.on('SIGTERM', () => {})
 
   const puller = createPuller({ socketsMax: CREDIT })
   const worker = startWorker({
-    openLink: onLease => openLink({ endpoint: workEndpoint, onLease, onBroken: die }),
+    openWorkSocket: onLease => openWorkSocket({ endpoint: workEndpoint, onLease, onBroken: die }),
     puller,
     deltas: createDeltas({ bytesMax: deltaBytesMax }),
     id: self.id,
@@ -58,7 +57,7 @@ export function runWorker() {
     },
   })
 
-  // Asked to go, or the primary died: either way nobody waits for what is under way.
+  // The primary asked for it, or died: either way no result is wanted any more.
   self.once('disconnect', () => {
     worker.stop()
     puller.close()

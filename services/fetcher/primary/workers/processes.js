@@ -1,0 +1,46 @@
+// Worker processes, by Node's cluster: forks of this program that know they are workers.
+import cluster from 'node:cluster'
+import { WORK_ENDPOINT_VARIABLE } from '../../work/messages.js'
+
+/**
+ * @typedef {object} WorkerProcess
+ * @property {number} id never used twice
+ * @property {number | undefined} pid
+ * @property {() => void} disconnect asks it to go
+ * @property {() => void} kill
+ *
+ * @typedef {(onExit: (how: { code: number | null, signal: string | null }) => void) => WorkerProcess} Fork `onExit` is
+ *   called once
+ */
+
+/**
+ * @param {string} endpoint of the work socket
+ * @returns {Fork}
+ */
+export function createForks(endpoint) {
+  // The primary's own arguments say nothing to a worker.
+  cluster.setupPrimary({ args: [] })
+
+  return onExit => {
+    const worker = cluster.fork({ [WORK_ENDPOINT_VARIABLE]: endpoint })
+    let ended = false
+    /** @param {number | null} code @param {string | null} signal */
+    const end = (code, signal) => {
+      if (ended) return
+      ended = true
+      onExit({ code, signal })
+    }
+    worker.on('exit', end)
+    // It could not be started, or not be sent a message: it is of no use either way.
+    worker.on('error', () => {
+      worker.process.kill('SIGKILL')
+      end(null, null)
+    })
+    return {
+      id: worker.id,
+      pid: worker.process.pid,
+      disconnect: () => worker.disconnect(),
+      kill: () => void worker.process.kill('SIGKILL'),
+    }
+  }
+}
