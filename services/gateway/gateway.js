@@ -1,26 +1,27 @@
 // Puts a gateway together from its parts. main.js gives it the real world, tests give it theirs.
-import { createCache } from './cache.js'
-import { createCompression } from './compression.js'
-import { createDeadlines, SWEEP_MS } from './deadlines.js'
-import { drain } from './drain.js'
-import { createFlusher } from './flusher.js'
+
+import { createFlusher } from './delivery/flusher.js'
+import { createOutbox } from './delivery/outbox.js'
+import { createStalls } from './delivery/slow-clients.js'
+import { createCompression } from './encodings/compression.js'
 import { createHandlers } from './handlers/index.js'
-import { createHeartbeat } from './heartbeat.js'
-import { createLimits } from './limits.js'
+import { createCache } from './keys/cache.js'
+import { createDeadlines, SWEEP_MS } from './keys/calendar.js'
+import { createStaleness } from './keys/staleness.js'
+import { createSubscriptions } from './keys/subscriptions.js'
+import { createValues } from './keys/values.js'
 import { createCounts, exportMetrics } from './metrics.js'
-import { createOutbox } from './outbox.js'
-import { createReceive } from './receive.js'
-import { createUpgrades } from './server.js'
-import { createSessions } from './sessions.js'
-import { createStaleness } from './staleness.js'
-import { createStalls } from './stalls.js'
-import { createSubscriptions } from './subscriptions.js'
-import { createValues } from './values.js'
+import { drain } from './sessions/drain.js'
+import { createHeartbeat } from './sessions/heartbeat.js'
+import { createLimits } from './sessions/rate-limit.js'
+import { createReceive } from './sessions/receive.js'
+import { createSessions } from './sessions/sessions.js'
+import { createUpgrades } from './sessions/upgrade.js'
 
 /**
  * @typedef {import('@keycast/backbone').Backbone} Backbone
  * @typedef {import('@keycast/backbone').BackboneEvents} BackboneEvents
- * @typedef {import('./session.js').Session} Session
+ * @typedef {import('./sessions/session.js').Session} Session
  * @typedef {Pick<import('./settings.js').Settings, 'sessionsMax' | 'keysPerSessionMax' | 'requestsPerSecondMax'
  *   | 'messageBytesMax' | 'getsWaitingMax' | 'unsentBytesMax' | 'unsentTotalBytesMax' | 'stallMsMax' | 'heartbeatMs' | 'cacheBytesMax'
  *   | 'drainMs' | 'origins' | 'compression'>} GatewaySettings
@@ -145,7 +146,7 @@ export function createGateway({ settings, namespaces, createBackbone, metrics, n
   /** @type {NodeJS.Timeout | undefined} */
   let sweeper
 
-  /** @param {import('./entry.js').Entry} entry */
+  /** @param {import('./keys/entry.js').Entry} entry */
   function onFanOut({ value, askedAtMs }) {
     const startMs = now()
     if (value) value.cameAtMs = startMs

@@ -9,11 +9,11 @@ import {
   runService,
 } from '@keycast/service'
 import { createGateway } from './gateway.js'
+import { limitWaiting } from './http/fetch-limit.js'
 import { addInternal } from './http/internal.js'
 import { createPublicApp } from './http/public.js'
-import { openFilesMax, sessionsWithin } from './open-files.js'
+import { openFilesMax, sessionsWithin } from './sessions/open-files.js'
 import { conflictsOf, curveOf, settings } from './settings.js'
-import { limitWaiting } from './waiting.js'
 
 const name = 'keycast-gateway'
 const config = readSettings(settings, {

@@ -1,7 +1,7 @@
 // What can be set about a gateway. No other file reads the environment.
 import { curveKeyProblems, readNodes } from '@keycast/backbone'
 import { common, setting } from '@keycast/service'
-import { originsProblem } from './origins.js'
+import { originsProblem } from './sessions/origins.js'
 
 export const settings = {
   ...common,

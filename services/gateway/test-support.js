@@ -11,8 +11,8 @@ import { settings as declared } from './settings.js'
  * @typedef {import('@keycast/backbone').BackboneEvents} BackboneEvents
  * @typedef {import('@keycast/service').Namespace} Namespace
  * @typedef {import('@keycast/service').Namespaces} Namespaces
- * @typedef {import('./frames.js').SessionSocket} SessionSocket
- * @typedef {import('./session.js').Session} Session
+ * @typedef {import('./transport/websocket.js').SessionSocket} SessionSocket
+ * @typedef {import('./sessions/session.js').Session} Session
  */
 
 /** Every setting at its default. */

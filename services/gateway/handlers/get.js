@@ -3,7 +3,7 @@ import { errorCodes } from '@keycast/protocol'
 
 /**
  * @typedef {import('@keycast/protocol').Get} Get
- * @typedef {import('../session.js').Session} Session
+ * @typedef {import('../sessions/session.js').Session} Session
  */
 
 /** @param {Pick<import('./index.js').HandlerDeps, 'values' | 'outbox' | 'counts' | 'now'>} deps */
@@ -38,7 +38,7 @@ export const createGet = ({ values, outbox, counts, now }) => {
   /**
    * @param {Session} session
    * @param {Get} message
-   * @param {import('../entry.js').Outcome} outcome
+   * @param {import('../keys/entry.js').Outcome} outcome
    */
   function answer(session, { id, key, version }, { value, problem }) {
     if (problem) outbox.send(session, errorOf(id, key, problem))
@@ -68,7 +68,7 @@ export const createGet = ({ values, outbox, counts, now }) => {
 /**
  * @param {Get['id']} id
  * @param {string} key
- * @param {import('../entry.js').Problem} problem
+ * @param {import('../keys/entry.js').Problem} problem
  */
 function errorOf(id, key, { code, message, retryAfterMs }) {
   return { type: /** @type {const} */ ('error'), id, key, code, message, retryAfterMs }

@@ -1,4 +1,4 @@
-import { ENTRY_BYTES } from '../cache.js'
+import { ENTRY_BYTES } from '../keys/cache.js'
 import { createTestGateway } from '../test-support.js'
 
 const get = (/** @type {object} */ rest) => ({ type: 'get', id: 7, key: 'tick:1', ...rest })

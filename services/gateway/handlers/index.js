@@ -6,14 +6,14 @@ import { createUnsubscribe } from './unsubscribe.js'
 
 /**
  * @typedef {import('@keycast/protocol').ClientMessage} ClientMessage
- * @typedef {import('../session.js').Session} Session
+ * @typedef {import('../sessions/session.js').Session} Session
  *
  * @typedef {object} HandlerDeps
- * @property {import('../values.js').Values} values
- * @property {import('../subscriptions.js').Subscriptions} subscriptions
- * @property {import('../outbox.js').Outbox} outbox
+ * @property {import('../keys/values.js').Values} values
+ * @property {import('../keys/subscriptions.js').Subscriptions} subscriptions
+ * @property {import('../delivery/outbox.js').Outbox} outbox
  * @property {(session: Session, tokens: number) => void} charge for what a message cost beyond its size; may end the session
- * @property {Pick<ReturnType<typeof import('../limits.js').createLimits>, 'keysWaitMs' | 'takeKeys'>} limits
+ * @property {Pick<ReturnType<typeof import('../sessions/rate-limit.js').createLimits>, 'keysWaitMs' | 'takeKeys'>} limits
  * @property {import('../metrics.js').Counts} counts
  * @property {() => number} now monotonic, in milliseconds
  */

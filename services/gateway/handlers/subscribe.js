@@ -3,7 +3,7 @@ import { errorCodes } from '@keycast/protocol'
 
 /**
  * @typedef {import('@keycast/protocol').Subscribe} Subscribe
- * @typedef {import('../session.js').Session} Session
+ * @typedef {import('../sessions/session.js').Session} Session
  */
 
 /** Cheap enough for a client that asks for thousands of keys too many, once. */

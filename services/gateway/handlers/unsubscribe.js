@@ -2,7 +2,7 @@
 
 /**
  * @typedef {import('@keycast/protocol').Unsubscribe} Unsubscribe
- * @typedef {import('../session.js').Session} Session
+ * @typedef {import('../sessions/session.js').Session} Session
  */
 
 /** @param {Pick<import('./index.js').HandlerDeps, 'subscriptions' | 'outbox'>} deps */

@@ -20,7 +20,7 @@ const RETRY_AFTER_SECONDS = 1
 /**
  * @param {import('fastify').FastifyInstance} app of the internal listener
  * @param {object} deps
- * @param {Pick<import('../values.js').Values, 'describe' | 'refusal'>} deps.values
+ * @param {Pick<import('../keys/values.js').Values, 'describe' | 'refusal'>} deps.values
  * @param {Pick<import('@keycast/backbone').Backbone, 'refresh'>} deps.backbone
  * @param {import('@keycast/service').Namespaces} deps.namespaces
  * @param {string | undefined} deps.apiToken
@@ -113,7 +113,7 @@ function problemOf(key, namespaces) {
 /**
  * What an operator reads. Ages are in milliseconds; absent is what is not known.
  *
- * @param {ReturnType<import('../values.js').Values['describe']>} known
+ * @param {ReturnType<import('../keys/values.js').Values['describe']>} known
  * @param {import('@keycast/service').Namespace | undefined} namespace
  */
 function describeKey({ key, owner, watched, subscribers, waiting, stale, value, problem }, namespace) {

@@ -22,7 +22,7 @@ const BODY_BYTES_MAX = 1_024
 
 /**
  * @param {object} deps
- * @param {Pick<import('../values.js').Values, 'refusal' | 'fresh' | 'want'>} deps.values
+ * @param {Pick<import('../keys/values.js').Values, 'refusal' | 'fresh' | 'want'>} deps.values
  * @param {import('./values.js').HttpCounts} deps.counts
  * @param {import('@keycast/service').Log} deps.log
  */

@@ -5,8 +5,8 @@ import { holds } from './entity-tags.js'
 import { sendProblem } from './problems.js'
 
 /**
- * @typedef {import('../values.js').Values} Values
- * @typedef {import('../entry.js').Found} Found
+ * @typedef {import('../keys/values.js').Values} Values
+ * @typedef {import('../keys/entry.js').Found} Found
  * @typedef {Pick<import('../metrics.js').Counts, 'httpHits' | 'httpMisses' | 'httpValues'>} HttpCounts
  */
 

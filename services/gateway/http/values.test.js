@@ -1,19 +1,19 @@
 import { createLog } from '@keycast/service'
+import { createValue } from '../keys/value.js'
 import { createCounts } from '../metrics.js'
-import { createValue } from '../value.js'
 import { createPublicApp } from './public.js'
 import { closeServed, serve } from './test-support.js'
 
-/** @typedef {import('../entry.js').Outcome} Outcome */
+/** @typedef {import('../keys/entry.js').Outcome} Outcome */
 
 afterEach(closeServed)
 
 const body = Buffer.from('{"n":1}')
 const value = createValue({ key: 'tick:1', version: 'abc', contentType: 'application/json', format: 'json', body })
-/** @type {import('../entry.js').Found} */
+/** @type {import('../keys/entry.js').Found} */
 const found = { value, ageMs: 1_900, maxAgeMs: 5_900, store: true }
 
-/** @param {Partial<import('../entry.js').Problem>} problem @returns {Outcome} */
+/** @param {Partial<import('../keys/entry.js').Problem>} problem @returns {Outcome} */
 const failed = problem => ({
   problem: {
     code: 'backend_error',
