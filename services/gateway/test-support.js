@@ -4,6 +4,7 @@ import { constants, inflateRawSync } from 'node:zlib'
 import { versionOf } from '@keycast/protocol'
 import { createGateway } from './gateway.js'
 import { settings as declared } from './settings.js'
+import { WebSocketTransport } from './transport/websocket.js'
 
 /**
  * @typedef {import('@keycast/backbone').Answer} Answer
@@ -11,7 +12,7 @@ import { settings as declared } from './settings.js'
  * @typedef {import('@keycast/backbone').BackboneEvents} BackboneEvents
  * @typedef {import('@keycast/service').Namespace} Namespace
  * @typedef {import('@keycast/service').Namespaces} Namespaces
- * @typedef {import('./transport/websocket.js').SessionSocket} SessionSocket
+ * @typedef {import('./transport/transport.js').TransportEvents} TransportEvents
  * @typedef {import('./sessions/session.js').Session} Session
  */
 
@@ -124,6 +125,8 @@ export class FakeConnection extends EventEmitter {
   extensions = ''
   /** @type {Session | undefined} */
   session = undefined
+  /** @type {TransportEvents | undefined} */
+  events = undefined
   /** @type {Buffer[]} */
   writes = []
   /** @type {{ code: number, reason: string } | undefined} */
@@ -179,9 +182,9 @@ export class FakeConnection extends EventEmitter {
     this._socket.emit('drain')
   }
 
-  /** As ws takes it. */
-  get asSocket() {
-    return /** @type {SessionSocket} */ (/** @type {unknown} */ (this))
+  /** As a session takes it. */
+  get asTransport() {
+    return /** @type {WebSocketTransport} */ (/** @type {unknown} */ (this))
   }
 
   /** Takes out what was written since: messages parsed, control frames as `ping`, `pong`. @returns {any[]} */
@@ -189,6 +192,10 @@ export class FakeConnection extends EventEmitter {
     return readFrames(Buffer.concat(this.writes.splice(0)))
   }
 }
+
+// Only what lies beneath is a stand-in: what the gateway itself does with a connection of ws's is done with this one, too.
+const { constructor: _, ...own } = Object.getOwnPropertyDescriptors(WebSocketTransport.prototype)
+Object.defineProperties(FakeConnection.prototype, own)
 
 /**
  * Reads unmasked frames. A binary one is its line, with what follows as `bytes`; one that came compressed says so.
@@ -262,7 +269,7 @@ export function createTestGateway({ settings, namespaces, metrics = noMetrics } 
     const connection = new FakeConnection()
     connection.protocol = protocol
     connection.extensions = extensions
-    gateway.open(connection.asSocket)
+    gateway.open(connection.asTransport)
     await turn()
     connection.read()
     return {

@@ -4,12 +4,12 @@ import { encode, encodeError } from '@keycast/protocol'
 import { deflatedFrame } from '../encodings/compressed.js'
 import { jsonOf, startOf } from '../keys/value.js'
 import { countCompressed } from '../metrics.js'
-import { textFrame } from '../transport/websocket.js'
+import { textFrame } from '../transport/frames.js'
 
 /**
  * @typedef {import('../keys/entry.js').Entry} Entry
  * @typedef {import('../keys/entry.js').Problem} Problem
- * @typedef {import('../transport/websocket.js').Piece} Piece
+ * @typedef {import('../transport/transport.js').Piece} Piece
  * @typedef {import('../keys/subscriptions.js').Subscription} Subscription
  */
 

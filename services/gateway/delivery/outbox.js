@@ -6,14 +6,13 @@ import { deflatedFrame, deflatedStart } from '../encodings/compressed.js'
 import { answerStart } from '../encodings/json.js'
 import { jsonOf, startOf } from '../keys/value.js'
 import { countCompressed } from '../metrics.js'
-import { isStalled, writePieces } from '../transport/websocket.js'
 import { AWAITS, makeUp } from './due.js'
 
 /**
  * @typedef {import('@keycast/protocol').Get} Get
  * @typedef {import('@keycast/protocol').RequestId} RequestId
  * @typedef {import('@keycast/protocol').ControlMessage} ControlMessage
- * @typedef {import('../transport/websocket.js').Piece} Piece
+ * @typedef {import('../transport/transport.js').Piece} Piece
  * @typedef {import('../sessions/session.js').Session} Session
  * @typedef {import('../keys/subscriptions.js').Subscription} Subscription
  * @typedef {keyof typeof import('@keycast/protocol').closeCodes} CloseCode
@@ -210,8 +209,8 @@ export function createOutbox({ flusher, end, stalls, answer, compression, limits
    */
   function flush(session) {
     if (session.ended || session.stalledAtMs !== undefined) return
-    // The client has begun to close, or ws has: a close frame is out, and nothing may follow it (RFC 6455 section 5.5.1).
-    if (session.ws.readyState !== session.ws.OPEN) return discard(session)
+    // The client has begun to close, or the transport has: a close frame is out, and nothing may follow it (RFC 6455 section 5.5.1).
+    if (!session.transport.isOpen()) return discard(session)
 
     // Before the values it lacks: of a client that reads slower than they change, there are always some. Its answers may
     // fill the socket.
@@ -221,9 +220,9 @@ export function createOutbox({ flusher, end, stalls, answer, compression, limits
     const { pieces } = session
     const bytes = session.pieceBytes + addLacking(session)
     if (pieces.length > 0) {
-      writePieces(session.ws, pieces)
+      session.transport.write(pieces)
       counts.sentBytes += bytes
-      const stalled = isStalled(session.ws)
+      const stalled = session.transport.isStalled()
       if (stalled) stalls.begin(session, pieces)
       pieces.length = 0
       session.pieceBytes = 0

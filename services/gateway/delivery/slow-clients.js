@@ -1,9 +1,7 @@
 // The sessions whose sockets do not drain: who of them takes nothing at all, and who holds too much of the memory there
 // is for what is written and not yet sent. Looked at now and then, never per message.
-import { copiedBytes, takenBytes } from '../transport/websocket.js'
-
 /**
- * @typedef {import('../transport/websocket.js').Piece} Piece
+ * @typedef {import('../transport/transport.js').Piece} Piece
  * @typedef {import('../sessions/session.js').Session} Session
  * @typedef {ReturnType<typeof createStalls>} Stalls
  *
@@ -36,9 +34,9 @@ export function createStalls({ end, limits, now }) {
    */
   function begin(session, pieces) {
     /** @type {Stall} */
-    const stall = { takenBytes: takenBytes(session.ws), takenAtMs: now(), copiedBytes: 0, pinned: [] }
+    const stall = { takenBytes: session.transport.takenBytes(), takenAtMs: now(), copiedBytes: 0, pinned: [] }
     for (const piece of pieces) {
-      const copied = copiedBytes(piece)
+      const copied = session.transport.copiedBytes(piece)
       if (copied === 0 && typeof piece !== 'string') pin(stall, piece.buffer)
       stall.copiedBytes += copied
     }
@@ -77,7 +75,7 @@ export function createStalls({ end, limits, now }) {
     const nowMs = now()
     let ownBytes = 0
     for (const [session, stall] of stalls) {
-      const taken = takenBytes(session.ws)
+      const taken = session.transport.takenBytes()
       if (taken > stall.takenBytes) {
         stall.takenBytes = taken
         stall.takenAtMs = nowMs

@@ -16,11 +16,11 @@ function setup({ stallMsMax = 30_000, unsentTotalBytesMax = 1_000_000 } = {}) {
     limits: { stallMsMax, unsentTotalBytesMax },
     now: () => nowMs,
   })
-  /** @param {string} id @param {import('../transport/websocket.js').Piece[]} pieces */
+  /** @param {string} id @param {import('../transport/transport.js').Piece[]} pieces */
   const stall = (id, ...pieces) => {
-    const ws = new FakeConnection()
-    ws._socket._handle.bytesWritten = ws._socket._handle.writeQueueSize = LARGE
-    const session = /** @type {any} */ ({ id, ws, pieceBytes: 0 })
+    const transport = new FakeConnection()
+    transport._socket._handle.bytesWritten = transport._socket._handle.writeQueueSize = LARGE
+    const session = /** @type {any} */ ({ id, transport, pieceBytes: 0 })
     stalls.begin(session, pieces)
     return session
   }
@@ -38,10 +38,10 @@ test('who takes nothing for too long is closed, counted from the last byte taken
   const slow = stall('slow', 'x')
   stall('stuck', 'x')
   expect(sweepAfter(29_999)).toEqual([])
-  slow.ws.take(1)
+  slow.transport.take(1)
   expect(sweepAfter(1)).toEqual(['stuck slow'])
   for (let minutes = 0; minutes < 10; minutes++) {
-    slow.ws.take(1_000)
+    slow.transport.take(1_000)
     expect(sweepAfter(29_999)).toEqual([])
   }
   expect(sweepAfter(30_000)).toEqual(['slow slow'])
@@ -49,7 +49,7 @@ test('who takes nothing for too long is closed, counted from the last byte taken
 
 test('a socket that is gone takes nothing', () => {
   const { stall, sweepAfter } = setup()
-  stall('gone', 'x').ws._socket._handle = null
+  stall('gone', 'x').transport._socket._handle = null
   expect(sweepAfter(30_000)).toEqual(['gone slow'])
 })
 

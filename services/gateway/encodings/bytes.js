@@ -1,7 +1,7 @@
 // Values as `keycast.v1.bytes` sends them: a binary message of a line and the body as it is, or a delta to it. The body is
 // never copied into a frame: what stands before it is a piece of its own, and the two leave in one write.
 import { deltaLine, valueLine } from '@keycast/protocol'
-import { binaryFrameStart } from '../transport/websocket.js'
+import { binaryFrameStart } from '../transport/frames.js'
 
 /**
  * What stands before the body of a value.

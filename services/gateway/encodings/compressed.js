@@ -1,7 +1,8 @@
 // Values as sessions are sent them that negotiated compression: the message's head stored, the body's blocks behind it.
 import { valueHead, valueLine } from '@keycast/protocol'
 import { keepable } from '../keys/value.js'
-import { deflatedFrameStart } from '../transport/websocket.js'
+import { compressedFrameStart } from '../transport/frames.js'
+import { storedBlock } from './deflate.js'
 
 /**
  * @typedef {import('../keys/value.js').Value} Value
@@ -42,5 +43,5 @@ export function deflatedStart({ key, version, contentType, format }, bytes, rest
   const head = bytes
     ? valueLine({ id, key, version, contentType })
     : valueHead({ id, key, version, contentType, format })
-  return deflatedFrameStart(bytes, head, rest.length)
+  return compressedFrameStart(bytes, storedBlock(head), rest.length)
 }

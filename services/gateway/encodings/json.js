@@ -1,6 +1,6 @@
 // Values as `keycast.v1.json` sends them: a text message with the body spliced into it.
 import { VALUE_TAIL, valueHead } from '@keycast/protocol'
-import { textFrame, textFrameStart } from '../transport/websocket.js'
+import { textFrame, textFrameStart } from '../transport/frames.js'
 
 /**
  * A value ready to be written to any number of sessions. `frame` is what is fanned out; `rest`, its end from the body

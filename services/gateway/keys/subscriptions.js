@@ -1,7 +1,7 @@
 // Who watches what: ties sessions to entries, and turns each change of an entry into what its subscribers lack.
 import { encodeError, errorCodes } from '@keycast/protocol'
 import { CHANGED, CURRENT, TROUBLE, VALUE } from '../delivery/due.js'
-import { textFrame } from '../transport/websocket.js'
+import { textFrame } from '../transport/frames.js'
 import { NOBODY } from './entry.js'
 
 /**

@@ -1,5 +1,4 @@
 // Finds out which clients are gone without a word: each is pinged once a period and cut when nothing came until the next.
-import { pingFrame } from '../transport/websocket.js'
 
 /** @typedef {import('./session.js').Session} Session */
 
@@ -33,7 +32,7 @@ export function createHeartbeat({ slices, periodMs, outbox, terminate, now }) {
         continue
       }
       session.heard = false
-      outbox.sendFrame(session, pingFrame)
+      outbox.sendFrame(session, session.transport.pingFrame)
     }
   }
 

@@ -3,7 +3,10 @@ import { createHeartbeat } from './heartbeat.js'
 /** @param {{ sessions: number, slices?: number }} options */
 function setup({ sessions, slices = 5 }) {
   let nowMs = 0
-  const all = Array.from({ length: sessions }, (_, id) => /** @type {any} */ ({ id, heard: true, ended: false }))
+  const all = Array.from(
+    { length: sessions },
+    (_, id) => /** @type {any} */ ({ id, heard: true, ended: false, transport: {} }),
+  )
   /** @type {Set<any>[]} */
   const sliced = Array.from({ length: slices }, () => new Set())
   for (const session of all) sliced[session.id % slices].add(session)

@@ -1,6 +1,5 @@
 // Takes what a client sends: charges it, reads it, hands it to its handler, and answers what cannot be handled.
 import { errorCodes, ProtocolError, readClientMessage } from '@keycast/protocol'
-import { pongFrame } from '../transport/websocket.js'
 import { costOf, OFFENCE_TOKENS } from './rate-limit.js'
 
 /** @typedef {import('./session.js').Session} Session */
@@ -52,7 +51,7 @@ export function createReceive({ handle, outbox, end, limits, now }) {
     const waitMs = limits.take(session, 1, now())
     if (waitMs === Number.POSITIVE_INFINITY) return end(session, 'abusive')
     // Over the limit it stays unanswered: a client may not count on an answer to each (RFC 6455 section 5.5.3).
-    if (waitMs === 0) outbox.sendFrame(session, pongFrame(payload))
+    if (waitMs === 0) outbox.sendFrame(session, session.transport.pongFrame(payload))
   }
 
   /** @param {Session} session @param {Buffer} data @param {number} waitMs */

@@ -2,11 +2,10 @@
 // with it is in the files named at its fields.
 import { randomBytes } from 'node:crypto'
 import { BYTES_SUBPROTOCOL } from '@keycast/protocol'
-import { isCompressed } from '../transport/inflate.js'
 
 /**
  * @typedef {import('@keycast/protocol').Get} Get
- * @typedef {import('../transport/websocket.js').Piece} Piece
+ * @typedef {import('../transport/transport.js').Piece} Piece
  * @typedef {import('../keys/subscriptions.js').Subscription} Subscription
  *
  * A get that waits for its client to read, and the time as of which its answer must be fresh.
@@ -14,7 +13,7 @@ import { isCompressed } from '../transport/inflate.js'
  *
  * @typedef {object} Session
  * @property {string} id
- * @property {import('../transport/websocket.js').SessionSocket} ws
+ * @property {import('../transport/transport.js').Transport} transport
  * @property {boolean} bytes whether it speaks `keycast.v1.bytes`
  * @property {boolean} compressed whether its values may be compressed
  * @property {Map<string, Subscription>} subscriptions by key; subscriptions.js
@@ -41,16 +40,16 @@ import { isCompressed } from '../transport/inflate.js'
 const ID_BYTES = 16
 
 /**
- * @param {import('../transport/websocket.js').SessionSocket} ws
+ * @param {import('../transport/transport.js').Transport} transport
  * @param {{ tokens: number, keyTokens: number, nowMs: number, slice: number }} start
  * @returns {Session}
  */
-export function createSession(ws, { tokens, keyTokens, nowMs, slice }) {
+export function createSession(transport, { tokens, keyTokens, nowMs, slice }) {
   return {
     id: randomBytes(ID_BYTES).toString('base64url'),
-    ws,
-    bytes: ws.protocol === BYTES_SUBPROTOCOL,
-    compressed: isCompressed(ws),
+    transport,
+    bytes: transport.subprotocol === BYTES_SUBPROTOCOL,
+    compressed: transport.isCompressed,
     subscriptions: new Map(),
     pieces: [],
     pieceBytes: 0,

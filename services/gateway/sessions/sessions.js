@@ -1,13 +1,11 @@
 // The sessions there are: how one begins, how it ends, and in which order they get their pings.
 import { closeCodes } from '@keycast/protocol'
 import { countOne } from '../metrics.js'
-import { onDrain, sessionOf } from '../transport/websocket.js'
 import { createSession } from './session.js'
 
 /**
  * @typedef {import('@keycast/protocol').ControlMessage} ControlMessage
- * @typedef {import('ws').WebSocket} WebSocket
- * @typedef {import('../transport/websocket.js').SessionSocket} SessionSocket
+ * @typedef {import('../transport/transport.js').Transport} Transport
  * @typedef {import('../delivery/outbox.js').CloseCode} CloseCode
  * @typedef {import('./session.js').Session} Session
  * @typedef {ReturnType<typeof createSessions>} Sessions
@@ -35,54 +33,32 @@ export function createSessions({ outbox, subscriptions, receive, atStart, welcom
   let opened = 0
   let size = 0
 
-  // These serve all connections: `this` is the one concerned, and has the session. Idle ones shall cost little.
-
-  /** @this {WebSocket} @param {import('ws').RawData} data @param {boolean} isBinary */
-  function onMessage(data, isBinary) {
-    const session = sessionOf(this)
-    // A Buffer, for that is what a connection's binaryType makes of it unless told otherwise.
-    if (session) receive.message(session, /** @type {Buffer} */ (data), isBinary)
-  }
-
-  /** @this {WebSocket} @param {Buffer} payload */
-  function onPing(payload) {
-    const session = sessionOf(this)
-    if (session) receive.ping(session, payload)
-  }
-
-  /** @this {WebSocket} */
-  function onPong() {
-    const session = sessionOf(this)
-    if (session) session.heard = true
-  }
-
-  /** @this {WebSocket} @param {number} code */
-  function onClose(code) {
-    const session = sessionOf(this)
-    if (!session) return
-    detach(session)
-    slices[session.slice].delete(session)
-    size--
-    countOne(counts.closed, session.endReason ?? reasonOf(code))
+  /** @type {import('../transport/transport.js').TransportEvents} */
+  const events = {
+    onMessage: receive.message,
+    onPing: receive.ping,
+    onPong(session) {
+      session.heard = true
+    },
+    onDrain: outbox.drained,
+    onClose(session, code) {
+      detach(session)
+      slices[session.slice].delete(session)
+      size--
+      countOne(counts.closed, session.endReason ?? reasonOf(code))
+    },
   }
 
   /**
    * Makes a session of a connection.
    *
-   * @param {SessionSocket} ws open
+   * @param {Transport} transport open
    */
-  function open(ws) {
-    const session = createSession(ws, { ...atStart, nowMs: now(), slice: opened++ % SLICES })
-    ws.session = session
+  function open(transport) {
+    const session = createSession(transport, { ...atStart, nowMs: now(), slice: opened++ % SLICES })
     slices[session.slice].add(session)
     size++
-    ws.on('message', onMessage)
-    ws.on('ping', onPing)
-    ws.on('pong', onPong)
-    ws.on('close', onClose)
-    // What a client gets wrong at this level ws answers with a close; the event after it is the close.
-    ws.on('error', ignore)
-    onDrain(ws, outbox.drained)
+    transport.serve(session, events)
     outbox.send(session, { type: 'welcome', session: session.id, ...welcome })
   }
 
@@ -99,10 +75,10 @@ export function createSessions({ outbox, subscriptions, receive, atStart, welcom
     session.endReason = name
     detach(session)
     const { code, doc } = closeCodes[name]
-    session.ws.close(code, doc)
+    session.transport.close(code, doc)
     // It may go on sending at full speed. Unread that costs nothing, but the answer to the close is not read either.
-    if (name === 'abusive') session.ws.pause()
-    if (name === 'abusive' || isUrgent) setTimeout(() => session.ws.terminate(), LAST_WORDS_MS).unref()
+    if (name === 'abusive') session.transport.pause()
+    if (name === 'abusive' || isUrgent) setTimeout(() => session.transport.terminate(), LAST_WORDS_MS).unref()
   }
 
   /**
@@ -114,7 +90,7 @@ export function createSessions({ outbox, subscriptions, receive, atStart, welcom
   function terminate(session, reason) {
     session.endReason ??= reason
     detach(session)
-    session.ws.terminate()
+    session.transport.terminate()
   }
 
   /** @param {Session} session */
@@ -131,8 +107,6 @@ export function createSessions({ outbox, subscriptions, receive, atStart, welcom
 
   return { open, end, terminate, all, slices, size: () => size }
 }
-
-function ignore() {}
 
 /** @param {number} code a connection was closed with, not by this gateway's own decision */
 function reasonOf(code) {

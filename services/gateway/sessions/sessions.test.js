@@ -4,7 +4,7 @@ import { createTestGateway, FakeConnection } from '../test-support.js'
 test('the first message says who the client is here, and what it may', async () => {
   const { gateway, turn } = createTestGateway()
   const connection = new FakeConnection()
-  gateway.open(connection.asSocket)
+  gateway.open(connection.asTransport)
   await turn()
   expect(connection.read()).toEqual([
     {

@@ -4,7 +4,7 @@ import { subprotocols } from '@keycast/protocol'
 import { WebSocketServer } from 'ws'
 import { countOne } from '../metrics.js'
 import { createInflate, deflateOptions, takeableOffer } from '../transport/inflate.js'
-import { SessionSocket } from '../transport/websocket.js'
+import { WebSocketTransport } from '../transport/websocket.js'
 import { readOrigins } from './origins.js'
 
 /**
@@ -26,7 +26,7 @@ const RETRY_AFTER_SECONDS = 5
 
 /**
  * @param {object} deps
- * @param {(ws: SessionSocket) => void} deps.open
+ * @param {(ws: WebSocketTransport) => void} deps.open
  * @param {() => number} deps.sessionCount
  * @param {() => boolean} deps.isDraining
  * @param {{ sessionsMax: number, messageBytesMax: number, origins: string,
@@ -38,7 +38,7 @@ export function createUpgrades({ open, sessionCount, isDraining, settings, count
 
   const options = {
     noServer: true,
-    WebSocket: SessionSocket,
+    WebSocket: WebSocketTransport,
     clientTracking: false,
     // Pongs go through the outbox as everything does, so that a client that pings and never reads is bounded with it.
     autoPong: false,
@@ -66,7 +66,7 @@ export function createUpgrades({ open, sessionCount, isDraining, settings, count
     server.handleUpgrade(request, socket, head, ws => {
       socket.off('error', destroy)
       inflateInPlace(ws)
-      open(/** @type {SessionSocket} */ (ws))
+      open(/** @type {WebSocketTransport} */ (ws))
     })
   }
 

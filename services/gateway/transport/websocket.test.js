@@ -3,20 +3,8 @@ import { createRequire } from 'node:module'
 import { connect as connectTcp } from 'node:net'
 import * as ws from 'ws'
 import { WebSocket, WebSocketServer } from 'ws'
-import {
-  binaryFrameStart,
-  headerBytes,
-  isStalled,
-  onDrain,
-  pingFrame,
-  pongFrame,
-  SessionSocket,
-  sessionOf,
-  takenBytes,
-  textFrame,
-  textFrameStart,
-  writePieces,
-} from './websocket.js'
+import { pingFrame, textFrame } from './frames.js'
+import { WebSocketTransport } from './websocket.js'
 
 /** Not in the published types, and not used outside this test. */
 const { Sender } = /** @type {any} */ (ws)
@@ -34,7 +22,7 @@ afterEach(() => {
 /** A real connection: this end of it, and a raw socket at the other. */
 async function connected() {
   const http = createServer()
-  const wss = new WebSocketServer({ server: http, WebSocket: SessionSocket, perMessageDeflate: false })
+  const wss = new WebSocketServer({ server: http, WebSocket: WebSocketTransport, perMessageDeflate: false })
   await new Promise(resolve => http.listen(0, '127.0.0.1', () => resolve(undefined)))
   const { port } = /** @type {import('node:net').AddressInfo} */ (http.address())
   const peer = connectTcp(port, '127.0.0.1')
@@ -48,7 +36,7 @@ async function connected() {
     'GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
       'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n',
   )
-  const ws = /** @type {SessionSocket} */ (await opened)
+  const ws = /** @type {WebSocketTransport} */ (await opened)
   cleanUps.push(() => ws.terminate())
   // The answer to the upgrade.
   await new Promise(resolve => peer.once('data', resolve))
@@ -73,62 +61,26 @@ test('what is known here is known of ws 8.23.0: read its changes before another 
   expect(require('../package.json').dependencies.ws).toBe('8.23.0')
 })
 
-test.each([0, 1, 125, 126, 127, 65_535, 65_536, 200_000])('a frame of %i bytes is the one ws would send', bytes => {
-  const text = 'x'.repeat(bytes)
-  expect(textFrame(text).frame.equals(byWs(Buffer.from(text)))).toBe(true)
-  expect(headerBytes(bytes)).toBe(byWs(Buffer.from(text)).length - bytes)
-})
-
-test.each([0, 100, 65_535, 200_000])('a binary frame of %i bytes and a head is the one ws would send', bytes => {
-  const rest = Buffer.alloc(bytes, 0xff)
-  const frame = Buffer.concat([binaryFrameStart('head', bytes), rest])
-  expect(frame.equals(byWs(Buffer.concat([Buffer.from('head'), rest]), 2))).toBe(true)
-})
-
-test('head, body and tail make one message, and the offset is that of the body', () => {
-  const body = Buffer.from('"ü"')
-  const { frame, bodyOffset } = textFrame('{"é":', body, '}')
-  expect(frame.equals(byWs(Buffer.from('{"é":"ü"}')))).toBe(true)
-  expect(frame.subarray(bodyOffset).toString()).toBe('"ü"}')
-})
-
-test('a start and its rest make one message', () => {
-  const rest = Buffer.from('x'.repeat(70_000))
-  expect(Buffer.concat([textFrameStart('{"ü":', rest.length), rest]).equals(byWs(Buffer.from(`{"ü":${rest}`)))).toBe(
-    true,
-  )
-})
-
-test('pings and pongs are the ones ws would send', () => {
-  expect(pingFrame).toEqual(byWs(Buffer.alloc(0), 9))
-  expect(pongFrame(Buffer.from('abc'))).toEqual(byWs(Buffer.from('abc'), 10))
-  expect(() => pongFrame(Buffer.alloc(126))).toThrow(RangeError)
-})
-
-test('frames kept for many sessions own their memory, for a slice of a pool would keep all of it', () => {
-  expect(textFrame('{}').frame.buffer.byteLength).toBe(4)
-})
-
 test('pieces arrive in order: texts framed, frames as they are, large ones between small ones', async () => {
   const { ws, peer } = await connected()
   const large = textFrame('l'.repeat(100_000)).frame
   const pieces = ['first ü', textFrame('second').frame, large, 'x'.repeat(300), large, textFrame('last').frame]
   const expected = Buffer.concat(pieces.map(piece => (typeof piece === 'string' ? byWs(Buffer.from(piece)) : piece)))
 
-  writePieces(ws, pieces)
+  ws.write(pieces)
 
   expect((await readBytes(peer, expected.length)).equals(expected)).toBe(true)
 })
 
 test('a client understands what is written past ws, and ws goes on sending beside it', async () => {
   const http = createServer()
-  const wss = new WebSocketServer({ server: http, WebSocket: SessionSocket })
+  const wss = new WebSocketServer({ server: http, WebSocket: WebSocketTransport })
   await new Promise(resolve => http.listen(0, '127.0.0.1', () => resolve(undefined)))
   const { port } = /** @type {import('node:net').AddressInfo} */ (http.address())
   wss.once('connection', ws => {
-    writePieces(ws, ['one', pingFrame, 'two'])
+    ws.write(['one', pingFrame, 'two'])
     ws.send('three')
-    writePieces(ws, [textFrame('four').frame])
+    ws.write([textFrame('four').frame])
     ws.close(4008, 'done')
   })
   const client = new WebSocket(`ws://127.0.0.1:${port}`)
@@ -151,63 +103,94 @@ test('several small pieces cost one write to the socket', async () => {
     writes++
     return write(bytes)
   }
-  writePieces(ws, ['a', textFrame('b').frame, 'c'])
+  ws.write(['a', textFrame('b').frame, 'c'])
   expect(writes).toBe(1)
 })
 
 test('a socket whose client does not read is stalled, and says when it no longer is', async () => {
   const { ws, peer } = await connected()
   peer.pause()
-  const drained = new Promise(resolve => onDrain(ws, resolve))
-  ws.session = /** @type {any} */ ({ id: 'the session' })
+  const drained = new Promise(onDrain =>
+    ws.serve(/** @type {any} */ ({ id: 'the session' }), /** @type {any} */ ({ onDrain, onClose() {} })),
+  )
   const large = textFrame('x'.repeat(1_000_000)).frame
 
-  writePieces(ws, [large])
-  while (!isStalled(ws)) {
-    writePieces(ws, [large])
+  ws.write([large])
+  while (!ws.isStalled()) {
+    ws.write([large])
     await new Promise(resolve => setImmediate(resolve))
   }
 
   peer.resume()
   expect(await drained).toEqual({ id: 'the session' })
-  expect(isStalled(ws)).toBe(false)
+  expect(ws.isStalled()).toBe(false)
 })
 
 test('while a client reads some of what it is owed, the bytes taken become more', async () => {
   const { ws, peer } = await connected()
   peer.pause()
   const large = textFrame('x'.repeat(30_000_000)).frame
-  writePieces(ws, [large])
-  expect(isStalled(ws)).toBe(true)
+  ws.write([large])
+  expect(ws.isStalled()).toBe(true)
   // What the kernel takes before its buffers are full.
   let taken = -1
-  while (takenBytes(ws) > taken) {
-    taken = takenBytes(ws)
+  while (ws.takenBytes() > taken) {
+    taken = ws.takenBytes()
     await new Promise(resolve => setTimeout(resolve, 50))
   }
   expect(taken).toBeLessThan(large.length)
 
-  peer.on('data', () => takenBytes(ws) > taken && peer.pause())
+  peer.on('data', () => ws.takenBytes() > taken && peer.pause())
   peer.resume()
-  while (takenBytes(ws) === taken) await new Promise(resolve => setImmediate(resolve))
+  while (ws.takenBytes() === taken) await new Promise(resolve => setImmediate(resolve))
   peer.pause()
-  expect(isStalled(ws)).toBe(true)
-  expect(takenBytes(ws)).toBeLessThan(large.length)
+  expect(ws.isStalled()).toBe(true)
+  expect(ws.takenBytes()).toBeLessThan(large.length)
 
   ws.terminate()
-  expect(takenBytes(ws)).toBe(0)
+  expect(ws.takenBytes()).toBe(0)
 })
 
 test('a large write the kernel took at once is no stall', async () => {
   const { ws, peer } = await connected()
   peer.resume()
-  writePieces(ws, [textFrame('x'.repeat(20_000)).frame])
-  expect(isStalled(ws)).toBe(false)
+  ws.write([textFrame('x'.repeat(20_000)).frame])
+  expect(ws.isStalled()).toBe(false)
 })
 
-test('a connection of this class has room for its session', async () => {
-  const { ws } = await connected()
-  expect(sessionOf(ws)).toBeUndefined()
-  ws.session = /** @type {any} */ ({ id: 'x' })
-  expect(sessionOf(ws)).toEqual({ id: 'x' })
+test('what a connection reports comes with its session', async () => {
+  const { ws, peer } = await connected()
+  const session = /** @type {any} */ ({ id: 'x' })
+  /** @type {unknown[][]} */
+  const reported = []
+  const closed = new Promise(resolve =>
+    ws.serve(session, {
+      onMessage: (...given) => reported.push(['message', ...given]),
+      onPing: (...given) => reported.push(['ping', ...given]),
+      onPong: (...given) => reported.push(['pong', ...given]),
+      onDrain() {},
+      onClose: (...given) => resolve(given),
+    }),
+  )
+  // A text, a ping and a pong, masked with zeros; then a close that says 1001.
+  peer.write(
+    Buffer.from([
+      0x81, 0x81, 0, 0, 0, 0, 0x61, 0x89, 0x80, 0, 0, 0, 0, 0x8a, 0x80, 0, 0, 0, 0, 0x88, 0x82, 0, 0, 0, 0, 3, 0xe9,
+    ]),
+  )
+  expect(await closed).toEqual([session, 1001])
+  expect(reported).toEqual([
+    ['message', session, Buffer.from('a'), false],
+    ['ping', session, Buffer.alloc(0)],
+    ['pong', session],
+  ])
+})
+
+test('no name that a connection is given here is one of ws', () => {
+  const { constructor: _, ...own } = Object.getOwnPropertyDescriptors(WebSocketTransport.prototype)
+  const fields = Object.keys(new WebSocket(null, undefined, {}))
+  for (const name of ['session', 'events', ...Object.keys(own)]) {
+    expect(name in WebSocket.prototype).toBe(false)
+    expect(fields).not.toContain(name)
+  }
 })
