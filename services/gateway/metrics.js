@@ -7,13 +7,13 @@ import { statusOf } from './http/problems.js'
 /**
  * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode
  * @typedef {ReturnType<typeof createCounts>} Counts
- * @typedef {ReturnType<typeof exportMetrics>} GatewayMetrics
+ * @typedef {ReturnType<typeof createHistograms>} Histograms
  */
 
 /** Why sessions end beside what the gateway closes them for, see {@link closeCodes}. */
 const otherEnds = ['client', 'lost', 'silent', 'protocol']
 
-/** Why upgrades are refused, see server.js. */
+/** Why upgrades are refused, see upgrade.js. */
 const refusals = ['path', 'draining', 'full', 'origin', 'subprotocol']
 
 /**
@@ -72,25 +72,46 @@ export function countOne(counter, label) {
 }
 
 /**
- * A value leaves compressed.
+ * Histograms of what happens once per version: seldom enough to be recorded at once.
  *
- * @param {Pick<Counts, 'sentCompressed' | 'savedBytes'>} counts
- * @param {number} savedBytes
+ * @param {Pick<import('@keycast/service').Metrics, 'histogram'>} metrics
  */
-export function countCompressed(counts, savedBytes) {
-  counts.sentCompressed++
-  counts.savedBytes += savedBytes
+export function createHistograms({ histogram }) {
+  const fanOut = histogram({
+    name: 'fanout_seconds',
+    help: 'From a new version to its last subscriber being written to, those aside whose sockets do not drain.',
+    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5],
+  })
+  const compression = histogram({
+    name: 'compression_seconds',
+    help: 'From a version being wanted compressed to its being so.',
+    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1],
+  })
+  const valueAge = histogram({
+    name: 'fanout_value_age_seconds',
+    help: 'How long ago the backend was asked for a new version when its fan-out began.',
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+  })
+
+  return {
+    /** @param {number} ms */
+    fannedOut: ms => fanOut.observe(ms / 1_000),
+    /** @param {number} ms */
+    compressed: ms => compression.observe(ms / 1_000),
+    /** @param {number} ms */
+    valueAged: ms => valueAge.observe(Math.max(0, ms) / 1_000),
+  }
 }
 
 /**
- * Exports the counts, what the parts say of themselves, and histograms of what happens once per version.
+ * Exports the counts, and the state of the parts as they report it.
  *
- * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'tally'>} metrics
+ * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'tally'>} metrics
  * @param {Counts} counts
  * @param {() => Record<'sessions' | 'stalled' | 'subscriptions' | 'keys' | 'cacheBytes' | 'cacheEntries' | 'nodesAlive', number>} stats
- * @param {{ sessionsMax: number, cacheBytesMax: number }} limits
+ * @param {{ sessionsMax: number, cacheBytesMax: number }} settings
  */
-export function exportMetrics({ counter, gauge, histogram, tally }, counts, stats, limits) {
+export function exportCounts({ counter, gauge, tally }, counts, stats, settings) {
   /** @param {string} name @param {string} help @param {() => number} read */
   const total = (name, help, read) =>
     counter({
@@ -125,12 +146,12 @@ export function exportMetrics({ counter, gauge, histogram, tally }, counts, stat
     })
 
   level('sessions', 'Connected clients.', () => stats().sessions)
-  level('sessions_max', 'Connected clients there may be.', () => limits.sessionsMax)
+  level('sessions_max', 'Connected clients there may be.', () => settings.sessionsMax)
   level('sessions_stalled', 'Sessions that do not take what was written to them.', () => stats().stalled)
   level('subscriptions', 'Keys subscribed to, counted once per session.', () => stats().subscriptions)
   level('watched_keys', 'Keys with at least one subscriber here.', () => stats().keys)
   level('cache_bytes', 'What the entries held are counted as.', () => stats().cacheBytes)
-  level('cache_max_bytes', 'What they may be counted as.', () => limits.cacheBytesMax)
+  level('cache_max_bytes', 'What they may be counted as.', () => settings.cacheBytesMax)
   level('fetcher_nodes_alive', 'Fetcher nodes this gateway hears.', () => stats().nodesAlive)
   level('cache_entries', 'Keys something is held of.', () => stats().cacheEntries)
 
@@ -186,28 +207,4 @@ export function exportMetrics({ counter, gauge, histogram, tally }, counts, stat
     help: 'From a session not taking what was written to it to its having taken it, for each time.',
     tally: counts.stalls,
   })
-  const fanOut = histogram({
-    name: 'fanout_seconds',
-    help: 'From a new version to its last subscriber being written to, those aside whose sockets do not drain.',
-    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5],
-  })
-  const compression = histogram({
-    name: 'compression_seconds',
-    help: 'From a version being wanted compressed to its being so.',
-    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1],
-  })
-  const valueAge = histogram({
-    name: 'fanout_value_age_seconds',
-    help: 'How long ago the backend was asked for a new version when its fan-out began.',
-    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
-  })
-
-  return {
-    /** @param {number} ms */
-    fannedOut: ms => fanOut.observe(ms / 1_000),
-    /** @param {number} ms */
-    compressed: ms => compression.observe(ms / 1_000),
-    /** @param {number} ms */
-    valueAged: ms => valueAge.observe(Math.max(0, ms) / 1_000),
-  }
 }

@@ -1,13 +1,14 @@
 import { errorCodes } from '@keycast/protocol'
 import { createMetrics } from '@keycast/service'
-import { countOne, createCounts, exportMetrics } from './metrics.js'
+import { countOne, createCounts, createHistograms, exportCounts } from './metrics.js'
 import { createTestGateway } from './test-support.js'
 
 test('what was counted is exported at a scrape, again and again the same', async () => {
   const { registry, ...makers } = createMetrics({ service: 'gateway' })
   const counts = createCounts()
   const stats = { sessions: 3, stalled: 1, subscriptions: 7, keys: 2, cacheBytes: 99, cacheEntries: 4, nodesAlive: 1 }
-  const observed = exportMetrics(makers, counts, () => stats, { sessionsMax: 10, cacheBytesMax: 100 })
+  const histograms = createHistograms(makers)
+  exportCounts(makers, counts, () => stats, { sessionsMax: 10, cacheBytesMax: 100 })
   counts.sent.value = 5
   counts.sent.delta = 4
   counts.deltaSavedBytes = 300
@@ -18,8 +19,8 @@ test('what was counted is exported at a scrape, again and again the same', async
   countOne(counts.closed, 'slow')
   counts.deliveries.observe(7)
   counts.stalls.observe(2_000)
-  observed.fannedOut(3)
-  observed.valueAged(20)
+  histograms.fannedOut(3)
+  histograms.valueAged(20)
 
   await registry.metrics()
   const text = await registry.metrics()

@@ -1,115 +1,129 @@
-// What a subscription can lack, and the frames that make up for it. A session is owed states, not a history: whatever
+// What a subscription is due, and the frames that give it that. A session is owed states, not a history: whatever
 // happened to a key since it was last written to, it is sent the latest.
-import { encode, encodeError } from '@keycast/protocol'
-import { deflatedFrame } from '../encodings/compressed.js'
-import { jsonOf, startOf } from '../keys/value.js'
-import { countCompressed } from '../metrics.js'
-import { textFrame } from '../transport/frames.js'
+import { encode, errorMessage } from '@keycast/protocol'
+import { emptySlots } from '../encodings/slots.js'
 
 /**
+ * @typedef {import('../encodings/encoding.js').Encoding} Encoding
  * @typedef {import('../keys/entry.js').Entry} Entry
- * @typedef {import('../keys/entry.js').Problem} Problem
- * @typedef {import('../transport/transport.js').Piece} Piece
+ * @typedef {import('../keys/problem.js').Problem} Problem
  * @typedef {import('../keys/subscriptions.js').Subscription} Subscription
+ * @typedef {import('../keys/value.js').Value} Value
+ * @typedef {import('../transport/transport.js').Piece} Piece
  */
 
-/** Bits of what is lacking: the value; word that the version held is the latest; word of trouble. */
+/** Bits of what is due: the value; `current`, for a client that holds it; `stale` or `error`. */
 export const VALUE = 1
 export const CURRENT = 2
-export const TROUBLE = 4
+export const PROBLEM = 4
 
-/**
- * Set beside VALUE while the value is being compressed for the session: until that is done (compression.js) it is not
- * written to of this key.
- */
-export const AWAITS = 8
+/** Set beside VALUE while the session's encoding still makes the value's form: until then nothing of the key is written. */
+export const WAITS = 8
 
 /** Set beside VALUE where the value changed while the subscription stood: how long that takes to be written is measured. */
 export const CHANGED = 16
 
-/** How long one trouble's frame serves late comers: `sinceMs` in it grows old. */
-const TROUBLE_FRAME_MS = 1_000
+/** How long the frames of one problem serve further sessions: the age that `stale` names grows. */
+const PROBLEM_FRAME_MS = 1_000
 
 /**
  * Adds the frames that give a subscription the state its key has now.
  *
  * @param {Piece[]} pieces
- * @param {Pick<Subscription, 'session' | 'entry' | 'lacks' | 'held'>} subscription
- * @param {Pick<import('../metrics.js').Counts, 'sent' | 'errors' | 'sentCompressed' | 'savedBytes' | 'deltaSavedBytes' | 'deliveries'>} counts
+ * @param {Pick<Subscription, 'session' | 'entry' | 'due' | 'clientVersion'>} subscription
+ * @param {Pick<import('../metrics.js').Counts, 'sent' | 'errors' | 'deltaSavedBytes' | 'deliveries'>} counts
  * @param {number} nowMs
  * @returns {number} bytes added
  */
-export function makeUp(pieces, subscription, counts, nowMs) {
-  const { session, entry, lacks } = subscription
+export function addDueFrames(pieces, subscription, counts, nowMs) {
+  const { session, entry, due } = subscription
+  const { encoding } = session
   const { sent } = counts
   const { value } = entry
   if (!value) {
     if (!entry.problem) return 0
     sent.error++
     counts.errors[entry.problem.code]++
-    return push(pieces, troubleFrame(entry, entry.problem, nowMs))
+    return push(pieces, problemFrame(entry, entry.problem, encoding, nowMs))
   }
   let bytes = 0
-  const delta = lacks & VALUE ? deltaFor(subscription) : undefined
-  if (delta) {
-    sent.delta++
-    counts.deltaSavedBytes += value.body.length - delta.length
-    bytes += push(pieces, delta)
-  } else if (lacks & VALUE) {
-    sent.value++
-    const deflated = session.compressed ? deflatedFrame(value, session.bytes) : undefined
-    if (deflated) {
-      bytes += push(pieces, deflated.start) + push(pieces, deflated.rest)
-      countCompressed(counts, deflated.savedBytes)
-    } else if (session.bytes) {
-      bytes += push(pieces, startOf(value)) + push(pieces, value.body)
+  if (due & VALUE) {
+    const delta = deltaFor(subscription)
+    if (delta) {
+      sent.delta++
+      counts.deltaSavedBytes += value.body.length - delta.length
+      bytes += push(pieces, delta)
     } else {
-      bytes += push(pieces, jsonOf(value).frame)
+      sent.value++
+      bytes += encoding.addValue(value, pieces)
     }
-  } else if (lacks & CURRENT || !entry.stale) {
-    // Also where only word of a trouble is lacking that is over by now.
+  } else if (due & CURRENT || !entry.stale) {
+    // Also where only a problem is due that is over by now.
     sent.current++
-    value.current ??= textFrame(encode({ type: 'current', key: entry.key, version: value.version })).frame
-    bytes += push(pieces, value.current)
+    bytes += push(pieces, currentFrame(value, encoding))
   }
-  if (lacks & CHANGED) counts.deliveries.observe(nowMs - value.cameAtMs)
-  if (session.bytes) subscription.held = value.version
+  if (due & CHANGED) counts.deliveries.observe(nowMs - value.receivedAtMs)
+  if (encoding.delta) subscription.clientVersion = value.version
   if (entry.stale && entry.problem) {
     sent.stale++
     counts.errors[entry.problem.code]++
-    bytes += push(pieces, troubleFrame(entry, entry.problem, nowMs))
+    bytes += push(pieces, problemFrame(entry, entry.problem, encoding, nowMs))
   }
   return bytes
 }
 
 /**
- * The frame of the delta from what a subscription's session holds to its key's value, where there is one.
+ * Whether a subscription that is due its key's value has to wait until the encoding has made the value's form. WAITS is
+ * set then, and whoever clears it lists the subscription as due again.
  *
- * @param {Pick<Subscription, 'session' | 'entry' | 'held'>} subscription
+ * @param {Subscription} subscription
  */
-export function deltaFor({ session, entry, held }) {
-  if (!session.bytes || held === undefined) return undefined
-  const delta = entry.value?.delta
-  return delta?.from === held ? delta.frame : undefined
+export function mustWait(subscription) {
+  const { session, entry } = subscription
+  if (!session.encoding.mustWait || !entry.value || !(subscription.due & VALUE) || deltaFor(subscription)) return false
+  if (!session.encoding.mustWait(entry.value, subscription)) return false
+  subscription.due |= WAITS
+  return true
 }
 
 /**
- * The frame that tells every subscriber of a trouble: `stale` where a value is held, else `error`.
+ * The frame of the delta from what a subscription's client holds to its key's value, where there is one.
+ *
+ * @param {Pick<Subscription, 'session' | 'entry' | 'clientVersion'>} subscription
+ */
+function deltaFor({ session, entry: { value }, clientVersion }) {
+  if (clientVersion === undefined || value?.delta?.from !== clientVersion) return undefined
+  return session.encoding.delta?.(value)
+}
+
+/** @param {Value} value @param {Encoding} encoding */
+function currentFrame(value, { slot, control }) {
+  value.currentFrames ??= emptySlots()
+  value.currentFrames[slot] ??= control(encode({ type: 'current', key: value.key, version: value.version }))
+  return value.currentFrames[slot]
+}
+
+/**
+ * The frame that tells every subscriber of a problem: `stale` where there is a value, else `error`.
  *
  * @param {Entry} entry
  * @param {Problem} problem its own
+ * @param {Encoding} encoding
  * @param {number} nowMs
  */
-function troubleFrame(entry, problem, nowMs) {
-  if (entry.troubleFrame && nowMs - entry.troubleFrameAtMs < TROUBLE_FRAME_MS) return entry.troubleFrame
-  const { key } = entry
-  const { code, message, retryAfterMs } = problem
-  const text = entry.value
-    ? encode({ type: 'stale', key, sinceMs: Math.round(nowMs - entry.askedAtMs), code })
-    : encodeError({ key, code, message, retryAfterMs })
-  entry.troubleFrame = textFrame(text).frame
-  entry.troubleFrameAtMs = nowMs
-  return entry.troubleFrame
+function problemFrame(entry, problem, { slot, control }, nowMs) {
+  if (!entry.problemFrames || nowMs - entry.problemFramesAtMs >= PROBLEM_FRAME_MS) {
+    entry.problemFrames = emptySlots()
+    entry.problemFramesAtMs = nowMs
+  }
+  entry.problemFrames[slot] ??= control(problemText(entry, problem, entry.problemFramesAtMs))
+  return entry.problemFrames[slot]
+}
+
+/** @param {Entry} entry @param {Problem} problem @param {number} nowMs */
+function problemText({ key, value, askedAtMs }, { code, message, retryAfterMs }, nowMs) {
+  if (!value) return encode(errorMessage(code, { key, message, retryAfterMs }))
+  return encode({ type: 'stale', key, sinceMs: Math.round(nowMs - askedAtMs), code })
 }
 
 /** @param {Piece[]} pieces @param {Buffer} frame */

@@ -41,7 +41,7 @@ test('a client that does not read is sent nothing more, and the latest of each k
     backbone.value('tick:2', padded(-n))
     expect(await client.received()).toEqual([])
   }
-  expect(client.connection.session?.lacking).toHaveLength(2)
+  expect(client.connection.session?.due).toHaveLength(2)
   expect(client.connection.session?.pieces).toHaveLength(0)
 
   client.connection.drain()
@@ -88,7 +88,7 @@ test('subscribing and unsubscribing without reading piles nothing up', async () 
     client.send(subscribe('tick:1'))
     backbone.value('tick:1', `${n}`)
   }
-  expect(client.connection.session?.lacking.length).toBeLessThan(5)
+  expect(client.connection.session?.due.length).toBeLessThan(5)
   client.connection.drain()
   expect((await client.received()).filter(({ type }) => type === 'value')).toMatchObject([
     { key: 'tick:2' },
@@ -99,7 +99,7 @@ test('subscribing and unsubscribing without reading piles nothing up', async () 
 test('gets of a client that does not read wait without their values, 64 of them, and are answered when it reads', async () => {
   const { backbone, client } = await stuck()
   for (let id = 0; id < 70; id++) client.send({ type: 'get', id, key: 'tick:1' })
-  expect(client.connection.session?.heldGets).toHaveLength(64)
+  expect(client.connection.session?.deferredGets).toHaveLength(64)
   backbone.value('tick:1', padded(2))
 
   client.connection.drain()
@@ -177,7 +177,7 @@ test('ten thousand gets sent at once by a client that never reads keep little in
   const { client } = await stuck({ settings: { requestsPerSecondMax: 1e6 } })
   for (let id = 0; id < 10_000; id++) client.send({ type: 'get', id, key: 'tick:1' })
   expect(client.connection.closed).toEqual({ code: 4008, reason: expect.any(String) })
-  expect(client.connection.session).toMatchObject({ pieces: [], lacking: [], heldGets: [], ended: true })
+  expect(client.connection.session).toMatchObject({ pieces: [], due: [], deferredGets: [], ended: true })
 })
 
 test('a client that reads is answered all it asks at once', async () => {

@@ -1,25 +1,30 @@
-// The sessions whose sockets do not drain: who of them takes nothing at all, and who holds too much of the memory there
-// is for what is written and not yet sent. Looked at now and then, never per message.
+// Slow clients: sessions whose sockets do not drain. Those that take nothing at all for too long are closed, and those that
+// hold most where all of them together hold too much memory. Looked at now and then, never per message.
 /**
  * @typedef {import('../transport/transport.js').Piece} Piece
  * @typedef {import('../sessions/session.js').Session} Session
- * @typedef {ReturnType<typeof createStalls>} Stalls
+ * @typedef {ReturnType<typeof createSlowClients>} SlowClients
  *
  * @typedef {object} Stall
  * @property {number} takenBytes of its socket, when it last was more than before
  * @property {number} takenAtMs
  * @property {number} copiedBytes of what was written: memory of its own
- * @property {ArrayBufferLike[]} pinned what was written as it is, and is kept for others as well or was
+ * @property {ArrayBufferLike[]} pinned memory that was written as it is, and may be shared with other sessions
+ */
+
+/**
+ * Closes a session, and so has {@link SlowClients.finish} called. Where it is urgent, what its socket holds must soon be
+ * gone as well.
+ * @typedef {(session: Session, code: 'slow', isUrgent: boolean) => void} End
  */
 
 /**
  * @param {object} deps
- * @param {(session: Session, code: 'slow', isUrgent: boolean) => void} deps.end closes it; where it is urgent, soon also
- *   what it has in its socket must be gone
- * @param {{ stallMsMax: number, unsentTotalBytesMax: number }} deps.limits
+ * @param {number} deps.stallMsMax
+ * @param {number} deps.unsentTotalBytesMax
  * @param {() => number} deps.now monotonic, in milliseconds
  */
-export function createStalls({ end, limits, now }) {
+export function createSlowClients({ stallMsMax, unsentTotalBytesMax, now }) {
   /** @type {Map<Session, Stall>} */
   const stalls = new Map()
   /** How many sessions hold each: a value written to thousands takes its memory once. @type {Map<ArrayBufferLike, number>} */
@@ -51,7 +56,7 @@ export function createStalls({ end, limits, now }) {
     stall.pinned.push(memory)
   }
 
-  /** It took all, or has ended. @param {Session} session */
+  /** The session took all, or has ended. @param {Session} session */
   function finish(session) {
     const stall = stalls.get(session)
     if (!stall) return
@@ -70,8 +75,12 @@ export function createStalls({ end, limits, now }) {
   /** @param {ArrayBufferLike} memory that is pinned */
   const holdersOf = memory => /** @type {number} */ (pins.get(memory))
 
-  /** Closes the sessions that have not taken anything for too long, and those that hold most where all hold too much. */
-  function sweep() {
+  /**
+   * Closes the sessions that have not taken anything for too long, and those that hold most where all hold too much.
+   *
+   * @param {End} end
+   */
+  function sweep(end) {
     const nowMs = now()
     let ownBytes = 0
     for (const [session, stall] of stalls) {
@@ -79,23 +88,23 @@ export function createStalls({ end, limits, now }) {
       if (taken > stall.takenBytes) {
         stall.takenBytes = taken
         stall.takenAtMs = nowMs
-      } else if (nowMs - stall.takenAtMs >= limits.stallMsMax) {
+      } else if (nowMs - stall.takenAtMs >= stallMsMax) {
         end(session, 'slow', false)
         continue
       }
       ownBytes += ownBytesOf(session, stall)
     }
-    if (ownBytes + pinnedBytes > limits.unsentTotalBytesMax) relieve(ownBytes)
+    if (ownBytes + pinnedBytes > unsentTotalBytesMax) relieve(ownBytes, end)
   }
 
-  /** @param {number} ownBytes of all that are stalled */
-  function relieve(ownBytes) {
+  /** @param {number} ownBytes of all that are stalled @param {End} end */
+  function relieve(ownBytes, end) {
     const largestFirst = [...stalls]
       .map(([session, stall]) => ({ session, own: ownBytesOf(session, stall), shared: shareOf(stall) }))
       .sort((one, other) => other.own + other.shared - one.own - one.shared)
     let leftBytes = ownBytes
     for (const { session, own } of largestFirst) {
-      if (leftBytes + pinnedBytes <= limits.unsentTotalBytesMax) return
+      if (leftBytes + pinnedBytes <= unsentTotalBytesMax) return
       leftBytes -= own
       end(session, 'slow', true)
     }
@@ -109,7 +118,7 @@ export function createStalls({ end, limits, now }) {
   return { begin, finish, sweep, size: () => stalls.size }
 }
 
-/** What waits for the session or in its socket, and for nobody else. @param {Session} session @param {Stall} stall */
+/** What is queued for the session or in its socket, and for no other. @param {Session} session @param {Stall} stall */
 function ownBytesOf({ pieceBytes }, { copiedBytes }) {
   return pieceBytes + copiedBytes
 }

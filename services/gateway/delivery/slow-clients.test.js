@@ -1,39 +1,35 @@
 import { createTestGateway, FakeConnection } from '../test-support.js'
-import { createStalls } from './slow-clients.js'
+import { createSlowClients } from './slow-clients.js'
 
 const LARGE = 100_000
 
-/** @param {{ stallMsMax?: number, unsentTotalBytesMax?: number }} [limits] */
+/** @param {{ stallMsMax?: number, unsentTotalBytesMax?: number }} [options] */
 function setup({ stallMsMax = 30_000, unsentTotalBytesMax = 1_000_000 } = {}) {
   let nowMs = 0
   /** @type {string[]} */
   const ended = []
-  const stalls = createStalls({
-    end(session, code, isUrgent) {
-      ended.push(`${session.id} ${code}${isUrgent ? ' urgent' : ''}`)
-      stalls.finish(session)
-    },
-    limits: { stallMsMax, unsentTotalBytesMax },
-    now: () => nowMs,
-  })
+  const slowClients = createSlowClients({ stallMsMax, unsentTotalBytesMax, now: () => nowMs })
   /** @param {string} id @param {import('../transport/transport.js').Piece[]} pieces */
   const stall = (id, ...pieces) => {
     const transport = new FakeConnection()
     transport._socket._handle.bytesWritten = transport._socket._handle.writeQueueSize = LARGE
     const session = /** @type {any} */ ({ id, transport, pieceBytes: 0 })
-    stalls.begin(session, pieces)
+    slowClients.begin(session, pieces)
     return session
   }
   /** @param {number} ms */
   const sweepAfter = ms => {
     nowMs += ms
-    stalls.sweep()
+    slowClients.sweep((session, code, isUrgent) => {
+      ended.push(`${session.id} ${code}${isUrgent ? ' urgent' : ''}`)
+      slowClients.finish(session)
+    })
     return ended.splice(0)
   }
-  return { stalls, stall, sweepAfter }
+  return { slowClients, stall, sweepAfter }
 }
 
-test('who takes nothing for too long is closed, counted from the last byte taken', () => {
+test('a client that takes nothing for too long is closed, counted from the last byte taken', () => {
   const { stall, sweepAfter } = setup()
   const slow = stall('slow', 'x')
   stall('stuck', 'x')
@@ -54,7 +50,7 @@ test('a socket that is gone takes nothing', () => {
 })
 
 test('when all hold too much, those that hold most are closed first, and no more of them than needed', () => {
-  const { stalls, stall, sweepAfter } = setup({ unsentTotalBytesMax: 1_000_000 })
+  const { slowClients, stall, sweepAfter } = setup({ unsentTotalBytesMax: 1_000_000 })
   stall('little', Buffer.alloc(LARGE))
   const queueing = stall('queueing')
   stall('much', Buffer.alloc(5 * LARGE))
@@ -62,15 +58,15 @@ test('when all hold too much, those that hold most are closed first, and no more
   queueing.pieceBytes = 4 * LARGE + 1
   expect(sweepAfter(1)).toEqual(['much slow urgent'])
   expect(sweepAfter(1)).toEqual([])
-  expect(stalls.size()).toBe(2)
+  expect(slowClients.size()).toBe(2)
 })
 
 test('a value written to many counts once, and goes with the last of them', () => {
-  const { stalls, stall, sweepAfter } = setup({ unsentTotalBytesMax: 3 * LARGE })
+  const { slowClients, stall, sweepAfter } = setup({ unsentTotalBytesMax: 3 * LARGE })
   const value = Buffer.allocUnsafeSlow(2 * LARGE)
   const sessions = Array.from({ length: 1_000 }, (_, n) => stall(`viewer ${n}`, value, value.subarray(LARGE)))
   expect(sweepAfter(1)).toEqual([])
-  for (const session of sessions.slice(1)) stalls.finish(session)
+  for (const session of sessions.slice(1)) slowClients.finish(session)
   stall('other', Buffer.alloc(LARGE + 1))
   expect(sweepAfter(1)).toEqual(['viewer 0 slow urgent'])
   stall('third', Buffer.alloc(LARGE))

@@ -3,7 +3,8 @@ import { randomBytes } from 'node:crypto'
 import { inflateRawSync } from 'node:zlib'
 import { createValue } from '../keys/value.js'
 import { createTestGateway, readFrames } from '../test-support.js'
-import { deflatedStart } from './compressed.js'
+import { createCompressed } from './compressed.js'
+import { plainEncodings } from './index.js'
 
 const DEFLATE = 'permessage-deflate'
 
@@ -170,8 +171,18 @@ test('any head makes one frame with the same blocks', async () => {
   expect(inflateRawSync(Buffer.concat([rest, Buffer.from([0, 0, 0xff, 0xff])]), { finishFlush: 2 }).toString()).toBe(
     '}',
   )
+  const form = { start: undefined, blocks: rest, savedBytes: 0, isPlain: false, waiting: [] }
+  value.forms[9] = form
+  const encoding = createCompressed(plainEncodings[1], 9, {
+    compression: { formOf: () => form },
+    counts: { sentCompressed: 0, savedBytes: 0 },
+  })
   for (const id of [undefined, 1, 'x'.repeat(128)]) {
-    const frame = Buffer.concat([deflatedStart(value, true, rest, id), rest])
+    /** @type {Buffer[]} */
+    const pieces = []
+    const bytes = encoding.addAnswer(value, id, pieces)
+    const frame = Buffer.concat(pieces)
+    expect(bytes).toBe(frame.length)
     expect(readFrames(frame)).toMatchObject([
       { type: 'value', version: 'v', bytes: Buffer.from('}'), compressed: true },
     ])

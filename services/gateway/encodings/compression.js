@@ -1,68 +1,74 @@
-// Which values are compressed, when, and who waits for it: each version's body once, off the event loop, for all sessions
-// that negotiated permessage-deflate and speak the same subprotocol. How it is done is in deflate.js.
+// Compresses values: each version's body once per encoding, off the event loop, for all sessions that negotiated
+// permessage-deflate. deflate.js has the format; this file decides which values, in which order, and who waits.
 //
-// A session that lacks a value which is still being compressed waits for that; nobody else does. A version that is
-// overtaken meanwhile is dropped, and whoever waited for it is sent the newer one uncompressed, lest a key that changes
-// faster than it compresses leaves them waiting for ever.
-
-import { AWAITS, deltaFor, VALUE } from '../delivery/due.js'
-import { jsonOf } from '../keys/value.js'
-import { DEFLATE_BYTES_MIN, deflateRest } from './deflate.js'
+// A session that is due a value which is still being compressed waits for that; nobody else does. A version that is
+// overtaken meanwhile is dropped, and sessions that waited for it are sent the newer one uncompressed: otherwise a key
+// that changes faster than it compresses would keep them waiting for ever.
+import { DEFLATE_BYTES_MIN, deflateBlocks } from './deflate.js'
 
 /**
  * @typedef {import('../keys/subscriptions.js').Subscription} Subscription
  * @typedef {import('../keys/value.js').Value} Value
- * @typedef {import('./compressed.js').Deflated} Deflated
+ * @typedef {import('./encoding.js').PlainEncoding} PlainEncoding
  *
- * @typedef {{ value: Value, bytes: boolean, source: Buffer, deflated: Deflated, atMs: number }} Job
+ * What is made of one version for one encoding. While it has neither `blocks` nor `isPlain`, it is being made.
+ * @typedef {object} CompressedForm
+ * @property {Buffer | undefined} start what stands before the blocks in the frame that every session is sent
+ * @property {Buffer | undefined} blocks the body, compressed: the end of every frame
+ * @property {number} savedBytes how much shorter `blocks` is than what it was made of
+ * @property {boolean} isPlain whether nobody is to wait: while there are no blocks, the value is sent uncompressed
+ * @property {Subscription[]} waiting
+ *
+ * @typedef {{ value: Value, slot: number, source: Buffer, form: CompressedForm, atMs: number }} Job
  * @typedef {ReturnType<typeof createCompression>} Compression
  */
 
-/** At one time: libuv has four threads, which files and names need as well, and each takes 256 KB of zlib's. */
+/** At one time: libuv has four threads, which files and name look-ups need as well, and zlib takes 256 KB for each. */
 const RUNNING_MAX = 2
 
-/** What may wait to be compressed, 0.1 s of work: past it values go uncompressed, rather than late. */
+/** Most bytes queued for compression, 0.1 s of work: past it values go uncompressed rather than late. */
 const BACKLOG_BYTES_MAX = 4 * 1024 ** 2
 
 /**
  * @param {object} deps
  * @param {(key: string) => Value | undefined} deps.latest
- * @param {(key: string) => void} deps.kept the key's value takes more memory now
- * @param {(waiting: Subscription[]) => void} deps.resume they wait no longer
- * @param {import('../metrics.js').Counts} deps.counts
+ * @param {(key: string) => void} deps.grown the key's value takes more memory now
+ * @param {(waiting: Subscription[]) => void} deps.resume these subscriptions no longer wait
+ * @param {Pick<import('../metrics.js').Counts, 'compressions'>} deps.counts
  * @param {(ms: number) => void} deps.observe how long one took, from when it was wanted
  * @param {() => number} deps.now monotonic, in milliseconds
  * @param {(source: Buffer) => Promise<Buffer>} [deps.deflate]
  */
-export function createCompression({ latest, kept, resume, counts, observe, now, deflate = deflateRest }) {
+export function createCompression({ latest, grown, resume, counts, observe, now, deflate = deflateBlocks }) {
   /** @type {Job[]} */
   const queue = []
   let running = 0
   let backlogBytes = 0
 
   /**
-   * What is made of a value; from the first time it is asked for, that is being made.
+   * What there is of a value in an encoding's slot. The first call has it made.
    *
    * @param {Value} value
-   * @param {boolean} bytes for `keycast.v1.bytes`
-   * @returns {Deflated}
+   * @param {number} slot of the compressed encoding
+   * @param {Pick<PlainEncoding, 'body'>} plain
+   * @returns {CompressedForm}
    */
-  function of(value, bytes) {
-    const made = bytes ? value.deflatedBytes : value.deflatedJson
+  function formOf(value, slot, plain) {
+    const made = /** @type {CompressedForm | undefined} */ (value.forms[slot])
     if (made) return made
-    const source = bytes ? value.body : jsonOf(value).rest
+    const source = plain.body(value)
     const isBusy = backlogBytes > 0 && backlogBytes + source.length > BACKLOG_BYTES_MAX
     const isSmall = source.length < DEFLATE_BYTES_MIN
-    const deflated = put(value, bytes, isSmall || isBusy)
-    if (isSmall) return deflated
+    const form = put(value, slot, isSmall || isBusy)
+    if (isSmall) return form
     if (isBusy) {
       counts.compressions.busy++
-      return deflated
+      return form
     }
     backlogBytes += source.length
-    queue.push({ value, bytes, source, deflated, atMs: now() })
+    queue.push({ value, slot, source, form, atMs: now() })
     next()
-    return deflated
+    return form
   }
 
   function next() {
@@ -80,59 +86,42 @@ export function createCompression({ latest, kept, resume, counts, observe, now, 
 
   /** Never rejects. @param {Job} job */
   async function run(job) {
-    const { value, source, deflated } = job
-    const rest = latest(value.key) === value ? await deflate(source).catch(() => undefined) : undefined
+    const { value, source, form } = job
+    const blocks = latest(value.key) === value ? await deflate(source).catch(() => undefined) : undefined
     if (latest(value.key) !== value) {
       counts.compressions.overtaken++
-      goOn(job)
-    } else if (rest && rest.length < source.length) {
+      sendNewerPlain(job)
+    } else if (blocks && blocks.length < source.length) {
       counts.compressions.kept++
       observe(now() - job.atMs)
-      deflated.rest = rest
-      deflated.savedBytes = source.length - rest.length
-      kept(value.key)
+      form.blocks = blocks
+      form.savedBytes = source.length - blocks.length
+      value.compressedBytes += blocks.length
+      grown(value.key)
     } else {
-      counts.compressions[rest ? 'larger' : 'failed']++
+      counts.compressions[blocks ? 'larger' : 'failed']++
     }
-    deflated.plain = deflated.rest === undefined
-    const { waiting } = deflated
-    deflated.waiting = []
+    form.isPlain = form.blocks === undefined
+    const { waiting } = form
+    form.waiting = []
     resume(waiting)
   }
 
-  /** The version that overtook this one is not waited for. @param {Job} job */
-  function goOn({ value: { key }, bytes, deflated }) {
+  /** Sessions that waited for an overtaken version do not wait again for the one that overtook it. @param {Job} job */
+  function sendNewerPlain({ value: { key }, slot, form }) {
     const newer = latest(key)
-    if (!newer || deflated.waiting.length === 0) return
-    const its = bytes ? newer.deflatedBytes : newer.deflatedJson
-    if (its) its.plain = true
-    else put(newer, bytes, true)
+    if (!newer || form.waiting.length === 0) return
+    const its = /** @type {CompressedForm | undefined} */ (newer.forms[slot])
+    if (its) its.isPlain = true
+    else put(newer, slot, true)
   }
 
-  /**
-   * Whether a subscription that lacks its key's value has to wait until that is compressed. If so, `resume` tells when
-   * it need not any more.
-   *
-   * @param {Subscription} subscription of a session that negotiated compression
-   */
-  function isAwaited(subscription) {
-    const { value } = subscription.entry
-    // A delta leaves as it is: little of it would be left out.
-    if (!value || !(subscription.lacks & VALUE) || deltaFor(subscription)) return false
-    const deflated = of(value, subscription.session.bytes)
-    if (deflated.rest || deflated.plain) return false
-    subscription.lacks |= AWAITS
-    deflated.waiting.push(subscription)
-    return true
-  }
-
-  return { of, isAwaited }
+  return { formOf }
 }
 
-/** @param {Value} value @param {boolean} bytes @param {boolean} plain @returns {Deflated} */
-function put(value, bytes, plain) {
-  const deflated = { start: undefined, rest: undefined, savedBytes: 0, plain, waiting: [] }
-  if (bytes) value.deflatedBytes = deflated
-  else value.deflatedJson = deflated
-  return deflated
+/** @param {Value} value @param {number} slot @param {boolean} isPlain @returns {CompressedForm} */
+function put(value, slot, isPlain) {
+  const form = { start: undefined, blocks: undefined, savedBytes: 0, isPlain, waiting: [] }
+  value.forms[slot] = form
+  return form
 }

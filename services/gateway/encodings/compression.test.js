@@ -1,9 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { AWAITS, VALUE } from '../delivery/due.js'
-import { createValue, valueBytes } from '../keys/value.js'
+import { mustWait, VALUE, WAITS } from '../delivery/due.js'
+import { createValue } from '../keys/value.js'
 import { createCounts } from '../metrics.js'
-import { deflatedFrame } from './compressed.js'
-import { createCompression } from './compression.js'
+import { createEncodings, valueBytes } from './index.js'
 
 const text = (/** @type {string} */ word, bytes = 10_000) =>
   Buffer.from(JSON.stringify(word.repeat(bytes / word.length)))
@@ -17,11 +16,11 @@ function setUp(deflate) {
   /** @type {unknown[]} */
   const resumed = []
   /** @type {string[]} */
-  const kept = []
+  const grown = []
   const counts = createCounts()
-  const compression = createCompression({
+  const encodings = createEncodings({
     latest: key => held.get(key),
-    kept: key => kept.push(key),
+    grown: key => grown.push(key),
     resume: waiting => resumed.push(...waiting),
     counts,
     observe() {},
@@ -37,13 +36,14 @@ function setUp(deflate) {
           })
         })),
   })
+  const encodingOf = (/** @type {boolean} */ isBytes) =>
+    encodings.forTransport({ subprotocol: isBytes ? 'keycast.v1.bytes' : '', isCompressed: true })
   let versions = 0
   return {
-    compression,
     counts,
     jobs,
     resumed,
-    kept,
+    grown,
     /** @param {string} key @param {Buffer} body */
     hold(key, body) {
       const value = createValue({
@@ -57,92 +57,99 @@ function setUp(deflate) {
       return value
     },
     forget: (/** @type {string} */ key) => held.delete(key),
-    /** A subscription that lacks the key's value. @param {string} key @param {boolean} [bytes] */
-    subscription: (key, bytes = false) =>
+    /** The pieces of a value if it is sent compressed. @param {import('../keys/value.js').Value} value */
+    compressed(value) {
+      /** @type {Buffer[]} */
+      const pieces = []
+      encodingOf(false).addValue(value, pieces)
+      return pieces[0][0] & 0x40 ? pieces : undefined
+    },
+    /** A subscription that is due the key's value. @param {string} key @param {boolean} [isBytes] */
+    subscription: (key, isBytes = false) =>
       /** @type {import('../keys/subscriptions.js').Subscription} */ (
         /** @type {unknown} */ ({
-          lacks: VALUE,
+          due: VALUE,
           entry: {
             get value() {
               return held.get(key)
             },
           },
-          session: { bytes },
+          session: { encoding: encodingOf(isBytes) },
         })
       ),
     settle: () => new Promise(resolve => setImmediate(resolve)),
   }
 }
 
-test('one value is compressed once for all who wait for it, and they are told', async () => {
-  const { compression, counts, jobs, resumed, kept, hold, subscription, settle } = setUp()
+test('one value is compressed once for all who wait for it, and they no longer wait', async () => {
+  const { counts, jobs, resumed, grown, compressed, hold, subscription, settle } = setUp()
   const value = hold('a:1', text('ab'))
   const waiting = [subscription('a:1'), subscription('a:1')]
-  expect(waiting.map(compression.isAwaited)).toEqual([true, true])
-  expect(waiting.map(({ lacks }) => lacks)).toEqual([VALUE | AWAITS, VALUE | AWAITS])
+  expect(waiting.map(mustWait)).toEqual([true, true])
+  expect(waiting.map(({ due }) => due)).toEqual([VALUE | WAITS, VALUE | WAITS])
   expect(jobs).toHaveLength(1)
-  expect(deflatedFrame(value, false)).toBeUndefined()
+  expect(compressed(value)).toBeUndefined()
   const bytesBefore = valueBytes(value)
 
   jobs[0].done()
   await settle()
   expect(resumed).toEqual(waiting)
-  expect(kept).toEqual(['a:1'])
+  expect(grown).toEqual(['a:1'])
   expect(valueBytes(value)).toBe(bytesBefore + 'less'.length)
   expect(counts.compressions.kept).toBe(1)
-  expect(deflatedFrame(value, false)?.rest.toString()).toBe('less')
-  expect(deflatedFrame(value, false)?.start).toBe(deflatedFrame(value, false)?.start)
-  expect(compression.isAwaited(subscription('a:1'))).toBe(false)
+  expect(compressed(value)?.[1].toString()).toBe('less')
+  expect(compressed(value)?.[0]).toBe(compressed(value)?.[0])
+  expect(mustWait(subscription('a:1'))).toBe(false)
   expect(jobs).toHaveLength(1)
 })
 
 test('each subprotocol has its own, made of what it sends', () => {
-  const { compression, jobs, hold, subscription } = setUp()
+  const { jobs, hold, subscription } = setUp()
   const body = text('ab')
   hold('a:1', body)
-  expect(compression.isAwaited(subscription('a:1'))).toBe(true)
-  expect(compression.isAwaited(subscription('a:1', true))).toBe(true)
+  expect(mustWait(subscription('a:1'))).toBe(true)
+  expect(mustWait(subscription('a:1', true))).toBe(true)
   expect(jobs.map(({ source }) => source.toString())).toEqual([`${body}}`, `${body}`])
 })
 
-test('what lacks no value, or lacks a small one, does not wait', () => {
-  const { compression, jobs, hold, subscription } = setUp()
-  expect(compression.isAwaited(subscription('a:none'))).toBe(false)
+test('a subscription that is due no value, or a small one, does not wait', () => {
+  const { jobs, hold, subscription } = setUp()
+  expect(mustWait(subscription('a:none'))).toBe(false)
   hold('a:small', text('ab', 1_000))
-  expect(compression.isAwaited(subscription('a:small'))).toBe(false)
+  expect(mustWait(subscription('a:small'))).toBe(false)
   hold('a:large', text('ab'))
-  expect(compression.isAwaited(Object.assign(subscription('a:large'), { lacks: 2 }))).toBe(false)
+  expect(mustWait(Object.assign(subscription('a:large'), { due: 2 }))).toBe(false)
   expect(jobs).toHaveLength(0)
 })
 
 test('a version that is overtaken is dropped, and who waited for it does not wait for the newer one', async () => {
-  const { compression, counts, jobs, resumed, hold, subscription, settle } = setUp()
+  const { counts, jobs, resumed, compressed, hold, subscription, settle } = setUp()
   const first = hold('a:1', text('ab'))
   const early = subscription('a:1')
-  compression.isAwaited(early)
+  mustWait(early)
   const second = hold('a:1', text('cd'))
   const late = subscription('a:1')
-  expect(compression.isAwaited(late)).toBe(true)
+  expect(mustWait(late)).toBe(true)
 
   jobs[0].done()
   await settle()
   expect(resumed).toEqual([early])
   expect(counts.compressions).toMatchObject({ overtaken: 1, kept: 0 })
-  expect(deflatedFrame(first, false)).toBeUndefined()
-  expect(compression.isAwaited(early)).toBe(false)
+  expect(compressed(first)).toBeUndefined()
+  expect(mustWait(early)).toBe(false)
 
   // Those who came later have it compressed, and so has who comes now.
   jobs[1].done()
   await settle()
   expect(resumed).toEqual([early, late])
-  expect(deflatedFrame(second, false)).toBeDefined()
+  expect(compressed(second)).toBeDefined()
 })
 
 test('a version that is overtaken before its turn costs nothing', async () => {
-  const { compression, counts, jobs, resumed, hold, forget, subscription, settle } = setUp()
+  const { counts, jobs, resumed, hold, forget, subscription, settle } = setUp()
   for (const key of ['a:1', 'a:2', 'a:3', 'a:4']) {
     hold(key, text('ab'))
-    compression.isAwaited(subscription(key))
+    mustWait(subscription(key))
   }
   expect(jobs).toHaveLength(2)
   hold('a:3', text('cd'))
@@ -157,33 +164,33 @@ test('a version that is overtaken before its turn costs nothing', async () => {
 test('what zlib fails at, and what it does not make smaller, is sent as it is', async () => {
   const failing = setUp()
   const value = failing.hold('a:1', text('ab'))
-  failing.compression.isAwaited(failing.subscription('a:1'))
+  mustWait(failing.subscription('a:1'))
   failing.jobs[0].fail()
   await failing.settle()
   expect(failing.resumed).toHaveLength(1)
-  expect(deflatedFrame(value, false)).toBeUndefined()
-  expect(failing.compression.isAwaited(failing.subscription('a:1'))).toBe(false)
+  expect(failing.compressed(value)).toBeUndefined()
+  expect(mustWait(failing.subscription('a:1'))).toBe(false)
   expect(failing.counts.compressions.failed).toBe(1)
 
   const noise = setUp(async source => randomBytes(source.length + 5))
   noise.hold('a:1', text('ab'))
-  noise.compression.isAwaited(noise.subscription('a:1'))
+  mustWait(noise.subscription('a:1'))
   await noise.settle()
   expect(noise.resumed).toHaveLength(1)
-  expect(noise.compression.isAwaited(noise.subscription('a:1'))).toBe(false)
+  expect(mustWait(noise.subscription('a:1'))).toBe(false)
   expect(noise.counts.compressions.larger).toBe(1)
 })
 
 test('past the backlog nobody waits, unless the value alone is more than that', async () => {
-  const { compression, counts, jobs, hold, subscription, settle } = setUp()
+  const { counts, jobs, hold, subscription, settle } = setUp()
   const huge = text('ab', 5 * 1024 ** 2)
   hold('a:1', huge)
   hold('a:2', huge)
-  expect(compression.isAwaited(subscription('a:1'))).toBe(true)
-  expect(compression.isAwaited(subscription('a:2'))).toBe(false)
+  expect(mustWait(subscription('a:1'))).toBe(true)
+  expect(mustWait(subscription('a:2'))).toBe(false)
   expect(counts.compressions.busy).toBe(1)
   jobs[0].done()
   await settle()
   hold('a:2', huge)
-  expect(compression.isAwaited(subscription('a:2'))).toBe(true)
+  expect(mustWait(subscription('a:2'))).toBe(true)
 })

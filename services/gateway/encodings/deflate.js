@@ -22,11 +22,11 @@ const STORED_HEADER_BYTES = 5
 /**
  * The end of a message's payload, compressed: what follows the {@link storedBlock} of its head.
  *
- * @param {Buffer} rest
+ * @param {Buffer} body
  * @returns {Promise<Buffer>} in memory of its own
  */
-export async function deflateRest(rest) {
-  const blocks = await deflate(rest, { finishFlush: constants.Z_SYNC_FLUSH })
+export async function deflateBlocks(body) {
+  const blocks = await deflate(body, { finishFlush: constants.Z_SYNC_FLUSH })
   const kept = Buffer.allocUnsafeSlow(blocks.length - SYNC_TAIL_BYTES)
   blocks.copy(kept, 0, 0, kept.length)
   return kept

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { inflateRawSync } from 'node:zlib'
-import { deflateRest, storedBlock } from './deflate.js'
+import { deflateBlocks, storedBlock } from './deflate.js'
 
 /** As a receiver does it (RFC 7692 section 7.2.2). @param {Buffer[]} parts */
 const inflate = (...parts) =>
@@ -14,15 +14,15 @@ test.each([
   ['JSON', json],
   ['bytes that do not compress', randomBytes(200_000)],
   ['nothing', Buffer.alloc(0)],
-])('%s behind any head inflates to head and rest', async (_, rest) => {
-  const blocks = await deflateRest(rest)
+])('%s behind any head inflates to head and body', async (_, body) => {
+  const blocks = await deflateBlocks(body)
   for (const head of ['', '{"id":1}', 'é'.repeat(1_000)]) {
-    expect(inflate(storedBlock(head), blocks).equals(Buffer.concat([Buffer.from(head), rest]))).toBe(true)
+    expect(inflate(storedBlock(head), blocks).equals(Buffer.concat([Buffer.from(head), body]))).toBe(true)
   }
 })
 
 test('JSON becomes several times smaller', async () => {
-  expect((await deflateRest(json)).length).toBeLessThan(json.length / 5)
+  expect((await deflateBlocks(json)).length).toBeLessThan(json.length / 5)
 })
 
 test('a head that no stored block holds is an error', () => {

@@ -1,9 +1,10 @@
-// Who is sent a delta, and that whoever applies what it is sent holds the bytes their version names, always.
+// Which sessions are sent a delta; and that a client which applies what it is sent always has the bytes of that version.
 import { versionOf } from '@keycast/protocol'
 import { applyDelta, createDelta } from 'fossil-delta'
 import { randomNumbers } from '../../../test/support/random.js'
-import { createValue, valueBytes } from '../keys/value.js'
+import { createValue } from '../keys/value.js'
 import { createTestGateway } from '../test-support.js'
+import { valueBytes } from './index.js'
 
 const K = 'tick:1'
 const PAD = 'lorem ipsum dolor '.repeat(200)

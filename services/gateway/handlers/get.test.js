@@ -5,7 +5,7 @@ const get = (/** @type {object} */ rest) => ({ type: 'get', id: 7, key: 'tick:1'
 
 test('what is held and fresh is answered from memory, with the id', async () => {
   const { gateway, backbone, connect, pass } = createTestGateway()
-  void gateway.values.want('tick:1')
+  void gateway.singleFlight.want('tick:1')
   const version = backbone.value('tick:1', '{"n":1}')
   await pass(1_000)
 
@@ -19,7 +19,7 @@ test('what is held and fresh is answered from memory, with the id', async () => 
 
 test('a version that still holds is answered with current', async () => {
   const { gateway, backbone, connect } = createTestGateway()
-  void gateway.values.want('tick:1')
+  void gateway.singleFlight.want('tick:1')
   const version = backbone.value('tick:1', '1')
   const client = await connect()
 
@@ -46,7 +46,7 @@ test('all who wait for a cold key share one fetch, and each gets its own id back
 
 test('an old value is asked for again, and answered when it is confirmed', async () => {
   const { gateway, backbone, connect, pass } = createTestGateway()
-  void gateway.values.want('tick:1')
+  void gateway.singleFlight.want('tick:1')
   const version = backbone.value('tick:1', '1')
   await pass(1_001)
   const client = await connect()
@@ -131,7 +131,7 @@ test('keys that cannot be are refused without asking anybody', async () => {
 
 test('the shared body of a large value is written as it is, after a head of its own', async () => {
   const { gateway, backbone, connect } = createTestGateway()
-  void gateway.values.want('tick:1')
+  void gateway.singleFlight.want('tick:1')
   backbone.value('tick:1', JSON.stringify({ text: 'x'.repeat(130_000) }))
   const client = await connect()
   /** @type {Buffer[]} */

@@ -88,7 +88,7 @@ test("a client's version of a cold key is compared when the answer comes, and ne
 
 test('a value nobody watches is sent while young enough, and the watch goes out none the less', async () => {
   const { gateway, backbone, connect } = createTestGateway()
-  void gateway.values.want('tick:1')
+  void gateway.singleFlight.want('tick:1')
   const version = backbone.value('tick:1', '1')
 
   const client = await connect()
@@ -101,7 +101,7 @@ test('a value nobody watches is sent while young enough, and the watch goes out 
 
 test('an old value nobody watches waits for word that it is the latest', async () => {
   const { gateway, backbone, connect, pass } = createTestGateway()
-  void gateway.values.want('tick:1')
+  void gateway.singleFlight.want('tick:1')
   const version = backbone.value('tick:1', '1')
   await pass(1_001)
 
@@ -192,7 +192,7 @@ test('a newer value of a key that is held is taken, also where it no longer fits
 test('room is made by what nobody watches, and by who leaves', async () => {
   const { gateway, backbone, connect } = createTestGateway({ settings: { cacheBytesMax: 100_000 } })
   const body = `"${'x'.repeat(60_000)}"`
-  void gateway.values.want('tick:0')
+  void gateway.singleFlight.want('tick:0')
   backbone.value('tick:0', body)
   const client = await connect()
   await client.ask(subscribe('tick:1', 'tick:2'))

@@ -3,7 +3,7 @@
 /** One member of an If-None-Match list: an opaque tag, weak or not. Ours hold neither quotes nor commas. */
 const tagGrammar = /(?:W\/)?"([^"]*)"/g
 
-/** A list longer than this is no cache's; reading it would only cost time. */
+/** No cache sends a longer list: reading one would only cost time. */
 const LIST_CHARACTERS_MAX = 8_192
 
 /**

@@ -4,7 +4,7 @@ import { createCounts } from '../metrics.js'
 import { createPublicApp } from './public.js'
 import { closeServed, serve } from './test-support.js'
 
-/** @typedef {import('../keys/entry.js').Outcome} Outcome */
+/** @typedef {import('../keys/entry.js').Result} Result */
 
 afterEach(closeServed)
 
@@ -13,19 +13,19 @@ const value = createValue({ key: 'tick:1', version: 'abc', contentType: 'applica
 /** @type {import('../keys/entry.js').Found} */
 const found = { value, ageMs: 1_900, maxAgeMs: 5_900, store: true }
 
-/** @param {Partial<import('../keys/entry.js').Problem>} problem @returns {Outcome} */
+/** @param {Partial<import('../keys/problem.js').Problem>} problem @returns {Result} */
 const failed = problem => ({
   problem: {
     code: 'backend_error',
     message: 'it said 500',
     retryAfterMs: undefined,
     atMs: 0,
-    local: false,
+    isLocal: false,
     ...problem,
   },
 })
 
-/** @param {{ fresh?: Outcome, later?: Outcome, refused?: Outcome }} [given] what memory, the fetcher and the grammar say */
+/** @param {{ fresh?: Result, later?: Result, refused?: Result }} [given] what memory, the fetcher and the grammar say */
 async function setup({ fresh, later, refused } = {}) {
   /** @type {string[]} */
   const asked = []
@@ -33,15 +33,19 @@ async function setup({ fresh, later, refused } = {}) {
   const app = createPublicApp({
     log: createLog({ name: 'test', level: 'silent' }),
     counts,
-    values: {
-      refusal: key => {
-        asked.push(`refusal ${key}`)
+    access: {
+      check: key => {
+        asked.push(`check ${key}`)
         return refused?.problem
       },
+    },
+    values: {
       fresh: key => {
         asked.push(`fresh ${key}`)
         return fresh
       },
+    },
+    singleFlight: {
       want: async key => {
         asked.push(`want ${key}`)
         if (!later) throw new Error('nobody should have been asked')
@@ -64,7 +68,7 @@ test('a value held and fresh is answered from memory, as the backend gave it', a
     age: '2',
     'cache-control': 'max-age=5',
   })
-  expect(asked).toEqual(['refusal tick:1', 'fresh tick:1'])
+  expect(asked).toEqual(['check tick:1', 'fresh tick:1'])
 })
 
 test('a value not held is asked of the fetcher', async () => {
@@ -126,7 +130,7 @@ test.each([
 ])('%s names the key %s: decoded once', async (path, key) => {
   const { get, asked } = await setup({ fresh: found })
   await get(path)
-  expect(asked[0]).toBe(`refusal ${key}`)
+  expect(asked[0]).toBe(`check ${key}`)
 })
 
 test('a key that breaks the grammar is refused, and nobody is asked', async () => {
@@ -134,7 +138,7 @@ test('a key that breaks the grammar is refused, and nobody is asked', async () =
   const response = await get('/v1/values/tick:')
   expect(response.status).toBe(400)
   expect(response.json()).toEqual({ code: 'bad_key', message: 'the id is empty' })
-  expect(asked).toEqual(['refusal tick:'])
+  expect(asked).toEqual(['check tick:'])
 })
 
 test('percent-encoding that is broken is a bad key too', async () => {
@@ -173,6 +177,7 @@ test('a path nothing is served at says what is', async () => {
   const { get } = await setup()
   const response = await get('/v2/values/tick:1')
   expect(response.status).toBe(404)
+  expect(response.json()).toMatchObject({ code: 'unknown_path' })
   expect(response.json().message).toContain('/v1/values/{key}')
 })
 

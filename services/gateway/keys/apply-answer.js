@@ -1,4 +1,5 @@
 // What an answer of the fetcher does to the entry of its key.
+import { createProblem } from './problem.js'
 import { createValue } from './value.js'
 
 /**
@@ -6,9 +7,9 @@ import { createValue } from './value.js'
  * @typedef {import('@keycast/backbone').FailedAnswer} FailedAnswer
  * @typedef {import('./entry.js').Entry} Entry
  *
- * `value`: another version, or one where there was none; `confirmed`: the version held is the latest; `failed`: the try
- * gave nothing and what is held stays; `gone`: the backend has nothing under the key; `refused`: it failed and will not
- * be tried again.
+ * `value`: another version, or one where there was none; `confirmed`: the entry's version is the latest; `failed`: the try
+ * gave nothing and the entry keeps its value; `gone`: the backend has nothing under the key; `refused`: it failed and will
+ * not be tried again.
  * @typedef {'value' | 'confirmed' | 'failed' | 'gone' | 'refused'} Change
  */
 
@@ -16,7 +17,7 @@ import { createValue } from './value.js'
  * @param {Entry} entry
  * @param {Answer} answer
  * @param {number} nowMs
- * @returns {Change | undefined} `undefined` where it speaks of a version this gateway does not hold
+ * @returns {Change | undefined} `undefined` where it speaks of a version that the entry does not have
  */
 export function applyAnswer(entry, answer, nowMs) {
   const askedAtMs = nowMs - answer.ageMs
@@ -48,7 +49,7 @@ function confirm(entry, { maxAgeMs, store }, askedAtMs) {
 }
 
 /**
- * An answer like any other, with an age up to which it may be used.
+ * That there is nothing is an answer like any other, with an age up to which it may be used.
  *
  * @param {Entry} entry
  * @param {FailedAnswer} answer
@@ -76,12 +77,7 @@ function takeFailure(entry, answer, nowMs) {
   return answer.retryAfterMs === undefined ? 'refused' : 'failed'
 }
 
-/**
- * @param {FailedAnswer} answer
- * @param {number | undefined} retryAfterMs
- * @param {number} nowMs
- * @returns {import('./entry.js').Problem}
- */
+/** @param {FailedAnswer} answer @param {number | undefined} retryAfterMs @param {number} nowMs */
 function problemOf({ code, message }, retryAfterMs, nowMs) {
-  return { code, message, retryAfterMs: retryAfterMs && Math.ceil(retryAfterMs), atMs: nowMs, local: false }
+  return createProblem(code, nowMs, { message, retryAfterMs: retryAfterMs && Math.ceil(retryAfterMs) })
 }

@@ -1,6 +1,5 @@
-// Entries by key, within a limit of bytes: what somebody wants stays, the rest goes when it was used longest ago.
+// Entries by key, within a limit of bytes: wanted ones stay, of the others the least recently used goes first.
 import { isWanted } from './entry.js'
-import { valueBytes } from './value.js'
 
 /**
  * @typedef {import('./entry.js').Entry} Entry
@@ -13,12 +12,13 @@ export const ENTRY_BYTES = 1_024
 /**
  * @param {object} options
  * @param {number} options.bytesMax
+ * @param {(value: import('./value.js').Value) => number} options.valueBytes what a value takes in all its forms
  * @param {(entry: Entry) => void} [options.onUnwanted] nobody wants the entry any more
  */
-export function createCache({ bytesMax, onUnwanted }) {
+export function createCache({ bytesMax, valueBytes, onUnwanted }) {
   /** @type {Map<string, Entry>} */
   const entries = new Map()
-  /** Entries nobody wants now, the one used longest ago first. @type {Set<Entry>} */
+  /** Unwanted entries, the least recently used first. @type {Set<Entry>} */
   const idle = new Set()
   let bytes = 0
   let idleBytes = 0
@@ -39,7 +39,7 @@ export function createCache({ bytesMax, onUnwanted }) {
     return entry
   }
 
-  /** @param {Entry} entry whose key is not held */
+  /** @param {Entry} entry whose key has none */
   function add(entry) {
     entry.bytes = ENTRY_BYTES
     entries.set(entry.key, entry)
@@ -47,12 +47,12 @@ export function createCache({ bytesMax, onUnwanted }) {
   }
 
   /**
-   * To be called after each change of an entry, or of who wants it: counts it again, lets go of it where it is of no
-   * use, and of others where there is no room.
+   * To be called after each change of an entry, or of who wants it: counts its bytes again, drops it where it is of no
+   * use, and others where there is no room.
    *
    * @param {Entry} entry
    */
-  function settle(entry) {
+  function update(entry) {
     if (entries.get(entry.key) !== entry) return
     if (idle.delete(entry)) idleBytes -= entry.bytes
     const cost = bytesOf(entry)
@@ -84,25 +84,25 @@ export function createCache({ bytesMax, onUnwanted }) {
     return bytes - idleBytes - entry.bytes + bytesOf(entry) <= bytesMax
   }
 
-  /** Whether what is wanted alone takes all the room there is. */
+  /** Whether wanted entries alone take all the room there is. */
   function isFull() {
     return bytes - idleBytes >= bytesMax
+  }
+
+  /** @param {Entry} entry */
+  function bytesOf({ value }) {
+    return ENTRY_BYTES + (value ? valueBytes(value) : 0)
   }
 
   return {
     peek,
     get,
     add,
-    settle,
+    update,
     fits,
     isFull,
     stats: () => ({ bytes, entries: entries.size, idle: idle.size }),
   }
-}
-
-/** @param {Entry} entry */
-function bytesOf({ value }) {
-  return ENTRY_BYTES + (value ? valueBytes(value) : 0)
 }
 
 /** @param {Entry} entry that nobody wants */

@@ -1,3 +1,4 @@
+import { valueBytes } from '../encodings/index.js'
 import { createNamespaces } from '../test-support.js'
 import { createCache, ENTRY_BYTES } from './cache.js'
 import { createEntry } from './entry.js'
@@ -7,14 +8,14 @@ const namespace = /** @type {import('@keycast/service').Namespace} */ (createNam
 
 /** @param {{ bytesMax: number }} options */
 function setup(options) {
-  const cache = createCache(options)
+  const cache = createCache({ ...options, valueBytes })
   /** @param {string} key @param {number} bytes */
   const hold = (key, bytes) => {
     const entry = createEntry(key, namespace)
     cache.add(entry)
     const body = Buffer.alloc(bytes)
     entry.value = createValue({ key, version: 'v', contentType: 'x/y', format: 'json', body })
-    cache.settle(entry)
+    cache.update(entry)
     return entry
   }
   return { cache, hold }
@@ -40,7 +41,7 @@ test('what somebody wants stays whatever it takes, and fills the cache for those
   const { cache, hold } = setup({ bytesMax: 10_000 })
   const watched = hold('a', 5_000)
   watched.subscriptions = someone
-  cache.settle(watched)
+  cache.update(watched)
   hold('b', 1_000)
   expect(cache.isFull()).toBe(false)
 
@@ -51,7 +52,7 @@ test('what somebody wants stays whatever it takes, and fills the cache for those
     format: 'json',
     body: Buffer.alloc(20_000),
   })
-  cache.settle(watched)
+  cache.update(watched)
 
   expect(cache.isFull()).toBe(true)
   expect(cache.peek('a')).toBe(watched)
@@ -62,12 +63,12 @@ test('what is wanted fits where the rest that is wanted leaves it room, whatever
   const { cache, hold } = setup({ bytesMax: 10_000 })
   const watched = hold('a', 3_000)
   watched.subscriptions = someone
-  cache.settle(watched)
+  cache.update(watched)
   hold('b', 3_000)
   const entry = createEntry('c', namespace)
   cache.add(entry)
   entry.subscriptions = someone
-  cache.settle(entry)
+  cache.update(entry)
   const sized = (/** @type {number} */ bytes) =>
     createValue({ key: 'c', version: 'v', contentType: 'x/y', format: 'json', body: Buffer.alloc(bytes) })
 
@@ -82,10 +83,10 @@ test('an entry without anything worth knowing goes when nobody wants it', () => 
   const entry = createEntry('a', namespace)
   cache.add(entry)
   entry.waiters = someone
-  cache.settle(entry)
+  cache.update(entry)
   expect(cache.peek('a')).toBe(entry)
   entry.waiters = []
-  cache.settle(entry)
+  cache.update(entry)
   expect(cache.peek('a')).toBeUndefined()
   expect(cache.stats()).toEqual({ bytes: 0, entries: 0, idle: 0 })
 })
@@ -93,14 +94,14 @@ test('an entry without anything worth knowing goes when nobody wants it', () => 
 test('that nobody wants an entry any more is made known', () => {
   /** @type {string[]} */
   const unwanted = []
-  const cache = createCache({ bytesMax: 10_000, onUnwanted: ({ key }) => unwanted.push(key) })
+  const cache = createCache({ bytesMax: 10_000, valueBytes, onUnwanted: ({ key }) => unwanted.push(key) })
   const entry = createEntry('a', namespace)
   cache.add(entry)
   entry.waiters = someone
-  cache.settle(entry)
+  cache.update(entry)
   expect(unwanted).toEqual([])
   entry.waiters = []
-  cache.settle(entry)
+  cache.update(entry)
   expect(unwanted).toEqual(['a'])
 })
 
@@ -108,7 +109,7 @@ test('a value that is not to be stored goes when nobody wants it', () => {
   const { cache, hold } = setup({ bytesMax: 10_000 })
   const entry = hold('a', 10)
   entry.store = false
-  cache.settle(entry)
+  cache.update(entry)
   expect(cache.peek('a')).toBeUndefined()
 })
 
@@ -116,8 +117,8 @@ test('that the backend has nothing is worth knowing', () => {
   const { cache } = setup({ bytesMax: 10_000 })
   const entry = createEntry('a', namespace)
   cache.add(entry)
-  entry.problem = { code: 'not_found', message: '', retryAfterMs: 1, atMs: 0, local: false }
-  cache.settle(entry)
+  entry.problem = { code: 'not_found', message: '', retryAfterMs: 1, atMs: 0, isLocal: false }
+  cache.update(entry)
   expect(cache.peek('a')).toBe(entry)
 })
 
@@ -127,11 +128,11 @@ test('a value larger than the whole cache is not held', () => {
   expect(cache.stats()).toEqual({ bytes: 0, entries: 0, idle: 0 })
 })
 
-test('settling what has gone already changes nothing', () => {
+test('updating what has gone already changes nothing', () => {
   const { cache, hold } = setup({ bytesMax: 10_000 })
   const gone = hold('a', 20_000)
   const other = hold('a', 10)
-  cache.settle(gone)
+  cache.update(gone)
   expect(cache.peek('a')).toBe(other)
   expect(cache.stats().bytes).toBe(ENTRY_BYTES + 10)
 })

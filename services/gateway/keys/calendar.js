@@ -1,11 +1,11 @@
-// Brings entries up again when something about them may be due: late answers, values that grow old.
+// Brings entries up again when it is time to look at them: requests past their deadline, values that grow old.
 
 /**
  * @typedef {import('./entry.js').Entry} Entry
- * @typedef {ReturnType<typeof createDeadlines>} Deadlines
+ * @typedef {ReturnType<typeof createCalendar>} Calendar
  */
 
-/** How late an entry may come up. Also the period of the sweep. */
+/** By how much an entry may come up too late. Also the period of the sweep. */
 export const SWEEP_MS = 250
 
 /**
@@ -13,7 +13,7 @@ export const SWEEP_MS = 250
  * nothing: an entry that comes up early is looked at and scheduled anew, so a watched key is touched once per deadline
  * and not at each sweep or answer.
  */
-export function createDeadlines() {
+export function createCalendar() {
   /** @type {Map<number, Set<Entry>>} */
   const pages = new Map()
   let nextPage = 0
@@ -26,30 +26,30 @@ export function createDeadlines() {
    */
   function schedule(entry, atMs) {
     const page = Math.max(nextPage, Math.ceil(atMs / SWEEP_MS))
-    if (entry.deadlinePage <= page) return
+    if (entry.calendarPage <= page) return
     cancel(entry)
-    entry.deadlinePage = page
+    entry.calendarPage = page
     const scheduled = pages.get(page)
     if (scheduled) scheduled.add(entry)
     else pages.set(page, new Set([entry]))
   }
 
   /**
-   * Nothing about the entry can be due. Without it, what nobody wants would be held here until its time.
+   * Takes the entry out. An unwanted one would otherwise be kept in memory here until its time.
    *
    * @param {Entry} entry
    */
   function cancel(entry) {
-    const page = entry.deadlinePage
+    const page = entry.calendarPage
     if (page === Number.POSITIVE_INFINITY) return
-    entry.deadlinePage = Number.POSITIVE_INFINITY
+    entry.calendarPage = Number.POSITIVE_INFINITY
     const scheduled = pages.get(page)
     scheduled?.delete(entry)
     if (scheduled?.size === 0) pages.delete(page)
   }
 
   /**
-   * Takes out what is due and looks at each; looking may schedule it again.
+   * Takes out the entries whose time has come and looks at each; looking may schedule it again.
    *
    * @param {number} nowMs
    * @param {(entry: Entry) => void} look
@@ -59,11 +59,11 @@ export function createDeadlines() {
     const lastPage = Math.floor(nowMs / SWEEP_MS)
     nextPage = lastPage + 1
     for (let page = firstPage; page <= lastPage; page++) {
-      const due = pages.get(page)
-      if (!due) continue
+      const scheduled = pages.get(page)
+      if (!scheduled) continue
       pages.delete(page)
-      for (const entry of due) {
-        entry.deadlinePage = Number.POSITIVE_INFINITY
+      for (const entry of scheduled) {
+        entry.calendarPage = Number.POSITIVE_INFINITY
         look(entry)
       }
     }

@@ -1,11 +1,11 @@
 import { createNamespaces } from '../test-support.js'
-import { createDeadlines, SWEEP_MS } from './calendar.js'
+import { createCalendar, SWEEP_MS } from './calendar.js'
 import { createEntry } from './entry.js'
 
 const namespace = /** @type {import('@keycast/service').Namespace} */ (createNamespaces().get('tick'))
 
 function setup() {
-  const deadlines = createDeadlines()
+  const deadlines = createCalendar()
   const entry = createEntry('tick:1', namespace)
   /** @param {number} nowMs @returns {string[]} */
   const sweep = nowMs => {

@@ -1,5 +1,6 @@
-// Decides when the subscribers of a key must be told of a trouble: its last try failed, or the fetcher is silent.
-import { ANSWER_GRACE_MS } from './values.js'
+// Decides when the subscribers of a key are due word of a problem: its last try failed, or the fetcher is silent.
+import { silentFetcher } from './problem.js'
+import { ANSWER_GRACE_MS } from './single-flight.js'
 
 /**
  * @typedef {import('./entry.js').Entry} Entry
@@ -7,83 +8,82 @@ import { ANSWER_GRACE_MS } from './values.js'
  */
 
 /**
- * Silence of a fetcher that is alive counts this much later than its word would: it gives a worker's lease as long over
- * the timeout before it reports a failure.
+ * How much later the silence of a fetcher that is alive counts than its own report would: it gives a worker's lease as
+ * long over the timeout before it reports a failure.
  */
 const LEASE_GRACE_MS = 1_000
 
-/** How often a key that nothing is known of is looked at again: what its trouble is called may change. */
-const LOOK_AGAIN_MS = 1_000
+/** How often a key that nothing is known of is checked again: the code of its problem may change. */
+const RECHECK_MS = 1_000
 
 /**
  * @param {object} deps
- * @param {Pick<import('./values.js').Values, 'silence'>} deps.values
- * @param {Pick<import('./calendar.js').Deadlines, 'schedule'>} deps.deadlines
+ * @param {Pick<import('./calendar.js').Calendar, 'schedule'>} deps.calendar
  * @param {Pick<import('@keycast/backbone').Backbone, 'nodesAlive'>} deps.backbone
  * @param {() => number} deps.now monotonic, in milliseconds
  */
-export function createStaleness({ values, deadlines, backbone, now }) {
+export function createStaleness({ calendar, backbone, now }) {
   /**
-   * To be asked when a watched key's state changed and when its deadline is over; sets the next deadline itself.
+   * To be called when a watched key's state changed and when it comes up in the calendar; schedules the next time itself.
    *
    * @param {Entry} entry
-   * @returns {boolean} whether every subscriber must be told of the entry's `problem` now
+   * @returns {boolean} whether word of the entry's `problem` is due to every subscriber now
    */
-  function judge(entry) {
+  function check(entry) {
     if (entry.subscriptions.length === 0) return false
-    return entry.value ? judgeHeld(entry) : judgeMissing(entry)
+    return entry.value ? checkValue(entry) : checkMissing(entry)
   }
 
   /**
-   * Nothing is held: the first failed try is told, and after it each change of what is wrong.
+   * There is no value: the first failed try is reported, and after it each change of the code.
    *
    * @param {Entry} entry
    */
-  function judgeMissing(entry) {
-    if (!entry.problem || entry.problem.local) {
-      const dueAtMs = entry.watchedAtMs + entry.namespace.timeoutMs + ANSWER_GRACE_MS
-      if (!entry.problem && now() < dueAtMs) {
-        deadlines.schedule(entry, dueAtMs)
+  function checkMissing(entry) {
+    if (!entry.problem || entry.problem.isLocal) {
+      const reportAtMs = entry.watchedAtMs + entry.namespace.timeoutMs + ANSWER_GRACE_MS
+      if (!entry.problem && now() < reportAtMs) {
+        calendar.schedule(entry, reportAtMs)
         return false
       }
-      entry.problem = values.silence()
-      deadlines.schedule(entry, now() + LOOK_AGAIN_MS)
+      entry.problem = silentFetcher(backbone.nodesAlive(), now())
+      calendar.schedule(entry, now() + RECHECK_MS)
     }
-    if (entry.told === entry.problem.code) return false
-    entry.told = entry.problem.code
-    entry.troubleFrame = undefined
+    if (entry.announcedCode === entry.problem.code) return false
+    entry.announcedCode = entry.problem.code
+    entry.problemFrames = undefined
     return true
   }
 
   /**
-   * A value is held: it is stale when it is older than it may get while the fetcher's tries succeed. Told once.
+   * There is a value: it is stale when it is older than it may get while the fetcher's tries succeed. Reported once.
    *
    * @param {Entry} entry
    */
-  function judgeHeld(entry) {
+  function checkValue(entry) {
     if (entry.stale) return false
     const staleAtMs = staleFrom(entry)
     if (now() < staleAtMs) {
-      deadlines.schedule(entry, staleAtMs)
+      calendar.schedule(entry, staleAtMs)
       return false
     }
-    entry.problem ??= values.silence()
+    entry.problem ??= silentFetcher(backbone.nodesAlive(), now())
     entry.stale = true
-    entry.troubleFrame = undefined
+    entry.problemFrames = undefined
     return true
   }
 
-  /** @param {Entry} entry @returns {number} the time to look again, or to call it stale if that is not to come */
-  function staleFrom({ namespace, askedAtMs, watchedAtMs, answered, problem }) {
+  /** @param {Entry} entry @returns {number} the time to check again, or when it is stale if nothing comes before */
+  function staleFrom({ namespace, askedAtMs, watchedAtMs, isWatchAnswered, problem }) {
     const limitAtMs = askedAtMs + namespace.refreshMs + namespace.timeoutMs
     if (problem) return limitAtMs
-    if (!answered) return watchedAtMs + namespace.timeoutMs + ANSWER_GRACE_MS
+    if (!isWatchAnswered) return watchedAtMs + namespace.timeoutMs + ANSWER_GRACE_MS
     const alive = backbone.nodesAlive() > 0
-    // Asked for only when told, such a value has no age to go by; but nobody is there who could tell of a change.
-    if (namespace.refreshMs === 0) return alive ? now() + Math.max(namespace.timeoutMs, LOOK_AGAIN_MS) : now()
+    // Asked for only on a refresh, such a value has no age to go by; but with no node alive no refresh would reach it.
+    if (namespace.refreshMs === 0) return alive ? now() + Math.max(namespace.timeoutMs, RECHECK_MS) : now()
     if (now() < limitAtMs || !alive) return limitAtMs
     return limitAtMs + LEASE_GRACE_MS
   }
 
-  return { judge }
+  return { check }
 }

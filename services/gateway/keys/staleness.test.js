@@ -114,7 +114,7 @@ test('a later comer gets the value, or word that it holds it, and then stale', a
 
 test('who waits for word of an old value gets it with stale when the first try fails', async () => {
   const { gateway, backbone, connect, pass } = createTestGateway()
-  void gateway.values.want('tick:1')
+  void gateway.singleFlight.want('tick:1')
   backbone.value('tick:1', '1')
   await pass(60_000)
   const client = await connect()
@@ -130,7 +130,7 @@ test('who waits for word of an old value gets it with stale when the first try f
 
 test('who waits for word of an old value gets it with stale when the fetcher stays silent', async () => {
   const { gateway, backbone, connect, pass } = createTestGateway()
-  void gateway.values.want('tick:1')
+  void gateway.singleFlight.want('tick:1')
   backbone.value('tick:1', '1')
   await pass(60_000)
   const client = await connect()

@@ -1,12 +1,12 @@
-// Who watches what: ties sessions to entries, and turns each change of an entry into what its subscribers lack.
-import { encodeError, errorCodes } from '@keycast/protocol'
-import { CHANGED, CURRENT, TROUBLE, VALUE } from '../delivery/due.js'
-import { textFrame } from '../transport/frames.js'
+// Which sessions watch which keys: ties sessions to entries, and makes each change of an entry due to its subscribers.
+import { encode, errorCodes, errorMessage } from '@keycast/protocol'
+import { CHANGED, CURRENT, PROBLEM, VALUE } from '../delivery/due.js'
 import { NOBODY } from './entry.js'
+import { createProblem } from './problem.js'
 
 /**
  * @typedef {import('./entry.js').Entry} Entry
- * @typedef {import('./entry.js').Problem} Problem
+ * @typedef {import('./problem.js').Problem} Problem
  * @typedef {import('../sessions/session.js').Session} Session
  *
  * One session's interest in one key. There may be millions, so it is small: a place in its entry's list, and bits.
@@ -14,10 +14,10 @@ import { NOBODY } from './entry.js'
  * @property {Session} session
  * @property {Entry} entry
  * @property {number} index in the entry's list
- * @property {number} lacks bits of lacks.js; while there are any it stands in its session's `lacking`, or AWAITS is one
- * @property {boolean} waiting whether the first value is still to come
- * @property {string | undefined} held the version the client holds: while waiting, the one it said; of a session that
- *   speaks bytes, also the one it was last sent, from which a delta may start
+ * @property {number} due bits of due.js; while there are any it stands in its session's `due`, or WAITS is one of them
+ * @property {boolean} isPending whether the first value is still to come
+ * @property {string | undefined} clientVersion the version the client holds: while pending, the one it said; where the
+ *   encoding has deltas, also the one it was last sent, from which a delta may start
  *
  * @typedef {Pick<Problem, 'code' | 'message'>} Refusal
  * @typedef {ReturnType<typeof createSubscriptions>} Subscriptions
@@ -28,17 +28,19 @@ const tooManyKeys = { code: 'too_many_keys', message: errorCodes.too_many_keys }
 
 /**
  * @param {object} deps
- * @param {import('./values.js').Values} deps.values
+ * @param {Pick<import('../access/access.js').Access, 'check'>} deps.access
+ * @param {Pick<import('./values.js').Values, 'open'>} deps.values
  * @param {import('./cache.js').Cache} deps.cache
  * @param {Pick<import('@keycast/backbone').Backbone, 'watch' | 'unwatch'>} deps.backbone
- * @param {import('../delivery/outbox.js').Outbox} deps.outbox
- * @param {Pick<import('./staleness.js').Staleness, 'judge'>} deps.staleness
+ * @param {Pick<import('../delivery/outbox.js').Outbox, 'owe' | 'forget' | 'sendText'>} deps.outbox
+ * @param {Pick<import('./staleness.js').Staleness, 'check'>} deps.staleness
  * @param {(entry: Entry) => void} deps.onFanOut a new version is on its way to every subscriber
  * @param {number} deps.keysPerSessionMax
  * @param {import('../metrics.js').Counts} deps.counts
  * @param {() => number} deps.now monotonic, in milliseconds
  */
 export function createSubscriptions({
+  access,
   values,
   cache,
   backbone,
@@ -53,7 +55,7 @@ export function createSubscriptions({
   let keys = 0
 
   /**
-   * Subscribes a session to a key, or tells one that is subscribed where the key stands.
+   * Subscribes a session to a key. One that is subscribed is sent the key's state again.
    *
    * @param {Session} session
    * @param {string} key as a client sent it
@@ -64,15 +66,15 @@ export function createSubscriptions({
     const subscribed = session.subscriptions.get(key)
     if (subscribed) {
       // It may say so without having read all it was sent: a delta starts from what both agree on, or there is none.
-      if (subscribed.held !== version) subscribed.held = undefined
+      if (subscribed.clientVersion !== version) subscribed.clientVersion = undefined
       inform(subscribed, version)
       return undefined
     }
-    const refusal = values.refusal(key)
+    const refusal = access.check(key)
     if (refusal) return refusal
     if (session.subscriptions.size >= keysPerSessionMax) return tooManyKeys
-    // What is watched cannot be let go of: past the limit there is room only for those who join.
-    if (!cache.get(key)?.subscriptions.length && cache.isFull()) return values.noRoom()
+    // Watched keys cannot be dropped: past the limit there is room only for keys that are watched already.
+    if (!cache.get(key)?.subscriptions.length && cache.isFull()) return createProblem('capacity', now())
 
     const entry = values.open(key)
     if (entry.subscriptions.length === 0) begin(entry)
@@ -80,9 +82,9 @@ export function createSubscriptions({
       session,
       entry,
       index: entry.subscriptions.length,
-      lacks: 0,
-      waiting: false,
-      held: session.bytes ? version : undefined,
+      due: 0,
+      isPending: false,
+      clientVersion: session.encoding.delta ? version : undefined,
     }
     entry.subscriptions.push(subscription)
     // Under the entry's own string: the one parsed from this message would be held once per session.
@@ -90,9 +92,9 @@ export function createSubscriptions({
     count++
     inform(subscription, version)
     if (entry.subscriptions.length === 1) {
-      cache.settle(entry)
+      cache.update(entry)
       backbone.watch(key)
-      judge(entry)
+      check(entry)
     }
     return undefined
   }
@@ -102,14 +104,15 @@ export function createSubscriptions({
     keys++
     entry.subscriptions = []
     entry.watchedAtMs = now()
-    entry.answered = false
-    // That the backend has nothing is an answer, good for its time. Any other trouble is that of an earlier try.
-    if (entry.problem?.code === 'not_found' && now() - entry.askedAtMs <= entry.maxAgeMs) entry.told = 'not_found'
+    entry.isWatchAnswered = false
+    // That the backend has nothing is an answer, good for its time. Any other problem is one of an earlier try.
+    if (entry.problem?.code === 'not_found' && now() - entry.askedAtMs <= entry.maxAgeMs)
+      entry.announcedCode = 'not_found'
     else entry.problem = undefined
   }
 
   /**
-   * Gives one subscription the key's state, or lets it wait for that.
+   * Makes the key's state due to one subscription, or has it wait for the first value.
    *
    * @param {Subscription} subscription
    * @param {string | undefined} version
@@ -117,30 +120,30 @@ export function createSubscriptions({
   function inform(subscription, version) {
     const { entry } = subscription
     const { value } = entry
-    // A watched key is kept fresh by the fetcher; one nobody watched may be old, unless its age says otherwise.
-    if (value && (entry.answered || now() - entry.askedAtMs <= entry.maxAgeMs)) {
+    // The fetcher keeps a watched key fresh. One that was not watched may be old, unless its age says otherwise.
+    if (value && (entry.isWatchAnswered || now() - entry.askedAtMs <= entry.maxAgeMs)) {
       counts.subscribeHits++
-      stopWaiting(subscription)
-      return outbox.lack(subscription, value.version === version ? CURRENT : VALUE)
+      endPending(subscription)
+      return outbox.owe(subscription, value.version === version ? CURRENT : VALUE)
     }
     counts.subscribeMisses++
-    if (!subscription.waiting) entry.waitingSubscriptions++
-    subscription.waiting = true
-    // Told that there is none, a client is sent the value whole when there is one again.
-    subscription.held = entry.problem?.code === 'not_found' ? undefined : version
-    if (!value && entry.problem) outbox.lack(subscription, TROUBLE)
+    if (!subscription.isPending) entry.pendingSubscriptions++
+    subscription.isPending = true
+    // A client that is told that there is none is sent the value whole when there is one again.
+    subscription.clientVersion = entry.problem?.code === 'not_found' ? undefined : version
+    if (!value && entry.problem) outbox.owe(subscription, PROBLEM)
   }
 
   /** @param {Subscription} subscription */
-  function stopWaiting(subscription) {
-    if (!subscription.waiting) return
-    subscription.waiting = false
-    if (!subscription.session.bytes) subscription.held = undefined
-    subscription.entry.waitingSubscriptions--
+  function endPending(subscription) {
+    if (!subscription.isPending) return
+    subscription.isPending = false
+    if (!subscription.session.encoding.delta) subscription.clientVersion = undefined
+    subscription.entry.pendingSubscriptions--
   }
 
   /**
-   * Ends a session's subscription to a key: nothing of it is written after.
+   * Ends a session's subscription to a key: nothing of the key is written after.
    *
    * @param {Session} session
    * @param {string} key
@@ -160,7 +163,7 @@ export function createSubscriptions({
 
   /** @param {Subscription} subscription */
   function end(subscription) {
-    stopWaiting(subscription)
+    endPending(subscription)
     outbox.forget(subscription)
     count--
     const { entry, index } = subscription
@@ -176,14 +179,14 @@ export function createSubscriptions({
   function finish(entry) {
     keys--
     entry.subscriptions = NOBODY
-    entry.answered = false
-    endTrouble(entry)
+    entry.isWatchAnswered = false
+    clearProblem(entry)
     backbone.unwatch(entry.key)
-    cache.settle(entry)
+    cache.update(entry)
   }
 
   /**
-   * Makes known to subscribers what has become of an entry.
+   * Makes a change of an entry due to its subscribers.
    *
    * @param {Entry} entry
    * @param {import('./apply-answer.js').Change} change
@@ -192,57 +195,57 @@ export function createSubscriptions({
     if (entry.subscriptions.length === 0) return
     switch (change) {
       case 'value':
-        endTrouble(entry)
-        tell(entry, VALUE | CHANGED)
+        clearProblem(entry)
+        oweAll(entry, VALUE | CHANGED)
         onFanOut(entry)
         break
       case 'confirmed': {
         const wasStale = entry.stale
-        endTrouble(entry)
-        tell(entry, wasStale ? CURRENT : 0)
+        clearProblem(entry)
+        oweAll(entry, wasStale ? CURRENT : 0)
         break
       }
       case 'failed':
-        // Whoever waits for a value that is held, though old, has it now: what is wrong follows.
-        if (entry.value) tell(entry, 0)
+        // A pending subscription is sent the value there is, though old: `stale` follows.
+        if (entry.value) oweAll(entry, 0)
         break
       case 'gone':
-        // Nobody holds a version any more: when the backend has the key again, all are sent it whole.
+        // No client has a version any more: when the backend has the key again, all are sent it whole.
         entry.stale = false
-        for (const subscription of entry.subscriptions) subscription.held = undefined
+        for (const subscription of entry.subscriptions) subscription.clientVersion = undefined
         break
       case 'refused':
         return refuse(entry, /** @type {Problem} */ (entry.problem))
     }
-    judge(entry)
+    check(entry)
   }
 
   /**
-   * Tells subscribers of a trouble where it is time. To be called when an entry's deadline is over.
+   * Makes word of a problem due to subscribers where it is time for that. To be called when an entry comes up in the calendar.
    *
    * @param {Entry} entry
    */
-  function judge(entry) {
-    if (staleness.judge(entry)) tell(entry, TROUBLE)
+  function check(entry) {
+    if (staleness.check(entry)) oweAll(entry, PROBLEM)
   }
 
   /**
-   * Notes what subscribers lack: the given bit, or the value for those who still wait for one if it is there.
+   * Makes the given bits due to every subscriber, or the value to those still pending if it is there.
    *
    * @param {Entry} entry
-   * @param {number} bit 0 where only those who wait are told
+   * @param {number} bits 0 where only pending ones are concerned
    */
-  function tell(entry, bit) {
+  function oweAll(entry, bits) {
     const { subscriptions, value } = entry
-    if (bit === 0 && entry.waitingSubscriptions === 0) return
+    if (bits === 0 && entry.pendingSubscriptions === 0) return
     // The loop every fan-out runs once per subscriber: no iterator, no closure.
     for (let index = 0; index < subscriptions.length; index++) {
       const subscription = subscriptions[index]
-      if (subscription.waiting && value) {
-        outbox.lack(subscription, subscription.held === value.version ? CURRENT : VALUE)
-        stopWaiting(subscription)
-      } else if (bit !== 0) {
-        outbox.lack(subscription, bit)
+      if (subscription.isPending && value) {
+        outbox.owe(subscription, subscription.clientVersion === value.version ? CURRENT : VALUE)
+        endPending(subscription)
+      } else if (bits !== 0) {
+        outbox.owe(subscription, bits)
       }
     }
   }
@@ -254,21 +257,20 @@ export function createSubscriptions({
    * @param {Problem} problem
    */
   function refuse(entry, { code, message }) {
-    const { frame } = textFrame(encodeError({ key: entry.key, code, message }))
+    const text = encode(errorMessage(code, { key: entry.key, message }))
     for (const { session } of [...entry.subscriptions]) {
       remove(session, entry.key)
-      counts.sent.error++
       counts.errors[code]++
-      outbox.sendFrame(session, frame)
+      outbox.sendText(session, 'error', text)
     }
   }
 
-  return { add, remove, drop, changed, judge, stats: () => ({ subscriptions: count, keys }) }
+  return { add, remove, drop, changed, check, stats: () => ({ subscriptions: count, keys }) }
 }
 
 /** @param {Entry} entry */
-function endTrouble(entry) {
-  entry.told = undefined
+function clearProblem(entry) {
+  entry.announcedCode = undefined
   entry.stale = false
-  entry.troubleFrame = undefined
+  entry.problemFrames = undefined
 }

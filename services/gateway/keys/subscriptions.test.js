@@ -88,7 +88,7 @@ test.each(Array.from({ length: 20 }, (_, seed) => seed))('a random life, seed %i
       expect(subscription.entry.subscriptions[subscription.index]).toBe(subscription)
       expect(keys.get(key)?.subscribed).toBe(true)
     }
-    expect(connection.session).toMatchObject({ pieces: [], lacking: [], lackingEnded: 0 })
+    expect(connection.session).toMatchObject({ pieces: [], due: [], dueEnded: 0 })
   }
 
   // The backend is well again: all who subscribe hold its content, and know that they do.

@@ -3,7 +3,7 @@ import { createTestGateway } from '../test-support.js'
 test('fresh gives what is held with its age, until it is too old', async () => {
   const { gateway, backbone, pass } = createTestGateway()
   expect(gateway.values.fresh('tick:1')).toBeUndefined()
-  void gateway.values.want('tick:1')
+  void gateway.singleFlight.want('tick:1')
   const version = backbone.value('tick:1', '1', { ageMs: 100, maxAgeMs: 500 })
 
   expect(gateway.values.fresh('tick:1')).toMatchObject({ value: { version }, ageMs: 100, maxAgeMs: 500, store: true })
@@ -15,23 +15,21 @@ test('fresh gives what is held with its age, until it is too old', async () => {
 
 test('want gives the value, or the problem, and never rejects', async () => {
   const { gateway, backbone } = createTestGateway()
-  const wanted = gateway.values.want('tick:1')
+  const wanted = gateway.singleFlight.want('tick:1')
   backbone.value('tick:1', '1')
   expect(await wanted).toMatchObject({ value: { contentType: 'application/json' }, ageMs: 0 })
 
-  const failing = gateway.values.want('tick:2')
+  const failing = gateway.singleFlight.want('tick:2')
   backbone.failed('tick:2', 'backend_error', { retryAfterMs: 499.2 })
   expect(await failing).toMatchObject({ problem: { code: 'backend_error', retryAfterMs: 500 } })
-  expect(await gateway.values.want('no key')).toMatchObject({ problem: { code: 'bad_key' } })
-  expect(await gateway.values.want('no:key')).toMatchObject({ problem: { code: 'unknown_namespace' } })
 })
 
 test('what a watch is told answers who asked after it only where it is young enough', async () => {
   const { gateway, backbone } = createTestGateway()
   /** @type {string[]} */
   const settled = []
-  const old = gateway.values.want('tick:1').then(() => settled.push('old'))
-  const young = gateway.values.want('tick:2').then(() => settled.push('young'))
+  const old = gateway.singleFlight.want('tick:1').then(() => settled.push('old'))
+  const young = gateway.singleFlight.want('tick:2').then(() => settled.push('young'))
 
   backbone.value('tick:1', '1', { ageMs: 501, maxAgeMs: 500 }, false)
   backbone.value('tick:2', '1', { ageMs: 500, maxAgeMs: 500 }, false)
@@ -44,7 +42,7 @@ test('what a watch is told answers who asked after it only where it is young eno
 
 test('want waits as long as told', async () => {
   const { gateway, backbone, pass } = createTestGateway()
-  const wanted = gateway.values.want('tick:1', { deadlineMs: 500 })
+  const wanted = gateway.singleFlight.want('tick:1', { deadlineMs: 500 })
   await pass(750)
   expect(await wanted).toMatchObject({ problem: { code: 'fetcher_timeout' } })
   expect(backbone.calls).toEqual(['fetch tick:1', 'cancel tick:1'])
@@ -52,7 +50,7 @@ test('want waits as long as told', async () => {
 
 test('an answer for a key nobody wants any more is dropped', async () => {
   const { gateway, backbone, pass } = createTestGateway()
-  void gateway.values.want('tick:1', { deadlineMs: 500 })
+  void gateway.singleFlight.want('tick:1', { deadlineMs: 500 })
   await pass(750)
   backbone.value('tick:1', '1')
   expect(gateway.values.describe('tick:1').value).toBeUndefined()
@@ -60,7 +58,7 @@ test('an answer for a key nobody wants any more is dropped', async () => {
 
 test('a value that comes again with the same version keeps its frames', () => {
   const { gateway, backbone } = createTestGateway()
-  void gateway.values.want('tick:1')
+  void gateway.singleFlight.want('tick:1')
   backbone.value('tick:1', '1')
   const value = gateway.values.fresh('tick:1')?.value
   backbone.value('tick:1', '1')
@@ -70,7 +68,7 @@ test('a value that comes again with the same version keeps its frames', () => {
 
 test('word of a version let go of since makes the gateway ask for its bytes', () => {
   const { gateway, backbone } = createTestGateway()
-  void gateway.values.want('tick:1')
+  void gateway.singleFlight.want('tick:1')
   backbone.current('tick:1', 'gone')
   expect(backbone.calls).toEqual(['fetch tick:1', 'fetch tick:1'])
   backbone.value('tick:1', '1')
@@ -80,9 +78,9 @@ test('word of a version let go of since makes the gateway ask for its bytes', ()
 
 test('maxAge and store are those of the latest answer', () => {
   const { gateway, backbone } = createTestGateway()
-  void gateway.values.want('tick:1')
+  void gateway.singleFlight.want('tick:1')
   const version = backbone.value('tick:1', '1')
-  void gateway.values.want('tick:1')
+  void gateway.singleFlight.want('tick:1')
   backbone.current('tick:1', version, { maxAgeMs: 10, ageMs: 5 })
   expect(gateway.values.fresh('tick:1')).toMatchObject({ maxAgeMs: 10, ageMs: 0 })
 })
@@ -101,7 +99,7 @@ test('describe says why a key is as it is', async () => {
     owner: { node: '127.0.0.1:7001:7002', alive: true },
     watched: true,
     subscribers: 1,
-    waiting: 0,
+    waiters: 0,
     stale: true,
     value: { version, contentType: 'application/json', bytes: 1, ageMs: 3_500, maxAgeMs: 1_000, store: true },
     problem: { code: 'backend_error', message: 'it was backend_error', retryAfterMs: 500, agoMs: 500 },

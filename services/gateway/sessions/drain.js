@@ -1,9 +1,9 @@
-// Sends the clients of a gateway that stops to others, spread over time: all at once they would storm those.
+// Sends the clients of a gateway that stops to other gateways, spread over time: all at once they would overload those.
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /** @typedef {import('./session.js').Session} Session */
 
-/** What one client's coming costs another gateway and the proxy: a few clients need no spreading over seconds. */
+/** What one arriving client costs another gateway and the proxy: a few clients need not be spread over seconds. */
 const ARRIVAL_MS = 2
 
 /** How long after its own `reconnectAfterMs` a client that is still there is closed. */
@@ -12,12 +12,12 @@ const LEAVE_MS = 500
 /** How long closes may take to be answered. */
 const CLOSE_MS = 500
 
-/** How often it is looked at whose time has come. */
+/** How often the sessions whose time has come are closed. */
 const STEP_MS = 50
 
 /**
- * Says `closing` to every session, each with a random time to reconnect after; closes with 1012 who is still there after
- * it, and cuts who does not answer that.
+ * Sends `closing` to every session, each with a random time to reconnect after. Sessions still there after that time are
+ * closed with 1012; those that do not answer the close are cut.
  *
  * @param {object} deps
  * @param {{ all: () => Iterable<Session>, size: () => number, terminate: (session: Session, reason: string) => void }} deps.sessions

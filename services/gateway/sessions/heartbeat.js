@@ -1,4 +1,4 @@
-// Finds out which clients are gone without a word: each is pinged once a period and cut when nothing came until the next.
+// Finds clients that are gone without a close: each is pinged once a period, and cut when nothing came until the next ping.
 
 /** @typedef {import('./session.js').Session} Session */
 
@@ -6,7 +6,7 @@
  * @param {object} deps
  * @param {Set<Session>[]} deps.slices
  * @param {number} deps.periodMs between two pings of a session
- * @param {Pick<import('../delivery/outbox.js').Outbox, 'sendFrame' | 'takes'>} deps.outbox
+ * @param {Pick<import('../delivery/outbox.js').Outbox, 'sendFrame' | 'isWritable'>} deps.outbox
  * @param {(session: Session) => void} deps.terminate
  * @param {() => number} deps.now monotonic, in milliseconds
  */
@@ -19,15 +19,15 @@ export function createHeartbeat({ slices, periodMs, outbox, terminate, now }) {
 
   function tick() {
     const nowMs = now()
-    // A gateway that was stopped or blocked has answers waiting unread, and judges nobody.
-    const late = nowMs - lastTickMs > tickMs + periodMs / 2
+    // A gateway that was stopped or blocked has answers in its sockets that it has not read: it cuts no client for them.
+    const wasBlocked = nowMs - lastTickMs > tickMs + periodMs / 2
     lastTickMs = nowMs
     const slice = slices[next]
     next = (next + 1) % slices.length
     for (const session of slice) {
-      // One that does not read may be alive and slow: outbox.js closes it when that takes too long.
-      if (session.ended || !outbox.takes(session)) continue
-      if (!session.heard && !late) {
+      // One that does not read may be alive and slow: slow-clients.js closes it when that takes too long.
+      if (session.ended || !outbox.isWritable(session)) continue
+      if (!session.heard && !wasBlocked) {
         terminate(session)
         continue
       }

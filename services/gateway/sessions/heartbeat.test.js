@@ -19,7 +19,7 @@ function setup({ sessions, slices = 5 }) {
     periodMs: 5_000,
     outbox: /** @type {any} */ ({
       sendFrame: (/** @type {any} */ { id }) => pinged.push(id),
-      takes: (/** @type {any} */ { stalled }) => !stalled,
+      isWritable: (/** @type {any} */ { stalled }) => !stalled,
     }),
     terminate: ({ id }) => {
       cut.push(Number(id))
@@ -43,7 +43,7 @@ test('each session is pinged once a period, a slice of them at a time', () => {
   expect([...pinged].sort((a, b) => a - b)).toEqual(all.map(({ id }) => id))
 })
 
-test('who is silent from one ping to the next is cut, who says anything is not', () => {
+test('a session that is silent from one ping to the next is cut, one that sends anything is not', () => {
   const { all, pinged, cut, tickAfter } = setup({ sessions: 2, slices: 1 })
   tickAfter(5_000)
   all[0].heard = true
@@ -52,7 +52,7 @@ test('who is silent from one ping to the next is cut, who says anything is not',
   expect(pinged).toEqual([0, 1, 0])
 })
 
-test('a gateway that was stopped itself judges nobody', () => {
+test('a gateway that was stopped itself cuts nobody', () => {
   const { cut, tickAfter } = setup({ sessions: 2, slices: 1 })
   tickAfter(5_000)
   tickAfter(60_000)

@@ -1,10 +1,28 @@
-import { costOf, createLimits } from './rate-limit.js'
+import { costOf, createRateLimit } from './rate-limit.js'
+
+function create() {
+  let nowMs = 0
+  /** @type {string[]} */
+  const ended = []
+  const { atStart, ...limit } = createRateLimit({
+    requestsPerSecondMax: 100,
+    keysPerSessionMax: 1_000,
+    end: (_, code) => ended.push(code),
+    now: () => nowMs,
+  })
+  /** @template T @param {number} atMs @param {() => T} run */
+  const at = (atMs, run) => {
+    nowMs = atMs
+    return run()
+  }
+  return { ...limit, session: /** @type {any} */ ({ ...atStart, tokensAtMs: 0, keyTokensAtMs: 0 }), at, ended }
+}
 
 function setup() {
-  const { take, atStart } = createLimits({ requestsPerSecondMax: 100, keysPerSessionMax: 1_000 })
-  const session = /** @type {any} */ ({ ...atStart, tokensAtMs: 0 })
+  const { charge, session, at, ended } = create()
   /** @param {number} nowMs @param {number} [tokens] */
-  return (nowMs, tokens = 1) => take(session, tokens, nowMs)
+  const take = (nowMs, tokens = 1) => at(nowMs, () => charge(session, tokens))
+  return Object.assign(take, { ended })
 }
 
 test("a second's allowance may be used at once, then it refills steadily", () => {
@@ -28,10 +46,12 @@ test('who waits as long as told is served', () => {
   expect(take(waitMs + 10)).toBe(0)
 })
 
-test('who goes on far past the limit is to be closed', () => {
+test('a session that goes on far past the limit is ended', () => {
   const take = setup()
   take(0, 300)
+  expect(take.ended).toEqual([])
   expect(take(0)).toBe(Number.POSITIVE_INFINITY)
+  expect(take.ended).toEqual(['abusive'])
 })
 
 test('long messages cost more', () => {
@@ -41,12 +61,11 @@ test('long messages cost more', () => {
 })
 
 function setupKeys() {
-  const { keysWaitMs, takeKeys, atStart } = createLimits({ requestsPerSecondMax: 100, keysPerSessionMax: 1_000 })
-  const session = /** @type {any} */ ({ ...atStart, keyTokensAtMs: 0 })
+  const { keysWaitMs, chargeKeys, session, at } = create()
   return {
-    wait: (/** @type {number} */ nowMs) => keysWaitMs(session, nowMs),
+    wait: (/** @type {number} */ nowMs) => at(nowMs, () => keysWaitMs(session)),
     subscribed: (/** @type {number} */ watchedAnew, watchedBefore = 0) =>
-      takeKeys(session, { watchedAnew, watchedBefore }),
+      chargeKeys(session, { watchedAnew, watchedBefore }),
   }
 }
 

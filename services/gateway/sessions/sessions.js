@@ -1,70 +1,41 @@
-// The sessions there are: how one begins, how it ends, and in which order they get their pings.
+// The sessions there are, how they end, and in which order they get their pings.
 import { closeCodes } from '@keycast/protocol'
 import { countOne } from '../metrics.js'
-import { createSession } from './session.js'
 
 /**
- * @typedef {import('@keycast/protocol').ControlMessage} ControlMessage
- * @typedef {import('../transport/transport.js').Transport} Transport
  * @typedef {import('../delivery/outbox.js').CloseCode} CloseCode
  * @typedef {import('./session.js').Session} Session
  * @typedef {ReturnType<typeof createSessions>} Sessions
  */
 
-/** Sessions are pinged in so many slices over the heartbeat, so that no turn of the loop pings thousands. */
+/** Sessions are pinged in so many slices over the heartbeat, so that no turn of the event loop pings thousands. */
 export const SLICES = 25
 
-/** How long a client that is no longer read, or holds memory that others need, has to read why. */
-const LAST_WORDS_MS = 1_000
+/** How long a client that is no longer read, or holds memory that others need, has to read why it is closed. */
+const CLOSE_READ_MS = 1_000
 
 /**
  * @param {object} deps
- * @param {Pick<import('../delivery/outbox.js').Outbox, 'send' | 'drained' | 'discard'>} deps.outbox
+ * @param {Pick<import('../delivery/outbox.js').Outbox, 'discard'>} deps.outbox
  * @param {Pick<import('../keys/subscriptions.js').Subscriptions, 'drop'>} deps.subscriptions
- * @param {Pick<ReturnType<typeof import('./receive.js').createReceive>, 'message' | 'ping'>} deps.receive
- * @param {{ tokens: number, keyTokens: number }} deps.atStart what it may ask, see limits.js
- * @param {Omit<Extract<ControlMessage, { type: 'welcome' }>, 'type' | 'session'>} deps.welcome
- * @param {import('../metrics.js').Counts} deps.counts
- * @param {() => number} deps.now monotonic, in milliseconds
+ * @param {Pick<import('../metrics.js').Counts, 'closed'>} deps.counts
  */
-export function createSessions({ outbox, subscriptions, receive, atStart, welcome, counts, now }) {
+export function createSessions({ outbox, subscriptions, counts }) {
   /** @type {Set<Session>[]} */
   const slices = Array.from({ length: SLICES }, () => new Set())
-  let opened = 0
+  let added = 0
   let size = 0
 
-  /** @type {import('../transport/transport.js').TransportEvents} */
-  const events = {
-    onMessage: receive.message,
-    onPing: receive.ping,
-    onPong(session) {
-      session.heard = true
-    },
-    onDrain: outbox.drained,
-    onClose(session, code) {
-      detach(session)
-      slices[session.slice].delete(session)
-      size--
-      countOne(counts.closed, session.endReason ?? reasonOf(code))
-    },
-  }
-
-  /**
-   * Makes a session of a connection.
-   *
-   * @param {Transport} transport open
-   */
-  function open(transport) {
-    const session = createSession(transport, { ...atStart, nowMs: now(), slice: opened++ % SLICES })
+  /** @param {Session} session */
+  function add(session) {
+    session.slice = added++ % SLICES
     slices[session.slice].add(session)
     size++
-    transport.serve(session, events)
-    outbox.send(session, { type: 'welcome', session: session.id, ...welcome })
   }
 
   /**
-   * Ends a session now and closes its connection. What is queued for it is dropped: to have that written first, use the
-   * outbox.
+   * Ends a session now and closes its connection. What is queued for it is dropped: the outbox's `close` has that written
+   * first.
    *
    * @param {Session} session
    * @param {CloseCode} name
@@ -74,15 +45,16 @@ export function createSessions({ outbox, subscriptions, receive, atStart, welcom
     if (session.ended) return
     session.endReason = name
     detach(session)
+    const { transport } = session
     const { code, doc } = closeCodes[name]
-    session.transport.close(code, doc)
+    transport.close(code, doc)
     // It may go on sending at full speed. Unread that costs nothing, but the answer to the close is not read either.
-    if (name === 'abusive') session.transport.pause()
-    if (name === 'abusive' || isUrgent) setTimeout(() => session.transport.terminate(), LAST_WORDS_MS).unref()
+    if (name === 'abusive') transport.pause()
+    if (name === 'abusive' || isUrgent) setTimeout(() => transport.terminate(), CLOSE_READ_MS).unref()
   }
 
   /**
-   * Cuts a connection that is beyond words.
+   * Cuts a connection to which nothing more can be said.
    *
    * @param {Session} session
    * @param {string} reason for the metrics
@@ -91,6 +63,19 @@ export function createSessions({ outbox, subscriptions, receive, atStart, welcom
     session.endReason ??= reason
     detach(session)
     session.transport.terminate()
+  }
+
+  /**
+   * The session's connection is gone.
+   *
+   * @param {Session} session
+   * @param {number} code
+   */
+  function closed(session, code) {
+    detach(session)
+    slices[session.slice].delete(session)
+    size--
+    countOne(counts.closed, session.endReason ?? reasonOf(code))
   }
 
   /** @param {Session} session */
@@ -105,7 +90,7 @@ export function createSessions({ outbox, subscriptions, receive, atStart, welcom
     for (const slice of slices) yield* slice
   }
 
-  return { open, end, terminate, all, slices, size: () => size }
+  return { add, end, terminate, closed, all, slices, size: () => size }
 }
 
 /** @param {number} code a connection was closed with, not by this gateway's own decision */

@@ -1,7 +1,8 @@
-// Turns HTTP upgrades at /ws into sessions, or says why not. Attached to the HTTP server that also serves values.
+// Turns HTTP upgrades at /ws into connections for sessions, or answers why not. Attached to the HTTP server that also serves
+// values.
 import { ServerResponse, STATUS_CODES } from 'node:http'
-import { subprotocols } from '@keycast/protocol'
 import { WebSocketServer } from 'ws'
+import { subprotocols } from '../encodings/index.js'
 import { countOne } from '../metrics.js'
 import { createInflate, deflateOptions, takeableOffer } from '../transport/inflate.js'
 import { WebSocketTransport } from '../transport/websocket.js'
@@ -12,7 +13,7 @@ import { readOrigins } from './origins.js'
  * @typedef {import('node:stream').Duplex} Duplex
  */
 
-/** A client's message needs few fragments; each unfinished one is memory at a stranger's will. */
+/** A client's message needs few fragments; each unfinished one is memory that a stranger can claim. */
 const FRAGMENTS_MAX = 64
 
 /** Reads a message may arrive in: at 256 KiB even segments of 536 bytes are half of it. */
@@ -21,7 +22,7 @@ const CHUNKS_MAX = 1_024
 /** How long a close may stay unanswered before the connection is cut. */
 const CLOSE_TIMEOUT_MS = 5_000
 
-/** When to come back to a gateway that is full, in seconds; another may be less so at once. */
+/** When to come back to a gateway that is full, in seconds: others may have room at once. */
 const RETRY_AFTER_SECONDS = 5
 
 /**
@@ -54,7 +55,7 @@ export function createUpgrades({ open, sessionCount, isDraining, settings, count
 
   /** @param {IncomingMessage} request @param {Duplex} socket @param {Buffer} head */
   function upgrade(request, socket, head) {
-    // First of all: an error nobody listens for ends the process.
+    // First of all: an error without a listener ends the process.
     socket.on('error', destroy)
     const refusal = refusalOf(request)
     if (refusal) {
@@ -112,7 +113,8 @@ function isOrdinary({ method, headers }) {
 }
 
 /**
- * Has a request answered that Node has let go of as an upgrade. The connection ends with it: nobody reads it any more.
+ * Has a request answered that Node has detached from its server as an upgrade. The connection ends with it: nothing reads
+ * it any more.
  *
  * @param {import('node:http').Server} httpServer
  * @param {IncomingMessage} request

@@ -63,7 +63,7 @@ export function isCompressed(ws) {
 export function createInflate(bytesMax) {
   const options = { finishFlush: constants.Z_SYNC_FLUSH, maxOutputLength: bytesMax }
 
-  /** What stands in the place of ws's extension object: of that, each connection would hold 500 bytes more. */
+  /** Stands in the place of ws's extension object, of which each connection would hold 500 bytes more. */
   class Inflate {
     /** Of a message whose last frame is still to come. @type {Buffer[] | undefined} */
     fragments = undefined

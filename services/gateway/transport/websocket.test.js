@@ -188,7 +188,7 @@ test('what a connection reports comes with its session', async () => {
 
 test('no name that a connection is given here is one of ws', () => {
   const { constructor: _, ...own } = Object.getOwnPropertyDescriptors(WebSocketTransport.prototype)
-  const fields = Object.keys(new WebSocket(null, undefined, {}))
+  const fields = Object.keys(new WebSocket(/** @type {any} */ (null), undefined, {}))
   for (const name of ['session', 'events', ...Object.keys(own)]) {
     expect(name in WebSocket.prototype).toBe(false)
     expect(fields).not.toContain(name)
