@@ -195,7 +195,9 @@ export function createGateway({ settings, namespaces, createBackbone, metrics, n
      */
     notReady() {
       if (isDraining) return 'draining'
-      return sessions.size() >= settings.sessionsMax ? 'all the sessions there may be are taken' : undefined
+      return sessions.size() >= settings.sessionsMax
+        ? 'full: all sessions of GATEWAY_SESSIONS_MAX are taken'
+        : undefined
     },
 
     async start() {

@@ -18,7 +18,7 @@ import { conflictsOf, curveOf, settings } from './settings.js'
 const name = 'keycast-gateway'
 const config = readSettings(settings, {
   name,
-  about: 'Holds clients on WebSockets and sends them the values of the keys they watch.',
+  about: 'Keeps clients connected over WebSocket and sends them the values of the keys they watch.',
   check: conflictsOf,
 })
 const log = createLog({ name, level: config.logLevel, format: config.logFormat })
@@ -87,7 +87,7 @@ await runService({
     await parts.publicApp.listen({ host: config.host, port: config.port })
     const { port } = /** @type {import('node:net').AddressInfo} */ (parts.publicApp.server.address())
     const internalPort = await parts.internal.listen()
-    log.warn('access is anonymous: whoever reaches this gateway may read every key')
+    log.warn('access is anonymous: every client that reaches this gateway may read every key')
     log.info({ port, internalPort }, 'listening')
   },
   stop: [

@@ -1,4 +1,4 @@
-// Stand-ins for what a gateway meets: a backbone that records, connections without sockets, a clock the test turns.
+// Stand-ins for what surrounds a gateway: a backbone that records, connections without sockets, a clock the test turns.
 import { EventEmitter } from 'node:events'
 import { constants, inflateRawSync } from 'node:zlib'
 import { versionOf } from '@keycast/protocol'
@@ -46,7 +46,7 @@ export function createNamespaces(given = { tick: {} }) {
   return { get: name => namespaces.get(name), names: [...namespaces.keys()] }
 }
 
-/** A backbone that asks nobody: the test reads what was asked, and answers. */
+/** A backbone without a fetcher: the test reads what was asked, and answers. */
 export function createFakeBackbone() {
   /** Every call, as in `watch tick:1`. @type {string[]} */
   const calls = []
@@ -307,7 +307,7 @@ export function createTestGateway({ settings, namespaces, metrics = noMetrics } 
   }
 }
 
-/** Metrics nobody reads. */
+/** Metrics that go nowhere. */
 export const noMetrics =
   /** @type {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'tally'>} */ (
     /** @type {unknown} */ ({

@@ -73,8 +73,8 @@ export function addDueFrames(pieces, subscription, counts, nowMs) {
 }
 
 /**
- * Whether a subscription that is due its key's value has to wait until the encoding has made the value's form. WAITS is
- * set then, and whoever clears it lists the subscription as due again.
+ * Whether a subscription that is due its key's value has to wait until the encoding has made the value's form. If so, WAITS
+ * is set, and the session's list of due subscriptions no longer has it; the outbox's `resume` undoes both.
  *
  * @param {Subscription} subscription
  */

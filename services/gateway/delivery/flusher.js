@@ -5,7 +5,7 @@
  * @typedef {ReturnType<typeof createFlusher>} Flusher
  */
 
-/** How long sessions are written to before whatever else waits gets its turn: a fan-out to many must not hold it up. */
+/** How long sessions are written to before other events get their turn: a fan-out to many must not delay them. */
 const TURN_MS_MAX = 5
 
 /** The clock is read once in so many flushes: one takes 10 µs. */
@@ -15,7 +15,7 @@ const FLUSHES_PER_LOOK = 8
  * @param {object} deps
  * @param {(session: Session) => void} deps.flush
  * @param {() => number} deps.now monotonic, in milliseconds
- * @param {(run: () => void) => void} [deps.nextTurn] after what came in during this turn was read
+ * @param {(run: () => void) => void} [deps.nextTurn] runs it once what came in during this turn was read
  */
 export function createFlusher({ flush, now, nextTurn = setImmediate }) {
   /** @type {Session[]} */

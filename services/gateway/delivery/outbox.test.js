@@ -48,7 +48,7 @@ test('a client that does not read is sent nothing more, and the latest of each k
   expect(await client.received()).toMatchObject([{ data: { n: 99 } }, { data: { n: -99 } }])
 })
 
-test('a client that does not read is told the trouble there is, not those there were', async () => {
+test('a client that does not read is sent the problem there is, not those there were', async () => {
   const { backbone, client, pass } = await stuck()
   await pass(3_000)
   backbone.failed('tick:1', 'backend_error')
@@ -62,7 +62,7 @@ test('a client that does not read is told the trouble there is, not those there 
   ])
 })
 
-test('a trouble over before a slow client could be told of it ends in current', async () => {
+test('a problem that is over before a slow client could be sent it ends in current', async () => {
   const { backbone, client, pass } = await stuck()
   await pass(3_000)
   backbone.failed('tick:1', 'backend_error')
@@ -148,7 +148,7 @@ test('a get whose answer comes when its client has stopped reading waits as well
   expect(await client.received()).toMatchObject([{ type: 'value', id: 1, data: 9 }])
 })
 
-test('a get that waited is answered with what is held, however old that is by then, without asking again', async () => {
+test('a get that waited is answered from memory, however old the value is by then, without asking again', async () => {
   const { backbone, client, pass } = await stuck()
   client.send({ type: 'get', id: 1, key: 'tick:1' })
   client.connection.drain()
@@ -208,7 +208,7 @@ test('a session that is due a lot is written to in batches, between which others
   expect(order).toHaveLength(101)
 })
 
-test('who stops reading between two batches is owed the others', async () => {
+test('a client that stops reading between two batches is due the others', async () => {
   const { backbone, connect } = createTestGateway()
   const keys = Array.from({ length: 100 }, (_, n) => `tick:${n}`)
   const client = await connect()

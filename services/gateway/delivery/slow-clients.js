@@ -1,5 +1,5 @@
 // Slow clients: sessions whose sockets do not drain. Those that take nothing at all for too long are closed, and those that
-// hold most where all of them together hold too much memory. Looked at now and then, never per message.
+// hold most where all of them together hold too much memory. They are checked now and then, never per message.
 /**
  * @typedef {import('../transport/transport.js').Piece} Piece
  * @typedef {import('../sessions/session.js').Session} Session
@@ -13,8 +13,8 @@
  */
 
 /**
- * Closes a session, and so has {@link SlowClients.finish} called. Where it is urgent, what its socket holds must soon be
- * gone as well.
+ * Closes a session; {@link SlowClients.finish} is called for it by that. Where it is urgent, the memory that its socket
+ * holds must soon be free as well.
  * @typedef {(session: Session, code: 'slow', isUrgent: boolean) => void} End
  */
 

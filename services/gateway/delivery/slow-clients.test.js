@@ -97,7 +97,7 @@ test('a client that reads slowly gets a value that takes minutes', async () => {
   expect(received.map(({ type }) => type)).toEqual(['value', 'pong', 'stale'])
 })
 
-test('answers that nobody reads are bounded for all sessions together: the greediest are closed, the others live', async () => {
+test('answers that are not read are bounded for all sessions together: the greediest are closed, the others live', async () => {
   const { backbone, connect, pass, turn } = createTestGateway({
     settings: { unsentTotalBytesMax: 3 * 1024 ** 2, requestsPerSecondMax: 1e6 },
   })

@@ -36,7 +36,7 @@ async function setup(settings) {
   }
 }
 
-test('sessions of each kind are sent the same value, and who takes it as it is does not wait', async () => {
+test('sessions of each kind are sent the same value, and uncompressed ones do not wait', async () => {
   const { backbone, plain, deflated, bytes, compressed } = await setup()
   for (const client of [plain, deflated, bytes]) await client.ask({ type: 'subscribe', keys: ['tick:1'] })
   const body = documentOf(1)
@@ -86,7 +86,7 @@ test('messages and small values are sent as they are', async () => {
   expect((await deflated.ask({ type: 'ping', id: 1 }))[0].compressed).toBeUndefined()
 })
 
-test('what does not become smaller is sent as it is', async () => {
+test('content that does not become smaller is sent as it is', async () => {
   const { backbone, bytes, compressed } = await setup()
   await bytes.ask({ type: 'subscribe', keys: ['tick:1'] })
   const noise = randomBytes(20_000)
@@ -109,7 +109,7 @@ test('a version overtaken while it is compressed is never sent; what is sent las
   expect(numbers).toEqual([...new Set(numbers)].sort((a, b) => a - b))
 })
 
-test('a session that ends, unsubscribes or meets a trouble while it waits is sent nothing it should not be', async () => {
+test('a session that ends, unsubscribes or meets a problem while it waits is sent nothing it should not be', async () => {
   const { backbone, deflated, connect, compressed, turn } = await setup()
   const gone = await connect('', DEFLATE)
   const leaving = await connect('', DEFLATE)

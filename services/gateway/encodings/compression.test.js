@@ -81,7 +81,7 @@ function setUp(deflate) {
   }
 }
 
-test('one value is compressed once for all who wait for it, and they no longer wait', async () => {
+test('one value is compressed once for all subscriptions that wait for it, and they are resumed', async () => {
   const { counts, jobs, resumed, grown, compressed, hold, subscription, settle } = setUp()
   const value = hold('a:1', text('ab'))
   const waiting = [subscription('a:1'), subscription('a:1')]
@@ -103,7 +103,7 @@ test('one value is compressed once for all who wait for it, and they no longer w
   expect(jobs).toHaveLength(1)
 })
 
-test('each subprotocol has its own, made of what it sends', () => {
+test('each subprotocol has its own blocks, made of what it sends', () => {
   const { jobs, hold, subscription } = setUp()
   const body = text('ab')
   hold('a:1', body)
@@ -122,7 +122,7 @@ test('a subscription that is due no value, or a small one, does not wait', () =>
   expect(jobs).toHaveLength(0)
 })
 
-test('a version that is overtaken is dropped, and who waited for it does not wait for the newer one', async () => {
+test('a version that is overtaken is dropped, and a subscription that waited for it does not wait for the newer one', async () => {
   const { counts, jobs, resumed, compressed, hold, subscription, settle } = setUp()
   const first = hold('a:1', text('ab'))
   const early = subscription('a:1')
@@ -161,7 +161,7 @@ test('a version that is overtaken before its turn costs nothing', async () => {
   expect(counts.compressions).toMatchObject({ kept: 2, overtaken: 2 })
 })
 
-test('what zlib fails at, and what it does not make smaller, is sent as it is', async () => {
+test('a value that zlib fails at, or does not make smaller, is sent as it is', async () => {
   const failing = setUp()
   const value = failing.hold('a:1', text('ab'))
   mustWait(failing.subscription('a:1'))
@@ -181,7 +181,7 @@ test('what zlib fails at, and what it does not make smaller, is sent as it is', 
   expect(noise.counts.compressions.larger).toBe(1)
 })
 
-test('past the backlog nobody waits, unless the value alone is more than that', async () => {
+test('past the backlog no session waits, unless the value alone is more than that', async () => {
   const { counts, jobs, hold, subscription, settle } = setUp()
   const huge = text('ab', 5 * 1024 ** 2)
   hold('a:1', huge)

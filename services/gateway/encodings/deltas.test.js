@@ -63,7 +63,7 @@ test('sessions that speak JSON, hold nothing, or hold another version are sent a
   for (const client of [late, resumed]) expect(await types(client)).toEqual(['subscribed', 'value'])
 })
 
-test('after having been sent all of it, or told that it holds the latest, a session is sent deltas again', async () => {
+test('after having been sent all of it, or current, a session is sent deltas again', async () => {
   const { speakBytes, change } = await setup()
   const [first, second] = [await speakBytes(), await speakBytes()]
   await first.ask({ type: 'subscribe', keys: [K] })
@@ -78,7 +78,7 @@ test('after having been sent all of it, or told that it holds the latest, a sess
   }
 })
 
-test('who comes back with the version before is sent the delta', async () => {
+test('a client that comes back with the version before is sent the delta', async () => {
   const { speakBytes, change } = await setup()
   const [watching, resumed, waiting] = [await speakBytes(), await speakBytes(), await speakBytes()]
   // Nothing is held yet: this one is answered when the first value comes.
@@ -90,7 +90,7 @@ test('who comes back with the version before is sent the delta', async () => {
   expect(await types(resumed)).toEqual(['subscribed', 'delta'])
 })
 
-test('who is subscribed and says that it holds something else than it was sent is sent the value whole', async () => {
+test('a client that is subscribed and names another version than it was sent is sent the value whole', async () => {
   const { speakBytes, change } = await setup()
   const client = await speakBytes()
   await client.ask({ type: 'subscribe', keys: [K] })
@@ -117,7 +117,7 @@ test('after `not_found` the value is sent whole', async () => {
   expect(await types(client)).toEqual(['value'])
 })
 
-test('what a get was answered is nothing a delta starts from, for it is another answer', async () => {
+test('no delta starts from the answer to a get', async () => {
   const { speakBytes, change } = await setup()
   const client = await speakBytes()
   await client.ask({ type: 'subscribe', keys: [K] })

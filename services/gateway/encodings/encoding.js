@@ -28,7 +28,7 @@
  *   head: (value: Value, id?: RequestId) => string,
  *   body: (value: Value) => Buffer,
  *   bytesOf: (value: Value) => number,
- * }} PlainEncoding `bytesOf`: what it holds of a value beside `value.body`, whether made yet or not
+ * }} PlainEncoding `bytesOf`: what its form of a value takes beside `value.body`, whether made yet or not
  */
 
 export {}

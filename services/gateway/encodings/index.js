@@ -42,8 +42,8 @@ export function createEncodings(deps) {
 }
 
 /**
- * What a value is counted as in the cache: its body, what each encoding holds of it or may come to hold, and what is
- * held of it compressed.
+ * What a value is counted as in the cache: its body, its form in each plain encoding, whether made yet or not, and the
+ * compressed forms there are.
  *
  * @param {Value} value
  */

@@ -3,7 +3,7 @@ import { createTestGateway } from '../test-support.js'
 
 const get = (/** @type {object} */ rest) => ({ type: 'get', id: 7, key: 'tick:1', ...rest })
 
-test('what is held and fresh is answered from memory, with the id', async () => {
+test('a value that is cached and fresh is sent from memory, with the id', async () => {
   const { gateway, backbone, connect, pass } = createTestGateway()
   void gateway.singleFlight.want('tick:1')
   const version = backbone.value('tick:1', '{"n":1}')
@@ -27,7 +27,7 @@ test('a version that still holds is answered with current', async () => {
   expect(await client.ask(get({ version: 'other' }))).toMatchObject([{ type: 'value', id: 7 }])
 })
 
-test('all who wait for a cold key share one fetch, and each gets its own id back', async () => {
+test('all gets of a cold key share one request to the fetcher, and each is answered with its id', async () => {
   const { backbone, connect } = createTestGateway()
   const clients = await Promise.all([connect(), connect()])
   clients[0].send(get({ id: 'a' }))
@@ -108,7 +108,7 @@ test('a fetcher that does not answer is not waited for longer than timeout and 2
   expect(await client.received()).toMatchObject([{ code: 'fetcher_unavailable', retryAfterMs: 1_000 }])
 })
 
-test('who came later waits on when the first gives up', async () => {
+test('a later get waits on when the first gives up', async () => {
   const { backbone, connect, pass } = createTestGateway()
   const client = await connect()
   client.send(get({ id: 1 }))
@@ -173,7 +173,7 @@ test('of the gets of one session 64 wait for the fetcher, and the next may once 
   expect(await client.ask(get({ key: 'tick:67' }))).toMatchObject([{ code: 'too_many_waiting' }])
 })
 
-test('where those who watch and wait take all the room there is, a get of another key is told so at once', async () => {
+test('where watched and wanted keys take all the room there is, a get of another key is refused at once', async () => {
   const { backbone, connect } = createTestGateway({ settings: { cacheBytesMax: 10 * ENTRY_BYTES } })
   const client = await connect()
   for (let id = 0; id < 10; id++) client.send(get({ id, key: `tick:${id}` }))

@@ -84,7 +84,7 @@ test('keys whose content changed are passed on, each once, and 202 says the fetc
   expect(refreshed).toEqual([['tick:1', 'tick:2']])
 })
 
-test('where no owner can be told, 503 says when to try again', async () => {
+test('where no node can be reached, 503 says when to try again', async () => {
   const { post } = await setup({ refresh: () => Promise.reject(new FetcherUnavailable('no node is alive')) })
   const response = await post({ keys: ['tick:1'] })
   expect(response.status).toBe(503)

@@ -1,7 +1,7 @@
 // GET /v1/values/{key}: the value a WebSocket client would get, for code that still polls. From the same cache and the same
 // single flight, with the version as entity tag.
 import { countOne } from '../metrics.js'
-import { holds } from './entity-tags.js'
+import { names } from './entity-tags.js'
 import { sendProblem } from './problems.js'
 
 /**
@@ -58,10 +58,10 @@ export function addValues(app, { access, values, singleFlight, counts }) {
 function sendValue({ headers }, reply, { value, ageMs, maxAgeMs, store }) {
   reply.headers(securityHeaders).headers({
     etag: `"${value.version}"`,
-    // Up and down: a cache on the way must not keep it longer than this gateway would.
+    // The age rounded up, its limit down: a cache on the way must not keep it longer than this gateway would.
     age: String(Math.ceil(ageMs / 1_000)),
     'cache-control': store ? `max-age=${Math.floor(maxAgeMs / 1_000)}` : 'no-store',
   })
-  if (holds(headers['if-none-match'], value.version)) return reply.code(304).send()
+  if (names(headers['if-none-match'], value.version)) return reply.code(304).send()
   return reply.header('content-type', value.contentType).send(value.body)
 }

@@ -94,7 +94,7 @@ test('a body of 130 KB arrives whole', async () => {
   expect((await get('/v1/values/text:1')).body.equals(large)).toBe(true)
 })
 
-test('what must not be stored is said to be so', async () => {
+test('a value that must not be stored says so', async () => {
   const { get } = await setup({ fresh: { ...found, store: false } })
   expect((await get('/v1/values/tick:1')).headers['cache-control']).toBe('no-store')
 })
@@ -133,7 +133,7 @@ test.each([
   expect(asked[0]).toBe(`check ${key}`)
 })
 
-test('a key that breaks the grammar is refused, and nobody is asked', async () => {
+test('a key that breaks the grammar is refused, and the fetcher is not asked', async () => {
   const { get, asked } = await setup({ refused: failed({ code: 'bad_key', message: 'the id is empty' }) })
   const response = await get('/v1/values/tick:')
   expect(response.status).toBe(400)
@@ -166,14 +166,14 @@ test.each([
   expect(response.json()).toEqual({ code, message: 'it said 500', retryAfterMs: 1_200 })
 })
 
-test('what does not heal by itself names no time', async () => {
+test('a problem that does not heal by itself names no time', async () => {
   const { get } = await setup({ later: failed({ code: 'backend_refused' }) })
   const response = await get('/v1/values/tick:1')
   expect(response.headers['retry-after']).toBeUndefined()
   expect(response.json()).toEqual({ code: 'backend_refused', message: 'it said 500' })
 })
 
-test('a path nothing is served at says what is', async () => {
+test('an unknown path is answered with the known ones', async () => {
   const { get } = await setup()
   const response = await get('/v2/values/tick:1')
   expect(response.status).toBe(404)

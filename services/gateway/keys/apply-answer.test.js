@@ -59,7 +59,7 @@ test('word of a version that is not held changes nothing', () => {
   expect(entry.askedAtMs).toBe(9_900)
 })
 
-test('a failure leaves what is held, and a good answer ends it', () => {
+test('a failure leaves the value there is, and a good answer ends it', () => {
   const entry = setup()
   applyAnswer(entry, value('a'), 10_000)
   expect(applyAnswer(entry, failed('backend_error', { retryAfterMs: 499.2 }), 11_000)).toBe('failed')

@@ -13,7 +13,7 @@ export const ENTRY_BYTES = 1_024
  * @param {object} options
  * @param {number} options.bytesMax
  * @param {(value: import('./value.js').Value) => number} options.valueBytes what a value takes in all its forms
- * @param {(entry: Entry) => void} [options.onUnwanted] nobody wants the entry any more
+ * @param {(entry: Entry) => void} [options.onUnwanted] the entry is no longer wanted
  */
 export function createCache({ bytesMax, valueBytes, onUnwanted }) {
   /** @type {Map<string, Entry>} */
@@ -105,7 +105,7 @@ export function createCache({ bytesMax, valueBytes, onUnwanted }) {
   }
 }
 
-/** @param {Entry} entry that nobody wants */
+/** @param {Entry} entry that is not wanted */
 function isWorthKeeping(entry) {
   if (!entry.store) return false
   return entry.value !== undefined || entry.problem?.code === 'not_found'

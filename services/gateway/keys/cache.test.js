@@ -23,7 +23,7 @@ function setup(options) {
 
 const someone = /** @type {any} */ ([{}])
 
-test('what nobody wants goes when room is needed, the one used longest ago first', () => {
+test('unwanted entries go when room is needed, the least recently used first', () => {
   const { cache, hold } = setup({ bytesMax: 3 * (ENTRY_BYTES + 1_000) })
   hold('a', 1_000)
   hold('b', 1_000)
@@ -37,7 +37,7 @@ test('what nobody wants goes when room is needed, the one used longest ago first
   expect(cache.stats()).toEqual({ bytes: 3 * (ENTRY_BYTES + 1_000), entries: 3, idle: 3 })
 })
 
-test('what somebody wants stays whatever it takes, and fills the cache for those who come new', () => {
+test('a wanted entry stays whatever it takes, and fills the cache for new ones', () => {
   const { cache, hold } = setup({ bytesMax: 10_000 })
   const watched = hold('a', 5_000)
   watched.subscriptions = someone
@@ -59,7 +59,7 @@ test('what somebody wants stays whatever it takes, and fills the cache for those
   expect(cache.peek('b')).toBeUndefined()
 })
 
-test('what is wanted fits where the rest that is wanted leaves it room, whatever is held beside', () => {
+test('a wanted entry fits where the other wanted ones leave it room, whatever else is cached', () => {
   const { cache, hold } = setup({ bytesMax: 10_000 })
   const watched = hold('a', 3_000)
   watched.subscriptions = someone
@@ -78,7 +78,7 @@ test('what is wanted fits where the rest that is wanted leaves it room, whatever
   expect(cache.fits(entry)).toBe(false)
 })
 
-test('an entry without anything worth knowing goes when nobody wants it', () => {
+test('an entry without anything worth knowing goes when it is not wanted', () => {
   const { cache } = setup({ bytesMax: 10_000 })
   const entry = createEntry('a', namespace)
   cache.add(entry)
@@ -91,7 +91,7 @@ test('an entry without anything worth knowing goes when nobody wants it', () => 
   expect(cache.stats()).toEqual({ bytes: 0, entries: 0, idle: 0 })
 })
 
-test('that nobody wants an entry any more is made known', () => {
+test('an entry that is no longer wanted is reported', () => {
   /** @type {string[]} */
   const unwanted = []
   const cache = createCache({ bytesMax: 10_000, valueBytes, onUnwanted: ({ key }) => unwanted.push(key) })
@@ -105,7 +105,7 @@ test('that nobody wants an entry any more is made known', () => {
   expect(unwanted).toEqual(['a'])
 })
 
-test('a value that is not to be stored goes when nobody wants it', () => {
+test('a value that is not to be stored goes when it is not wanted', () => {
   const { cache, hold } = setup({ bytesMax: 10_000 })
   const entry = hold('a', 10)
   entry.store = false

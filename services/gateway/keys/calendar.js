@@ -5,7 +5,7 @@
  * @typedef {ReturnType<typeof createCalendar>} Calendar
  */
 
-/** By how much an entry may come up too late. Also the period of the sweep. */
+/** By how much an entry may come up too late: the period of the sweep. */
 export const SWEEP_MS = 250
 
 /**

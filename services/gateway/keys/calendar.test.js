@@ -34,7 +34,7 @@ test('the earliest of several times counts', () => {
   expect(sweep(9_000)).toEqual([])
 })
 
-test('what is looked at may be scheduled anew, also in the past', () => {
+test('an entry that is looked at may be scheduled anew, also in the past', () => {
   const { deadlines, entry, sweep } = setup()
   deadlines.schedule(entry, 1_000)
   deadlines.sweep(1_000, each => deadlines.schedule(each, 500))
@@ -49,7 +49,7 @@ test('a clock that stood still for long loses nothing', () => {
   expect(sweep(1e9)).toEqual(['tick:1', 'tick:2'])
 })
 
-test('what is cancelled does not come up, and nothing of it is held', () => {
+test('a cancelled entry does not come up, and is not kept', () => {
   const { deadlines, entry, sweep } = setup()
   deadlines.schedule(entry, 1_000)
   deadlines.cancel(entry)

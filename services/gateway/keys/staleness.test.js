@@ -28,14 +28,14 @@ test('a value is called stale once the last try failed and it is older than refr
   expect(await client.received()).toEqual([])
 })
 
-test('a try that fails when the value is old enough is told at once', async () => {
+test('a try that fails when the value is old enough is reported at once', async () => {
   const { backbone, client, pass } = await watching()
   await pass(3_000)
   backbone.failed('tick:1', 'backend_timeout')
   expect(await client.received()).toMatchObject([{ type: 'stale', code: 'backend_timeout', sinceMs: 3_000 }])
 })
 
-test('a try that fails while the value is young and is made good is not told', async () => {
+test('a try that fails while the value is young and is made good is not reported', async () => {
   const { backbone, client, pass, version } = await watching()
   await pass(1_000)
   backbone.failed('tick:1', 'backend_error')
@@ -56,14 +56,14 @@ test('the age counts from when the backend was asked, not from when its answer c
   expect(await client.received()).toMatchObject([{ type: 'stale', sinceMs: 3_000 }])
 })
 
-test('what is known of the age never becomes older by an answer asked for earlier', async () => {
+test('an answer asked for earlier never makes the known age older', async () => {
   const { backbone, pass, version } = await watching()
   backbone.current('tick:1', version, { ageMs: 900 })
   await pass(10)
   expect(backbone.held('tick:1')).toEqual({ version, ageMs: 10 })
 })
 
-test('the end of a trouble is told to all: with current where the value is the same', async () => {
+test('the end of a problem reaches all subscribers: as current where the value is the same', async () => {
   const { backbone, client, pass, version } = await watching()
   await pass(3_000)
   backbone.failed('tick:1', 'backend_error')
@@ -73,7 +73,7 @@ test('the end of a trouble is told to all: with current where the value is the s
   expect(await client.received()).toEqual([{ type: 'current', key: 'tick:1', version }])
 })
 
-test('the end of a trouble is told by the value where that has changed', async () => {
+test('the end of a problem reaches all subscribers as the value where that has changed', async () => {
   const { backbone, client, pass } = await watching()
   await pass(3_000)
   backbone.failed('tick:1', 'backend_error')
@@ -83,7 +83,7 @@ test('the end of a trouble is told by the value where that has changed', async (
   expect(await client.received()).toMatchObject([{ type: 'value', data: 2 }])
 })
 
-test('a trouble that ends before it was written is not told', async () => {
+test('a problem that ends before it was written is not sent', async () => {
   const { backbone, client, pass, version } = await watching()
   await pass(3_000)
   backbone.failed('tick:1', 'backend_error')
@@ -112,7 +112,7 @@ test('a later comer gets the value, or word that it holds it, and then stale', a
   ])
 })
 
-test('who waits for word of an old value gets it with stale when the first try fails', async () => {
+test('a subscription to an old value is sent it with stale when the first try fails', async () => {
   const { gateway, backbone, connect, pass } = createTestGateway()
   void gateway.singleFlight.want('tick:1')
   backbone.value('tick:1', '1')
@@ -128,7 +128,7 @@ test('who waits for word of an old value gets it with stale when the first try f
   ])
 })
 
-test('who waits for word of an old value gets it with stale when the fetcher stays silent', async () => {
+test('a subscription to an old value is sent it with stale when the fetcher stays silent', async () => {
   const { gateway, backbone, connect, pass } = createTestGateway()
   void gateway.singleFlight.want('tick:1')
   backbone.value('tick:1', '1')
@@ -162,7 +162,7 @@ test('a fetcher that is alive but silent is given the time its own report takes'
   expect(await client.received()).toMatchObject([{ type: 'stale', code: 'fetcher_timeout', sinceMs: 4_000 }])
 })
 
-test('a value asked for only when told is stale when nobody is there who could tell', async () => {
+test('a value without refresh is stale when no node is alive to be told of a change', async () => {
   const { backbone, connect, pass } = createTestGateway({ namespaces: { tick: { refreshMs: 0 } } })
   const client = await connect()
   await client.ask(subscribe('tick:1'))
@@ -197,7 +197,7 @@ test('a cold key errors at its first failed try, and again only when the reason 
   expect(await client.received()).toMatchObject([{ type: 'value' }])
 })
 
-test('a cold key nobody answers for errors after timeout and 2 s, and the subscription stands', async () => {
+test('a cold key that is not answered is an error after timeout and 2 s, and the subscription stands', async () => {
   const { backbone, connect, pass } = createTestGateway()
   const client = await connect()
   await client.ask(subscribe('tick:1'))
@@ -227,13 +227,13 @@ test('a key the backend has no more is an error, and comes back as a whole value
   expect(await client.received()).toMatchObject([{ type: 'value', version, data: 1 }])
 })
 
-test('not_found stands also where the fetcher names no time: the subscription waits to be told', async () => {
+test('not_found stands also where the fetcher names no time: the subscription waits for a refresh', async () => {
   const { backbone, client } = await watching()
   backbone.failed('tick:1', 'not_found', { maxAgeMs: 3_000, retryAfterMs: undefined })
   expect(await client.received()).toMatchObject([{ code: 'not_found', retryAfterMs: 1_000 }])
 })
 
-test('who was told not_found on arrival is sent the value whole when there is one', async () => {
+test('a client that was sent not_found on arrival is sent the value whole when there is one', async () => {
   const { backbone, connect, version } = await watching()
   backbone.failed('tick:1', 'not_found', { maxAgeMs: 1_000 })
   const client = await connect()
@@ -259,7 +259,7 @@ test('a failure that does not heal ends every subscription, and the watch', asyn
   expect(await client.received()).toEqual([])
 })
 
-test('a get and a subscription to the same key in trouble are both told', async () => {
+test('a get and a subscription to the same failing key are both answered', async () => {
   const { backbone, connect } = createTestGateway()
   const client = await connect()
   await client.ask(subscribe('tick:1'))
@@ -271,7 +271,7 @@ test('a get and a subscription to the same key in trouble are both told', async 
   ])
 })
 
-test('an old trouble is not told to who watches a key anew', async () => {
+test('an old problem is not sent to a session that watches the key anew', async () => {
   const { backbone, connect } = createTestGateway()
   const client = await connect()
   await client.ask(subscribe('tick:1'))

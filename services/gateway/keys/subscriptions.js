@@ -87,7 +87,7 @@ export function createSubscriptions({
       clientVersion: session.encoding.delta ? version : undefined,
     }
     entry.subscriptions.push(subscription)
-    // Under the entry's own string: the one parsed from this message would be held once per session.
+    // Under the entry's own string: the one parsed from this message would be in memory once per session.
     session.subscriptions.set(entry.key, subscription)
     count++
     inform(subscription, version)
@@ -99,7 +99,7 @@ export function createSubscriptions({
     return undefined
   }
 
-  /** @param {Entry} entry nobody subscribed to until now */
+  /** @param {Entry} entry without subscriptions until now */
   function begin(entry) {
     keys++
     entry.subscriptions = []
@@ -175,7 +175,7 @@ export function createSubscriptions({
     if (entry.subscriptions.length === 0) finish(entry)
   }
 
-  /** @param {Entry} entry nobody subscribes to any more */
+  /** @param {Entry} entry whose last subscription ended */
   function finish(entry) {
     keys--
     entry.subscriptions = NOBODY

@@ -15,8 +15,8 @@ import { emptySlots } from '../encodings/slots.js'
  * @property {Buffer} body
  * @property {Delta | undefined} delta from the version before it, where the fetcher made one
  * @property {import('../encodings/slots.js').Slots<unknown>} forms what encodings made of the value; only the encoding itself reads it
- * @property {import('../encodings/slots.js').Slots<Buffer> | undefined} currentFrames that tell a session it holds this version
- * @property {number} compressedBytes held of it in compressed forms
+ * @property {import('../encodings/slots.js').Slots<Buffer> | undefined} currentFrames that tell a client that this version is the latest
+ * @property {number} compressedBytes what its compressed forms take
  * @property {number} receivedAtMs when it reached this gateway as a change for sessions that had subscribed before; NaN
  *   where there was none
  */

@@ -1,6 +1,6 @@
 import { createTestGateway } from '../test-support.js'
 
-test('fresh gives what is held with its age, until it is too old', async () => {
+test('fresh gives the cached value with its age, until it is too old', async () => {
   const { gateway, backbone, pass } = createTestGateway()
   expect(gateway.values.fresh('tick:1')).toBeUndefined()
   void gateway.singleFlight.want('tick:1')
@@ -24,7 +24,7 @@ test('want gives the value, or the problem, and never rejects', async () => {
   expect(await failing).toMatchObject({ problem: { code: 'backend_error', retryAfterMs: 500 } })
 })
 
-test('what a watch is told answers who asked after it only where it is young enough', async () => {
+test('the answer to a watch answers a get only where it is young enough', async () => {
   const { gateway, backbone } = createTestGateway()
   /** @type {string[]} */
   const settled = []
@@ -40,7 +40,7 @@ test('what a watch is told answers who asked after it only where it is young eno
   await old
 })
 
-test('want waits as long as told', async () => {
+test('want waits as long as its deadline', async () => {
   const { gateway, backbone, pass } = createTestGateway()
   const wanted = gateway.singleFlight.want('tick:1', { deadlineMs: 500 })
   await pass(750)
@@ -48,7 +48,7 @@ test('want waits as long as told', async () => {
   expect(backbone.calls).toEqual(['fetch tick:1', 'cancel tick:1'])
 })
 
-test('an answer for a key nobody wants any more is dropped', async () => {
+test('an answer for a key that is no longer wanted is dropped', async () => {
   const { gateway, backbone, pass } = createTestGateway()
   void gateway.singleFlight.want('tick:1', { deadlineMs: 500 })
   await pass(750)
@@ -66,7 +66,7 @@ test('a value that comes again with the same version keeps its frames', () => {
   expect(gateway.values.fresh('tick:1')?.value).toBe(value)
 })
 
-test('word of a version let go of since makes the gateway ask for its bytes', () => {
+test('word of a version that was dropped since makes the gateway ask for its bytes', () => {
   const { gateway, backbone } = createTestGateway()
   void gateway.singleFlight.want('tick:1')
   backbone.current('tick:1', 'gone')

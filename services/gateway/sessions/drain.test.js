@@ -40,13 +40,13 @@ test('each client is told its own time to reconnect, and closed with 1012 some t
   expect(log).toHaveLength(2_000)
 })
 
-test('few clients are not made to wait for the time many need', async () => {
+test('a few clients leave sooner than many', async () => {
   const { draining, waited } = setup(5)
   await draining
   expect(waited()).toBeLessThan(600)
 })
 
-test('who does not answer the close is cut', async () => {
+test('a client that does not answer the close is cut', async () => {
   const { draining, log } = setup(2, { stubborn: [1] })
   await draining
   expect(log.at(-1)).toEqual(['terminate restarting', 1, 1_050])

@@ -1,8 +1,8 @@
-// How many sessions the process's limit of open files leaves room for. Past that limit not even a 503 can be said: accept
-// fails, and so do the look-ups and connections that lead to the fetcher.
+// How many sessions the process's limit of open files leaves room for. Past that limit not even a 503 can be sent: accept
+// fails, and so do the name look-ups and connections that lead to the fetcher.
 import { readFileSync } from 'node:fs'
 
-/** Files beside sessions: listeners, HTTP connections of pollers and proxies, links to fetcher nodes, look-ups, the log. */
+/** Files besides those of sessions: listeners, HTTP connections of pollers and proxies, links to fetcher nodes, look-ups, the log. */
 const OTHER_FILES = 500
 
 /**

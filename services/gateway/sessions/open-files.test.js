@@ -10,7 +10,7 @@ test('the limit in force is the soft one', () => {
   expect(openFilesMax(() => limits('20000'))).toBe(20_000)
 })
 
-test('where there is none, or nobody says, none is known', () => {
+test('where there is no limit, or the system does not say, none is known', () => {
   expect(openFilesMax(() => limits('unlimited'))).toBeUndefined()
   const absent = () => {
     throw new Error('ENOENT')

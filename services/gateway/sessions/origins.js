@@ -1,11 +1,11 @@
-// Origins whose pages may connect (RFC 6454): as they are set, and as browsers send them.
+// Origins whose pages may connect (RFC 6454): the setting, and what browsers send.
 
 /** Stands for all of them. */
 const ANY = '*'
 
 /**
- * What is wrong with a list of origins, if anything. One that no browser sends as it is written would match nobody, and
- * say nothing.
+ * What is wrong with a list of origins, if anything. An origin that no browser sends as it is written would match nothing,
+ * and no error would say so.
  *
  * @param {string} text comma-separated
  */

@@ -33,13 +33,13 @@ test("a second's allowance may be used at once, then it refills steadily", () =>
   expect(take(20)).toBe(10)
 })
 
-test('patience is not hoarded', () => {
+test('an unused allowance does not add up', () => {
   const take = setup()
   expect(take(1_000_000, 100)).toBe(0)
   expect(take(1_000_000)).toBeGreaterThan(0)
 })
 
-test('who waits as long as told is served', () => {
+test('a session that waits as long as it was told is served', () => {
   const take = setup()
   take(0, 100)
   const waitMs = take(0, 50)
@@ -82,7 +82,7 @@ test('all the keys a session may have may be new at once, then as many a second 
   expect(keys).toBeLessThanOrEqual(1_000 + 60 * 100 + 50)
 })
 
-test('who waits as long as told may subscribe', () => {
+test('a session that waits as long as it was told may subscribe', () => {
   const { wait, subscribed } = setupKeys()
   subscribed(1_500)
   const waitMs = wait(0)

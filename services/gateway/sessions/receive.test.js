@@ -79,7 +79,7 @@ test('WebSocket pings are answered like requests, and limited like them', async 
   expect(client.connection.closed?.code).toBe(4007)
 })
 
-test('what arrives after the end of a session is not read', async () => {
+test('a message that arrives after the end of a session is not read', async () => {
   const { backbone, connect } = createTestGateway()
   const client = await connect()
   client.connection.emit('close', 1001, Buffer.alloc(0))

@@ -1,7 +1,7 @@
 import { jest } from '@jest/globals'
 import { createTestGateway, FakeConnection } from '../test-support.js'
 
-test('the first message says who the client is here, and what it may', async () => {
+test('the first message names the session and its limits', async () => {
   const { gateway, turn } = createTestGateway()
   const connection = new FakeConnection()
   gateway.open(connection.asTransport)
@@ -16,7 +16,7 @@ test('the first message says who the client is here, and what it may', async () 
   ])
 })
 
-test('a session that ended is let go of by all who knew it', async () => {
+test('a session that ended is forgotten by every part', async () => {
   const { gateway, backbone, connect } = createTestGateway({ settings: { sessionsMax: 1 } })
   const client = await connect()
   expect(gateway.notReady()).toContain('sessions')

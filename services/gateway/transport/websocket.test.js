@@ -55,7 +55,7 @@ async function readBytes(peer, bytes) {
   return Buffer.concat(chunks)
 }
 
-test('what is known here is known of ws 8.23.0: read its changes before another version is let in', () => {
+test('websocket.js relies on ws 8.23.0: read the changes before another version is let in', () => {
   const require = createRequire(import.meta.url)
   expect(require('ws/package.json').version).toBe('8.23.0')
   expect(require('../package.json').dependencies.ws).toBe('8.23.0')
@@ -126,7 +126,7 @@ test('a socket whose client does not read is stalled, and says when it no longer
   expect(ws.isStalled()).toBe(false)
 })
 
-test('while a client reads some of what it is owed, the bytes taken become more', async () => {
+test('while a client reads some of what was written, the bytes taken become more', async () => {
   const { ws, peer } = await connected()
   peer.pause()
   const large = textFrame('x'.repeat(30_000_000)).frame
