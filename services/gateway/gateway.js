@@ -41,8 +41,9 @@ export function createGateway({ settings, namespaces, createBackbone, metrics, n
   const { keysPerSessionMax, requestsPerSecondMax, getsWaitingMax, messageBytesMax, heartbeatMs } = settings
   let isDraining = false
 
-  // Each part is built of parts built before it. Four events go the other way, from the backbone and the outbox, which
-  // others need, to parts that need them: here these are named, and at the end they are tied, before anything can happen.
+  // Each part is given parts that were built before it. Four events go the other way: the backbone and the outbox, which
+  // most parts need, report to parts that need them. They are named here and tied at the end, before anything can happen.
+  // One object in one place, so that no part closes over another that does not exist yet.
   /** @type {BackboneEvents & OutboxEvents} */
   const events = { held: untied, onAnswer: untied, onEnd: untied, onWritable: untied }
 

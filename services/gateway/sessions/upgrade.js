@@ -86,7 +86,7 @@ export function createUpgrades({ open, sessionCount, isDraining, settings, count
   function refusalOf({ url = '', headers }) {
     if (url.split('?', 1)[0] !== '/ws') return { status: 404, reason: 'path', message: 'WebSockets are served at /ws' }
     if (isDraining()) return unavailable('draining', 'this gateway is being stopped')
-    if (sessionCount() >= settings.sessionsMax) return unavailable('full', 'this gateway has all the clients it may')
+    if (sessionCount() >= settings.sessionsMax) return unavailable('full', 'this gateway is full')
     // Only browsers send it, and cannot be made to lie about it by a page; a program could, so one without is let in.
     if (headers.origin !== undefined && !isAllowed(headers.origin)) {
       return { status: 403, reason: 'origin', message: 'pages of this origin may not connect' }
