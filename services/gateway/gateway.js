@@ -2,7 +2,7 @@
 import { createAccess } from './access/access.js'
 import { createOutbox } from './delivery/outbox.js'
 import { createSlowClients } from './delivery/slow-clients.js'
-import { createEncodings, valueBytes } from './encodings/index.js'
+import { chooseSubprotocol, createEncodings, valueBytes } from './encodings/index.js'
 import { createHandlers } from './handlers/index.js'
 import { createCache } from './keys/cache.js'
 import { createCalendar, SWEEP_MS } from './keys/calendar.js'
@@ -19,6 +19,7 @@ import { createRateLimit } from './sessions/rate-limit.js'
 import { createReceive } from './sessions/receive.js'
 import { createSessions } from './sessions/sessions.js'
 import { createUpgrades } from './sessions/upgrade.js'
+import { createAccept } from './transport/accept.js'
 
 /**
  * @typedef {import('@keycast/backbone').Backbone} Backbone
@@ -129,10 +130,12 @@ export function createGateway({ settings, namespaces, createBackbone, metrics, n
     now,
   })
   const upgrades = createUpgrades({
+    accept: createAccept({ messageBytesMax, compression: settings.compression, chooseSubprotocol }),
     open,
     sessionCount: sessions.size,
     isDraining: () => isDraining,
-    settings,
+    sessionsMax: settings.sessionsMax,
+    origins: settings.origins,
     counts,
   })
 

@@ -15,8 +15,19 @@ const makers = [createJson, createBytes]
 
 export const plainEncodings = makers.map((make, slot) => make(slot))
 
-/** In the order of preference where a client has none. @type {readonly string[]} */
+/** That a client may offer. @type {readonly string[]} */
 export const subprotocols = plainEncodings.map(({ subprotocol }) => subprotocol)
+
+/**
+ * The subprotocol spoken with a client: the first it offers of those known, for it names the one it prefers first
+ * (RFC 6455 section 4.1).
+ *
+ * @param {Iterable<string>} offered
+ */
+export function chooseSubprotocol(offered) {
+  for (const name of offered) if (subprotocols.includes(name)) return name
+  return undefined
+}
 
 /** @param {Omit<Parameters<typeof createCompression>[0], 'counts'> & { counts: import('../metrics.js').Counts }} deps */
 export function createEncodings(deps) {

@@ -1,11 +1,8 @@
-// Turns HTTP upgrades at /ws into connections for sessions, or answers why not. Attached to the HTTP server that also serves
-// values.
+// Lets HTTP upgrades at /ws in, or answers why not: each that is let in becomes a session. Attached to the HTTP server that
+// also serves values.
 import { ServerResponse, STATUS_CODES } from 'node:http'
-import { WebSocketServer } from 'ws'
-import { subprotocols } from '../encodings/index.js'
+import { chooseSubprotocol, subprotocols } from '../encodings/index.js'
 import { countOne } from '../metrics.js'
-import { createInflate, deflateOptions, takeableOffer } from '../transport/inflate.js'
-import { WebSocketTransport } from '../transport/websocket.js'
 import { readOrigins } from './origins.js'
 
 /**
@@ -13,45 +10,21 @@ import { readOrigins } from './origins.js'
  * @typedef {import('node:stream').Duplex} Duplex
  */
 
-/** A client's message needs few fragments; each unfinished one is memory that a stranger can claim. */
-const FRAGMENTS_MAX = 64
-
-/** Reads a message may arrive in: at 256 KiB even segments of 536 bytes are half of it. */
-const CHUNKS_MAX = 1_024
-
-/** How long a close may stay unanswered before the connection is cut. */
-const CLOSE_TIMEOUT_MS = 5_000
-
 /** When to come back to a gateway that is full, in seconds: others may have room at once. */
 const RETRY_AFTER_SECONDS = 5
 
 /**
  * @param {object} deps
- * @param {(ws: WebSocketTransport) => void} deps.open
+ * @param {ReturnType<typeof import('../transport/accept.js').createAccept>} deps.accept
+ * @param {(transport: import('../transport/transport.js').Transport) => void} deps.open
  * @param {() => number} deps.sessionCount
  * @param {() => boolean} deps.isDraining
- * @param {{ sessionsMax: number, messageBytesMax: number, origins: string,
- *   compression: boolean }} deps.settings
+ * @param {number} deps.sessionsMax
+ * @param {string} deps.origins
  * @param {import('../metrics.js').Counts} deps.counts
  */
-export function createUpgrades({ open, sessionCount, isDraining, settings, counts }) {
-  const isAllowed = readOrigins(settings.origins)
-
-  const options = {
-    noServer: true,
-    WebSocket: WebSocketTransport,
-    clientTracking: false,
-    // Pongs go through the outbox as everything does, so that a client that pings and never reads is bounded with it.
-    autoPong: false,
-    maxPayload: settings.messageBytesMax,
-    maxFragments: FRAGMENTS_MAX,
-    maxBufferedChunks: CHUNKS_MAX,
-    closeTimeout: CLOSE_TIMEOUT_MS,
-    perMessageDeflate: settings.compression && deflateOptions,
-    handleProtocols: (/** @type {Set<string>} */ offered) => preferred(offered) ?? false,
-  }
-  const server = new WebSocketServer(options)
-  const inflateInPlace = createInflate(settings.messageBytesMax)
+export function createUpgrades({ accept, open, sessionCount, isDraining, sessionsMax, origins, counts }) {
+  const isAllowed = readOrigins(origins)
 
   /** @param {IncomingMessage} request @param {Duplex} socket @param {Buffer} head */
   function upgrade(request, socket, head) {
@@ -62,12 +35,9 @@ export function createUpgrades({ open, sessionCount, isDraining, settings, count
       countOne(counts.refused, refusal.reason)
       return refuse(socket, refusal)
     }
-    const { headers } = request
-    headers['sec-websocket-extensions'] = takeableOffer(headers['sec-websocket-extensions'])
-    server.handleUpgrade(request, socket, head, ws => {
+    accept(request, socket, head, transport => {
       socket.off('error', destroy)
-      inflateInPlace(ws)
-      open(/** @type {WebSocketTransport} */ (ws))
+      open(transport)
     })
   }
 
@@ -86,13 +56,13 @@ export function createUpgrades({ open, sessionCount, isDraining, settings, count
   function refusalOf({ url = '', headers }) {
     if (url.split('?', 1)[0] !== '/ws') return { status: 404, reason: 'path', message: 'WebSockets are served at /ws' }
     if (isDraining()) return unavailable('draining', 'this gateway is being stopped')
-    if (sessionCount() >= settings.sessionsMax) return unavailable('full', 'this gateway is full')
-    // Only browsers send it, and cannot be made to lie about it by a page; a program could, so one without is let in.
+    if (sessionCount() >= sessionsMax) return unavailable('full', 'this gateway is full')
+    // Only browsers send an origin, and no page can change it. A program can, so a request without one is let in.
     if (headers.origin !== undefined && !isAllowed(headers.origin)) {
       return { status: 403, reason: 'origin', message: 'pages of this origin may not connect' }
     }
     const offered = headers['sec-websocket-protocol']?.split(',').map(name => name.trim())
-    if (offered && !preferred(offered)) {
+    if (offered && !chooseSubprotocol(offered)) {
       return { status: 400, reason: 'subprotocol', message: `offer ${subprotocols.join(' or ')}, or no subprotocol` }
     }
     return undefined
@@ -130,17 +100,6 @@ function answerOrdinarily(httpServer, request, socket) {
     socket.destroySoon()
   })
   httpServer.emit('request', request, response)
-}
-
-/**
- * The subprotocol spoken with a client: the first it offers of those known, for it names the one it prefers first
- * (RFC 6455 section 4.1).
- *
- * @param {Iterable<string>} offered
- */
-function preferred(offered) {
-  for (const name of offered) if (subprotocols.includes(name)) return name
-  return undefined
 }
 
 /** @typedef {{ status: number, reason: string, message: string, retryAfterSeconds?: number }} Refusal */
