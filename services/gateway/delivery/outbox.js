@@ -1,5 +1,5 @@
 // Everything that goes to a session goes through here, a close included. What is queued during a turn of the event loop
-// leaves in one write. For a session whose socket does not drain nothing is queued but answers; its subscriptions stay due.
+// leaves in one write. While a session's socket does not drain, only control messages are queued: its values stay due.
 import { encode } from '@keycast/protocol'
 import { addDueFrames, mustWait, WAITS } from './due.js'
 import { createFlusher } from './flusher.js'
@@ -16,12 +16,12 @@ import { createFlusher } from './flusher.js'
  * @typedef {object} OutboxEvents
  * @property {(session: Session, code: CloseCode) => void} onEnd the session is to be closed now, and what is queued for it
  *   dropped
- * @property {(session: Session) => void} onWritable the session takes values: before any it is due, those it asked for go
+ * @property {(session: Session) => void} onWritable the session takes values: those its client asked for go before those it is due
  */
 
 /**
- * About this many bytes are written to a session before others get their turn, and before it is looked at whether it
- * takes them. One value may pass it by its size.
+ * About this many bytes are written to a session before others get their turn, and before it is checked whether its
+ * client takes them. One value may pass it by its size.
  */
 const BATCH_BYTES = 256 * 1024
 

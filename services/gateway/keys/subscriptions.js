@@ -1,5 +1,5 @@
 // Which sessions watch which keys: ties sessions to entries, and makes each change of an entry due to its subscribers.
-import { encode, errorCodes, errorMessage } from '@keycast/protocol'
+import { encode, errorMessage } from '@keycast/protocol'
 import { CHANGED, CURRENT, PROBLEM, VALUE } from '../delivery/due.js'
 import { NOBODY } from './entry.js'
 import { createProblem } from './problem.js'
@@ -16,15 +16,11 @@ import { createProblem } from './problem.js'
  * @property {number} index in the entry's list
  * @property {number} due bits of due.js; while there are any it stands in its session's `due`, or WAITS is one of them
  * @property {boolean} isPending whether the first value is still to come
- * @property {string | undefined} clientVersion the version the client holds: while pending, the one it said; where the
+ * @property {string | undefined} clientVersion the version the client has: while pending, the one it named; where the
  *   encoding has deltas, also the one it was last sent, from which a delta may start
  *
- * @typedef {Pick<Problem, 'code' | 'message'>} Refusal
  * @typedef {ReturnType<typeof createSubscriptions>} Subscriptions
  */
-
-/** @type {Refusal} */
-const tooManyKeys = { code: 'too_many_keys', message: errorCodes.too_many_keys }
 
 /**
  * @param {object} deps
@@ -60,19 +56,19 @@ export function createSubscriptions({
    * @param {Session} session
    * @param {string} key as a client sent it
    * @param {string | undefined} version the client holds
-   * @returns {Refusal | undefined} why it was not subscribed
+   * @returns {Problem | undefined} why it was not subscribed
    */
   function add(session, key, version) {
     const subscribed = session.subscriptions.get(key)
     if (subscribed) {
-      // It may say so without having read all it was sent: a delta starts from what both agree on, or there is none.
+      // The client may not have read all it was sent: a delta starts from a version that both sides name, or there is none.
       if (subscribed.clientVersion !== version) subscribed.clientVersion = undefined
       inform(subscribed, version)
       return undefined
     }
     const refusal = access.check(key)
     if (refusal) return refusal
-    if (session.subscriptions.size >= keysPerSessionMax) return tooManyKeys
+    if (session.subscriptions.size >= keysPerSessionMax) return createProblem('too_many_keys', now())
     // Watched keys cannot be dropped: past the limit there is room only for keys that are watched already.
     if (!cache.get(key)?.subscriptions.length && cache.isFull()) return createProblem('capacity', now())
 

@@ -1,11 +1,11 @@
-// What clients send compressed (permessage-deflate, RFC 7692). All private knowledge of how ws 8.23.0 inflates is here;
-// inflate.test.js holds it to that version.
+// Inflates what clients send compressed (permessage-deflate, RFC 7692). All private knowledge of how ws 8.23.0 inflates is
+// here; inflate.test.js pins that version.
 //
 // Why not as ws does it: each connection that ever sent a compressed message keeps an inflate stream, and a message makes
 // its way through zlib's threads and back: 90 µs of CPU for a request of 100 bytes, 5 to 15 µs in place. Requests are
 // small, and bounded with what they inflate to; each is independent of those before it, as no context is taken over.
 //
-// What is relied on, and may change with any release of ws:
+// What this relies on, and any release of ws may change:
 // - `_extensions['permessage-deflate']` is what the receiver calls `decompress(data, fin, callback)` of, for each frame
 //   of a compressed message, not again before the callback, and `callback(error, data)` is not to come at once;
 // - nothing else is asked of that object but `cleanup()`, when the connection is closed; its class is ws's own extension,
