@@ -5,7 +5,7 @@ export {
   BYTES_SUBPROTOCOL,
   deltaLine,
   encode,
-  encodeError,
+  errorMessage,
   JSON_SUBPROTOCOL,
   ProtocolError,
   readClientMessage,

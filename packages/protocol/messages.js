@@ -1,4 +1,5 @@
 // Every message that crosses the WebSocket. No other file spells the name of a field.
+import { errorCodes } from './codes.js'
 import { VERSION_CHARACTERS_MAX } from './version.js'
 
 /** Text messages only. A client that offers no subprotocol gets this one too (RFC 6455 section 1.9). */
@@ -95,12 +96,14 @@ export function encode(message) {
 }
 
 /**
- * The text of an `error` message.
+ * An `error` message. Its text is the code's own unless there is one that says more.
  *
- * @param {Omit<ErrorMessage, 'type'>} error
+ * @param {ErrorCode} code
+ * @param {Partial<Omit<ErrorMessage, 'type' | 'code'>>} [rest]
+ * @returns {ErrorMessage}
  */
-export function encodeError({ id, key, code, message, retryAfterMs }) {
-  return encode({ type: 'error', id, key, code, message, retryAfterMs })
+export function errorMessage(code, { id, key, message = errorCodes[code], retryAfterMs } = {}) {
+  return { type: 'error', id, key, code, message, retryAfterMs }
 }
 
 /**

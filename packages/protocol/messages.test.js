@@ -1,7 +1,8 @@
+import { errorCodes } from './codes.js'
 import {
   deltaLine,
   encode,
-  encodeError,
+  errorMessage,
   ProtocolError,
   readClientMessage,
   VALUE_TAIL,
@@ -87,9 +88,20 @@ test('a refusal never says back more than an excerpt', () => {
 
 test('absent fields are left out of what is sent', () => {
   expect(encode({ type: 'ok', id: undefined })).toBe('{"type":"ok"}')
-  expect(encodeError({ code: 'bad_key', key: 'x', message: 'why' })).toBe(
+  expect(encode(errorMessage('bad_key', { key: 'x', message: 'why' }))).toBe(
     '{"type":"error","key":"x","code":"bad_key","message":"why"}',
   )
+})
+
+test("an error without a text of its own has its code's", () => {
+  expect(errorMessage('rate_limited', { id: 1, retryAfterMs: 5 })).toEqual({
+    type: 'error',
+    id: 1,
+    key: undefined,
+    code: 'rate_limited',
+    message: errorCodes.rate_limited,
+    retryAfterMs: 5,
+  })
 })
 
 test.each([

@@ -172,7 +172,7 @@ test('WebSockets are at /ws, whatever follows the question mark', async () => {
   expect(await upgrade(port, {}, '/ws?x=1')).toMatchObject({ status: 101 })
 })
 
-test('a full gateway says when to come back, and takes the next once somebody left', async () => {
+test('a full gateway says when to come back, and takes the next once a client has left', async () => {
   const { port, url } = await start({ sessionsMax: 1 })
   const client = await connect(url)
   expect(await upgrade(port, {})).toEqual({ status: 503, retryAfter: '5' })
@@ -201,7 +201,7 @@ test('a message in very many fragments closes the connection', async () => {
   expect(await client.closed).toBe(1008)
 })
 
-test('a flood ends with 4007, which the client can read, and nobody else is touched', async () => {
+test('a flood ends with 4007, which the client can read, and no other client is touched', async () => {
   const { url } = await start({ requestsPerSecondMax: 100 })
   const [flooding, other] = [await connect(url), await connect(url)]
   for (let n = 0; n < 5_000; n++) flooding.send({ type: 'ping', id: n })
@@ -232,7 +232,7 @@ test('a client that answers no ping is cut', async () => {
   expect(await answering.next()).toMatchObject({ type: 'pong' })
 })
 
-test('a gateway that drains says so, closes with 1012, and takes nobody new', async () => {
+test('a gateway that drains says so, closes with 1012, and takes no new client', async () => {
   const { url, gateway, port } = await start()
   const clients = [await connect(url), await connect(url), await connect(url)]
   const drained = gateway.drain()

@@ -10,24 +10,24 @@ import {
 } from '@keycast/service'
 import { createGateway } from './gateway.js'
 import { addInternal } from './http/internal.js'
+import { limitPending } from './http/pending-limit.js'
 import { createPublicApp } from './http/public.js'
-import { openFilesMax, sessionsWithin } from './open-files.js'
+import { openFilesMax, sessionsWithin } from './sessions/open-files.js'
 import { conflictsOf, curveOf, settings } from './settings.js'
-import { limitWaiting } from './waiting.js'
 
 const name = 'keycast-gateway'
 const config = readSettings(settings, {
   name,
-  about: 'Holds clients on WebSockets and sends them the values of the keys they watch.',
+  about: 'Keeps clients connected over WebSocket and sends them the values of the keys they watch.',
   check: conflictsOf,
 })
 const log = createLog({ name, level: config.logLevel, format: config.logFormat })
 
-/** What a message of the backbone carries beside the largest body. */
+/** Room in a message of the backbone for everything but the largest body. */
 const BACKBONE_OVERHEAD_BYTES = 1024 ** 2
 
-/** Requests over HTTP that wait for the fetcher at a time: at some 10 KB each they take 40 MB. */
-const HTTP_WAITING_MAX = 4_000
+/** HTTP requests that wait for the fetcher at a time: at some 10 KB each they take 40 MB. */
+const HTTP_PENDING_MAX = 4_000
 
 /** @type {ReturnType<typeof assemble>} */
 let parts
@@ -57,8 +57,14 @@ function assemble() {
       }),
     metrics,
   })
-  const { values, backbone, counts } = gateway
-  const publicApp = createPublicApp({ values: limitWaiting(values, HTTP_WAITING_MAX), counts, log })
+  const { access, values, backbone, counts } = gateway
+  const publicApp = createPublicApp({
+    access,
+    values,
+    singleFlight: limitPending(gateway.singleFlight, HTTP_PENDING_MAX),
+    counts,
+    log,
+  })
   gateway.attach(publicApp.server)
   const internal = createInternalServer({
     host: config.internalHost,
@@ -67,7 +73,7 @@ function assemble() {
     ready: gateway.notReady,
     log,
   })
-  addInternal(internal.app, { values, backbone, namespaces, apiToken: config.apiToken })
+  addInternal(internal.app, { access, values, backbone, namespaces, apiToken: config.apiToken })
   return { gateway, publicApp, internal }
 }
 
@@ -81,7 +87,7 @@ await runService({
     await parts.publicApp.listen({ host: config.host, port: config.port })
     const { port } = /** @type {import('node:net').AddressInfo} */ (parts.publicApp.server.address())
     const internalPort = await parts.internal.listen()
-    log.warn('access is anonymous: whoever reaches this gateway may read every key')
+    log.warn('access is anonymous: every client that reaches this gateway may read every key')
     log.info({ port, internalPort }, 'listening')
   },
   stop: [

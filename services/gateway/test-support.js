@@ -1,9 +1,10 @@
-// Stand-ins for what a gateway meets: a backbone that records, connections without sockets, a clock the test turns.
+// Stand-ins for what surrounds a gateway: a backbone that records, connections without sockets, a clock the test turns.
 import { EventEmitter } from 'node:events'
 import { constants, inflateRawSync } from 'node:zlib'
 import { versionOf } from '@keycast/protocol'
 import { createGateway } from './gateway.js'
 import { settings as declared } from './settings.js'
+import { WebSocketTransport } from './transport/websocket.js'
 
 /**
  * @typedef {import('@keycast/backbone').Answer} Answer
@@ -11,8 +12,8 @@ import { settings as declared } from './settings.js'
  * @typedef {import('@keycast/backbone').BackboneEvents} BackboneEvents
  * @typedef {import('@keycast/service').Namespace} Namespace
  * @typedef {import('@keycast/service').Namespaces} Namespaces
- * @typedef {import('./frames.js').SessionSocket} SessionSocket
- * @typedef {import('./session.js').Session} Session
+ * @typedef {import('./transport/transport.js').TransportEvents} TransportEvents
+ * @typedef {import('./sessions/session.js').Session} Session
  */
 
 /** Every setting at its default. */
@@ -45,7 +46,7 @@ export function createNamespaces(given = { tick: {} }) {
   return { get: name => namespaces.get(name), names: [...namespaces.keys()] }
 }
 
-/** A backbone that asks nobody: the test reads what was asked, and answers. */
+/** A backbone without a fetcher: the test reads what was asked, and answers. */
 export function createFakeBackbone() {
   /** Every call, as in `watch tick:1`. @type {string[]} */
   const calls = []
@@ -124,6 +125,8 @@ export class FakeConnection extends EventEmitter {
   extensions = ''
   /** @type {Session | undefined} */
   session = undefined
+  /** @type {TransportEvents | undefined} */
+  events = undefined
   /** @type {Buffer[]} */
   writes = []
   /** @type {{ code: number, reason: string } | undefined} */
@@ -179,9 +182,9 @@ export class FakeConnection extends EventEmitter {
     this._socket.emit('drain')
   }
 
-  /** As ws takes it. */
-  get asSocket() {
-    return /** @type {SessionSocket} */ (/** @type {unknown} */ (this))
+  /** As a session takes it. */
+  get asTransport() {
+    return /** @type {WebSocketTransport} */ (/** @type {unknown} */ (this))
   }
 
   /** Takes out what was written since: messages parsed, control frames as `ping`, `pong`. @returns {any[]} */
@@ -189,6 +192,10 @@ export class FakeConnection extends EventEmitter {
     return readFrames(Buffer.concat(this.writes.splice(0)))
   }
 }
+
+// Only what lies beneath is a stand-in: what the gateway itself does with a connection of ws's is done with this one, too.
+const { constructor: _, ...own } = Object.getOwnPropertyDescriptors(WebSocketTransport.prototype)
+Object.defineProperties(FakeConnection.prototype, own)
 
 /**
  * Reads unmasked frames. A binary one is its line, with what follows as `bytes`; one that came compressed says so.
@@ -262,7 +269,7 @@ export function createTestGateway({ settings, namespaces, metrics = noMetrics } 
     const connection = new FakeConnection()
     connection.protocol = protocol
     connection.extensions = extensions
-    gateway.open(connection.asSocket)
+    gateway.open(connection.asTransport)
     await turn()
     connection.read()
     return {
@@ -300,7 +307,7 @@ export function createTestGateway({ settings, namespaces, metrics = noMetrics } 
   }
 }
 
-/** Metrics nobody reads. */
+/** Metrics that go nowhere. */
 export const noMetrics =
   /** @type {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>} */ (
     /** @type {unknown} */ ({

@@ -3,7 +3,7 @@ import { encode } from '@keycast/protocol'
 
 /**
  * @typedef {import('@keycast/protocol').Ping} Ping
- * @typedef {import('../session.js').Session} Session
+ * @typedef {import('../sessions/session.js').Session} Session
  */
 
 /** A pong's text around its numbers, as the protocol spells it. */

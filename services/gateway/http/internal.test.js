@@ -1,5 +1,6 @@
 import { FetcherUnavailable } from '@keycast/backbone'
 import Fastify from 'fastify'
+import { createAccess } from '../access/access.js'
 import { createNamespaces } from '../test-support.js'
 import { addInternal } from './internal.js'
 import { closeServed, serve } from './test-support.js'
@@ -13,7 +14,7 @@ const described = {
   owner: { node: '127.0.0.1:7001:7002', alive: true },
   watched: true,
   subscribers: 3,
-  waiting: 1,
+  waiters: 1,
   stale: true,
   value: { version: 'abc', contentType: 'application/json', bytes: 7, ageMs: 4_200, maxAgeMs: 1_000, store: true },
   problem: { code: /** @type {const} */ ('backend_error'), message: 'it said 500', retryAfterMs: 800, agoMs: 300 },
@@ -24,16 +25,12 @@ async function setup({ apiToken = 'secret', refresh = async () => {}, known = {}
   /** @type {string[][]} */
   const refreshed = []
   const app = Fastify()
+  const namespaces = createNamespaces({ tick: { refreshMs: 1_000, maxAgeMs: 1_000 } })
   addInternal(app, {
     apiToken: apiToken ?? undefined,
-    namespaces: createNamespaces({ tick: { refreshMs: 1_000, maxAgeMs: 1_000 } }),
-    values: {
-      refusal: key =>
-        key.startsWith('tick:')
-          ? undefined
-          : { code: 'unknown_namespace', message: 'no such namespace', retryAfterMs: undefined, atMs: 0, local: false },
-      describe: key => ({ ...described, ...known, key }),
-    },
+    namespaces,
+    access: createAccess({ namespaces, cache: { peek: () => undefined }, now: () => 0 }),
+    values: { describe: key => ({ ...described, ...known, key }) },
     backbone: {
       refresh: keys => {
         refreshed.push(keys)
@@ -87,7 +84,7 @@ test('keys whose content changed are passed on, each once, and 202 says the fetc
   expect(refreshed).toEqual([['tick:1', 'tick:2']])
 })
 
-test('where no owner can be told, 503 says when to try again', async () => {
+test('where no node can be reached, 503 says when to try again', async () => {
   const { post } = await setup({ refresh: () => Promise.reject(new FetcherUnavailable('no node is alive')) })
   const response = await post({ keys: ['tick:1'] })
   expect(response.status).toBe(503)

@@ -1,13 +1,17 @@
-// GET /v1/values/{key}: the value a WebSocket client would get, for code that still polls. From the same cache, by the
-// same shared fetch, with the version as entity tag.
+// GET /v1/values/{key}: the value a WebSocket client would get, for code that still polls. From the same cache and the same
+// single flight, with the version as entity tag.
 import { countOne } from '../metrics.js'
-import { holds } from './entity-tags.js'
+import { names } from './entity-tags.js'
 import { sendProblem } from './problems.js'
 
 /**
- * @typedef {import('../values.js').Values} Values
- * @typedef {import('../entry.js').Found} Found
- * @typedef {Pick<import('../metrics.js').Counts, 'httpHits' | 'httpMisses' | 'httpValues'>} HttpCounts
+ * @typedef {import('../keys/entry.js').Found} Found
+ *
+ * @typedef {object} ValuesDeps
+ * @property {Pick<import('../access/access.js').Access, 'check'>} access
+ * @property {Pick<import('../keys/values.js').Values, 'fresh'>} values
+ * @property {Pick<import('../keys/single-flight.js').SingleFlight, 'want'>} singleFlight
+ * @property {Pick<import('../metrics.js').Counts, 'httpHits' | 'httpMisses' | 'httpValues'>} counts
  */
 
 /** Under it the rest of the path is the key: an id may hold `/`. */
@@ -24,9 +28,9 @@ const securityHeaders = Object.freeze({
 
 /**
  * @param {import('fastify').FastifyInstance} app
- * @param {{ values: Pick<Values, 'refusal' | 'fresh' | 'want'>, counts: HttpCounts }} deps
+ * @param {ValuesDeps} deps
  */
-export function addValues(app, { values, counts }) {
+export function addValues(app, { access, values, singleFlight, counts }) {
   /** @type {import('fastify').onResponseHookHandler} */
   const onResponse = (_, reply, done) => {
     countOne(counts.httpValues, String(reply.statusCode))
@@ -36,13 +40,13 @@ export function addValues(app, { values, counts }) {
   // Fastify adds HEAD, and has percent-decoded the key, once.
   app.get(`${VALUES_PATH}*`, { onResponse }, async (request, reply) => {
     const { '*': key } = /** @type {{ '*': string }} */ (request.params)
-    const problem = values.refusal(key)
+    const problem = access.check(key)
     if (problem) return sendProblem(reply, problem)
-    const held = values.fresh(key)
-    if (held) counts.httpHits++
+    const cached = values.fresh(key)
+    if (cached) counts.httpHits++
     else counts.httpMisses++
-    const outcome = held ?? (await values.want(key))
-    return outcome.value ? sendValue(request, reply, outcome) : sendProblem(reply, outcome.problem)
+    const result = cached ?? (await singleFlight.want(key))
+    return result.value ? sendValue(request, reply, result) : sendProblem(reply, result.problem)
   })
 }
 
@@ -54,10 +58,10 @@ export function addValues(app, { values, counts }) {
 function sendValue({ headers }, reply, { value, ageMs, maxAgeMs, store }) {
   reply.headers(securityHeaders).headers({
     etag: `"${value.version}"`,
-    // Up and down: a cache on the way must not keep it longer than this gateway would.
+    // The age rounded up, its limit down: a cache on the way must not keep it longer than this gateway would.
     age: String(Math.ceil(ageMs / 1_000)),
     'cache-control': store ? `max-age=${Math.floor(maxAgeMs / 1_000)}` : 'no-store',
   })
-  if (holds(headers['if-none-match'], value.version)) return reply.code(304).send()
+  if (names(headers['if-none-match'], value.version)) return reply.code(304).send()
   return reply.header('content-type', value.contentType).send(value.body)
 }

@@ -1,31 +1,31 @@
 import { createLog } from '@keycast/service'
+import { createValue } from '../keys/value.js'
 import { createCounts } from '../metrics.js'
-import { createValue } from '../value.js'
 import { createPublicApp } from './public.js'
 import { closeServed, serve } from './test-support.js'
 
-/** @typedef {import('../entry.js').Outcome} Outcome */
+/** @typedef {import('../keys/entry.js').Result} Result */
 
 afterEach(closeServed)
 
 const body = Buffer.from('{"n":1}')
 const value = createValue({ key: 'tick:1', version: 'abc', contentType: 'application/json', format: 'json', body })
-/** @type {import('../entry.js').Found} */
+/** @type {import('../keys/entry.js').Found} */
 const found = { value, ageMs: 1_900, maxAgeMs: 5_900, store: true }
 
-/** @param {Partial<import('../entry.js').Problem>} problem @returns {Outcome} */
+/** @param {Partial<import('../keys/problem.js').Problem>} problem @returns {Result} */
 const failed = problem => ({
   problem: {
     code: 'backend_error',
     message: 'it said 500',
     retryAfterMs: undefined,
     atMs: 0,
-    local: false,
+    isLocal: false,
     ...problem,
   },
 })
 
-/** @param {{ fresh?: Outcome, later?: Outcome, refused?: Outcome }} [given] what memory, the fetcher and the grammar say */
+/** @param {{ fresh?: Result, later?: Result, refused?: Result }} [given] what memory, the fetcher and the grammar say */
 async function setup({ fresh, later, refused } = {}) {
   /** @type {string[]} */
   const asked = []
@@ -33,15 +33,19 @@ async function setup({ fresh, later, refused } = {}) {
   const app = createPublicApp({
     log: createLog({ name: 'test', level: 'silent' }),
     counts,
-    values: {
-      refusal: key => {
-        asked.push(`refusal ${key}`)
+    access: {
+      check: key => {
+        asked.push(`check ${key}`)
         return refused?.problem
       },
+    },
+    values: {
       fresh: key => {
         asked.push(`fresh ${key}`)
         return fresh
       },
+    },
+    singleFlight: {
       want: async key => {
         asked.push(`want ${key}`)
         if (!later) throw new Error('nobody should have been asked')
@@ -64,7 +68,7 @@ test('a value held and fresh is answered from memory, as the backend gave it', a
     age: '2',
     'cache-control': 'max-age=5',
   })
-  expect(asked).toEqual(['refusal tick:1', 'fresh tick:1'])
+  expect(asked).toEqual(['check tick:1', 'fresh tick:1'])
 })
 
 test('a value not held is asked of the fetcher', async () => {
@@ -90,7 +94,7 @@ test('a body of 130 KB arrives whole', async () => {
   expect((await get('/v1/values/text:1')).body.equals(large)).toBe(true)
 })
 
-test('what must not be stored is said to be so', async () => {
+test('a value that must not be stored says so', async () => {
   const { get } = await setup({ fresh: { ...found, store: false } })
   expect((await get('/v1/values/tick:1')).headers['cache-control']).toBe('no-store')
 })
@@ -126,15 +130,15 @@ test.each([
 ])('%s names the key %s: decoded once', async (path, key) => {
   const { get, asked } = await setup({ fresh: found })
   await get(path)
-  expect(asked[0]).toBe(`refusal ${key}`)
+  expect(asked[0]).toBe(`check ${key}`)
 })
 
-test('a key that breaks the grammar is refused, and nobody is asked', async () => {
+test('a key that breaks the grammar is refused, and the fetcher is not asked', async () => {
   const { get, asked } = await setup({ refused: failed({ code: 'bad_key', message: 'the id is empty' }) })
   const response = await get('/v1/values/tick:')
   expect(response.status).toBe(400)
   expect(response.json()).toEqual({ code: 'bad_key', message: 'the id is empty' })
-  expect(asked).toEqual(['refusal tick:'])
+  expect(asked).toEqual(['check tick:'])
 })
 
 test('percent-encoding that is broken is a bad key too', async () => {
@@ -162,17 +166,18 @@ test.each([
   expect(response.json()).toEqual({ code, message: 'it said 500', retryAfterMs: 1_200 })
 })
 
-test('what does not heal by itself names no time', async () => {
+test('a problem that does not heal by itself names no time', async () => {
   const { get } = await setup({ later: failed({ code: 'backend_refused' }) })
   const response = await get('/v1/values/tick:1')
   expect(response.headers['retry-after']).toBeUndefined()
   expect(response.json()).toEqual({ code: 'backend_refused', message: 'it said 500' })
 })
 
-test('a path nothing is served at says what is', async () => {
+test('an unknown path is answered with the known ones', async () => {
   const { get } = await setup()
   const response = await get('/v2/values/tick:1')
   expect(response.status).toBe(404)
+  expect(response.json()).toMatchObject({ code: 'unknown_path' })
   expect(response.json().message).toContain('/v1/values/{key}')
 })
 

@@ -1,0 +1,54 @@
+import { createTestGateway } from '../test-support.js'
+
+test('the answer to a watch answers a get only where it is young enough', async () => {
+  const { gateway, backbone } = createTestGateway()
+  /** @type {string[]} */
+  const settled = []
+  const old = gateway.singleFlight.want('tick:1').then(() => settled.push('old'))
+  const young = gateway.singleFlight.want('tick:2').then(() => settled.push('young'))
+
+  backbone.value('tick:1', '1', { ageMs: 501, maxAgeMs: 500 }, false)
+  backbone.value('tick:2', '1', { ageMs: 500, maxAgeMs: 500 }, false)
+  await young
+  expect(settled).toEqual(['young'])
+
+  backbone.value('tick:1', '2')
+  await old
+})
+
+test('an answer for a key that is no longer wanted is dropped', async () => {
+  const { gateway, backbone, pass } = createTestGateway()
+  void gateway.singleFlight.want('tick:1', { deadlineMs: 500 })
+  await pass(750)
+  backbone.value('tick:1', '1')
+  expect(gateway.values.describe('tick:1').value).toBeUndefined()
+})
+
+test('a value that comes again with the same version keeps its frames', () => {
+  const { gateway, backbone } = createTestGateway()
+  void gateway.singleFlight.want('tick:1')
+  backbone.value('tick:1', '1')
+  const value = gateway.values.fresh('tick:1')?.value
+  backbone.value('tick:1', '1')
+  expect(value).toBeDefined()
+  expect(gateway.values.fresh('tick:1')?.value).toBe(value)
+})
+
+test('word of a version that was dropped since makes the gateway ask for its bytes', () => {
+  const { gateway, backbone } = createTestGateway()
+  void gateway.singleFlight.want('tick:1')
+  backbone.current('tick:1', 'gone')
+  expect(backbone.calls).toEqual(['fetch tick:1', 'fetch tick:1'])
+  backbone.value('tick:1', '1')
+  backbone.current('tick:1', 'gone')
+  expect(backbone.calls).toHaveLength(2)
+})
+
+test('maxAge and store are those of the latest answer', () => {
+  const { gateway, backbone } = createTestGateway()
+  void gateway.singleFlight.want('tick:1')
+  const version = backbone.value('tick:1', '1')
+  void gateway.singleFlight.want('tick:1')
+  backbone.current('tick:1', version, { maxAgeMs: 10, ageMs: 5 })
+  expect(gateway.values.fresh('tick:1')).toMatchObject({ maxAgeMs: 10, ageMs: 0 })
+})

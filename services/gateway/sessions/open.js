@@ -1,0 +1,42 @@
+// How a session begins: a connection gets its record, its encoding, and the welcome.
+import { createSession } from './session.js'
+
+/**
+ * @typedef {import('@keycast/protocol').ControlMessage} ControlMessage
+ * @typedef {import('../transport/transport.js').Transport} Transport
+ */
+
+/**
+ * @param {object} deps
+ * @param {Pick<import('./sessions.js').Sessions, 'add' | 'closed'>} deps.sessions
+ * @param {Pick<import('../encodings/index.js').Encodings, 'forTransport'>} deps.encodings
+ * @param {Pick<import('./receive.js').Receive, 'message' | 'ping'>} deps.receive
+ * @param {Pick<import('../delivery/outbox.js').Outbox, 'send' | 'drained'>} deps.outbox
+ * @param {{ tokens: number, keyTokens: number }} deps.atStart what it may ask, see rate-limit.js
+ * @param {Omit<Extract<ControlMessage, { type: 'welcome' }>, 'type' | 'session'>} deps.welcome
+ * @param {() => number} deps.now monotonic, in milliseconds
+ */
+export function createOpen({ sessions, encodings, receive, outbox, atStart, welcome, now }) {
+  /** @type {import('../transport/transport.js').TransportEvents} */
+  const events = {
+    onMessage: receive.message,
+    onPing: receive.ping,
+    onPong(session) {
+      session.heard = true
+    },
+    onDrain: outbox.drained,
+    onClose: sessions.closed,
+  }
+
+  /**
+   * Makes a session of a connection.
+   *
+   * @param {Transport} transport open, and nothing read from it yet
+   */
+  return function open(transport) {
+    const session = createSession(transport, encodings.forTransport(transport), { ...atStart, nowMs: now() })
+    sessions.add(session)
+    transport.serve(session, events)
+    outbox.send(session, { type: 'welcome', session: session.id, ...welcome })
+  }
+}
