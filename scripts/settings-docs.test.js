@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { readNamespaces } from '@keycast/service'
+import { parse } from 'yaml'
 import { proxyItems, withLists } from './settings-docs.js'
 
 const page = readFileSync(new URL('../docs/configuration.md', import.meta.url), 'utf8')
@@ -22,6 +23,7 @@ test('docs/configuration.md shows every field of a namespace with its default', 
     refresh: ['refreshMs'],
     timeout: ['timeoutMs'],
     maxBytes: ['bytesMax'],
+    ids: ['idSegmentsMax'],
   }
   const section = page.split('\n## Namespaces\n')[1].split('\n## ')[0]
   const shown = [...section.matchAll(/^- \*\*`(\w+)`\*\*(?:, default `([^`]*)`)?/gm)]
@@ -29,11 +31,11 @@ test('docs/configuration.md shows every field of a namespace with its default', 
 
   const byDefault = namespaceWith({})
   expect(Object.keys(byDefault).sort()).toEqual(['name', ...Object.values(properties).flat()].sort())
-  const defaults = shown.filter(([, , standard]) => standard).map(([, name, standard]) => [name, standard])
+  const defaults = shown.filter(([, , standard]) => standard).map(([, name, standard]) => [name, parse(standard)])
   expect(JSON.stringify(namespaceWith(Object.fromEntries(defaults)))).toBe(JSON.stringify(byDefault))
 })
 
-/** @param {Record<string, string>} fields beside those it has to have */
+/** @param {Record<string, unknown>} fields beside those it has to have */
 function namespaceWith(fields) {
   const folder = mkdtempSync(join(tmpdir(), 'keycast-docs-'))
   try {
@@ -55,7 +57,7 @@ test('docs/configuration.md shows every variable of docker-compose.yml with its 
   const handedOn = [...compose.matchAll(/^ +([A-Z_]+):(?: #.*)?$/gm)].map(([, name]) => [name, ''])
   const sorted = (/** @type {string[][]} */ pairs) => Object.fromEntries(pairs.sort())
   expect(sorted(shown.map(([, name, standard = '']) => [name, standard]))).toEqual(
-    sorted([...given.map(([, name, standard]) => [name, standard]), ...handedOn]),
+    sorted([...given.map(([, name, standard]) => [name, parse(standard)]), ...handedOn]),
   )
 })
 

@@ -138,7 +138,7 @@ function readRights(given) {
 
 /** @param {string} text */
 function readTtl(text) {
-  const ttlMs = duration().read(text)
+  const ttlMs = duration({ maxMs: Number.MAX_SAFE_INTEGER }).read(text)
   if (ttlMs > 0) return ttlMs
   throw new Error(`--ttl ${text}: must be a duration, as in 90s, 30m or 1h`)
 }

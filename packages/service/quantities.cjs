@@ -26,7 +26,7 @@ const MILLISECONDS_MAX = 2 ** 31 - 1
  *
  * @param {object} [options]
  * @param {number} [options.minMs]
- * @param {number} [options.maxMs]
+ * @param {number} [options.maxMs] what a timer can count, unless said
  * @param {boolean} [options.plainMs] whether a plain number counts milliseconds
  * @param {string} [options.zero] what 0 means, where it is accepted besides the range
  * @returns {Rule}
@@ -41,7 +41,7 @@ function duration({ minMs = 0, maxMs = MILLISECONDS_MAX, plainMs = false, zero }
       if (unit === undefined && !plainMs && Number(amount) !== 0) return Number.NaN
       const ms = Number(amount) * msPerUnit[unit ?? 'ms']
       if (zero !== undefined && ms === 0) return 0
-      return within(ms, minMs, Math.min(maxMs, MILLISECONDS_MAX))
+      return within(ms, minMs, maxMs)
     },
   }
 }

@@ -72,13 +72,13 @@ export function createFakeBackbone() {
      * @param {string} key
      * @param {string | Buffer} body
      * @param {Partial<Extract<Answer, { type: 'value' }>>} [rest]
-     * @param {boolean} [isFetched]
+     * @param {boolean} [isGot]
      * @returns {string} the version
      */
-    value(key, body, rest, isFetched = true) {
+    value(key, body, rest, isGot = true) {
       const bytes = Buffer.from(body)
       const version = versionOf(bytes)
-      events.onAnswer({ type: 'value', key, version, body: bytes, ...good, ...content, ...rest }, isFetched)
+      events.onAnswer({ type: 'value', key, version, body: bytes, ...good, ...content, ...rest }, isGot)
       return version
     },
 
@@ -104,8 +104,8 @@ export function createFakeBackbone() {
     async stop() {},
     watch: key => void calls.push(`watch ${key}`),
     unwatch: key => void calls.push(`unwatch ${key}`),
-    fetch: key => void calls.push(`fetch ${key}`),
-    cancel: key => void calls.push(`cancel ${key}`),
+    get: key => void calls.push(`get ${key}`),
+    cancelGet: key => void calls.push(`cancelGet ${key}`),
     async refresh(keys) {
       calls.push(`refresh ${keys.join(' ')}`)
     },

@@ -29,9 +29,9 @@ async function startNode({ requestsPort = 0, answersPort = 0 } = {}) {
       heard.push(`watch ${key}${held ? ` ${held.version}` : ''}`)
       hub.tell(link, key)
     },
-    onFetch: (link, { key }) => hub.tell(link, key),
+    onGet: (link, { key }) => hub.tell(link, key),
     onUnwatch: (_, key) => heard.push(`unwatch ${key}`),
-    onCancel: () => {},
+    onCancelGet: () => {},
     onRefresh: key => heard.push(`refresh ${key}`),
     onLinkLost: () => heard.push('lost'),
     answerFor: (_, key) => {

@@ -24,8 +24,8 @@ beforeAll(async () => {
   await hub.start({
     onWatch: (link, { key }) => hub.tell(link, key),
     onUnwatch() {},
-    onFetch() {},
-    onCancel() {},
+    onGet() {},
+    onCancelGet() {},
     onRefresh() {},
     onLinkLost() {},
     answerFor: (_, key) => ({ type: 'failed', key, code: 'not_found', message: 'nothing here', ageMs: 0 }),

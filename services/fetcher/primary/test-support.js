@@ -145,8 +145,8 @@ export function setup({
     /** @param {string} link @param {string} key @param {Held} [held] */
     watch: (link, key, held) => events.onWatch(link, { key, held }),
     /** @param {string} link @param {string} key @param {Held} [held] */
-    get: (link, key, held) => events.onFetch(link, { key, held }),
-    cancelGet: events.onCancel,
+    get: (link, key, held) => events.onGet(link, { key, held }),
+    cancelGet: events.onCancelGet,
 
     /** Ends the key's lease. @param {string} key @param {Result} result @param {Buffer} [body] @param {Buffer} [delta] */
     answer: (key, result, body, delta) => ended(end(key), result, body, delta),

@@ -297,7 +297,7 @@ function createSchema({ folder, origins, namespaces }) {
       maxLifetime: z
         .union([z.string(), z.number()], { error: lifetimeError })
         .default(LIFETIME_DEFAULT)
-        .transform(written => duration().read(String(written)))
+        .transform(written => duration({ maxMs: LIFETIME_MS_MAX }).read(String(written)))
         .refine(ms => ms >= LIFETIME_MS_MIN && ms <= LIFETIME_MS_MAX, lifetimeError),
     },
     { error: 'must be a map, as in { anonymous: { read: ["*:**"] } }' },

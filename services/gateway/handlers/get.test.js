@@ -14,7 +14,7 @@ test('a value that is cached and fresh is sent from memory, with the id', async 
   expect(await client.ask({ type: 'get', key: 'tick:1' })).toEqual([
     { type: 'value', key: 'tick:1', version, data: { n: 1 } },
   ])
-  expect(backbone.calls).toEqual(['fetch tick:1'])
+  expect(backbone.calls).toEqual(['get tick:1'])
 })
 
 test('a version that still holds is answered with current', async () => {
@@ -33,7 +33,7 @@ test('all gets of a cold key share one request to the fetcher, and each is answe
   clients[0].send(get({ id: 'a' }))
   clients[0].send(get({ id: 'b' }))
   clients[1].send(get({ id: 'c' }))
-  expect(backbone.calls).toEqual(['fetch tick:1'])
+  expect(backbone.calls).toEqual(['get tick:1'])
 
   backbone.value('tick:1', '1')
 
@@ -73,7 +73,7 @@ test('failures are answered with the id, each time', async () => {
       },
     ])
   }
-  expect(backbone.calls).toEqual(['fetch tick:1', 'fetch tick:1'])
+  expect(backbone.calls).toEqual(['get tick:1', 'get tick:1'])
 })
 
 test('that the backend has nothing is remembered for its time', async () => {
@@ -87,7 +87,7 @@ test('that the backend has nothing is remembered for its time', async () => {
   expect(await client.ask(get({}))).toMatchObject([{ type: 'error', code: 'not_found' }])
   await pass(1)
   expect(await client.ask(get({}))).toEqual([])
-  expect(backbone.calls).toEqual(['fetch tick:1', 'fetch tick:1'])
+  expect(backbone.calls).toEqual(['get tick:1', 'get tick:1'])
 })
 
 test('a fetcher that does not answer is not waited for longer than timeout and 2 s', async () => {
@@ -100,7 +100,7 @@ test('a fetcher that does not answer is not waited for longer than timeout and 2
   expect(await client.received()).toMatchObject([
     { type: 'error', id: 7, code: 'fetcher_timeout', retryAfterMs: 1_000 },
   ])
-  expect(backbone.calls).toEqual(['fetch tick:1', 'cancel tick:1'])
+  expect(backbone.calls).toEqual(['get tick:1', 'cancelGet tick:1'])
 
   backbone.nodesAlive = 0
   client.send(get({}))
@@ -116,7 +116,7 @@ test('a later get waits on when the first gives up', async () => {
   client.send(get({ id: 2 }))
   await pass(1_250)
   expect(await client.received()).toMatchObject([{ id: 1, code: 'fetcher_timeout' }])
-  expect(backbone.calls).toEqual(['fetch tick:1'])
+  expect(backbone.calls).toEqual(['get tick:1'])
   backbone.value('tick:1', '1')
   expect(await client.received()).toMatchObject([{ id: 2, type: 'value' }])
 })

@@ -93,7 +93,7 @@ test('a value that is not watched is sent while young enough, and the watch goes
 
   const client = await connect()
   expect(await client.ask(subscribe('tick:1'))).toMatchObject([{}, { type: 'value', version }])
-  expect(backbone.calls).toEqual(['fetch tick:1', 'watch tick:1'])
+  expect(backbone.calls).toEqual(['get tick:1', 'watch tick:1'])
   expect(backbone.held('tick:1')).toEqual({ version, ageMs: 0 })
   backbone.current('tick:1', version)
   expect(await client.received()).toEqual([])

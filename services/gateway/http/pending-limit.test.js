@@ -7,10 +7,10 @@ test('only so many wait at a time, and the next may once one has its answer', as
   const first = want('tick:1')
   void want('tick:2')
   expect(await want('tick:3')).toMatchObject({ problem: { code: 'too_many_waiting' } })
-  expect(backbone.calls).toEqual(['fetch tick:1', 'fetch tick:2'])
+  expect(backbone.calls).toEqual(['get tick:1', 'get tick:2'])
 
   const version = backbone.value('tick:1', '1')
   expect(await first).toMatchObject({ value: { version } })
   void want('tick:3')
-  expect(backbone.calls.at(-1)).toBe('fetch tick:3')
+  expect(backbone.calls.at(-1)).toBe('get tick:3')
 })

@@ -20,7 +20,7 @@ export const ANSWER_GRACE_MS = 2_000
  * @param {object} deps
  * @param {Pick<import('./values.js').Values, 'open'>} deps.values
  * @param {import('./cache.js').Cache} deps.cache
- * @param {Pick<Backbone, 'fetch' | 'cancel' | 'nodesAlive'>} deps.backbone
+ * @param {Pick<Backbone, 'get' | 'cancelGet' | 'nodesAlive'>} deps.backbone
  * @param {Pick<import('./calendar.js').Calendar, 'schedule'>} deps.calendar
  * @param {Pick<import('../metrics.js').Counts, 'coalesced'>} deps.counts
  * @param {() => number} deps.now monotonic, in milliseconds
@@ -41,7 +41,7 @@ export function createSingleFlight({ values, cache, backbone, calendar, counts, 
       if (entry.waiters.length === 0) {
         entry.waiters = [{ resolve, deadlineAtMs }]
         cache.update(entry)
-        backbone.fetch(key)
+        backbone.get(key)
       } else {
         entry.waiters.push({ resolve, deadlineAtMs })
         counts.coalesced++
@@ -75,7 +75,7 @@ export function createSingleFlight({ values, cache, backbone, calendar, counts, 
       for (const waiter of entry.waiters) if (waiter.deadlineAtMs <= nowMs) waiter.resolve({ problem })
       entry.waiters = inTime.length > 0 ? inTime : NOBODY
       if (inTime.length === 0) {
-        backbone.cancel(entry.key)
+        backbone.cancelGet(entry.key)
         cache.update(entry)
       }
     }

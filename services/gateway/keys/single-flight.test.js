@@ -16,5 +16,5 @@ test('want waits as long as its deadline', async () => {
   const wanted = gateway.singleFlight.want('tick:1', { deadlineMs: 500 })
   await pass(750)
   expect(await wanted).toMatchObject({ problem: { code: 'fetcher_timeout' } })
-  expect(backbone.calls).toEqual(['fetch tick:1', 'cancel tick:1'])
+  expect(backbone.calls).toEqual(['get tick:1', 'cancelGet tick:1'])
 })

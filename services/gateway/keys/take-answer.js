@@ -7,7 +7,7 @@ import { createProblem } from './problem.js'
 /**
  * @param {object} deps
  * @param {import('./cache.js').Cache} deps.cache
- * @param {Pick<import('@keycast/backbone').Backbone, 'fetch'>} deps.backbone
+ * @param {Pick<import('@keycast/backbone').Backbone, 'get'>} deps.backbone
  * @param {Pick<import('./values.js').Values, 'fresh' | 'latest'>} deps.values
  * @param {Pick<import('./single-flight.js').SingleFlight, 'resolve'>} deps.singleFlight
  * @param {Pick<import('./subscriptions.js').Subscriptions, 'changed'>} deps.subscriptions
@@ -26,7 +26,7 @@ export function createTakeAnswer({ cache, backbone, values, singleFlight, subscr
     let change = applyAnswer(entry, answer, now())
     if (!change) {
       // It speaks of bytes that were dropped since the request: asked again, now without a version, the bytes come.
-      if (isWanted(entry)) backbone.fetch(entry.key)
+      if (isWanted(entry)) backbone.get(entry.key)
       return
     }
     entry.isWatchAnswered = entry.isWatchAnswered || entry.subscriptions.length > 0

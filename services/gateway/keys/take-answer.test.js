@@ -38,7 +38,7 @@ test('word of a version that was dropped since makes the gateway ask for its byt
   const { gateway, backbone } = createTestGateway()
   void gateway.singleFlight.want('tick:1')
   backbone.current('tick:1', 'gone')
-  expect(backbone.calls).toEqual(['fetch tick:1', 'fetch tick:1'])
+  expect(backbone.calls).toEqual(['get tick:1', 'get tick:1'])
   backbone.value('tick:1', '1')
   backbone.current('tick:1', 'gone')
   expect(backbone.calls).toHaveLength(2)

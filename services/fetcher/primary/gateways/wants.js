@@ -222,8 +222,8 @@ export function createWants({
   const hubEvents = {
     onWatch,
     onUnwatch,
-    onFetch: onGet,
-    onCancel: onCancelGet,
+    onGet: onGet,
+    onCancelGet: onCancelGet,
     onRefresh,
     onLinkLost,
     answerFor,
