@@ -1,0 +1,205 @@
+// Tells the gateway which keys are wanted, and no longer wanted: in few messages, one at a time, as fast as it allows.
+import { costOf, pauseMs, requestBytesMax } from '../requests.js'
+
+/**
+ * @typedef {import('../connection/connection.js').Limits} Limits
+ * @typedef {{ id: number, type: 'subscribe' | 'unsubscribe', keys: string[], added: Set<string>, cost: number }} Request
+ *   `added`: those of its keys that the session was not subscribed to before
+ */
+
+/**
+ * @param {object} deps
+ * @param {(message: object) => void} deps.send
+ * @param {() => number} deps.nextId
+ * @param {import('../timers.js').Alarm} deps.alarm
+ * @param {(key: string) => string | undefined} deps.versionOf the version whose bytes are held
+ * @param {(key: string, error: { code: any, message: string }) => void} deps.onRefused
+ * @param {(key: string) => void} deps.onForgotten the gateway sends nothing more of a key
+ */
+export function createSubscriber({ send, nextId, alarm, versionOf, onRefused, onForgotten }) {
+  /** Of the session; undefined without one. @type {Limits | undefined} */
+  let limits
+  /** Keys to be subscribed. @type {Set<string>} */
+  const untold = new Set()
+  /** Keys the session is subscribed to, or asked to be. @type {Set<string>} */
+  const told = new Set()
+  /** Those of `told` that nobody wants any more. @type {Set<string>} */
+  const unwanted = new Set()
+  /** @type {Request | undefined} */
+  let underWay
+  let isPaused = false
+  let isDue = false
+
+  /** What changes in one turn goes out in one message. */
+  function soon() {
+    if (isDue) return
+    isDue = true
+    queueMicrotask(() => {
+      isDue = false
+      flush()
+    })
+  }
+
+  function flush() {
+    if (!limits || underWay || isPaused) return
+    // First, for it makes room.
+    if (unwanted.size > 0) return unsubscribe(limits)
+    if (untold.size > 0) subscribe(limits)
+  }
+
+  /** @param {Limits} limits */
+  function unsubscribe(limits) {
+    ask(
+      'unsubscribe',
+      [...unwanted],
+      key => key,
+      limits,
+      key => {
+        unwanted.delete(key)
+        told.delete(key)
+        onForgotten(key)
+      },
+    )
+  }
+
+  /** @param {Limits} limits */
+  function subscribe(limits) {
+    const room = limits.keysPerSession - told.size
+    const added = [...untold].filter(key => !told.has(key))
+    for (const key of added.slice(Math.max(0, room))) {
+      untold.delete(key)
+      onRefused(key, { code: 'too_many_keys', message: `a session may subscribe to ${limits.keysPerSession} keys` })
+    }
+    if (untold.size === 0) return
+    const entryOf = (/** @type {string} */ key) => {
+      const version = versionOf(key)
+      return version === undefined ? key : { key, version }
+    }
+    ask('subscribe', [...untold], entryOf, limits, key => {
+      untold.delete(key)
+      told.add(key)
+    })
+  }
+
+  /**
+   * Sends as many keys as fit into one message.
+   *
+   * @param {Request['type']} type
+   * @param {string[]} candidates
+   * @param {(key: string) => unknown} entryOf
+   * @param {Limits} limits
+   * @param {(key: string) => void} note is called with each that did, before the message is sent
+   */
+  function ask(type, candidates, entryOf, limits, note) {
+    const id = nextId()
+    const bytesMax = requestBytesMax(limits)
+    let bytes = JSON.stringify({ type, id, keys: [] }).length
+    const keys = []
+    const entries = []
+    for (const key of candidates) {
+      const entry = entryOf(key)
+      bytes += JSON.stringify(entry).length + 1
+      if (bytes > bytesMax && keys.length > 0) break
+      keys.push(key)
+      entries.push(entry)
+    }
+    const message = { type, id, keys: entries }
+    const added = new Set(keys.filter(key => !told.has(key)))
+    underWay = { id, type, keys, added, cost: costOf(JSON.stringify(message)) }
+    keys.forEach(note)
+    send(message)
+  }
+
+  /** @param {Request} request what was refused as a whole, and is asked again @param {number} [retryAfterMs] */
+  function repeat({ type, keys, added, cost }, retryAfterMs) {
+    for (const key of keys) {
+      if (type === 'subscribe') {
+        if (added.has(key)) told.delete(key)
+        if (!unwanted.has(key)) untold.add(key)
+        else if (added.has(key)) forget(key)
+      } else {
+        told.add(key)
+        // A key that is wanted again meanwhile is sent whole when it is subscribed to once more.
+        if (!untold.has(key)) unwanted.add(key)
+      }
+    }
+    isPaused = true
+    const { requestsPerSecond } = /** @type {Limits} */ (limits)
+    alarm.set(resume, pauseMs(retryAfterMs, cost, requestsPerSecond))
+  }
+
+  /** @param {string} key that nobody wants, and that the session is not subscribed to */
+  function forget(key) {
+    unwanted.delete(key)
+    onForgotten(key)
+  }
+
+  function resume() {
+    isPaused = false
+    flush()
+  }
+
+  return {
+    /** Subscribes to a key, or asks anew where it stands. @param {string} key */
+    want(key) {
+      unwanted.delete(key)
+      untold.add(key)
+      soon()
+    },
+    /** Goes on with a key that was dropped and is not forgotten. @param {string} key */
+    keep: key => unwanted.delete(key),
+    /** @param {string} key */
+    drop(key) {
+      untold.delete(key)
+      if (!told.has(key)) return onForgotten(key)
+      unwanted.add(key)
+      soon()
+    },
+    /** The gateway ended a subscription. @param {string} key */
+    ended(key) {
+      untold.delete(key)
+      told.delete(key)
+      if (unwanted.has(key)) forget(key)
+    },
+    /** Whether what the gateway says of a key is of a subscription of now, not of one before. @param {string} key */
+    isTold: key => told.has(key),
+
+    /** @param {Limits} next @param {Iterable<string>} keys all that are wanted */
+    opened(next, keys) {
+      limits = next
+      untold.clear()
+      for (const key of keys) untold.add(key)
+      flush()
+    },
+    lost() {
+      limits = undefined
+      underWay = undefined
+      isPaused = false
+      alarm.clear()
+      told.clear()
+      const forgotten = [...unwanted]
+      unwanted.clear()
+      forgotten.forEach(onForgotten)
+    },
+    /**
+     * Takes an answer to a whole request.
+     *
+     * @param {any} message
+     * @returns {boolean} whether it was one
+     */
+    answered(message) {
+      if (!underWay || message.key !== undefined) return false
+      // A refusal of a large request comes without its id; all other requests of a client are small.
+      const isOurs = message.id === underWay.id || (message.id === undefined && message.code === 'rate_limited')
+      if (!isOurs) return false
+      const request = underWay
+      underWay = undefined
+      if (message.code === 'rate_limited') repeat(request, message.retryAfterMs)
+      else if (message.type === 'error' && request.type === 'subscribe') {
+        for (const key of request.keys) onRefused(key, message)
+      }
+      flush()
+      return true
+    },
+  }
+}
