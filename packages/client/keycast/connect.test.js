@@ -1,5 +1,6 @@
 // The client as a whole: where it connects, what it tells, and that it leaves nothing behind.
 import { jest } from '@jest/globals'
+import { createDelta } from 'fossil-delta'
 import { connect } from '../keycast.js'
 import { createWorld, welcome } from '../test-support.js'
 
@@ -98,6 +99,19 @@ test('a page that is hidden from the start sets no timer', () => {
   document.visibilityState = 'hidden'
   connect('ws://gateway/ws', { environment })
   expect(timers.size).toBe(0)
+})
+
+test('where there is no SHA-256 a delta is shown by its checksum alone', async () => {
+  const { environment, socket, settle } = createWorld()
+  const keycast = connect('ws://gateway/ws', { environment: { ...environment, sha256: undefined } })
+  const handle = keycast.value('a:1')
+  socket().say(welcome())
+  await settle()
+  const line = { key: 'a:1', contentType: 'application/json' }
+  const [one, two] = [Buffer.from('[1]'), Buffer.from('[2]')]
+  socket().say({ ...line, type: 'value', version: 'one' }, one)
+  socket().say({ ...line, type: 'delta', from: 'one', version: 'two' }, Buffer.from(createDelta(one, two)))
+  expect(handle.state).toMatchObject({ value: [2], version: 'two' })
 })
 
 test('5,000 keys are resumed in two messages', async () => {

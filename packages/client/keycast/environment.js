@@ -45,12 +45,12 @@ export function completeEnvironment(given) {
     setTimeout: (/** @type {() => void} */ task, /** @type {number} */ ms) => setTimeout(task, ms),
     clearTimeout: (/** @type {any} */ timer) => clearTimeout(timer),
     document: world.document,
-    window: world.document && world.window,
-    isOffline: () => world.navigator?.onLine === false,
+    // A worker has no window and hears of the network itself; Node has neither.
+    window: world.addEventListener && world,
+    // Only where its return is told, too: it would be waited for in vain.
+    isOffline: () => world.addEventListener !== undefined && world.navigator?.onLine === false,
     sha256: subtle && ((/** @type {Uint8Array} */ bytes) => subtle.digest('SHA-256', bytes)),
-  }
-  for (const [name, part] of Object.entries(given)) {
-    if (part !== undefined) /** @type {any} */ (environment)[name] = part
+    ...given,
   }
   if (!environment.WebSocket) {
     throw new TypeError('no WebSocket here: hand one in, as in connect(url, { WebSocket }) with that of the package ws')

@@ -12,11 +12,11 @@ import { costOf, pauseMs, requestBytesMax } from '../requests.js'
  * @param {(message: object) => void} deps.send
  * @param {() => number} deps.nextId
  * @param {import('../timers.js').Alarm} deps.alarm
- * @param {(key: string) => string | undefined} deps.versionOf the version whose bytes are held
+ * @param {(key: string) => unknown} deps.entryOf how a subscribe names a key: with what is held of it already
  * @param {(key: string, error: { code: any, message: string }) => void} deps.onRefused
  * @param {(key: string) => void} deps.onForgotten the gateway sends nothing more of a key
  */
-export function createSubscriber({ send, nextId, alarm, versionOf, onRefused, onForgotten }) {
+export function createSubscriber({ send, nextId, alarm, entryOf, onRefused, onForgotten }) {
   /** Of the session; undefined without one. @type {Limits | undefined} */
   let limits
   /** Keys to be subscribed. @type {Set<string>} */
@@ -71,10 +71,6 @@ export function createSubscriber({ send, nextId, alarm, versionOf, onRefused, on
       onRefused(key, { code: 'too_many_keys', message: `a session may subscribe to ${limits.keysPerSession} keys` })
     }
     if (untold.size === 0) return
-    const entryOf = (/** @type {string} */ key) => {
-      const version = versionOf(key)
-      return version === undefined ? key : { key, version }
-    }
     ask('subscribe', [...untold], entryOf, limits, key => {
       untold.delete(key)
       told.add(key)
@@ -86,18 +82,18 @@ export function createSubscriber({ send, nextId, alarm, versionOf, onRefused, on
    *
    * @param {Request['type']} type
    * @param {string[]} candidates
-   * @param {(key: string) => unknown} entryOf
+   * @param {(key: string) => unknown} naming
    * @param {Limits} limits
    * @param {(key: string) => void} note is called with each that did, before the message is sent
    */
-  function ask(type, candidates, entryOf, limits, note) {
+  function ask(type, candidates, naming, limits, note) {
     const id = nextId()
     const bytesMax = requestBytesMax(limits)
     let bytes = JSON.stringify({ type, id, keys: [] }).length
     const keys = []
     const entries = []
     for (const key of candidates) {
-      const entry = entryOf(key)
+      const entry = naming(key)
       bytes += JSON.stringify(entry).length + 1
       if (bytes > bytesMax && keys.length > 0) break
       keys.push(key)

@@ -30,7 +30,10 @@ export function createValues({ environment: { date, sha256 }, send, nextId, crea
     send,
     nextId,
     alarm: createAlarm(),
-    versionOf: key => entries.get(key)?.held?.version,
+    entryOf(key) {
+      const version = entries.get(key)?.held?.version
+      return version === undefined ? key : { key, version }
+    },
     onRefused: (key, error) => fail(key, error),
     onForgotten(key) {
       if (entries.get(key)?.handles === 0) entries.delete(key)
