@@ -9,21 +9,21 @@ const apply = (/** @type {string} */ from, /** @type {string} */ delta) => apply
 test('makes what the library makes, of contents of every likeness and length', () => {
   const random = randomNumbers(1)
   const integer = (/** @type {number} */ below) => Math.floor(random() * below)
-  for (let round = 0; round < 2_000; round += 1) {
+  for (let round = 0; round < 1_000; round += 1) {
     const alphabet = 1 + integer(255)
     const from = Uint8Array.from({ length: integer(400) }, () => integer(alphabet))
     const to = Uint8Array.from({ length: integer(400) }, (_, at) => (integer(20) ? (from[at] ?? 0) : integer(256)))
     const delta = Uint8Array.from(fossil.createDelta(from, to))
     expect(Buffer.compare(applyDelta(from, delta), to)).toBe(0)
   }
-})
+}, 60_000)
 
 test('a damaged delta is refused, or makes what the library makes of it: nothing else, and no other error', () => {
   const random = randomNumbers(2)
   const integer = (/** @type {number} */ below) => Math.floor(random() * below)
   const line = 'all that was said in this conversation until now, '
   let refused = 0
-  for (let round = 0; round < 5_000; round += 1) {
+  for (let round = 0; round < 2_000; round += 1) {
     const from = bytes(line.repeat(1 + integer(8)))
     const to = bytes(`${line.repeat(integer(8))}${round}${line.repeat(integer(8))}`)
     const delta = Uint8Array.from(fossil.createDelta(from, to))
@@ -40,16 +40,16 @@ test('a damaged delta is refused, or makes what the library makes of it: nothing
       refused += 1
     }
   }
-  expect(refused).toBeGreaterThan(4_000)
-})
+  expect(refused).toBeGreaterThan(1_600)
+}, 60_000)
 
 test('bytes without meaning are refused', () => {
   const random = randomNumbers(3)
-  for (let round = 0; round < 5_000; round += 1) {
+  for (let round = 0; round < 2_000; round += 1) {
     const noise = Uint8Array.from({ length: Math.floor(random() * 40) }, () => random() * 256)
     expect(() => applyDelta(bytes('something'), noise)).toThrow(RangeError)
   }
-})
+}, 60_000)
 
 test.each([
   ['nothing', '', 'it ends too early'],

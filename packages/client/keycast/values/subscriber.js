@@ -49,17 +49,11 @@ export function createSubscriber({ send, nextId, alarm, entryOf, onRefused, onFo
 
   /** @param {Limits} limits */
   function unsubscribe(limits) {
-    ask(
-      'unsubscribe',
-      [...unwanted],
-      key => key,
-      limits,
-      key => {
-        unwanted.delete(key)
-        told.delete(key)
-        onForgotten(key)
-      },
-    )
+    const byName = (/** @type {string} */ key) => key
+    ask('unsubscribe', [...unwanted], byName, limits, key => {
+      told.delete(key)
+      forget(key)
+    })
   }
 
   /** @param {Limits} limits */

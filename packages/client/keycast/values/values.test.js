@@ -155,13 +155,17 @@ async function live(seed) {
   keycast.close()
 }
 
-test.each(Array.from({ length: 10 }, (_, n) => n))('worlds %i00 and after', async hundred => {
-  for (let n = 0; n < 30; n += 1) {
-    const seed = hundred * 100 + n
-    try {
-      await live(seed)
-    } catch (error) {
-      throw new Error(`in world ${seed}: ${/** @type {Error} */ (error).message}`)
+test.each(Array.from({ length: 10 }, (_, n) => n))(
+  'worlds %i00 and after',
+  async hundred => {
+    for (let n = 0; n < 30; n += 1) {
+      const seed = hundred * 100 + n
+      try {
+        await live(seed)
+      } catch (error) {
+        throw new Error(`in world ${seed}: ${/** @type {Error} */ (error).message}`)
+      }
     }
-  }
-})
+  },
+  60_000,
+)
