@@ -1,4 +1,4 @@
-// What an application imports: everything else in this folder is reached through here.
+// The entry: an application imports this file, and reaches everything else through it.
 export { connect } from './keycast/connect.js'
 export { KeycastError } from './keycast/errors.js'
 

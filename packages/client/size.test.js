@@ -1,4 +1,4 @@
-// What the client costs a page: bundled, minified, compressed as a server would.
+// The client's size in a page: bundled, minified, and compressed as a server would.
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 
 /**
- * What a client did, in its order.
+ * A client's deeds, in their order.
  *
  * @typedef {{ dials: string, offers: string } | { out: any } | { hangs: true }} Deed
  */
@@ -133,12 +133,12 @@ export function createWorld({ page = true } = {}) {
       }
     },
 
-    /** What the client did since this was asked last. */
+    /** The client's deeds since this was called last. */
     done: () => deeds.splice(0),
   }
 }
 
-/** What a gateway says first. @param {object} [limits] that are other than usual */
+/** A gateway's first message. @param {object} [limits] that are other than usual */
 export const welcome = (limits = {}) => ({
   type: 'welcome',
   session: 's',

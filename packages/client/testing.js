@@ -15,7 +15,7 @@ const limits = { messageBytes: 262_144, keysPerSession: 5_000, requestsPerSecond
 export function createFakeKeycast() {
   /** @type {Map<string, { line: object, bytes: Uint8Array }>} */
   const values = new Map()
-  /** What else is to be said of a key, after its value. @type {Map<string, { type: string, code: string }>} */
+  /** Errors and `stale`, which are said after the key's value. @type {Map<string, { type: string, code: string }>} */
   const troubles = new Map()
   /** @type {Set<string>} */
   const watched = new Set()

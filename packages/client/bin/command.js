@@ -1,4 +1,4 @@
-// What the keycast command does: reads its arguments, watches or gets keys, and prints what comes.
+// The keycast command: reads its arguments, watches or gets keys, and prints what comes.
 import { parseArgs } from 'node:util'
 import { createPrinter } from './print.js'
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env node
-// The keycast command: see what a gateway serves, from a terminal or in a pipe.
+// Starts the keycast command in a real process: its arguments, output and WebSocket.
 import { connect } from '../keycast.js'
 import { runCommand } from './command.js'
 import { findWebSocket } from './websocket.js'
 
-// Whoever reads may have read enough, as `head` does.
+// A reader such as `head` stops early; that is no failure.
 process.stdout.on('error', () => process.exit())
 
 process.exitCode = await runCommand(process.argv.slice(2), {

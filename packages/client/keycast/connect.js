@@ -1,4 +1,4 @@
-// Makes a client: one connection, and what is seen through it.
+// Makes a client: one connection, and the values that come over it.
 import { createConnection } from './connection/connection.js'
 import { watchPage } from './connection/page.js'
 import { completeEnvironment } from './environment.js'
@@ -103,7 +103,7 @@ export function connect(url, { WebSocket, environment: given = {} } = {}) {
     get: (key, { signal } = {}) => values.get(key, signal),
 
     /**
-     * What is known of a key that somebody subscribed to, without subscribing.
+     * The state of a key that some handle is open for, without subscribing.
      *
      * @template [T=any]
      * @param {string} key

@@ -17,7 +17,7 @@ export class KeycastError extends Error {
   constructor({ code, message, key, retryAfterMs }) {
     super(message)
     this.name = 'KeycastError'
-    /** What went wrong, for programs. @type {KeycastErrorCode} */
+    /** The cause, for programs. @type {KeycastErrorCode} */
     this.code = code
     /** The key it is about, if any. @type {string | undefined} */
     this.key = key

@@ -19,7 +19,7 @@ export async function runTranscript(text) {
   const handles = new Map()
   /** @type {Map<string, { value?: unknown, error?: string }>} */
   const answers = new Map()
-  /** What the names with `$` stand for. @type {Map<string, unknown>} */
+  /** The values of the names with `$`. @type {Map<string, unknown>} */
   const bound = new Map()
 
   const client = () => keycast ?? fail('the transcript has not connected yet')

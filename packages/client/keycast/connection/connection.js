@@ -141,7 +141,7 @@ export function createConnection({ url, environment, alarm, onOpen, onMessage, o
     pongMs = limitMs
     send({ type: 'ping', id: 'ping' })
     alarm.set(() => {
-      // One who waits in front of the page is not made to wait for chance, too.
+      // A person is looking at the page: a random wait would only add to the 3 s.
       const atOnce = limitMs === WAKE_PONG_MS && !isOffline()
       lost('the connection went silent', undefined, atOnce)
     }, limitMs)

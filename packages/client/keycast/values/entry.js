@@ -48,17 +48,17 @@ export class Entry {
     this.ended = false
     /** Whether the application ended it itself, by closing the client. */
     this.wasClosed = false
-    /** The latest version whose bytes are here; the next delta is applied to it. @type {Content | undefined} */
+    /** The latest version whose bytes are here. The next delta is applied to it. @type {Content | undefined} */
     this.held = undefined
-    /** The version to show: the same, but for what a delta made and whose hash is still being made. @type {Content | undefined} */
+    /** The version to show. It lags behind `held` while the hash of a delta's result is computed. @type {Content | undefined} */
     this.shown = undefined
-    /** A new line begins where `held` does not follow from what it was: a check begun before tells nothing about it. */
-    this.line = 0
+    /** Counts up where `held` does not follow from what it was: a hash begun before tells nothing about it. */
+    this.lineage = 0
     /** Counts the versions that deltas made, and the newest of them that was shown. */
     this.turn = 0
     this.shownTurn = 0
     /** Whether the whole value was asked for anew: deltas are of no use until it comes. */
-    this.asked = false
+    this.awaitsWhole = false
     /** @type {Stale | false} */
     this.stale = false
     /** @type {KeycastError | undefined} */
@@ -73,8 +73,8 @@ export class Entry {
   begin(content) {
     this.held = content
     this.shown = content
-    this.asked = false
-    this.line += 1
+    this.awaitsWhole = false
+    this.lineage += 1
   }
 
   /** Makes a new state where anything differs, and tells it to everybody. */

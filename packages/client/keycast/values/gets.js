@@ -29,9 +29,9 @@ export function createGets({ send, nextId, alarm, heldOf }) {
   /** @type {Limits | undefined} */
   let limits
   let isPaused = false
-  /** Those to be sent. @type {Set<Get>} */
+  /** Gets to be sent. @type {Set<Get>} */
   const queue = new Set()
-  /** Those sent, by id. @type {Map<number, Get>} */
+  /** Gets that were sent, by id. @type {Map<number, Get>} */
   const underWay = new Map()
 
   function flush() {
@@ -83,7 +83,7 @@ export function createGets({ send, nextId, alarm, heldOf }) {
       limits = undefined
       isPaused = false
       alarm.clear()
-      // Those asked first go first again.
+      // The oldest get goes first again.
       const later = [...queue]
       queue.clear()
       for (const get of [...underWay.values(), ...later]) if (!get.isAborted) queue.add(get)

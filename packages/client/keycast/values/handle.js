@@ -1,4 +1,4 @@
-// What an application holds of a key: typed events, an async iterator and a store in one.
+// A handle, which an application holds of a key: typed events, an async iterator and a store in one.
 import { nothing } from './entry.js'
 
 /**
@@ -27,7 +27,7 @@ import { nothing } from './entry.js'
  * @returns {ValueHandle}
  */
 export function createHandle(entry, onClose) {
-  /** What is to be undone at the close. @type {Set<() => void>} */
+  /** Undone at the close: listeners and loops. @type {Set<() => void>} */
   const ends = new Set()
   let closed = false
 
@@ -51,7 +51,7 @@ export function createHandle(entry, onClose) {
       if (name !== 'change') throw new TypeError(`a value has the event "change", not "${name}"`)
       return closed ? () => {} : listen(listener)
     },
-    /** What stores do for Svelte, Solid, RxJS and React: calls the listener at once, then at every change. */
+    /** The contract of stores in Svelte, Solid, RxJS and React: calls the listener at once, then at every change. */
     subscribe(listener) {
       listener(entry.state)
       return closed ? () => {} : listen(listener, true)

@@ -19,12 +19,12 @@ import { costOf, pauseMs, requestBytesMax } from '../requests.js'
 export function createSubscriber({ send, nextId, alarm, entryOf, onRefused, onForgotten }) {
   /** Of the session; undefined without one. @type {Limits | undefined} */
   let limits
-  /** Keys to be subscribed. @type {Set<string>} */
-  const untold = new Set()
-  /** Keys the session is subscribed to, or asked to be. @type {Set<string>} */
-  const told = new Set()
-  /** Those of `told` that nobody wants any more. @type {Set<string>} */
-  const unwanted = new Set()
+  /** @type {Set<string>} */
+  const toSubscribe = new Set()
+  /** Also keys that the gateway has been asked for and has not answered yet. @type {Set<string>} */
+  const subscribed = new Set()
+  /** Part of `subscribed`. @type {Set<string>} */
+  const toUnsubscribe = new Set()
   /** @type {Request | undefined} */
   let underWay
   let isPaused = false
@@ -43,31 +43,31 @@ export function createSubscriber({ send, nextId, alarm, entryOf, onRefused, onFo
   function flush() {
     if (!limits || underWay || isPaused) return
     // First, for it makes room.
-    if (unwanted.size > 0) return unsubscribe(limits)
-    if (untold.size > 0) subscribe(limits)
+    if (toUnsubscribe.size > 0) return unsubscribe(limits)
+    if (toSubscribe.size > 0) subscribe(limits)
   }
 
   /** @param {Limits} limits */
   function unsubscribe(limits) {
     const byName = (/** @type {string} */ key) => key
-    ask('unsubscribe', [...unwanted], byName, limits, key => {
-      told.delete(key)
+    ask('unsubscribe', [...toUnsubscribe], byName, limits, key => {
+      subscribed.delete(key)
       forget(key)
     })
   }
 
   /** @param {Limits} limits */
   function subscribe(limits) {
-    const room = limits.keysPerSession - told.size
-    const added = [...untold].filter(key => !told.has(key))
+    const room = limits.keysPerSession - subscribed.size
+    const added = [...toSubscribe].filter(key => !subscribed.has(key))
     for (const key of added.slice(Math.max(0, room))) {
-      untold.delete(key)
+      toSubscribe.delete(key)
       onRefused(key, { code: 'too_many_keys', message: `a session may subscribe to ${limits.keysPerSession} keys` })
     }
-    if (untold.size === 0) return
-    ask('subscribe', [...untold], entryOf, limits, key => {
-      untold.delete(key)
-      told.add(key)
+    if (toSubscribe.size === 0) return
+    ask('subscribe', [...toSubscribe], entryOf, limits, key => {
+      toSubscribe.delete(key)
+      subscribed.add(key)
     })
   }
 
@@ -94,7 +94,7 @@ export function createSubscriber({ send, nextId, alarm, entryOf, onRefused, onFo
       entries.push(entry)
     }
     const message = { type, id, keys: entries }
-    const added = new Set(keys.filter(key => !told.has(key)))
+    const added = new Set(keys.filter(key => !subscribed.has(key)))
     underWay = { id, type, keys, added, cost: costOf(JSON.stringify(message)) }
     keys.forEach(note)
     send(message)
@@ -104,13 +104,13 @@ export function createSubscriber({ send, nextId, alarm, entryOf, onRefused, onFo
   function repeat({ type, keys, added, cost }, retryAfterMs) {
     for (const key of keys) {
       if (type === 'subscribe') {
-        if (added.has(key)) told.delete(key)
-        if (!unwanted.has(key)) untold.add(key)
+        if (added.has(key)) subscribed.delete(key)
+        if (!toUnsubscribe.has(key)) toSubscribe.add(key)
         else if (added.has(key)) forget(key)
       } else {
-        told.add(key)
+        subscribed.add(key)
         // A key that is wanted again meanwhile is sent whole when it is subscribed to once more.
-        if (!untold.has(key)) unwanted.add(key)
+        if (!toSubscribe.has(key)) toUnsubscribe.add(key)
       }
     }
     isPaused = true
@@ -120,7 +120,7 @@ export function createSubscriber({ send, nextId, alarm, entryOf, onRefused, onFo
 
   /** @param {string} key that nobody wants, and that the session is not subscribed to */
   function forget(key) {
-    unwanted.delete(key)
+    toUnsubscribe.delete(key)
     onForgotten(key)
   }
 
@@ -132,33 +132,33 @@ export function createSubscriber({ send, nextId, alarm, entryOf, onRefused, onFo
   return {
     /** Subscribes to a key, or asks anew where it stands. @param {string} key */
     want(key) {
-      unwanted.delete(key)
-      untold.add(key)
+      toUnsubscribe.delete(key)
+      toSubscribe.add(key)
       soon()
     },
     /** Goes on with a key that was dropped and is not forgotten. @param {string} key */
-    keep: key => unwanted.delete(key),
+    keep: key => toUnsubscribe.delete(key),
     /** @param {string} key */
     drop(key) {
-      untold.delete(key)
-      if (!told.has(key)) return onForgotten(key)
-      unwanted.add(key)
+      toSubscribe.delete(key)
+      if (!subscribed.has(key)) return onForgotten(key)
+      toUnsubscribe.add(key)
       soon()
     },
     /** The gateway ended a subscription. @param {string} key */
     ended(key) {
-      untold.delete(key)
-      told.delete(key)
-      if (unwanted.has(key)) forget(key)
+      toSubscribe.delete(key)
+      subscribed.delete(key)
+      if (toUnsubscribe.has(key)) forget(key)
     },
     /** Whether what the gateway says of a key is of a subscription of now, not of one before. @param {string} key */
-    isTold: key => told.has(key),
+    isSubscribed: key => subscribed.has(key),
 
     /** @param {Limits} next @param {Iterable<string>} keys all that are wanted */
     opened(next, keys) {
       limits = next
-      untold.clear()
-      for (const key of keys) untold.add(key)
+      toSubscribe.clear()
+      for (const key of keys) toSubscribe.add(key)
       flush()
     },
     lost() {
@@ -166,9 +166,9 @@ export function createSubscriber({ send, nextId, alarm, entryOf, onRefused, onFo
       underWay = undefined
       isPaused = false
       alarm.clear()
-      told.clear()
-      const forgotten = [...unwanted]
-      unwanted.clear()
+      subscribed.clear()
+      const forgotten = [...toUnsubscribe]
+      toUnsubscribe.clear()
       forgotten.forEach(onForgotten)
     },
     /**

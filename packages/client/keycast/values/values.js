@@ -13,7 +13,7 @@ import { versionOf } from './version.js'
  * @typedef {import('./content.js').Content} Content
  */
 
-/** What every key fits; whether it is one, the gateway says. Anything else could be too long to be sent at all. */
+/** Every key fits this; the gateway checks the rest. Without it a key could be too long to be sent at all. */
 const keyGrammar = /^[a-z0-9-]{1,32}:[A-Za-z0-9._~/-]{1,255}$/
 
 /**
@@ -58,21 +58,21 @@ export function createValues({ environment: { date, sha256 }, send, nextId, crea
     entry.publish()
   }
 
-  /** What is held cannot be what the gateway thinks: it is asked for all of it. @param {Entry} entry */
+  /** Asks for the whole value: the gateway thinks this client holds something else than it does. @param {Entry} entry */
   function doubt(entry) {
-    if (entry.asked) return
+    if (entry.awaitsWhole) return
     entry.held = undefined
-    entry.line += 1
+    entry.lineage += 1
     // It may have been let go of while its hash was made.
     if (entry.handles === 0) return
-    entry.asked = true
+    entry.awaitsWhole = true
     subscriber.want(entry.key)
   }
 
   /** @param {Entry} entry @param {any} message @param {Uint8Array} bytes of the delta */
   function change(entry, { from, version, contentType }, bytes) {
     const { held } = entry
-    if (entry.asked || held?.version === version) return
+    if (entry.awaitsWhole || held?.version === version) return
     if (!held || held.version !== from) return doubt(entry)
     let made
     try {
@@ -93,13 +93,13 @@ export function createValues({ environment: { date, sha256 }, send, nextId, crea
    * @param {NonNullable<import('../environment.js').Environment['sha256']>} sha256
    */
   async function check(entry, made, sha256) {
-    const { line } = entry
+    const { lineage } = entry
     const turn = ++entry.turn
     const isRight = await versionOf(made.bytes, sha256).then(
       version => version === made.version,
       () => false,
     )
-    if (entry.line !== line) return
+    if (entry.lineage !== lineage) return
     if (!isRight) return doubt(entry)
     // A version that came later may have been checked sooner.
     if (turn < entry.shownTurn) return
@@ -113,7 +113,7 @@ export function createValues({ environment: { date, sha256 }, send, nextId, crea
     value(key) {
       const known = entries.get(key)
       const entry = known ?? new Entry(key, date)
-      // What was let go of and not forgotten yet may have missed what came meanwhile.
+      // A key that nobody wanted for a moment may have missed a delta meanwhile.
       const isInDoubt = entry.handles === 0 && !entry.held
       entry.handles += 1
       if (!known) entries.set(key, entry)
@@ -156,7 +156,7 @@ export function createValues({ environment: { date, sha256 }, send, nextId, crea
     },
 
     lost() {
-      for (const entry of entries.values()) entry.asked = false
+      for (const entry of entries.values()) entry.awaitsWhole = false
       subscriber.lost()
       gets.lost()
     },
@@ -167,7 +167,7 @@ export function createValues({ environment: { date, sha256 }, send, nextId, crea
       if (subscriber.answered(message)) return
       const { type, key, version } = message
       const entry = entries.get(key)
-      if (!entry || !subscriber.isTold(key)) return
+      if (!entry || !subscriber.isSubscribed(key)) return
       if (type === 'error') return fail(key, message)
       if (type === 'stale') entry.stale = { code: message.code, askedAt: date() - message.sinceMs }
       else {

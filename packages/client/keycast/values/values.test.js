@@ -27,7 +27,7 @@ async function live(seed) {
   /** The latest of each key, as the gateway has it. */
   const revisions = new Map(KEYS.map(key => [key, 0]))
   const latest = (/** @type {string} */ key) => contentOf(revisions.get(key) ?? 0)
-  /** What the session is subscribed to, and what the gateway thinks it holds. @type {Map<string, Buffer | undefined>} */
+  /** The session's keys, each with the content that the gateway thinks the client holds. @type {Map<string, Buffer | undefined>} */
   let session = new Map()
   let isOpen = false
   let isHonest = false
