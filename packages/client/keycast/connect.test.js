@@ -178,6 +178,7 @@ test('thousands of reconnects leave nothing behind', async () => {
       const passing = keycast.value(`a:passing-${round}`)
       await settle()
       const [request] = done().flatMap(deed => ('out' in deed ? [deed.out] : []))
+      if (request.keys.length !== 1) throw new Error(`it still wants ${JSON.stringify(request.keys)}`)
       socket().say({ type: 'subscribed', id: request.id, keys: [] })
       version += 1
       const body = Buffer.from(JSON.stringify({ version, pad: 'x'.repeat(1_000) }))
@@ -191,13 +192,15 @@ test('thousands of reconnects leave nothing behind', async () => {
     done()
     gc()
     await settle()
+    gc()
     return process.memoryUsage().heapUsed
   }
 
   await live(500)
   const before = await live(100)
   const after = await live(2_500)
-  expect((after - before) / 2_500).toBeLessThan(200)
+  // Anything kept of a session, a key or a value takes more; what jest and the compiler keep takes less.
+  expect((after - before) / 2_500).toBeLessThan(500)
   expect(timers.size).toBe(1)
   expect(keycast.peek('a:passing-0').version).toBeUndefined()
   keycast.close()
