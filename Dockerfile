@@ -9,6 +9,7 @@ FROM base AS manifests
 COPY scripts/support/prune-modules /usr/local/bin/
 COPY package.json package-lock.json .npmrc ./
 COPY packages/backbone/package.json packages/backbone/
+COPY packages/client/package.json packages/client/
 COPY packages/protocol/package.json packages/protocol/
 COPY packages/service/package.json packages/service/
 COPY services/data-provider/package.json services/data-provider/

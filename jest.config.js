@@ -7,6 +7,7 @@ const shared = { transform: {}, testEnvironment: 'node' }
 /** Test files that drive a program npm does not bring. In CI they are always run, and fail where it is missing. */
 const needs = {
   'test/certificates.test.js': ['openssl'],
+  'test/client-browser.test.js': ['chromium'],
   'test/compression.test.js': ['chromium', 'python3'],
   'test/jwks-tls.test.js': ['openssl'],
   'test/loadtest.test.js': ['chromium'],
