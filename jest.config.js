@@ -11,7 +11,7 @@ const needs = {
   'test/compression.test.js': ['chromium', 'python3'],
   'test/jwks-tls.test.js': ['openssl'],
   'test/loadtest.test.js': ['chromium'],
-  'test/monitoring.test.js': ['prometheus', 'promtool', 'prometheus-node-exporter'],
+  'test/monitoring.test.js': ['prometheus', 'promtool', 'prometheus-node-exporter', 'nginx', 'openssl'],
   'test/page.test.js': ['chromium'],
   'test/proxy-operation.test.js': ['nginx', 'openssl'],
   'test/proxy.test.js': ['nginx', 'openssl'],
