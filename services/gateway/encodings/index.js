@@ -1,6 +1,6 @@
 // The list of encodings, and which one a session gets. Another one is a file of its own and a line in `makers`.
 import { createBytes } from './bytes.js'
-import { createCompressed } from './compressed.js'
+import { createCompressed } from './compressed-encoding.js'
 import { createCompression } from './compression.js'
 import { createJson } from './json.js'
 
