@@ -1,9 +1,9 @@
 // The link between a gateway and a fetcher node goes silent and recovers: both ends notice, and all viewers converge.
 import { answers, documentOf, startBackend } from './support/backend.js'
+import { startSwallower } from './support/blackhole.js'
 import { connect } from './support/client.js'
 import { eventually, pause } from './support/deadline.js'
 import { msSince, show } from './support/figures.js'
-import { startSwallower } from './support/swallow.js'
 import { nodeAt, startSystem } from './support/system.js'
 
 const backend = await startBackend()

@@ -1,12 +1,12 @@
 // Overlapping faults of every kind, drawn from a seed: no viewer is ever sent an older value, and in the end all hold the
 // backend's content.
 import { answers, documentOf, startBackend } from './support/backend.js'
+import { startSwallower } from './support/blackhole.js'
 import { connect, connectViewer } from './support/client.js'
 import { eventually, pause } from './support/deadline.js'
 import { msSince, show } from './support/figures.js'
 import { childrenOf, isAlive } from './support/processes.js'
 import { createRandom } from './support/random.js'
-import { startSwallower } from './support/swallow.js'
 import { nodeAt, startSystem } from './support/system.js'
 
 const SEED = 20
