@@ -1,5 +1,5 @@
 // What a fetch's result does to its key: what is held from now on, who is notified, when the key is tried again.
-import { detached } from '../../work/detached-bytes.js'
+import { detached } from '@keycast/service'
 import { confirmValue, holdFailure, holdNotFound, holdValue, invalidate, isFailing } from '../keys/held.js'
 import { isCold, isKept, isWaitedFor } from '../keys/interest.js'
 
