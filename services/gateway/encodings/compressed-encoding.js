@@ -1,8 +1,8 @@
 // An encoding made of a plain one, for sessions that negotiated permessage-deflate: the message's head stored, the body's
 // DEFLATE blocks behind it. Until a value's blocks are made, or where they gain nothing, its messages are the plain ones.
+import { detached } from '@keycast/service'
 import { compressedFrameStart } from '../transport/frames.js'
 import { storedBlock } from './deflate.js'
-import { detached } from './detached-bytes.js'
 
 /**
  * @typedef {import('./encoding.js').Encoding} Encoding
