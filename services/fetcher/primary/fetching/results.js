@@ -104,7 +104,7 @@ export function createResults({ table, interest, schedule, recovery, fetches, on
   return { take, refuse }
 }
 
-const breakerOpen = 'the backend failed too often and is given a rest'
+const breakerOpen = 'the backend failed too often: its circuit breaker is open'
 
 /** Room is not made in a moment, and each try costs the backend a whole answer. */
 const NO_ROOM_RETRY_MS = 5_000
