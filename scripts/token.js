@@ -4,9 +4,9 @@ import { createPrivateKey, randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { duration } from '@keycast/service'
 import { SignJWT } from 'jose'
-import { algorithmsFor, SECRET_ALGORITHM } from '../services/gateway/access/algorithms.js'
-import { SECRET_BYTES_MIN } from '../services/gateway/access/issuer-keys.js'
 import { readRule, verbs } from '../services/gateway/access/rights.js'
+import { algorithmsFor, SECRET_ALGORITHM } from '../services/gateway/access/tokens/algorithms.js'
+import { SECRET_BYTES_MIN } from '../services/gateway/access/tokens/issuer-keys.js'
 import { isMain, runCommand } from './support/command.js'
 
 const usage = `Usage: node scripts/token.js --sub USER [--read PATTERN]... [--publish PATTERN]... [--join PATTERN]... [options]

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { exportJWK, generateKeyPair } from 'jose'
-import { createJwks } from '../services/gateway/access/jwks.js'
+import { createJwks } from '../services/gateway/access/tokens/jwks.js'
 
 const certificates = fileURLToPath(new URL('../scripts/certificates', import.meta.url))
 

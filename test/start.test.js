@@ -152,7 +152,7 @@ test('what a start leaves behind that was killed together with its cleanup, the 
   const env = { ...(await freePorts()), PM2_HOME: newHome() }
   const killed = start(env)
   await killed.said('Keycast is running')
-  const cleanup = killed.left().filter(pid => commandOf(pid).includes('cleanup.js'))
+  const cleanup = killed.left().filter(pid => commandOf(pid).includes('after-kill.js'))
   expect(cleanup).toHaveLength(1)
   process.kill(cleanup[0], 'SIGKILL')
   killed.signal('SIGKILL')

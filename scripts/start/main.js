@@ -2,11 +2,10 @@
 // failure stop everything again.
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
-import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { readSettings } from '@keycast/service'
-import { cleanUpAfterKill } from './cleanup.js'
-import { endMarked } from './end-processes.js'
+import { cleanUpAfterKill } from './after-kill.js'
+import { endMarked } from './end-leftovers.js'
 import { terminalIsGone, watchOrphaned } from './orphan.js'
 import { createOutput } from './output.js'
 import { canLook, claim, fitsSockets, homeFor, inspect, release } from './pm2-home.js'
@@ -15,6 +14,7 @@ import { untilReady } from './ready.js'
 import { planServices, reachable } from './services.js'
 import { settings } from './settings.js'
 import { StartError } from './start-error.js'
+import { stop } from './stop.js'
 import { loadSupervisor } from './supervisor.js'
 
 const READY_DEADLINE_MS = 20_000
@@ -28,10 +28,6 @@ const config = readSettings(settings, {
 })
 const services = planServices(config, readApps())
 const gateways = services.filter(({ name }) => name.startsWith('gateway'))
-/** Each group stops together. Gateways first: clients are told, and nothing asks a service that is gone. */
-const stopOrder = [gateways.map(({ name }) => name), ['fetcher'], ['data-provider']]
-/** Every group at its slowest, until pm2 kills it, and some more for pm2 itself. */
-const STOP_DEADLINE_MS = stopOrder.length * (config.shutdownGraceMs + 5_000) + 5_000
 
 const home = homeFor({
   given: config.pm2Home,
@@ -157,7 +153,7 @@ async function run() {
     await aborted
   } finally {
     clearInterval(watch)
-    if (ours) await Promise.race([stop(supervisor), delay(STOP_DEADLINE_MS)])
+    if (ours) await stop(supervisor, { home, started, graceMs: config.shutdownGraceMs, say: output.say })
     await endMarked(home, { patienceMs: config.shutdownGraceMs })
     release(home)
   }
@@ -165,19 +161,6 @@ async function run() {
 
 function watchDaemon() {
   if (!inspect(home).daemon) ending.abort(new StartError(`The pm2 in ${home} has ended: stopping the services it ran.`))
-}
-
-/** @param {import('./supervisor.js').Supervisor} supervisor */
-async function stop(supervisor) {
-  // Without the daemon no call is answered; endMarked ends the services.
-  if (!inspect(home).daemon) return
-  for (const group of stopOrder) {
-    const names = group.filter(name => started.has(name))
-    if (names.length === 0) continue
-    output.say(`stopping ${names.join(', ')}`)
-    await supervisor.stop(names)
-  }
-  await supervisor.kill()
 }
 
 function welcome() {

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { endMarked } from './end-processes.js'
+import { endMarked } from './end-leftovers.js'
 import { claim, claimant, fitsSockets, homeFor, inspect, isAlive, MARK, marked, release } from './pm2-home.js'
 
 /** @type {string} */

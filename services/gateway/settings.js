@@ -1,7 +1,7 @@
 // The settings of a gateway. No other file reads the environment.
 import { curveKeyProblems, readNodes } from '@keycast/backbone'
 import { common, setting } from '@keycast/service'
-import { originsProblem } from './sessions/origins.js'
+import { originsProblem } from './sessions/allowed-origins.js'
 
 export const settings = {
   ...common,

@@ -67,7 +67,7 @@ export const capacity = dashboard({
       ],
     },
     {
-      title: "The four figures of the first experiment, against viewers and bytes sent",
+      title: 'The four figures of the first experiment, against viewers and bytes sent',
       height: 8,
       perLine: 2,
       panels: [

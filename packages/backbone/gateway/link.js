@@ -2,10 +2,9 @@
 // and then says it all again under a new id. Knows neither sockets, which come from `dial`, nor what is carried, which
 // the codec knows.
 import { randomBytes } from 'node:crypto'
-import { BEAT_MS, everyMeasured, SILENT_MS } from '@keycast/service'
+import { BEAT_MS, createOnceAMinute, everyMeasured, SILENT_MS } from '@keycast/service'
 import { bytesOf } from '../wire/bytes.js'
 import { decodeFromHub, encodeMessage, encodeRequest } from '../wire/envelope.js'
-import { createOnceAMinute } from '../wire/once-a-minute.js'
 import { createRequests } from './requests.js'
 
 /**

@@ -1,10 +1,9 @@
 // A node's side of its links: what each gateway wants, whether anything was lost, and how much each may be sent. Knows
 // neither sockets, which come from `bind`, nor what is carried, which the codec knows.
-import { BEAT_MS, everyMeasured, SILENT_MS } from '@keycast/service'
+import { BEAT_MS, createOnceAMinute, everyMeasured, SILENT_MS } from '@keycast/service'
 import { bytesOf } from '../wire/bytes.js'
 import { WireError } from '../wire/codec.js'
 import { decodeBeat, decodeRequest, encodeAnswers, encodeMessage } from '../wire/envelope.js'
-import { createOnceAMinute } from '../wire/once-a-minute.js'
 
 /**
  * @typedef {import('../wire/codec.js').Service} Service

@@ -3,7 +3,7 @@
 import { randomNumbers } from '../../../test/support/random.js'
 import { CREDIT_BYTES } from '../hub/hub.js'
 import { createMemoryNetwork } from './network.js'
-import { startLogLink, startLogNode } from './test-log.js'
+import { startLogLink, startLogNode } from './test-service.js'
 
 async function setup() {
   const network = createMemoryNetwork()

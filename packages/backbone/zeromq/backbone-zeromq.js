@@ -6,7 +6,8 @@ import { createNodeSource, endpointsOf, readNodes } from '../gateway/nodes.js'
 import { createValuesBackbone } from '../gateway/values-backbone.js'
 import { createValuesHub } from '../hub/values-hub.js'
 import { bindZeromq } from './bind.js'
-import { dialZeromq, linkSecurity } from './dial.js'
+import { linkSecurity } from './curve.js'
+import { dialZeromq } from './dial.js'
 
 const now = () => performance.now()
 
@@ -18,7 +19,7 @@ const now = () => performance.now()
  * @param {number} options.messageBytesMax largest message taken from a node: above the largest value there may be
  * @param {import('../backbone.js').BackboneEvents} options.events
  * @param {import('../gateway/link.js').Log} options.log
- * @param {import('./dial.js').LinkCurve} [options.curve] as the nodes have it; absent: plaintext
+ * @param {import('./curve.js').LinkCurve} [options.curve] as the nodes have it; absent: plaintext
  * @returns {import('../backbone.js').Backbone}
  * @throws {Error} when `nodes` or a key cannot be read
  */

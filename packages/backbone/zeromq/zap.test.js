@@ -46,7 +46,7 @@ const nextWarning = () =>
     onWarning = resolve
   })
 
-/** @param {import('./dial.js').LinkCurve} [curve] */
+/** @param {import('./curve.js').LinkCurve} [curve] */
 async function watchThrough(curve) {
   /** @type {(answer: unknown) => void} */
   let onAnswer = () => {}

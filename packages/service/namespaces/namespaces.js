@@ -16,7 +16,7 @@ import { substituteVariables } from './variables.js'
  * @property {number} refreshMs asked again this often while somebody watches; 0: only when told
  * @property {number} timeoutMs
  * @property {number} bytesMax
- * @property {number} [idSegmentsMax] an id has so many segments at most, 1 unless said; see {@link idProblem}
+ * @property {number} [idSegmentsMax] an id has so many segments at most, 1 unless said; see id-problem.js
  *
  * @typedef {{ get: (name: string) => Namespace | undefined, names: string[] }} Namespaces
  */
@@ -67,21 +67,6 @@ export function readNamespaces({ path, env = process.env, headers: withHeaders =
     }),
   )
   return { get: name => namespaces.get(name), names: [...namespaces.keys()] }
-}
-
-/**
- * Why an id cannot be one of a namespace, or `undefined` where it can. Without this limit `user:42/private` would be
- * another path of the backend, reachable by whoever may read `user:42` alone.
- *
- * @param {Pick<Namespace, 'idSegmentsMax'>} namespace
- * @param {string} id which has passed `keyProblem`
- * @returns {string | undefined} a clause for a person to read
- */
-export function idProblem({ idSegmentsMax = 1 }, id) {
-  let segments = 1
-  for (let slash = id.indexOf('/'); slash !== -1; slash = id.indexOf('/', slash + 1)) segments++
-  if (segments <= idSegmentsMax) return undefined
-  return `an id of this namespace has ${idSegmentsMax} ${idSegmentsMax === 1 ? 'segment' : 'segments'} at most`
 }
 
 /** @param {string} path @returns {unknown} */

@@ -1,8 +1,9 @@
 // Deltas from the version a lease names to the one that was pulled. A key goes to the same worker while that lives, so
 // each worker holds the last bodies of its keys.
+
+import { detached } from '@keycast/service'
 import { createDelta } from 'fossil-delta'
 import { LRUCache } from 'lru-cache'
-import { detached } from '../work/detached-bytes.js'
 
 /**
  * @typedef {import('../work/messages.js').DeltaSkip} DeltaSkip

@@ -4,10 +4,10 @@ import { dirname } from 'node:path'
 import { duration, Misconfigured, substituteVariables } from '@keycast/service'
 import { isAlias, isMap, isSeq, LineCounter, parseDocument } from 'yaml'
 import { z } from 'zod'
-import { SECRET_ALGORITHM } from './algorithms.js'
 import { cookieProblem } from './identity.js'
-import { jwksProblem, prefixProblems, readKeys } from './issuer-keys.js'
 import { readRule, verbs } from './rights.js'
+import { SECRET_ALGORITHM } from './tokens/algorithms.js'
+import { jwksProblem, prefixProblems, readKeys } from './tokens/issuer-keys.js'
 
 /**
  * @typedef {object} TokenIssuer one entry of `access.tokens`

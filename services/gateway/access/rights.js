@@ -1,4 +1,5 @@
-// What a session may do: rules of keycast.yaml and of its token, added up. The one place that decides.
+// The rights of a session: rules of keycast.yaml and of its token, added up. access.js asks for a request whether they
+// admit its key.
 import { createPatternSet, fillUser, PATTERNS_MAX, readPattern } from './pattern.js'
 
 /** What can be granted. Getting, subscribing and reading a history are all `read`. */

@@ -1,8 +1,8 @@
 // `keycast.v1.bytes`: a value is a binary message, a line of JSON and the body as it is, or a delta to it. The body is
 // never copied into a frame: what stands before it is a piece of its own, and the two leave in one write.
 import { BYTES_SUBPROTOCOL, deltaLine, valueLine } from '@keycast/protocol'
+import { detached } from '@keycast/service'
 import { binaryFrameStart, textFrame } from '../transport/frames.js'
-import { detached } from './detached-bytes.js'
 
 /**
  * @typedef {import('./encoding.js').PlainEncoding} PlainEncoding

@@ -1,7 +1,7 @@
 // The list of encodings, and which one a session gets. Another one is a file of its own and a line in `makers`.
 import { createBytes } from './bytes.js'
-import { createCompressed } from './compressed.js'
-import { createCompression } from './compression.js'
+import { createCompressed } from './compressed-encoding.js'
+import { createCompression } from './compression-queue.js'
 import { createJson } from './json.js'
 
 /**

@@ -13,7 +13,7 @@ const LIST_CHARACTERS_MAX = 8_192
  * @param {string | undefined} header
  * @param {string} opaqueTag without quotes
  */
-export function names(header, opaqueTag) {
+export function matchesAny(header, opaqueTag) {
   if (header === undefined || header.length > LIST_CHARACTERS_MAX) return false
   if (header.trim() === '*') return true
   for (const [, listed] of header.matchAll(tagGrammar)) {

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { names } from './entity-tags.js'
+import { matchesAny } from './entity-tags.js'
 
 /**
  * @typedef {{ body: Buffer, type: string, tag: string }} Asset
@@ -79,7 +79,7 @@ export function addPage(app, page = readPage()) {
   for (const [path, { body, type, tag }] of page) {
     app.get(path, (request, reply) => {
       reply.headers(securityHeaders).headers({ 'cache-control': 'no-cache', etag: `"${tag}"` })
-      if (names(request.headers['if-none-match'], tag)) return reply.code(304).send()
+      if (matchesAny(request.headers['if-none-match'], tag)) return reply.code(304).send()
       return reply.type(type).send(body)
     })
   }

@@ -1,7 +1,7 @@
 // GET /v1/values/{key}: the value a WebSocket client would get, for code that still polls. From the same cache and the same
 // single flight, with the version as entity tag.
 import { countOne } from '../metrics.js'
-import { names } from './entity-tags.js'
+import { matchesAny } from './entity-tags.js'
 import { sendProblem } from './problems.js'
 
 /**
@@ -62,6 +62,6 @@ function sendValue({ headers }, reply, { value, ageMs, maxAgeMs, store }) {
     age: String(Math.ceil(ageMs / 1_000)),
     'cache-control': store ? `max-age=${Math.floor(maxAgeMs / 1_000)}` : 'no-store',
   })
-  if (names(headers['if-none-match'], value.version)) return reply.code(304).send()
+  if (matchesAny(headers['if-none-match'], value.version)) return reply.code(304).send()
   return reply.header('content-type', value.contentType).send(value.body)
 }

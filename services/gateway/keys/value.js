@@ -1,5 +1,5 @@
 // One version of a key's value, with room for what each encoding makes of it once for all sessions.
-import { detached } from '../encodings/detached-bytes.js'
+import { detached } from '@keycast/service'
 import { emptySlots } from '../encodings/slots.js'
 
 /**

@@ -3,7 +3,7 @@
 import { ServerResponse, STATUS_CODES } from 'node:http'
 import { chooseSubprotocol, subprotocols } from '../encodings/index.js'
 import { countOne } from '../metrics.js'
-import { readOrigins } from './origins.js'
+import { readOrigins } from './allowed-origins.js'
 
 /**
  * @typedef {import('node:http').IncomingMessage} IncomingMessage

@@ -1,5 +1,5 @@
 // What a fetch's result does to its key: what is held from now on, who is notified, when the key is tried again.
-import { detached } from '../../work/detached-bytes.js'
+import { detached } from '@keycast/service'
 import { confirmValue, holdFailure, holdNotFound, holdValue, invalidate, isFailing } from '../keys/held.js'
 import { isCold, isKept, isWaitedFor } from '../keys/interest.js'
 
@@ -104,7 +104,7 @@ export function createResults({ table, interest, schedule, recovery, fetches, on
   return { take, refuse }
 }
 
-const breakerOpen = 'the backend failed too often and is given a rest'
+const breakerOpen = 'the backend failed too often: its circuit breaker is open'
 
 /** Room is not made in a moment, and each try costs the backend a whole answer. */
 const NO_ROOM_RETRY_MS = 5_000

@@ -1,5 +1,6 @@
 // Keeps one worker process running in each place: starts another where one ended, and ends all of them at the end. Whether
-// a running worker is of any use is for watchdog.js to say.
+// a running worker is of any use is for watchdog.js to say. The fetches of a lost worker are given to others from
+// workers.js (`giveUp`).
 
 /**
  * @typedef {import('./processes.js').WorkerProcess} WorkerProcess

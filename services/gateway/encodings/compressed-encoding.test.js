@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { inflateRawSync } from 'node:zlib'
 import { createValue } from '../keys/value.js'
 import { createTestGateway, readFrames } from '../test-support.js'
-import { createCompressed } from './compressed.js'
+import { createCompressed } from './compressed-encoding.js'
 import { plainEncodings } from './index.js'
 
 const DEFLATE = 'permessage-deflate'

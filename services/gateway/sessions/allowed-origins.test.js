@@ -1,4 +1,4 @@
-import { originsProblem, readOrigins } from './origins.js'
+import { originsProblem, readOrigins } from './allowed-origins.js'
 
 test.each(['*', 'https://example.org', 'https://example.org:8443, http://127.0.0.1:3000', 'capacitor://localhost'])(
   '%s can be set',

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { isMain } from '../support/command.js'
-import { endMarked } from './end-processes.js'
+import { endMarked } from './end-leftovers.js'
 import { canLook, claimant, inspect, MARK, release } from './pm2-home.js'
 
 /**

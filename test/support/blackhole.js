@@ -9,7 +9,7 @@ import { createMessageSplitter } from './zmtp.js'
 /**
  * @param {number} target the port behind
  */
-export async function startSwallower(target) {
+export async function startBlackhole(target) {
   /** @type {'open' | 'hold' | 'drop'} */
   let mode = 'open'
   /** @type {Set<import('node:net').Socket>} */

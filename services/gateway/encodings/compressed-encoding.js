@@ -1,12 +1,12 @@
 // An encoding made of a plain one, for sessions that negotiated permessage-deflate: the message's head stored, the body's
 // DEFLATE blocks behind it. Until a value's blocks are made, or where they gain nothing, its messages are the plain ones.
+import { detached } from '@keycast/service'
 import { compressedFrameStart } from '../transport/frames.js'
 import { storedBlock } from './deflate.js'
-import { detached } from './detached-bytes.js'
 
 /**
  * @typedef {import('./encoding.js').Encoding} Encoding
- * @typedef {import('./compression.js').CompressedForm} CompressedForm
+ * @typedef {import('./compression-queue.js').CompressedForm} CompressedForm
  * @typedef {import('../keys/value.js').Value} Value
  */
 
@@ -14,7 +14,7 @@ import { detached } from './detached-bytes.js'
  * @param {import('./encoding.js').PlainEncoding} plain
  * @param {number} slot
  * @param {object} deps
- * @param {Pick<import('./compression.js').Compression, 'formOf'>} deps.compression
+ * @param {Pick<import('./compression-queue.js').Compression, 'formOf'>} deps.compression
  * @param {Pick<import('../metrics.js').Counts, 'sentCompressed' | 'savedBytes'>} deps.counts
  * @returns {Encoding}
  */

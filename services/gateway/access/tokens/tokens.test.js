@@ -2,11 +2,11 @@ import { createHmac, createPublicKey, createSecretKey } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { exportJWK, exportSPKI, generateKeyPair, SignJWT, UnsecuredJWT } from 'jose'
-import { createRandom } from '../../../test/support/random.js'
-import { createAttempts } from './attempts.js'
+import { createRandom } from '../../../../test/support/random.js'
+import { createAttempts } from '../attempts.js'
+import { createRevocations } from '../revocations.js'
+import { createRights, decide, readRule } from '../rights.js'
 import { createCheckQueue } from './check-queue.js'
-import { createRevocations } from './revocations.js'
-import { createRights, decide, readRule } from './rights.js'
 import { createTokens, refusalReasons } from './tokens.js'
 
 const NOW_SECONDS = 1_800_000_000
@@ -45,7 +45,7 @@ afterAll(() => {
 /** @type {Kind[]} */
 const kinds = ['secret', 'publicKey', 'jwks']
 
-/** @param {Kind} kind @param {Partial<import('./policy.js').TokenIssuer>} [changes] @returns {import('./policy.js').TokenIssuer} */
+/** @param {Kind} kind @param {Partial<import('../policy.js').TokenIssuer>} [changes] @returns {import('../policy.js').TokenIssuer} */
 const issuerOf = (kind, changes) => ({
   name: `access.tokens.${kind}`,
   algorithms: kind === 'secret' ? ['HS256'] : ['ES256'],
@@ -63,7 +63,7 @@ afterEach(() => {
   for (const tokens of created.splice(0)) tokens.stop()
 })
 
-/** @param {import('./policy.js').TokenIssuer[]} issuers @param {Partial<Parameters<typeof createTokens>[0]>} [changes] */
+/** @param {import('../policy.js').TokenIssuer[]} issuers @param {Partial<Parameters<typeof createTokens>[0]>} [changes] */
 const setup = (issuers, changes) => {
   const clock = { nowMs: 0, wallMs: NOW_SECONDS * 1_000 }
   const now = () => clock.nowMs

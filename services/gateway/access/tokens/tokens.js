@@ -2,10 +2,10 @@
 // see is seen first, so that garbage is refused before it costs a signature check.
 import { createHash } from 'node:crypto'
 import { compactVerify } from 'jose'
+import { createRecentMap } from '../recent-map.js'
+import { readRule } from '../rights.js'
 import { createCheckQueue } from './check-queue.js'
 import { createJwks } from './jwks.js'
-import { createRecentMap } from './recent-map.js'
-import { readRule } from './rights.js'
 
 /** Characters: a token is ASCII. Rights for hundreds of keys fit, and so does the header that brings it. */
 const TOKEN_BYTES_MAX = 8_192
@@ -60,7 +60,7 @@ export const refusalReasons = Object.freeze(
  *
  * @typedef {object} Verified
  * @property {string} user the entry's prefix and `sub`
- * @property {import('./rights.js').Rights} rights
+ * @property {import('../rights.js').Rights} rights
  * @property {number} expiresAtMs wall clock
  * @property {number | undefined} issuedAt in Unix seconds
  * @property {string | undefined} jti
@@ -78,7 +78,7 @@ export const refusalReasons = Object.freeze(
  * @property {string | undefined} jti
  * @property {Record<string, unknown>} all
  *
- * @typedef {import('./policy.js').TokenIssuer} TokenIssuer
+ * @typedef {import('../policy.js').TokenIssuer} TokenIssuer
  * @typedef {{ issuer: TokenIssuer, jwks: import('./jwks.js').Jwks | undefined }} Signer
  */
 
@@ -100,10 +100,10 @@ function refuse(reason, retryAfterMs = RETRY_AFTER_MS) {
 
 /**
  * @param {object} deps
- * @param {Pick<import('./policy.js').Access, 'tokens' | 'claim' | 'lifetimeMsMax'>} deps.access
- * @param {Pick<ReturnType<typeof import('./rights.js').createRights>, 'of'>} deps.rights
- * @param {Pick<import('./revocations.js').Revocations, 'isRevoked'>} deps.revocations
- * @param {import('./attempts.js').Attempts} deps.attempts
+ * @param {Pick<import('../policy.js').Access, 'tokens' | 'claim' | 'lifetimeMsMax'>} deps.access
+ * @param {Pick<ReturnType<typeof import('../rights.js').createRights>, 'of'>} deps.rights
+ * @param {Pick<import('../revocations.js').Revocations, 'isRevoked'>} deps.revocations
+ * @param {import('../attempts.js').Attempts} deps.attempts
  * @param {import('./check-queue.js').CheckQueue} [deps.checks]
  * @param {() => number} deps.now monotonic, in milliseconds
  * @param {() => number} [deps.wallNow] in milliseconds since 1970, as `exp` is counted from
@@ -126,7 +126,7 @@ export function createTokens({
   const signers = issuers.map(issuer => ({ issuer, jwks: issuer.jwks === undefined ? undefined : jwksOf(issuer) }))
   const prefixes = issuers.map(({ prefix }) => prefix).filter(prefix => prefix !== '')
 
-  /** By the token's digest: no token is kept. @type {import('./recent-map.js').RecentMap<string, { verified: Verified, untilMs: number }>} */
+  /** By the token's digest: no token is kept. @type {import('../recent-map.js').RecentMap<string, { verified: Verified, untilMs: number }>} */
   const remembered = createRecentMap(REMEMBERED_MAX)
 
   /** @param {TokenIssuer} issuer */
@@ -140,7 +140,7 @@ export function createTokens({
 
   /**
    * @param {unknown} token as it came
-   * @param {{ address: string }} from as {@link import('./client-address.js').limitKeyOf} gives it
+   * @param {{ address: string }} from as {@link import('../client-address.js').limitKeyOf} gives it
    * @returns {Promise<{ verified: Verified } | { refused: Refused }>} never rejects
    */
   async function verify(token, { address }) {

@@ -1,4 +1,4 @@
-// Ends processes for good: with SIGTERM first, then with SIGKILL.
+// Ends the processes that a run left behind, for good: with SIGTERM first, then with SIGKILL.
 import { setTimeout as delay } from 'node:timers/promises'
 import { marked } from './pm2-home.js'
 
