@@ -7,6 +7,8 @@ export { NamespacesError, readNamespaces } from './namespaces.js'
 export { runService } from './run.js'
 export { common, readSettings, SettingsError, setting } from './settings.js'
 export { createTally } from './tally.js'
+export { createTurns, TURN_MS } from './turns.js'
+export { createUniqueQueue } from './unique-queue.js'
 
 /**
  * @typedef {import('./beats.js').Every} Every
@@ -15,6 +17,11 @@ export { createTally } from './tally.js'
  * @typedef {import('./internal-server.js').InternalServer} InternalServer
  * @typedef {import('./namespaces.js').Namespace} Namespace
  * @typedef {import('./namespaces.js').Namespaces} Namespaces
+ */
+
+/**
+ * @template T
+ * @typedef {import('./unique-queue.js').UniqueQueue<T>} UniqueQueue
  */
 
 /**
