@@ -103,7 +103,7 @@ test('a node that beats and hears no requests gives up its keys, and has them ba
   for (const each of nodes.values()) each.put(key, 'one')
   network.swallowed.add('n1 requests')
   backbone.watch(key)
-  await network.pass(12_000)
+  await network.pass(5_000)
   expect(backbone.ownerOf(key)).toEqual({ node: 'n2', alive: true })
   expect(received).toEqual([`${key} one`])
 
@@ -114,4 +114,26 @@ test('a node that beats and hears no requests gives up its keys, and has them ba
   await network.pass(3_000)
   expect(backbone.ownerOf(key)).toEqual({ node: 'n1', alive: true })
   expect(node.watching(key)).toBe(1)
+})
+
+test('a node none of whose answers can be read gives up its keys, and has them back once one can', async () => {
+  const { network, node, nodes, backbone, received } = await setup({ nodes: ['n1', 'n2'] })
+  const key = keyOfFirst(['n1', 'n2'])
+  for (const each of nodes.values()) each.put(key, 'one')
+  network.damaged.add('n1')
+  backbone.watch(key)
+  await network.pass(5_000)
+  expect(backbone.ownerOf(key)).toEqual({ node: 'n2', alive: true })
+  expect(received).toEqual([`${key} one`])
+
+  for (let second = 0; second < 60; second++) {
+    await network.pass(1_000)
+    expect(backbone.ownerOf(key)).toEqual({ node: 'n2', alive: true })
+  }
+
+  network.damaged.clear()
+  await network.pass(3_000)
+  expect(backbone.ownerOf(key)).toEqual({ node: 'n1', alive: true })
+  expect(node.watching(key)).toBe(1)
+  expect(nodes.get('n2').watching(key)).toBe(0)
 })

@@ -15,6 +15,8 @@ export function createMemoryNetwork() {
   const chance = { loses: () => false }
   /** Nodes whose receipts are held back: their gateways read nothing. @type {Set<string>} */
   const unread = new Set()
+  /** Nodes whose answers arrive as bytes that cannot be read; their beats arrive whole. @type {Set<string>} */
+  const damaged = new Set()
   let socketCount = 0
 
   const now = () => at
@@ -71,7 +73,9 @@ export function createMemoryNetwork() {
       send(routingId, parts, failed) {
         const deliver = sockets.get(routingId.toString())
         if (!deliver) return queueMicrotask(failed)
-        if (!isLost(`${node} answers`)) setImmediate(deliver, parts)
+        if (isLost(`${node} answers`)) return
+        const isDamaged = damaged.has(node) && JSON.parse(parts[0].toString()).type === 'answers'
+        setImmediate(deliver, isDamaged ? [parts[0].subarray(1), ...parts.slice(1)] : parts)
       },
       async close() {
         if (bound.get(node)?.sockets === sockets) bound.delete(node)
@@ -94,6 +98,7 @@ export function createMemoryNetwork() {
     return {
       async request(parts) {
         if (!isLost(`${node} requests`)) setImmediate(() => bound.get(node)?.from.request(parts))
+        return true
       },
       beat(part) {
         if (isLost(`${node} beats`)) return
@@ -110,5 +115,5 @@ export function createMemoryNetwork() {
     }
   }
 
-  return { bindOf, dialOf, now, every, pass, freeze, settle, swallowed, unread, chance }
+  return { bindOf, dialOf, now, every, pass, freeze, settle, swallowed, unread, damaged, chance }
 }
