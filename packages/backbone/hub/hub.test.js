@@ -3,10 +3,13 @@ import { encodeMessage } from '../wire/envelope.js'
 import { valuesCodec } from '../wire/values-codec.js'
 import { createHub } from './hub.js'
 
+const turn = () => new Promise(setImmediate)
+
 /** A hub whose sockets and clock are the test's. */
 async function setup() {
   let at = 100_000
   let tick = () => {}
+  let hasReadAll = true
   /** @type {import('./hub.js').FromGateways} */
   let from = { request() {}, beat() {} }
   /** @type {string[]} */
@@ -23,6 +26,7 @@ async function setup() {
       return {
         send: (_, parts) => void sent.push(JSON.parse(parts[0].toString()).type),
         close: async () => {},
+        hasReadAll: async () => hasReadAll,
       }
     },
     now: () => at,
@@ -54,6 +58,10 @@ async function setup() {
       const watch = { type: 'watch', wants: [{ key: `doc:${requests}` }] }
       from.request([encodeMessage({ link: 'L', number: requests, ...(says ?? watch) })])
     },
+    /** Whether requests wait to be read. @param {boolean} wait */
+    setWaiting(wait) {
+      hasReadAll = !wait
+    },
     /** @param {number} ms */
     pass(ms) {
       at += ms
@@ -83,6 +91,27 @@ test('a link that announced requests and then stands still is asked to say every
   expect(sent).not.toContain('resync')
   pass(BEAT_MS)
   beat(2)
+  await turn()
+  expect(sent.at(-1)).toBe('resync')
+})
+
+test('a link of which nothing was read while others were is behind, not lost', async () => {
+  const { beat, request, pass, sent, setWaiting } = await setup()
+  beat(0)
+  setWaiting(true)
+  for (let second = 0; second < 5; second++) {
+    beat(2)
+    await turn()
+    pass(BEAT_MS)
+  }
+  expect(sent).not.toContain('resync')
+  request()
+  setWaiting(false)
+  for (let second = 0; second < 2; second++) {
+    beat(2)
+    await turn()
+    pass(BEAT_MS)
+  }
   expect(sent.at(-1)).toBe('resync')
 })
 
@@ -94,11 +123,13 @@ test('a hub whose own process stood still takes no link for lossy', async () => 
   pass(5 * BEAT_MS)
   // All that waited meanwhile comes at once, beats before requests.
   for (let beats = 0; beats < 5; beats++) beat(2)
+  await turn()
   expect(sent).not.toContain('resync')
   request()
   request()
   pass(BEAT_MS)
   beat(2)
+  await turn()
   expect(sent).not.toContain('resync')
 })
 
