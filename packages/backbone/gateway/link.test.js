@@ -19,6 +19,8 @@ function setup() {
   const note = (/** @type {unknown} */ _, /** @type {string} */ text) => logged.push(text)
   /** @type {any} */
   const log = { debug() {}, info() {}, warn: note, error: note }
+  /** How long it takes to look up how far the gateway is with a key. */
+  let positionMs = 0
   /** Whether sockets have room for a request. */
   let hasRoom = true
   const link = createLink({
@@ -54,7 +56,10 @@ function setup() {
       }
     },
     events: {
-      position: () => undefined,
+      position() {
+        at += positionMs
+        return undefined
+      },
       onAnswer: answer => events.push(`answer ${answer.key}`),
       onAlive: () => events.push('alive'),
       onDead: () => events.push('dead'),
@@ -77,6 +82,10 @@ function setup() {
     dialled,
     events,
     last,
+    /** @param {number} ms */
+    setPositionMs: ms => {
+      positionMs = ms
+    },
     /** @param {boolean} room */
     setRoom: room => {
       hasRoom = room
@@ -340,4 +349,34 @@ test('a node some of whose answers can be read goes on', async () => {
     pass(1)
   }
   expect(events).toEqual(['alive'])
+})
+
+test('100,000 wants are said again over many turns, and what changes meanwhile goes first', async () => {
+  const { link, answer, say, pass, last, setPositionMs } = setup()
+  const keys = Array.from({ length: 100_000 }, (_, i) => `a:${i}`)
+  for (const key of keys) link.watch(key)
+  answer()
+  say({ type: 'resync' })
+  pass(1)
+  setPositionMs(0.01)
+  answer()
+  await turn()
+  const first = last().requests.length
+  expect(first).toBeGreaterThan(0)
+  expect(first).toBeLessThan(3)
+
+  link.watch('new')
+  link.unwatch('a:0')
+  link.unwatch('a:99999')
+  await turn()
+  const [unwatch, watch] = last().requests.slice(first)
+  expect(unwatch).toMatchObject({ type: 'unwatch', keys: ['a:0'] })
+  expect(watch.wants[0]).toEqual({ key: 'new' })
+  for (let before = 0; before < last().requests.length; ) {
+    before = last().requests.length
+    await turn()
+    expect(last().requests.length - before).toBeLessThan(3)
+  }
+  const said = last().requests.flatMap(({ wants = [] }) => wants.map((/** @type {any} */ want) => want.key))
+  expect(said.sort()).toEqual(['new', ...keys.slice(0, -1)].sort())
 })
