@@ -32,7 +32,8 @@ import { CREDIT_BYTES, createCredit } from './credit.js'
  * @property {(link: string, notice: S['Notice']) => void} [onNotice] may come twice
  * @property {(link: string, id: string, command: S['Command']) => void} [onCommand] may come twice, under the same id;
  *   to be answered with `tellResult`
- * @property {(link: string) => void} onLinkLost everything the link said is void
+ * @property {(link: string) => Iterator<unknown> | void} onLinkLost everything the link said is void. To forget 100,000 keys
+ *   may take long: what comes as an iterator is run to its end turn by turn
  * @property {(link: string, key: string, bytesLeft: number) => { answers: S['Answer'][], more: boolean }} answersFor
  *   what the link is to be sent of the key now: some `bytesLeft` of it, one answer at least. `more`: it is asked again
  *   for the rest, after other keys and as credit allows
@@ -97,6 +98,9 @@ export function createHub({ codec, bind, now, every, log }) {
   const due = /** @type {import('@keycast/service').UniqueQueue<LinkState<S>>} */ (createUniqueQueue())
   const sending = createTurns({ now, step: sendNext })
   const credit = createCredit()
+  /** What is still to be forgotten of links that were lost. @type {Iterator<unknown>[]} */
+  const forgetting = []
+  const forgets = createTurns({ now, step: forgetNext })
   /** @type {NodeEvents<S>} */
   let events
   /** @type {Bound} */
@@ -308,7 +312,16 @@ export function createHub({ codec, bind, now, every, log }) {
     links.delete(link.id)
     due.delete(link)
     link.account.close()
-    events.onLinkLost(link.id)
+    const rest = events.onLinkLost(link.id)
+    if (!rest) return
+    forgetting.push(rest)
+    forgets.start()
+  }
+
+  /** @returns {boolean} whether there is more to forget */
+  function forgetNext() {
+    if (forgetting.length > 0 && forgetting[0].next().done) forgetting.shift()
+    return forgetting.length > 0
   }
 
   /** @param {LinkState<S>} link */

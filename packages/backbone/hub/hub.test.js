@@ -13,6 +13,7 @@ async function setup() {
   let at = 100_000
   let tick = () => {}
   let hasReadAll = true
+  let forgotten = 0
   /** @type {import('./hub.js').FromGateways} */
   let from = { request() {}, beat() {} }
   /** @type {string[]} */
@@ -48,7 +49,13 @@ async function setup() {
   await hub.start(
     /** @type {any} */ ({
       onWatch: (/** @type {string} */ _, /** @type {{ key: string }} */ { key }) => watched.push(key),
-      onLinkLost() {},
+      *onLinkLost() {
+        for (let key = 0; key < 10_000; key++) {
+          at += ANSWER_MS
+          forgotten++
+          yield
+        }
+      },
       answersFor(/** @type {string} */ _, /** @type {string} */ key) {
         at += ANSWER_MS
         return { answers: [{ type: 'current', key, version: 'v', ageMs: 0, maxAgeMs: 1, store: true }], more: false }
@@ -61,6 +68,7 @@ async function setup() {
     watched,
     logged,
     messages,
+    forgotten: () => forgotten,
     hub,
     /** The gateway reports that it took all of its answers. */
     take: () => from.beat(encodeMessage({ type: 'taken', link: 'L', taken: 1e12 }), Buffer.from('route')),
@@ -241,4 +249,18 @@ test('a result follows what was told before it, also where new keys are told wit
     const before = messages.flatMap(({ answers }) => answers.map(({ key }) => key))
     expect(before.slice(0, keys.length)).toEqual(keys)
   }
+})
+
+test('what a link said is forgotten over many turns', async () => {
+  const { beat, pass, forgotten } = await setup()
+  beat(0)
+  for (let beats = 0; beats < 3; beats++) pass(BEAT_MS)
+  for (let before = 0; before < 10_000; ) {
+    await turn()
+    expect(forgotten() - before).toBeGreaterThan(0)
+    expect(forgotten() - before).toBeLessThan(1_000)
+    before = forgotten()
+  }
+  await turn()
+  expect(forgotten()).toBe(10_000)
 })
