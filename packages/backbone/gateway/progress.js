@@ -67,6 +67,7 @@ export function createProgress({ now }) {
     /** The node was given up: it counts as alive again once such a one got through. @param {'request' | 'answer'} what */
     demand(what) {
       proof = what
+      lastLossAt = now()
       unheardSince = undefined
       unreadableSince = undefined
     },
