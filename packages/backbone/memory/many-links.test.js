@@ -41,19 +41,19 @@ async function setup(count, keysOf) {
 }
 
 test('300 gateways say all they want to a node that just started and reads slowly: it settles', async () => {
-  // 10 requests each; 24 s of work for the node, and 2.4 s until each gateway has its turn again.
+  // 4 requests each; 9.6 s of work for the node, and 2.4 s until each gateway has its turn again.
   const { network, node, links, dialled } = await setup(300, () => [])
   network.readMs.set('n1', 8)
   for (const link of links) {
-    for (let i = 0; i < 10; i++) link.notify({ type: 'refresh', keys: [`a:${i}`] }, () => {})
+    for (let i = 0; i < 4; i++) link.notify({ type: 'refresh', keys: [`a:${i}`] }, () => {})
     link.start()
   }
-  await network.pass(30 * BEAT_MS)
+  await network.pass(12 * BEAT_MS)
   expect(node.heard.filter(line => line === 'lost')).toEqual([])
-  expect(node.heard).toHaveLength(3_000)
+  expect(node.heard).toHaveLength(1_200)
   expect(dialled()).toBe(300)
   expect(links.every(link => link.alive)).toBe(true)
-})
+}, 30_000)
 
 test('100 gateways that read nothing pin as much as is under way to all; each goes on once it reads', async () => {
   const keys = Array.from({ length: 30 }, (_, i) => `a:${i}`)
@@ -77,4 +77,4 @@ test('100 gateways that read nothing pin as much as is under way to all; each go
   await network.pass(5 * BEAT_MS)
   expect(node.hub.stats().lackingKeys).toBe(0)
   for (const each of received) expect(each.size).toBe(30)
-})
+}, 30_000)
