@@ -1,6 +1,6 @@
 // The rules of link.js and hub.js, seen from both ends at once: what a gateway wants, what a node hears, and what comes
 // back, while messages are lost and processes stop.
-import { CREDIT_BYTES } from '../hub/hub.js'
+import { CREDIT_BYTES } from '../hub/credit.js'
 import { count, setup, startNode } from './test-support.js'
 
 test('a watched key is answered now and at every change, until it is unwatched', async () => {

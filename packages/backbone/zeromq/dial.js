@@ -59,7 +59,11 @@ export function dialZeromq({ requests, answers }, { messageBytesMax, security })
     return {
       request: parts =>
         new Promise((resolve, reject) => {
-          pushWriter.write(parts, error => (error ? reject(error) : resolve()))
+          pushWriter.write(parts, error => {
+            if (!error) resolve(true)
+            else if (!closed && /** @type {NodeJS.ErrnoException} */ (error).code === 'EAGAIN') resolve(false)
+            else reject(error)
+          })
         }),
       beat: part => dealerWriter.write([part], () => {}),
       close() {
