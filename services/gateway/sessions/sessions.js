@@ -46,6 +46,9 @@ export function createSessions({ outbox, subscriptions, counts }) {
     session.endReason = name
     detach(session)
     const { transport } = session
+    // The client shut down its side or a close frame is out already. ws would wait, without a timer, until the client has
+    // read everything: one that stopped reading would stay for ever.
+    if (!transport.isOpen()) return transport.terminate()
     const { code, doc } = closeCodes[name]
     transport.close(code, doc)
     // It may go on sending at full speed. Unread that costs nothing, but the answer to the close is not read either.

@@ -11,6 +11,7 @@
 // - the socket's `_handle` is libuv's stream, whose `bytesWritten` and `writeQueueSize` Node itself reads to tell a slow
 //   connection from a dead one;
 // - `new WebSocketServer({ WebSocket })` constructs that class, `autoPong: false` leaves pings to us;
+// - when the client shuts down its side, `readyState` is CLOSING and the socket's `end()` was called;
 // - no method or field of ws has a name that the class below gives its own.
 import { WebSocket } from 'ws'
 import { HEADER_BYTES_MAX, pingFrame, pongFrame, TEXT, writeHeader } from './frames.js'
@@ -25,6 +26,9 @@ import { isCompressed } from './inflate.js'
 
 /** Up to this size copying bytes together costs less than one more entry in a gathered write. */
 const COPY_BYTES_MAX = 4 * 1024
+
+/** How long a client that shut down its side may take to read what was written to it. */
+const HALF_CLOSED_MS = 5_000
 
 /**
  * The class that the WebSocket server makes connections of. A subclass, not a wrapper: another object for each
@@ -66,7 +70,9 @@ export class WebSocketTransport extends WebSocket {
     this.on('close', onClose)
     // ws answers what a client gets wrong at this level with a close, and `close` follows. Unheard, an error ends the process.
     this.on('error', ignore)
-    socketOf(this).on('drain', () => events.onDrain(session))
+    const socket = socketOf(this)
+    socket.on('drain', () => events.onDrain(session))
+    socket.on('end', onEnd)
   }
 
   isOpen() {
@@ -152,6 +158,17 @@ function onPong() {
 function onClose(code) {
   const { session, events } = /** @type {WebSocketTransport} */ (this)
   if (session) events?.onClose(session, code)
+}
+
+/**
+ * The client shut down its side. ws then ends ours, but sets no timer: the socket of a client that stopped reading would
+ * stay for ever.
+ *
+ * @this {import('node:net').Socket}
+ */
+function onEnd() {
+  const timer = setTimeout(() => this.destroy(), HALF_CLOSED_MS)
+  this.once('close', () => clearTimeout(timer))
 }
 
 function ignore() {}

@@ -1,6 +1,7 @@
 import { createServer } from 'node:http'
 import { createRequire } from 'node:module'
 import { connect as connectTcp } from 'node:net'
+import { jest } from '@jest/globals'
 import * as ws from 'ws'
 import { WebSocket, WebSocketServer } from 'ws'
 import { pingFrame, textFrame } from './frames.js'
@@ -194,3 +195,37 @@ test('no name that a connection is given here is one of ws', () => {
     expect(fields).not.toContain(name)
   }
 })
+
+test.each([
+  ['with nothing to read', () => {}, 0],
+  ['with more to read than it does', (/** @type {WebSocketTransport} */ ws) => fill(ws), 5_000],
+  [
+    'with more to read, after it was told that it is closed',
+    (/** @type {WebSocketTransport} */ ws) => {
+      fill(ws)
+      ws.close(4008, 'slow')
+    },
+    5_000,
+  ],
+])('a client that shuts down its side, %s, is gone soon', async (_, before, waitMs) => {
+  const { ws, peer } = await connected()
+  jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] })
+  cleanUps.push(() => jest.useRealTimers())
+  peer.pause()
+  const closed = new Promise(onClose =>
+    ws.serve(/** @type {any} */ ({ id: 'the session' }), /** @type {any} */ ({ onDrain() {}, onClose })),
+  )
+  const socket = /** @type {any} */ (ws)._socket
+  const ended = new Promise(resolve => socket.once('end', resolve))
+  before(ws)
+  peer.end()
+  await ended
+  jest.advanceTimersByTime(waitMs)
+  await closed
+})
+
+/** Writes until the client would have to read. @param {WebSocketTransport} ws */
+function fill(ws) {
+  const large = textFrame('x'.repeat(1_000_000)).frame
+  while (!ws.isStalled()) ws.write([large])
+}
