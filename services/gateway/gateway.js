@@ -18,6 +18,7 @@ import { createOpen } from './sessions/open.js'
 import { createRateLimit } from './sessions/rate-limit.js'
 import { createReceive } from './sessions/receive.js'
 import { createSessions } from './sessions/sessions.js'
+import { createUnfinished } from './sessions/unfinished.js'
 import { createUpgrades } from './sessions/upgrade.js'
 import { createAccept } from './transport/accept.js'
 
@@ -25,7 +26,7 @@ import { createAccept } from './transport/accept.js'
  * @typedef {import('@keycast/backbone').Backbone} Backbone
  * @typedef {import('@keycast/backbone').BackboneEvents} BackboneEvents
  * @typedef {import('./delivery/outbox.js').OutboxEvents} OutboxEvents
- * @typedef {Pick<import('./settings.js').Settings, 'sessionsMax' | 'keysPerSessionMax' | 'requestsPerSecondMax'
+ * @typedef {Pick<import('./settings.js').Settings, 'sessionsMax' | 'keysPerSessionMax' | 'subscriptionsMax' | 'requestsPerSecondMax'
  *   | 'messageBytesMax' | 'getsWaitingMax' | 'unsentBytesMax' | 'unsentTotalBytesMax' | 'stallMsMax' | 'heartbeatMs' | 'cacheBytesMax'
  *   | 'drainMs' | 'origins' | 'compression'>} GatewaySettings
  */
@@ -75,6 +76,7 @@ export function createGateway({ settings, namespaces, createBackbone, metrics, n
     staleness,
     onFanOut,
     keysPerSessionMax,
+    subscriptionsMax: settings.subscriptionsMax,
     counts,
     now,
   })
@@ -92,7 +94,8 @@ export function createGateway({ settings, namespaces, createBackbone, metrics, n
   })
 
   // sessions: how they begin, what they ask, how they end
-  const sessions = createSessions({ outbox, subscriptions, counts })
+  const unfinished = createUnfinished({ messageBytesMax })
+  const sessions = createSessions({ outbox, subscriptions, unfinished, counts })
   const rateLimit = createRateLimit({ requestsPerSecondMax, keysPerSessionMax, end: sessions.end, now })
   const handlers = createHandlers({
     access,
@@ -110,6 +113,7 @@ export function createGateway({ settings, namespaces, createBackbone, metrics, n
     sessions,
     encodings,
     receive,
+    unfinished,
     outbox,
     atStart: rateLimit.atStart,
     welcome: {

@@ -68,6 +68,13 @@ export const settings = {
     unit: 'keys',
     doc: 'Keys one session may subscribe to: as many as a client can resume with one message of the size allowed.',
   }),
+  subscriptionsMax: setting.integer({
+    env: 'GATEWAY_SUBSCRIPTIONS_MAX',
+    default: 1_000_000,
+    min: 1,
+    unit: 'subscriptions',
+    doc: 'Subscriptions of all sessions together; above it further ones get the error capacity. At 128 bytes each this many take 128 MB.',
+  }),
   requestsPerSecondMax: setting.integer({
     env: 'GATEWAY_REQUESTS_PER_SECOND_MAX',
     default: 1_000,

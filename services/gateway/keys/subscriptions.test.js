@@ -111,3 +111,17 @@ test('with its last subscriber a key is let go of by all', async () => {
   expect(backbone.calls).toEqual([...KEYS.map(key => `watch ${key}`), ...KEYS.map(key => `unwatch ${key}`)])
   for (const key of KEYS) expect(gateway.values.describe(key)).toMatchObject({ watched: false, value: undefined })
 })
+
+test('past the subscriptions of all sessions together further ones get capacity, until others end', async () => {
+  const { connect } = createTestGateway({ settings: { subscriptionsMax: 3 } })
+  const [one, other] = [await connect(), await connect()]
+  await one.ask({ type: 'subscribe', keys: ['tick:1', 'tick:2'] })
+  expect(await other.ask({ type: 'subscribe', keys: ['tick:1', 'tick:2'] })).toMatchObject([
+    { type: 'subscribed', keys: [{ key: 'tick:1' }] },
+    { type: 'error', key: 'tick:2', code: 'capacity' },
+  ])
+  await one.ask({ type: 'unsubscribe', keys: ['tick:1'] })
+  expect(await other.ask({ type: 'subscribe', keys: ['tick:2'] })).toMatchObject([
+    { type: 'subscribed', keys: [{ key: 'tick:2' }] },
+  ])
+})

@@ -53,6 +53,18 @@ export function createReceive({ handle, outbox, rateLimit }) {
     if (rateLimit.charge(session, 1) === 0) outbox.sendFrame(session, session.transport.pongFrame(payload))
   }
 
+  /**
+   * A pong: the answer to a ping, or one that nobody asked for (RFC 6455 section 5.5.3). Charged like a ping, for a flood
+   * of them costs as much.
+   *
+   * @param {Session} session
+   */
+  function pong(session) {
+    if (session.ended || session.closing) return
+    session.heard = true
+    rateLimit.charge(session, 1)
+  }
+
   /** @param {Session} session @param {Buffer} data @param {number} retryAfterMs */
   function refuse(session, data, retryAfterMs) {
     if (session.ended) return
@@ -66,7 +78,7 @@ export function createReceive({ handle, outbox, rateLimit }) {
     rateLimit.charge(session, OFFENCE_TOKENS)
   }
 
-  return { message, ping }
+  return { message, ping, pong }
 }
 
 /** @param {Buffer} data a message that is not handled */

@@ -79,6 +79,17 @@ test('WebSocket pings are answered like requests, and limited like them', async 
   expect(client.connection.closed?.code).toBe(4007)
 })
 
+test('pongs that nobody asked for are limited like requests', async () => {
+  const { connect, turn } = createTestGateway({ settings: { requestsPerSecondMax: 10 } })
+  const client = await connect()
+  for (let n = 0; n < 10; n++) client.connection.emit('pong', Buffer.alloc(0))
+  await turn()
+  expect(client.connection.closed).toBeUndefined()
+  for (let n = 0; n < 30; n++) client.connection.emit('pong', Buffer.alloc(0))
+  await turn()
+  expect(client.connection.closed?.code).toBe(4007)
+})
+
 test('a message that arrives after the end of a session is not read', async () => {
   const { backbone, connect } = createTestGateway()
   const client = await connect()

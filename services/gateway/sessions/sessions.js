@@ -18,9 +18,10 @@ const CLOSE_READ_MS = 1_000
  * @param {object} deps
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'discard'>} deps.outbox
  * @param {Pick<import('../keys/subscriptions.js').Subscriptions, 'drop'>} deps.subscriptions
+ * @param {Pick<import('./unfinished.js').Unfinished, 'forget'>} deps.unfinished
  * @param {Pick<import('../metrics.js').Counts, 'closed'>} deps.counts
  */
-export function createSessions({ outbox, subscriptions, counts }) {
+export function createSessions({ outbox, subscriptions, unfinished, counts }) {
   /** @type {Set<Session>[]} */
   const slices = Array.from({ length: SLICES }, () => new Set())
   let added = 0
@@ -52,8 +53,9 @@ export function createSessions({ outbox, subscriptions, counts }) {
     const { code, doc } = closeCodes[name]
     transport.close(code, doc)
     // It may go on sending at full speed. Unread that costs nothing, but the answer to the close is not read either.
-    if (name === 'abusive') transport.pause()
-    if (name === 'abusive' || isUrgent) setTimeout(() => transport.terminate(), CLOSE_READ_MS).unref()
+    const isSending = name === 'abusive' || name === 'unfinished'
+    if (isSending) transport.pause()
+    if (isSending || isUrgent) setTimeout(() => transport.terminate(), CLOSE_READ_MS).unref()
   }
 
   /**
@@ -87,6 +89,7 @@ export function createSessions({ outbox, subscriptions, counts }) {
     session.ended = true
     subscriptions.drop(session)
     outbox.discard(session)
+    unfinished.forget(session)
   }
 
   function* all() {
@@ -106,8 +109,9 @@ function reasonOf(code) {
     case 1009:
       return 'tooBig'
     case 1002:
-    case 1008:
       return 'protocol'
+    case 1008:
+      return 'unfinished'
     default:
       return 'client'
   }

@@ -169,6 +169,7 @@ test('what a connection reports comes with its session', async () => {
       onMessage: (...given) => reported.push(['message', ...given]),
       onPing: (...given) => reported.push(['ping', ...given]),
       onPong: (...given) => reported.push(['pong', ...given]),
+      onUnfinished: (...given) => reported.push(['unfinished', ...given]),
       onDrain() {},
       onClose: (...given) => resolve(given),
     }),
@@ -229,3 +230,36 @@ function fill(ws) {
   const large = textFrame('x'.repeat(1_000_000)).frame
   while (!ws.isStalled()) ws.write([large])
 }
+
+test('a message of which the rest is to come is counted with what its reads cost, and no longer once it is whole', async () => {
+  const { ws, peer } = await connected()
+  /** @type {number[]} */
+  const reported = []
+  /** @type {(() => void) | undefined} */
+  let wake
+  const next = () => new Promise(resolve => (wake = () => resolve(undefined)))
+  ws.serve(
+    /** @type {any} */ ({ id: 'x' }),
+    /** @type {any} */ ({
+      onUnfinished(/** @type {unknown} */ _, /** @type {number} */ bytes) {
+        reported.push(bytes)
+        wake?.()
+      },
+      onMessage() {},
+      onPong() {},
+      onClose() {},
+    }),
+  )
+  const steps = [
+    [[0x01, 0x81, 0, 0, 0, 0, 0x61], 263], // a fragment
+    [[0x8a, 0x80, 0, 0, 0, 0], 525], // a pong, which keeps it alive
+    [[0x00, 0x82, 0, 0, 0, 0, 0x61], 788], // half of another fragment
+    [[0x61, 0x80, 0x80, 0, 0, 0, 0], 0], // its other half, and the last
+  ]
+  for (const [bytes, expected] of /** @type {[number[], number][]} */ (steps)) {
+    const come = next()
+    peer.write(Buffer.from(bytes))
+    await come
+    expect(reported.at(-1)).toBe(expected)
+  }
+})
