@@ -24,6 +24,8 @@ const VALUES_PATH = '/v1/values/'
 const securityHeaders = Object.freeze({
   'content-security-policy': "default-src 'none'; sandbox",
   'x-content-type-options': 'nosniff',
+  // Pages of other origins cannot read it; this keeps them from having it loaded as an image or script, too.
+  'cross-origin-resource-policy': 'same-origin',
 })
 
 /**

@@ -256,7 +256,7 @@ export function createSubscriptions({
    * @param {Problem} problem
    */
   function refuse(entry, { code, message }) {
-    const text = encode(errorMessage(code, { key: entry.key, message }))
+    const text = encode(errorMessage(code, { key: entry.key, subscribed: false, message }))
     for (const { session } of [...entry.subscriptions]) {
       remove(session, entry.key)
       counts.errors[code]++

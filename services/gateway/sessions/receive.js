@@ -1,14 +1,11 @@
 // Takes what a client sends: charges it, reads it, passes it to its handler, and answers what cannot be handled.
-import { errorMessage, ProtocolError, readClientMessage } from '@keycast/protocol'
+import { errorMessage, ProtocolError, readClientMessage, readRequestId } from '@keycast/protocol'
 import { costOf, OFFENCE_TOKENS } from './rate-limit.js'
 
 /**
  * @typedef {import('./session.js').Session} Session
  * @typedef {ReturnType<typeof createReceive>} Receive
  */
-
-/** A refused message up to this size is still read for its id, so that the client knows which of its requests it was. */
-const REFUSED_BYTES_READ_MAX = 1_024
 
 /**
  * @param {object} deps
@@ -68,8 +65,8 @@ export function createReceive({ handle, outbox, rateLimit }) {
   /** @param {Session} session @param {Buffer} data @param {number} retryAfterMs */
   function refuse(session, data, retryAfterMs) {
     if (session.ended) return
-    const id = data.length <= REFUSED_BYTES_READ_MAX ? idOf(data) : undefined
-    outbox.send(session, errorMessage('rate_limited', { id, retryAfterMs }))
+    // Parsed once more only here, whatever its size: its bytes are charged, and in debt a session can afford few.
+    outbox.send(session, errorMessage('rate_limited', { id: readRequestId(data.toString()), retryAfterMs }))
   }
 
   /** @param {Session} session @param {ProtocolError} error */
@@ -79,14 +76,4 @@ export function createReceive({ handle, outbox, rateLimit }) {
   }
 
   return { message, ping, pong }
-}
-
-/** @param {Buffer} data a message that is not handled */
-function idOf(data) {
-  try {
-    return readClientMessage(data.toString()).id
-  } catch (error) {
-    if (error instanceof ProtocolError) return error.id
-    throw error
-  }
 }
