@@ -17,6 +17,7 @@ import { createHeartbeat } from './sessions/heartbeat.js'
 import { createOpen } from './sessions/open.js'
 import { createRateLimit } from './sessions/rate-limit.js'
 import { createReceive } from './sessions/receive.js'
+import { createSessionLog } from './sessions/session-log.js'
 import { createSessions } from './sessions/sessions.js'
 import { createUnfinished } from './sessions/unfinished.js'
 import { createUpgrades } from './sessions/upgrade.js'
@@ -37,9 +38,10 @@ import { createAccept } from './transport/accept.js'
  * @param {import('@keycast/service').Namespaces} deps.namespaces
  * @param {(events: BackboneEvents) => Backbone} deps.createBackbone
  * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>} deps.metrics
+ * @param {import('./sessions/session-log.js').Log} [deps.log]
  * @param {() => number} [deps.now] monotonic, in milliseconds
  */
-export function createGateway({ settings, namespaces, createBackbone, metrics, now = () => performance.now() }) {
+export function createGateway({ settings, namespaces, createBackbone, metrics, log, now = () => performance.now() }) {
   const { keysPerSessionMax, requestsPerSecondMax, getsWaitingMax, messageBytesMax, heartbeatMs } = settings
   let isDraining = false
 
@@ -95,7 +97,13 @@ export function createGateway({ settings, namespaces, createBackbone, metrics, n
 
   // sessions: how they begin, what they ask, how they end
   const unfinished = createUnfinished({ messageBytesMax })
-  const sessions = createSessions({ outbox, subscriptions, unfinished, counts })
+  const sessions = createSessions({
+    outbox,
+    subscriptions,
+    unfinished,
+    sessionLog: createSessionLog({ log, now }),
+    counts,
+  })
   const rateLimit = createRateLimit({ requestsPerSecondMax, keysPerSessionMax, end: sessions.end, now })
   const handlers = createHandlers({
     access,

@@ -56,6 +56,7 @@ function assemble() {
         curve: curveOf(config),
       }),
     metrics,
+    log,
   })
   const { access, values, backbone, counts } = gateway
   const publicApp = createPublicApp({

@@ -19,9 +19,10 @@ const CLOSE_READ_MS = 1_000
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'discard'>} deps.outbox
  * @param {Pick<import('../keys/subscriptions.js').Subscriptions, 'drop'>} deps.subscriptions
  * @param {Pick<import('./unfinished.js').Unfinished, 'forget'>} deps.unfinished
+ * @param {ReturnType<typeof import('./session-log.js').createSessionLog>} deps.sessionLog
  * @param {Pick<import('../metrics.js').Counts, 'closed'>} deps.counts
  */
-export function createSessions({ outbox, subscriptions, unfinished, counts }) {
+export function createSessions({ outbox, subscriptions, unfinished, sessionLog, counts }) {
   /** @type {Set<Session>[]} */
   const slices = Array.from({ length: SLICES }, () => new Set())
   let added = 0
@@ -32,6 +33,7 @@ export function createSessions({ outbox, subscriptions, unfinished, counts }) {
     session.slice = added++ % SLICES
     slices[session.slice].add(session)
     size++
+    sessionLog.opened(session)
   }
 
   /**
@@ -80,7 +82,9 @@ export function createSessions({ outbox, subscriptions, unfinished, counts }) {
     detach(session)
     slices[session.slice].delete(session)
     size--
-    countOne(counts.closed, session.endReason ?? reasonOf(code))
+    const reason = session.endReason ?? reasonOf(code)
+    countOne(counts.closed, reason)
+    sessionLog.ended(session, reason)
   }
 
   /** @param {Session} session */
