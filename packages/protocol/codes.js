@@ -40,7 +40,7 @@ export const closeCodes = Object.freeze({
   unfinished: {
     code: 1008,
     reconnect: true,
-    doc: 'a message in too many pieces, or the largest unfinished one when all together were too many: send it whole',
+    doc: 'a message in too many pieces, or the largest unfinished one where all take too much: send it whole',
   },
   tooBig: { code: 1009, reconnect: false, doc: 'a message over the size limit named in welcome' },
   restarting: { code: 1012, reconnect: true, doc: 'this gateway is being stopped or restarted: another will serve' },
