@@ -1,10 +1,10 @@
 // A node that beats and hears no requests, as where a firewall blocks only its port for them: its keys go to the other
 // node, stay there, and come back when the port is open again.
 import { answers, documentOf, startBackend } from './support/backend.js'
+import { startBlackhole } from './support/blackhole.js'
 import { connect } from './support/client.js'
 import { eventually } from './support/deadline.js'
 import { msSince, show } from './support/figures.js'
-import { startBlackhole } from './support/blackhole.js'
 import { nodeAt, startSystem } from './support/system.js'
 
 const backend = await startBackend()

@@ -55,7 +55,7 @@ const fromGateways = {
   pong: { type: 'pong', id: 1, count: 2 },
   current: { type: 'current', id: 1, key, version },
   stale: { type: 'stale', key, sinceMs: 3.5, code: 'backend_error' },
-  error: { type: 'error', id: 1, key, code: 'not_found', message: 'none', retryAfterMs: 1_000 },
+  error: { type: 'error', id: 1, key, subscribed: true, code: 'not_found', message: 'none', retryAfterMs: 1_000 },
   closing: { type: 'closing', reconnectAfterMs: 850.5 },
 }
 

@@ -34,8 +34,14 @@ export const errorCodes = Object.freeze({
  * `reconnect` says whether reconnecting, with backoff, makes sense.
  */
 export const closeCodes = Object.freeze({
+  protocol: { code: 1002, reconnect: false, doc: 'a frame that breaks the rules of WebSocket: fix the client' },
   unsupportedData: { code: 1003, reconnect: false, doc: 'a binary message: requests are text' },
   badUtf8: { code: 1007, reconnect: false, doc: 'a text message that is not UTF-8' },
+  unfinished: {
+    code: 1008,
+    reconnect: true,
+    doc: 'a message in too many pieces, or the largest unfinished one where all take too much: send it whole',
+  },
   tooBig: { code: 1009, reconnect: false, doc: 'a message over the size limit named in welcome' },
   restarting: { code: 1012, reconnect: true, doc: 'this gateway is being stopped or restarted: another will serve' },
   abusive: { code: 4007, reconnect: false, doc: 'errors or requests kept coming far past the limits' },

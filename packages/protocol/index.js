@@ -9,6 +9,7 @@ export {
   JSON_SUBPROTOCOL,
   ProtocolError,
   readClientMessage,
+  readRequestId,
   subprotocols,
   VALUE_TAIL,
   valueHead,

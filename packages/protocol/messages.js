@@ -29,7 +29,8 @@ export const subprotocols = Object.freeze([JSON_SUBPROTOCOL, BYTES_SUBPROTOCOL])
  * @typedef {{ type: 'pong', id?: RequestId, count: number }} Pong
  * @typedef {{ type: 'current', id?: RequestId, key: string, version: string }} Current
  * @typedef {{ type: 'stale', key: string, sinceMs: number, code: ErrorCode }} Stale
- * @typedef {{ type: 'error', id?: RequestId, key?: string, code: ErrorCode, message: string, retryAfterMs?: number }} ErrorMessage
+ * @typedef {{ type: 'error', id?: RequestId, key?: string, subscribed?: boolean, code: ErrorCode, message: string, retryAfterMs?: number }} ErrorMessage
+ *   `subscribed`, with `key` always: whether the session is subscribed to it now
  * @typedef {{ type: 'closing', reconnectAfterMs: number }} Closing
  * @typedef {{ type: 'value', id?: RequestId, key: string, version: string, data?: unknown, contentType?: string, text?: string, base64?: string }} Value
  * @typedef {Welcome | Subscribed | Ok | Pong | Current | Stale | ErrorMessage | Closing} ControlMessage what the gateway encodes whole
@@ -87,6 +88,20 @@ export function readClientMessage(text) {
 }
 
 /**
+ * The id of a request that is refused unread, so that the client knows which it was.
+ *
+ * @param {string} text
+ * @returns {RequestId | undefined} `undefined` where it has none, or none that can be said back
+ */
+export function readRequestId(text) {
+  try {
+    return readId(parseObject(text).id)
+  } catch {
+    return undefined
+  }
+}
+
+/**
  * The text of any message but a value: for those see {@link valueHead}.
  *
  * @param {ControlMessage} message
@@ -102,8 +117,8 @@ export function encode(message) {
  * @param {Partial<Omit<ErrorMessage, 'type' | 'code'>>} [rest]
  * @returns {ErrorMessage}
  */
-export function errorMessage(code, { id, key, message = errorCodes[code], retryAfterMs } = {}) {
-  return { type: 'error', id, key, code, message, retryAfterMs }
+export function errorMessage(code, { id, key, subscribed, message = errorCodes[code], retryAfterMs } = {}) {
+  return { type: 'error', id, key, subscribed, code, message, retryAfterMs }
 }
 
 /**
@@ -161,9 +176,13 @@ function parseObject(text) {
 /** @param {unknown} id @returns {RequestId | undefined} */
 function readId(id) {
   if (id === undefined) return undefined
-  if (typeof id === 'number') return id
+  // A larger integer would come back as another one.
+  if (typeof id === 'number' && Math.abs(id) <= Number.MAX_SAFE_INTEGER) return id
   if (typeof id === 'string' && id.length <= ID_CHARACTERS_MAX) return id
-  throw new ProtocolError('bad_message', `"id" must be a number or a string of at most ${ID_CHARACTERS_MAX} characters`)
+  throw new ProtocolError(
+    'bad_message',
+    `"id" must be a number up to 2^53 - 1 or a string of at most ${ID_CHARACTERS_MAX} characters`,
+  )
 }
 
 /** @param {Record<string, unknown>} source @param {RequestId} [id] @returns {KeyAndVersion} */

@@ -126,3 +126,10 @@ test('before bytes stands one line, whatever the fields hold', () => {
     '{"type":"delta","key":"a:1","from":"v","version":"w","contentType":"text/plain"}\n',
   )
 })
+
+test.each(['9007199254740993', '-9007199254740993', '1e999'])(
+  'an id of %s, which would come back changed, is refused',
+  id => {
+    expect(() => readClientMessage(`{"type":"ping","id":${id}}`)).toThrow('2^53')
+  },
+)

@@ -17,7 +17,9 @@ import { createHeartbeat } from './sessions/heartbeat.js'
 import { createOpen } from './sessions/open.js'
 import { createRateLimit } from './sessions/rate-limit.js'
 import { createReceive } from './sessions/receive.js'
+import { createSessionLog } from './sessions/session-log.js'
 import { createSessions } from './sessions/sessions.js'
+import { createUnfinished } from './sessions/unfinished.js'
 import { createUpgrades } from './sessions/upgrade.js'
 import { createAccept } from './transport/accept.js'
 
@@ -25,7 +27,7 @@ import { createAccept } from './transport/accept.js'
  * @typedef {import('@keycast/backbone').Backbone} Backbone
  * @typedef {import('@keycast/backbone').BackboneEvents} BackboneEvents
  * @typedef {import('./delivery/outbox.js').OutboxEvents} OutboxEvents
- * @typedef {Pick<import('./settings.js').Settings, 'sessionsMax' | 'keysPerSessionMax' | 'requestsPerSecondMax'
+ * @typedef {Pick<import('./settings.js').Settings, 'sessionsMax' | 'keysPerSessionMax' | 'subscriptionsMax' | 'requestsPerSecondMax'
  *   | 'messageBytesMax' | 'getsWaitingMax' | 'unsentBytesMax' | 'unsentTotalBytesMax' | 'stallMsMax' | 'heartbeatMs' | 'cacheBytesMax'
  *   | 'drainMs' | 'origins' | 'compression'>} GatewaySettings
  */
@@ -36,9 +38,10 @@ import { createAccept } from './transport/accept.js'
  * @param {import('@keycast/service').Namespaces} deps.namespaces
  * @param {(events: BackboneEvents) => Backbone} deps.createBackbone
  * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>} deps.metrics
+ * @param {import('./sessions/session-log.js').Log} [deps.log]
  * @param {() => number} [deps.now] monotonic, in milliseconds
  */
-export function createGateway({ settings, namespaces, createBackbone, metrics, now = () => performance.now() }) {
+export function createGateway({ settings, namespaces, createBackbone, metrics, log, now = () => performance.now() }) {
   const { keysPerSessionMax, requestsPerSecondMax, getsWaitingMax, messageBytesMax, heartbeatMs } = settings
   let isDraining = false
 
@@ -75,6 +78,7 @@ export function createGateway({ settings, namespaces, createBackbone, metrics, n
     staleness,
     onFanOut,
     keysPerSessionMax,
+    subscriptionsMax: settings.subscriptionsMax,
     counts,
     now,
   })
@@ -92,7 +96,14 @@ export function createGateway({ settings, namespaces, createBackbone, metrics, n
   })
 
   // sessions: how they begin, what they ask, how they end
-  const sessions = createSessions({ outbox, subscriptions, counts })
+  const unfinished = createUnfinished({ messageBytesMax })
+  const sessions = createSessions({
+    outbox,
+    subscriptions,
+    unfinished,
+    sessionLog: createSessionLog({ log, now }),
+    counts,
+  })
   const rateLimit = createRateLimit({ requestsPerSecondMax, keysPerSessionMax, end: sessions.end, now })
   const handlers = createHandlers({
     access,
@@ -110,6 +121,7 @@ export function createGateway({ settings, namespaces, createBackbone, metrics, n
     sessions,
     encodings,
     receive,
+    unfinished,
     outbox,
     atStart: rateLimit.atStart,
     welcome: {

@@ -12,7 +12,7 @@ import { createGateway } from './gateway.js'
 import { addInternal } from './http/internal.js'
 import { limitPending } from './http/pending-limit.js'
 import { createPublicApp } from './http/public.js'
-import { openFilesMax, sessionsWithin } from './sessions/open-files.js'
+import { httpConnectionsWithin, openFilesMax, sessionsWithin } from './sessions/open-files.js'
 import { conflictsOf, curveOf, settings } from './settings.js'
 
 const name = 'keycast-gateway'
@@ -56,6 +56,7 @@ function assemble() {
         curve: curveOf(config),
       }),
     metrics,
+    log,
   })
   const { access, values, backbone, counts } = gateway
   const publicApp = createPublicApp({
@@ -64,6 +65,8 @@ function assemble() {
     singleFlight: limitPending(gateway.singleFlight, HTTP_PENDING_MAX),
     counts,
     log,
+    connectionsMax: httpConnectionsWithin(sessionsMax, filesMax),
+    unreadBytesMax: config.unsentTotalBytesMax,
   })
   gateway.attach(publicApp.server)
   const internal = createInternalServer({

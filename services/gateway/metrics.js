@@ -11,7 +11,7 @@ import { statusOf } from './http/problems.js'
  */
 
 /** Why sessions end, besides the reasons for which the gateway closes them: {@link closeCodes}. */
-const otherEnds = ['client', 'lost', 'silent', 'protocol']
+const otherEnds = ['client', 'lost', 'silent']
 
 /** Why upgrades are refused, see upgrade.js. */
 const refusals = ['path', 'draining', 'full', 'origin', 'subprotocol']

@@ -68,6 +68,13 @@ export const settings = {
     unit: 'keys',
     doc: 'Keys one session may subscribe to: as many as a client can resume with one message of the size allowed.',
   }),
+  subscriptionsMax: setting.integer({
+    env: 'GATEWAY_SUBSCRIPTIONS_MAX',
+    default: 1_000_000,
+    min: 1,
+    unit: 'subscriptions',
+    doc: 'Subscriptions of all sessions together; above it further ones get the error capacity. At 128 bytes each this many take 128 MB.',
+  }),
   requestsPerSecondMax: setting.integer({
     env: 'GATEWAY_REQUESTS_PER_SECOND_MAX',
     default: 1_000,
@@ -99,7 +106,7 @@ export const settings = {
     env: 'GATEWAY_UNSENT_TOTAL_BYTES_MAX',
     default: 256 * 1024 ** 2,
     min: 1024 ** 2,
-    doc: 'Written or queued for all clients that do not read, together; above it those with most are closed. A value written to many counts once.',
+    doc: 'Written or queued for all clients that do not read, together; above it those with most are closed. A value written to many counts once. Values sent over HTTP and not read have a limit of the same size.',
   }),
   stallMsMax: setting.milliseconds({
     env: 'GATEWAY_STALL_MS_MAX',

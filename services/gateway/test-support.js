@@ -246,9 +246,9 @@ function readBinary(payload) {
  * A whole gateway on a clock of its own, with clients that need no network.
  *
  * @param {{ settings?: Partial<import('./settings.js').Settings>, namespaces?: Record<string, Partial<Namespace>>,
- *   metrics?: typeof noMetrics }} [options]
+ *   metrics?: typeof noMetrics, log?: import('./sessions/session-log.js').Log }} [options]
  */
-export function createTestGateway({ settings, namespaces, metrics = noMetrics } = {}) {
+export function createTestGateway({ settings, namespaces, metrics = noMetrics, log } = {}) {
   let nowMs = 1_000_000
   const backbone = createFakeBackbone()
   const gateway = createGateway({
@@ -256,6 +256,7 @@ export function createTestGateway({ settings, namespaces, metrics = noMetrics } 
     namespaces: createNamespaces(namespaces),
     createBackbone: backbone.connect,
     metrics,
+    log,
     now: () => nowMs,
   })
 

@@ -2,6 +2,7 @@
 // happened to a key since it was last written to, it is sent the latest.
 import { encode, errorMessage } from '@keycast/protocol'
 import { emptySlots } from '../encodings/slots.js'
+import { retryAfterMsOf } from '../keys/problem.js'
 
 /**
  * @typedef {import('../encodings/encoding.js').Encoding} Encoding
@@ -121,8 +122,10 @@ function problemFrame(entry, problem, { slot, control }, nowMs) {
 }
 
 /** @param {Entry} entry @param {Problem} problem @param {number} nowMs */
-function problemText({ key, value, askedAtMs }, { code, message, retryAfterMs }, nowMs) {
-  if (!value) return encode(errorMessage(code, { key, message, retryAfterMs }))
+function problemText({ key, value, askedAtMs }, problem, nowMs) {
+  const { code, message } = problem
+  const retryAfterMs = retryAfterMsOf(problem, nowMs)
+  if (!value) return encode(errorMessage(code, { key, subscribed: true, message, retryAfterMs }))
   return encode({ type: 'stale', key, sinceMs: Math.round(nowMs - askedAtMs), code })
 }
 

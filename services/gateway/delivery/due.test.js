@@ -19,7 +19,7 @@ function setup({ value = false, stale = false, problem = false, speaks = 'json' 
     entry.value = createValue({ key: 'tick:1', version: 'v', contentType, format: 'json', body: Buffer.from('1') })
   }
   entry.stale = stale
-  if (problem) entry.problem = { code: 'backend_error', message: 'm', retryAfterMs: 5, atMs: 2_000, isLocal: false }
+  if (problem) entry.problem = { code: 'backend_error', message: 'm', retryAfterMs: 5_000, atMs: 2_000, isLocal: false }
   const counts = createCounts()
   const session = sessionOf(speaks)
   /** @param {number} due @param {number} [nowMs] */
@@ -36,7 +36,14 @@ function setup({ value = false, stale = false, problem = false, speaks = 'json' 
 const value = { type: 'value', key: 'tick:1', version: 'v', data: 1 }
 const current = { type: 'current', key: 'tick:1', version: 'v' }
 const stale = { type: 'stale', key: 'tick:1', sinceMs: 2_000, code: 'backend_error' }
-const error = { type: 'error', key: 'tick:1', code: 'backend_error', message: 'm', retryAfterMs: 5 }
+const error = {
+  type: 'error',
+  key: 'tick:1',
+  subscribed: true,
+  code: 'backend_error',
+  message: 'm',
+  retryAfterMs: 4_000,
+}
 
 test.each([
   ['the value', { value: true }, VALUE, [value]],

@@ -3,6 +3,7 @@
 import { encode } from '@keycast/protocol'
 import { addDueFrames, mustWait, WAITS } from './due.js'
 import { createFlusher } from './flusher.js'
+import { queuedBytesOf } from './slow-clients.js'
 
 /**
  * @typedef {import('@keycast/protocol').RequestId} RequestId
@@ -58,7 +59,7 @@ export function createOutbox({ events, slowClients, unsentBytesMax, counts, now 
     if (session.ended) return
     counts.sent[type]++
     session.pieces.push(text)
-    queued(session, text.length)
+    queued(session, Buffer.byteLength(text))
   }
 
   /**
@@ -90,7 +91,7 @@ export function createOutbox({ events, slowClients, unsentBytesMax, counts, now 
   function queued(session, bytes) {
     session.pieceBytes += bytes
     if (session.stalledAtMs !== undefined) {
-      if (session.pieceBytes > unsentBytesMax) events.onEnd(session, 'slow')
+      if (queuedBytesOf(session) > unsentBytesMax) events.onEnd(session, 'slow')
     } else if (session.pieceBytes >= BATCH_BYTES) {
       flush(session)
     } else {

@@ -267,3 +267,19 @@ test('once a close is under way nothing is written after it', async () => {
   client.send({ type: 'ping' })
   expect(await client.received()).toEqual([])
 })
+
+test('answers to empty pings are charged what they cost, not the two bytes they are', async () => {
+  const { client, turn } = await stuck({ settings: { unsentBytesMax: 65_536, requestsPerSecondMax: 1e6 } })
+  for (let n = 0; n < 500; n++) client.connection.emit('ping', Buffer.alloc(0))
+  await turn()
+  expect(client.connection.closed).toBeUndefined()
+  for (let n = 0; n < 20; n++) client.connection.emit('ping', Buffer.alloc(0))
+  expect(client.connection.closed?.code).toBe(4008)
+})
+
+test('a text is charged its bytes, not its characters', async () => {
+  const { client } = await stuck()
+  const before = client.connection.session?.pieceBytes ?? 0
+  client.send({ type: 'ping', id: '€'.repeat(100) })
+  expect((client.connection.session?.pieceBytes ?? 0) - before).toBeGreaterThan(300)
+})

@@ -120,6 +120,21 @@ export function createSlowClients({ stallMsMax, unsentTotalBytesMax, now }) {
 }
 
 /** What is queued for the session or in its socket, and for no other. @param {Session} session @param {Stall} stall */
-function ownBytesOf({ pieceBytes }, { copiedBytes }) {
-  return pieceBytes + copiedBytes
+function ownBytesOf(session, { copiedBytes }) {
+  return queuedBytesOf(session) + copiedBytes
+}
+
+/** What a queued piece costs beside its bytes: measured, 110 bytes for a pong's Buffer and its place in the list. */
+const PIECE_BYTES = 128
+
+/** What a get costs that waits for its client to read: its key and id, each up to hundreds of characters, and records. */
+const DEFERRED_GET_BYTES = 512
+
+/**
+ * The memory of what is queued for a session.
+ *
+ * @param {Pick<Session, 'pieces' | 'pieceBytes' | 'deferredGets'>} session
+ */
+export function queuedBytesOf({ pieces, pieceBytes, deferredGets }) {
+  return pieceBytes + pieces.length * PIECE_BYTES + deferredGets.length * DEFERRED_GET_BYTES
 }

@@ -1,6 +1,7 @@
 // One value for one request: from memory where it is fresh enough, else from the fetcher, asked once for all who want the
 // key. A get whose client does not read waits without its value until it does.
 import { errorMessage } from '@keycast/protocol'
+import { retryAfterMsOf } from '../keys/problem.js'
 
 /**
  * @typedef {import('@keycast/protocol').Get} Get
@@ -15,9 +16,9 @@ export const createGet = ({ access, values, singleFlight, outbox, getsWaitingMax
    * @param {number} asOfMs as of when the answer must be fresh: a get that waited is not asked for again because it did
    */
   function get(session, message, asOfMs) {
-    const { id, key } = message
+    const { key } = message
     const problem = access.check(key)
-    if (problem) return outbox.send(session, errorOf(id, key, problem))
+    if (problem) return sendProblem(session, message, problem)
     if (!outbox.isWritable(session)) return defer(session, message, asOfMs)
 
     const result = values.fresh(key, asOfMs)
@@ -41,8 +42,9 @@ export const createGet = ({ access, values, singleFlight, outbox, getsWaitingMax
    * @param {Get} message
    * @param {import('../keys/entry.js').Result} result
    */
-  function answer(session, { id, key, version }, { value, problem }) {
-    if (problem) outbox.send(session, errorOf(id, key, problem))
+  function answer(session, message, { value, problem }) {
+    const { id, key, version } = message
+    if (problem) sendProblem(session, message, problem)
     else if (value.version === version) outbox.send(session, { type: 'current', id, key, version })
     else outbox.sendValue(session, value, id)
   }
@@ -79,13 +81,20 @@ export const createGet = ({ access, values, singleFlight, outbox, getsWaitingMax
 
   /** @param {Session} session @param {Get} message */
   function refuse(session, { id, key }) {
-    outbox.send(session, errorMessage('too_many_waiting', { id, key }))
+    const subscribed = session.subscriptions.has(key)
+    outbox.send(session, errorMessage('too_many_waiting', { id, key, subscribed }))
+  }
+
+  /** @param {Session} session @param {Get} message @param {import('../keys/problem.js').Problem} problem */
+  function sendProblem(session, { id, key }, problem) {
+    const { code, message } = problem
+    // The get says nothing about a subscription to the same key, which may stand.
+    const subscribed = session.subscriptions.has(key)
+    outbox.send(
+      session,
+      errorMessage(code, { id, key, subscribed, message, retryAfterMs: retryAfterMsOf(problem, now()) }),
+    )
   }
 
   return { get, resume }
-}
-
-/** @param {Get['id']} id @param {string} key @param {import('../keys/problem.js').Problem} problem */
-function errorOf(id, key, { code, message, retryAfterMs }) {
-  return errorMessage(code, { id, key, message, retryAfterMs })
 }

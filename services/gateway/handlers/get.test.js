@@ -66,6 +66,7 @@ test('failures are answered with the id, each time', async () => {
       {
         type: 'error',
         id: n,
+        subscribed: false,
         key: 'tick:1',
         code: 'backend_error',
         message: 'it was backend_error',

@@ -27,6 +27,5 @@ export const createPing = ({ outbox }) => {
 
 /** @param {import('@keycast/protocol').RequestId} id */
 function idText(id) {
-  // 1e999 is read as Infinity, for which JSON has no number.
-  return typeof id === 'number' && Number.isFinite(id) ? `${id}` : JSON.stringify(id)
+  return typeof id === 'number' ? `${id}` : JSON.stringify(id)
 }

@@ -26,7 +26,7 @@ export const createSubscribe = ({ subscriptions, outbox, rateLimit }) =>
     const refused = []
     for (const [key, version] of wanted) {
       const refusal = subscriptions.add(session, key, version)
-      if (refusal) refused.push(errorMessage(refusal.code, { id, key, message: refusal.message }))
+      if (refusal) refused.push(errorMessage(refusal.code, { id, key, subscribed: false, message: refusal.message }))
       else accepted.push({ key })
     }
 

@@ -1,8 +1,10 @@
 // The HTTP side of the port clients connect to: the page and the values. Upgrades at /ws are the gateway's own.
 import { errorCodes } from '@keycast/protocol'
 import Fastify from 'fastify'
+import { limitConnections, limitResponses } from './connections.js'
 import { addPage } from './page.js'
 import { answerErrors, sendProblem } from './problems.js'
+import { createUnreadBodies } from './unread-bodies.js'
 import { addValues } from './values.js'
 
 /**
@@ -27,8 +29,10 @@ const BODY_BYTES_MAX = 1_024
  * @param {import('./values.js').ValuesDeps['singleFlight']} deps.singleFlight
  * @param {import('./values.js').ValuesDeps['counts']} deps.counts
  * @param {import('@keycast/service').Log} deps.log
+ * @param {number} deps.connectionsMax of clients that are no sessions
+ * @param {number} deps.unreadBytesMax of the values that clients are sent over HTTP and have not read
  */
-export function createPublicApp({ access, values, singleFlight, counts, log }) {
+export function createPublicApp({ access, values, singleFlight, counts, log, connectionsMax, unreadBytesMax }) {
   const app = Fastify({
     // Browsers and proxies keep connections open: without forcing, close() would wait for them.
     forceCloseConnections: true,
@@ -43,7 +47,9 @@ export function createPublicApp({ access, values, singleFlight, counts, log }) {
   app.setNotFoundHandler((_, reply) =>
     sendProblem(reply, { code: 'unknown_path', message: '/ is the page, /v1/values/{key} a value, /ws the WebSocket' }),
   )
+  limitConnections(app.server, connectionsMax)
+  limitResponses(app)
   addPage(app)
-  addValues(app, { access, values, singleFlight, counts })
+  addValues(app, { access, values, singleFlight, unreadBodies: createUnreadBodies(unreadBytesMax), counts })
   return app
 }

@@ -1,5 +1,7 @@
 // GET /v1/values/{key}: the value a WebSocket client would get, for code that still polls. From the same cache and the same
 // single flight, with the version as entity tag.
+
+import { createProblem } from '../keys/problem.js'
 import { countOne } from '../metrics.js'
 import { matchesAny } from './entity-tags.js'
 import { sendProblem } from './problems.js'
@@ -11,6 +13,7 @@ import { sendProblem } from './problems.js'
  * @property {Pick<import('../access/access.js').Access, 'check'>} access
  * @property {Pick<import('../keys/values.js').Values, 'fresh'>} values
  * @property {Pick<import('../keys/single-flight.js').SingleFlight, 'want'>} singleFlight
+ * @property {Pick<import('./unread-bodies.js').UnreadBodies, 'hold'>} unreadBodies
  * @property {Pick<import('../metrics.js').Counts, 'httpHits' | 'httpMisses' | 'httpValues'>} counts
  */
 
@@ -24,13 +27,15 @@ const VALUES_PATH = '/v1/values/'
 const securityHeaders = Object.freeze({
   'content-security-policy': "default-src 'none'; sandbox",
   'x-content-type-options': 'nosniff',
+  // Pages of other origins cannot read it; this keeps them from having it loaded as an image or script, too.
+  'cross-origin-resource-policy': 'same-origin',
 })
 
 /**
  * @param {import('fastify').FastifyInstance} app
  * @param {ValuesDeps} deps
  */
-export function addValues(app, { access, values, singleFlight, counts }) {
+export function addValues(app, { access, values, singleFlight, unreadBodies, counts }) {
   /** @type {import('fastify').onResponseHookHandler} */
   const onResponse = (_, reply, done) => {
     countOne(counts.httpValues, String(reply.statusCode))
@@ -46,7 +51,7 @@ export function addValues(app, { access, values, singleFlight, counts }) {
     if (cached) counts.httpHits++
     else counts.httpMisses++
     const result = cached ?? (await singleFlight.want(key))
-    return result.value ? sendValue(request, reply, result) : sendProblem(reply, result.problem)
+    return result.value ? sendValue(request, reply, result, unreadBodies) : sendProblem(reply, result.problem)
   })
 }
 
@@ -54,8 +59,9 @@ export function addValues(app, { access, values, singleFlight, counts }) {
  * @param {import('fastify').FastifyRequest} request
  * @param {import('fastify').FastifyReply} reply
  * @param {Found} found
+ * @param {ValuesDeps['unreadBodies']} unreadBodies
  */
-function sendValue({ headers }, reply, { value, ageMs, maxAgeMs, store }) {
+function sendValue({ headers }, reply, { value, ageMs, maxAgeMs, store }, unreadBodies) {
   reply.headers(securityHeaders).headers({
     etag: `"${value.version}"`,
     // The age rounded up, its limit down: a cache on the way must not keep it longer than this gateway would.
@@ -63,5 +69,6 @@ function sendValue({ headers }, reply, { value, ageMs, maxAgeMs, store }) {
     'cache-control': store ? `max-age=${Math.floor(maxAgeMs / 1_000)}` : 'no-store',
   })
   if (matchesAny(headers['if-none-match'], value.version)) return reply.code(304).send()
+  if (!unreadBodies.hold(value.body, reply.raw)) return sendProblem(reply, createProblem('capacity', performance.now()))
   return reply.header('content-type', value.contentType).send(value.body)
 }

@@ -31,6 +31,8 @@ async function setup({ fresh, later, refused } = {}) {
   const asked = []
   const counts = createCounts()
   const app = createPublicApp({
+    connectionsMax: 1_000,
+    unreadBytesMax: 1_000_000,
     log: createLog({ name: 'test', level: 'silent' }),
     counts,
     access: {
@@ -85,6 +87,7 @@ test.each(['text/plain; charset=utf-8', 'text/html', 'application/octet-stream',
     expect(headers['content-type']).toBe(contentType)
     expect(headers['content-security-policy']).toContain('sandbox')
     expect(headers['x-content-type-options']).toBe('nosniff')
+    expect(headers['cross-origin-resource-policy']).toBe('same-origin')
   },
 )
 

@@ -26,6 +26,7 @@ export function applyAnswer(entry, answer, nowMs) {
       confirm(entry, answer, askedAtMs)
       if (entry.value?.version === answer.version) return 'confirmed'
       entry.value = createValue(answer)
+      entry.wasFound = true
       return 'value'
     case 'current':
       if (entry.value?.version !== answer.version) return undefined

@@ -1,5 +1,5 @@
 // Entries by key, within a limit of bytes: wanted ones stay, of the others the least recently used goes first.
-import { isWanted } from './entry.js'
+import { isMissing, isWanted } from './entry.js'
 
 /**
  * @typedef {import('./entry.js').Entry} Entry
@@ -8,6 +8,12 @@ import { isWanted } from './entry.js'
 
 /** What an entry costs beside its value: the entry, its key twice in maps, a Buffer's and a frame's fixed part. */
 export const ENTRY_BYTES = 1_024
+
+/**
+ * Part of the cache that keys may take which were never found: strangers can invent them and watch them for ever, and
+ * what they take must leave room for the keys of others.
+ */
+const MISSING_PART = 1 / 8
 
 /**
  * @param {object} options
@@ -20,6 +26,11 @@ export function createCache({ bytesMax, valueBytes, onUnwanted }) {
   const entries = new Map()
   /** Unwanted entries, the least recently used first. @type {Set<Entry>} */
   const idle = new Set()
+  /** Those of them that are missing: they go before all others. @type {Set<Entry>} */
+  const idleMissing = new Set()
+  /** Missing entries, wanted ones too. @type {Set<Entry>} */
+  const missing = new Set()
+  const missingMax = Math.floor((bytesMax * MISSING_PART) / ENTRY_BYTES)
   let bytes = 0
   let idleBytes = 0
 
@@ -36,6 +47,7 @@ export function createCache({ bytesMax, valueBytes, onUnwanted }) {
   function get(key) {
     const entry = entries.get(key)
     if (entry && idle.delete(entry)) idle.add(entry)
+    else if (entry && idleMissing.delete(entry)) idleMissing.add(entry)
     return entry
   }
 
@@ -54,34 +66,48 @@ export function createCache({ bytesMax, valueBytes, onUnwanted }) {
    */
   function update(entry) {
     if (entries.get(entry.key) !== entry) return
-    if (idle.delete(entry)) idleBytes -= entry.bytes
+    if (idle.delete(entry) || idleMissing.delete(entry)) idleBytes -= entry.bytes
     const cost = bytesOf(entry)
     bytes += cost - entry.bytes
     entry.bytes = cost
+    const isOfMissing = isMissing(entry)
+    if (isOfMissing) missing.add(entry)
+    else missing.delete(entry)
 
     if (!isWanted(entry)) {
       onUnwanted?.(entry)
       if (!isWorthKeeping(entry)) return remove(entry)
-      idle.add(entry)
+      if (isOfMissing) idleMissing.add(entry)
+      else idle.add(entry)
       idleBytes += cost
     }
-    while (bytes > bytesMax && idle.size > 0) {
-      const [oldest] = idle
-      idle.delete(oldest)
-      idleBytes -= oldest.bytes
-      remove(oldest)
-    }
+    while (idleMissing.size > 0 && (missing.size > missingMax || bytes > bytesMax)) dropOldest(idleMissing)
+    while (idle.size > 0 && bytes > bytesMax) dropOldest(idle)
+  }
+
+  /** @param {Set<Entry>} from */
+  function dropOldest(from) {
+    const [oldest] = from
+    from.delete(oldest)
+    idleBytes -= oldest.bytes
+    remove(oldest)
   }
 
   /** @param {Entry} entry that is not idle */
   function remove(entry) {
     entries.delete(entry.key)
+    missing.delete(entry)
     bytes -= entry.bytes
   }
 
   /** Whether an entry that is wanted fits beside the others that are, with the value it has. @param {Entry} entry */
   function fits(entry) {
     return bytes - idleBytes - entry.bytes + bytesOf(entry) <= bytesMax
+  }
+
+  /** Whether a missing entry that is wanted has its place among the others that are. @param {Entry} entry */
+  function fitsMissing(entry) {
+    return missing.has(entry) || missing.size - idleMissing.size < missingMax
   }
 
   /** Whether wanted entries alone take all the room there is. */
@@ -100,8 +126,9 @@ export function createCache({ bytesMax, valueBytes, onUnwanted }) {
     add,
     update,
     fits,
+    fitsMissing,
     isFull,
-    stats: () => ({ bytes, entries: entries.size, idle: idle.size }),
+    stats: () => ({ bytes, entries: entries.size, idle: idle.size + idleMissing.size }),
   }
 }
 

@@ -20,6 +20,7 @@
  * @property {string} key
  * @property {Namespace} namespace
  * @property {Value | undefined} value
+ * @property {boolean} wasFound whether it has had a value since it was made
  * @property {number} askedAtMs when the backend was asked for what is known (value or `not_found`); never moves back
  * @property {number} maxAgeMs
  * @property {boolean} store
@@ -50,6 +51,7 @@ export function createEntry(key, namespace) {
     key,
     namespace,
     value: undefined,
+    wasFound: false,
     askedAtMs: Number.NEGATIVE_INFINITY,
     maxAgeMs: namespace.maxAgeMs,
     store: true,
@@ -66,6 +68,15 @@ export function createEntry(key, namespace) {
     calendarPage: Number.POSITIVE_INFINITY,
     bytes: 0,
   }
+}
+
+/**
+ * Whether the backend has nothing under the key and never had, as far as this gateway saw: anyone can invent such keys.
+ *
+ * @param {Entry} entry
+ */
+export function isMissing({ wasFound, problem }) {
+  return !wasFound && problem?.code === 'not_found'
 }
 
 /**

@@ -23,6 +23,16 @@ export function createProblem(code, nowMs, { message = errorCodes[code], retryAf
 }
 
 /**
+ * When trying again makes sense, counted from now: a client that comes late is not to wait as long as the first.
+ *
+ * @param {Problem} problem
+ * @param {number} nowMs
+ */
+export function retryAfterMsOf({ retryAfterMs, atMs }, nowMs) {
+  return retryAfterMs === undefined ? undefined : Math.max(0, Math.ceil(retryAfterMs - (nowMs - atMs)))
+}
+
+/**
  * What it means now that the fetcher is not heard.
  *
  * @param {number} nodesAlive

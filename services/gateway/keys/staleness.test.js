@@ -183,7 +183,14 @@ test('a cold key errors at its first failed try, and again only when the reason 
 
   backbone.failed('tick:1', 'backend_error')
   expect(await client.received()).toEqual([
-    { type: 'error', key: 'tick:1', code: 'backend_error', message: 'it was backend_error', retryAfterMs: 500 },
+    {
+      type: 'error',
+      key: 'tick:1',
+      subscribed: true,
+      code: 'backend_error',
+      message: 'it was backend_error',
+      retryAfterMs: 500,
+    },
   ])
   backbone.failed('tick:1', 'backend_error')
   expect(await client.received()).toEqual([])
@@ -251,7 +258,7 @@ test('a failure that does not heal ends every subscription, and the watch', asyn
 
   for (const each of [client, other]) {
     expect(await each.received()).toEqual([
-      { type: 'error', key: 'tick:1', code: 'backend_refused', message: 'it was backend_refused' },
+      { type: 'error', key: 'tick:1', subscribed: false, code: 'backend_refused', message: 'it was backend_refused' },
     ])
   }
   expect(backbone.calls).toEqual(['watch tick:1', 'unwatch tick:1'])

@@ -32,6 +32,7 @@ import { createProblem } from './problem.js'
  * @param {Pick<import('./staleness.js').Staleness, 'check'>} deps.staleness
  * @param {(entry: Entry) => void} deps.onFanOut a new version is on its way to every subscriber
  * @param {number} deps.keysPerSessionMax
+ * @param {number} deps.subscriptionsMax of all sessions together
  * @param {import('../metrics.js').Counts} deps.counts
  * @param {() => number} deps.now monotonic, in milliseconds
  */
@@ -44,6 +45,7 @@ export function createSubscriptions({
   staleness,
   onFanOut,
   keysPerSessionMax,
+  subscriptionsMax,
   counts,
   now,
 }) {
@@ -69,6 +71,7 @@ export function createSubscriptions({
     const refusal = access.check(key)
     if (refusal) return refusal
     if (session.subscriptions.size >= keysPerSessionMax) return createProblem('too_many_keys', now())
+    if (count >= subscriptionsMax) return createProblem('capacity', now())
     // Watched keys cannot be dropped: past the limit there is room only for keys that are watched already.
     if (!cache.get(key)?.subscriptions.length && cache.isFull()) return createProblem('capacity', now())
 
@@ -253,7 +256,7 @@ export function createSubscriptions({
    * @param {Problem} problem
    */
   function refuse(entry, { code, message }) {
-    const text = encode(errorMessage(code, { key: entry.key, message }))
+    const text = encode(errorMessage(code, { key: entry.key, subscribed: false, message }))
     for (const { session } of [...entry.subscriptions]) {
       remove(session, entry.key)
       counts.errors[code]++

@@ -111,3 +111,47 @@ test('with its last subscriber a key is let go of by all', async () => {
   expect(backbone.calls).toEqual([...KEYS.map(key => `watch ${key}`), ...KEYS.map(key => `unwatch ${key}`)])
   for (const key of KEYS) expect(gateway.values.describe(key)).toMatchObject({ watched: false, value: undefined })
 })
+
+test('past the subscriptions of all sessions together further ones get capacity, until others end', async () => {
+  const { connect } = createTestGateway({ settings: { subscriptionsMax: 3 } })
+  const [one, other] = [await connect(), await connect()]
+  await one.ask({ type: 'subscribe', keys: ['tick:1', 'tick:2'] })
+  expect(await other.ask({ type: 'subscribe', keys: ['tick:1', 'tick:2'] })).toMatchObject([
+    { type: 'subscribed', keys: [{ key: 'tick:1' }] },
+    { type: 'error', key: 'tick:2', code: 'capacity' },
+  ])
+  await one.ask({ type: 'unsubscribe', keys: ['tick:1'] })
+  expect(await other.ask({ type: 'subscribe', keys: ['tick:2'] })).toMatchObject([
+    { type: 'subscribed', keys: [{ key: 'tick:2' }] },
+  ])
+})
+
+test('every error about a key says whether the session is subscribed to it', async () => {
+  const { backbone, connect, pass } = createTestGateway({ settings: { getsWaitingMax: 1 } })
+  const [client, late] = [await connect(), await connect()]
+  expect(await client.ask({ type: 'subscribe', keys: ['tick:1', 'nonsense:1'] })).toMatchObject([
+    { type: 'subscribed' },
+    { type: 'error', key: 'nonsense:1', subscribed: false },
+  ])
+  backbone.failed('tick:1', 'backend_error', { retryAfterMs: 5_000 })
+  expect(await client.received()).toMatchObject([{ key: 'tick:1', subscribed: true, retryAfterMs: 5_000 }])
+
+  // A late comer is told how long it is from now.
+  await pass(2_000)
+  expect((await late.ask({ type: 'subscribe', keys: ['tick:1'] }))[1]).toMatchObject({
+    subscribed: true,
+    retryAfterMs: 3_000,
+  })
+
+  // The second get may not wait: the subscription of the one client stands all the same, the other has none.
+  client.send({ type: 'get', id: 1, key: 'tick:2' })
+  expect(await client.ask({ type: 'get', id: 2, key: 'tick:1' })).toMatchObject([
+    { id: 2, code: 'too_many_waiting', subscribed: true },
+  ])
+  expect(await client.ask({ type: 'get', id: 3, key: 'tick:3' })).toMatchObject([
+    { id: 3, code: 'too_many_waiting', subscribed: false },
+  ])
+
+  backbone.failed('tick:1', 'backend_refused', { retryAfterMs: undefined })
+  expect(await client.received()).toMatchObject([{ key: 'tick:1', code: 'backend_refused', subscribed: false }])
+})

@@ -1,7 +1,7 @@
 // What happens when the backbone brings an answer: the entry takes it, the requests that wait are given it, and the
 // key's subscribers are due what changed.
 import { applyAnswer } from './apply-answer.js'
-import { isWanted } from './entry.js'
+import { isMissing, isWanted } from './entry.js'
 import { createProblem } from './problem.js'
 
 /**
@@ -33,8 +33,12 @@ export function createTakeAnswer({ cache, backbone, values, singleFlight, subscr
     if (entry.waiters.length > 0) answerWaiters(entry, isForGet)
     // The waiting requests have it. A newer version of a value that is kept is always taken: an update must not end a
     // subscription.
-    if (isFirst && change === 'value' && isWanted(entry) && !cache.fits(entry)) {
+    const hasNoRoom =
+      (isFirst && change === 'value' && isWanted(entry) && !cache.fits(entry)) ||
+      (change === 'gone' && isMissing(entry) && isWanted(entry) && !cache.fitsMissing(entry))
+    if (hasNoRoom) {
       entry.value = undefined
+      entry.wasFound = false
       entry.problem = createProblem('capacity', now())
       change = 'refused'
     }

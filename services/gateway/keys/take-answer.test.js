@@ -52,3 +52,32 @@ test('maxAge and store are those of the latest answer', () => {
   backbone.current('tick:1', version, { maxAgeMs: 10, ageMs: 5 })
   expect(gateway.values.fresh('tick:1')).toMatchObject({ maxAgeMs: 10, ageMs: 0 })
 })
+
+test('keys that were never found take their part of the cache and no more: keys of others get in', async () => {
+  const { backbone, connect } = createTestGateway({ settings: { cacheBytesMax: 1024 ** 2 } })
+  const [stranger, user] = [await connect(), await connect()]
+  const invented = Array.from({ length: 2_000 }, (_, index) => `tick:invented-${index}`)
+  for (let first = 0; first < invented.length; first += 500) {
+    const keys = invented.slice(first, first + 500)
+    stranger.send({ type: 'subscribe', keys })
+    for (const key of keys) backbone.failed(key, 'not_found')
+  }
+  const errors = (await stranger.received()).filter(({ type }) => type === 'error')
+  expect(errors.filter(({ code, subscribed }) => code === 'not_found' && subscribed)).toHaveLength(128)
+  expect(errors.filter(({ code, subscribed }) => code === 'capacity' && !subscribed)).toHaveLength(2_000 - 128)
+
+  await user.ask({ type: 'subscribe', keys: ['tick:1'] })
+  backbone.value('tick:1', '1')
+  expect(await user.received()).toMatchObject([{ type: 'value', key: 'tick:1' }])
+})
+
+test('a key that was there is not counted among those never found', async () => {
+  const { backbone, connect } = createTestGateway({ settings: { cacheBytesMax: 1024 ** 2 } })
+  const client = await connect()
+  const keys = Array.from({ length: 200 }, (_, index) => `tick:${index}`)
+  client.send({ type: 'subscribe', keys })
+  for (const key of keys) backbone.value(key, '1')
+  await client.received()
+  for (const key of keys) backbone.failed(key, 'not_found')
+  expect((await client.received()).filter(({ subscribed }) => subscribed)).toHaveLength(200)
+})

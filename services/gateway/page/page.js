@@ -27,7 +27,7 @@ function watch(keys) {
   const room = added.slice(0, KEYS_MAX - entries.size)
   for (const key of room) {
     const watched = createWatched(key)
-    const card = createCard(watched, { onRemove: () => unwatch(key), onRetry: () => subscribe([key]) })
+    const card = createCard(watched, { onRemove: () => unwatch(key), onRetry: () => retry(key) })
     entries.set(key, { watched, card })
     cards.append(card.root)
   }
@@ -59,6 +59,16 @@ function subscribe(keys) {
     return version === undefined ? key : { key, version }
   })
   connection.send({ type: 'subscribe', keys: wanted })
+}
+
+/**
+ * Asks for a key now. A subscription is answered with what is known of the key; only a get has the backend asked.
+ *
+ * @param {string} key
+ */
+function retry(key) {
+  if (!entries.get(key)?.watched.error?.subscribed) subscribe([key])
+  else connection.send({ type: 'get', id: 'retry', key })
 }
 
 function remember() {

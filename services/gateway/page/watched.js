@@ -15,8 +15,7 @@ import { errorCodes } from './protocol-codes.js'
  * @property {number | undefined} changedAtMs when the page first saw this version
  * @property {number[]} activity the newest changes' times, for the chart
  * @property {{ sinceMs: number, code: string, text: string } | undefined} stale
- * @property {{ code: string, text: string, retryAtMs: number | undefined } | undefined} error without `retryAtMs` the
- *   key is not subscribed
+ * @property {{ code: string, text: string, subscribed: boolean, retryAtMs: number | undefined } | undefined} error
  */
 
 /** As long as the chart is wide. */
@@ -67,12 +66,23 @@ export function take(watched, message, { text, nowMs }) {
       watched.stale = { sinceMs: nowMs - message.sinceMs, code: message.code, text: adviceOf(message.code) }
       return
     case 'error':
+      if (message.code === 'not_found') forget(watched)
       watched.error = {
         code: message.code,
         text: message.message || adviceOf(message.code),
+        subscribed: message.subscribed,
         retryAtMs: message.retryAfterMs === undefined ? undefined : nowMs + message.retryAfterMs,
       }
   }
+}
+
+/** The backend has nothing under the key any more. @param {Watched} watched */
+function forget(watched) {
+  watched.content = undefined
+  watched.version = undefined
+  watched.bytes = 0
+  watched.changedAtMs = undefined
+  watched.stale = undefined
 }
 
 /**

@@ -42,16 +42,17 @@ test('stale says since when and why, until a value or current follows', () => {
   expect(watched.stale).toBeUndefined()
 })
 
-test('an error with retryAfterMs heals by itself, one without needs a person', () => {
+test('an error says whether the key is still watched, and a value ends it', () => {
   const watched = receive({
     type: 'error',
     key: 'a:1',
     code: 'backend_error',
     message: 'it said 500',
+    subscribed: true,
     retryAfterMs: 500,
   })
-  expect(watched.error).toEqual({ code: 'backend_error', text: 'it said 500', retryAtMs: 1_500 })
-  receive({ type: 'error', key: 'a:1', code: 'unknown_namespace', message: '' }, watched)
+  expect(watched.error).toEqual({ code: 'backend_error', text: 'it said 500', subscribed: true, retryAtMs: 1_500 })
+  receive({ type: 'error', key: 'a:1', code: 'unknown_namespace', subscribed: false, message: '' }, watched)
   expect(watched.error).toMatchObject({ retryAtMs: undefined, text: expect.stringContaining('no such namespace') })
   receive(value('v1', { data: 1 }), watched)
   expect(watched.error).toBeUndefined()
@@ -66,4 +67,13 @@ test('the chart shows the last minute’s changes, the newest last, and forgets 
   expect(watched.activity).toHaveLength(3)
   expect(activityOf(watched, 500_000, 4)).toEqual([0, 0, 0, 0])
   expect(watched.activity).toHaveLength(0)
+})
+
+test('of a key that the backend no longer has nothing is kept', () => {
+  const watched = receive(value('v1', { data: 1 }))
+  receive(
+    { type: 'error', key: 'a:1', code: 'not_found', subscribed: true, message: 'gone', retryAfterMs: 500 },
+    watched,
+  )
+  expect(watched).toMatchObject({ content: undefined, version: undefined, bytes: 0, error: { code: 'not_found' } })
 })

@@ -21,6 +21,22 @@ export function openFilesMax(read = () => readFileSync('/proc/self/limits', 'utf
   return soft === undefined ? undefined : Number(soft)
 }
 
+/** Connections that are no sessions: all requests that may wait for the fetcher, and idle ones. At 10 KB each, 50 MB. */
+const HTTP_CONNECTIONS_MAX = 5_000
+
+/** Of the other files, those that HTTP connections must leave. */
+const NOT_HTTP_FILES = 100
+
+/**
+ * How many connections that are no sessions there may be.
+ *
+ * @param {number} sessionsMax as there may be
+ * @param {number | undefined} filesMax
+ */
+export function httpConnectionsWithin(sessionsMax, filesMax = Number.POSITIVE_INFINITY) {
+  return Math.min(HTTP_CONNECTIONS_MAX, Math.max(NOT_HTTP_FILES, filesMax - sessionsMax - NOT_HTTP_FILES))
+}
+
 /**
  * @param {number} sessionsMax as set
  * @param {number | undefined} filesMax

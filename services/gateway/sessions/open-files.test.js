@@ -1,4 +1,4 @@
-import { openFilesMax, sessionsWithin } from './open-files.js'
+import { httpConnectionsWithin, openFilesMax, sessionsWithin } from './open-files.js'
 
 /** @param {string} soft */
 const limits = soft => `Limit                     Soft Limit           Hard Limit           Units
@@ -23,4 +23,10 @@ test('sessions leave room for other files, and a setting below that stands', () 
   expect(sessionsWithin(10_000, 20_000)).toBe(10_000)
   expect(sessionsWithin(25_000, undefined)).toBe(25_000)
   expect(sessionsWithin(25_000, 256)).toBe(1)
+})
+
+test('HTTP connections leave files for all else', () => {
+  expect(httpConnectionsWithin(18_000)).toBe(5_000)
+  expect(httpConnectionsWithin(524, 1_024)).toBe(400)
+  expect(httpConnectionsWithin(1, 20)).toBe(100)
 })

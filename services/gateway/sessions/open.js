@@ -8,21 +8,24 @@ import { createSession } from './session.js'
 
 /**
  * @param {object} deps
- * @param {Pick<import('./sessions.js').Sessions, 'add' | 'closed'>} deps.sessions
+ * @param {Pick<import('./sessions.js').Sessions, 'add' | 'end' | 'closed'>} deps.sessions
  * @param {Pick<import('../encodings/index.js').Encodings, 'forTransport'>} deps.encodings
- * @param {Pick<import('./receive.js').Receive, 'message' | 'ping'>} deps.receive
+ * @param {Pick<import('./receive.js').Receive, 'message' | 'ping' | 'pong'>} deps.receive
+ * @param {Pick<import('./unfinished.js').Unfinished, 'report'>} deps.unfinished
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'send' | 'drained'>} deps.outbox
  * @param {{ tokens: number, keyTokens: number }} deps.atStart what it may ask, see rate-limit.js
  * @param {Omit<Extract<ControlMessage, { type: 'welcome' }>, 'type' | 'session'>} deps.welcome
  * @param {() => number} deps.now monotonic, in milliseconds
  */
-export function createOpen({ sessions, encodings, receive, outbox, atStart, welcome, now }) {
+export function createOpen({ sessions, encodings, receive, unfinished, outbox, atStart, welcome, now }) {
   /** @type {import('../transport/transport.js').TransportEvents} */
   const events = {
     onMessage: receive.message,
     onPing: receive.ping,
-    onPong(session) {
-      session.heard = true
+    onPong: receive.pong,
+    onUnfinished(session, bytes) {
+      const largest = unfinished.report(session, bytes)
+      if (largest) sessions.end(largest, 'unfinished')
     },
     onDrain: outbox.drained,
     onClose: sessions.closed,

@@ -1,14 +1,11 @@
 // Takes what a client sends: charges it, reads it, passes it to its handler, and answers what cannot be handled.
-import { errorMessage, ProtocolError, readClientMessage } from '@keycast/protocol'
+import { errorMessage, ProtocolError, readClientMessage, readRequestId } from '@keycast/protocol'
 import { costOf, OFFENCE_TOKENS } from './rate-limit.js'
 
 /**
  * @typedef {import('./session.js').Session} Session
  * @typedef {ReturnType<typeof createReceive>} Receive
  */
-
-/** A refused message up to this size is still read for its id, so that the client knows which of its requests it was. */
-const REFUSED_BYTES_READ_MAX = 1_024
 
 /**
  * @param {object} deps
@@ -53,11 +50,23 @@ export function createReceive({ handle, outbox, rateLimit }) {
     if (rateLimit.charge(session, 1) === 0) outbox.sendFrame(session, session.transport.pongFrame(payload))
   }
 
+  /**
+   * A pong: the answer to a ping, or one that nobody asked for (RFC 6455 section 5.5.3). Charged like a ping, for a flood
+   * of them costs as much.
+   *
+   * @param {Session} session
+   */
+  function pong(session) {
+    if (session.ended || session.closing) return
+    session.heard = true
+    rateLimit.charge(session, 1)
+  }
+
   /** @param {Session} session @param {Buffer} data @param {number} retryAfterMs */
   function refuse(session, data, retryAfterMs) {
     if (session.ended) return
-    const id = data.length <= REFUSED_BYTES_READ_MAX ? idOf(data) : undefined
-    outbox.send(session, errorMessage('rate_limited', { id, retryAfterMs }))
+    // Parsed once more only here, whatever its size: its bytes are charged, and in debt a session can afford few.
+    outbox.send(session, errorMessage('rate_limited', { id: readRequestId(data.toString()), retryAfterMs }))
   }
 
   /** @param {Session} session @param {ProtocolError} error */
@@ -66,15 +75,5 @@ export function createReceive({ handle, outbox, rateLimit }) {
     rateLimit.charge(session, OFFENCE_TOKENS)
   }
 
-  return { message, ping }
-}
-
-/** @param {Buffer} data a message that is not handled */
-function idOf(data) {
-  try {
-    return readClientMessage(data.toString()).id
-  } catch (error) {
-    if (error instanceof ProtocolError) return error.id
-    throw error
-  }
+  return { message, ping, pong }
 }

@@ -54,7 +54,7 @@ test('a flood ends the session, no longer read, with a bounded number of answers
   expect(client.connection.read().length).toBeLessThan(40)
 })
 
-test('a refused message is read for its id whatever it is, and long ones are not read at all', async () => {
+test('a refused message is read for its id, whatever it is and however long', async () => {
   const { connect } = createTestGateway({ settings: { requestsPerSecondMax: 10 } })
   const client = await connect()
   for (let n = 0; n < 10; n++) client.send({ type: 'ping' })
@@ -65,7 +65,7 @@ test('a refused message is read for its id whatever it is, and long ones are not
   expect(refused.map(({ id, code }) => [id, code])).toEqual([
     [undefined, 'rate_limited'],
     ['x', 'rate_limited'],
-    [undefined, 'rate_limited'],
+    ['long', 'rate_limited'],
   ])
 })
 
@@ -75,6 +75,17 @@ test('WebSocket pings are answered like requests, and limited like them', async 
   for (let n = 0; n < 15; n++) client.connection.emit('ping', Buffer.from('abc'))
   expect(await client.received()).toEqual(Array(10).fill('pong'))
   for (let n = 0; n < 100; n++) client.connection.emit('ping', Buffer.from('abc'))
+  await turn()
+  expect(client.connection.closed?.code).toBe(4007)
+})
+
+test('pongs that nobody asked for are limited like requests', async () => {
+  const { connect, turn } = createTestGateway({ settings: { requestsPerSecondMax: 10 } })
+  const client = await connect()
+  for (let n = 0; n < 10; n++) client.connection.emit('pong', Buffer.alloc(0))
+  await turn()
+  expect(client.connection.closed).toBeUndefined()
+  for (let n = 0; n < 30; n++) client.connection.emit('pong', Buffer.alloc(0))
   await turn()
   expect(client.connection.closed?.code).toBe(4007)
 })

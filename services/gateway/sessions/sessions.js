@@ -18,9 +18,11 @@ const CLOSE_READ_MS = 1_000
  * @param {object} deps
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'discard'>} deps.outbox
  * @param {Pick<import('../keys/subscriptions.js').Subscriptions, 'drop'>} deps.subscriptions
+ * @param {Pick<import('./unfinished.js').Unfinished, 'forget'>} deps.unfinished
+ * @param {ReturnType<typeof import('./session-log.js').createSessionLog>} deps.sessionLog
  * @param {Pick<import('../metrics.js').Counts, 'closed'>} deps.counts
  */
-export function createSessions({ outbox, subscriptions, counts }) {
+export function createSessions({ outbox, subscriptions, unfinished, sessionLog, counts }) {
   /** @type {Set<Session>[]} */
   const slices = Array.from({ length: SLICES }, () => new Set())
   let added = 0
@@ -31,6 +33,7 @@ export function createSessions({ outbox, subscriptions, counts }) {
     session.slice = added++ % SLICES
     slices[session.slice].add(session)
     size++
+    sessionLog.opened(session)
   }
 
   /**
@@ -46,11 +49,15 @@ export function createSessions({ outbox, subscriptions, counts }) {
     session.endReason = name
     detach(session)
     const { transport } = session
+    // The client shut down its side or a close frame is out already. ws would wait, without a timer, until the client has
+    // read everything: one that stopped reading would stay for ever.
+    if (!transport.isOpen()) return transport.terminate()
     const { code, doc } = closeCodes[name]
     transport.close(code, doc)
     // It may go on sending at full speed. Unread that costs nothing, but the answer to the close is not read either.
-    if (name === 'abusive') transport.pause()
-    if (name === 'abusive' || isUrgent) setTimeout(() => transport.terminate(), CLOSE_READ_MS).unref()
+    const isSending = name === 'abusive' || name === 'unfinished'
+    if (isSending) transport.pause()
+    if (isSending || isUrgent) setTimeout(() => transport.terminate(), CLOSE_READ_MS).unref()
   }
 
   /**
@@ -75,7 +82,9 @@ export function createSessions({ outbox, subscriptions, counts }) {
     detach(session)
     slices[session.slice].delete(session)
     size--
-    countOne(counts.closed, session.endReason ?? reasonOf(code))
+    const reason = session.endReason ?? reasonOf(code)
+    countOne(counts.closed, reason)
+    sessionLog.ended(session, reason)
   }
 
   /** @param {Session} session */
@@ -84,6 +93,7 @@ export function createSessions({ outbox, subscriptions, counts }) {
     session.ended = true
     subscriptions.drop(session)
     outbox.discard(session)
+    unfinished.forget(session)
   }
 
   function* all() {
@@ -103,8 +113,9 @@ function reasonOf(code) {
     case 1009:
       return 'tooBig'
     case 1002:
-    case 1008:
       return 'protocol'
+    case 1008:
+      return 'unfinished'
     default:
       return 'client'
   }

@@ -53,3 +53,16 @@ test('a client that holds memory others need has a second to read why, then its 
   }
   expect(await other.ask({ type: 'ping' })).toMatchObject([{ type: 'pong' }])
 })
+
+test('a client that reads nothing and shuts down its side is cut when its time is over', async () => {
+  const { backbone, connect, pass, turn } = createTestGateway({ settings: { stallMsMax: 1_000 } })
+  const client = await connect()
+  await client.ask({ type: 'subscribe', keys: ['tick:1'] })
+  client.connection.stuck = true
+  backbone.value('tick:1', JSON.stringify('x'.repeat(100_000)))
+  await turn()
+  // What ws does when the client's FIN comes.
+  client.connection.readyState = 2
+  await pass(1_000)
+  expect(client.connection.terminated).toBe(true)
+})

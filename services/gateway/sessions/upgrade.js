@@ -26,8 +26,13 @@ const RETRY_AFTER_SECONDS = 5
 export function createUpgrades({ accept, open, sessionCount, isDraining, sessionsMax, origins, counts }) {
   const isAllowed = readOrigins(origins)
 
-  /** @param {IncomingMessage} request @param {Duplex} socket @param {Buffer} head */
-  function upgrade(request, socket, head) {
+  /**
+   * @param {import('node:http').Server} httpServer
+   * @param {IncomingMessage} request
+   * @param {Duplex} socket
+   * @param {Buffer} head
+   */
+  function upgrade(httpServer, request, socket, head) {
     // First of all: an error without a listener ends the process.
     socket.on('error', destroy)
     const refusal = refusalOf(request)
@@ -37,6 +42,7 @@ export function createUpgrades({ accept, open, sessionCount, isDraining, session
     }
     accept(request, socket, head, transport => {
       socket.off('error', destroy)
+      httpServer.emit('webSocket', socket)
       open(transport)
     })
   }
@@ -45,7 +51,7 @@ export function createUpgrades({ accept, open, sessionCount, isDraining, session
   function attach(httpServer) {
     httpServer.on('upgrade', (request, socket, head) => {
       if (isOrdinary(request)) answerOrdinarily(httpServer, request, /** @type {import('node:net').Socket} */ (socket))
-      else upgrade(request, socket, head)
+      else upgrade(httpServer, request, socket, head)
     })
   }
 

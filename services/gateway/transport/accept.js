@@ -6,8 +6,11 @@ import { WebSocketTransport } from './websocket.js'
 /** A client's message needs few fragments; each unfinished one is memory that a stranger can claim. */
 const FRAGMENTS_MAX = 64
 
-/** Reads a message may arrive in: at 256 KiB even segments of 536 bytes are half of it. */
-const CHUNKS_MAX = 1_024
+/** Reads that any message may arrive in. */
+const CHUNKS_MIN = 1_024
+
+/** Longer messages may arrive in one read for so many bytes: even segments of 536 bytes, the least, are half as many. */
+const CHUNK_BYTES = 256
 
 /** How long a close may stay unanswered before the connection is cut. */
 const CLOSE_TIMEOUT_MS = 5_000
@@ -27,7 +30,7 @@ export function createAccept({ messageBytesMax, compression, chooseSubprotocol }
     autoPong: false,
     maxPayload: messageBytesMax,
     maxFragments: FRAGMENTS_MAX,
-    maxBufferedChunks: CHUNKS_MAX,
+    maxBufferedChunks: Math.max(CHUNKS_MIN, Math.ceil(messageBytesMax / CHUNK_BYTES)),
     closeTimeout: CLOSE_TIMEOUT_MS,
     perMessageDeflate: compression && deflateOptions,
     handleProtocols: (/** @type {Set<string>} */ offered) => chooseSubprotocol(offered) ?? false,

@@ -14,6 +14,8 @@
  * @property {(session: Session, data: Buffer, isBinary: boolean) => void} onMessage
  * @property {(session: Session, payload: Buffer) => void} onPing the client's own ping, to be answered with a pong frame
  * @property {(session: Session) => void} onPong the client answered a ping
+ * @property {(session: Session, bytes: number) => void} onUnfinished memory that a message takes of which the rest is still
+ *   to come; 0 once it is whole
  * @property {(session: Session) => void} onDrain all that was written is gone, after `isStalled` was true (and at other
  *   times)
  * @property {(session: Session, code: number) => void} onClose the connection is gone; `code` as in RFC 6455 section 7.4

@@ -11,6 +11,9 @@
 // - the socket's `_handle` is libuv's stream, whose `bytesWritten` and `writeQueueSize` Node itself reads to tell a slow
 //   connection from a dead one;
 // - `new WebSocketServer({ WebSocket })` constructs that class, `autoPong: false` leaves pings to us;
+// - when the client shuts down its side, `readyState` is CLOSING and the socket's `end()` was called;
+// - `_receiver._bufferedBytes` are bytes of a frame that is not whole, and `_fragmented` is not 0 while fragments of a
+//   message are held;
 // - no method or field of ws has a name that the class below gives its own.
 import { WebSocket } from 'ws'
 import { HEADER_BYTES_MAX, pingFrame, pongFrame, TEXT, writeHeader } from './frames.js'
@@ -26,6 +29,15 @@ import { isCompressed } from './inflate.js'
 /** Up to this size copying bytes together costs less than one more entry in a gathered write. */
 const COPY_BYTES_MAX = 4 * 1024
 
+/** What a read costs beside its bytes while it is held: a Buffer, its memory's own fixed part, a place in a list. */
+const CHUNK_BYTES = 256
+
+/** Under it a socket holds its transport: so one function serves all sockets. */
+const TRANSPORT = Symbol('transport')
+
+/** How long a client that shut down its side may take to read what was written to it. */
+const HALF_CLOSED_MS = 5_000
+
 /**
  * The class that the WebSocket server makes connections of. A subclass, not a wrapper: another object for each
  * connection would be memory that idle sessions never use.
@@ -38,6 +50,9 @@ export class WebSocketTransport extends WebSocket {
 
   /** @type {TransportEvents | undefined} */
   events = undefined
+
+  /** Memory that a message takes of which the rest is still to come. */
+  unfinishedBytes = 0
 
   get subprotocol() {
     return this.protocol
@@ -66,7 +81,11 @@ export class WebSocketTransport extends WebSocket {
     this.on('close', onClose)
     // ws answers what a client gets wrong at this level with a close, and `close` follows. Unheard, an error ends the process.
     this.on('error', ignore)
-    socketOf(this).on('drain', () => events.onDrain(session))
+    const socket = Object.assign(socketOf(this), { [TRANSPORT]: this })
+    // After ws's own listener: what it made of the bytes is known then.
+    socket.on('data', onData)
+    socket.on('drain', onDrain)
+    socket.on('end', onEnd)
   }
 
   isOpen() {
@@ -89,7 +108,7 @@ export class WebSocketTransport extends WebSocket {
 
   /** @param {Piece} piece */
   copiedBytes(piece) {
-    if (typeof piece === 'string') return textBytesMax(piece)
+    if (typeof piece === 'string') return HEADER_BYTES_MAX + Buffer.byteLength(piece)
     return piece.length <= COPY_BYTES_MAX ? piece.length : 0
   }
 
@@ -131,7 +150,8 @@ export class WebSocketTransport extends WebSocket {
 
 /** @this {WebSocket} @param {import('ws').RawData} data @param {boolean} isBinary */
 function onMessage(data, isBinary) {
-  const { session, events } = /** @type {WebSocketTransport} */ (this)
+  const { session, events, unfinishedBytes } = /** @type {WebSocketTransport} */ (this)
+  if (unfinishedBytes > 0) reportUnfinished(/** @type {WebSocketTransport} */ (this), 0)
   // A Buffer: a connection's binaryType makes nothing else of it unless it is set.
   if (session) events?.onMessage(session, /** @type {Buffer} */ (data), isBinary)
 }
@@ -152,6 +172,49 @@ function onPong() {
 function onClose(code) {
   const { session, events } = /** @type {WebSocketTransport} */ (this)
   if (session) events?.onClose(session, code)
+}
+
+/** @typedef {import('node:net').Socket & { [TRANSPORT]: WebSocketTransport }} OurSocket */
+
+/** @this {OurSocket} */
+function onDrain() {
+  const { session, events } = this[TRANSPORT]
+  if (session) events?.onDrain(session)
+}
+
+/**
+ * Counts a read as held where it did not end with a whole message. Control frames between fragments free nothing of it:
+ * a fragment of one byte holds the memory of all that was read with it.
+ *
+ * @this {OurSocket}
+ * @param {Buffer} chunk
+ */
+function onData(chunk) {
+  const transport = this[TRANSPORT]
+  const { _bufferedBytes, _fragmented } =
+    /** @type {{ _receiver: { _bufferedBytes: number, _fragmented: number } }} */ (/** @type {unknown} */ (transport))
+      ._receiver
+  const { unfinishedBytes } = transport
+  if (_bufferedBytes > 0 || _fragmented !== 0) reportUnfinished(transport, unfinishedBytes + chunk.length + CHUNK_BYTES)
+  else if (unfinishedBytes > 0) reportUnfinished(transport, 0)
+}
+
+/** @param {WebSocketTransport} transport @param {number} bytes */
+function reportUnfinished(transport, bytes) {
+  transport.unfinishedBytes = bytes
+  const { session, events } = transport
+  if (session) events?.onUnfinished(session, bytes)
+}
+
+/**
+ * The client shut down its side. ws then ends ours, but sets no timer: the socket of a client that stopped reading would
+ * stay for ever.
+ *
+ * @this {import('node:net').Socket}
+ */
+function onEnd() {
+  const timer = setTimeout(() => this.destroy(), HALF_CLOSED_MS)
+  this.once('close', () => clearTimeout(timer))
 }
 
 function ignore() {}

@@ -1,6 +1,7 @@
 import { createServer } from 'node:http'
 import { createRequire } from 'node:module'
 import { connect as connectTcp } from 'node:net'
+import { jest } from '@jest/globals'
 import * as ws from 'ws'
 import { WebSocket, WebSocketServer } from 'ws'
 import { pingFrame, textFrame } from './frames.js'
@@ -168,6 +169,7 @@ test('what a connection reports comes with its session', async () => {
       onMessage: (...given) => reported.push(['message', ...given]),
       onPing: (...given) => reported.push(['ping', ...given]),
       onPong: (...given) => reported.push(['pong', ...given]),
+      onUnfinished: (...given) => reported.push(['unfinished', ...given]),
       onDrain() {},
       onClose: (...given) => resolve(given),
     }),
@@ -192,5 +194,72 @@ test('no name that a connection is given here is one of ws', () => {
   for (const name of ['session', 'events', ...Object.keys(own)]) {
     expect(name in WebSocket.prototype).toBe(false)
     expect(fields).not.toContain(name)
+  }
+})
+
+test.each([
+  ['with nothing to read', () => {}, 0],
+  ['with more to read than it does', (/** @type {WebSocketTransport} */ ws) => fill(ws), 5_000],
+  [
+    'with more to read, after it was told that it is closed',
+    (/** @type {WebSocketTransport} */ ws) => {
+      fill(ws)
+      ws.close(4008, 'slow')
+    },
+    5_000,
+  ],
+])('a client that shuts down its side, %s, is gone soon', async (_, before, waitMs) => {
+  const { ws, peer } = await connected()
+  jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask'] })
+  cleanUps.push(() => jest.useRealTimers())
+  peer.pause()
+  const closed = new Promise(onClose =>
+    ws.serve(/** @type {any} */ ({ id: 'the session' }), /** @type {any} */ ({ onDrain() {}, onClose })),
+  )
+  const socket = /** @type {any} */ (ws)._socket
+  const ended = new Promise(resolve => socket.once('end', resolve))
+  before(ws)
+  peer.end()
+  await ended
+  jest.advanceTimersByTime(waitMs)
+  await closed
+})
+
+/** Writes until the client would have to read. @param {WebSocketTransport} ws */
+function fill(ws) {
+  const large = textFrame('x'.repeat(1_000_000)).frame
+  while (!ws.isStalled()) ws.write([large])
+}
+
+test('a message of which the rest is to come is counted with what its reads cost, and no longer once it is whole', async () => {
+  const { ws, peer } = await connected()
+  /** @type {number[]} */
+  const reported = []
+  /** @type {(() => void) | undefined} */
+  let wake
+  const next = () => new Promise(resolve => (wake = () => resolve(undefined)))
+  ws.serve(
+    /** @type {any} */ ({ id: 'x' }),
+    /** @type {any} */ ({
+      onUnfinished(/** @type {unknown} */ _, /** @type {number} */ bytes) {
+        reported.push(bytes)
+        wake?.()
+      },
+      onMessage() {},
+      onPong() {},
+      onClose() {},
+    }),
+  )
+  const steps = [
+    [[0x01, 0x81, 0, 0, 0, 0, 0x61], 263], // a fragment
+    [[0x8a, 0x80, 0, 0, 0, 0], 525], // a pong, which keeps it alive
+    [[0x00, 0x82, 0, 0, 0, 0, 0x61], 788], // half of another fragment
+    [[0x61, 0x80, 0x80, 0, 0, 0, 0], 0], // its other half, and the last
+  ]
+  for (const [bytes, expected] of /** @type {[number[], number][]} */ (steps)) {
+    const come = next()
+    peer.write(Buffer.from(bytes))
+    await come
+    expect(reported.at(-1)).toBe(expected)
   }
 })
