@@ -10,6 +10,8 @@ export { substituteVariables } from './namespaces/variables.js'
 export { duration } from './quantities.cjs'
 export { runService } from './run.js'
 export { common, readSettings, SettingsError, setting } from './settings/settings.js'
+export { createTurns, TURN_MS } from './turns.js'
+export { createUniqueQueue } from './unique-queue.js'
 
 /**
  * @typedef {import('./beats.js').Every} Every
@@ -19,6 +21,11 @@ export { common, readSettings, SettingsError, setting } from './settings/setting
  * @typedef {import('./internal-server.js').Problem} Problem
  * @typedef {import('./namespaces/namespaces.js').Namespace} Namespace
  * @typedef {import('./namespaces/namespaces.js').Namespaces} Namespaces
+ */
+
+/**
+ * @template T
+ * @typedef {import('./unique-queue.js').UniqueQueue<T>} UniqueQueue
  */
 
 /**

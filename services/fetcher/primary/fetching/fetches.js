@@ -168,7 +168,7 @@ export function createFetches({ origins, pool, metrics, now }) {
     entry.fetch = undefined
     const change = breaker.end(verdictOf(result), fetch.probe)
     events.onResult(fetch, result, body, delta, change === 'closed')
-    if (change === 'opened') for (const queued of queue.drain()) refuse(queued)
+    if (change === 'opened') for (let queued = queue.withdraw(); queued; queued = queue.withdraw()) refuse(queued)
     startAll()
   }
 

@@ -1,4 +1,5 @@
 // Entries by key, within a limit of bytes: wanted keys stay, the others are evicted, the one used longest ago first.
+import { createUniqueQueue } from '@keycast/service'
 import { isInUse } from './entry.js'
 import { dropValue } from './held.js'
 import { isKept } from './interest.js'
@@ -18,8 +19,8 @@ export const ENTRY_BYTES = 2_048
 export function createKeyTable({ bytesMax }) {
   /** @type {Map<string, Entry>} */
   const entries = new Map()
-  /** Entries that nobody wants now, the one used longest ago first. @type {Set<Entry>} */
-  const idle = new Set()
+  /** Entries that nobody wants now, the one used longest ago first. @type {import('@keycast/service').UniqueQueue<Entry>} */
+  const idle = createUniqueQueue()
   let bytes = 0
   let idleBytes = 0
   let kept = 0
@@ -79,9 +80,8 @@ export function createKeyTable({ bytesMax }) {
       idle.add(entry)
       idleBytes += cost
     }
-    for (const oldest of idle) {
-      if (bytes <= bytesMax) break
-      idle.delete(oldest)
+    while (bytes > bytesMax && idle.size > 0) {
+      const oldest = /** @type {Entry} */ (idle.take())
       idleBytes -= oldest.bytes
       remove(oldest)
     }

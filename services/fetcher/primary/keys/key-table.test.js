@@ -1,6 +1,9 @@
+import { jest } from '@jest/globals'
 import { errorCodes } from '@keycast/protocol'
 import { setup } from '../test-support.js'
-import { ENTRY_BYTES } from './key-table.js'
+import { createEntry } from './entry.js'
+import { holdFailure } from './held.js'
+import { createKeyTable, ENTRY_BYTES } from './key-table.js'
 
 const room = (/** @type {number} */ keys, bodyBytes = 0) => keys * (ENTRY_BYTES + bodyBytes)
 
@@ -198,3 +201,22 @@ test('a delta counts as its value does, and is let go of where there is room for
     expect(take('a')).toMatchObject([{ version: 'v2', delta: kept ? { from: 'v1' } : undefined }])
   }
 })
+
+test('making room walks over no set of what may go: a walk costs more with each that went before', () => {
+  const table = createKeyTable({ bytesMax: room(10) })
+  const walks = jest.spyOn(Set.prototype, Symbol.iterator)
+  for (let id = 0; id < 100; id++) {
+    const entry = /** @type {import('./entry.js').Entry} */ (table.open(`doc:${id}`, () => newEntry(`doc:${id}`)))
+    holdFailure(entry, { code: 'backend_refused', message: '', askedAt: 0 })
+    table.recount(entry)
+  }
+  expect(walks).not.toHaveBeenCalled()
+  walks.mockRestore()
+  expect([table.stats().keys, table.get('doc:89'), table.get('doc:90')?.key]).toEqual([10, undefined, 'doc:90'])
+})
+
+/** @param {string} key */
+function newEntry(key) {
+  const namespace = /** @type {import('./entry.js').Namespace} */ ({ maxAgeMs: 1_000 })
+  return createEntry(key, namespace, /** @type {import('./entry.js').Origin} */ ({}))
+}
