@@ -4,7 +4,6 @@
  * @typedef {import('@keycast/backbone').Delta} Delta
  * @typedef {import('@keycast/backbone').Format} Format
  * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode
- * @typedef {import('../../work/messages.js').Freshness} Freshness
  * @typedef {import('../../work/messages.js').ValueResult} ValueResult
  * @typedef {import('./entry.js').Entry} Entry
  *
@@ -60,13 +59,15 @@ export function holdValue(entry, result, body, delta, { askedAt, cameAt, invalid
  * The backend said that the value held is still the latest.
  *
  * @param {Entry} entry that holds a value
- * @param {Freshness} freshness
+ * @param {import('../../work/messages.js').CurrentResult} result
  * @param {number} askedAt
  * @param {boolean} invalid changed since it was asked
  */
 export function confirmValue(entry, { store, etag, lastModified, maxAgeMs }, askedAt, invalid) {
-  Object.assign(/** @type {Value} */ (entry.held.value), { store, etag, lastModified })
-  answered(entry, undefined, maxAgeMs, askedAt, invalid)
+  const value = /** @type {Value} */ (entry.held.value)
+  const lifetimeMs = store === undefined ? (maxAgeMs ?? entry.held.maxAgeMs) : maxAgeMs
+  Object.assign(value, { store: store ?? value.store, etag, lastModified })
+  answered(entry, undefined, lifetimeMs, askedAt, invalid)
 }
 
 /**
