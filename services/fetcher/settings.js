@@ -46,7 +46,7 @@ export const settings = {
     default: 256,
     min: 1,
     unit: 'requests',
-    doc: 'Requests in flight to one backend (scheme, host and port).',
+    doc: 'Requests that this node has in flight to one backend (scheme, host and port). Nodes do not share it: two may have twice as many.',
   }),
   cacheBytesMax: setting.bytes({
     env: 'FETCHER_CACHE_BYTES_MAX',
