@@ -27,7 +27,7 @@ const BACKOFF_MS_INITIAL = 250
  */
 export function createPrimary({ namespaces, pool, markDue, wheel, metrics, settings, now, random = Math.random }) {
   const origins = createOrigins({ namespaces, cap: settings.inFlightMax, now })
-  const table = createKeyTable({ bytesMax: settings.cacheBytesMax })
+  const table = createKeyTable({ bytesMax: settings.cacheBytesMax, onEvicted: entry => wants.refuseAll(entry) })
   const interest = createInterest({ markDue, wheel, now })
   const fetches = createFetches({ origins: origins.values(), pool, metrics, now })
   const { want } = fetches

@@ -23,11 +23,19 @@
  * @property {number} askedAt when the backend was asked for the value or the `not_found` held
  * @property {number} maxAgeMs up to which age that answers a get
  * @property {boolean} invalid the backend said that it changed since
+ * @property {'found' | 'missing' | undefined} seen whether the backend ever had a value, as far as this entry knows
  */
 
 /** @param {number} maxAgeMs @returns {Held} */
 export function newHeld(maxAgeMs) {
-  return { value: undefined, failure: undefined, askedAt: Number.NEGATIVE_INFINITY, maxAgeMs, invalid: false }
+  return {
+    value: undefined,
+    failure: undefined,
+    askedAt: Number.NEGATIVE_INFINITY,
+    maxAgeMs,
+    invalid: false,
+    seen: undefined,
+  }
 }
 
 /**
@@ -41,6 +49,7 @@ export function newHeld(maxAgeMs) {
  */
 export function holdValue(entry, result, body, delta, { askedAt, cameAt, invalid }) {
   const { version, contentType, format, store, etag, lastModified, deltaFrom } = result
+  entry.held.seen = 'found'
   entry.held.value = {
     version,
     contentType,
@@ -80,6 +89,7 @@ export function confirmValue(entry, { store, etag, lastModified, maxAgeMs }, ask
  */
 export function holdNotFound(entry, notFound, maxAgeMs, invalid) {
   entry.held.value = undefined
+  entry.held.seen ??= 'missing'
   answered(entry, notFound, maxAgeMs, notFound.askedAt, invalid)
 }
 
@@ -114,12 +124,16 @@ export function dropValue({ held }) {
 
 /** @param {Entry} entry */
 export function dropAll({ held }) {
+  held.seen = undefined
   held.value = undefined
   held.failure = undefined
 }
 
 /** Whether the last fetch failed; that the backend has nothing is no failure. @param {Entry} entry */
 export const isFailing = ({ held: { failure } }) => failure !== undefined && failure.code !== 'not_found'
+
+/** Whether the backend never had the key, when it was asked: perhaps somebody made it up. @param {Entry} entry */
+export const isMissing = ({ held: { seen } }) => seen === 'missing'
 
 /** Whether there is an answer of the backend: its value, or that it has none. @param {Entry} entry */
 export const isAnswered = ({ held: { value, failure } }) => value !== undefined || failure?.code === 'not_found'
