@@ -24,6 +24,7 @@ import { createRefusedWants } from './refused-wants.js'
  * @param {import('../fetching/fetches.js').Fetches} deps.fetches
  * @param {import('../timing/schedule.js').Schedule} deps.schedule
  * @param {Pick<import('../origins/recovery.js').Recovery, 'probe'>} deps.recovery
+ * @param {import('../timing/in-turns.js').InTurns} deps.inTurns
  * @param {(link: string, key: string) => void} deps.markDue the link is due the key's latest state
  * @param {import('../metrics.js').FetchMetrics} deps.metrics
  * @param {() => number} deps.now
@@ -36,6 +37,7 @@ export function createWants({
   fetches,
   schedule,
   recovery,
+  inTurns,
   markDue,
   metrics,
   now,
@@ -123,11 +125,18 @@ export function createWants({
 
   /** @param {string} link */
   function onLinkLost(link) {
-    refused.dropLink(link)
-    for (const entry of interest.entriesOf(link)) {
+    const entries = interest.entriesOf(link)
+    // A link that is lost never comes back under its id, so its wants may go one after the other.
+    inTurns(() => {
+      const entry = entries.pop()
+      if (!entry) {
+        refused.dropLink(link)
+        return false
+      }
       if (interest.stopWaiting(link, entry)) release(entry)
       if (interest.unwatch(link, entry)) afterWatch(entry)
-    }
+      return true
+    })
   }
 
   /** @param {string} link @param {string} key */

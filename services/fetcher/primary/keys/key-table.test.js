@@ -325,6 +325,8 @@ test('a want costs no more memory than it is counted as', () => {
 
 /** @param {string} key */
 function newEntry(key) {
-  const namespace = /** @type {import('./entry.js').Namespace} */ ({ maxAgeMs: 1_000 })
+  const namespace = /** @type {import('./entry.js').Namespace} */ (
+    /** @type {unknown} */ ({ maxAgeMs: 1_000, urlFor: () => '' })
+  )
   return createEntry(key, namespace, /** @type {import('./entry.js').Origin} */ ({}))
 }

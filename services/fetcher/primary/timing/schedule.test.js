@@ -142,7 +142,9 @@ test('a key that is not refreshed by itself is tried once where it is told to be
     now: () => 1_000,
     random: () => 0,
   })
-  const namespace = /** @type {import('../keys/entry.js').Namespace} */ ({ refreshMs: 0, maxAgeMs: 0 })
+  const namespace = /** @type {import('../keys/entry.js').Namespace} */ (
+    /** @type {unknown} */ ({ refreshMs: 0, maxAgeMs: 0, urlFor: () => '' })
+  )
   const origin = /** @type {import('../origins/origins.js').Origin} */ (/** @type {unknown} */ ({ failing: new Set() }))
   const entry = createEntry(K, namespace, origin)
   entry.interest.watchers.set('a', /** @type {import('../keys/interest.js').Watcher} */ ({}))
