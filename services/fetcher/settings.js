@@ -52,7 +52,7 @@ export const settings = {
     env: 'FETCHER_CACHE_BYTES_MAX',
     default: 256 * 1024 ** 2,
     min: 1024 ** 2,
-    doc: 'Values held. Watched keys stay; where they fill it, a new key gets the error capacity.',
+    doc: 'Values held, and what gateways want. Watched keys stay; where they fill it, a new key gets the error capacity.',
   }),
   deltaBytesMax: setting.bytes({
     env: 'FETCHER_DELTA_BYTES_MAX',
