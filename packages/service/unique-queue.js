@@ -1,74 +1,64 @@
 // A queue that holds each item once, and whose cost does not grow with what was taken before. A Set alone is no queue:
 // V8's iterators walk over all that was deleted, so taking the first of 400,000 one by one takes half a minute.
 
-/** Slots that may be empty before they are given back: fewer are not worth a copy. */
-const EMPTY_SLOTS_MIN = 1_024
+/**
+ * An item's place in a ring whose other places are its neighbours in the queue.
+ *
+ * @template T
+ * @typedef {{ item: T | undefined, before: Place<T>, after: Place<T> }} Place
+ */
 
 /**
- * First in, first out. An item that was deleted and added again may keep its old place.
+ * First in, first out. An item that was deleted and added again stands at the end.
  *
  * @template T
  * @param {Iterable<T>} [items]
  */
 export function createUniqueQueue(items = []) {
-  const members = new Set(items)
-  /**
-   * The order; an item that is no member (any more) is passed over. Those before `head` were taken.
-   *
-   * @type {(T | undefined)[]}
-   */
-  let slots = [...members]
-  let head = 0
+  /** @type {Map<T, Place<T>>} */
+  const places = new Map()
+  /** Between the last item and the first. */
+  const end = /** @type {Place<T>} */ ({ item: undefined })
+  end.before = end.after = end
 
-  /** Passes over what was deleted. */
-  function skipDeleted() {
-    while (head < slots.length && !members.has(/** @type {T} */ (slots[head]))) slots[head++] = undefined
+  /** @param {T} item stays where it is if it is queued already */
+  function add(item) {
+    if (places.has(item)) return
+    const place = { item, before: end.before, after: end }
+    place.before.after = place
+    end.before = place
+    places.set(item, place)
   }
 
-  /** Gives back the slots of what was taken, at a copy for each doubling and not for each item. */
-  function trim() {
-    if (members.size === 0) slots = []
-    else if (head >= EMPTY_SLOTS_MIN && head * 2 >= slots.length) slots = slots.slice(head)
-    else return
-    head = 0
+  /** @param {T} item @returns {boolean} whether it was queued */
+  function remove(item) {
+    const place = places.get(item)
+    if (!place) return false
+    places.delete(item)
+    place.before.after = place.after
+    place.after.before = place.before
+    return true
   }
+
+  /** @returns {T | undefined} the next one, which is queued no more */
+  function take() {
+    const { item } = end.after
+    if (item !== undefined) remove(item)
+    return item
+  }
+
+  for (const item of items) add(item)
 
   return {
-    /** @param {T} item stays where it is if it is queued already */
-    add(item) {
-      if (members.has(item)) return
-      members.add(item)
-      // Without it, an item that is added and deleted for ever would take a slot each time.
-      if (slots.length - head > 2 * members.size + EMPTY_SLOTS_MIN) {
-        slots = [...members]
-        head = 0
-      } else slots.push(item)
-    },
-    /** @param {T} item @returns {boolean} whether it was queued */
-    delete(item) {
-      const wasQueued = members.delete(item)
-      if (members.size === 0) trim()
-      return wasQueued
-    },
+    add,
+    delete: remove,
     /** @param {T} item */
-    has: item => members.has(item),
+    has: item => places.has(item),
     /** @returns {T | undefined} the next one, which stays */
-    first() {
-      skipDeleted()
-      return slots[head]
-    },
-    /** @returns {T | undefined} the next one, which is queued no more */
-    take() {
-      skipDeleted()
-      if (head === slots.length) return undefined
-      const item = /** @type {T} */ (slots[head])
-      slots[head++] = undefined
-      members.delete(item)
-      trim()
-      return item
-    },
+    first: () => end.after.item,
+    take,
     get size() {
-      return members.size
+      return places.size
     },
   }
 }

@@ -46,13 +46,13 @@ export const settings = {
     default: 256,
     min: 1,
     unit: 'requests',
-    doc: 'Requests in flight to one backend (scheme, host and port).',
+    doc: 'Requests that this node has in flight to one backend (scheme, host and port). Nodes do not share it: two may have twice as many.',
   }),
   cacheBytesMax: setting.bytes({
     env: 'FETCHER_CACHE_BYTES_MAX',
     default: 256 * 1024 ** 2,
     min: 1024 ** 2,
-    doc: 'Values held. Watched keys stay; where they fill it, a new key gets the error capacity.',
+    doc: 'Values held, and what gateways want. Watched keys stay; where they fill it, a new key gets the error capacity.',
   }),
   deltaBytesMax: setting.bytes({
     env: 'FETCHER_DELTA_BYTES_MAX',

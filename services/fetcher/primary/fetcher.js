@@ -4,6 +4,7 @@ import { createFetcherMetrics, exportLevels } from './metrics.js'
 import { createPrimary } from './primary.js'
 import { createBackoff } from './timing/backoff.js'
 import { createTimerWheel } from './timing/timer-wheel.js'
+import { creditFor } from './workers/credit.js'
 import { createForks } from './workers/processes.js'
 import { bindWork } from './workers/work-socket.js'
 import { createWorkers } from './workers/workers.js'
@@ -28,6 +29,7 @@ export function createFetcher({ namespaces, hub, metrics, settings, log }) {
   const every = everyInterval
   const workers = createWorkers({ count: settings.workers, firstBackoff, wheel, every, metrics: counts, log, now })
   const primary = createPrimary({ namespaces, pool: workers, markDue: hub.tell, wheel, metrics: counts, settings, now })
+  const credit = creditFor({ origins: primary.origins.size, inFlightMax: settings.inFlightMax })
   exportLevels(metrics, { primary, workers, hub, settings })
   /** @type {import('./workers/work-socket.js').WorkSocket} */
   let socket
@@ -42,7 +44,7 @@ export function createFetcher({ namespaces, hub, metrics, settings, log }) {
       },
     })
     await workers.start(
-      { fork: createForks(socket.endpoint), send: socket.send },
+      { fork: createForks({ endpoint: socket.endpoint, credit }), send: socket.send },
       { onResult: primary.fetches.ended, onLost: primary.fetches.lost, onCredit: primary.fetches.startAll },
     )
     await hub.start(primary.hubEvents)

@@ -7,6 +7,7 @@ import { createKeyTable } from './keys/key-table.js'
 import { createOrigins } from './origins/origins.js'
 import { createRecovery } from './origins/recovery.js'
 import { createBackoff } from './timing/backoff.js'
+import { createInTurns } from './timing/in-turns.js'
 import { createSchedule } from './timing/schedule.js'
 
 /** @typedef {ReturnType<typeof createPrimary>} Primary */
@@ -27,13 +28,14 @@ const BACKOFF_MS_INITIAL = 250
  */
 export function createPrimary({ namespaces, pool, markDue, wheel, metrics, settings, now, random = Math.random }) {
   const origins = createOrigins({ namespaces, cap: settings.inFlightMax, now })
-  const table = createKeyTable({ bytesMax: settings.cacheBytesMax })
+  const table = createKeyTable({ bytesMax: settings.cacheBytesMax, onEvicted: entry => wants.refuseAll(entry) })
   const interest = createInterest({ markDue, wheel, now })
-  const fetches = createFetches({ origins: origins.values(), pool, metrics, now })
+  const inTurns = createInTurns({ wheel, now })
+  const fetches = createFetches({ origins: origins.values(), pool, inTurns, metrics, now })
   const { want } = fetches
   const firstBackoff = createBackoff({ initialMs: BACKOFF_MS_INITIAL, random })
   const schedule = createSchedule({ wheel, firstBackoff, want, now, random })
-  const recovery = createRecovery({ wheel, schedule, want, now, random })
+  const recovery = createRecovery({ wheel, inTurns, schedule, want, now, random })
   const wants = createWants({
     namespaces,
     origins,
@@ -42,6 +44,7 @@ export function createPrimary({ namespaces, pool, markDue, wheel, metrics, setti
     fetches,
     schedule,
     recovery,
+    inTurns,
     markDue,
     metrics,
     now,

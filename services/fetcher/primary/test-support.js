@@ -36,6 +36,7 @@ const namespaceOf = (name, own) => ({
  * @param {number} [options.cacheBytesMax]
  * @param {number} [options.credit] leases the workers take
  * @param {() => number} [options.random]
+ * @param {number} [options.markDueMs] how long it takes to note that a link is due something
  */
 export function setup({
   namespaces = { doc: {} },
@@ -43,6 +44,7 @@ export function setup({
   cacheBytesMax = 2 ** 30,
   credit = Number.POSITIVE_INFINITY,
   random = () => 0.5,
+  markDueMs = 0,
 } = {}) {
   let at = 1_000_000
   const now = () => at
@@ -76,6 +78,7 @@ export function setup({
       },
     },
     markDue(link, key) {
+      at += markDueMs
       const keys = due.get(link) ?? new Set()
       due.set(link, keys.add(key))
     },

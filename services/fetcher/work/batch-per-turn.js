@@ -3,23 +3,29 @@ import { MESSAGES_MAX } from './messages.js'
 
 /**
  * @template T
- * @param {(items: T[]) => void} send called at the end of the turn, as often as needed, with {@link MESSAGES_MAX} items at most
+ * @template [To=undefined]
+ * @param {(items: T[], to: To) => void} send called at the end of the turn, as often as needed, with {@link MESSAGES_MAX} items
+ *   for one receiver at most
  */
 export function batchPerTurn(send) {
-  /** @type {T[]} */
-  let gathered = []
+  /** @type {Map<To, T[]>} */
+  let gathered = new Map()
 
   function flush() {
-    const items = gathered
-    gathered = []
-    for (let at = 0; at < items.length; at += MESSAGES_MAX) send(items.slice(at, at + MESSAGES_MAX))
+    const batches = gathered
+    gathered = new Map()
+    for (const [to, items] of batches) {
+      for (let at = 0; at < items.length; at += MESSAGES_MAX) send(items.slice(at, at + MESSAGES_MAX), to)
+    }
   }
 
   return {
-    /** @param {T} item */
-    add(item) {
-      if (gathered.length === 0) setImmediate(flush)
-      gathered.push(item)
+    /** @param {T} item @param {To} to */
+    add(item, to) {
+      if (gathered.size === 0) setImmediate(flush)
+      const items = gathered.get(to)
+      if (items) items.push(item)
+      else gathered.set(to, [item])
     },
   }
 }

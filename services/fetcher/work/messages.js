@@ -21,18 +21,19 @@ import { errorCodes } from '@keycast/protocol'
  * @typedef {{ type: 'lease', lease: number, key: string, url: string, headers: Record<string, string>, timeoutMs: number,
  *   bytesMax: number, delta: boolean, etag?: string, lastModified?: string, version?: string }} Lease
  *
- * What the backend's answer says beside its content. `maxAgeMs`: Cache-Control's, less Age; absent where not given.
+ * What the backend's answer says beside its content. `maxAgeMs`: Cache-Control's or Expires', less Age; absent where not given.
  * `store` false: hold it only while watched. `lastModified`: only where it may be used as a validator.
  * @typedef {{ status: number, store: boolean, maxAgeMs?: number, etag?: string, lastModified?: string }} Freshness
  *
  * Worker → primary: the result of one lease, how its fetch ended. `durationMs`: from taking the lease to this result.
- * A `current` result stands for 304, and for 200 with the very bytes of the lease's `version`.
+ * A `current` result stands for 304, and for 200 with the very content of the lease's `version`. Without `store` it is a 304
+ * that has no Cache-Control: what the primary holds of that stands, and of `maxAgeMs` too unless one is given.
  * With `deltaFrom` a value brings a fossil delta from that version, the lease's, to its own; with `deltaSkipped` it says
  * why there is none from a version the lease named, though one would be of use.
  * @typedef {{ version: string, contentType: string, format: Format }} Content
  * @typedef {'no_base' | 'size' | 'time' | 'gain'} DeltaSkip
  * @typedef {{ kind: 'value', deltaFrom?: string, deltaSkipped?: DeltaSkip } & Content & Freshness} ValueResult
- * @typedef {{ kind: 'current' } & Freshness} CurrentResult
+ * @typedef {{ kind: 'current', store?: boolean } & Omit<Freshness, 'store'>} CurrentResult
  * @typedef {{ kind: 'failed', code: ErrorCode, message: string, status?: number, retryAfterMs?: number,
  *   maxAgeMs?: number }} FailedResult
  * @typedef {ValueResult | CurrentResult | FailedResult} Result
@@ -41,6 +42,9 @@ import { errorCodes } from '@keycast/protocol'
 
 /** The environment variable in which a primary gives its workers the endpoint of this incarnation. */
 export const WORK_ENDPOINT_VARIABLE = 'KEYCAST_WORK_ENDPOINT'
+
+/** The one in which it says how many leases each takes at one time. */
+export const WORK_CREDIT_VARIABLE = 'KEYCAST_WORK_CREDIT'
 
 const kinds = new Set(['value', 'current', 'failed'])
 

@@ -16,8 +16,8 @@ import { utf8Of, withoutBom } from './text.js'
 const CONTENT_TYPE_CHARACTERS_MAX = 512
 
 /**
- * The version is made from the body as it is passed on, after a BOM is cut and text is transcoded, and from nothing
- * else: whoever holds those bytes, on whatever node, knows their version.
+ * The version is made from the body as it is passed on, after a BOM is cut and text is transcoded, and from its type:
+ * whoever holds that content, on whatever node, knows its version.
  *
  * @param {Buffer} received
  * @param {object} context
@@ -26,29 +26,24 @@ const CONTENT_TYPE_CHARACTERS_MAX = 512
  * @param {number} context.bytesMax transcoding may make a body up to three times as long
  * @returns {ReadContent}
  */
-export function readContent(received, { contentType, version: held, bytesMax }) {
-  const mediaType = readMediaType(contentType)
+export function readContent(received, { contentType: declared, version: held, bytesMax }) {
+  const mediaType = readMediaType(declared)
   const kind = kindOf(mediaType)
   const text = kind === 'text' ? utf8Of(received, mediaType.params.get('charset')) : undefined
   const body = kind === 'json' ? withoutBom(received) : (text ?? received)
   if (body.length > bytesMax) {
     return { kind: 'failed', code: 'too_large', message: `the content is over ${bytesMax} bytes in UTF-8` }
   }
+  if (kind === 'json') mediaType.params.delete('charset') // means nothing for JSON (RFC 8259 section 11), and may be wrong
+  if (text) mediaType.params.set('charset', 'utf-8')
+  const contentType = String(mediaType)
 
-  const version = versionOf(body)
+  const version = versionOf(body, contentType)
   if (version === held) return { kind: 'current' }
 
-  if (kind === 'json') {
-    const problem = jsonProblem(body)
-    if (problem) return { kind: 'failed', code: 'invalid_content', message: problem }
-    mediaType.params.delete('charset') // means nothing for JSON (RFC 8259 section 11), and may be wrong
-    return { kind: 'value', version, contentType: String(mediaType), format: 'json', body }
-  }
-  if (text) {
-    mediaType.params.set('charset', 'utf-8')
-    return { kind: 'value', version, contentType: String(mediaType), format: 'text', body }
-  }
-  return { kind: 'value', version, contentType: String(mediaType), format: 'base64', body }
+  const problem = kind === 'json' ? jsonProblem(body) : undefined
+  if (problem) return { kind: 'failed', code: 'invalid_content', message: problem }
+  return { kind: 'value', version, contentType, format: kind === 'json' ? 'json' : text ? 'text' : 'base64', body }
 }
 
 /** Nothing is guessed from the bytes: content without a type that can be read is just bytes. @param {string} [written] */

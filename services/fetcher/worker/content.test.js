@@ -17,7 +17,7 @@ test.each([
   const body = Buffer.from('{"a":"é"}')
   expect(read('{"a":"é"}', declared)).toEqual({
     kind: 'value',
-    version: versionOf(body),
+    version: versionOf(body, contentType),
     contentType,
     format: 'json',
     body,
@@ -114,11 +114,19 @@ test('a BOM before JSON or text is cut before anything else is made of them', ()
   }
 })
 
-test('the bytes of the version held end there, valid or not', () => {
+test('the content of the version held ends there, valid or not', () => {
   const version = versionOf(Buffer.from('{'))
   expect(read('{', 'application/json', { version })).toEqual({ kind: 'current' })
   expect(read(`${bom}{`, 'application/json', { version })).toEqual({ kind: 'current' })
-  expect(read('{', 'application/octet-stream', { version })).toEqual({ kind: 'current' })
+})
+
+test('the same bytes under another content type are another version, which is told to those who hold the first', () => {
+  const types = ['application/json', 'application/ld+json', 'text/plain', 'text/html', 'application/octet-stream']
+  const values = types.map(type => /** @type {import('./content.js').ReadValue} */ (read('{}', type)))
+  expect(new Set(values.map(({ version }) => version)).size).toBe(types.length)
+  const { version } = values[2]
+  expect(read('{}', 'text/html', { version })).toMatchObject({ kind: 'value', contentType: 'text/html;charset=utf-8' })
+  expect(read('{}', 'Text/Plain; Charset="UTF-8"', { version })).toEqual({ kind: 'current' })
 })
 
 test.each([
@@ -132,17 +140,16 @@ test.each([
   expect(value).toMatchObject({ kind: 'value', format: 'text', contentType })
 })
 
-test('text in another charset becomes UTF-8, and its version is that of the bytes passed on', () => {
+test('text in another charset becomes UTF-8, and its version is that of the content passed on', () => {
   const value = read([0xe9], 'text/plain; charset=iso-8859-1')
   expect(value).toMatchObject({
     format: 'text',
     contentType: 'text/plain;charset=utf-8',
     body: Buffer.from('é'),
-    version: versionOf(Buffer.from('é')),
+    version: versionOf(Buffer.from('é'), 'text/plain;charset=utf-8'),
   })
-  expect(read([0xe9], 'text/plain; charset=latin1', { version: versionOf(Buffer.from('é')) })).toEqual({
-    kind: 'current',
-  })
+  const version = versionOf(Buffer.from('é'), 'text/plain;charset=utf-8')
+  expect(read([0xe9], 'text/plain; charset=latin1', { version })).toEqual({ kind: 'current' })
 })
 
 test('text that is over the cap only once transcoded is too large', () => {

@@ -2,34 +2,32 @@
 import cluster from 'node:cluster'
 import { BEAT_MS, common, createLog, readSettings, setting } from '@keycast/service'
 import { settings as declared } from '../settings.js'
-import { WORK_ENDPOINT_VARIABLE } from '../work/messages.js'
+import { WORK_CREDIT_VARIABLE, WORK_ENDPOINT_VARIABLE } from '../work/messages.js'
 import { createDeltas } from './deltas.js'
 import { createPuller } from './pull.js'
 import { openWorkSocket } from './work-socket.js'
 import { startWorker } from './worker.js'
 
-/**
- * Leases at one time. As many as FETCHER_IN_FLIGHT_MAX allows by default: a single worker that is left can do all of it.
- */
-const CREDIT = 256
-
 const settings = {
   logLevel: common.logLevel,
   logFormat: common.logFormat,
   deltaBytesMax: declared.deltaBytesMax,
+  inFlightMax: declared.inFlightMax,
   // Not an operator's: the environment is what a primary can give to a process it forks before that runs.
+  workCredit: setting.integer({ env: WORK_CREDIT_VARIABLE, default: 0, unit: 'leases', doc: 'Set by the primary.' }),
   workEndpoint: setting.text({ env: WORK_ENDPOINT_VARIABLE, default: '', doc: 'Set by the primary for its workers.' }),
 }
 
 /** Runs this process as a worker, until the primary ends it with `worker.disconnect()` or is gone itself. */
 export function runWorker() {
-  const { logLevel, logFormat, deltaBytesMax, workEndpoint } = readSettings(settings, {
+  const { logLevel, logFormat, deltaBytesMax, inFlightMax, workCredit, workEndpoint } = readSettings(settings, {
     name: 'keycast-fetcher-worker',
     about: 'pulls values over HTTP for the fetcher that started it.',
   })
   const log = createLog({ name: 'keycast-fetcher-worker', level: logLevel, format: logFormat })
   const self = cluster.worker
-  if (!self || !workEndpoint) throw new Error('a worker is started by the primary of a fetcher, never alone')
+  if (!self || !workEndpoint || !workCredit)
+    throw new Error('a worker is started by the primary of a fetcher, never alone')
 
   /** @param {unknown} error a programmer's: the primary starts another worker */
   const die = error => {
@@ -43,13 +41,13 @@ export function runWorker() {
   process.on('SIGINT', () => {})
   process.on('SIGTERM', () => {})
 
-  const puller = createPuller({ socketsMax: CREDIT })
+  const puller = createPuller({ socketsMax: inFlightMax })
   const worker = startWorker({
     openWorkSocket: onLease => openWorkSocket({ endpoint: workEndpoint, onLease, onBroken: die }),
     puller,
     deltas: createDeltas({ bytesMax: deltaBytesMax }),
     id: self.id,
-    credit: CREDIT,
+    credit: workCredit,
     beatMs: BEAT_MS,
     usage() {
       const { user, system } = process.cpuUsage()

@@ -71,6 +71,14 @@ test('304 is current, and keeps the validators it does not repeat', async () => 
   expect(requests).toHaveLength(1)
 })
 
+test('304 without Cache-Control leaves it to the primary what it knows: a value that may not be stored stays so', async () => {
+  const { pull } = await setup(answering(304))
+
+  const { result } = await pull({ version: 'v', etag: '"1"' })
+
+  expect(result).toMatchObject({ kind: 'current', store: undefined, maxAgeMs: undefined })
+})
+
 test('304 that nobody asked for is an error of the backend', async () => {
   const { pull } = await setup(answering(304))
 

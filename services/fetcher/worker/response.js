@@ -1,6 +1,6 @@
 // From a backend's whole response to the result that the primary gets.
 import { readContent } from './content.js'
-import { freshnessOf, retryAfterMsOf, validatorsOf } from './freshness.js'
+import { confirmedFreshnessOf, freshnessOf, retryAfterMsOf, validatorsOf } from './freshness.js'
 import { failureOfStatus } from './status.js'
 
 /**
@@ -21,14 +21,14 @@ import { failureOfStatus } from './status.js'
  */
 export function resultOf(lease, { status, headers, body: received }, now) {
   const validators = validatorsOf(headers, now)
-  const freshness = freshnessOf(headers)
+  const freshness = freshnessOf(headers, now)
   if (status === 304 && isConditional(lease)) {
-    // A 304 may leave out the validators it confirms, but not Cache-Control (RFC 9110 section 15.4.5).
+    // Many a 304 leaves out what it confirms: without this a `no-store` value would be stored from then on.
     const confirmed = {
       etag: headers.etag === undefined ? lease.etag : validators.etag,
       lastModified: headers['last-modified'] === undefined ? lease.lastModified : validators.lastModified,
     }
-    return { result: { kind: 'current', status, ...freshness, ...confirmed } }
+    return { result: { kind: 'current', status, ...confirmedFreshnessOf(headers, now), ...confirmed } }
   }
   const failure = failureOfHead(status, headers, now)
   if (failure) return { result: failure }
@@ -60,7 +60,7 @@ export function failureOfHead(status, headers, now) {
   const failure = failureOfStatus(status)
   if (!failure) return undefined
   const result = failed(status, failure.code, failure.message)
-  if (failure.code === 'not_found') return { ...result, maxAgeMs: freshnessOf(headers).maxAgeMs }
+  if (failure.code === 'not_found') return { ...result, maxAgeMs: freshnessOf(headers, now).maxAgeMs }
   if (failure.code === 'backend_error' || failure.code === 'backend_throttled') {
     return { ...result, retryAfterMs: retryAfterMsOf(headers, now) }
   }

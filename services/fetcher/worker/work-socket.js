@@ -49,7 +49,7 @@ export function openWorkSocket({ endpoint, onLease, onBroken }) {
   return {
     send: (message, body, delta) =>
       new Promise(taken => {
-        batch.add({ message, body, delta, taken })
+        batch.add({ message, body, delta, taken }, undefined)
       }),
 
     close() {

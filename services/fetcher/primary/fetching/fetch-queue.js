@@ -1,6 +1,7 @@
 // Which fetch is next for one backend origin: a cap on fetches in flight, shared by two lanes. Cold fetches, for which
 // somebody waits, go first; refreshes follow. Neither lane takes more than three quarters of the cap while the other has
 // fetches queued: so a flood of new keys does not stop refreshes, and a slow backend's refreshes do not stop new keys.
+import { createUniqueQueue } from '@keycast/service'
 
 /**
  * @typedef {'cold' | 'refresh'} Lane
@@ -20,10 +21,11 @@ const SHARE = 0.75
  * @param {{ cap: number }} options at least 1
  */
 export function createFetchQueue({ cap }) {
-  /** @type {Record<Lane, Set<T>>} */
-  const queued = { cold: new Set(), refresh: new Set() }
-  /** Started before, and given back. @type {Record<Lane, Set<T>>} */
-  const returned = { cold: new Set(), refresh: new Set() }
+  /** @returns {Record<Lane, import('@keycast/service').UniqueQueue<T>>} */
+  const newLanes = () => ({ cold: createUniqueQueue(), refresh: createUniqueQueue() })
+  const queued = newLanes()
+  /** Started before, and given back. */
+  const returned = newLanes()
   const inFlight = { cold: 0, refresh: 0 }
   // At least one each, or a cap of 1 would let nothing through while both have fetches queued.
   const share = Math.max(1, Math.floor(cap * SHARE))
@@ -72,14 +74,9 @@ export function createFetchQueue({ cap }) {
   /** @param {Lane} lane @param {Lane} other */
   function takeFrom(lane, other) {
     if (inFlight[lane] >= share && queuedIn(other) > 0) return undefined
-    for (const queue of [returned[lane], queued[lane]]) {
-      for (const item of queue) {
-        queue.delete(item)
-        inFlight[lane]++
-        return item
-      }
-    }
-    return undefined
+    const item = returned[lane].take() ?? queued[lane].take()
+    if (item) inFlight[lane]++
+    return item
   }
 
   /** @param {T} item that {@link next} gave */
@@ -87,12 +84,9 @@ export function createFetchQueue({ cap }) {
     inFlight[item.lane]--
   }
 
-  /** Takes out all that is queued. @returns {T[]} */
-  function drain() {
-    const queues = [returned.cold, queued.cold, returned.refresh, queued.refresh]
-    const drained = queues.flatMap(queue => [...queue])
-    for (const queue of queues) queue.clear()
-    return drained
+  /** Takes an item out that is not to be started. @returns {T | undefined} `undefined` where none is queued */
+  function withdraw() {
+    return returned.cold.take() ?? queued.cold.take() ?? returned.refresh.take() ?? queued.refresh.take()
   }
 
   return {
@@ -102,7 +96,7 @@ export function createFetchQueue({ cap }) {
     remove,
     next,
     ended,
-    drain,
+    withdraw,
     queuedIn,
     /** @param {Lane} lane */
     inFlightOf: lane => inFlight[lane],

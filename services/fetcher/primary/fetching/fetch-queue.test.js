@@ -1,3 +1,4 @@
+import { jest } from '@jest/globals'
 import { createFetchQueue } from './fetch-queue.js'
 
 /** @typedef {{ lane: import('./fetch-queue.js').Lane, name: string }} Item */
@@ -126,6 +127,16 @@ test('all that is queued can be taken out', () => {
   const [refresh] = add('refresh')
   const [again] = [{ lane: /** @type {const} */ ('refresh'), name: 'again' }]
   queue.putBack(again)
-  expect(queue.drain()).toEqual([cold, again, refresh])
+  expect([1, 2, 3, 4].map(() => queue.withdraw())).toEqual([cold, again, refresh, undefined])
   expect(start()).toEqual([])
+})
+
+test('starting a fetch walks over no set of those that are queued: a walk costs more with each that was taken before', () => {
+  const { queue, add } = setup(1_000)
+  add('cold', 500)
+  add('refresh', 500)
+  const walks = jest.spyOn(Set.prototype, Symbol.iterator)
+  while (queue.next());
+  expect(walks).not.toHaveBeenCalled()
+  walks.mockRestore()
 })

@@ -1,5 +1,4 @@
 // A fetch's way: wanted, queued, leased to a worker, ended with a result. At most one per key at a time.
-import { idOf } from '@keycast/protocol'
 import { isCold, isKept, isWanted } from '../keys/interest.js'
 
 /**
@@ -32,11 +31,14 @@ import { isCold, isKept, isWanted } from '../keys/interest.js'
  * @param {object} deps
  * @param {Iterable<Origin>} deps.origins
  * @param {Pool} deps.pool
+ * @param {import('../timing/in-turns.js').InTurns} deps.inTurns
  * @param {import('../metrics.js').FetchMetrics} deps.metrics
  * @param {() => number} deps.now
  */
-export function createFetches({ origins, pool, metrics, now }) {
+export function createFetches({ origins, pool, inTurns, metrics, now }) {
   const rotation = [...origins]
+  /** Those whose queues are being emptied, because their breakers opened. @type {Set<Origin>} */
+  const refusing = new Set()
   /** @type {FetchEvents} */
   let events
 
@@ -115,13 +117,31 @@ export function createFetches({ origins, pool, metrics, now }) {
     while (pool.hasCredit()) {
       const fetch = origin.queue.next()
       if (!fetch) return
-      if (fetch.probe || origin.breaker.admits()) {
-        send(fetch)
-      } else {
+      if (!fetch.probe && !origin.breaker.admits()) {
         origin.queue.ended(fetch)
         refuse(fetch)
+        return refuseQueued(origin)
       }
+      send(fetch)
     }
+  }
+
+  /** Nothing that is queued may start, until the breaker admits something. @param {Origin} origin */
+  function refuseQueued(origin) {
+    const { queue, breaker } = origin
+    if (refusing.has(origin)) return
+    refusing.add(origin)
+    inTurns(() => {
+      const fetch = breaker.admits() ? undefined : queue.withdraw()
+      if (!fetch) {
+        refusing.delete(origin)
+        return false
+      }
+      // Its worker was lost. Without this no other probe would ever be let through.
+      if (fetch.probe) breaker.end('void', true)
+      refuse(fetch)
+      return true
+    })
   }
 
   /** @param {Fetch} fetch */
@@ -134,7 +154,7 @@ export function createFetches({ origins, pool, metrics, now }) {
     metrics.started(fetch.lane, fetch.sentAt - fetch.queuedAt)
     pool.lease(fetch, {
       key: entry.key,
-      url: namespace.urlFor(idOf(entry.key)),
+      url: entry.url,
       headers: namespace.headers,
       timeoutMs: namespace.timeoutMs,
       bytesMax: namespace.bytesMax,
@@ -168,7 +188,7 @@ export function createFetches({ origins, pool, metrics, now }) {
     entry.fetch = undefined
     const change = breaker.end(verdictOf(result), fetch.probe)
     events.onResult(fetch, result, body, delta, change === 'closed')
-    if (change === 'opened') for (const queued of queue.drain()) refuse(queued)
+    if (change === 'opened') refuseQueued(entry.origin)
     startAll()
   }
 

@@ -18,11 +18,11 @@ describe('that the backend has nothing (404, 410)', () => {
     expect(asked(K)).toBe(2)
   })
 
-  test('is refreshed at the normal period while somebody watches', () => {
-    const { watch, fail, take, pass, asked, lease } = setup()
+  test('is refreshed at the normal period while somebody watches, where there was a value before', () => {
+    const { watch, value, fail, take, pass, asked, lease } = setup()
     watch('a', K)
-    fail(K, 'not_found')
-    expect(take('a')).toMatchObject([{ code: 'not_found', maxAgeMs: 1_000, retryAfterMs: 500 }])
+    value(K, 'v1')
+    take('a')
     pass(510)
     expect(asked(K)).toBe(2)
     expect(lease(K)?.fetch.lane).toBe('refresh')
@@ -30,6 +30,46 @@ describe('that the backend has nothing (404, 410)', () => {
     expect(take('a')).toMatchObject([{ code: 'not_found', retryAfterMs: 990 }])
     pass(5_000, () => lease(K) && fail(K, 'not_found'))
     expect(asked(K)).toBe(7)
+  })
+
+  test('is asked for ever more rarely where there never was a value, down to once a minute', () => {
+    const { watch, fail, take, pass, asked, askedAt, lease, now } = setup()
+    watch('a', K)
+    fail(K, 'not_found')
+    expect(take('a')).toMatchObject([{ code: 'not_found', maxAgeMs: 1_000, retryAfterMs: 500 }])
+    const startedAt = now()
+    pass(245_000, () => lease(K) && fail(K, 'not_found'))
+    const seconds = askedAt(K).map(at => Math.round((at - startedAt) / 1_000 - 0.5))
+    expect(seconds).toEqual([0, 0, 2, 4, 8, 16, 32, 60, 120, 180, 240].map(second => expect.closeTo(second, -0.5)))
+    expect(asked(K)).toBe(11)
+  })
+
+  test('that never was is asked for at once when somebody comes to watch it, or says that it changed', () => {
+    const { watch, fail, value, take, sent, pass, asked, askedAt, lease, now, onRefresh } = setup()
+    watch('a', K)
+    fail(K, 'not_found')
+    pass(100_000, () => lease(K) && fail(K, 'not_found'))
+    take('a')
+    let before = asked(K)
+    watch('b', K)
+    expect([sent('b'), asked(K)]).toEqual([[], before + 1])
+    expect(lease(K)?.fetch.lane).toBe('cold')
+    fail(K, 'not_found')
+    expect(sent('b')).toEqual(['not_found'])
+
+    before = asked(K)
+    onRefresh(K)
+    expect(asked(K)).toBe(before + 1)
+    fail(K, 'not_found')
+    // A refresh has it asked for as often as any other key again.
+    const refreshedAt = now()
+    pass(1_010)
+    expect(/** @type {number} */ (askedAt(K).at(-1))).toBeGreaterThan(refreshedAt)
+    value(K, 'v1')
+    expect([sent('a').at(-1), sent('b').at(-1)]).toEqual(['value v1', 'value v1'])
+    before = asked(K)
+    pass(3_000, () => lease(K) && value(K, 'v1'))
+    expect(asked(K)).toBe(before + 3)
   })
 
   test('takes the value away, and watchers are sent it whole when it is there again', () => {

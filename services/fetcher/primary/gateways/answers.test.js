@@ -30,6 +30,25 @@ describe('a get', () => {
     expect(take('a')).toMatchObject([{ maxAgeMs: 1_000 }])
   })
 
+  test('is stored and fresh as before where a 304 says nothing of that', () => {
+    const { watch, value, current, take, onRefresh, pass } = setup({ namespaces: { doc: { refreshMs: 0 } } })
+    watch('a', K)
+    value(K, 'v1', { store: false, maxAgeMs: 300 })
+    expect(take('a')).toMatchObject([{ store: false, maxAgeMs: 300 }])
+    pass(10)
+    onRefresh(K)
+    current(K, { store: undefined })
+    expect(take('a')).toMatchObject([{ type: 'current', store: false, maxAgeMs: 300 }])
+    pass(10)
+    onRefresh(K)
+    current(K, { store: undefined, maxAgeMs: 0 })
+    expect(take('a')).toMatchObject([{ store: false, maxAgeMs: 0 }])
+    pass(10)
+    onRefresh(K)
+    current(K, { store: true })
+    expect(take('a')).toMatchObject([{ store: true, maxAgeMs: 1_000 }])
+  })
+
   test('of a watched key that is older than that asks the backend, in the cold lane', () => {
     const { watch, get, value, sent, asked, pass, lease } = setup({
       namespaces: { doc: { maxAgeMs: 100, refreshMs: 60_000 } },

@@ -1,8 +1,8 @@
 // What gateways want, each by its link: whether that is in memory, under way, or to be fetched.
 import { errorCodes, keyProblem, namespaceOf } from '@keycast/protocol'
 import { createEntry } from '../keys/entry.js'
-import { dropAll, invalidate, isAnswered, isFailing, isFresh, isNoOlder } from '../keys/held.js'
-import { isKept, isWanted, isWatched, watcherOf } from '../keys/interest.js'
+import { dropAll, invalidate, isAnswered, isFailing, isFresh, isMissing, isNoOlder } from '../keys/held.js'
+import { isKept, isWanted, isWantedBy, isWatched, watcherOf } from '../keys/interest.js'
 import { takeAnswer } from './answers.js'
 import { createRefusedWants } from './refused-wants.js'
 
@@ -24,6 +24,7 @@ import { createRefusedWants } from './refused-wants.js'
  * @param {import('../fetching/fetches.js').Fetches} deps.fetches
  * @param {import('../timing/schedule.js').Schedule} deps.schedule
  * @param {Pick<import('../origins/recovery.js').Recovery, 'probe'>} deps.recovery
+ * @param {import('../timing/in-turns.js').InTurns} deps.inTurns
  * @param {(link: string, key: string) => void} deps.markDue the link is due the key's latest state
  * @param {import('../metrics.js').FetchMetrics} deps.metrics
  * @param {() => number} deps.now
@@ -36,6 +37,7 @@ export function createWants({
   fetches,
   schedule,
   recovery,
+  inTurns,
   markDue,
   metrics,
   now,
@@ -50,6 +52,7 @@ export function createWants({
     const wasKept = isKept(entry)
     const watcher = interest.watch(link, entry, seenOf(held))
     table.recount(entry)
+    if (table.get(key) !== entry) return // it took room that other keys need, and its links were refused
 
     if (!isAnsweredByMemory(entry, watcher, wasKept)) return ask(entry, watcher)
     metrics.wanted('memory')
@@ -73,7 +76,9 @@ export function createWants({
     // A failure is sent with what is held, or without; and the key is tried again soon.
     if (isFailing(entry) && !entry.fetch) return wasKept || isBackingOff(entry)
     if (!isAnswered(entry)) return false
-    return (wasKept ? !entry.held.invalid : isFresh(entry, now())) && isNoOlder(entry, seen)
+    // A key the backend never had is asked for ever more rarely: whoever comes to watch it has just been told that it is there.
+    const isRefreshed = wasKept && !isMissing(entry)
+    return (isRefreshed ? !entry.held.invalid : isFresh(entry, now())) && isNoOlder(entry, seen)
   }
 
   /** @param {string} link @param {string} key */
@@ -92,6 +97,7 @@ export function createWants({
     const ready = (isFresh(entry, now()) && isNoOlder(entry, seen)) || (!entry.fetch && isBackingOff(entry))
     interest.wait(link, entry, seen, { ready, needsFollowUp: entry.fetch?.again === true })
     table.recount(entry)
+    if (table.get(key) !== entry) return
 
     if (!ready) return ask(entry, seen)
     metrics.wanted('memory')
@@ -110,6 +116,7 @@ export function createWants({
     const entry = table.get(key)
     if (!entry) return // nothing is held that could be old
     invalidate(entry)
+    schedule.forgetAbsence(entry)
     if (fetches.repeat(entry)) return
     if (entry.timing.notBeforeAt > now()) schedule.insist(entry)
     else if (isKept(entry)) fetches.want(entry)
@@ -118,11 +125,18 @@ export function createWants({
 
   /** @param {string} link */
   function onLinkLost(link) {
-    refused.dropLink(link)
-    for (const entry of interest.entriesOf(link)) {
+    const entries = interest.entriesOf(link)
+    // A link that is lost never comes back under its id, so its wants may go one after the other.
+    inTurns(() => {
+      const entry = entries.pop()
+      if (!entry) {
+        refused.dropLink(link)
+        return false
+      }
       if (interest.stopWaiting(link, entry)) release(entry)
       if (interest.unwatch(link, entry)) afterWatch(entry)
-    }
+      return true
+    })
   }
 
   /** @param {string} link @param {string} key */
@@ -150,7 +164,7 @@ export function createWants({
    */
   function open(link, key, want) {
     const opened = table.get(key)
-    if (opened && isKept(opened)) return opened
+    if (opened && (isWantedBy(opened, link) || (isKept(opened) && table.hasRoomForWant(opened)))) return opened
     const why = keyProblem(key)
     if (why) return refuse(link, key, 'bad_key', why, want)
     const namespace = namespaces.get(namespaceOf(key))
@@ -208,13 +222,14 @@ export function createWants({
     table.recount(entry)
   }
 
-  /** Sends `capacity` to all that want a key. @param {Entry} entry whose first value does not fit beside all else that is wanted */
+  /** Sends `capacity` to all that want a key, and lets go of it. @param {Entry} entry for which there is no room beside all else */
   function refuseAll(entry) {
     for (const { link, want } of interest.dropAll(entry)) {
       refuse(link, entry.key, 'capacity', errorCodes.capacity, want)
     }
     dropAll(entry)
     schedule.end(entry)
+    fetches.abandon(entry)
     table.recount(entry)
   }
 

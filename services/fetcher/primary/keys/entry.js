@@ -6,6 +6,7 @@
 // timing          timing/schedule.js    when the key is tried by itself
 // fetch           fetching/fetches.js   the fetch under way
 // bytes, counted  keys/key-table.js     what the entry costs
+import { idOf } from '@keycast/protocol'
 import { newTiming } from '../timing/schedule.js'
 import { newHeld } from './held.js'
 import { isWanted, newInterest } from './interest.js'
@@ -19,6 +20,7 @@ import { isWanted, newInterest } from './interest.js'
  * @property {string} key well-formed, of a known namespace
  * @property {Namespace} namespace
  * @property {Origin} origin
+ * @property {string} url where its content is; made once, since checking it costs as much as the rest of handing out a lease
  * @property {import('./interest.js').EntryInterest} interest
  * @property {import('./held.js').Held} held
  * @property {import('../timing/schedule.js').Timing} timing
@@ -38,6 +40,7 @@ export function createEntry(key, namespace, origin) {
     key,
     namespace,
     origin,
+    url: namespace.urlFor(idOf(key)),
     interest: newInterest(),
     held: newHeld(namespace.maxAgeMs),
     timing: newTiming(),

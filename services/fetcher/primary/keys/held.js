@@ -4,7 +4,6 @@
  * @typedef {import('@keycast/backbone').Delta} Delta
  * @typedef {import('@keycast/backbone').Format} Format
  * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode
- * @typedef {import('../../work/messages.js').Freshness} Freshness
  * @typedef {import('../../work/messages.js').ValueResult} ValueResult
  * @typedef {import('./entry.js').Entry} Entry
  *
@@ -24,11 +23,19 @@
  * @property {number} askedAt when the backend was asked for the value or the `not_found` held
  * @property {number} maxAgeMs up to which age that answers a get
  * @property {boolean} invalid the backend said that it changed since
+ * @property {'found' | 'missing' | undefined} seen whether the backend ever had a value, as far as this entry knows
  */
 
 /** @param {number} maxAgeMs @returns {Held} */
 export function newHeld(maxAgeMs) {
-  return { value: undefined, failure: undefined, askedAt: Number.NEGATIVE_INFINITY, maxAgeMs, invalid: false }
+  return {
+    value: undefined,
+    failure: undefined,
+    askedAt: Number.NEGATIVE_INFINITY,
+    maxAgeMs,
+    invalid: false,
+    seen: undefined,
+  }
 }
 
 /**
@@ -42,6 +49,7 @@ export function newHeld(maxAgeMs) {
  */
 export function holdValue(entry, result, body, delta, { askedAt, cameAt, invalid }) {
   const { version, contentType, format, store, etag, lastModified, deltaFrom } = result
+  entry.held.seen = 'found'
   entry.held.value = {
     version,
     contentType,
@@ -60,13 +68,15 @@ export function holdValue(entry, result, body, delta, { askedAt, cameAt, invalid
  * The backend said that the value held is still the latest.
  *
  * @param {Entry} entry that holds a value
- * @param {Freshness} freshness
+ * @param {import('../../work/messages.js').CurrentResult} result
  * @param {number} askedAt
  * @param {boolean} invalid changed since it was asked
  */
 export function confirmValue(entry, { store, etag, lastModified, maxAgeMs }, askedAt, invalid) {
-  Object.assign(/** @type {Value} */ (entry.held.value), { store, etag, lastModified })
-  answered(entry, undefined, maxAgeMs, askedAt, invalid)
+  const value = /** @type {Value} */ (entry.held.value)
+  const lifetimeMs = store === undefined ? (maxAgeMs ?? entry.held.maxAgeMs) : maxAgeMs
+  Object.assign(value, { store: store ?? value.store, etag, lastModified })
+  answered(entry, undefined, lifetimeMs, askedAt, invalid)
 }
 
 /**
@@ -79,6 +89,7 @@ export function confirmValue(entry, { store, etag, lastModified, maxAgeMs }, ask
  */
 export function holdNotFound(entry, notFound, maxAgeMs, invalid) {
   entry.held.value = undefined
+  entry.held.seen ??= 'missing'
   answered(entry, notFound, maxAgeMs, notFound.askedAt, invalid)
 }
 
@@ -113,12 +124,16 @@ export function dropValue({ held }) {
 
 /** @param {Entry} entry */
 export function dropAll({ held }) {
+  held.seen = undefined
   held.value = undefined
   held.failure = undefined
 }
 
 /** Whether the last fetch failed; that the backend has nothing is no failure. @param {Entry} entry */
 export const isFailing = ({ held: { failure } }) => failure !== undefined && failure.code !== 'not_found'
+
+/** Whether the backend never had the key, when it was asked: perhaps somebody made it up. @param {Entry} entry */
+export const isMissing = ({ held: { seen } }) => seen === 'missing'
 
 /** Whether there is an answer of the backend: its value, or that it has none. @param {Entry} entry */
 export const isAnswered = ({ held: { value, failure } }) => value !== undefined || failure?.code === 'not_found'

@@ -210,6 +210,12 @@ export const watcherOf = ({ interest }, link) => interest.watchers.get(link)
 /** @param {Entry} entry @param {string} link */
 export const waiterOf = ({ interest }, link) => interest.waiters?.get(link)
 
+/** Whether the link wants the key already. @param {Entry} entry @param {string} link */
+export const isWantedBy = (entry, link) => watcherOf(entry, link) !== undefined || waiterOf(entry, link) !== undefined
+
+/** How many wants links have of the key. @param {Entry} entry */
+export const wantsOf = ({ interest: { watchers, waiters } }) => watchers.size + (waiters?.size ?? 0)
+
 /** Whether the key is kept fresh: somebody watches it, or did a moment ago. @param {Entry} entry */
 export const isKept = ({ interest }) => interest.watchers.size > 0 || interest.lingerTimer !== undefined
 

@@ -1,27 +1,49 @@
-// Entries by key, within a limit of bytes: wanted keys stay, the others are evicted, the one used longest ago first.
+// Entries by key, within a limit of bytes: wanted keys stay, the others are evicted, the one used longest ago first. Keys that
+// the backend never had cost whoever makes them up nothing, so they get little room, and none that another key needs.
+import { createUniqueQueue } from '@keycast/service'
 import { isInUse } from './entry.js'
-import { dropValue } from './held.js'
-import { isKept } from './interest.js'
+import { dropValue, isMissing } from './held.js'
+import { isKept, wantsOf } from './interest.js'
 
 /**
  * @typedef {import('./entry.js').Entry} Entry
  * @typedef {ReturnType<typeof createKeyTable>} KeyTable
+ *
+ * Entries that may have to go, the one that went in longest ago first, and their bytes.
+ * @typedef {{ queue: import('@keycast/service').UniqueQueue<Entry>, bytes: number }} Evictable
  */
 
 /**
- * What an entry costs beside its body: the entry, its key, a few watchers, validators, and its places in timers, queues
- * and this table.
+ * What an entry costs beside its body: the entry, its key, the wants of {@link WANTS_INCLUDED} links, validators, and its
+ * places in timers, queues and this table.
  */
 export const ENTRY_BYTES = 2_048
 
-/** @param {{ bytesMax: number }} options */
-export function createKeyTable({ bytesMax }) {
+export const WANTS_INCLUDED = 4
+
+/** What each further link costs: its want, its place in the index by link, and in what the link is due. */
+export const WANT_BYTES = 256
+
+/** The share of all room that keys may take which the backend never had. */
+export const MISSING_SHARE = 1 / 8
+
+/**
+ * @param {object} options
+ * @param {number} options.bytesMax
+ * @param {(entry: Entry) => void} [options.onEvicted] a key that is wanted must go: all who want it are to be told, and the
+ *   entry recounted
+ */
+export function createKeyTable({ bytesMax, onEvicted = () => {} }) {
   /** @type {Map<string, Entry>} */
   const entries = new Map()
-  /** Entries that nobody wants now, the one used longest ago first. @type {Set<Entry>} */
-  const idle = new Set()
+  /** Entries that nobody wants now. */
+  const idle = newEvictable()
+  /** Entries that the backend never had, and nobody wants. */
+  const missingIdle = newEvictable()
+  /** Entries that the backend never had, and somebody wants. */
+  const missing = newEvictable()
+  const evictables = [idle, missingIdle, missing]
   let bytes = 0
-  let idleBytes = 0
   let kept = 0
 
   /** @param {string} key */
@@ -30,7 +52,7 @@ export function createKeyTable({ bytesMax }) {
   }
 
   /**
-   * The entry of a key that somebody is about to want.
+   * The entry of a key that a link is about to want.
    *
    * @param {string} key
    * @param {() => Entry} create
@@ -38,13 +60,18 @@ export function createKeyTable({ bytesMax }) {
    */
   function open(key, create) {
     const opened = entries.get(key)
-    if (opened) return opened
+    if (opened) return hasRoomForWant(opened) ? opened : undefined
     if (wantedBytes() + ENTRY_BYTES > bytesMax) return undefined
     const entry = create()
     entry.bytes = ENTRY_BYTES
     bytes += entry.bytes
     entries.set(key, entry)
     return entry
+  }
+
+  /** Whether one more link may want the key. @param {Entry} entry */
+  function hasRoomForWant(entry) {
+    return wantsOf(entry) < WANTS_INCLUDED || wantedBytes() + WANT_BYTES <= bytesMax
   }
 
   /**
@@ -54,7 +81,8 @@ export function createKeyTable({ bytesMax }) {
    * @param {number} bodyBytes
    */
   function hasRoomFor(entry, bodyBytes) {
-    return wantedBytes() - entry.bytes + ENTRY_BYTES + bodyBytes <= bytesMax
+    const own = missing.queue.has(entry) ? 0 : entry.bytes
+    return wantedBytes() - own + bareCostOf(entry) + bodyBytes <= bytesMax
   }
 
   /**
@@ -65,7 +93,7 @@ export function createKeyTable({ bytesMax }) {
    */
   function recount(entry) {
     if (entries.get(entry.key) !== entry) return
-    if (idle.delete(entry)) idleBytes -= entry.bytes
+    for (const evictable of evictables) if (evictable.queue.delete(entry)) evictable.bytes -= entry.bytes
     const inUse = isInUse(entry)
     kept += Number(isKept(entry)) - Number(entry.counted)
     entry.counted = isKept(entry)
@@ -74,41 +102,77 @@ export function createKeyTable({ bytesMax }) {
     const cost = costOf(entry)
     bytes += cost - entry.bytes
     entry.bytes = cost
-    if (!inUse) {
-      if (!entry.held.value && !entry.held.failure) return remove(entry)
-      idle.add(entry)
-      idleBytes += cost
+    if (!inUse && !entry.held.value && !entry.held.failure) return remove(entry)
+    const evictable = evictableOf(entry, inUse)
+    evictable?.queue.add(entry)
+    if (evictable) evictable.bytes += cost
+    makeRoom()
+  }
+
+  /** @param {Entry} entry @param {boolean} inUse @returns {Evictable | undefined} `undefined` for one that stays */
+  function evictableOf(entry, inUse) {
+    if (isMissing(entry)) return inUse ? missing : missingIdle
+    return inUse ? undefined : idle
+  }
+
+  function makeRoom() {
+    const missingMax = bytesMax * MISSING_SHARE
+    // One always has room, or in a small table no key could be watched that the backend has not yet.
+    while (missingIdle.bytes + missing.bytes > missingMax && missingIdle.queue.size + missing.queue.size > 1) {
+      evictFrom(missingIdle.queue.size > 0 ? missingIdle : missing)
     }
-    for (const oldest of idle) {
-      if (bytes <= bytesMax) break
-      idle.delete(oldest)
-      idleBytes -= oldest.bytes
-      remove(oldest)
+    while (bytes > bytesMax) {
+      const evictable = [missingIdle, idle, missing].find(({ queue }) => queue.size > 0)
+      if (!evictable) return
+      evictFrom(evictable)
     }
   }
 
-  /** @param {Entry} entry that is not idle */
+  /** @param {Evictable} evictable that is not empty */
+  function evictFrom(evictable) {
+    const entry = /** @type {Entry} */ (evictable.queue.take())
+    evictable.bytes -= entry.bytes
+    if (evictable === missing) onEvicted(entry)
+    else remove(entry)
+  }
+
+  /** @param {Entry} entry that is in no queue */
   function remove(entry) {
     entries.delete(entry.key)
     bytes -= entry.bytes
   }
 
+  /** What none may take: that of all keys that are wanted, unless the backend never had them. */
   function wantedBytes() {
-    return bytes - idleBytes
+    return bytes - idle.bytes - missingIdle.bytes - missing.bytes
   }
 
   return {
     get,
     open,
+    hasRoomForWant,
     hasRoomFor,
     recount,
     /** All of them, for checks. */
     entries: () => entries.values(),
     stats: () => ({ keys: entries.size, kept, bytes }),
+    /** How many keys are held that the backend never had. */
+    missing: () => missingIdle.queue.size + missing.queue.size,
   }
 }
 
+/** @returns {Evictable} */
+function newEvictable() {
+  return { queue: createUniqueQueue(), bytes: 0 }
+}
+
 /** What an entry counts as. @param {Entry} entry */
-export function costOf({ held: { value } }) {
-  return ENTRY_BYTES + (value ? value.body.length + (value.delta?.bytes.length ?? 0) : 0)
+export function costOf(entry) {
+  const { value } = entry.held
+  return bareCostOf(entry) + (value ? value.body.length + (value.delta?.bytes.length ?? 0) : 0)
+}
+
+/** The same without what it holds. @param {Entry} entry */
+function bareCostOf(entry) {
+  return ENTRY_BYTES + Math.max(0, wantsOf(entry) - WANTS_INCLUDED) * WANT_BYTES
 }

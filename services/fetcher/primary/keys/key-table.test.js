@@ -1,6 +1,12 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { jest } from '@jest/globals'
 import { errorCodes } from '@keycast/protocol'
 import { setup } from '../test-support.js'
-import { ENTRY_BYTES } from './key-table.js'
+import { createEntry } from './entry.js'
+import { holdFailure } from './held.js'
+import { createInterest } from './interest.js'
+import { createKeyTable, ENTRY_BYTES, MISSING_SHARE, WANT_BYTES, WANTS_INCLUDED } from './key-table.js'
 
 const room = (/** @type {number} */ keys, bodyBytes = 0) => keys * (ENTRY_BYTES + bodyBytes)
 
@@ -198,3 +204,129 @@ test('a delta counts as its value does, and is let go of where there is room for
     expect(take('a')).toMatchObject([{ version: 'v2', delta: kept ? { from: 'v1' } : undefined }])
   }
 })
+
+test('making room walks over no set of what may go: a walk costs more with each that went before', () => {
+  const table = createKeyTable({ bytesMax: room(10) })
+  const walks = jest.spyOn(Set.prototype, Symbol.iterator)
+  for (let id = 0; id < 100; id++) {
+    const entry = /** @type {import('./entry.js').Entry} */ (table.open(`doc:${id}`, () => newEntry(`doc:${id}`)))
+    holdFailure(entry, { code: 'backend_refused', message: '', askedAt: 0 })
+    table.recount(entry)
+  }
+  expect(walks).not.toHaveBeenCalled()
+  walks.mockRestore()
+  expect([table.stats().keys, table.get('doc:89'), table.get('doc:90')?.key]).toEqual([10, undefined, 'doc:90'])
+})
+
+test('keys that the backend never had take no room that another key needs, though they are watched', () => {
+  const { watch, fail, value, sent, primary } = setup({
+    cacheBytesMax: room(80),
+    namespaces: { doc: { refreshMs: 0 } },
+  })
+  const share = 80 * MISSING_SHARE
+  for (let id = 0; id < 30; id++) {
+    watch('stranger', `doc:made-up-${id}`)
+    fail(`doc:made-up-${id}`, 'not_found')
+  }
+  expect(primary.table.stats().keys).toBe(share)
+  expect(primary.table.missing()).toBe(share)
+  // The one watched longest ago goes first, and its watcher is told.
+  const codes = sent('stranger')
+  expect(codes.filter(code => code === 'capacity')).toHaveLength(30 - share)
+  expect(primary.table.get('doc:made-up-19')).toBeUndefined()
+  expect(primary.table.get('doc:made-up-20')?.interest.watchers.size).toBe(1)
+
+  for (let id = 0; id < 80; id++) {
+    watch('a', `doc:${id}`)
+    value(`doc:${id}`, '')
+  }
+  expect(new Set(sent('a'))).toEqual(new Set(['value ']))
+  expect(primary.table.stats().keys).toBe(80)
+  expect(primary.table.missing()).toBe(0)
+})
+
+test('a value that nobody watches gives way before a key that is watched, though the backend never had that', () => {
+  const { watch, get, fail, value, sent, primary } = setup({ cacheBytesMax: room(16) })
+  watch('a', 'doc:none')
+  fail('doc:none', 'not_found')
+  get('a', 'doc:none-either')
+  fail('doc:none-either', 'not_found')
+  for (let id = 0; id < 20; id++) {
+    get('a', `doc:${id}`)
+    value(`doc:${id}`, '')
+    sent('a')
+  }
+  expect(primary.table.get('doc:none-either')).toBeUndefined()
+  expect(primary.table.get('doc:none')).toBeDefined()
+})
+
+test('a key is one of those that the backend never had no longer than until it is there', () => {
+  const { watch, fail, value, onRefresh, primary, pass } = setup({ namespaces: { doc: { refreshMs: 0 } } })
+  watch('a', 'doc:1')
+  fail('doc:1', 'not_found')
+  expect(primary.table.missing()).toBe(1)
+  for (const answer of [() => value('doc:1', 'v1'), () => fail('doc:1', 'not_found')]) {
+    pass(10)
+    onRefresh('doc:1')
+    answer()
+    expect(primary.table.missing()).toBe(0)
+  }
+})
+
+test('links that want a key are counted, and refused where there is no room for one more', () => {
+  const { watch, get, value, sent, onUnwatch, pass, primary } = setup({
+    cacheBytesMax: room(1) + 2 * WANT_BYTES,
+    namespaces: { doc: { refreshMs: 0 } },
+  })
+  const links = Array.from({ length: WANTS_INCLUDED + 3 }, (_, i) => `link ${i}`)
+  for (const link of links) watch(link, 'doc:1')
+  expect(primary.table.stats().bytes).toBe(room(1) + 2 * WANT_BYTES)
+  value('doc:1', '')
+  expect(links.map(link => sent(link))).toEqual([...Array(WANTS_INCLUDED + 2).fill(['value ']), ['capacity']])
+  // One that is there may say it again, and room that is left is given to another.
+  watch(links[0], 'doc:1')
+  expect(sent(links[0])).toEqual(['value '])
+  onUnwatch(links[0], 'doc:1')
+  get('late', 'doc:1')
+  expect(sent('late')).toEqual(['value '])
+  pass(10)
+  for (const link of links) onUnwatch(link, 'doc:1')
+  pass(1_020)
+  expect(primary.table.stats().bytes).toBe(room(1))
+})
+
+test('a want costs no more memory than it is counted as', () => {
+  const [keys, links] = [500, 50]
+  const due = new Map()
+  const interest = createInterest({
+    markDue: (link, key) => due.set(link, (due.get(link) ?? new Set()).add(key)),
+    wheel: { set: () => ({ tick: 0, run() {} }), cancel() {} },
+    now: () => 0,
+  })
+  const entries = Array.from({ length: keys }, (_, id) => newEntry(`doc:${id}`))
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc')
+  collect()
+  const before = process.memoryUsage().heapUsed
+  for (const entry of entries) {
+    for (let link = 0; link < links; link++) {
+      // Each gateway's own words, as they are parsed from its request.
+      const version = Buffer.from(`${entry.key} of ${link}`.padEnd(22, '-')).toString()
+      interest.watch(`link ${link}`, entry, { version, askedAt: Math.random() })
+    }
+    interest.notifyAll(entry)
+  }
+  collect()
+  const bytesEach = (process.memoryUsage().heapUsed - before) / keys / links
+  expect(entries).toHaveLength(keys)
+  expect(bytesEach).toBeGreaterThan(WANT_BYTES / 4)
+  expect(bytesEach).toBeLessThan(WANT_BYTES)
+})
+
+/** @param {string} key */
+function newEntry(key) {
+  const namespace = /** @type {import('./entry.js').Namespace} */ (
+    /** @type {unknown} */ ({ maxAgeMs: 1_000, urlFor: () => '' })
+  )
+  return createEntry(key, namespace, /** @type {import('./entry.js').Origin} */ ({}))
+}

@@ -53,6 +53,21 @@ describe('a breaker that is open', () => {
     expect(asked('doc:new') + asked('doc:newer')).toBe(0)
   })
 
+  test('is told to many that wait a few at a time, so that nothing else waits for all of them', () => {
+    const { watch, leased, fail, sent, pass, asked } = setup({ inFlightMax: 20, markDueMs: 1 })
+    const all = keysOf(200)
+    for (const key of all) watch('a', key)
+    for (const key of leased()) fail(key, 'backend_error')
+    const refused = () => sent('a').filter(code => code === 'backend_unavailable').length
+    const atOnce = refused()
+    expect(atOnce).toBeGreaterThan(0)
+    expect(atOnce).toBeLessThan(10)
+    pass(900)
+    const neverAsked = all.filter(key => asked(key) === 0)
+    expect(neverAsked.length).toBeGreaterThan(100)
+    expect(atOnce + refused()).toBe(neverAsked.length)
+  })
+
   test('sends watchers that nothing is tried, once', () => {
     const primary = setup({ random: () => 0.5, namespaces: { doc: {}, slow: { refreshMs: 10_000 } } })
     const { watch, value, pass, fail, sent } = primary

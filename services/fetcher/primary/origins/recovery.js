@@ -20,12 +20,13 @@ const WAKE_MS_MIN = 5_000
 /**
  * @param {object} deps
  * @param {Pick<import('../timing/timer-wheel.js').TimerWheel, 'set' | 'cancel'>} deps.wheel
+ * @param {import('../timing/in-turns.js').InTurns} deps.inTurns
  * @param {Pick<import('../timing/schedule.js').Schedule, 'wake'>} deps.schedule
  * @param {(entry: Entry) => void} deps.want has the key fetched, unless that is under way
  * @param {() => number} deps.now
  * @param {() => number} deps.random 0 up to 1
  */
-export function createRecovery({ wheel, schedule, want, now, random }) {
+export function createRecovery({ wheel, inTurns, schedule, want, now, random }) {
   /**
    * A fetch of some key ended, and everything else that follows from it is done.
    *
@@ -44,15 +45,23 @@ export function createRecovery({ wheel, schedule, want, now, random }) {
    */
   function wake(origin, all) {
     if (origin.failing.size === 0) return
+    origin.wokenAt = now()
+    const failing = [...origin.failing]
+    inTurns(() => {
+      const entry = failing.pop()
+      if (entry && origin.failing.has(entry)) wakeOne(entry, all)
+      return failing.length > 0
+    })
+  }
+
+  /** @param {Entry} entry that fails @param {boolean} all */
+  function wakeOne(entry, all) {
     const nowMs = now()
-    origin.wokenAt = nowMs
-    for (const entry of origin.failing) {
-      const { timer, nextTryAt, notBeforeAt, wokenAt } = entry.timing
-      if (entry.fetch || (!all && nowMs - wokenAt < WAKE_MS_MIN)) continue
-      const atMs = Math.max(nowMs + random() * SPREAD_MS, notBeforeAt)
-      if (timer && nextTryAt !== undefined && nextTryAt <= atMs) continue
-      schedule.wake(entry, atMs)
-    }
+    const { timer, nextTryAt, notBeforeAt, wokenAt } = entry.timing
+    if (entry.fetch || (!all && nowMs - wokenAt < WAKE_MS_MIN)) return
+    const atMs = Math.max(nowMs + random() * SPREAD_MS, notBeforeAt)
+    if (timer && nextTryAt !== undefined && nextTryAt <= atMs) return
+    schedule.wake(entry, atMs)
   }
 
   /**

@@ -1,6 +1,6 @@
 // When a watched key is fetched again by itself: at a fixed period from a random phase while fetches succeed, by backoff
 // while they fail.
-import { isFailing } from '../keys/held.js'
+import { isFailing, isMissing } from '../keys/held.js'
 import { isKept } from '../keys/interest.js'
 
 /**
@@ -14,6 +14,7 @@ import { isKept } from '../keys/interest.js'
  * @property {number} notBeforeAt the backend asked for patience until then
  * @property {number} backoffAt when the last wait of its own is over, whatever the backend asked for
  * @property {import('./backoff.js').Backoff | undefined} backoff while fetches fail
+ * @property {number | undefined} absenceMs the period of a key that the backend never had
  * @property {number} wokenAt when it last was tried before its time because its backend had recovered
  * @property {import('./timer-wheel.js').Timer | undefined} timer of the next try
  */
@@ -26,6 +27,7 @@ export function newTiming() {
     notBeforeAt: Number.NEGATIVE_INFINITY,
     backoffAt: Number.NEGATIVE_INFINITY,
     backoff: undefined,
+    absenceMs: undefined,
     wokenAt: Number.NEGATIVE_INFINITY,
     timer: undefined,
   }
@@ -37,6 +39,12 @@ export function newTiming() {
  * cost of one request a key.
  */
 const PATIENCE_MS_MAX = 300_000
+
+/**
+ * A key that the backend never had is asked for less and less often, down to this. Anybody can watch keys that they made up,
+ * and a backend that has a new value can say so.
+ */
+const ABSENCE_MS_MAX = 60_000
 
 /**
  * @param {object} deps
@@ -73,6 +81,7 @@ export function createSchedule({ wheel, firstBackoff, want, now, random }) {
     cancel(entry)
     entry.origin.failing.delete(entry)
     entry.timing.phaseAt = undefined
+    entry.timing.absenceMs = undefined
     // A get before that time is answered with the failure: backoff holds for keys that nobody watches, too.
     if (!isFailing(entry)) entry.timing.nextTryAt = undefined
   }
@@ -88,7 +97,8 @@ export function createSchedule({ wheel, firstBackoff, want, now, random }) {
     const { refreshMs } = entry.namespace
     if (isKept(entry) && refreshMs > 0) {
       entry.timing.phaseAt ??= now() + random() * refreshMs
-      tryAt(entry, nextPeriodOf(entry, refreshMs))
+      entry.timing.absenceMs = isMissing(entry) ? nextAbsenceMs(entry) : undefined
+      tryAt(entry, nextPeriodOf(entry))
     } else {
       cancel(entry)
       entry.timing.nextTryAt = undefined
@@ -157,15 +167,28 @@ export function createSchedule({ wheel, firstBackoff, want, now, random }) {
   function due(entry) {
     entry.timing.timer = undefined
     // Set first, so that a refresh that is still queued costs none of the later ones.
-    if (!isFailing(entry)) tryAt(entry, nextPeriodOf(entry, entry.namespace.refreshMs))
+    if (!isFailing(entry) && entry.namespace.refreshMs > 0) tryAt(entry, nextPeriodOf(entry))
     want(entry)
   }
 
-  /** The next time in the key's phase; those missed are skipped. @param {Entry} entry @param {number} refreshMs */
-  function nextPeriodOf(entry, refreshMs) {
-    const phaseAt = /** @type {number} */ (entry.timing.phaseAt)
-    const periods = Math.max(0, Math.floor((now() - phaseAt) / refreshMs) + 1)
-    return phaseAt + periods * refreshMs
+  /** The next time in the key's phase; those missed are skipped. @param {Entry} entry of a namespace that is refreshed */
+  function nextPeriodOf({ timing, namespace }) {
+    timing.phaseAt ??= now()
+    const { phaseAt, absenceMs } = timing
+    const periodMs = absenceMs ?? namespace.refreshMs
+    const periods = Math.max(0, Math.floor((now() - phaseAt) / periodMs) + 1)
+    return phaseAt + periods * periodMs
+  }
+
+  /** @param {Entry} entry @returns {number} */
+  function nextAbsenceMs({ timing, namespace: { refreshMs } }) {
+    if (timing.absenceMs === undefined) return refreshMs
+    return Math.max(refreshMs, Math.min(timing.absenceMs * 2, ABSENCE_MS_MAX))
+  }
+
+  /** The key that the backend never had may be there now: it is asked for as often as any other again. @param {Entry} entry */
+  function forgetAbsence(entry) {
+    entry.timing.absenceMs = undefined
   }
 
   /**
@@ -190,5 +213,5 @@ export function createSchedule({ wheel, firstBackoff, want, now, random }) {
     entry.timing.timer = undefined
   }
 
-  return { begin, end, succeeded, failed, insist, park, wake, forgetBackoff }
+  return { begin, end, succeeded, failed, insist, park, wake, forgetBackoff, forgetAbsence }
 }

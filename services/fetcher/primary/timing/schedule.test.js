@@ -1,5 +1,8 @@
 import { randomNumbers } from '../../../../test/support/random.js'
+import { createEntry } from '../keys/entry.js'
 import { setup } from '../test-support.js'
+import { createBackoff } from './backoff.js'
+import { createSchedule } from './schedule.js'
 
 const K = 'doc:1'
 
@@ -118,4 +121,34 @@ test('while a key fails it is tried by backoff, five seconds apart at most; then
   pass(60_000)
   expect(askedAt(K).at(-1)).toBeGreaterThanOrEqual(startedAt + 90_000)
   expect(askedAt(K).at(-1)).toBeLessThan(startedAt + 90_020)
+})
+
+test('a key that is not refreshed by itself is tried once where it is told to be, and has no period', () => {
+  const wheelTimes = /** @type {number[]} */ ([])
+  const fire = /** @type {(() => void)[]} */ ([])
+  const wheel = {
+    set(/** @type {number} */ tick, /** @type {() => void} */ run) {
+      wheelTimes.push(tick)
+      fire.push(run)
+      return { tick, run }
+    },
+    cancel() {},
+  }
+  const wanted = /** @type {import('../keys/entry.js').Entry[]} */ ([])
+  const schedule = createSchedule({
+    wheel,
+    firstBackoff: createBackoff({ initialMs: 1, random: () => 0 }),
+    want: entry => wanted.push(entry),
+    now: () => 1_000,
+    random: () => 0,
+  })
+  const namespace = /** @type {import('../keys/entry.js').Namespace} */ (
+    /** @type {unknown} */ ({ refreshMs: 0, maxAgeMs: 0, urlFor: () => '' })
+  )
+  const origin = /** @type {import('../origins/origins.js').Origin} */ (/** @type {unknown} */ ({ failing: new Set() }))
+  const entry = createEntry(K, namespace, origin)
+  entry.interest.watchers.set('a', /** @type {import('../keys/interest.js').Watcher} */ ({}))
+  schedule.insist(entry)
+  fire[0]()
+  expect([wheelTimes, wanted]).toEqual([[1_000], [entry]])
 })

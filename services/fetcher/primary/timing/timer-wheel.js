@@ -1,6 +1,6 @@
 // Many deadlines, one real timer: a hashed timing wheel (Varghese and Lauck, 1987). Setting and cancelling cost the
 // same however many timers there are.
-import { everyInterval } from '@keycast/service'
+import { everyInterval, TURN_MS } from '@keycast/service'
 
 /**
  * @typedef {{ tick: number, run: () => void }} Timer
@@ -52,20 +52,30 @@ export function createTimerWheel({ now, every = everyInterval }) {
     if (timer && slots[timer.tick % SLOTS].delete(timer)) size--
   }
 
-  /** Fires what is due; after a standstill that is all of it, once. */
+  /** Fires what is due, once, also after a standstill; what would take too long follows in the next turns. */
   function turn() {
+    const endsAt = now() + TURN_MS
     const until = Math.floor(now() / TICK_MS)
     const from = Math.max(reached + 1, until - SLOTS + 1)
     // Set first: what is set while firing goes to a later tick.
     reached = until
     for (let tick = from; tick <= until; tick++) {
-      for (const timer of slots[tick % SLOTS]) {
-        if (timer.tick > until) continue
-        cancel(timer)
-        timer.run()
-      }
+      if (fire(tick, until, endsAt)) continue
+      reached = tick - 1
+      break
     }
     if (size === 0) stop()
+  }
+
+  /** @param {number} tick @param {number} until the tick that is due last @param {number} endsAt @returns {boolean} whether all were */
+  function fire(tick, until, endsAt) {
+    for (const timer of slots[tick % SLOTS]) {
+      if (timer.tick > until) continue
+      cancel(timer)
+      timer.run()
+      if (now() >= endsAt) return false
+    }
+    return true
   }
 
   function stop() {

@@ -1,3 +1,4 @@
+import { TURN_MS } from '@keycast/service'
 import { createTimerWheel, TICK_MS } from './timer-wheel.js'
 
 function setup() {
@@ -27,6 +28,10 @@ function setup() {
     freeze(ms) {
       at += ms
       turn()
+    },
+    /** Something that runs takes its time. @param {number} ms */
+    spend(ms) {
+      at += ms
     },
   }
 }
@@ -127,4 +132,30 @@ test('the real timer runs only while something waits', () => {
   pass(300)
   expect(firedAt).toBeGreaterThanOrEqual(due)
   expect(firedAt).toBeLessThanOrEqual(due + 2 * TICK_MS)
+})
+
+test('after a standstill what is due fires in short pieces, in order and each once', () => {
+  const { wheel, now, freeze, pass, spend, ticking } = setup()
+  /** @type {number[]} */
+  const fired = []
+  for (let i = 0; i < 30; i++) {
+    wheel.set(now() + (i % 10) * 1_500, () => {
+      fired.push(i % 10)
+      spend(1)
+    })
+  }
+  freeze(20_000)
+  expect(fired).toHaveLength(TURN_MS)
+  // Set between two pieces: it is not lost, nor does it go before its time.
+  let later = 0
+  const laterAt = now() + 100
+  wheel.set(laterAt, () => {
+    later = now()
+  })
+  pass(TICK_MS)
+  expect(fired).toHaveLength(2 * TURN_MS)
+  pass(200)
+  expect(fired).toHaveLength(30)
+  expect(later).toBeGreaterThanOrEqual(laterAt)
+  expect(ticking()).toBe(0)
 })

@@ -1,6 +1,6 @@
 // Worker processes, by Node's cluster: forks of this program that know they are workers.
 import cluster from 'node:cluster'
-import { WORK_ENDPOINT_VARIABLE } from '../../work/messages.js'
+import { WORK_CREDIT_VARIABLE, WORK_ENDPOINT_VARIABLE } from '../../work/messages.js'
 
 /**
  * @typedef {object} WorkerProcess
@@ -14,15 +14,17 @@ import { WORK_ENDPOINT_VARIABLE } from '../../work/messages.js'
  */
 
 /**
- * @param {string} endpoint of the work socket
+ * @param {object} options
+ * @param {string} options.endpoint of the work socket
+ * @param {number} options.credit leases that each takes at one time
  * @returns {Fork}
  */
-export function createForks(endpoint) {
+export function createForks({ endpoint, credit }) {
   // The primary's own arguments say nothing to a worker.
   cluster.setupPrimary({ args: [] })
 
   return onExit => {
-    const worker = cluster.fork({ [WORK_ENDPOINT_VARIABLE]: endpoint })
+    const worker = cluster.fork({ [WORK_ENDPOINT_VARIABLE]: endpoint, [WORK_CREDIT_VARIABLE]: String(credit) })
     let ended = false
     /** @param {number | null} code @param {string | null} signal */
     const end = (code, signal) => {

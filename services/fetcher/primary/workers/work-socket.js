@@ -49,19 +49,9 @@ export async function bindWork({ onMessage, onBroken, parent = tmpdir() }) {
   process.once('exit', remove)
   const writer = createWriter(router)
   let closed = false
-  const batch = batchPerTurn((/** @type {{ routingId: Buffer, lease: Lease }[]} */ items) => {
-    if (closed) return
-    /** @type {Map<Buffer, { message: Lease }[]>} */
-    const byWorker = new Map()
-    for (const { routingId, lease } of items) {
-      const leases = byWorker.get(routingId) ?? []
-      leases.push({ message: lease })
-      byWorker.set(routingId, leases)
-    }
-    for (const [routingId, leases] of byWorker) {
-      // Leases that cannot be sent are for a worker that just ended: they go to others when its end is noticed.
-      writer.write([routingId, ...encodeWork(leases)], () => {})
-    }
+  const batch = batchPerTurn((/** @type {{ message: Lease }[]} */ leases, /** @type {Buffer} */ routingId) => {
+    // Leases that cannot be sent are for a worker that just ended: they go to others when its end is noticed.
+    if (!closed) writer.write([routingId, ...encodeWork(leases)], () => {})
   })
 
   receive(router, ([routingId, ...parts]) => {
@@ -75,7 +65,7 @@ export async function bindWork({ onMessage, onBroken, parent = tmpdir() }) {
 
     /** @param {Buffer} routingId of a worker, always the same buffer @param {Lease} lease */
     send(routingId, lease) {
-      batch.add({ routingId, lease })
+      batch.add({ message: lease }, routingId)
     },
 
     close() {
