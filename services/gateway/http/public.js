@@ -25,10 +25,11 @@ const BODY_BYTES_MAX = 1_024
  * @param {import('./values.js').ValuesDeps['access']} deps.access
  * @param {import('./values.js').ValuesDeps['values']} deps.values
  * @param {import('./values.js').ValuesDeps['singleFlight']} deps.singleFlight
+ * @param {import('./values.js').ValuesDeps['authenticate']} deps.authenticate
  * @param {import('./values.js').ValuesDeps['counts']} deps.counts
  * @param {import('@keycast/service').Log} deps.log
  */
-export function createPublicApp({ access, values, singleFlight, counts, log }) {
+export function createPublicApp({ access, authenticate, values, singleFlight, counts, log }) {
   const app = Fastify({
     // Browsers and proxies keep connections open: without forcing, close() would wait for them.
     forceCloseConnections: true,
@@ -44,6 +45,6 @@ export function createPublicApp({ access, values, singleFlight, counts, log }) {
     sendProblem(reply, { code: 'unknown_path', message: '/ is the page, /v1/values/{key} a value, /ws the WebSocket' }),
   )
   addPage(app)
-  addValues(app, { access, values, singleFlight, counts })
+  addValues(app, { access, authenticate, values, singleFlight, counts })
   return app
 }

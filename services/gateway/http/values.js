@@ -9,6 +9,7 @@ import { sendProblem } from './problems.js'
  *
  * @typedef {object} ValuesDeps
  * @property {Pick<import('../access/access.js').Access, 'check'>} access
+ * @property {ReturnType<typeof import('./authenticate.js').createAuthenticate>} authenticate
  * @property {Pick<import('../keys/values.js').Values, 'fresh'>} values
  * @property {Pick<import('../keys/single-flight.js').SingleFlight, 'want'>} singleFlight
  * @property {Pick<import('../metrics.js').Counts, 'httpHits' | 'httpMisses' | 'httpValues'>} counts
@@ -30,7 +31,7 @@ const securityHeaders = Object.freeze({
  * @param {import('fastify').FastifyInstance} app
  * @param {ValuesDeps} deps
  */
-export function addValues(app, { access, values, singleFlight, counts }) {
+export function addValues(app, { access, authenticate, values, singleFlight, counts }) {
   /** @type {import('fastify').onResponseHookHandler} */
   const onResponse = (_, reply, done) => {
     countOne(counts.httpValues, String(reply.statusCode))
@@ -40,13 +41,17 @@ export function addValues(app, { access, values, singleFlight, counts }) {
   // Fastify adds HEAD, and has percent-decoded the key, once.
   app.get(`${VALUES_PATH}*`, { onResponse }, async (request, reply) => {
     const { '*': key } = /** @type {{ '*': string }} */ (request.params)
-    const problem = access.check(key)
+    const caller = await authenticate(request.raw)
+    // A cache on the way must not answer one user with what it was sent for another.
+    if (caller.hasToken) reply.header('vary', 'Authorization, Cookie')
+    if ('problem' in caller) return sendProblem(reply, caller.problem, caller.status)
+    const problem = access.check(caller.rights, 'read', key)
     if (problem) return sendProblem(reply, problem)
     const cached = values.fresh(key)
     if (cached) counts.httpHits++
     else counts.httpMisses++
     const result = cached ?? (await singleFlight.want(key))
-    return result.value ? sendValue(request, reply, result) : sendProblem(reply, result.problem)
+    return result.value ? sendValue(request, reply, result, caller.hasToken) : sendProblem(reply, result.problem)
   })
 }
 
@@ -54,13 +59,14 @@ export function addValues(app, { access, values, singleFlight, counts }) {
  * @param {import('fastify').FastifyRequest} request
  * @param {import('fastify').FastifyReply} reply
  * @param {Found} found
+ * @param {boolean} isPrivate whether it was sent for a token
  */
-function sendValue({ headers }, reply, { value, ageMs, maxAgeMs, store }) {
+function sendValue({ headers }, reply, { value, ageMs, maxAgeMs, store }, isPrivate) {
   reply.headers(securityHeaders).headers({
     etag: `"${value.version}"`,
     // The age rounded up, its limit down: a cache on the way must not keep it longer than this gateway would.
     age: String(Math.ceil(ageMs / 1_000)),
-    'cache-control': store ? `max-age=${Math.floor(maxAgeMs / 1_000)}` : 'no-store',
+    'cache-control': store ? `${isPrivate ? 'private, ' : ''}max-age=${Math.floor(maxAgeMs / 1_000)}` : 'no-store',
   })
   if (names(headers['if-none-match'], value.version)) return reply.code(304).send()
   return reply.header('content-type', value.contentType).send(value.body)

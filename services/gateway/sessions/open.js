@@ -12,11 +12,13 @@ import { createSession } from './session.js'
  * @param {Pick<import('../encodings/index.js').Encodings, 'forTransport'>} deps.encodings
  * @param {Pick<import('./receive.js').Receive, 'message' | 'ping'>} deps.receive
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'send' | 'drained'>} deps.outbox
+ * @param {Pick<import('./credentials.js').Credentials, 'begin'>} deps.credentials
+ * @param {import('../access/rights.js').Rights} deps.anonymous
  * @param {{ tokens: number, keyTokens: number }} deps.atStart what it may ask, see rate-limit.js
- * @param {Omit<Extract<ControlMessage, { type: 'welcome' }>, 'type' | 'session'>} deps.welcome
+ * @param {Omit<Extract<ControlMessage, { type: 'welcome' }>, 'type' | 'session' | 'user' | 'expiresInMs'>} deps.welcome
  * @param {() => number} deps.now monotonic, in milliseconds
  */
-export function createOpen({ sessions, encodings, receive, outbox, atStart, welcome, now }) {
+export function createOpen({ sessions, encodings, receive, outbox, credentials, anonymous, atStart, welcome, now }) {
   /** @type {import('../transport/transport.js').TransportEvents} */
   const events = {
     onMessage: receive.message,
@@ -32,11 +34,14 @@ export function createOpen({ sessions, encodings, receive, outbox, atStart, welc
    * Makes a session of a connection.
    *
    * @param {Transport} transport open, and nothing read from it yet
+   * @param {{ origin: import('../access/identify.js').Origin, verified?: import('../access/tokens.js').Verified }} from
    */
-  return function open(transport) {
-    const session = createSession(transport, encodings.forTransport(transport), { ...atStart, nowMs: now() })
+  return function open(transport, { origin, verified }) {
+    const start = { ...atStart, nowMs: now(), origin, rights: anonymous }
+    const session = createSession(transport, encodings.forTransport(transport), start)
     sessions.add(session)
+    const holder = credentials.begin(session, verified)
     transport.serve(session, events)
-    outbox.send(session, { type: 'welcome', session: session.id, ...welcome })
+    outbox.send(session, { type: 'welcome', session: session.id, ...welcome, ...holder })
   }
 }

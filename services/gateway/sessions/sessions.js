@@ -18,9 +18,10 @@ const CLOSE_READ_MS = 1_000
  * @param {object} deps
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'discard'>} deps.outbox
  * @param {Pick<import('../keys/subscriptions.js').Subscriptions, 'drop'>} deps.subscriptions
+ * @param {Pick<import('./credentials.js').Credentials, 'forget'>} deps.credentials
  * @param {Pick<import('../metrics.js').Counts, 'closed'>} deps.counts
  */
-export function createSessions({ outbox, subscriptions, counts }) {
+export function createSessions({ outbox, subscriptions, credentials, counts }) {
   /** @type {Set<Session>[]} */
   const slices = Array.from({ length: SLICES }, () => new Set())
   let added = 0
@@ -83,6 +84,7 @@ export function createSessions({ outbox, subscriptions, counts }) {
     if (session.ended) return
     session.ended = true
     subscriptions.drop(session)
+    credentials.forget(session)
     outbox.discard(session)
   }
 
