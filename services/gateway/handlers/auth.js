@@ -21,7 +21,10 @@ export const createAuth = ({ identify, revocations, accounts, credentials, outbo
    * @param {Auth} message
    */
   function auth(session, { id, token }) {
-    if (session.authsPending >= PENDING_MAX) return outbox.send(session, errorMessage('too_many_waiting', { id }))
+    if (session.authsPending >= PENDING_MAX) {
+      const message = 'too many tokens of this session are being checked: wait for the answers first'
+      return outbox.send(session, errorMessage('too_many_waiting', { id, message }))
+    }
     session.authsPending++
     const verifying = identify.verify(token, session.origin.address, 'message')
     // In the order in which they were sent: the later one wins, however long the earlier took.
