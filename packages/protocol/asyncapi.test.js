@@ -40,6 +40,7 @@ const fromClients = {
   subscribe: { type: 'subscribe', id: 'a', keys: [{ key, version }] },
   unsubscribe: { type: 'unsubscribe', id: 2, keys: [key] },
   ping: { type: 'ping', id: 3 },
+  auth: { type: 'auth', id: 4, token: 't' },
 }
 
 /** @type {{ [T in ControlMessage['type']]: Required<Extract<ControlMessage, { type: T }>> }} */
@@ -49,7 +50,10 @@ const fromGateways = {
     session: 's',
     heartbeatMs: 25_000,
     limits: { messageBytes: 262_144, keysPerSession: 5_000, requestsPerSecond: 1_000 },
+    user: 'ann',
+    expiresInMs: 3_600_000,
   },
+  authed: { type: 'authed', id: 1, user: 'ann', expiresInMs: 3_600_000 },
   subscribed: { type: 'subscribed', id: 1, keys: [{ key }] },
   ok: { type: 'ok', id: 1 },
   pong: { type: 'pong', id: 1, count: 2 },

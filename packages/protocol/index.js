@@ -18,6 +18,7 @@ export {
 export { VERSION_CHARACTERS_MAX, versionOf } from './version.js'
 
 /**
+ * @typedef {import('./messages.js').Auth} Auth
  * @typedef {import('./messages.js').BytesDelta} BytesDelta
  * @typedef {import('./messages.js').BytesValue} BytesValue
  * @typedef {import('./messages.js').ClientMessage} ClientMessage

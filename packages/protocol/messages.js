@@ -20,10 +20,13 @@ export const subprotocols = Object.freeze([JSON_SUBPROTOCOL, BYTES_SUBPROTOCOL])
  * @typedef {{ type: 'subscribe', id?: RequestId, keys: KeyAndVersion[] }} Subscribe
  * @typedef {{ type: 'unsubscribe', id?: RequestId, keys: string[] }} Unsubscribe
  * @typedef {{ type: 'ping', id?: RequestId }} Ping
- * @typedef {Get | Subscribe | Unsubscribe | Ping} ClientMessage
+ * @typedef {{ type: 'auth', id?: RequestId, token: string }} Auth
+ * @typedef {Get | Subscribe | Unsubscribe | Ping | Auth} ClientMessage
  *
  * @typedef {{ messageBytes: number, keysPerSession: number, requestsPerSecond: number }} WelcomeLimits
- * @typedef {{ type: 'welcome', session: string, heartbeatMs: number, limits: WelcomeLimits }} Welcome
+ * @typedef {{ type: 'welcome', session: string, heartbeatMs: number, limits: WelcomeLimits, user?: string, expiresInMs?: number }} Welcome
+ *   the last two where the connection was opened with a token
+ * @typedef {{ type: 'authed', id?: RequestId, user: string, expiresInMs: number }} Authed
  * @typedef {{ type: 'subscribed', id?: RequestId, keys: { key: string }[] }} Subscribed
  * @typedef {{ type: 'ok', id?: RequestId }} Ok
  * @typedef {{ type: 'pong', id?: RequestId, count: number }} Pong
@@ -33,7 +36,7 @@ export const subprotocols = Object.freeze([JSON_SUBPROTOCOL, BYTES_SUBPROTOCOL])
  *   `subscribed`, with `key` always: whether the session is subscribed to it now
  * @typedef {{ type: 'closing', reconnectAfterMs: number }} Closing
  * @typedef {{ type: 'value', id?: RequestId, key: string, version: string, data?: unknown, contentType?: string, text?: string, base64?: string }} Value
- * @typedef {Welcome | Subscribed | Ok | Pong | Current | Stale | ErrorMessage | Closing} ControlMessage what the gateway encodes whole
+ * @typedef {Welcome | Authed | Subscribed | Ok | Pong | Current | Stale | ErrorMessage | Closing} ControlMessage what the gateway encodes whole
  * @typedef {ControlMessage | Value} ServerMessage in `keycast.v1.json`
  *
  * In `keycast.v1.bytes` these two are lines with the bytes behind them: of the content, or of a fossil delta from the
@@ -80,6 +83,8 @@ export function readClientMessage(text) {
       return { type: 'unsubscribe', id, keys: readList(message.keys, id).map(key => readKey(key, id)) }
     case 'ping':
       return { type: 'ping', id }
+    case 'auth':
+      return { type: 'auth', id, token: readToken(message.token, id) }
     case undefined:
       throw new ProtocolError('bad_message', 'the field "type" is missing', id)
     default:
@@ -209,6 +214,12 @@ function readSubscribed(entry, id) {
 function readKey(key, id) {
   if (typeof key !== 'string') throw new ProtocolError('bad_message', 'a key must be a string', id)
   return key
+}
+
+/** Whether it is a good one is decided elsewhere. No message says it back. @param {unknown} token @param {RequestId} [id] */
+function readToken(token, id) {
+  if (typeof token !== 'string') throw new ProtocolError('bad_message', '"token" must be a string', id)
+  return token
 }
 
 /** @param {unknown} keys @param {RequestId} [id] @returns {unknown[]} */

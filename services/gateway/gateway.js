@@ -1,9 +1,15 @@
 // Puts a gateway together from its parts. main.js gives it the real world, tests give it theirs.
 import { createAccess } from './access/access.js'
+import { createAttempts } from './access/attempts.js'
+import { createIdentify } from './access/identify.js'
+import { createRevocations, revokes } from './access/revocations.js'
+import { createRights } from './access/rights.js'
+import { createTokens } from './access/tokens/tokens.js'
 import { createOutbox } from './delivery/outbox.js'
 import { createSlowClients } from './delivery/slow-clients.js'
 import { chooseSubprotocol, createEncodings, valueBytes } from './encodings/index.js'
 import { createHandlers } from './handlers/index.js'
+import { createAuthenticate } from './http/authenticate.js'
 import { createCache } from './keys/cache.js'
 import { createCalendar, SWEEP_MS } from './keys/calendar.js'
 import { createSingleFlight } from './keys/single-flight.js'
@@ -12,6 +18,8 @@ import { createSubscriptions } from './keys/subscriptions.js'
 import { createTakeAnswer } from './keys/take-answer.js'
 import { createValues } from './keys/values.js'
 import { createCounts, createHistograms, exportCounts } from './metrics.js'
+import { createAccounts } from './sessions/accounts.js'
+import { createCredentials } from './sessions/credentials.js'
 import { drain } from './sessions/drain.js'
 import { createHeartbeat } from './sessions/heartbeat.js'
 import { createOpen } from './sessions/open.js'
@@ -29,19 +37,35 @@ import { createAccept } from './transport/accept.js'
  * @typedef {import('./delivery/outbox.js').OutboxEvents} OutboxEvents
  * @typedef {Pick<import('./settings.js').Settings, 'sessionsMax' | 'keysPerSessionMax' | 'subscriptionsMax' | 'requestsPerSecondMax'
  *   | 'messageBytesMax' | 'getsWaitingMax' | 'unsentBytesMax' | 'unsentTotalBytesMax' | 'stallMsMax' | 'heartbeatMs' | 'cacheBytesMax'
- *   | 'drainMs' | 'origins' | 'compression'>} GatewaySettings
+ *   | 'drainMs' | 'origins' | 'compression' | 'sessionsPerUserMax' | 'sessionsPerAddressMax' | 'trustedProxies' | 'authMs'>} GatewaySettings
  */
+
+/** How often revocations and accounts are looked through. */
+const SWEEP_SELDOM_MS = 10_000
 
 /**
  * @param {object} deps
  * @param {GatewaySettings} deps.settings
  * @param {import('@keycast/service').Namespaces} deps.namespaces
+ * @param {import('./access/policy.js').Access} deps.policy the `access` section of keycast.yaml
  * @param {(events: BackboneEvents) => Backbone} deps.createBackbone
  * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>} deps.metrics
  * @param {import('./sessions/session-log.js').Log} [deps.log]
+ * @param {Parameters<typeof createTokens>[0]['jwksEvents']} [deps.jwksEvents] for the log
  * @param {() => number} [deps.now] monotonic, in milliseconds
+ * @param {() => number} [deps.wallNow] in milliseconds since 1970, as tokens tell the time
  */
-export function createGateway({ settings, namespaces, createBackbone, metrics, log, now = () => performance.now() }) {
+export function createGateway({
+  settings,
+  namespaces,
+  policy,
+  createBackbone,
+  metrics,
+  jwksEvents,
+  log,
+  now = () => performance.now(),
+  wallNow = Date.now,
+}) {
   const { keysPerSessionMax, requestsPerSecondMax, getsWaitingMax, messageBytesMax, heartbeatMs } = settings
   let isDraining = false
 
@@ -54,10 +78,19 @@ export function createGateway({ settings, namespaces, createBackbone, metrics, l
   const counts = createCounts()
   const histograms = createHistograms(metrics)
 
+  // access: who may read what
+  const rights = createRights(policy)
+  const revocations = createRevocations({ lifetimeMsMax: policy.lifetimeMsMax, now: wallNow })
+  const attempts = createAttempts({ now })
+  const tokens = createTokens({ access: policy, rights, revocations, attempts, now, wallNow, jwksEvents })
+  const { cookie } = policy
+  const identify = createIdentify({ tokens, cookie, trustedProxies: settings.trustedProxies, counts })
+  const accounts = createAccounts({ ...settings, now })
+
   // keys: what is known of them, and how the fetcher is asked
   const calendar = createCalendar()
   const cache = createCache({ bytesMax: settings.cacheBytesMax, valueBytes, onUnwanted: calendar.cancel })
-  const access = createAccess({ namespaces, cache, now })
+  const access = createAccess({ namespaces, cache, counts, now })
   const backbone = createBackbone({
     held: key => events.held(key),
     onAnswer: (answer, isForGet) => events.onAnswer(answer, isForGet),
@@ -96,17 +129,32 @@ export function createGateway({ settings, namespaces, createBackbone, metrics, l
   })
 
   // sessions: how they begin, what they ask, how they end
+  const credentials = createCredentials({
+    rights,
+    access,
+    subscriptions,
+    outbox,
+    accounts,
+    authMs: settings.authMs,
+    now,
+    wallNow,
+  })
   const unfinished = createUnfinished({ messageBytesMax })
   const sessions = createSessions({
     outbox,
     subscriptions,
+    credentials,
     unfinished,
     sessionLog: createSessionLog({ log, now }),
     counts,
   })
-  const rateLimit = createRateLimit({ requestsPerSecondMax, keysPerSessionMax, end: sessions.end, now })
+  const rateLimit = createRateLimit({ requestsPerSecondMax, keysPerSessionMax, accounts, end: sessions.end, now })
   const handlers = createHandlers({
     access,
+    identify,
+    revocations,
+    accounts,
+    credentials,
     values,
     singleFlight,
     subscriptions,
@@ -123,6 +171,8 @@ export function createGateway({ settings, namespaces, createBackbone, metrics, l
     receive,
     unfinished,
     outbox,
+    credentials,
+    anonymous: rights.anonymous,
     atStart: rateLimit.atStart,
     welcome: {
       heartbeatMs,
@@ -144,6 +194,9 @@ export function createGateway({ settings, namespaces, createBackbone, metrics, l
   const upgrades = createUpgrades({
     accept: createAccept({ messageBytesMax, compression: settings.compression, chooseSubprotocol }),
     open,
+    identify,
+    revocations,
+    accounts,
     sessionCount: sessions.size,
     isDraining: () => isDraining,
     sessionsMax: settings.sessionsMax,
@@ -156,10 +209,11 @@ export function createGateway({ settings, namespaces, createBackbone, metrics, l
   events.onEnd = sessions.end
   events.onWritable = handlers.resumeGets
 
-  exportCounts(metrics, counts, stats, settings)
+  exportCounts(metrics, counts, stats, tokens.jwksStatus, settings)
 
   /** @type {NodeJS.Timeout | undefined} */
   let sweeper
+  let sweptSeldomAtMs = now()
 
   /** @param {import('./keys/entry.js').Entry} entry */
   function onFanOut({ value, askedAtMs }) {
@@ -178,6 +232,7 @@ export function createGateway({ settings, namespaces, createBackbone, metrics, l
       cacheBytes,
       cacheEntries,
       nodesAlive: backbone.nodesAlive(),
+      revocations: revocations.size,
     }
   }
 
@@ -187,6 +242,11 @@ export function createGateway({ settings, namespaces, createBackbone, metrics, l
       subscriptions.check(entry)
     })
     slowClients.sweep(sessions.end)
+    credentials.sweep()
+    if (now() - sweptSeldomAtMs < SWEEP_SELDOM_MS) return
+    sweptSeldomAtMs = now()
+    revocations.sweep()
+    accounts.sweep()
   }
 
   return {
@@ -195,6 +255,26 @@ export function createGateway({ settings, namespaces, createBackbone, metrics, l
     singleFlight,
     backbone,
     counts,
+
+    /** For whom an HTTP request is. */
+    authenticate: createAuthenticate({ identify, anonymous: rights.anonymous, accounts }),
+
+    /**
+     * Refuses tokens from now on, and ends the sessions that came with them: nothing more is sent to those.
+     *
+     * @param {import('./access/revocations.js').Revocation} revocation
+     */
+    revoke(revocation) {
+      const outcome = revocations.add(revocation)
+      let ended = 0
+      if (outcome === 'full') return { outcome, sessions: ended }
+      for (const session of sessions.all()) {
+        if (session.ended || !session.verified || !revokes(revocation, session.verified)) continue
+        sessions.end(session, 'revoked')
+        ended++
+      }
+      return { outcome, sessions: ended }
+    },
 
     /** Makes sessions of the server's upgrades. @param {import('node:http').Server} server */
     attach: server => upgrades.attach(server),
@@ -218,6 +298,8 @@ export function createGateway({ settings, namespaces, createBackbone, metrics, l
 
     async start() {
       await backbone.start()
+      // Not awaited: an identity provider that is down keeps nobody else waiting.
+      void tokens.start()
       heartbeat.start()
       sweeper = setInterval(sweep, SWEEP_MS)
     },
@@ -231,6 +313,7 @@ export function createGateway({ settings, namespaces, createBackbone, metrics, l
     async stop() {
       clearInterval(sweeper)
       heartbeat.stop()
+      tokens.stop()
       await backbone.stop()
     },
   }

@@ -4,7 +4,7 @@ import { connect as connectTcp } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { WebSocket } from 'ws'
 import { createGateway } from './gateway.js'
-import { createFakeBackbone, createNamespaces, defaults, noMetrics } from './test-support.js'
+import { createFakeBackbone, createNamespaces, createPolicy, defaults, noMetrics } from './test-support.js'
 
 /** @type {(() => unknown)[]} */
 const cleanUps = []
@@ -18,6 +18,7 @@ async function start(settings) {
   const gateway = createGateway({
     settings: { ...defaults, drainMs: 100, ...settings },
     namespaces: createNamespaces(),
+    policy: createPolicy(),
     createBackbone: backbone.connect,
     metrics: noMetrics,
   })

@@ -8,6 +8,7 @@ import {
   readSettings,
   runService,
 } from '@keycast/service'
+import { readAccess } from './access/policy.js'
 import { createGateway } from './gateway.js'
 import { addInternal } from './http/internal.js'
 import { limitPending } from './http/pending-limit.js'
@@ -34,6 +35,8 @@ let parts
 
 function assemble() {
   const namespaces = readNamespaces({ path: config.configPath, headers: false })
+  const policy = readAccess({ path: config.configPath, origins: config.origins, namespaces: namespaces.names })
+  for (const note of policy.notes) log.warn(note)
   const bytesMax = Math.max(0, ...namespaces.names.map(each => namespaces.get(each)?.bytesMax ?? 0))
   const metrics = createMetrics({ service: 'gateway' })
   const filesMax = openFilesMax()
@@ -47,6 +50,7 @@ function assemble() {
   const gateway = createGateway({
     settings: { ...config, sessionsMax },
     namespaces,
+    policy,
     createBackbone: events =>
       createZeromqBackbone({
         nodes: config.fetcherNodes,
@@ -57,10 +61,15 @@ function assemble() {
       }),
     metrics,
     log,
+    jwksEvents: {
+      ok: (issuer, keys) => log.debug({ issuer, keys }, 'the key set was had'),
+      failed: (issuer, problem) => log.warn({ issuer, problem }, 'the key set cannot be had: keys held go on serving'),
+    },
   })
-  const { access, values, backbone, counts } = gateway
+  const { access, authenticate, values, backbone, revoke, counts } = gateway
   const publicApp = createPublicApp({
     access,
+    authenticate,
     values,
     singleFlight: limitPending(gateway.singleFlight, HTTP_PENDING_MAX),
     counts,
@@ -76,7 +85,7 @@ function assemble() {
     ready: gateway.notReady,
     log,
   })
-  addInternal(internal.app, { access, values, backbone, namespaces, apiToken: config.apiToken })
+  addInternal(internal.app, { access, values, backbone, namespaces, revoke, apiToken: config.apiToken })
   return { gateway, publicApp, internal }
 }
 
@@ -90,7 +99,6 @@ await runService({
     await parts.publicApp.listen({ host: config.host, port: config.port })
     const { port } = /** @type {import('node:net').AddressInfo} */ (parts.publicApp.server.address())
     const internalPort = await parts.internal.listen()
-    log.warn('access is anonymous: every client that reaches this gateway may read every key')
     log.info({ port, internalPort }, 'listening')
   },
   stop: [

@@ -2,6 +2,7 @@
 // a labelled counter costs as much as encoding a pong.
 import { closeCodes, errorCodes } from '@keycast/protocol'
 import { createFastHistogram } from '@keycast/service'
+import { refusalReasons } from './access/tokens/tokens.js'
 import { statusOf } from './http/problems.js'
 
 /**
@@ -14,7 +15,7 @@ import { statusOf } from './http/problems.js'
 const otherEnds = ['client', 'lost', 'silent']
 
 /** Why upgrades are refused, see upgrade.js. */
-const refusals = ['path', 'draining', 'full', 'origin', 'subprotocol']
+const refusals = ['path', 'draining', 'full', 'origin', 'subprotocol', 'token', 'account']
 
 /**
  * Every label at zero, from the start: a counter that Prometheus first sees at 1 has not increased for it.
@@ -32,8 +33,20 @@ const DELIVERY_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 
 
 export function createCounts() {
   return {
-    received: { get: 0, subscribe: 0, unsubscribe: 0, ping: 0 },
-    sent: { welcome: 0, subscribed: 0, ok: 0, pong: 0, value: 0, delta: 0, current: 0, stale: 0, error: 0, closing: 0 },
+    received: { auth: 0, get: 0, subscribe: 0, unsubscribe: 0, ping: 0 },
+    sent: {
+      welcome: 0,
+      authed: 0,
+      subscribed: 0,
+      ok: 0,
+      pong: 0,
+      value: 0,
+      delta: 0,
+      current: 0,
+      stale: 0,
+      error: 0,
+      closing: 0,
+    },
     /** `error` and `stale` messages. */
     errors: zeros(/** @type {ErrorCode[]} */ (Object.keys(errorCodes))),
     sentBytes: 0,
@@ -58,6 +71,12 @@ export function createCounts() {
     stalls: createFastHistogram(DELIVERY_BUCKETS),
     /** Sessions, by why they ended. */
     closed: zeros([...Object.keys(closeCodes), ...otherEnds]),
+    /** Tokens that were accepted, by how they came. */
+    tokensAccepted: { header: 0, cookie: 0, message: 0 },
+    /** Tokens that were refused, by why. */
+    tokensRefused: zeros(refusalReasons),
+    /** Keys that the rights did not cover. */
+    accessRefused: { unauthenticated: 0, forbidden: 0 },
     /** Upgrades, by why they were refused. */
     refused: zeros(refusals),
   }
@@ -108,10 +127,11 @@ export function createHistograms({ histogram }) {
  *
  * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'fastHistogram'>} metrics
  * @param {Counts} counts
- * @param {() => Record<'sessions' | 'stalled' | 'subscriptions' | 'keys' | 'cacheBytes' | 'cacheEntries' | 'nodesAlive', number>} stats
+ * @param {() => Record<'sessions' | 'stalled' | 'subscriptions' | 'keys' | 'cacheBytes' | 'cacheEntries' | 'nodesAlive' | 'revocations', number>} stats
+ * @param {import('./access/tokens/tokens.js').Tokens['jwksStatus']} jwksStatus
  * @param {{ sessionsMax: number, cacheBytesMax: number }} settings
  */
-export function exportCounts({ counter, gauge, fastHistogram }, counts, stats, settings) {
+export function exportCounts({ counter, gauge, fastHistogram }, counts, stats, jwksStatus, settings) {
   /** @param {string} name @param {string} help @param {() => number} read */
   const total = (name, help, read) =>
     counter({
@@ -154,6 +174,25 @@ export function exportCounts({ counter, gauge, fastHistogram }, counts, stats, s
   level('cache_max_bytes', 'Size that the cache may have (GATEWAY_CACHE_BYTES_MAX).', () => settings.cacheBytesMax)
   level('fetcher_nodes_alive', 'Fetcher nodes that this gateway hears.', () => stats().nodesAlive)
   level('cache_entries', 'Keys in the cache.', () => stats().cacheEntries)
+  level('revocations', 'Revocations that stand at this gateway.', () => stats().revocations)
+  gauge({
+    name: 'jwks_age_seconds',
+    help: 'How long ago each key set of access.tokens was had. Absent until it first was.',
+    labelNames: ['issuer'],
+    collect() {
+      this.reset()
+      for (const { issuer, ageMs } of jwksStatus()) if (ageMs !== undefined) this.set({ issuer }, ageMs / 1_000)
+    },
+  })
+  gauge({
+    name: 'jwks_failures',
+    help: 'Attempts in a row at which a key set could not be had.',
+    labelNames: ['issuer'],
+    collect() {
+      this.reset()
+      for (const { issuer, failures } of jwksStatus()) this.set({ issuer }, failures)
+    },
+  })
 
   totals(
     'messages_received_total',
@@ -193,6 +232,14 @@ export function exportCounts({ counter, gauge, fastHistogram }, counts, stats, s
   )
   totals('sessions_closed_total', 'Sessions that ended.', 'reason', () => counts.closed)
   totals('upgrades_refused_total', 'Connections that did not become sessions.', 'reason', () => counts.refused)
+  totals('tokens_accepted_total', 'Tokens that were accepted, by how they came.', 'source', () => counts.tokensAccepted)
+  totals('tokens_refused_total', 'Tokens that were refused.', 'reason', () => counts.tokensRefused)
+  totals(
+    'access_refused_total',
+    'Keys refused because no rule of keycast.yaml or of the token covers them.',
+    'code',
+    () => counts.accessRefused,
+  )
   totals('http_values_total', 'Requests at /v1/values, by status.', 'status', () => counts.httpValues)
   counter({
     name: 'lookups_total',

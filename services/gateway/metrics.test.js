@@ -6,9 +6,24 @@ import { createTestGateway } from './test-support.js'
 test('counts are exported at a scrape, again and again the same', async () => {
   const { registry, ...makers } = createMetrics({ service: 'gateway' })
   const counts = createCounts()
-  const stats = { sessions: 3, stalled: 1, subscriptions: 7, keys: 2, cacheBytes: 99, cacheEntries: 4, nodesAlive: 1 }
+  const stats = {
+    sessions: 3,
+    stalled: 1,
+    subscriptions: 7,
+    keys: 2,
+    cacheBytes: 99,
+    cacheEntries: 4,
+    nodesAlive: 1,
+    revocations: 2,
+  }
   const histograms = createHistograms(makers)
-  exportCounts(makers, counts, () => stats, { sessionsMax: 10, cacheBytesMax: 100 })
+  exportCounts(
+    makers,
+    counts,
+    () => stats,
+    () => [{ issuer: 'access.tokens.0', keys: 1, ageMs: 5_000, failures: 3 }],
+    { sessionsMax: 10, cacheBytesMax: 100 },
+  )
   counts.sent.value = 5
   counts.sent.delta = 4
   counts.deltaSavedBytes = 300
@@ -27,6 +42,11 @@ test('counts are exported at a scrape, again and again the same', async () => {
 
   for (const line of [
     'keycast_gateway_sessions 3',
+    'keycast_gateway_revocations 2',
+    'keycast_gateway_jwks_age_seconds{issuer="access.tokens.0"} 5',
+    'keycast_gateway_jwks_failures{issuer="access.tokens.0"} 3',
+    'keycast_gateway_tokens_refused_total{reason="bad_signature"} 0',
+    'keycast_gateway_access_refused_total{code="forbidden"} 0',
     'keycast_gateway_sessions_max 10',
     'keycast_gateway_cache_max_bytes 100',
     'keycast_gateway_subscriptions 7',

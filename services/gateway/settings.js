@@ -1,6 +1,7 @@
 // The settings of a gateway. No other file reads the environment.
 import { curveKeyProblems, readNodes } from '@keycast/backbone'
 import { common, setting } from '@keycast/service'
+import { trustedProxiesProblem } from './access/client-address.js'
 import { originsProblem } from './sessions/allowed-origins.js'
 
 export const settings = {
@@ -60,6 +61,32 @@ export const settings = {
     min: 1,
     unit: 'sessions',
     doc: 'Sessions at most; further connections get 503. At 8 KB an idle session this many take 150 MB. The limit of open files less 500 applies where it is lower.',
+  }),
+  sessionsPerUserMax: setting.integer({
+    env: 'GATEWAY_SESSIONS_PER_USER_MAX',
+    default: 100,
+    min: 1,
+    unit: 'sessions',
+    doc: 'Sessions of one user at this gateway. Together they have the allowance of 4 sessions for requests and keys.',
+  }),
+  sessionsPerAddressMax: setting.integer({
+    env: 'GATEWAY_SESSIONS_PER_ADDRESS_MAX',
+    default: 1_000,
+    unit: 'sessions',
+    doc: 'Sessions without a user of one IPv4 address or IPv6 /64. Together they have the allowance of 10 sessions: an office behind one address fits. 0: addresses are not counted.',
+  }),
+  trustedProxies: setting.text({
+    env: 'GATEWAY_TRUSTED_PROXIES',
+    default: '127.0.0.0/8,::1',
+    expects: 'addresses and networks, comma-separated',
+    check: trustedProxiesProblem,
+    doc: 'Proxies whose X-Forwarded-For is believed. Connections from them that name no client are not counted by address.',
+  }),
+  authMs: setting.milliseconds({
+    env: 'GATEWAY_AUTH_MS',
+    default: 5_000,
+    min: 100,
+    doc: 'Where anonymous sessions may do nothing: how long a new session has to send auth.',
   }),
   keysPerSessionMax: setting.integer({
     env: 'GATEWAY_KEYS_PER_SESSION_MAX',

@@ -2,6 +2,7 @@
 import { EventEmitter } from 'node:events'
 import { constants, inflateRawSync } from 'node:zlib'
 import { versionOf } from '@keycast/protocol'
+import { readRule } from './access/rights.js'
 import { createGateway } from './gateway.js'
 import { settings as declared } from './settings.js'
 import { WebSocketTransport } from './transport/websocket.js'
@@ -44,6 +45,28 @@ export function createNamespaces(given = { tick: {} }) {
     ]),
   )
   return { get: name => namespaces.get(name), names: [...namespaces.keys()] }
+}
+
+const everything = readRule({ read: ['*:**'] }, { user: false, strict: true }).rule
+const nothing = readRule({}, { user: false, strict: true }).rule
+
+/**
+ * The `access` section of a keycast.yaml. Anybody may read everything, unless said.
+ *
+ * @param {Partial<import('./access/policy.js').Access>} [given]
+ * @returns {import('./access/policy.js').Access}
+ */
+export function createPolicy(given) {
+  return {
+    anonymous: everything,
+    everyone: nothing,
+    claim: 'keys',
+    tokens: [],
+    cookie: undefined,
+    lifetimeMsMax: 24 * 3_600_000,
+    notes: [],
+    ...given,
+  }
 }
 
 /** A backbone without a fetcher: the test reads what was asked, and answers. */
@@ -242,22 +265,35 @@ function readBinary(payload) {
   return { ...JSON.parse(payload.toString('utf8', 0, end)), bytes: payload.subarray(end + 1) }
 }
 
+/** As a program on the gateway's host, which is not counted by address. */
+const local = { address: '127.0.0.1', isNamed: false }
+
 /**
  * A whole gateway on a clock of its own, with clients that need no network.
  *
  * @param {{ settings?: Partial<import('./settings.js').Settings>, namespaces?: Record<string, Partial<Namespace>>,
- *   metrics?: typeof noMetrics, log?: import('./sessions/session-log.js').Log }} [options]
+ *   policy?: Partial<import('./access/policy.js').Access>, metrics?: typeof noMetrics, startAtMs?: number,
+ *   log?: import('./sessions/session-log.js').Log }} [options] `startAtMs`: what the wall clock says at first
  */
-export function createTestGateway({ settings, namespaces, metrics = noMetrics, log } = {}) {
+export function createTestGateway({
+  settings,
+  namespaces,
+  policy,
+  metrics = noMetrics,
+  log,
+  startAtMs = Date.now(),
+} = {}) {
   let nowMs = 1_000_000
   const backbone = createFakeBackbone()
   const gateway = createGateway({
     settings: { ...defaults, ...settings },
     namespaces: createNamespaces(namespaces),
+    policy: createPolicy(policy),
     createBackbone: backbone.connect,
     metrics,
     log,
     now: () => nowMs,
+    wallNow: () => startAtMs + nowMs - 1_000_000,
   })
 
   /** Lets what was queued in this turn be written. */
@@ -265,16 +301,22 @@ export function createTestGateway({ settings, namespaces, metrics = noMetrics, l
     for (let turns = 0; turns < 3; turns++) await new Promise(resolve => setImmediate(resolve))
   }
 
-  /** @param {string} [protocol] @param {string} [extensions] @returns a client that has read its welcome */
-  const connect = async (protocol = '', extensions = '') => {
+  /**
+   * @param {string} [protocol]
+   * @param {string} [extensions]
+   * @param {Parameters<typeof gateway.open>[1]} [from]
+   * @returns a client that has read its welcome
+   */
+  const connect = async (protocol = '', extensions = '', from = { origin: local }) => {
     const connection = new FakeConnection()
     connection.protocol = protocol
     connection.extensions = extensions
-    gateway.open(connection.asTransport)
+    gateway.open(connection.asTransport, from)
     await turn()
-    connection.read()
+    const [welcome] = connection.read()
     return {
       connection,
+      welcome,
       /** @param {unknown} message an object, or anything else as it is */
       send(message) {
         const text = typeof message === 'string' ? message : JSON.stringify(message)

@@ -27,19 +27,11 @@ export function trustedProxiesProblem(text) {
  *   the last one in `X-Forwarded-For` that no trusted proxy has
  */
 export function readClientAddress(trustedProxies) {
-  const networks = new BlockList()
-  const written = listOf(trustedProxies)
-  for (const each of written) {
-    const network = networkOf(each)
-    if (network) networks.addSubnet(network.address, network.prefix, network.family)
-  }
-  /** @param {string} address */
-  const isTrusted = address => networks.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
+  const isTrusted = readNetworks(trustedProxies)
 
   return ({ headers, socket }) => {
     let address = plain(socket.remoteAddress ?? '')
     if (!address) return UNKNOWN
-    if (written.length === 0) return address
     // From the end, where the nearest proxy writes: what stands before the first stranger, a stranger wrote.
     let left = String(headers['x-forwarded-for'] ?? '')
     while (left !== '' && isTrusted(address)) {
@@ -52,6 +44,29 @@ export function readClientAddress(trustedProxies) {
     }
     return address
   }
+}
+
+/**
+ * @param {string} trustedProxies without a problem
+ * @returns {(request: Pick<import('node:http').IncomingMessage, 'socket'>) => boolean} whether the connection comes from
+ *   a trusted proxy, or from a program at its address
+ */
+export function readIsTrusted(trustedProxies) {
+  const isTrusted = readNetworks(trustedProxies)
+  return ({ socket }) => {
+    const address = plain(socket.remoteAddress ?? '')
+    return address !== '' && isTrusted(address)
+  }
+}
+
+/** @param {string} trustedProxies @returns {(address: string) => boolean} */
+function readNetworks(trustedProxies) {
+  const networks = new BlockList()
+  for (const written of listOf(trustedProxies)) {
+    const network = networkOf(written)
+    if (network) networks.addSubnet(network.address, network.prefix, network.family)
+  }
+  return address => networks.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
 }
 
 /**

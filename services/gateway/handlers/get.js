@@ -17,7 +17,8 @@ export const createGet = ({ access, values, singleFlight, outbox, getsWaitingMax
    */
   function get(session, message, asOfMs) {
     const { key } = message
-    const problem = access.check(key)
+    const { rights } = session
+    const problem = access.check(rights, 'read', key)
     if (problem) return sendProblem(session, message, problem)
     if (!outbox.isWritable(session)) return defer(session, message, asOfMs)
 
@@ -32,7 +33,10 @@ export const createGet = ({ access, values, singleFlight, outbox, getsWaitingMax
     // Never rejects. For a session that ended meanwhile the outbox queues nothing.
     void singleFlight.want(key).then(fetched => {
       session.pendingGets--
-      if (outbox.isWritable(session)) answer(session, message, fetched)
+      // Its token was renewed while it waited, and may not grant the key any more.
+      const refusal = session.rights === rights ? undefined : access.check(session.rights, 'read', key)
+      if (refusal) sendProblem(session, message, refusal)
+      else if (outbox.isWritable(session)) answer(session, message, fetched)
       else defer(session, message, now() - (fetched.value ? fetched.ageMs : 0))
     })
   }

@@ -1,4 +1,5 @@
 // Everything a client can ask, each request in a file of its own.
+import { createAuth } from './auth.js'
 import { createGet } from './get.js'
 import { createPing } from './ping.js'
 import { createSubscribe } from './subscribe.js'
@@ -10,6 +11,10 @@ import { createUnsubscribe } from './unsubscribe.js'
  *
  * @typedef {object} HandlerDeps
  * @property {Pick<import('../access/access.js').Access, 'check'>} access
+ * @property {Pick<import('../access/identify.js').Identify, 'verify'>} identify
+ * @property {Pick<import('../access/revocations.js').Revocations, 'isRevoked'>} revocations
+ * @property {Pick<import('../sessions/accounts.js').Accounts, 'of' | 'hasRoom'>} accounts
+ * @property {Pick<import('../sessions/credentials.js').Credentials, 'renew'>} credentials
  * @property {Pick<import('../keys/values.js').Values, 'fresh'>} values
  * @property {Pick<import('../keys/single-flight.js').SingleFlight, 'want'>} singleFlight
  * @property {import('../keys/subscriptions.js').Subscriptions} subscriptions
@@ -22,6 +27,7 @@ import { createUnsubscribe } from './unsubscribe.js'
 
 /** @param {HandlerDeps} deps */
 export function createHandlers(deps) {
+  const auth = createAuth(deps)
   const { get, resume } = createGet(deps)
   const subscribe = createSubscribe(deps)
   const unsubscribe = createUnsubscribe(deps)
@@ -34,6 +40,8 @@ export function createHandlers(deps) {
   function handle(session, message) {
     deps.counts.received[message.type]++
     switch (message.type) {
+      case 'auth':
+        return auth(session, message)
       case 'get':
         return get(session, message, deps.now())
       case 'subscribe':

@@ -1,12 +1,16 @@
 // The calls of the backend and the operator, on the internal listener and under a bearer token: `POST /v1/refresh` when
-// content changed, `GET /v1/keys/{key}` to answer "why is this stale?".
+// content changed, `GET /v1/keys/{key}` to answer "why is this stale?", `POST /v1/revoke` to end a user's sessions.
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { FetcherUnavailable } from '@keycast/backbone'
 import { namespaceOf } from '@keycast/protocol'
+import { readRevocation } from '../access/revocations.js'
 import { sendProblem } from './problems.js'
 
 /** As many keys as a session may hold by default: a backend with more to refresh makes several calls. */
 const KEYS_MAX = 5_000
+
+/** A name of 512 characters, each of them escaped. */
+const REVOCATION_BYTES_MAX = 8 * 1_024
 
 /** 5,000 of the longest keys and what stands between them. */
 const BODY_BYTES_MAX = 2 * 1024 ** 2
@@ -20,13 +24,15 @@ const RETRY_AFTER_MS = 1_000
 /**
  * @param {import('fastify').FastifyInstance} app of the internal listener
  * @param {object} deps
- * @param {Pick<import('../access/access.js').Access, 'check'>} deps.access
+ * @param {Pick<import('../access/access.js').Access, 'checkForOperator'>} deps.access
+ * @param {(revocation: import('../access/revocations.js').Revocation) => { outcome: 'added' | 'known' | 'full', sessions: number }} deps.revoke
+ * @param {() => number} [deps.wallNow] in milliseconds since 1970
  * @param {Pick<import('../keys/values.js').Values, 'describe'>} deps.values
  * @param {Pick<import('@keycast/backbone').Backbone, 'refresh'>} deps.backbone
  * @param {import('@keycast/service').Namespaces} deps.namespaces
  * @param {string | undefined} deps.apiToken
  */
-export function addInternal(app, { access, values, backbone, namespaces, apiToken }) {
+export function addInternal(app, { access, values, backbone, namespaces, revoke, apiToken, wallNow = Date.now }) {
   app.register(async calls => {
     calls.addHook('onRequest', createGuard(apiToken))
 
@@ -45,10 +51,22 @@ export function addInternal(app, { access, values, backbone, namespaces, apiToke
       return reply.code(202).send({ keys: keys.length })
     })
 
+    calls.post('/v1/revoke', { bodyLimit: REVOCATION_BYTES_MAX }, async (request, reply) => {
+      const read = readRevocation(request.body, wallNow())
+      if ('problem' in read) return sendProblem(reply, { code: 'bad_request', message: read.problem })
+      const { outcome, sessions } = revoke(read.revocation)
+      if (outcome === 'full') {
+        const message = 'nothing was revoked: the list is full. Change the key that signs the tokens instead'
+        return sendProblem(reply, { code: 'revocations_full', message })
+      }
+      // Gateways do not tell each other, and the caller must not believe that they do.
+      return { ...read.revocation, sessionsEnded: sessions, reach: 'this gateway: call each one' }
+    })
+
     // As at /v1/values: the id may hold `/`.
     calls.get('/v1/keys/*', async (request, reply) => {
       const { '*': key } = /** @type {{ '*': string }} */ (request.params)
-      const problem = access.check(key)
+      const problem = access.checkForOperator(key)
       if (problem) return sendProblem(reply, problem)
       return describeKey(values.describe(key), namespaces.get(namespaceOf(key)))
     })
@@ -86,7 +104,7 @@ const PROBLEMS_MAX = 10
 
 /**
  * @param {unknown} body
- * @param {Pick<import('../access/access.js').Access, 'check'>} access
+ * @param {Pick<import('../access/access.js').Access, 'checkForOperator'>} access
  * @returns {{ keys: string[], problems: string[] }} each key once
  */
 function readKeys(body, access) {
@@ -98,7 +116,7 @@ function readKeys(body, access) {
   /** @type {string[]} */
   const problems = []
   for (const [index, key] of listed.entries()) {
-    const problem = typeof key === 'string' ? access.check(key)?.message : 'a key is a string'
+    const problem = typeof key === 'string' ? access.checkForOperator(key)?.message : 'a key is a string'
     if (problem) problems.push(`keys[${index}]: ${problem}`)
     if (problems.length === PROBLEMS_MAX) break
   }

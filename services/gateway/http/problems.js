@@ -18,6 +18,11 @@ export const statusOf = {
   unknown_type: 400,
   bad_key: 400,
   too_many_keys: 400,
+  token_refused: 401,
+  token_expired: 401,
+  unauthenticated: 401,
+  forbidden: 403,
+  other_user: 403,
   unknown_namespace: 404,
   not_found: 404,
   rate_limited: 429,
@@ -36,6 +41,9 @@ export const statusOf = {
   fetcher_timeout: 504,
 }
 
+/** What a refused token is answered with (RFC 6750 section 3.1). */
+export const INVALID_TOKEN = 'Bearer error="invalid_token"'
+
 /** Codes that only HTTP knows: they speak of the request, not of a key. */
 const requestStatusOf = {
   bad_request: 400,
@@ -43,6 +51,7 @@ const requestStatusOf = {
   no_token_set: 403,
   unknown_path: 404,
   internal_error: 500,
+  revocations_full: 507,
 }
 
 /**
@@ -52,6 +61,10 @@ const requestStatusOf = {
  */
 export function sendProblem(reply, { code, message, retryAfterMs, problems }, status = statuses[code]) {
   reply.code(status).header('cache-control', 'no-store')
+  // RFC 9110 section 15.5.2: a 401 says what would help.
+  if (status === 401 && !reply.hasHeader('www-authenticate')) {
+    reply.header('www-authenticate', code === 'token_refused' ? INVALID_TOKEN : 'Bearer')
+  }
   // Whole seconds (RFC 9110 section 10.2.3): rounded up, so that nobody comes too early.
   if (retryAfterMs !== undefined) reply.header('retry-after', String(Math.ceil(retryAfterMs / 1_000)))
   return reply.send({ code, message, retryAfterMs, problems })

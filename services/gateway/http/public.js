@@ -27,12 +27,22 @@ const BODY_BYTES_MAX = 1_024
  * @param {import('./values.js').ValuesDeps['access']} deps.access
  * @param {import('./values.js').ValuesDeps['values']} deps.values
  * @param {import('./values.js').ValuesDeps['singleFlight']} deps.singleFlight
+ * @param {import('./values.js').ValuesDeps['authenticate']} deps.authenticate
  * @param {import('./values.js').ValuesDeps['counts']} deps.counts
  * @param {import('@keycast/service').Log} deps.log
  * @param {number} deps.connectionsMax of clients that are no sessions
  * @param {number} deps.unreadBytesMax of the values that clients are sent over HTTP and have not read
  */
-export function createPublicApp({ access, values, singleFlight, counts, log, connectionsMax, unreadBytesMax }) {
+export function createPublicApp({
+  access,
+  authenticate,
+  values,
+  singleFlight,
+  counts,
+  log,
+  connectionsMax,
+  unreadBytesMax,
+}) {
   const app = Fastify({
     // Browsers and proxies keep connections open: without forcing, close() would wait for them.
     forceCloseConnections: true,
@@ -50,6 +60,7 @@ export function createPublicApp({ access, values, singleFlight, counts, log, con
   limitConnections(app.server, connectionsMax)
   limitResponses(app)
   addPage(app)
-  addValues(app, { access, values, singleFlight, unreadBodies: createUnreadBodies(unreadBytesMax), counts })
+  const unreadBodies = createUnreadBodies(unreadBytesMax)
+  addValues(app, { access, authenticate, values, singleFlight, unreadBodies, counts })
   return app
 }

@@ -11,6 +11,7 @@ import { sendProblem } from './problems.js'
  *
  * @typedef {object} ValuesDeps
  * @property {Pick<import('../access/access.js').Access, 'check'>} access
+ * @property {ReturnType<typeof import('./authenticate.js').createAuthenticate>} authenticate
  * @property {Pick<import('../keys/values.js').Values, 'fresh'>} values
  * @property {Pick<import('../keys/single-flight.js').SingleFlight, 'want'>} singleFlight
  * @property {Pick<import('./unread-bodies.js').UnreadBodies, 'hold'>} unreadBodies
@@ -35,7 +36,7 @@ const securityHeaders = Object.freeze({
  * @param {import('fastify').FastifyInstance} app
  * @param {ValuesDeps} deps
  */
-export function addValues(app, { access, values, singleFlight, unreadBodies, counts }) {
+export function addValues(app, { access, authenticate, values, singleFlight, unreadBodies, counts }) {
   /** @type {import('fastify').onResponseHookHandler} */
   const onResponse = (_, reply, done) => {
     countOne(counts.httpValues, String(reply.statusCode))
@@ -45,13 +46,18 @@ export function addValues(app, { access, values, singleFlight, unreadBodies, cou
   // Fastify adds HEAD, and has percent-decoded the key, once.
   app.get(`${VALUES_PATH}*`, { onResponse }, async (request, reply) => {
     const { '*': key } = /** @type {{ '*': string }} */ (request.params)
-    const problem = access.check(key)
+    const caller = await authenticate(request.raw)
+    // A cache on the way must not answer one user with what it was sent for another.
+    if (caller.hasToken) reply.header('vary', 'Authorization, Cookie')
+    if ('problem' in caller) return sendProblem(reply, caller.problem, caller.status)
+    const problem = access.check(caller.rights, 'read', key)
     if (problem) return sendProblem(reply, problem)
     const cached = values.fresh(key)
     if (cached) counts.httpHits++
     else counts.httpMisses++
     const result = cached ?? (await singleFlight.want(key))
-    return result.value ? sendValue(request, reply, result, unreadBodies) : sendProblem(reply, result.problem)
+    if (!result.value) return sendProblem(reply, result.problem)
+    return sendValue(request, reply, result, { unreadBodies, isPrivate: caller.hasToken })
   })
 }
 
@@ -59,14 +65,14 @@ export function addValues(app, { access, values, singleFlight, unreadBodies, cou
  * @param {import('fastify').FastifyRequest} request
  * @param {import('fastify').FastifyReply} reply
  * @param {Found} found
- * @param {ValuesDeps['unreadBodies']} unreadBodies
+ * @param {{ unreadBodies: ValuesDeps['unreadBodies'], isPrivate: boolean }} how `isPrivate`: it is sent for a token
  */
-function sendValue({ headers }, reply, { value, ageMs, maxAgeMs, store }, unreadBodies) {
+function sendValue({ headers }, reply, { value, ageMs, maxAgeMs, store }, { unreadBodies, isPrivate }) {
   reply.headers(securityHeaders).headers({
     etag: `"${value.version}"`,
     // The age rounded up, its limit down: a cache on the way must not keep it longer than this gateway would.
     age: String(Math.ceil(ageMs / 1_000)),
-    'cache-control': store ? `max-age=${Math.floor(maxAgeMs / 1_000)}` : 'no-store',
+    'cache-control': store ? `${isPrivate ? 'private, ' : ''}max-age=${Math.floor(maxAgeMs / 1_000)}` : 'no-store',
   })
   if (matchesAny(headers['if-none-match'], value.version)) return reply.code(304).send()
   if (!unreadBodies.hold(value.body, reply.raw)) return sendProblem(reply, createProblem('capacity', performance.now()))

@@ -25,8 +25,11 @@ const failed = problem => ({
   },
 })
 
-/** @param {{ fresh?: Result, later?: Result, refused?: Result }} [given] what memory, the fetcher and the grammar say */
-async function setup({ fresh, later, refused } = {}) {
+/**
+ * @param {{ fresh?: Result, later?: Result, refused?: Result, caller?: any }} [given] what memory, the fetcher, the grammar
+ *   and the token say
+ */
+async function setup({ fresh, later, refused, caller = { hasToken: false, rights: {} } } = {}) {
   /** @type {string[]} */
   const asked = []
   const counts = createCounts()
@@ -36,11 +39,13 @@ async function setup({ fresh, later, refused } = {}) {
     log: createLog({ name: 'test', level: 'silent' }),
     counts,
     access: {
-      check: key => {
+      check: (_rights, verb, key) => {
+        expect(verb).toBe('read')
         asked.push(`check ${key}`)
         return refused?.problem
       },
     },
+    authenticate: async () => caller,
     values: {
       fresh: key => {
         asked.push(`fresh ${key}`)
@@ -197,4 +202,38 @@ test('requests are counted by status, and those for keys that may exist by wheth
   const refused = await setup({ refused: failed({ code: 'bad_key' }) })
   await refused.get('/v1/values/tick:')
   expect(refused.counts).toMatchObject({ httpHits: 0, httpMisses: 0, httpValues: { 400: 1 } })
+})
+
+test('what came for a token is kept by nobody but its browser, and for no other token', async () => {
+  const { get } = await setup({ fresh: found, caller: { hasToken: true, rights: {} } })
+  const { headers } = await get('/v1/values/tick:1')
+  expect(headers).toMatchObject({ 'cache-control': 'private, max-age=5', vary: 'Authorization, Cookie' })
+  const { get: getAnonymously } = await setup({ fresh: found })
+  expect((await getAnonymously('/v1/values/tick:1')).headers.vary).toBeUndefined()
+})
+
+test.each(
+  /** @type {[string, any, number | undefined, number, string | undefined][]} */ ([
+    ['refused', { code: 'token_refused', message: 'm' }, 401, 401, 'Bearer error="invalid_token"'],
+    ['not to be checked now', { code: 'token_refused', message: 'm', retryAfterMs: 1_500 }, 503, 503, undefined],
+    ['good, its user too busy', { code: 'rate_limited', message: 'm', retryAfterMs: 1_500 }, undefined, 429, undefined],
+  ]),
+)('a token that is %s is answered before the key is looked at', async (_, problem, given, status, challenge) => {
+  const { get, asked } = await setup({ fresh: found, caller: { hasToken: true, problem, status: given } })
+  const response = await get('/v1/values/tick:1')
+  expect(response.status).toBe(status)
+  expect(response.headers['www-authenticate']).toBe(challenge)
+  expect(response.headers['retry-after']).toBe(problem.retryAfterMs === undefined ? undefined : '2')
+  expect(response.headers.vary).toBe('Authorization, Cookie')
+  expect(asked).toEqual([])
+})
+
+test.each([
+  ['unauthenticated', 401, 'Bearer'],
+  ['forbidden', 403, undefined],
+])('a key that is %s is answered %i', async (code, status, challenge) => {
+  const { get } = await setup({ fresh: found, refused: failed({ code: /** @type {any} */ (code) }) })
+  const response = await get('/v1/values/tick:1')
+  expect(response.status).toBe(status)
+  expect(response.headers['www-authenticate']).toBe(challenge)
 })

@@ -61,6 +61,8 @@ export function createSubscriptions({
    * @returns {Problem | undefined} why it was not subscribed
    */
   function add(session, key, version) {
+    const refusal = access.check(session.rights, 'read', key)
+    if (refusal) return refusal
     const subscribed = session.subscriptions.get(key)
     if (subscribed) {
       // The client may not have read all it was sent: a delta starts from a version that both sides name, or there is none.
@@ -68,9 +70,10 @@ export function createSubscriptions({
       inform(subscribed, version)
       return undefined
     }
-    const refusal = access.check(key)
-    if (refusal) return refusal
-    if (session.subscriptions.size >= keysPerSessionMax) return createProblem('too_many_keys', now())
+    const { account } = session
+    if (session.subscriptions.size >= keysPerSessionMax || (account && account.keys >= account.keysMax)) {
+      return createProblem('too_many_keys', now())
+    }
     if (count >= subscriptionsMax) return createProblem('capacity', now())
     // Watched keys cannot be dropped: past the limit there is room only for keys that are watched already.
     if (!cache.get(key)?.subscriptions.length && cache.isFull()) return createProblem('capacity', now())
@@ -89,6 +92,7 @@ export function createSubscriptions({
     // Under the entry's own string: the one parsed from this message would be in memory once per session.
     session.subscriptions.set(entry.key, subscription)
     count++
+    if (account) account.keys++
     inform(subscription, version)
     if (entry.subscriptions.length === 1) {
       cache.update(entry)
@@ -165,6 +169,7 @@ export function createSubscriptions({
     endPending(subscription)
     outbox.forget(subscription)
     count--
+    if (subscription.session.account) subscription.session.account.keys--
     const { entry, index } = subscription
     const last = /** @type {Subscription} */ (entry.subscriptions.pop())
     if (last !== subscription) {

@@ -23,10 +23,11 @@ const WATCHED_KEYS_PER_TOKEN = 10
  * @param {number} deps.requestsPerSecondMax one second's requests may be sent at once
  * @param {number} deps.keysPerSessionMax so many keys may be subscribed to at once, and after that as many new ones a
  *   second as requests
+ * @param {Pick<import('./accounts.js').Accounts, 'charge' | 'keysWaitMs' | 'chargeKeys'>} deps.accounts
  * @param {(session: Session, code: 'abusive') => void} deps.end
  * @param {() => number} deps.now monotonic, in milliseconds
  */
-export function createRateLimit({ requestsPerSecondMax, keysPerSessionMax, end, now }) {
+export function createRateLimit({ requestsPerSecondMax, keysPerSessionMax, accounts, end, now }) {
   const keyTokensMax = Math.max(requestsPerSecondMax, keysPerSessionMax)
 
   /**
@@ -42,7 +43,7 @@ export function createRateLimit({ requestsPerSecondMax, keysPerSessionMax, end, 
     const refilled = session.tokens + ((nowMs - session.tokensAtMs) * requestsPerSecondMax) / 1_000
     session.tokens = Math.min(refilled, requestsPerSecondMax) - tokens
     session.tokensAtMs = nowMs
-    if (session.tokens >= 0) return 0
+    if (session.tokens >= 0) return accounts.charge(session.account, tokens)
     if (session.tokens < -DEBT_SECONDS_MAX * requestsPerSecondMax) {
       end(session, 'abusive')
       return Number.POSITIVE_INFINITY
@@ -61,7 +62,8 @@ export function createRateLimit({ requestsPerSecondMax, keysPerSessionMax, end, 
     const refilled = session.keyTokens + ((nowMs - session.keyTokensAtMs) * requestsPerSecondMax) / 1_000
     session.keyTokens = Math.min(refilled, keyTokensMax)
     session.keyTokensAtMs = nowMs
-    return session.keyTokens > 0 ? 0 : Math.floor((-session.keyTokens * 1_000) / requestsPerSecondMax) + 1
+    if (session.keyTokens > 0) return accounts.keysWaitMs(session.account)
+    return Math.floor((-session.keyTokens * 1_000) / requestsPerSecondMax) + 1
   }
 
   /**
@@ -71,7 +73,9 @@ export function createRateLimit({ requestsPerSecondMax, keysPerSessionMax, end, 
    * @param {{ watchedBefore: number, watchedAnew: number }} keys how many
    */
   function chargeKeys(session, { watchedBefore, watchedAnew }) {
-    session.keyTokens -= watchedAnew + watchedBefore / WATCHED_KEYS_PER_TOKEN
+    const tokens = watchedAnew + watchedBefore / WATCHED_KEYS_PER_TOKEN
+    session.keyTokens -= tokens
+    accounts.chargeKeys(session.account, tokens)
   }
 
   return { charge, keysWaitMs, chargeKeys, atStart: { tokens: requestsPerSecondMax, keyTokens: keyTokensMax } }

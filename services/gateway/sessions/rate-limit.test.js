@@ -7,6 +7,7 @@ function create() {
   const { atStart, ...limit } = createRateLimit({
     requestsPerSecondMax: 100,
     keysPerSessionMax: 1_000,
+    accounts: { charge: () => 0, keysWaitMs: () => 0, chargeKeys() {} },
     end: (_, code) => ended.push(code),
     now: () => nowMs,
   })

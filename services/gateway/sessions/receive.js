@@ -1,11 +1,14 @@
 // Takes what a client sends: charges it, reads it, passes it to its handler, and answers what cannot be handled.
-import { errorMessage, ProtocolError, readClientMessage, readRequestId } from '@keycast/protocol'
+import { errorCodes, errorMessage, ProtocolError, readClientMessage, readRequestId } from '@keycast/protocol'
 import { costOf, OFFENCE_TOKENS } from './rate-limit.js'
 
 /**
  * @typedef {import('./session.js').Session} Session
  * @typedef {ReturnType<typeof createReceive>} Receive
  */
+
+/** What a session may send before it got `authed`, where it may do nothing without: two of the longest tokens. */
+const EARLY_BYTES_MAX = 16 * 1_024
 
 /**
  * @param {object} deps
@@ -27,12 +30,21 @@ export function createReceive({ handle, outbox, rateLimit }) {
     const waitMs = rateLimit.charge(session, costOf(data.length))
     if (waitMs > 0) return refuse(session, data, waitMs)
 
+    if (session.mustAuth) {
+      session.earlyBytes += data.length
+      if (session.earlyBytes > EARLY_BYTES_MAX) return outbox.close(session, 'unauthenticated')
+    }
+
     let request
     try {
       request = readClientMessage(data.toString())
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
       return answerOffence(session, error)
+    }
+    // All else waits for `authed`. Which keys or namespaces exist, it is not told.
+    if (session.mustAuth && request.type !== 'auth' && request.type !== 'ping') {
+      return answerOffence(session, new ProtocolError('unauthenticated', errorCodes.unauthenticated, request.id))
     }
     handle(session, request)
   }

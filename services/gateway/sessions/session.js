@@ -33,6 +33,15 @@ import { randomBytes } from 'node:crypto'
  * @property {number} keyTokens keys it may subscribe to now
  * @property {number} keyTokensAtMs
  * @property {boolean} heard whether anything came from it since the last ping; heartbeat.js
+ * @property {import('../access/identify.js').Origin} origin from where it came; this and all that follow: credentials.js
+ * @property {number} openedAtMs
+ * @property {import('../access/rights.js').Rights} rights every door asks them; never kept elsewhere
+ * @property {import('../access/tokens/tokens.js').Verified | undefined} verified its token; `undefined` for an anonymous session
+ * @property {import('./accounts.js').Account | undefined} account which limits it shares with others
+ * @property {boolean} mustAuth whether it may do nothing until it sent a token
+ * @property {number} earlyBytes sent while it must; receive.js
+ * @property {number} authsPending handlers/auth.js, as the next
+ * @property {Promise<unknown> | undefined} lastAuth of those pending
  * @property {number} slice in which it is pinged; sessions.js
  */
 
@@ -42,10 +51,10 @@ const ID_BYTES = 16
 /**
  * @param {Transport} transport
  * @param {Encoding} encoding
- * @param {{ tokens: number, keyTokens: number, nowMs: number }} start
+ * @param {{ tokens: number, keyTokens: number, nowMs: number, origin: Session['origin'], rights: Session['rights'] }} start
  * @returns {Session}
  */
-export function createSession(transport, encoding, { tokens, keyTokens, nowMs }) {
+export function createSession(transport, encoding, { tokens, keyTokens, nowMs, origin, rights }) {
   return {
     id: randomBytes(ID_BYTES).toString('base64url'),
     transport,
@@ -67,6 +76,15 @@ export function createSession(transport, encoding, { tokens, keyTokens, nowMs })
     keyTokens,
     keyTokensAtMs: nowMs,
     heard: true,
+    origin,
+    openedAtMs: nowMs,
+    rights,
+    verified: undefined,
+    account: undefined,
+    mustAuth: false,
+    earlyBytes: 0,
+    authsPending: 0,
+    lastAuth: undefined,
     slice: 0,
   }
 }

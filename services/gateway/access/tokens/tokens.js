@@ -82,7 +82,8 @@ export const refusalReasons = Object.freeze(
  * @typedef {{ issuer: TokenIssuer, jwks: import('./jwks.js').Jwks | undefined }} Signer
  */
 
-const REFUSED = 'the token was refused'
+/** What a client reads, whatever is wrong with its token. */
+export const REFUSED = 'the token was refused'
 const NOT_NOW = 'the token cannot be checked now: send it again later'
 
 /** The reasons that say nothing about the token. @type {ReadonlySet<RefusalReason>} */
