@@ -1,6 +1,7 @@
-// The HTTP side of the port clients connect to: the page and the values. Upgrades at /ws are the gateway's own.
+// The HTTP side of the port clients connect to: the page, the library and the values. Upgrades at /ws are the gateway's own.
 import { errorCodes } from '@keycast/protocol'
 import Fastify from 'fastify'
+import { addLibrary } from './library.js'
 import { addPage } from './page.js'
 import { answerErrors, sendProblem } from './problems.js'
 import { addValues } from './values.js'
@@ -41,9 +42,13 @@ export function createPublicApp({ access, values, singleFlight, counts, log }) {
 
   app.setErrorHandler(answerErrors(log))
   app.setNotFoundHandler((_, reply) =>
-    sendProblem(reply, { code: 'unknown_path', message: '/ is the page, /v1/values/{key} a value, /ws the WebSocket' }),
+    sendProblem(reply, {
+      code: 'unknown_path',
+      message: '/ is the page, /keycast.js the client library, /v1/values/{key} a value, /ws the WebSocket',
+    }),
   )
   addPage(app)
+  addLibrary(app)
   addValues(app, { access, values, singleFlight, counts })
   return app
 }
