@@ -34,10 +34,15 @@ function importMap(origin, suffix = '') {
   return `<script type="importmap">${JSON.stringify({ integrity: Object.fromEntries(integrity) })}</script>`
 }
 
-test('a page of another origin imports it from a gateway, by its hashes, follows a value by deltas, and knows when there is no network', async () => {
+test('a page of another origin imports it from a gateway, by its hashes, runs the code of README.md, follows a value by deltas, and knows when there is no network', async () => {
   if (!executablePath) throw new Error('this test needs Chromium: apt-get install chromium')
   const backend = await startBackend()
-  const system = await startSystem({ namespaces: { doc: { url: `${backend.origin}/{id}`, refresh: '100ms' } } })
+  const system = await startSystem({
+    namespaces: {
+      doc: { url: `${backend.origin}/{id}`, refresh: '100ms' },
+      conversation: { url: `${backend.origin}/conversations/{id}` },
+    },
+  })
   const [gateway] = system.gateways
   const content = (/** @type {number} */ revision) => ({ revision, filler: 'this stays as it is. '.repeat(50) })
   backend.on('/1', answers.json(JSON.stringify(content(1))))
@@ -73,6 +78,19 @@ test('a page of another origin imports it from a gateway, by its hashes, follows
   expect(await page.evaluate('window.doc.state.value')).toEqual(content(2))
   expect(received).toContain('delta')
   expect(await page.evaluate(`window.keycast.get('doc:image').then(bytes => [...bytes])`)).toEqual([0, 255])
+
+  backend.on('/conversations/1', answers.json('{"title":"Lunch","revision":7}'))
+  const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8')
+  const [, code] = readme.match(/^```js\n([\s\S]*?)^```/m) ?? []
+  const first = await context.newPage()
+  await first.goto(
+    await serve(
+      `<body><script type="module">${code.replaceAll('127.0.0.1:8080', new URL(gateway.http).host)}</script>`,
+    ),
+  )
+  await first.getByText('live: Lunch, revision 7').waitFor()
+  expect(await first.title()).toBe('open')
+  await first.close()
 
   const suspicious = await context.newPage()
   await suspicious.goto(await serve(importMap(gateway.http, 'changed')))
