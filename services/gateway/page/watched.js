@@ -45,14 +45,14 @@ export function createWatched(key) {
  * @param {number} nowMs
  */
 export function take(watched, { value, version, contentType = '', sizeBytes = 0, stale, error, changedAt }, nowMs) {
-  if (version !== watched.version) {
-    if (version !== undefined && watched.version !== undefined) {
+  // Of a key that the backend has no more the last value stays to be looked at, under the error that says so.
+  if (version !== undefined && version !== watched.version) {
+    if (watched.version !== undefined) {
       watched.changes += 1
       watched.activity.push(nowMs)
     }
-    // Of a key that the backend has no more the last value stays to be looked at, under the error that says so.
-    if (version !== undefined) watched.content = contentOf(value, contentType)
-    watched.bytes = version === undefined ? watched.bytes : sizeBytes
+    watched.content = contentOf(value, contentType)
+    watched.bytes = sizeBytes
     watched.version = version
     watched.changedAtMs = changedAt
   }
