@@ -4,7 +4,10 @@ import { delimiter, join } from 'node:path'
 
 const shared = { transform: {}, testEnvironment: 'node' }
 
-/** Test files that drive a program npm does not bring, by name or by path in this repository. In CI they are always run, and fail where it is missing. */
+/**
+ * Test files that drive a program npm does not bring, by name or by path in this repository. In CI they are always run, and
+ * fail where it is missing.
+ */
 const needs = {
   'test/certificates.test.js': ['openssl'],
   'test/client-browser.test.js': ['chromium'],

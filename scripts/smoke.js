@@ -143,7 +143,11 @@ function openClient({ url, insecure }) {
   }
 }
 
-/** @param {import('@keycast/client').Keycast} keycast @param {AbortSignal} signal @returns {Promise<{ session: string }>} */
+/**
+ * @param {import('@keycast/client').Keycast} keycast
+ * @param {AbortSignal} signal
+ * @returns {Promise<{ session: string }>}
+ */
 function opened(keycast, signal) {
   return new Promise(resolve => {
     const remove = keycast.on('state', state => {

@@ -11,7 +11,12 @@ import { startSystem } from './support/system.js'
 
 const executablePath = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync)
 
-/** A page of another origin than the gateway's. @param {string} [head] of its HTML @returns {Promise<string>} its address */
+/**
+ * A page of another origin than the gateway's.
+ *
+ * @param {string} [head] of its HTML
+ * @returns {Promise<string>} its address
+ */
 async function serve(head = '') {
   const server = createServer((_, response) => {
     response.writeHead(200, { 'content-type': 'text/html' })
@@ -25,7 +30,12 @@ async function serve(head = '') {
   return `http://127.0.0.1:${/** @type {import('node:net').AddressInfo} */ (server.address()).port}`
 }
 
-/** An import map with the hash of each module, as docs/client.md has it. @param {string} origin of the gateway @param {string} [suffix] of each file */
+/**
+ * An import map with the hash of each module, as docs/client.md has it.
+ *
+ * @param {string} origin of the gateway
+ * @param {string} [suffix] of each file
+ */
 function importMap(origin, suffix = '') {
   const integrity = [...browserFiles()].map(([path, file]) => {
     const hash = createHash('sha384').update(readFileSync(file)).update(suffix).digest('base64')
@@ -34,7 +44,7 @@ function importMap(origin, suffix = '') {
   return `<script type="importmap">${JSON.stringify({ integrity: Object.fromEntries(integrity) })}</script>`
 }
 
-test('a page of another origin imports it from a gateway, by its hashes, runs the code of README.md, follows a value by deltas, and knows when there is no network', async () => {
+test('a page of another origin imports it by its hashes, follows a value by deltas, and knows of a lost network', async () => {
   if (!executablePath) throw new Error('this test needs Chromium: apt-get install chromium')
   const backend = await startBackend()
   const system = await startSystem({

@@ -13,7 +13,12 @@ const folder = new URL('../clients/python/', import.meta.url)
 /** pytest with a whole system takes a few seconds, far more on a busy machine. */
 const PYTHON_MS = 120_000
 
-/** Runs a module of the folder's own Python, and fails with what it printed. @param {string[]} args @param {Record<string, string>} [env] */
+/**
+ * Runs a module of the folder's own Python, and fails with what it printed.
+ *
+ * @param {string[]} args
+ * @param {Record<string, string>} [env]
+ */
 async function python(args, env = {}) {
   const program = fileURLToPath(new URL('.venv/bin/python', folder))
   const child = spawn(program, ['-m', ...args], { cwd: fileURLToPath(folder), env: { ...process.env, ...env } })

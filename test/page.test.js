@@ -84,7 +84,7 @@ test('a key typed is shown, each change of it marked, and the address names it',
   expect(complaints).toEqual([])
 })
 
-test('a change of one message in a conversation of 130 KB costs under 500 bytes, and its figures are right', async () => {
+test('a changed message in a conversation of 130 KB costs under 500 bytes, and the figures are right', async () => {
   const messages = Array.from({ length: 900 }, (_, id) => ({
     id,
     text: `message ${id}: ${'so it was said. '.repeat(8)}`,
@@ -98,7 +98,8 @@ test('a change of one message in a conversation of 130 KB costs under 500 bytes,
   await page.goto(`${system.gateways[0].http}/#doc:long`)
   await page.reload()
   const long = card('doc:long')
-  const sizeText = `${(JSON.stringify({ messages }).length / 1_000).toLocaleString('en', { maximumFractionDigits: 1 })} KB`
+  const kilobytes = JSON.stringify({ messages }).length / 1_000
+  const sizeText = `${kilobytes.toLocaleString('en', { maximumFractionDigits: 1 })} KB`
   await long.getByText(sizeText, { exact: true }).waitFor()
   expect(Math.max(...received)).toBeGreaterThan(130_000)
 

@@ -1,4 +1,4 @@
-"""The client against a whole Keycast, which test/client-python.test.js starts: what is held is what the backend says."""
+"""The client against a whole Keycast, which test/client-python.test.js starts: it holds what the backend says."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ async def control(path: str, body: dict[str, Any] | None = None) -> str:
 
 def conversation(revision: int) -> dict[str, Any]:
     """A conversation of which a change is small beside the whole."""
-    return {"revision": revision, "lines": [f"line {n} of what was said: {revision if n == 7 else 'hello'}" for n in range(40)]}
+    lines = [f"line {n} of what was said: {revision if n == 7 else 'hello'}" for n in range(40)]
+    return {"revision": revision, "lines": lines}
 
 
 async def publish(name: str, revision: int) -> str:

@@ -1,4 +1,4 @@
-// The HTTP side of the port clients connect to: the page, the library and the values. Upgrades at /ws are the gateway's own.
+// The HTTP side of the port clients connect to: the page, the client library, the values. /ws is the gateway's own.
 import { errorCodes } from '@keycast/protocol'
 import Fastify from 'fastify'
 import { addLibrary } from './library.js'

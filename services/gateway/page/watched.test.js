@@ -39,7 +39,7 @@ test.each([
   expect(receive({ version: 'v', contentType, value, sizeBytes: 3 })).toMatchObject({ content, bytes: 3 })
 })
 
-test('a key that is not found any more keeps its last value, and counts a change when it comes back with another', () => {
+test('a key that is not found any more keeps its last value, and another one after that is a change', () => {
   const watched = receive(json('v1', 1))
   receive({ error: errorOf('not_found', 500) }, watched)
   expect(watched).toMatchObject({ content: { data: 1 }, version: 'v1', changes: 0, error: { code: 'not_found' } })

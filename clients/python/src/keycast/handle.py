@@ -12,8 +12,8 @@ from .entry import NOTHING, Entry, ValueState
 class Value:
     """A subscription to a key, shared with all other handles of the key.
 
-    `async for` gives the state, then the latest after each change: those that came while the loop was busy are left out.
-    It ends when the handle is closed, and raises the error that ends the subscription.
+    `async for` gives the state, then the latest after each change: those that came while the loop was busy are left
+    out. It ends when the handle is closed, and raises the error that ends the subscription.
     """
 
     def __init__(self, entry: Entry, on_close: Callable[[], None]) -> None:

@@ -1,4 +1,4 @@
-"""Tells the gateway which keys are wanted, and no longer wanted: in few messages, one at a time, as fast as it allows."""
+"""Tells the gateway which keys are wanted: in few messages, one at a time, as fast as it allows."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ class Subscriber:
     ) -> None:
         """Sends as many keys as fit into one message, and notes each of them before."""
         request_id = self._next_id()
-        # The gateway cuts off who exceeds a limit by much.
+        # The gateway cuts off a client that exceeds a limit by much.
         bytes_max = min(limits["messageBytes"], limits["requestsPerSecond"] * _BYTES_PER_TOKEN - 1)
         size = len(_compact({"type": kind, "id": request_id, "keys": []}))
         keys: list[str] = []
