@@ -4,10 +4,14 @@ import { delimiter, join } from 'node:path'
 
 const shared = { transform: {}, testEnvironment: 'node' }
 
-/** Test files that drive a program npm does not bring. In CI they are always run, and fail where it is missing. */
+/**
+ * Test files that drive a program npm does not bring, by name or by path in this repository. In CI they are always run, and
+ * fail where it is missing.
+ */
 const needs = {
   'test/certificates.test.js': ['openssl'],
   'test/client-browser.test.js': ['chromium'],
+  'test/client-python.test.js': ['clients/python/.venv/bin/pytest'],
   'test/compression.test.js': ['chromium', 'python3'],
   'test/jwks-tls.test.js': ['openssl'],
   'test/loadtest.test.js': ['chromium'],
@@ -18,7 +22,7 @@ const needs = {
   'test/systemd.test.js': ['systemd-analyze'],
 }
 
-const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin']
+const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', import.meta.dirname]
 const has = (/** @type {string} */ program) => folders.some(folder => existsSync(join(folder, program)))
 
 const left = Object.entries(needs).flatMap(([file, programs]) => {

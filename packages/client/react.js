@@ -16,6 +16,8 @@ const Context = createContext(/** @type {Keycast | undefined} */ (undefined))
 const nothing = Object.freeze({
   value: undefined,
   version: undefined,
+  contentType: undefined,
+  sizeBytes: undefined,
   stale: false,
   error: undefined,
   changedAt: undefined,

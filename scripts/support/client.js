@@ -1,5 +1,4 @@
 // What commands that drive a running system share: a client's connection, and checks that are printed one by one.
-import { once } from 'node:events'
 import { WebSocket } from 'ws'
 
 /**
@@ -33,36 +32,6 @@ export function readTimeout(text) {
 /** @param {Target} target */
 export function openSocket({ url, insecure }) {
   return new WebSocket(new URL('/ws', url), 'keycast.v1.json', { rejectUnauthorized: !insecure })
-}
-
-/** @param {Target} target */
-export async function connect(target) {
-  const ws = openSocket(target)
-  /** @type {any[]} */
-  const received = []
-  let wake = () => {}
-  ws.on('message', data => {
-    const bytes = /** @type {Buffer} */ (data)
-    received.push({ ...JSON.parse(bytes.toString()), bytes: bytes.length })
-    wake()
-  })
-  await once(ws, 'open')
-  return {
-    send: (/** @type {object} */ message) => ws.send(JSON.stringify(message)),
-    close: () => ws.close(),
-    /** The next message that fits; messages before it are dropped. @param {(message: any) => boolean} fits */
-    async next(fits) {
-      for (;;) {
-        while (received.length > 0) {
-          const message = received.shift()
-          if (fits(message)) return message
-        }
-        await new Promise(resolve => {
-          wake = () => resolve(undefined)
-        })
-      }
-    },
-  }
 }
 
 /** @param {number} timeoutMs for each check */

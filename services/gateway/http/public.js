@@ -1,7 +1,8 @@
-// The HTTP side of the port clients connect to: the page and the values. Upgrades at /ws are the gateway's own.
+// The HTTP side of the port clients connect to: the page, the client library, the values. /ws is the gateway's own.
 import { errorCodes } from '@keycast/protocol'
 import Fastify from 'fastify'
 import { limitConnections, limitResponses } from './connections.js'
+import { addLibrary } from './library.js'
 import { addPage } from './page.js'
 import { answerErrors, sendProblem } from './problems.js'
 import { createUnreadBodies } from './unread-bodies.js'
@@ -55,11 +56,15 @@ export function createPublicApp({
 
   app.setErrorHandler(answerErrors(log))
   app.setNotFoundHandler((_, reply) =>
-    sendProblem(reply, { code: 'unknown_path', message: '/ is the page, /v1/values/{key} a value, /ws the WebSocket' }),
+    sendProblem(reply, {
+      code: 'unknown_path',
+      message: '/ is the page, /keycast.js the client library, /v1/values/{key} a value, /ws the WebSocket',
+    }),
   )
   limitConnections(app.server, connectionsMax)
   limitResponses(app)
   addPage(app)
+  addLibrary(app)
   const unreadBodies = createUnreadBodies(unreadBytesMax)
   addValues(app, { access, authenticate, values, singleFlight, unreadBodies, counts })
   return app

@@ -35,8 +35,8 @@ export function createRateLimit({ requestsPerSecondMax, keysPerSessionMax, accou
    *
    * @param {Session} session
    * @param {number} tokens
-   * @returns {number} 0 where the session may go on; else how long it should wait, in milliseconds; Infinity where this
-   *   ended it
+   * @returns {number} 0 where the session may go on; else how long it should wait before it tries the same again, in
+   *   milliseconds; Infinity where this ended it
    */
   function charge(session, tokens) {
     const nowMs = now()
@@ -48,7 +48,9 @@ export function createRateLimit({ requestsPerSecondMax, keysPerSessionMax, accou
       end(session, 'abusive')
       return Number.POSITIVE_INFINITY
     }
-    return Math.ceil((-session.tokens * 1_000) / requestsPerSecondMax)
+    // The next try costs as much again: without its price a session that waits this long would be refused for ever.
+    const priceOfRetry = Math.min(tokens, requestsPerSecondMax)
+    return Math.ceil(((priceOfRetry - session.tokens) * 1_000) / requestsPerSecondMax)
   }
 
   /**

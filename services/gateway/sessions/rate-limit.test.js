@@ -29,9 +29,9 @@ function setup() {
 test("a second's allowance may be used at once, then it refills steadily", () => {
   const take = setup()
   for (let n = 0; n < 100; n++) expect(take(0)).toBe(0)
-  expect(take(0)).toBe(10)
+  expect(take(0)).toBe(20)
   expect(take(20)).toBe(0)
-  expect(take(20)).toBe(10)
+  expect(take(20)).toBe(20)
 })
 
 test('an unused allowance does not add up', () => {
@@ -43,8 +43,13 @@ test('an unused allowance does not add up', () => {
 test('a session that waits as long as it was told is served', () => {
   const take = setup()
   take(0, 100)
-  const waitMs = take(0, 50)
-  expect(take(waitMs + 10)).toBe(0)
+  for (let nowMs = 0; nowMs < 10_000; ) {
+    const waitMs = take(nowMs, 50)
+    expect(take(nowMs + waitMs - 1, 0)).toBe(0)
+    nowMs += waitMs
+    expect(take(nowMs, 50)).toBe(0)
+    take(nowMs, 50)
+  }
 })
 
 test('a session that goes on far past the limit is ended', () => {

@@ -37,8 +37,8 @@ test('over the limit requests are refused with their id and the time to wait', a
   const answers = await client.received()
   expect(answers.filter(({ type }) => type === 'pong')).toHaveLength(10)
   expect(answers.slice(10)).toMatchObject([
-    { type: 'error', id: 10, code: 'rate_limited', retryAfterMs: 100 },
-    { type: 'error', id: 11, code: 'rate_limited', retryAfterMs: 200 },
+    { type: 'error', id: 10, code: 'rate_limited', retryAfterMs: 200 },
+    { type: 'error', id: 11, code: 'rate_limited', retryAfterMs: 300 },
   ])
   await pass(300)
   expect(await client.ask({ type: 'ping' })).toMatchObject([{ type: 'pong' }])

@@ -18,6 +18,8 @@ import { createListeners } from '../listeners.js'
  * @property {T | undefined} value JSON parsed, text as a string, anything else as a Uint8Array; undefined before the first
  *   and after `not_found`
  * @property {string | undefined} version of the value
+ * @property {string | undefined} contentType of the value
+ * @property {number | undefined} sizeBytes of the value as the backend gave it
  * @property {Stale | false} stale
  * @property {KeycastError | undefined} error with `retryAfterMs` it heals by itself; without, the subscription has ended
  * @property {number | undefined} changedAt when `version` became what it is, in milliseconds since 1970
@@ -27,6 +29,8 @@ import { createListeners } from '../listeners.js'
 export const nothing = Object.freeze({
   value: undefined,
   version: undefined,
+  contentType: undefined,
+  sizeBytes: undefined,
   stale: /** @type {const} */ (false),
   error: undefined,
   changedAt: undefined,
@@ -89,6 +93,8 @@ export class Entry {
         return shown?.read()
       },
       version: shown?.version,
+      contentType: shown?.contentType,
+      sizeBytes: shown?.bytes.length,
       stale,
       error,
       changedAt: isNew ? this.#date() : state.changedAt,

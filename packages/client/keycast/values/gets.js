@@ -1,6 +1,6 @@
 // Gets: one value each, asked anew after a reconnect until it is answered or given up.
 import { KeycastError } from '../errors.js'
-import { pauseMs } from '../requests.js'
+import { PAUSE_DEFAULT_MS } from '../requests.js'
 import { createContent } from './content.js'
 
 /**
@@ -108,14 +108,10 @@ export function createGets({ send, nextId, alarm, heldOf }) {
       if (message.code === 'rate_limited') {
         if (!get.isAborted) queue.add(get)
         isPaused = true
-        const { requestsPerSecond } = /** @type {Limits} */ (limits)
-        alarm.set(
-          () => {
-            isPaused = false
-            flush()
-          },
-          pauseMs(message.retryAfterMs, 1, requestsPerSecond),
-        )
+        alarm.set(() => {
+          isPaused = false
+          flush()
+        }, message.retryAfterMs ?? PAUSE_DEFAULT_MS)
       } else if (message.type === 'error') get.reject(new KeycastError(message))
       else if (bytes) get.resolve(createContent({ ...message, bytes }).read())
       else get.resolve(get.held?.read())

@@ -1,9 +1,9 @@
 // Tells the gateway which keys are wanted, and no longer wanted: in few messages, one at a time, as fast as it allows.
-import { costOf, pauseMs, requestBytesMax } from '../requests.js'
+import { PAUSE_DEFAULT_MS, requestBytesMax } from '../requests.js'
 
 /**
  * @typedef {import('../connection/connection.js').Limits} Limits
- * @typedef {{ id: number, type: 'subscribe' | 'unsubscribe', keys: string[], added: Set<string>, cost: number }} Request
+ * @typedef {{ id: number, type: 'subscribe' | 'unsubscribe', keys: string[], added: Set<string> }} Request
  *   `added`: those of its keys that the session was not subscribed to before
  */
 
@@ -93,15 +93,14 @@ export function createSubscriber({ send, nextId, alarm, entryOf, onRefused, onFo
       keys.push(key)
       entries.push(entry)
     }
-    const message = { type, id, keys: entries }
     const added = new Set(keys.filter(key => !subscribed.has(key)))
-    underWay = { id, type, keys, added, cost: costOf(JSON.stringify(message)) }
+    underWay = { id, type, keys, added }
     keys.forEach(note)
-    send(message)
+    send({ type, id, keys: entries })
   }
 
   /** @param {Request} request what was refused as a whole, and is asked again @param {number} [retryAfterMs] */
-  function repeat({ type, keys, added, cost }, retryAfterMs) {
+  function repeat({ type, keys, added }, retryAfterMs = PAUSE_DEFAULT_MS) {
     for (const key of keys) {
       if (type === 'subscribe') {
         if (added.has(key)) subscribed.delete(key)
@@ -114,8 +113,7 @@ export function createSubscriber({ send, nextId, alarm, entryOf, onRefused, onFo
       }
     }
     isPaused = true
-    const { requestsPerSecond } = /** @type {Limits} */ (limits)
-    alarm.set(resume, pauseMs(retryAfterMs, cost, requestsPerSecond))
+    alarm.set(resume, retryAfterMs)
   }
 
   /** @param {string} key that nobody wants, and that the session is not subscribed to */

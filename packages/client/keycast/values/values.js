@@ -43,12 +43,12 @@ export function createValues({ environment: { date, sha256 }, send, nextId, crea
   /** Once nothing is asked of the gateway any more. @type {KeycastError | undefined} */
   let closed
 
-  /** @param {string} key @param {{ code: any, message: string, retryAfterMs?: number }} error */
-  function fail(key, { code, message, retryAfterMs }) {
+  /** @param {string} key @param {{ code: any, message: string, retryAfterMs?: number, subscribed?: boolean }} error */
+  function fail(key, { code, message, retryAfterMs, subscribed = retryAfterMs !== undefined }) {
     const entry = entries.get(key)
     if (!entry) return
     entry.error = new KeycastError({ code, message, key, retryAfterMs })
-    entry.ended = retryAfterMs === undefined
+    entry.ended = !subscribed
     // There is no value any more. After any other error what is held is the latest there is.
     if (code === 'not_found') {
       entry.begin(undefined)
