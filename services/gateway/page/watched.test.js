@@ -39,14 +39,6 @@ test.each([
   expect(receive({ version: 'v', contentType, value, sizeBytes: 3 })).toMatchObject({ content, bytes: 3 })
 })
 
-test('a key that is not found any more keeps its last value, and another one after that is a change', () => {
-  const watched = receive(json('v1', 1))
-  receive({ error: errorOf('not_found', 500) }, watched)
-  expect(watched).toMatchObject({ content: { data: 1 }, version: 'v1', changes: 0, error: { code: 'not_found' } })
-  receive(json('v2', 2), watched)
-  expect(watched).toMatchObject({ content: { data: 2 }, changes: 1, error: undefined })
-})
-
 test('stale says since when and why, until a value follows', () => {
   const value = json('v1', 1)
   const watched = receive(value)
