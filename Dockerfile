@@ -6,9 +6,10 @@ ENV NODE_ENV=production
 
 # What npm needs to know and nothing else, so that a change of code installs nothing anew.
 FROM base AS manifests
-COPY scripts/prune-modules /usr/local/bin/
+COPY scripts/support/prune-modules /usr/local/bin/
 COPY package.json package-lock.json .npmrc ./
 COPY packages/backbone/package.json packages/backbone/
+COPY packages/client/package.json packages/client/
 COPY packages/protocol/package.json packages/protocol/
 COPY packages/service/package.json packages/service/
 COPY services/data-provider/package.json services/data-provider/
@@ -30,7 +31,8 @@ FROM base AS gateway
 COPY --from=gateway-modules /keycast ./
 COPY packages packages
 COPY services/gateway services/gateway
-COPY scripts/command.js scripts/key.js scripts/
+COPY scripts/support/command.js scripts/support/
+COPY scripts/key.js scripts/
 COPY keycast.yaml ./
 USER node
 EXPOSE 8080 8081
@@ -61,7 +63,8 @@ CMD ["node", "services/data-provider/main.js"]
 FROM base AS secrets
 COPY --from=fetcher-modules /keycast ./
 COPY packages packages
-COPY scripts/command.js scripts/secrets.js scripts/
+COPY scripts/support/command.js scripts/support/
+COPY scripts/secrets.js scripts/
 RUN install -d -o node -g node -m 0755 /secrets/gateway /secrets/fetcher /secrets/grafana
 USER node
 CMD ["node", "scripts/secrets.js", "/secrets"]

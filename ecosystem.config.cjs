@@ -1,56 +1,57 @@
-// The whole system under pm2 on one host. `npm start` runs it in the foreground and takes all of it away at the end;
-// `npx pm2 start ecosystem.config.cjs` leaves it running. CommonJS, because pm2 loads it by name as such; it reads the
-// environment itself, because settings are a module it cannot load.
+// The whole system under pm2 on one host. `npm start` runs it in the foreground and stops all of it at the end;
+// `npx pm2 start ecosystem.config.cjs` leaves it running. CommonJS, because pm2 reads it with require(); for the same
+// reason it cannot read the services' own settings, which are ES modules.
+const { duration, integer, size } = require('./packages/service/quantities.cjs')
 
 const { env } = process
 
-/** @param {string} name @param {number} fallback */
-const number = (name, fallback) => {
+/**
+ * @param {string} name of a variable
+ * @param {import('./packages/service/quantities.cjs').Rule} rule
+ * @param {number} fallback used where the variable is unset or empty
+ */
+const read = (name, rule, fallback) => {
   if (!env[name]) return fallback
-  const value = Number(env[name])
-  if (Number.isInteger(value) && value >= 0) return value
-  throw new Error(`${name}=${env[name]}: must be a plain whole number here`)
+  const value = rule.read(env[name])
+  if (!Number.isNaN(value)) return value
+  // By its name npm start knows that the operator can mend it, and shows no stack.
+  throw Object.assign(new Error(`${name}=${env[name]}: must be ${rule.expects}`), { name: 'SettingsError' })
 }
 
-/** A size as the services read it. @param {string} name @param {number} fallback */
-const bytes = (name, fallback) => {
-  const [, amount, unit = ''] = /^(\d+)(KiB|MiB|GiB)?$/.exec(env[name] || String(fallback)) ?? []
-  if (amount === undefined) throw new Error(`${name}=${env[name]}: must be bytes, as in 1048576, 64KiB or 4MiB`)
-  return Number(amount) * 1_024 ** ['', 'KiB', 'MiB', 'GiB'].indexOf(unit)
-}
+/** @param {string} name @param {number} fallback */
+const readPort = (name, fallback) => read(name, integer({ max: 65_535 }), fallback)
 
 const MIB = 1_024 ** 2
 
-/** Further gateways take ports this far apart: the ones between are those of other services. */
+/** Each further gateway's ports lie this much higher, so that they do not meet those of other services. */
 const GATEWAY_PORT_STEP = 10
 
-/** pm2 waits this much longer than a service's own grace before it kills it. */
+/** pm2 waits this much longer than the service's own grace: a service that stops at the last moment is not killed. */
 const KILL_MARGIN_MS = 2_000
 
 /**
- * What a process may take beside what its settings let it hold: node itself and values replaced but not yet collected
- * take 150 MiB under load. The rest is room, so that only a leak gets there.
+ * What a process may take beside what its settings let it hold. Node itself and replaced values not yet collected take
+ * 150 MiB under load; the rest is room, so that only a leak gets there.
  */
 const OTHER_BYTES = 384 * MIB
 
-/** What the settings let a service hold: the services' own defaults where they are not set. */
+/** What the settings let a service hold. The defaults are the services' own; a test compares them. */
 const cacheBytesMax = {
-  gateway: bytes('GATEWAY_CACHE_BYTES_MAX', 256 * MIB),
-  fetcher: bytes('FETCHER_CACHE_BYTES_MAX', 256 * MIB),
+  gateway: read('GATEWAY_CACHE_BYTES_MAX', size({ minBytes: MIB }), 256 * MIB),
+  fetcher: read('FETCHER_CACHE_BYTES_MAX', size({ minBytes: MIB }), 256 * MIB),
 }
 
-/** What clients that do not read may hold of a gateway's memory. */
-const unsentBytesMax = bytes('GATEWAY_UNSENT_TOTAL_BYTES_MAX', 256 * MIB)
+/** What slow clients may hold of a gateway's memory. */
+const unsentBytesMax = read('GATEWAY_UNSENT_TOTAL_BYTES_MAX', size({ minBytes: MIB }), 256 * MIB)
 
-/** An idle session takes half of it; those who watch hundreds of keys more. */
+/** An idle session takes half of it, a session that watches hundreds of keys more. */
 const SESSION_BYTES = 16 * 1_024
-const sessionsBytesMax = number('GATEWAY_SESSIONS_MAX', 18_000) * SESSION_BYTES
+const sessionsBytesMax = read('GATEWAY_SESSIONS_MAX', integer({ min: 1, unit: 'sessions' }), 18_000) * SESSION_BYTES
 
-/** The services' own default. */
-const graceMs = number('SHUTDOWN_GRACE_MS', 10_000)
+const graceMs = read('SHUTDOWN_GRACE_MS', duration({ minMs: 100, plainMs: true }), 10_000)
 
 const host = env.FETCHER_HOST && env.FETCHER_HOST !== '0.0.0.0' ? env.FETCHER_HOST : '127.0.0.1'
-const node = `${host}:${number('FETCHER_REQUESTS_PORT', 7001)}:${number('FETCHER_ANSWERS_PORT', 7002)}`
+const node = `${host}:${readPort('FETCHER_REQUESTS_PORT', 7001)}:${readPort('FETCHER_ANSWERS_PORT', 7002)}`
 
 /**
  * @param {string} name
@@ -69,33 +70,33 @@ const app = (name, service, { heldBytesMax, own = {}, nodeArguments = [] }) => (
   // One process each: the fetcher is a cluster of its own, and gateways have a port, health and metrics each.
   exec_mode: 'fork',
   instances: 1,
-  // The signal goes to the service alone: the fetcher's primary stops its workers in order.
+  // The signal goes to the service alone: sent to its workers too, it would stop them before the fetcher's primary does.
   treekill: false,
   kill_timeout: graceMs + KILL_MARGIN_MS,
-  // Started is what said so, after it listens. One that has not by then is let be, and counts as started.
+  // A service says that it has started once it listens. After listen_timeout pm2 counts it as started all the same.
   wait_ready: true,
   listen_timeout: 20_000,
-  // 100 ms, half as much again each time, 15 s at most; from the start again after 30 s without an end. So pm2 never
-  // counts 16 ends within 16 s, at which it would give up.
+  // 100 ms, half as much again each time, 15 s at most; after 30 s without an end it starts at 100 ms again. Without the
+  // backoff pm2 would count 16 ends within 16 s, and give up.
   exp_backoff_restart_delay: 100,
-  // Settings that are wrong (2) do not get better by trying again.
+  // Exit code 2: the settings are wrong, and another start would not change that.
   stop_exit_codes: [2],
-  // In bytes; looked at every 30 s. Stops it as a reload does, clients told. Of a fetcher pm2 sees the primary alone: a
-  // worker's caches have bounds of their own, and one that the kernel ends is replaced by its primary.
+  // In bytes, checked every 30 s. pm2 then restarts the service as a reload does: clients are told. Of a fetcher pm2 sees
+  // the primary alone; a worker's caches have bounds of their own, and its primary replaces one that the kernel kills.
   max_memory_restart: heldBytesMax + OTHER_BYTES,
-  // One file by the service's name, without a number that changes: PM2_HOME/logs/gateway-out.log.
+  // One log file by the service's name, PM2_HOME/logs/gateway-out.log, without pm2's number, which changes.
   merge_logs: true,
-  // No probes, no look at git: the services export their own metrics.
+  // No probes into the services, which export their own metrics; no look at git.
   pmx: false,
   vizion: false,
 })
 
-/** How many gateways, and simulated backends: none for who has a backend. */
-const gateways = number('GATEWAYS', 1)
-const providers = number('PROVIDERS', 1)
-if (providers > 1) throw new Error(`PROVIDERS=${providers}: must be 0 or 1`)
+const gateways = read('GATEWAYS', integer({ min: 1, max: 16, unit: 'gateways' }), 1)
 
-/** In the order they are started: by npm start one by one, by pm2 itself two at a time, and that does no harm. */
+/** Simulated backends: 0 where keycast.yaml names a backend of one's own. */
+const providers = read('PROVIDERS', integer({ max: 1 }), 1)
+
+/** In the order they start: npm start goes one by one, pm2 itself two at a time, which does no harm. */
 exports.apps = [
   ...Array.from({ length: providers }, () => app('data-provider', 'data-provider', { heldBytesMax: 128 * MIB })),
   app('fetcher', 'fetcher', { heldBytesMax: cacheBytesMax.fetcher }),
@@ -104,10 +105,10 @@ exports.apps = [
       heldBytesMax: cacheBytesMax.gateway + sessionsBytesMax + unsentBytesMax,
       own: {
         FETCHER_NODES: env.FETCHER_NODES || node,
-        GATEWAY_PORT: number('GATEWAY_PORT', 8080) + index * GATEWAY_PORT_STEP,
-        GATEWAY_INTERNAL_PORT: number('GATEWAY_INTERNAL_PORT', 8081) + index * GATEWAY_PORT_STEP,
+        GATEWAY_PORT: readPort('GATEWAY_PORT', 8080) + index * GATEWAY_PORT_STEP,
+        GATEWAY_INTERNAL_PORT: readPort('GATEWAY_INTERNAL_PORT', 8081) + index * GATEWAY_PORT_STEP,
       },
-      // Else V8 holds more of what is gone at once: services/gateway/README.md.
+      // With V8's default a gateway takes more memory for each session: services/gateway/README.md.
       nodeArguments: ['--max-semi-space-size=4'],
     }),
   ),

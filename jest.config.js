@@ -4,12 +4,18 @@ import { delimiter, join } from 'node:path'
 
 const shared = { transform: {}, testEnvironment: 'node' }
 
-/** Test files that need a program npm does not bring, or the right to mount a file system. In CI they are always run, and fail where it is missing. */
+/**
+ * Test files that drive a program npm does not bring, by name or by path in this repository, or that mount a file system.
+ * In CI they are always run, and fail where it is missing.
+ */
 const needs = {
   'test/certificates.test.js': ['openssl'],
+  'test/client-browser.test.js': ['chromium'],
+  'test/client-python.test.js': ['clients/python/.venv/bin/pytest'],
   'test/compression.test.js': ['chromium', 'python3'],
+  'test/jwks-tls.test.js': ['openssl'],
   'test/loadtest.test.js': ['chromium'],
-  'test/monitoring.test.js': ['prometheus', 'promtool', 'prometheus-node-exporter'],
+  'test/monitoring.test.js': ['prometheus', 'promtool', 'prometheus-node-exporter', 'nginx', 'openssl'],
   'test/page.test.js': ['chromium'],
   'test/proxy-operation.test.js': ['nginx', 'openssl'],
   'test/proxy.test.js': ['nginx', 'openssl'],
@@ -18,7 +24,7 @@ const needs = {
   'services/journal/log/lmdb-full.test.js': ['the right to mount'],
 }
 
-const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin']
+const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', import.meta.dirname]
 const has = (/** @type {string} */ need) =>
   need === 'the right to mount' ? mayMount() : folders.some(folder => existsSync(join(folder, need)))
 

@@ -1,10 +1,10 @@
-# Every setting of the proxy: default, reason, check; and below, what the template needs of them as lines of nginx. Read by
-# start.sh in a container, and by scripts/proxy.js on a host, where other defaults hold for addresses, ports and folders (its
-# --help).
+# Every setting of the proxy with its default, reason and check, and the nginx lines that the template needs of them. Read by
+# start.sh in a container, and on a host by scripts/proxy.js, whose --help lists its other defaults for addresses, ports and
+# folders.
 
 wrong=
 
-# Exports a setting: what it was given, or the default. One that is empty counts as not given.
+# Exports a setting: the given value, or the default if it is unset or empty.
 setting() { # NAME DEFAULT
   name=$1
   eval "value=\${$1:-\$2}"
@@ -48,98 +48,110 @@ host='[A-Za-z0-9_.-]+'
 quotable='[^"\$]+'
 
 # --- settings -------------------------------------------------------------------------------------------------------
+# docs/configuration.md is made of these lines: each setting has its comment right above it, and its check right below.
 
-# HOST:PORT of each gateway; every address of a name that PROXY_RESOLVER knows.
+# HOST:PORT of each gateway. A name that PROXY_RESOLVER knows stands for all of its addresses.
 setting PROXY_GATEWAYS gateway:8080
 list "($host|\[$ipv6\]):[0-9]{1,5}" 'HOST:PORT of each gateway'
 
-# Name server, asked every 5 s for the IPv4 addresses of gateways given by name; Docker's own. With "off" a name is looked
-# up once, at start: nginx before 1.27.3 can do no more.
+# Name server, asked every 5 s for the IPv4 addresses of gateways given by name. The default is Docker's own. With off a
+# name is looked up once, at start: nginx before 1.27.3 can do no more.
 setting PROXY_RESOLVER 127.0.0.11
 matches "off|($ipv4|\[$ipv6\])(:[0-9]{1,5})?" || must 'the address of a name server, or off'
 
-# Addresses to listen on: IPv4, and IPv6 where the system has it.
+# Addresses to listen on. In the image: every IPv4 address, and every IPv6 address where the system has IPv6.
 [ -e /proc/net/if_inet6 ] && addresses='0.0.0.0 ::' || addresses=0.0.0.0
 setting PROXY_HOST "$addresses"
 list "($host|$ipv6|\[$ipv6\])" 'the addresses to listen on'
+# Port that redirects to HTTPS.
 setting PROXY_HTTP_PORT 8080
 whole 1 65535
+# Port for clients: HTTPS and WebSocket.
 setting PROXY_HTTPS_PORT 8443
 whole 1 65535
-# Where /metrics tells Prometheus how many connections there are and how many fit. Never a port the public reaches; 0: nowhere.
+# Addresses for /metrics, which tells Prometheus how many connections there are and how many fit. Never one that the public
+# reaches. In the image: as PROXY_HOST.
 setting PROXY_METRICS_HOST "$addresses"
 list "($host|$ipv6|\[$ipv6\])" 'the addresses to listen on'
+# Port for /metrics. 0: none.
 setting PROXY_METRICS_PORT 8084
 whole 0 65535
-# The port clients know HTTPS under: the redirect names it.
+# Port under which clients reach HTTPS: the redirect names it.
 setting PROXY_PUBLIC_PORT 443
 whole 1 65535
 
-# Holds fullchain.pem and privkey.pem; a self-signed pair is made in an empty one.
+# Folder of fullchain.pem and privkey.pem. While it holds neither, a self-signed pair is made there.
 setting PROXY_CERTIFICATES /etc/nginx/certificates
 matches "/$quotable" || must 'an absolute path without ", \ and $'
-# Names and addresses a self-signed certificate is made for.
+# Names and addresses that a self-signed certificate is made for.
 setting PROXY_NAMES 'localhost 127.0.0.1'
 list "((\*\.)?$host|$ipv6)" 'names and addresses'
-# Whether requests to other hosts than these are refused (421).
+# on: requests to other hosts than PROXY_NAMES are refused with 421.
 setting PROXY_NAMES_ONLY off
 flag
 
-# Load balancers before this proxy. Their word is taken for who the client is (X-Forwarded-For, or PROXY_PROTOCOL) and for
-# its having come over HTTPS (X-Forwarded-Proto: https, on the HTTP port). Nobody else's is.
+# Load balancers before this proxy. Only they are believed: about who the client is (X-Forwarded-For, or PROXY_PROTOCOL),
+# and that it came over HTTPS (X-Forwarded-Proto: https, on the HTTP port).
 setting PROXY_TRUSTED ''
 list "$network" 'addresses or networks such as 10.0.0.0/8'
-# Whether every connection begins with the PROXY protocol, as balancers that pass TLS through send it.
+# on: every connection begins with the PROXY protocol, as balancers that pass TLS through send it. Needs PROXY_TRUSTED.
 setting PROXY_PROTOCOL off
 flag
 [ "$PROXY_PROTOCOL" = off ] || [ -n "$PROXY_TRUSTED" ] || must 'off while PROXY_TRUSTED names no balancer'
 
-# Limits of one address: an IPv4 address, or a /64 of IPv6, which is what one customer gets. Requests under way (a WebSocket
-# for as long as it is open); WebSocket handshakes a second, and so many at once; other requests a second. An office behind
-# one address must fit, also when all of it reconnects at once: a handshake costs nginx 0.5 ms of CPU.
+# Limits of one client, with room for an office behind one address, also when all of it reconnects at once: a handshake
+# costs nginx 0.5 ms of CPU.
+
+# Requests under way at one time of one client; a WebSocket counts for as long as it is open. A client is an IPv4 address,
+# or a /64 of IPv6, which is what one customer gets.
 setting PROXY_CONNECTIONS_PER_ADDRESS 4096
 whole 1 65535
+# WebSocket handshakes a second of one client.
 setting PROXY_HANDSHAKES_PER_SECOND 100
 whole 1 1000000
+# WebSocket handshakes that one client may make at once beyond PROXY_HANDSHAKES_PER_SECOND.
 setting PROXY_HANDSHAKES_BURST 2048
 whole 1 1000000
+# Other requests a second of one client.
 setting PROXY_REQUESTS_PER_SECOND 200
 whole 1 1000000
-# Clients those limits do not count.
+# Clients that these limits do not count.
 setting PROXY_EXEMPT ''
 list "$network" 'addresses or networks such as 10.0.0.0/8'
 
-# Silence after which a gateway is given up for a value or a page and one other is asked. Keep it above the longest
-# `timeout` in keycast.yaml by 2 s: a gateway waits that long for its fetcher.
+# Silence after which a gateway is given up for a value or a page, and one other is asked. Keep it 2 s above the longest
+# timeout in keycast.yaml: a gateway waits that long for its fetcher.
 setting PROXY_ANSWER_TIMEOUT 5s
 seconds 2 600
 # How long a stop leaves WebSockets open. The container's stop grace must be longer.
 setting PROXY_SHUTDOWN_TIMEOUT 10s
 seconds 1 86400
-# How long a reload leaves them open: a renewed certificate must not cut every client. Until then the workers of before
-# stay, each with the memory of its sessions.
+# How long a reload leaves WebSockets open: a renewed certificate must not cut every client. Until then the workers of
+# before stay, each with the memory of its sessions.
 setting PROXY_RELOAD_TIMEOUT 86400s
 seconds 1 604800
 
-# Worker processes: the processors this system may use. A container's CPU quota counts: nproc does not see it.
+# Worker processes. By default the processors this system may use; a container's CPU quota counts.
 setting PROXY_WORKERS "$(processors)"
 whole 1 256
 
-# Connections a worker holds, two per session, and the files it may open: some are logs, listening sockets and its own.
-# By default no more than the system lets it (ulimit -n).
+# Connections a worker holds, two for each session. By default 16000, or as many as the limit of open files allows.
 files=$(ulimit -Hn)
 [ "$files" != unlimited ] || files=1000000
 setting PROXY_WORKER_CONNECTIONS "$((files < 16064 ? files - 64 : 16000))"
 whole 16 1000000
+# Files a worker may open: its connections, logs and listening sockets. By default PROXY_WORKER_CONNECTIONS and 384, or as
+# many as the system allows (ulimit -n).
 files_wanted=16384
 matches '[0-9]{1,9}' && files_wanted=$((value + 384))
 setting PROXY_OPEN_FILES "$((files < files_wanted ? files : files_wanted))"
 whole 16 100000000
 
-# Strict-Transport-Security, such as "max-age=31536000". Set it once a real certificate is there: a browser that knows it
-# lets nobody past a self-signed one.
+# The header Strict-Transport-Security, such as max-age=31536000. Set it once a real certificate is there: a browser that
+# knows it lets nobody past a self-signed one.
 setting PROXY_HSTS ''
 matches '[A-Za-z0-9=; -]*' || must 'a value of Strict-Transport-Security'
+# Where each request is logged when it is over; a WebSocket when it ends.
 setting PROXY_ACCESS_LOG /dev/stdout
 matches "(/|syslog:)$quotable" || must 'an absolute path or syslog:…, without ", \ and $'
 
@@ -208,7 +220,7 @@ if [ "$PROXY_NAMES_ONLY" = on ]; then
   done
 fi
 
-# One silent gateway and some that take no connection leave time for another; two silent ones are enough.
+# Time for one silent gateway, some that refuse connections, and one more; not for two silent ones.
 PROXY_NEXT_GATEWAY_TIMEOUT="$((2 * ${PROXY_ANSWER_TIMEOUT%s} - 1))s"
 
 set +f

@@ -1,26 +1,28 @@
 #!/usr/bin/env node
-// Proves on a running compose stack what containers promise: few fetches, spread connections, replicas that may die,
-// little that anybody could misuse, an orderly end. For deployments to try, not for those in use: it kills and stops.
+// Checks on a running compose stack what the containers promise: few fetches, connections spread over the gateways,
+// replicas that may die, tight confinement, an orderly end. Not for a stack in use: it kills containers and stops them all.
 import { setTimeout as delay } from 'node:timers/promises'
-import { createChecks, readTimeout, readUrl } from './client.js'
-import { runCommand } from './command.js'
-import { containers, crash, docker, evaluate, inspect, isHealthy, request } from './compose/docker.js'
-import { startViewers } from './compose/viewers.js'
+import { containers, crash, docker, evaluate, inspect, isHealthy, request } from './compose-check/docker.js'
+import { startViewers } from './compose-check/viewers.js'
+import { createChecks, readTimeout, readUrl } from './support/client.js'
+import { runCommand } from './support/command.js'
 
 const usage = `Usage: node scripts/compose-check.js [--url URL] [--viewers N] [--keys N] [--timeout SECONDS] [--insecure]
 
-Drives the stack of docker-compose.yml, which must run with several replicas:
+Checks the stack of docker-compose.yml, which must run with several replicas:
 
   docker compose up --detach --build --wait --scale gateway=4 --scale fetcher=2
 
-Viewers connect through the proxy while containers are killed, crash and restart; each check is printed.
-At the end the stack is stopped, and stays so.
+Viewers connect through the proxy while containers are killed, crash and restart. Each check is printed.
+At the end the stack is stopped and stays stopped: do not run this on a stack in use.
 
   --url URL          where clients connect               (default wss://localhost)
   --viewers N        how many clients                    (default 40)
   --keys N           conversation:0, conversation:1, …   (default 100)
   --timeout SECONDS  for each check                      (default 90)
-  --insecure         accept any certificate. One made by the proxy itself, for localhost, is accepted anyway`
+  --insecure         accept any certificate; on localhost any is accepted anyway
+
+Exits with 0 when every check passed, with 1 when one failed, with 2 when it could not run.`
 
 /** As keycast.yaml has it for conversations. */
 const REFRESH_MS = 1_000
@@ -28,18 +30,18 @@ const REFRESH_MS = 1_000
 /** Refreshes over which fetches are counted. */
 const REFRESHES = 10
 
-/** How often something that has to happen in a container is looked for. */
+/** How often a waiting check looks again. */
 const LOOK_MS = 250
 
 /** The longest stop_grace_period of docker-compose.yml. */
 const GRACE_MS = 20_000
 
-/** Ours, and nginx: those that promise to end by themselves. */
+/** Our services and nginx, which promise to stop in order. */
 const OURS = ['secrets', 'data-provider', 'fetcher', 'gateway', 'proxy']
 
 /**
- * @typedef {import('./compose/docker.js').Container} Container
- * @typedef {import('./client.js').Target & { viewers: number, keys: number, timeoutMs: number }} Options
+ * @typedef {import('./compose-check/docker.js').Container} Container
+ * @typedef {import('./support/client.js').Target & { viewers: number, keys: number, timeoutMs: number }} Options
  */
 
 /** @param {Options} options @returns {Promise<number>} the exit code */
@@ -52,7 +54,7 @@ async function checkStack(options) {
   const gateways = of('gateway')
   const fetchers = of('fetcher')
   if (!backend || !proxy || gateways.length < 2 || fetchers.length < 2) {
-    throw new Error('no stack with several gateways and fetchers runs here; --help says how to start one')
+    throw new Error('no stack with several gateways and fetchers runs here (--help says how to start one)')
   }
 
   const { check, conclude } = createChecks(options.timeoutMs)
@@ -72,14 +74,15 @@ async function checkStack(options) {
     }
   }
 
-  await check('every container runs, and is healthy where it can tell', async signal => {
+  await check('every container runs, and is healthy if it has a health check', async signal => {
     for (const container of all) if (container.service !== 'secrets') await healthy(container, signal)
     return `${all.length} containers`
   })
-  await check('none runs as root, has a capability, may write to its root, or log without end', () =>
-    checkConfinement(all),
+  await check(
+    'no container runs as root, has a capability, can write to its root file system, or logs without bound',
+    () => checkConfinement(all),
   )
-  await check('only the proxy is published, all else on this host alone', () => checkPorts(all))
+  await check('only the proxy is published beyond this host', () => checkPorts(all))
 
   const viewers = startViewers(options, options.viewers, keys)
   try {
@@ -93,7 +96,7 @@ async function checkStack(options) {
     )
 
     /**
-     * Does something to the stack, and waits until all viewers hold a change the backend made after it.
+     * Does something to the stack, and waits until every viewer holds a change that the backend made afterwards.
      *
      * @param {string} what
      * @param {(signal: AbortSignal) => Promise<unknown>} act
@@ -108,7 +111,7 @@ async function checkStack(options) {
 
     for (const container of [gateways[0], fetchers[0]]) {
       await survive(`docker kill ${container.name}`, () => docker('kill', container.id))
-      // A kill is an operator's wish to Docker, like a stop: no restart policy brings the container back.
+      // To Docker a kill is an operator's wish, like a stop: no restart policy brings the container back.
       await check(`docker start ${container.name}: it is healthy again`, async signal => {
         await docker('start', container.id)
         await healthy(container, signal)
@@ -131,14 +134,14 @@ async function checkStack(options) {
       await docker('compose', 'restart', 'data-provider')
       await healthy(backend, signal)
     })
-    await check(`still each key is fetched once per refresh`, signal => countFetches(backend, keys, signal))
-    await check('no revision ever fell for any viewer', async () => {
+    await check('each key is still fetched once per refresh', signal => countFetches(backend, keys, signal))
+    await check('no viewer ever got an older revision after a newer one', async () => {
       const fallen = viewers.fallen()
       if (fallen.length > 0) throw new Error(`${fallen.length} did: ${fallen.slice(0, 5).join('; ')}`)
       return `${viewers.connections()} connections`
     })
 
-    await check('docker compose stop ends all in order', () => checkStop(all))
+    await check('docker compose stop ends every service in order', () => checkStop(all))
   } finally {
     viewers.stop()
   }
@@ -194,7 +197,7 @@ async function checkSpread(gateways, viewers) {
 }
 
 /**
- * Counts at the backend, on its clock.
+ * Counts fetches where they arrive, at the backend.
  *
  * @param {Container} backend
  * @param {string[]} keys
@@ -209,7 +212,7 @@ async function countFetches(backend, keys, signal) {
     const elapsedMs = performance.now() - startedAt
     const totals = paths.map(path => byKey[path]?.total ?? 0)
     const [least, most] = [Math.min(...totals), Math.max(...totals)]
-    // One more than fits: a refresh may lie at either end. Taken while the answer came, the time is rather too short.
+    // One more than the time holds, because a refresh may lie at either end of it.
     const allowed = Math.ceil(elapsedMs / REFRESH_MS) + 1
     const said = `${least} to ${most} a key in ${(elapsedMs / 1_000).toFixed(1)} s`
     if (most > allowed) throw new Error(said)
@@ -231,7 +234,7 @@ async function checkStop(all) {
       throw new Error(`${container.name} is ${State.Status} with exit code ${State.ExitCode}`)
     }
   }
-  // One after the other: what depends on others goes first. Each alone stays within its grace, or was killed (137).
+  // Services stop one after the other, dependents first. One that outlasts its grace is killed, with exit code 137.
   if (seconds * 1_000 > GRACE_MS * 3) throw new Error(`took ${seconds} s`)
   return `exit code 0, ${seconds} s`
 }

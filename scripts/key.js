@@ -1,30 +1,32 @@
 #!/usr/bin/env node
-// "Why is this stale?": what gateways know of a key, asked on their internal listeners; and a refresh of it.
+// Answers "why is this stale?": asks gateways, on their internal listeners, what they know of a key; or refreshes it.
 import { lookup } from 'node:dns/promises'
 import { readSettings } from '@keycast/service'
 import { settings as gateway } from '../services/gateway/settings.js'
-import { isMain, runCommand } from './command.js'
+import { isMain, runCommand } from './support/command.js'
 
 const usage = `Usage: node scripts/key.js KEY [--refresh] [--gateway HOST[:PORT]]...
 
-Says what gateways know of a key: who owns it, who watches it, how old its value is, what failed last.
+Prints what gateways know of a key: which node owns it, who watches it, how old its value is, what failed last.
 
-  --refresh              have it asked of the backend now instead
-  --gateway HOST[:PORT]  whose internal listener to ask; each address of a name is asked. May be given several times
-                         (default: GATEWAY_INTERNAL_HOST and GATEWAY_INTERNAL_PORT, 127.0.0.1:8081 where they are unset)
+  --refresh              instead, have the fetcher ask the backend for it now; one gateway is called
+  --gateway HOST[:PORT]  internal listener of a gateway; of a name every address is asked. May be given several times
+                         (default: GATEWAY_INTERNAL_HOST and GATEWAY_INTERNAL_PORT, which default to 127.0.0.1:8081)
 
-API_TOKEN or API_TOKEN_FILE holds the gateways' token. In containers both are at hand in a gateway's:
+API_TOKEN, or the file that API_TOKEN_FILE names, must hold the gateways' token. A gateway's container has it:
 
-  docker compose exec gateway node scripts/key.js KEY --gateway gateway`
+  docker compose exec gateway node scripts/key.js KEY --gateway gateway
 
-/** A refresh waits for the nodes to confirm, 5 s at most. */
+Exits with 0 when every gateway answered, with 1 when one did not or refused, with 2 when it could not ask.`
+
+/** Longer than a gateway waits for the nodes to confirm a refresh, which is 5 s at most. */
 const TIMEOUT_MS = 10_000
 
 const { apiToken, internalHost, internalPort } = gateway
 const settings = { apiToken, internalHost, internalPort }
 
 /**
- * @typedef {object} Known what `GET /v1/keys/{key}` answers, see docs/operations.md
+ * @typedef {object} Known what `GET /v1/keys/{key}` answers, see docs/deploy/own-backend.md
  * @property {{ node: string | null, alive: boolean }} owner
  * @property {boolean} watched
  * @property {number} sessionsWatching
@@ -40,7 +42,7 @@ const settings = { apiToken, internalHost, internalPort }
  */
 
 /**
- * For a person: the verdict, then what it rests on.
+ * The answer for a person: the verdict, then the facts behind it.
  *
  * @param {Known} known
  * @returns {string[]} lines
@@ -48,13 +50,12 @@ const settings = { apiToken, internalHost, internalPort }
 export function explain(known) {
   const { owner, sessionsWatching, getsWaiting, held, version, bytes, contentType, ageMs, lastFailure, namespace } =
     known
-  const retry =
-    lastFailure?.retryAfterMs === undefined ? '' : `, to be tried again after ${lastFailure.retryAfterMs} ms`
+  const retry = lastFailure?.retryAfterMs === undefined ? '' : `, next try after ${lastFailure.retryAfterMs} ms`
   return [
     verdict(known),
-    `  owner         ${owner.node ?? 'none known'}${owner.alive ? '' : ', not heard'}`,
-    `  watched by    ${sessionsWatching} sessions of this gateway; ${getsWaiting} gets wait`,
-    `  held          ${held ? `${bytes} bytes of ${contentType}, version ${version}, ${ageMs} ms old` : 'nothing'}`,
+    `  owner         ${owner.node ?? 'no fetcher node known'}${owner.alive ? '' : ', silent'}`,
+    `  watched by    ${sessionsWatching} sessions of this gateway; ${getsWaiting} gets are waiting`,
+    `  value         ${held ? `${bytes} bytes of ${contentType}, version ${version}, ${ageMs} ms old` : 'none'}`,
     `  last failure  ${lastFailure ? `${lastFailure.code}: ${lastFailure.message}, ${lastFailure.agoMs} ms ago${retry}` : 'none'}`,
     `  keycast.yaml  refresh ${namespace.refreshMs} ms, maxAge ${namespace.maxAgeMs} ms, timeout ${namespace.timeoutMs} ms`,
   ]
@@ -62,21 +63,21 @@ export function explain(known) {
 
 /** @param {Known} known */
 function verdict({ owner, watched, held, stale, lastFailure, namespace }) {
-  if (!owner.alive) return 'cannot be fresh: no fetcher node that would own it is heard'
+  if (!owner.alive) return 'cannot be fresh: the fetcher node that owns it is silent, or no node is known'
   if (stale || !held) {
-    if (lastFailure) return `${stale ? 'stale' : 'not had'}: ${lastFailure.code}`
-    if (stale) return 'stale: its owner has not said in time that it is fresh'
-    return watched ? 'not there yet: its first fetch is under way' : 'not known here: nobody watches it at this gateway'
+    if (lastFailure) return `${stale ? 'stale' : 'no value'}: ${lastFailure.code}`
+    if (stale) return 'stale: its owner has not confirmed it in time'
+    return watched ? 'no value yet: its first fetch is under way' : 'no value: nobody watches it at this gateway'
   }
-  if (!watched) return 'held, and not kept fresh: nobody watches it at this gateway'
-  return namespace.refreshMs === 0 ? 'kept until the backend tells of a change (--refresh)' : 'fresh'
+  if (!watched) return 'in the cache, but not kept fresh: nobody watches it at this gateway'
+  return namespace.refreshMs === 0 ? 'kept until the backend reports a change (--refresh)' : 'fresh'
 }
 
 /** @param {string} text HOST[:PORT], IPv6 in brackets @param {number} fallback the port where none is given */
 function readGateway(text, fallback) {
   const [, bracketed, named, port = fallback] = /^(?:\[([\da-fA-F:.]+)\]|([\w.-]+))(?::(\d{1,5}))?$/.exec(text) ?? []
   const host = bracketed ?? named
-  if (!host) throw new Error(`--gateway ${text}: must be HOST or HOST:PORT`)
+  if (!host) throw new Error(`--gateway ${text}: must be HOST or HOST:PORT, as in 10.0.0.5:8081`)
   return { host, port: Number(port) }
 }
 
@@ -111,28 +112,44 @@ async function call(address, path, token, body) {
 async function ask({ key, refresh, gateways }) {
   const config = readSettings(settings, { name: 'key', about: usage, env: process.env, argv: [] })
   const token = config.apiToken
-  if (!token) throw new Error('API_TOKEN or API_TOKEN_FILE must be set, to the token the gateways have')
+  if (!token) throw new Error('set API_TOKEN to the token of the gateways, or API_TOKEN_FILE to the file that holds it')
   const { internalHost: host, internalPort: port } = config
   const asked = gateways.length > 0 ? gateways.map(text => readGateway(text, port)) : [{ host, port }]
   const addresses = (await Promise.all(asked.map(addressesOf))).flat()
 
   if (refresh) {
-    await call(addresses[0], '/v1/refresh', token, { keys: [key] })
-    console.log(`${key}: the fetcher has it; the next value was asked for after this`)
-    return 0
+    const [address] = addresses
+    return attempt(address, async () => {
+      await call(address, '/v1/refresh', token, { keys: [key] })
+      return `${key}: the fetcher asks the backend again; the next change subscribers see is from after this call`
+    })
   }
   let failures = 0
   for (const address of new Set(addresses)) {
-    try {
+    failures += await attempt(address, async () => {
       const [first, ...lines] = explain(await call(address, `/v1/keys/${encodeURI(key)}`, token))
-      console.log([`${address}: ${first}`, ...lines].join('\n'))
-    } catch (error) {
-      failures++
-      const { message, cause } = /** @type {Error} */ (error)
-      console.log(`${address}: ${message}${cause instanceof Error ? `: ${cause.message}` : ''}`)
-    }
+      return [`${address}: ${first}`, ...lines].join('\n')
+    })
   }
   return failures === 0 ? 0 : 1
+}
+
+/**
+ * Prints what a gateway answers, or why it did not.
+ *
+ * @param {string} address
+ * @param {() => Promise<string>} ask
+ * @returns {Promise<0 | 1>} 1 where it did not
+ */
+async function attempt(address, ask) {
+  try {
+    console.log(await ask())
+    return 0
+  } catch (error) {
+    const { message, cause } = /** @type {Error} */ (error)
+    console.error(`${address}: ${message}${cause instanceof Error ? `: ${cause.message}` : ''}`)
+    return 1
+  }
 }
 
 if (isMain(import.meta.url)) {
@@ -140,12 +157,9 @@ if (isMain(import.meta.url)) {
     refresh: { type: 'boolean', default: false },
     gateway: { type: 'string', multiple: true },
   })
-  await runCommand(
-    { name: 'key', usage, options: { ...options }, allowPositionals: true },
-    ({ values, positionals }) => {
-      const [key] = positionals
-      if (!key || positionals.length > 1) throw new Error('name one key; --help says more')
-      return ask({ key, refresh: values.refresh, gateways: values.gateway ?? [] })
-    },
-  )
+  await runCommand({ name: 'key', usage, options, allowPositionals: true }, ({ values, positionals }) => {
+    const [key] = positionals
+    if (!key || positionals.length > 1) throw new Error('give one key, such as conversation:42 (--help says more)')
+    return ask({ key, refresh: values.refresh, gateways: values.gateway ?? [] })
+  })
 }

@@ -26,24 +26,24 @@ const lastFailure = { code: 'backend_timeout', message: 'no answer within 2000 m
 
 test.each([
   ['fresh', {}],
-  ['kept until the backend tells', { namespace: { ...fresh.namespace, refreshMs: 0 } }],
+  ['kept until the backend reports', { namespace: { ...fresh.namespace, refreshMs: 0 } }],
   ['stale: backend_timeout', { stale: true, lastFailure }],
-  ['stale: its owner has not said', { stale: true }],
-  ['not had: backend_timeout', { held: false, lastFailure }],
+  ['stale: its owner has not confirmed', { stale: true }],
+  ['no value: backend_timeout', { held: false, lastFailure }],
   ['its first fetch is under way', { held: false }],
   ['nobody watches it at this gateway', { watched: false, sessionsWatching: 0, held: false }],
   ['not kept fresh: nobody watches it', { watched: false, sessionsWatching: 0 }],
-  ['cannot be fresh: no fetcher node', { owner: { node: null, alive: false }, stale: true, lastFailure }],
+  ['cannot be fresh: the fetcher node', { owner: { node: null, alive: false }, stale: true, lastFailure }],
 ])('the verdict is: %s', (verdict, known) => {
   expect(explain(/** @type {any} */ ({ ...fresh, ...known }))[0]).toContain(verdict)
 })
 
-test('what the verdict rests on is said, the last failure with its age and when it is tried again', () => {
+test('the facts behind the verdict are printed, the last failure with its age and the next try', () => {
   const text = explain({ ...fresh, lastFailure }).join('\n')
   expect(text).toContain('10.0.0.1:7001:7002\n')
   expect(text).toContain('3 sessions')
   expect(text).toContain('130000 bytes of application/json, version abc, 700 ms old')
-  expect(text).toContain('no answer within 2000 ms, 300 ms ago, to be tried again after 800 ms')
+  expect(text).toContain('no answer within 2000 ms, 300 ms ago, next try after 800 ms')
 })
 
 describe('run at a gateway', () => {
@@ -83,7 +83,7 @@ describe('run at a gateway', () => {
       })
     })
 
-  test('it is found by its settings and asked with the token out of the file', async () => {
+  test('the gateway is found by its settings and asked with the token from the file', async () => {
     const env = { GATEWAY_INTERNAL_PORT: String(port), GATEWAY_INTERNAL_HOST: '0.0.0.0' }
     const { code, text } = await run(['text:a/b'], { ...env, API_TOKEN_FILE: join(folder, 'token') })
     expect(text).toContain('fresh')
@@ -91,30 +91,30 @@ describe('run at a gateway', () => {
     expect(asked).toEqual([{ method: 'GET', url: '/v1/keys/text:a/b', token: 'Bearer s3cret', body: '' }])
   })
 
-  test('each one named is asked, and one that cannot be is an error beside the others', async () => {
+  test('every gateway named is asked, and one that does not answer is an error beside the others', async () => {
     const { code, text } = await run(['text:1', '--gateway', `127.0.0.1:${port}`, '--gateway', '127.0.0.1:9'])
     expect(text).toContain(`127.0.0.1:${port}: fresh`)
     expect(text).toMatch(/127\.0\.0\.1:9: .+/)
     expect(code).toBe(1)
   })
 
-  test('--refresh tells it to ask the backend', async () => {
+  test('--refresh calls POST /v1/refresh', async () => {
     answer = { status: 202, body: { keys: 1 } }
     const { code, text } = await run(['text:1', '--refresh', '--gateway', `127.0.0.1:${port}`])
-    expect(text).toContain('the fetcher has it')
+    expect(text).toContain('the fetcher asks the backend again')
     expect(code).toBe(0)
     expect(asked).toEqual([{ method: 'POST', url: '/v1/refresh', token: 'Bearer s3cret', body: '{"keys":["text:1"]}' }])
   })
 
-  test('what it refuses is said', async () => {
+  test('a refresh that the gateway refuses is an error that says why', async () => {
     answer = { status: 400, body: { message: 'nothing was refreshed', problems: ['keys[0]: no such namespace'] } }
     const { code, text } = await run(['nope:1', '--refresh', '--gateway', `127.0.0.1:${port}`])
     expect(text).toContain('HTTP 400: nothing was refreshed: keys[0]: no such namespace')
-    expect(code).toBe(2)
+    expect(code).toBe(1)
   })
 
-  test('without a key, a token or a host that is one it says so', async () => {
-    expect(await run([])).toMatchObject({ code: 2, text: expect.stringContaining('name one key') })
+  test('a missing key, a missing token and a wrong address are usage errors', async () => {
+    expect(await run([])).toMatchObject({ code: 2, text: expect.stringContaining('give one key') })
     expect(await run(['a:1'], {})).toMatchObject({ code: 2, text: expect.stringContaining('API_TOKEN') })
     expect(await run(['a:1', '--gateway', 'http://h'])).toMatchObject({
       code: 2,

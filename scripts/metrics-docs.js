@@ -1,37 +1,38 @@
 #!/usr/bin/env node
-// Writes the tables of docs/metrics.md from what running services export.
+// Writes the lists of docs/metrics.md from what running services export.
 import { readFileSync, writeFileSync } from 'node:fs'
-import { isMain, runCommand } from './command.js'
+import { wrap } from './docs/markdown.js'
+import { isMain, runCommand } from './support/command.js'
 
 const usage = `Usage: node scripts/metrics-docs.js [--gateway URL] [--fetcher URL] [--provider URL]
 
-Writes the tables of docs/metrics.md from the /metrics of running services; npm start runs them where the defaults say.`
+Writes the lists of docs/metrics.md from the /metrics of running services; npm start runs them where the defaults say.`
 
 const page = new URL('../docs/metrics.md', import.meta.url)
 
 /**
- * The page with every table between `<!-- metrics: NAME -->` and `<!-- end -->` written anew.
+ * The page with every list between `<!-- metrics: NAME -->` and `<!-- end -->` written anew.
  *
  * @param {string} text
  * @param {Record<string, string>} exported what each service's /metrics answers
  */
-export function withTables(text, exported) {
-  return text.replaceAll(/(<!-- metrics: (\S+) -->\n)[\s\S]*?(<!-- end -->)/g, (_, start, name, end) => {
-    return `${start}${tableOf(exported[name])}${end}`
+export function withLists(text, exported) {
+  return text.replaceAll(/(<!-- metrics: (\S+) -->\n)[\s\S]*?(<!-- end -->)/g, (_, opening, name, end) => {
+    return `${opening}\n${listOf(exported[name])}\n${end}`
   })
 }
 
 /** @param {string} exposition Prometheus text format */
-function tableOf(exposition) {
+function listOf(exposition) {
   const lines = exposition.split('\n')
-  const rows = lines
+  const items = lines
     .filter(line => line.startsWith('# HELP '))
     .map(line => {
       const [, name, help] = /** @type {RegExpExecArray} */ (/^# HELP (\S+) (.*)$/.exec(line))
       const type = lines.find(each => each.startsWith(`# TYPE ${name} `))?.split(' ')[3]
-      return `| \`${name}\` | ${type} | ${help} |\n`
+      return `${wrap(`- \`${name}\` (${type}): ${help}`, '  ')}\n`
     })
-  return `| metric | type | meaning |\n|---|---|---|\n${rows.sort().join('')}`
+  return items.sort().join('')
 }
 
 if (isMain(import.meta.url)) {
@@ -46,6 +47,6 @@ if (isMain(import.meta.url)) {
     for (const [name, url] of Object.entries({ gateway, fetcher, provider })) {
       exported[name] = await (await fetch(url)).text()
     }
-    writeFileSync(page, withTables(readFileSync(page, 'utf8'), exported))
+    writeFileSync(page, withLists(readFileSync(page, 'utf8'), exported))
   })
 }

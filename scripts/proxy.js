@@ -1,38 +1,40 @@
 #!/usr/bin/env node
-// Runs this host's nginx in the foreground, with the template and the settings of the container image, in front of
-// gateways given by address. It stops as the container does: within PROXY_SHUTDOWN_TIMEOUT.
+// Runs nginx on this host in the foreground, with the template and the settings of the container image. It stops as the
+// container does, within PROXY_SHUTDOWN_TIMEOUT.
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { accessSync, constants, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { delimiter, join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { runCommand } from './command.js'
 import { readSettings, renderTemplate } from './proxy/settings.js'
+import { runCommand } from './support/command.js'
 
 const certificatesScript = fileURLToPath(new URL('certificates', import.meta.url))
 
 const usage = `Usage: node scripts/proxy.js [options]
 
-Starts nginx with TLS in front of gateways on this or other hosts. Needs nginx 1.22 or later and openssl, not root.
+Runs nginx with TLS in front of gateways on this or other hosts. Needs nginx 1.22 or later and openssl, but not root.
 
-  --gateway HOST:PORT   a gateway; give one for each             PROXY_GATEWAYS      (127.0.0.1:8080)
-  --host ADDRESS        to listen on; several times for several  PROXY_HOST          (127.0.0.1)
+  --gateway HOST:PORT   a gateway; once for each                 PROXY_GATEWAYS      (127.0.0.1:8080)
+  --host ADDRESS        address to listen on; once for each      PROXY_HOST          (127.0.0.1)
   --http-port PORT      redirects to HTTPS                       PROXY_HTTP_PORT     (8000)
-  --https-port PORT     takes clients in                         PROXY_HTTPS_PORT    (8443)
-  --public-port PORT    what clients know it under               PROXY_PUBLIC_PORT   (as --https-port)
-  --exempt CIDR         clients the limits per address do not    PROXY_EXEMPT        (none)
-                        count; several times for several
-  --certificates DIR    holds fullchain.pem and privkey.pem; a   PROXY_CERTIFICATES  (DIRECTORY/certificates)
-                        self-signed pair is made in an empty one
-  --directory DIR       for configuration, certificate and logs, one for each proxy (proxy/run)
+  --https-port PORT     serves clients                           PROXY_HTTPS_PORT    (8443)
+  --public-port PORT    the HTTPS port that clients use, if      PROXY_PUBLIC_PORT   (as --https-port)
+                        another is forwarded here
+  --exempt CIDR         clients without limits; once for each    PROXY_EXEMPT        (none)
+  --certificates DIR    holds fullchain.pem and privkey.pem; in  PROXY_CERTIFICATES  (DIRECTORY/certificates)
+                        an empty one a self-signed pair is made
+  --directory DIR       configuration, certificate and logs; each proxy needs its own (proxy/run)
   --settings FILE       lines of PROXY_…=value, read again at SIGHUP
   --help
 
-Each has a setting beside it, and proxy/settings.sh has more. What an option says goes first, then the file, then
-the environment.
-SIGHUP reads settings and certificate again and starts new workers; SIGUSR1 opens the logs anew; SIGTERM, SIGINT and
-SIGQUIT stop gracefully.`
+Each option sets the variable beside it; proxy/settings.sh has further ones. Options override the file, and the file
+overrides the environment.
+SIGHUP reads settings and certificate again and starts new workers; SIGUSR1 reopens the logs; SIGTERM, SIGINT and
+SIGQUIT stop gracefully.
+
+Exits with nginx's own code, or with 2 when settings, certificate or nginx itself are missing or wrong.`
 
 const options = /** @type {const} */ ({
   gateway: { type: 'string', multiple: true },
@@ -82,7 +84,7 @@ await runCommand({ name: 'proxy', usage, options }, async ({ values }) => {
       renameSync(next, configuration)
       server.kill('SIGHUP')
     } catch (error) {
-      console.error(`proxy: not reloaded, it goes on as it was: ${/** @type {Error} */ (error).message}`)
+      console.error(`proxy: not reloaded, nginx keeps its former settings: ${/** @type {Error} */ (error).message}`)
     }
   }
 
@@ -100,7 +102,7 @@ await runCommand({ name: 'proxy', usage, options }, async ({ values }) => {
 
   const server = spawn(nginx, [...inDirectory(configuration), '-g', 'daemon off;'], {
     stdio: ['ignore', 'ignore', 'inherit'],
-    detached: true, // a Ctrl-C at the terminal reaches this process alone, which turns it into a graceful stop
+    detached: true, // Ctrl-C must reach this process alone, which turns it into a graceful stop
   })
   const exited = once(server, 'exit')
   for (const signal of /** @type {const} */ (['SIGTERM', 'SIGINT', 'SIGQUIT'])) {
@@ -144,12 +146,12 @@ function ensureCertificate({ PROXY_CERTIFICATES, PROXY_NAMES }) {
       stdio: ['ignore', 'ignore', 'inherit'],
     })
   } catch {
-    throw new Error('there is no certificate to serve with')
+    throw new Error('no certificate to serve with: see the lines above')
   }
 }
 
 /**
- * nginx lives on where this script was killed, and holds the ports with what it was told then.
+ * If this script was killed, its nginx still runs with the old settings and holds the ports.
  *
  * @param {string} directory
  * @param {string} pidFile
@@ -159,7 +161,7 @@ function refuseSecond(directory, pidFile) {
   const pid = Number(contentOf(pidFile))
   const title = pid > 0 ? contentOf(`/proc/${pid}/cmdline`) : ''
   if (title.startsWith('nginx: master') && title.includes(` ${directory} `)) {
-    throw new Error(`nginx ${pid} runs in ${directory} already. End it with: kill -QUIT ${pid}`)
+    throw new Error(`nginx ${pid} already runs in ${directory}. End it with: kill -QUIT ${pid}`)
   }
 }
 

@@ -1,15 +1,15 @@
 #!/usr/bin/env node
-// Makes the secrets of a deployment where they are missing: the API token, the backbone's CURVE keys, Grafana's first
-// password. Each of these is a unit of its own, so that one may be added or replaced without the others.
+// Makes the secrets of a deployment that are missing: the API token, the backbone's CURVE keys, Grafana's first password.
+// Each is a unit that can be added or replaced without the others.
 import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { createCurveKeyPair, curvePairOf } from '@keycast/backbone'
-import { isMain, runCommand } from './command.js'
+import { isMain, runCommand } from './support/command.js'
 
 const usage = `Usage: node scripts/secrets.js FOLDER [--renew UNIT]...
 
-Makes what is missing of these files, each readable by its owner, and leaves what is there as it is:
+Makes those of these files that are missing, each readable by its owner only, and leaves the others as they are:
 
   unit      file                              what it is
   token     FOLDER/gateway/api-token          bearer token of the internal calls   (API_TOKEN_FILE)
@@ -17,16 +17,18 @@ Makes what is missing of these files, each readable by its owner, and leaves wha
             FOLDER/fetcher/curve-client-keys  public keys of the gateways admitted (BACKBONE_CLIENT_KEYS_FILE)
             FOLDER/gateway/curve-secret-key   this gateway's key                   (BACKBONE_SECRET_KEY_FILE)
             FOLDER/gateway/curve-server-key   the fetcher's public key             (BACKBONE_SERVER_KEY_FILE)
-  password  FOLDER/grafana/admin-password     readable by all who see the folder   (GF_SECURITY_ADMIN_PASSWORD__FILE)
+  password  FOLDER/grafana/admin-password     readable by everybody in the folder  (GF_SECURITY_ADMIN_PASSWORD__FILE)
 
 All gateways share one key, all fetcher nodes another.
 
-  --renew UNIT  makes the unit anew. Those who run keep what they read at their start: docs/operations.md, "Rotating
-                secrets", has the order in which to replace them`
+  --renew UNIT  makes the files of a unit anew; may be given several times. Running services keep what they read at
+                their start: restart them in the order that docs/deploy/upgrades.md gives ("Rotating secrets")
 
-/** @typedef {(path: string) => string | undefined} Held what a file below the folder holds */
+Exits with 0 when all files are there, with 2 when a file cannot be read or written, or keys do not fit together.`
 
-/** Public halves, and the secret ones they are computed from. */
+/** @typedef {(path: string) => string | undefined} Held reads a file below the folder */
+
+/** The file of each public key, and of the secret key that it is computed from. */
 const publicHalves = {
   'gateway/curve-server-key': 'fetcher/curve-secret-key',
   'fetcher/curve-client-keys': 'gateway/curve-secret-key',
@@ -37,7 +39,10 @@ const units = {
   token: { 'gateway/api-token': () => randomBytes(32).toString('base64url') },
   keys: {
     ...Object.fromEntries(
-      Object.entries(publicHalves).map(([publicPath, secretPath]) => [secretPath, held => newSecret(publicPath, held)]),
+      Object.entries(publicHalves).map(([publicPath, secretPath]) => [
+        secretPath,
+        held => newSecret(secretPath, publicPath, held),
+      ]),
     ),
     ...Object.fromEntries(
       Object.entries(publicHalves).map(([publicPath, secretPath]) => [
@@ -49,11 +54,11 @@ const units = {
   password: { 'grafana/admin-password': () => randomBytes(18).toString('base64url') },
 }
 
-/** @param {string} publicPath where its public half belongs @param {Held} held */
-function newSecret(publicPath, held) {
-  // One made anew would not fit, which would only show as silence.
+/** @param {string} secretPath @param {string} publicPath of its public key @param {Held} held */
+function newSecret(secretPath, publicPath, held) {
+  // A new secret key would not fit the public one, and the only sign would be links that stay silent.
   if (held(publicPath) !== undefined) {
-    throw new Error(`the secret key to ${publicPath} is missing: put it back, or make all keys anew with --renew keys`)
+    throw new Error(`${secretPath} is missing: put it back, or make all keys anew with --renew keys`)
   }
   return createCurveKeyPair().secretKey
 }
@@ -67,7 +72,7 @@ function publicHalf(secretPath, held) {
   }
 }
 
-/** Several keys may be admitted, the gateways' own has to be among them. @param {Held} held */
+/** Several gateways' keys may be admitted; our own gateways' key must be among them. @param {Held} held */
 function checkHalves(held) {
   for (const [publicPath, secretPath] of Object.entries(publicHalves)) {
     const listed = (held(publicPath) ?? '').split(/[\s,]+/)
@@ -92,7 +97,7 @@ export function ensureSecrets(folder, renewed = []) {
   /** @type {string[]} */
   const made = []
   for (const [unit, files] of Object.entries(units)) {
-    /** What the unit is to be, until all of it is written. @type {Map<string, string>} */
+    /** New files of the unit, written only once all of them are made. @type {Map<string, string>} */
     const created = new Map()
     const anew = renewed.includes(unit)
     /** @type {Held} */
@@ -111,11 +116,11 @@ export function ensureSecrets(folder, renewed = []) {
 }
 
 /**
- * Puts a file in place as a whole: one that was cut off would pass for a secret.
+ * Writes a file and then moves it into place: one that was cut off would pass for a secret.
  *
  * @param {string} file
  * @param {string} content
- * @param {{ shared: boolean }} options `shared`: for a user we do not know, as that of Grafana's image
+ * @param {{ shared: boolean }} options `shared`: readable by every user, because we do not know that of Grafana's image
  */
 function write(file, content, { shared }) {
   const written = `${file}.new`
@@ -130,9 +135,12 @@ if (isMain(import.meta.url)) {
     { name: 'secrets', usage, options: { renew: { type: 'string', multiple: true } }, allowPositionals: true },
     ({ values, positionals }) => {
       const [folder] = positionals
-      if (!folder || positionals.length > 1) throw new Error('name one folder; --help says more')
+      if (!folder || positionals.length > 1)
+        throw new Error('give one folder, such as /srv/keycast/secrets (--help says more)')
       const made = ensureSecrets(folder, values.renew)
-      console.log(`secrets in ${folder}: ${made.length > 0 ? `made ${made.join(', ')}` : 'all there, kept'}`)
+      console.log(
+        `secrets in ${folder}: ${made.length > 0 ? `made ${made.join(', ')}` : 'all are there, none was changed'}`,
+      )
     },
   )
 }

@@ -33,15 +33,15 @@ test('keys are made that fit together, and only their owner may read them', () =
   expect(statSync(join(folder, 'gateway/api-token')).mode & 0o777).toBe(0o400)
 })
 
-test('secrets that are there are kept', () => {
+test('existing secrets are kept', () => {
   execFileSync('node', [script, folder])
   const before = read('gateway/api-token')
 
-  expect(execFileSync('node', [script, folder], { encoding: 'utf8' })).toContain('kept')
+  expect(execFileSync('node', [script, folder], { encoding: 'utf8' })).toContain('none was changed')
   expect(read('gateway/api-token')).toBe(before)
 })
 
-test('what is missing of one unit is made without the others', () => {
+test('the missing files of one unit are made without the others', () => {
   execFileSync('node', [script, folder])
   const before = read('fetcher/curve-secret-key')
   rmSync(join(folder, 'gateway/api-token'))
@@ -67,14 +67,14 @@ test.each([
   expect(readdirSync(join(folder, 'gateway')).sort()).toEqual(['api-token', 'curve-secret-key', 'curve-server-key'])
 })
 
-test('a secret key that is missing is not made anew unasked, as it would not fit', () => {
+test('a missing secret key is not made anew unasked, because it would not fit its public key', () => {
   execFileSync('node', [script, folder])
   rmSync(join(folder, 'fetcher/curve-secret-key'))
 
   const { status, stderr } = spawnSync('node', [script, folder], { encoding: 'utf8' })
 
   expect(status).toBe(2)
-  expect(stderr).toContain('gateway/curve-server-key is missing')
+  expect(stderr).toContain('fetcher/curve-secret-key is missing')
 })
 
 test('keys that do not fit together are named', () => {
@@ -94,7 +94,7 @@ test('further gateways may be admitted beside our own', () => {
   rmSync(join(folder, 'fetcher/curve-client-keys'))
   writeFileSync(join(folder, 'fetcher/curve-client-keys'), `${read('gateway/curve-server-key')} ${own}\n`)
 
-  expect(execFileSync('node', [script, folder], { encoding: 'utf8' })).toContain('kept')
+  expect(execFileSync('node', [script, folder], { encoding: 'utf8' })).toContain('none was changed')
 })
 
 test('--renew makes a unit anew and leaves the others', () => {

@@ -1,13 +1,71 @@
-import { readFileSync } from 'node:fs'
-import { withTables } from './settings-docs.js'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { readNamespaces } from '@keycast/service'
+import { parse } from 'yaml'
+import { proxyItems, withLists } from './settings-docs.js'
 
-test('docs/operations.md shows every setting as the services declare it (node scripts/settings-docs.js writes it)', () => {
-  const page = readFileSync(new URL('../docs/operations.md', import.meta.url), 'utf8')
-  for (const service of ['gateway', 'fetcher', 'journal', 'data-provider'])
-    expect(page).toContain(`<!-- settings: ${service} -->`)
-  expect(withTables(page)).toBe(page)
+const page = readFileSync(new URL('../docs/configuration.md', import.meta.url), 'utf8')
+
+test('docs/configuration.md shows every setting as it is declared (node scripts/settings-docs.js writes it)', () => {
+  const asked = [...page.matchAll(/<!-- settings: (\S+) -->/g)].map(([, name]) => name)
+  expect(asked.sort()).toEqual(['common', 'data-provider', 'fetcher', 'gateway', 'npm-start', 'proxy'])
+  expect(withLists(page)).toBe(page)
 })
 
-test('a table for something that is no service is an error', () => {
-  expect(() => withTables('<!-- settings: teapot -->\n<!-- end -->')).toThrow('teapot')
+test('docs/configuration.md shows every field of a namespace with its default', () => {
+  /** What each field becomes: a property that stands nowhere here is of a field that the page lacks. */
+  const properties = {
+    source: ['source'],
+    url: ['urlFor', 'origin'],
+    headers: ['headers'],
+    maxAge: ['maxAgeMs'],
+    refresh: ['refreshMs'],
+    timeout: ['timeoutMs'],
+    maxBytes: ['bytesMax'],
+    ids: ['idSegmentsMax'],
+  }
+  const section = page.split('\n## Namespaces\n')[1].split('\n## ')[0]
+  const shown = [...section.matchAll(/^- \*\*`(\w+)`\*\*(?:, default `([^`]*)`)?/gm)]
+  expect(shown.map(([, name]) => name)).toEqual(Object.keys(properties))
+
+  const byDefault = namespaceWith({})
+  expect(Object.keys(byDefault).sort()).toEqual(['name', ...Object.values(properties).flat()].sort())
+  const defaults = shown.filter(([, , standard]) => standard).map(([, name, standard]) => [name, parse(standard)])
+  expect(JSON.stringify(namespaceWith(Object.fromEntries(defaults)))).toBe(JSON.stringify(byDefault))
+})
+
+/** @param {Record<string, unknown>} fields beside those it has to have */
+function namespaceWith(fields) {
+  const folder = mkdtempSync(join(tmpdir(), 'keycast-docs-'))
+  try {
+    const path = join(folder, 'keycast.yaml')
+    // JSON is YAML.
+    writeFileSync(path, JSON.stringify({ namespaces: { a: { source: 'http', url: 'http://h/{id}', ...fields } } }))
+    return /** @type {object} */ (readNamespaces({ path }).get('a'))
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+test('docs/configuration.md shows every variable of docker-compose.yml with its default', () => {
+  const compose = readFileSync(new URL('../docker-compose.yml', import.meta.url), 'utf8')
+  const [, section] = page.split('\n## Docker Compose\n')
+  const shown = [...section.split('\n## ')[0].matchAll(/^- \*\*`(\w+)`\*\*(?:, default `([^`]*)`)?/gm)]
+  const given = [...compose.matchAll(/\$\{(\w+):-([^}]*)\}/g)]
+  // A variable without a default is handed on as it is.
+  const handedOn = [...compose.matchAll(/^ +([A-Z_]+):(?: #.*)?$/gm)].map(([, name]) => [name, ''])
+  const sorted = (/** @type {string[][]} */ pairs) => Object.fromEntries(pairs.sort())
+  expect(sorted(shown.map(([, name, standard = '']) => [name, standard]))).toEqual(
+    sorted([...given.map(([, name, standard]) => [name, standard]), ...handedOn]),
+  )
+})
+
+test('a list for something that has no settings is an error', () => {
+  expect(() => withLists('<!-- settings: teapot -->\n<!-- end -->')).toThrow('teapot')
+})
+
+test('a setting of the proxy without a comment, or with a check of another kind, is an error', () => {
+  expect(() => proxyItems('setting PROXY_NAMES x\nflag\n')).toThrow('no comment')
+  expect(() => proxyItems('# Names.\nsetting PROXY_NAMES x\n[ -n "$value" ]\n')).toThrow('no check')
 })

@@ -1,11 +1,13 @@
 #!/usr/bin/env node
-// Drives a running system as a client does, and prints what it checked. For deployments: exits with 0 or 1.
+// Drives a running system with the client library and prints each check: run it after a deployment.
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
-import { connect, createChecks, readTimeout, readUrl } from './client.js'
-import { runCommand } from './command.js'
+import { connect, KeycastError } from '@keycast/client'
+import { WebSocket } from 'ws'
+import { createChecks, readTimeout, readUrl } from './support/client.js'
+import { runCommand } from './support/command.js'
 
 const usage = `Usage: node scripts/smoke.js [--url URL] [--key KEY] [--no-change] [--timeout SECONDS] [--insecure]
 
@@ -13,18 +15,23 @@ Connects to a running Keycast as a client, checks what a client relies on, and p
 
   --url URL          where clients connect                (default ws://127.0.0.1:8080; behind the proxy wss://HOST)
   --key KEY          a key that has a value               (default conversation:smoke, of the simulated backend)
-  --no-change        do not wait for a change of it: for a key that may stay as it is
+  --no-change        do not wait for the key to change
   --timeout SECONDS  for each check                       (default 20)
-  --insecure         accept any certificate. One made by the proxy itself, for localhost, is accepted anyway`
+  --insecure         accept any certificate; on localhost any is accepted anyway
+
+Exits with 0 when every check passed, with 1 when one failed, with 2 when the options are wrong.`
 
 /**
- * @typedef {import('./client.js').Target & { key: string, changes: boolean, timeoutMs: number }} Target
+ * @typedef {import('./support/client.js').Target & { key: string, changes: boolean, timeoutMs: number }} Target
  * @typedef {import('node:http').IncomingMessage & { body: Buffer }} Response
  */
 
 /** @param {Target} target */
 async function smoke({ url, key, changes, timeoutMs, insecure }) {
   const { check, conclude } = createChecks(timeoutMs)
+  const client = openClient({ url, insecure })
+  const { keycast } = client
+  const doc = keycast.value(key)
 
   /** @param {string} path @param {Record<string, string>} [headers] @returns {Promise<Response>} */
   async function get(path, headers = {}) {
@@ -37,79 +44,136 @@ async function smoke({ url, key, changes, timeoutMs, insecure }) {
     return Object.assign(response, { body: Buffer.concat(parts) })
   }
 
-  /** @type {Awaited<ReturnType<typeof connect>> | undefined} */
-  let client
-  /** @type {any} */
-  let value
-
-  const connected = await check('a client is welcomed at /ws', async () => {
-    client = await connect({ url, insecure })
-    const welcome = await client.next(({ type }) => type === 'welcome')
-    return `session ${welcome.session}`
+  /** @type {string | undefined} */
+  let version
+  const isOpen = await check('a client is welcomed at /ws', async signal => {
+    const { session } = await opened(keycast, signal)
+    return `session ${session}`
   })
-  if (connected && client) {
-    const { send, next } = client
-    await check(`${key} is subscribed, and its value comes at once`, async () => {
-      send({ type: 'subscribe', id: 1, keys: [key] })
-      await next(({ type, id }) => type === 'subscribed' && id === 1)
-      value = await next(({ type, key: of }) => of === key && (type === 'value' || type === 'error'))
-      if (value.type === 'error') throw new Error(`${value.code}: ${value.message}`)
-      return `${value.bytes} bytes`
+  if (isOpen) {
+    await check(`a subscription to ${key} brings its value`, async signal => {
+      const state = await reached(doc, state => state.version !== undefined || state.error !== undefined, signal)
+      if (state.error) throw new Error(`${state.error.code}: ${state.error.message}`)
+      version = state.version
+      return `${state.sizeBytes} bytes`
     })
-    await check('a get with the version held answers current', async () => {
-      send({ type: 'get', id: 2, key, version: value?.version })
-      const answer = await next(({ id }) => id === 2)
-      if (!['current', 'value'].includes(answer.type)) throw new Error(`got ${JSON.stringify(answer).slice(0, 200)}`)
-      return answer.type === 'current' ? undefined : 'changed meanwhile'
+    await check('a get gives a value', async signal => {
+      if ((await keycast.get(key, { signal })) === undefined) throw new Error('got nothing')
+      return undefined
     })
     if (changes) {
-      await check('a change arrives by itself', async () => {
-        const { version } = await next(
-          ({ type, key: of, version }) => type === 'value' && of === key && version !== value.version,
-        )
-        return `version ${version}`
+      await check('a change is pushed', async signal => {
+        const before = client.received('delta')
+        const state = await reached(doc, state => state.version !== undefined && state.version !== version, signal)
+        return `version ${state.version}${client.received('delta') > before ? ', as a delta' : ''}`
       })
     }
-    await check('a key outside the grammar is refused', async () => {
-      send({ type: 'get', id: 3, key: `${key.split(':')[0]}:../../etc` })
-      const { code } = await next(({ id }) => id === 3)
+    await check('a key that breaks the grammar is refused', async signal => {
+      const code = await keycast.get(`${key.split(':')[0]}:../../etc`, { signal }).then(
+        () => 'a value',
+        error => (error instanceof KeycastError ? error.code : String(error)),
+      )
       if (code !== 'bad_key') throw new Error(`got ${code}`)
       return code
     })
-    await check('after unsubscribe a ping is answered and nothing else', async () => {
-      send({ type: 'unsubscribe', id: 4, keys: [key] })
-      await next(({ type, id }) => type === 'ok' && id === 4)
-      send({ type: 'ping', id: 5 })
-      const answer = await next(() => true)
-      if (answer.type !== 'pong') throw new Error(`got ${answer.type}`)
+    await check('after unsubscribe nothing of the key arrives', async signal => {
+      doc.close()
+      await client.unsubscribed(signal)
+      const before = client.received('value') + client.received('delta')
+      // Answered after whatever was sent before it.
+      await keycast.get(key, { signal })
+      const pushed = client.received('value') + client.received('delta') - before
+      if (pushed > 1) throw new Error(`${pushed - 1} values came beside the answer to a get`)
       return undefined
     })
-    client.close()
   }
+  keycast.close()
 
-  await check('GET /v1/values answers from the same cache, and 304 to its ETag', async () => {
+  await check('GET /v1/values gives the value, and 304 for its ETag', async () => {
     const path = `/v1/values/${key}`
     const { statusCode, headers, body } = await get(path)
     if (statusCode !== 200) throw new Error(`HTTP ${statusCode}: ${body.toString().slice(0, 200)}`)
     const version = createHash('sha256').update(body).digest().toString('base64url', 0, 16)
-    if (headers.etag !== `"${version}"`) throw new Error(`the ETag ${headers.etag} is not made of the content`)
+    if (headers.etag !== `"${version}"`) throw new Error(`the ETag ${headers.etag} does not match the content`)
     const again = await get(path, { 'if-none-match': String(headers.etag) })
     if (again.statusCode !== 304 && again.headers.etag === headers.etag) throw new Error(`HTTP ${again.statusCode}`)
     return `${body.length} bytes`
   })
-  await check('the page is served with a content security policy', async () => {
+  await check('the page at / has a content security policy', async () => {
     const { statusCode, headers } = await get('/')
     if (statusCode !== 200 || !headers['content-security-policy']) throw new Error(`HTTP ${statusCode}`)
     return undefined
   })
-  await check('the internal listener cannot be reached', async () => {
+  await check('the internal paths cannot be reached here', async () => {
     for (const path of ['/metrics', '/health/ready', `/v1/keys/${key}`]) {
       const { statusCode } = await get(path)
-      if (statusCode !== 404) throw new Error(`${path} answers ${statusCode}`)
+      if (statusCode !== 404) throw new Error(`${path} is answered with HTTP ${statusCode}, not 404`)
     }
     return undefined
   })
   return conclude()
+}
+
+/** @param {import('./support/client.js').Target} target */
+function openClient({ url, insecure }) {
+  /** How many messages of each type came. @type {Map<string, number>} */
+  const counts = new Map()
+  const heard = new EventTarget()
+  class Counting extends WebSocket {
+    /** @param {string} address @param {string} protocol */
+    constructor(address, protocol) {
+      super(address, protocol, { rejectUnauthorized: !insecure })
+      this.addEventListener('message', ({ data }) => {
+        const { type } = JSON.parse(
+          Buffer.from(/** @type {any} */ (data))
+            .toString()
+            .split('\n', 1)[0],
+        )
+        counts.set(type, (counts.get(type) ?? 0) + 1)
+        heard.dispatchEvent(new Event(type))
+      })
+    }
+  }
+  return {
+    keycast: connect(new URL('/ws', url), { WebSocket: Counting }),
+    /** @param {string} type */
+    received: type => counts.get(type) ?? 0,
+    /** @param {AbortSignal} signal */
+    unsubscribed: signal => once(heard, 'ok', { signal }),
+  }
+}
+
+/**
+ * @param {import('@keycast/client').Keycast} keycast
+ * @param {AbortSignal} signal
+ * @returns {Promise<{ session: string }>}
+ */
+function opened(keycast, signal) {
+  return new Promise(resolve => {
+    const remove = keycast.on('state', state => {
+      if (state.name === 'open') resolve(state)
+    })
+    signal.addEventListener('abort', remove)
+  })
+}
+
+/**
+ * The first state of a key that fits.
+ *
+ * @param {import('@keycast/client').ValueHandle} doc
+ * @param {(state: import('@keycast/client').ValueState) => boolean} fits
+ * @param {AbortSignal} signal
+ * @returns {Promise<import('@keycast/client').ValueState>}
+ */
+function reached(doc, fits, signal) {
+  return new Promise(resolve => {
+    const remove = doc.on('change', state => {
+      if (!fits(state)) return
+      remove()
+      resolve(state)
+    })
+    signal.addEventListener('abort', remove)
+  })
 }
 
 const options = /** @type {const} */ ({

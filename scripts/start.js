@@ -1,6 +1,7 @@
 #!/usr/bin/env node
-// npm start: the whole system on this host, in the foreground. What is checked here comes before anything is loaded
-// that would only say, in its own words, that it cannot run.
+// npm start: the whole system on this host, in the foreground. Checks what it needs before it loads the rest, which would
+// fail with an error that says less.
+import './start/orphan.js'
 
 const NODE_MIN = [20, 18, 1]
 

@@ -91,19 +91,29 @@ test('Grafana knows how often Prometheus scrapes, for $__rate_interval to span e
   expect(datasource.jsonData.timeInterval).toBe(parse(read('prometheus/prometheus.yml')).global.scrape_interval)
 })
 
-test('every alert has a heading in docs/operations.md that its runbook names', () => {
-  const operations = readFileSync(new URL('../docs/operations.md', import.meta.url), 'utf8')
-  const headings = new Set([...operations.matchAll(/^#+ (\w+)$/gm)].map(([, heading]) => heading))
+test('every alert has its part of docs/runbook.md, and links to it', () => {
+  const runbook = readFileSync(new URL('../docs/runbook.md', import.meta.url), 'utf8')
+  const [, ...parts] = runbook.split(/^### /m)
+  const described = new Map(parts.map(part => [part.split('\n', 1)[0], part]))
   const { groups } = parse(read('prometheus/rules/alerts.yml'))
   /** @type {any[]} */
   const alerts = groups.flatMap((/** @type {any} */ { rules }) => rules)
-  for (const { alert, labels, annotations } of alerts) {
-    expect(annotations.runbook).toBe(`{{ $externalLabels.runbooks }}docs/operations.md#${alert.toLowerCase()}`)
-    expect(headings).toContain(alert)
+  expect([...described.keys()].sort()).toEqual(alerts.map(({ alert }) => alert).sort())
+  for (const { alert, for: pending = '0s', labels, annotations } of alerts) {
+    expect(annotations.runbook_url).toBe(`{{ $externalLabels.runbooks }}docs/runbook.md#${alert.toLowerCase()}`)
     expect(['page', 'ticket', 'none']).toContain(labels.severity)
+    const text = described.get(alert)
+    const when = pending === '0s' ? '(at once|always)' : `after ${pending.replace('s', ' s').replace('m', ' min')}`
+    expect(text).toMatch(new RegExp(`^\\w+\\n\\n\`${labels.severity}\`, ${when}\\.`))
+    expect(text?.match(/^\*\*[^*]+\*\*/gm)).toEqual(['**Meaning.**', '**Likely causes.**', '**Look at.**', '**Do.**'])
   }
-  const known = new Set(alerts.map(({ alert }) => alert))
-  expect([...headings].filter(heading => heading.startsWith('Keycast') && !known.has(heading))).toEqual([])
+})
+
+test('every panel that docs/runbook.md names is one of a dashboard', () => {
+  const runbook = readFileSync(new URL('../docs/runbook.md', import.meta.url), 'utf8')
+  const named = [...runbook.matchAll(/"([^"]+)"/g)].map(([, title]) => title.replaceAll(/\s+/g, ' '))
+  const titles = dashboards.flatMap(([, { panels }]) => panels.map((/** @type {any} */ { title }) => title))
+  expect(named.filter(title => !titles.includes(title))).toEqual([])
 })
 
 /** @param {string} path under monitoring/ */

@@ -1,9 +1,9 @@
 // The link between a gateway and a fetcher node goes silent and recovers: both ends notice, and all viewers converge.
 import { answers, documentOf, startBackend } from './support/backend.js'
+import { startBlackhole } from './support/blackhole.js'
 import { connect } from './support/client.js'
 import { eventually, pause } from './support/deadline.js'
 import { msSince, show } from './support/figures.js'
-import { startSwallower } from './support/swallow.js'
 import { nodeAt, startSystem } from './support/system.js'
 
 const backend = await startBackend()
@@ -12,8 +12,8 @@ const { fetchers, startGateway } = await startSystem({ gateways: 0, namespaces }
 const [{ ports }] = fetchers
 
 // One gateway reaches the node through the proxy, the other is the control.
-const requests = await startSwallower(ports.requestsPort)
-const replies = await startSwallower(ports.answersPort)
+const requests = await startBlackhole(ports.requestsPort)
+const replies = await startBlackhole(ports.answersPort)
 const [behindProxy, direct] = await Promise.all([
   startGateway([nodeAt({ requestsPort: requests.port, answersPort: replies.port })]),
   startGateway([nodeAt(ports)]),

@@ -1,12 +1,12 @@
 // Overlapping faults of every kind, drawn from a seed: no viewer is ever sent an older value, and in the end all hold the
 // backend's content.
 import { answers, documentOf, startBackend } from './support/backend.js'
+import { startBlackhole } from './support/blackhole.js'
 import { connect, connectViewer } from './support/client.js'
 import { eventually, pause } from './support/deadline.js'
 import { msSince, show } from './support/figures.js'
 import { childrenOf, isAlive } from './support/processes.js'
 import { createRandom } from './support/random.js'
-import { startSwallower } from './support/swallow.js'
 import { nodeAt, startSystem } from './support/system.js'
 
 const SEED = 20
@@ -39,7 +39,7 @@ const { fetchers, nodes, startFetcher, startGateway } = await startSystem({
   namespaces: { doc: { url: `${backend.origin}/docs/{id}`, refresh: '100ms', timeout: '500ms', maxAge: '100ms' } },
 })
 const proxies = await Promise.all(
-  fetchers.map(({ ports }) => Promise.all([startSwallower(ports.requestsPort), startSwallower(ports.answersPort)])),
+  fetchers.map(({ ports }) => Promise.all([startBlackhole(ports.requestsPort), startBlackhole(ports.answersPort)])),
 )
 const behindProxies = proxies.map(([requests, replies]) =>
   nodeAt({ requestsPort: requests.port, answersPort: replies.port }),

@@ -1,11 +1,12 @@
 // Hostile and broken clients: they get the right error or close code, the gateway goes on, other sessions do not notice,
 // and no request leaves a namespace's path.
+import { once } from 'node:events'
 import { connect as connectTcp } from 'node:net'
 import { errorCodes } from '@keycast/protocol'
 import WebSocket from 'ws'
 import { answers, documentOf, startBackend } from './support/backend.js'
 import { atEnd } from './support/cleanup.js'
-import { connect, resume, stall } from './support/client.js'
+import { connect, resume, stall, tcpOf } from './support/client.js'
 import { eventually, within } from './support/deadline.js'
 import { show } from './support/figures.js'
 import { ask } from './support/http.js'
@@ -24,6 +25,7 @@ const { gateways, fetchers, nodes, startGateway } = await startSystem({
   namespaces: { doc: { url: `${backend.origin}/docs/{id}`, refresh: '200ms', maxAge: '1h' } },
 })
 const [gateway] = gateways
+const quiet = await startGateway(nodes)
 const unhurried = await startGateway(nodes, { GATEWAY_REQUESTS_PER_SECOND_MAX: '1000000' })
 
 /** Watches all along: whatever the others do, its changes keep coming. */
@@ -295,3 +297,40 @@ test('a flood of requests is refused with a time to come back, and closed when i
   })
   expect(code).toBe(4007)
 })
+
+/** @type {[string, { isBehind?: boolean, withClose?: boolean }][]} */
+const halfClosers = [
+  ['with nothing to read', {}],
+  ['with more to read', { isBehind: true }],
+  ['with more to read, after a close frame', { isBehind: true, withClose: true }],
+]
+
+test.each(halfClosers)(
+  'a client that stops reading and shuts down its side, %s, is no session for long',
+  async (_, { isBehind, withClose }) => {
+    const sockets = await Promise.all(
+      Array.from({ length: 20 }, async () => {
+        const socket = new WebSocket(quiet.url)
+        atEnd(() => socket.terminate())
+        socket.on('error', () => {})
+        await once(socket, 'message')
+        return socket
+      }),
+    )
+    expect(await quiet.metric('keycast_gateway_sessions')).toBe(20)
+    for (const socket of sockets) stall(socket)
+    if (isBehind) {
+      const keys = Array.from({ length: 50 }, (_, id) => `doc:big-${id}`)
+      for (const socket of sockets) socket.send(JSON.stringify({ type: 'subscribe', keys }))
+      await eventually(
+        async () => (await quiet.metric('keycast_gateway_sessions_stalled')) === 20,
+        'all sessions being stalled',
+      )
+    }
+    for (const socket of sockets) {
+      if (withClose) socket.close()
+      tcpOf(socket).end()
+    }
+    await eventually(async () => (await quiet.metric('keycast_gateway_sessions')) === 0, 'the end of the sessions')
+  },
+)

@@ -123,6 +123,26 @@ test('1,000 cold keys asked at once are fetched in parallel, as many at a time a
   expect(backend.asked.length).toBe(1_000)
 })
 
+test('a backend that hangs takes as many requests as one may be sent, and another backend is asked at once', async () => {
+  const [hung, well] = [await startBackend(), await startBackend()]
+  const { gateways } = await startSystem({
+    env: { FETCHER_WORKERS: '1', FETCHER_IN_FLIGHT_MAX: '300' },
+    namespaces: {
+      hung: { url: `${hung.origin}/{id}`, refresh: 0, timeout: '60s' },
+      well: { url: `${well.origin}/{id}`, refresh: 0 },
+    },
+  })
+  hung.failWith(answers.silence())
+  well.on('/1', answers.json(documentOf(1)))
+  const client = await connect(gateways[0].url)
+  await client.subscribe(keysOf(400, 'hung:'))
+  await hung.until(asked => asked.length === 300, '300 requests at a time')
+  await client.subscribe(['well:1'])
+  await client.reaches('well:1', 1)
+  expect(hung.asked).toHaveLength(300)
+  client.close()
+})
+
 test('1,000 cold keys of a backend with 50 ms latency', async () => {
   const provider = await startProvider({ PROVIDER_DOCUMENT_BYTES: '1000', PROVIDER_LATENCY_MS: '50' })
   const { gateways } = await startSystem({
@@ -178,6 +198,8 @@ test('with 3,000 watched keys a cold key is fetched before any refresh that wait
     await backend.until(() => gate.held() === coldUnderWay, 'the new keys being asked for')
     backend.failWith(gate.handler)
     await eventually(async () => (await waiting('refresh')) > 50, 'refreshes waiting')
+    // One on its way to the backend would be taken for the next one that is started.
+    await backend.until(() => gate.held() === 256, 'all that may be under way')
     const before = backend.asked.length
     const path = `/docs/colder-${coldUnderWay}`
     client.send({ type: 'subscribe', keys: [`doc:${path.slice(6)}`] })

@@ -102,14 +102,14 @@ async function open(file) {
   return seen
 }
 
-const study = ['Free memory', 'CPU time', 'V8 heap used', 'Full garbage collections']
+const experiment = ['Free memory', 'CPU time', 'V8 heap used', 'Full garbage collections']
 
 /** What holds for every run. @param {Awaited<ReturnType<typeof run>>} run */
 async function checkReport({ folder, result }) {
   const { complaints, headline, charts, drawn } = await open(join(folder, 'report.html'))
   expect(complaints).toEqual([])
   expect(headline).toBe(result.headline)
-  expect(charts).toEqual(expect.arrayContaining(study.slice(0, 3)))
+  expect(charts).toEqual(expect.arrayContaining(experiment.slice(0, 3)))
   expect(drawn).toBeGreaterThan(charts.length)
   expect(result.sums.filter(({ holds }) => !holds)).toEqual([])
   expect(result.endedBy).toBe('done')
@@ -256,7 +256,7 @@ test('Ctrl-C ends a run with a report of what was measured so far; two runs can 
   expect(out).toContain('Clients held')
   const { complaints, charts } = await open(html)
   expect(complaints).toEqual([])
-  expect(charts).toEqual(expect.arrayContaining(study.slice(0, 3)))
+  expect(charts).toEqual(expect.arrayContaining(experiment.slice(0, 3)))
 })
 
 test('what cannot be run is refused with the reason', async () => {

@@ -1,6 +1,6 @@
 // docs/metrics.md lists every metric that is exported, and no other.
 import { readFileSync } from 'node:fs'
-import { withTables } from '../scripts/metrics-docs.js'
+import { withLists } from '../scripts/metrics-docs.js'
 import { startProvider, startSystem } from './support/system.js'
 
 test('docs/metrics.md shows what the services export (node scripts/metrics-docs.js writes it)', async () => {
@@ -16,5 +16,5 @@ test('docs/metrics.md shows what the services export (node scripts/metrics-docs.
   }
 
   const page = readFileSync(new URL('../docs/metrics.md', import.meta.url), 'utf8')
-  expect(withTables(page, exported)).toBe(page)
+  expect(withLists(page, exported)).toBe(page)
 })

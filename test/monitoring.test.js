@@ -11,6 +11,7 @@ import { answers, startBackend } from './support/backend.js'
 import { connect } from './support/client.js'
 import { eventually, pause } from './support/deadline.js'
 import { prometheusFolder, startNodeExporter, startPrometheus } from './support/prometheus.js'
+import { freePorts, startProxy } from './support/proxy.js'
 import { startProvider, startSystem } from './support/system.js'
 
 const run = promisify(execFile)
@@ -50,11 +51,15 @@ describe('scraping a system under load', () => {
     })
     const internals = gateways.map(({ process }) => `127.0.0.1:${process.listening.internalPort}`)
     const metrics = fetchers.map(({ process }) => `127.0.0.1:${process.listening.metricsPort}`)
+    const [metricsPort] = await freePorts(1)
+    const ports = gateways.map(({ process }) => Number(process.listening.port))
+    await startProxy(ports, { env: { PROXY_METRICS_PORT: String(metricsPort) } })
     const targets = {
       gateway: internals,
       fetcher: metrics,
       'data-provider': [`127.0.0.1:${provider.process.listening.port}`],
       node: [await startNodeExporter()],
+      nginx: [`127.0.0.1:${metricsPort}`],
       proxy: [], // found in files, of which there are none
     }
     prometheus = await startPrometheus(config, targets)
@@ -67,12 +72,12 @@ describe('scraping a system under load', () => {
   test('every target is up, found by the name of its service', async () => {
     await eventually(async () => {
       const all = await prometheus.targets()
-      return all.length === 6 && all.every((/** @type {any} */ { health }) => health === 'up')
+      return all.length === 7 && all.every((/** @type {any} */ { health }) => health === 'up')
     }, 'every target being up')
     const names = parse(config).scrape_configs.flatMap(
       (/** @type {any} */ { dns_sd_configs = [] }) => dns_sd_configs[0]?.names ?? [],
     )
-    expect(names).toEqual(['gateway', 'fetcher', 'data-provider', 'node-exporter'])
+    expect(names).toEqual(['gateway', 'fetcher', 'data-provider', 'proxy', 'node-exporter'])
   })
 
   test('every recording rule has a result', async () => {

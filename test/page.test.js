@@ -84,6 +84,37 @@ test('a key typed is shown, each change of it marked, and the address names it',
   expect(complaints).toEqual([])
 })
 
+test('a changed message in a conversation of 130 KB costs under 500 bytes, and the figures are right', async () => {
+  const messages = Array.from({ length: 900 }, (_, id) => ({
+    id,
+    text: `message ${id}: ${'so it was said. '.repeat(8)}`,
+  }))
+  const publish = () => backend.on('/long', answers.json(JSON.stringify({ messages })))
+  publish()
+  const { page, card, complaints } = await open('')
+  /** @type {number[]} */
+  const received = []
+  page.on('websocket', socket => socket.on('framereceived', ({ payload }) => received.push(Buffer.byteLength(payload))))
+  await page.goto(`${system.gateways[0].http}/#doc:long`)
+  await page.reload()
+  const long = card('doc:long')
+  const kilobytes = JSON.stringify({ messages }).length / 1_000
+  const sizeText = `${kilobytes.toLocaleString('en', { maximumFractionDigits: 1 })} KB`
+  await long.getByText(sizeText, { exact: true }).waitFor()
+  expect(Math.max(...received)).toBeGreaterThan(130_000)
+
+  received.length = 0
+  messages[450].text = messages[450].text.replace('so it was said', 'so it was sung')
+  publish()
+  await long.getByText('1 change', { exact: true }).waitFor()
+  expect(received.reduce((sum, bytes) => sum + bytes, 0)).toBeLessThan(500)
+  await long.getByText(sizeText, { exact: true }).waitFor()
+  expect(await long.getByLabel('Last change').getByRole('listitem').allTextContents()).toEqual([
+    expect.stringContaining('messages[450].text'),
+  ])
+  expect(complaints).toEqual([])
+})
+
 test('text and bytes are shown as what they are', async () => {
   backend.on('/text', answers.content('first line\nsecond line', 'text/plain'))
   backend.on('/bytes', answers.content(Buffer.from([0, 1, 2, 0xff, 65]), 'application/octet-stream'))

@@ -215,7 +215,7 @@ test('after the script was killed, the nginx it left is named, with how to end i
   const again = ['--directory', directory, '--http-port', String(httpPort), '--https-port', String(httpsPort)]
   expect(await complaint(again)).toMatchObject({
     code: 2,
-    stderr: `proxy: nginx ${masterPid} runs in ${directory} already. End it with: kill -QUIT ${masterPid}\n`,
+    stderr: `proxy: nginx ${masterPid} already runs in ${directory}. End it with: kill -QUIT ${masterPid}\n`,
   })
   expect((await request(killed.url('/'))).status).toBe(200)
 

@@ -1,4 +1,4 @@
-// SIGTERM: every service ends in order, says goodbye to whom it serves, and exits with 0.
+// SIGTERM: every service stops in order, tells its peers, and exits with 0.
 import { answers, documentOf, startBackend } from './support/backend.js'
 import { connect } from './support/client.js'
 import { eventually, within } from './support/deadline.js'
@@ -47,7 +47,7 @@ test('a gateway tells its clients that it closes, closes with 1012, takes its le
   expect(said.msg).toBe('a gateway said goodbye')
 })
 
-test('a gateway with a client that reads nothing exits with 0 all the same', async () => {
+test('a gateway with a client that reads nothing exits with 0 too', async () => {
   const { gateways } = await startSystem({ namespaces })
   const [gateway] = gateways
   const client = await connect(gateway.url)

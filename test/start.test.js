@@ -1,4 +1,4 @@
-// npm start as a person uses it: everything comes up, a client gets a value, Ctrl-C takes all of it away again.
+// npm start as a person uses it: everything comes up, a client gets a value, and however it ends no process is left.
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -30,28 +30,54 @@ async function freePorts() {
   return Object.fromEntries(portVariables.map((variable, index) => [variable, String(ports[index])]))
 }
 
-/** npm start at a terminal of its own. @param {Record<string, string>} env */
-function start(env) {
+/**
+ * The system as a person starts it.
+ *
+ * @param {Record<string, string>} env
+ * @param {{ command?: string[], input?: string }} [options] what is run, and what is typed; scripts/start.js unless given
+ */
+function start(env, { command = [process.execPath, 'scripts/start.js'], input = '' } = {}) {
   const mark = createMark()
-  const child = spawn(process.execPath, ['scripts/start.js'], {
+  const [program, ...args] = command
+  const child = spawn(program, args, {
     cwd: root,
     env: { PATH: process.env.PATH, HOME: process.env.HOME, ...mark.env, ...env },
     // The leader of a process group, as a shell makes it: Ctrl-C reaches the whole group.
     detached: true,
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe'],
   })
+  child.stdin.write(input)
   let text = ''
   for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => (text += chunk))
   const pid = /** @type {number} */ (child.pid)
   const exited = once(child, 'close').then(([code]) => code)
   return {
+    pid,
     text: () => text,
     left: mark.pids,
-    /** @param {NodeJS.Signals} signal */
+    /** @param {NodeJS.Signals} signal to the process group */
     signal: signal => process.kill(-pid, signal),
     /** @param {string} part */
     said: part => eventually(() => text.includes(part), `“${part}” in\n${text}\n`),
     ended: () => within(exited, () => `the end of\n${text}\n`),
+    /** Every process is gone, by the mark they carry and by the pids seen while all ran. @param {number[]} seen */
+    async gone(seen) {
+      try {
+        await eventually(() => mark.pids().length === 0 && !seen.some(isAlive), 'the end of every process')
+      } catch (error) {
+        const left = mark.pids().map(pid => `${pid} ${commandOf(pid)}`)
+        throw new Error(`left behind:\n${left.join('\n')}\nafter\n${text}`, { cause: error })
+      }
+    },
+  }
+}
+
+/** @param {number} pid */
+function commandOf(pid) {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim()
+  } catch {
+    return '' // ended meanwhile
   }
 }
 
@@ -62,7 +88,8 @@ test('everything comes up, a client gets a value, and Ctrl-C leaves no process b
   atEnd(() => isAlive(otherPm2) && process.kill(otherPm2, 'SIGTERM'))
 
   const ports = await freePorts()
-  const system = start({ ...ports, PM2_HOME: newHome(), GATEWAYS: '1' })
+  // A duration as the services read it: pm2's own file must take it, too.
+  const system = start({ ...ports, PM2_HOME: newHome(), GATEWAYS: '1', SHUTDOWN_GRACE_MS: '9s' })
   await system.said('Keycast is running')
   expect(system.text()).toContain(`http://127.0.0.1:${ports.GATEWAY_PORT}/`)
 
@@ -89,7 +116,7 @@ test('Ctrl-C while it starts leaves nothing either', async () => {
   expect(system.left()).toEqual([])
 })
 
-test('a port that is taken is named before anything is started', async () => {
+test('a port in use is named before anything is started', async () => {
   const server = createServer().listen(0, '127.0.0.1')
   atEnd(() => new Promise(resolve => server.close(resolve)))
   await once(server, 'listening')
@@ -104,17 +131,30 @@ test('a port that is taken is named before anything is started', async () => {
   expect(system.left()).toEqual([])
 })
 
-test('a service that cannot start is named, with what it said, and all is taken away', async () => {
+test('a service that cannot start is named with its last lines, and everything is stopped', async () => {
   const system = start({ ...(await freePorts()), FETCHER_WORKERS: 'none', PM2_HOME: newHome() })
   expect(await system.ended()).toBe(1)
   expect(system.text()).toMatch(/fetcher ended with exit code 2 before it was ready(.|\n)*FETCHER_WORKERS=none/)
   expect(system.left()).toEqual([])
 })
 
-test('what a killed start left behind is taken away by the next', async () => {
+test('a start that was killed is cleaned up after', async () => {
+  const system = start({ ...(await freePorts()), PM2_HOME: newHome() })
+  await system.said('Keycast is running')
+  const seen = system.left()
+  expect(seen.length).toBeGreaterThan(5)
+  system.signal('SIGKILL')
+  await system.ended()
+  await system.gone(seen)
+})
+
+test('what a start leaves behind that was killed together with its cleanup, the next start ends', async () => {
   const env = { ...(await freePorts()), PM2_HOME: newHome() }
   const killed = start(env)
   await killed.said('Keycast is running')
+  const cleanup = killed.left().filter(pid => commandOf(pid).includes('after-kill.js'))
+  expect(cleanup).toHaveLength(1)
+  process.kill(cleanup[0], 'SIGKILL')
   killed.signal('SIGKILL')
   await killed.ended()
   expect(killed.left().length).toBeGreaterThan(3)
@@ -125,4 +165,42 @@ test('what a killed start left behind is taken away by the next', async () => {
   system.signal('SIGTERM')
   expect(await system.ended()).toBe(0)
   expect(system.left()).toEqual([])
+})
+
+describe('npm start', () => {
+  const npm = ['npm', 'start', '--no-update-notifier']
+
+  test('SIGTERM to npm alone stops everything in order, and npm waits for it', async () => {
+    const system = start({ ...(await freePorts()), PM2_HOME: newHome() }, { command: npm })
+    await system.said('Keycast is running')
+    const seen = system.left()
+    expect(seen).toContain(system.pid)
+    process.kill(system.pid, 'SIGTERM')
+    await system.ended()
+    expect(system.left()).toEqual([])
+    expect(seen.filter(isAlive)).toEqual([])
+    expect(system.text()).toMatch(/stopping gateway(.|\n)*stopping fetcher(.|\n)*stopping data-provider/)
+  })
+
+  test.each(/** @type {const} */ (['SIGHUP', 'SIGKILL']))('%s to npm alone stops everything in order', async signal => {
+    const system = start({ ...(await freePorts()), PM2_HOME: newHome() }, { command: npm })
+    await system.said('Keycast is running')
+    const seen = system.left()
+    process.kill(system.pid, signal)
+    await system.gone(seen)
+    expect(system.text()).toMatch(/stopping gateway(.|\n)*stopping fetcher(.|\n)*stopping data-provider/)
+  })
+
+  test.each([
+    ['npm start in the foreground', 'npm start\n'],
+    ['npm start in the background', 'npm start &\n'],
+  ])('a terminal that is closed takes %s with it', async (_, input) => {
+    // `script` is the terminal: with it the other side of the shell's own terminal goes.
+    const command = ['script', '--quiet', '--command', 'bash --norc -i', '/dev/null']
+    const system = start({ ...(await freePorts()), PM2_HOME: newHome() }, { command, input })
+    await system.said('Keycast is running')
+    const seen = system.left()
+    process.kill(system.pid, 'SIGKILL')
+    await system.gone(seen)
+  })
 })

@@ -63,7 +63,7 @@ test('--help shows defaults as they would be given', async () => {
   expect(said).not.toMatch(/default: (\[\]|false|900000)/)
 })
 
-test("the study's settings are the original's", async () => {
+test('--study keeps the settings of the experiment this project began with', async () => {
   const { runs } = await parse('capacity', '--start', '--study')
 
   expect(runs[0].options).toMatchObject({ every: 2_000, interval: 1_000, bytes: 130_000, keys: 1 })

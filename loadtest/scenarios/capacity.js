@@ -1,15 +1,15 @@
 // How many clients can the system hold? They come one after the other, and each gets a document every second, until the
-// system cannot keep up. The study that this project began with measured the same.
+// system cannot keep up. The experiment that this project began with (docs/capacity.md) measured the same.
 import { Option } from 'commander'
 import { readDuration, readInteger, readSize } from '../command-line/options.js'
 import { cpuFigures, meanOf } from './figures.js'
 
-/** What the original measured, on 2 and on 4 CPUs. */
-const STUDY = { clients: [304, 333], megabytesPerSecond: [46.34, 47.17] }
-/** The study's settings. A run that is compared with the study must not change them. */
-const STUDY_SETTINGS = { every: 2_000, interval: 1_000, bytes: 130_000, keys: 1 }
+/** What the experiment that this project began with measured, on 2 and on 4 CPUs. */
+const EXPERIMENT = { clients: [304, 333], megabytesPerSecond: [46.34, 47.17] }
+/** That experiment's settings. A run that is compared with it must not change them. */
+const EXPERIMENT_SETTINGS = { every: 2_000, interval: 1_000, bytes: 130_000, keys: 1 }
 
-/** The study's limits: past them a viewer would call it broken. */
+/** That experiment's limits: past them a viewer would call it broken. */
 const P99_MS_MAX = 1_000
 const DELIVERED_RATIO_MIN = 0.95
 /** One bad second may be a pause; so many in a row are a limit. */
@@ -42,26 +42,29 @@ export const capacity = {
 
   addOptions(command) {
     command
-      .option('--every <duration>', 'time between two new clients', readDuration, STUDY_SETTINGS.every)
+      .option('--every <duration>', 'time between two new clients', readDuration, EXPERIMENT_SETTINGS.every)
       // One gateway, and one generator process, hold as many.
       .option('--clients <n>', 'largest number of clients', readInteger(1, 100_000), 18_000)
       .option('--hold <duration>', 'time to hold that many clients', readDuration, 10_000)
-      .option('--interval <duration>', 'time between two requests of a client', readDuration, STUDY_SETTINGS.interval)
-      .option('--bytes <size>', 'size of a document (with --start)', readSize, STUDY_SETTINGS.bytes)
+      .option(
+        '--interval <duration>',
+        'time between two requests of a client',
+        readDuration,
+        EXPERIMENT_SETTINGS.interval,
+      )
+      .option('--bytes <size>', 'size of a document (with --start)', readSize, EXPERIMENT_SETTINGS.bytes)
       .option(
         '--keys <n>',
         'number of documents, shared evenly among the clients',
         readInteger(1, 10_000),
-        STUDY_SETTINGS.keys,
+        EXPERIMENT_SETTINGS.keys,
       )
       .option('--key <name>', 'the keys are <name>1, <name>2, …', 'conversation:')
       .addOption(
-        new Option('--study', "keep the study's settings: refuse --every, --interval, --bytes and --keys").conflicts([
-          'every',
-          'interval',
-          'bytes',
-          'keys',
-        ]),
+        new Option(
+          '--study',
+          'keep the settings of the experiment this project began with: refuse --every, --interval, --bytes and --keys',
+        ).conflicts(['every', 'interval', 'bytes', 'keys']),
       )
   },
 
@@ -99,21 +102,21 @@ export const capacity = {
     const megabytes = meanOf(steady, second => (second.counts.bodyBytes ?? 0) / 1e6)
     const cause = limit === undefined ? `no limit reached with ${clients} clients allowed` : limit.why
     return {
-      headline: `${held.toLocaleString('en')} clients held at ${(bytes / 1_000).toFixed(0)} KB every ${interval / 1_000} s each, ${megabytes.toFixed(0)} MB/s — ${(held / STUDY.clients[0]).toFixed(1)}× the study's ${STUDY.clients[0]}; ${cause}.`,
+      headline: `${held.toLocaleString('en')} clients held at ${(bytes / 1_000).toFixed(0)} KB every ${interval / 1_000} s each, ${megabytes.toFixed(0)} MB/s — ${(held / EXPERIMENT.clients[0]).toFixed(1)}× the ${EXPERIMENT.clients[0]} of the experiment this project began with; ${cause}.`,
       figures: {
         clientsHeld: {
           label: 'Clients held',
           value: held,
           unit: 'clients',
           better: 'higher',
-          note: `the study: ${STUDY.clients[0]} on 2 CPUs, ${STUDY.clients[1]} on 4`,
+          note: `the experiment: ${EXPERIMENT.clients[0]} on 2 CPUs, ${EXPERIMENT.clients[1]} on 4`,
         },
         megabytesPerSecond: {
           label: 'Documents delivered',
           value: megabytes,
           unit: 'MB/s',
           better: 'higher',
-          note: `the study: ${STUDY.megabytesPerSecond.join(' and ')}`,
+          note: `the experiment: ${EXPERIMENT.megabytesPerSecond.join(' and ')}`,
         },
         p99: { label: '99th percentile at that load', value: worstP99(steady), unit: 'ms', better: 'lower' },
         ...cpuFigures(steady, 'answered'),

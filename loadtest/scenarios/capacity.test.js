@@ -40,7 +40,7 @@ test('a pause that ends is none', () => {
   expect(watch.held()).toBe(104)
 })
 
-test('a connection that drops is the limit at once, as in the study', () => {
+test('a connection that drops is the limit at once, as in the experiment this project began with', () => {
   const watch = watchLimits()
   watch.look(secondOf({ open: 304 }))
   watch.look(secondOf({ open: 303, counts: { requested: 304, answered: 303, dropped: 1 } }))

@@ -82,6 +82,8 @@ async function startKeycast(processes, { gateways: count, tls, content }) {
         GATEWAY_INTERNAL_PORT: '0',
         // This limit exists to stop just such a flood.
         GATEWAY_REQUESTS_PER_SECOND_MAX: '1000000000',
+        // All clients come from this host.
+        GATEWAY_SESSIONS_PER_ADDRESS_MAX: '0',
         ...inspection(content),
       }),
     ),
@@ -171,6 +173,7 @@ const inspection = ({ collectable }) => (collectable ? { NODE_OPTIONS: '--inspec
 function namespacesOf(providerUrl, { tickMs = 500, idle = false }) {
   const refresh = idle ? 0 : '1s'
   return JSON.stringify({
+    access: { anonymous: { read: ['*:**'] } },
     namespaces: {
       conversation: { source: 'http', url: `${providerUrl}/conversations/{id}`, refresh },
       text: { source: 'http', url: `${providerUrl}/text/{id}`, refresh },

@@ -46,9 +46,9 @@
  * @property {() => Promise<void>} stop
  * @property {(key: string) => void} watch every change of the key is wanted, until `unwatch`
  * @property {(key: string) => void} unwatch
- * @property {(key: string) => void} fetch one answer is wanted, asked for now or no older than the namespace's maxAge;
+ * @property {(key: string) => void} get one answer is wanted, asked for now or no older than the namespace's maxAge;
  *   over with the first answer to it
- * @property {(key: string) => void} cancel the answer is no longer wanted
+ * @property {(key: string) => void} cancelGet the answer is no longer wanted
  * @property {(keys: string[], options: { deadlineMs: number }) => Promise<void>} refresh the backend's content changed:
  *   ask now. Resolves once every node that is alive has heard it; rejects with {@link FetcherUnavailable} where none
  *   was alive, or one that is did not hear it, until the deadline
@@ -61,9 +61,9 @@
  *
  * @typedef {object} BackboneEvents
  * @property {(key: string) => Held | undefined} held
- * @property {(answer: Answer, isFetched: boolean) => void} onAnswer in the order of a key's states, except that a
- *   failover may repeat one; never one from before the key was last wanted. `isFetched`: it answers the key's `fetch`,
- *   which is over with it. Otherwise it is for the watch, and may be older than a `fetch` under way accepts. A body may
+ * @property {(answer: Answer, isGot: boolean) => void} onAnswer in the order of a key's states, except that a
+ *   failover may repeat one; never one from before the key was last wanted. `isGot`: it answers the key's `get`,
+ *   which is over with it. Otherwise it is for the watch, and may be older than a `get` under way accepts. A body may
  *   be kept: it is never reused or changed
  */
 
@@ -84,10 +84,11 @@
  * @typedef {object} HubEvents
  * @property {(link: string, want: Want) => void} onWatch also when the link watches already: it says its state again
  * @property {(link: string, key: string) => void} onUnwatch
- * @property {(link: string, want: Want) => void} onFetch
- * @property {(link: string, key: string) => void} onCancel
+ * @property {(link: string, want: Want) => void} onGet
+ * @property {(link: string, key: string) => void} onCancelGet
  * @property {(key: string) => void} onRefresh
- * @property {(link: string) => void} onLinkLost forget everything that the link said
+ * @property {(link: string) => Iterator<unknown> | void} onLinkLost forget everything that the link said; what comes as an
+ *   iterator is run to its end turn by turn, so that 100,000 keys hold nothing up
  * @property {(link: string, key: string) => Answer | undefined} answerFor the latest state of the key for that link, to
  *   be sent now; `undefined` when there is nothing to say (any more)
  */

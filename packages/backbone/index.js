@@ -1,6 +1,6 @@
 // What other workspaces use of the backbone.
 export { FetcherUnavailable } from './backbone.js'
-export { fnv1a } from './gateway/fnv1a.js'
+export { fnv1a } from './fnv1a.js'
 export { readNodes } from './gateway/nodes.js'
 export { createRoomsBackbone } from './gateway/rooms-backbone.js'
 export { createHub } from './hub/hub.js'

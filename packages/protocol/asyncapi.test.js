@@ -40,6 +40,7 @@ const fromClients = {
   subscribe: { type: 'subscribe', id: 'a', keys: [{ key, version }] },
   unsubscribe: { type: 'unsubscribe', id: 2, keys: [key] },
   ping: { type: 'ping', id: 3 },
+  auth: { type: 'auth', id: 4, token: 't' },
 }
 
 /** @type {{ [T in ControlMessage['type']]: Required<Extract<ControlMessage, { type: T }>> }} */
@@ -49,13 +50,16 @@ const fromGateways = {
     session: 's',
     heartbeatMs: 25_000,
     limits: { messageBytes: 262_144, keysPerSession: 5_000, requestsPerSecond: 1_000 },
+    user: 'ann',
+    expiresInMs: 3_600_000,
   },
+  authed: { type: 'authed', id: 1, user: 'ann', expiresInMs: 3_600_000 },
   subscribed: { type: 'subscribed', id: 1, keys: [{ key }] },
   ok: { type: 'ok', id: 1 },
   pong: { type: 'pong', id: 1, count: 2 },
   current: { type: 'current', id: 1, key, version },
   stale: { type: 'stale', key, sinceMs: 3.5, code: 'backend_error' },
-  error: { type: 'error', id: 1, key, code: 'not_found', message: 'none', retryAfterMs: 1_000 },
+  error: { type: 'error', id: 1, key, subscribed: true, code: 'not_found', message: 'none', retryAfterMs: 1_000 },
   closing: { type: 'closing', reconnectAfterMs: 850.5 },
 }
 

@@ -1,14 +1,15 @@
-// The client protocol, once: gateway, page and tests import it, nothing else spells a field name.
+// The client protocol. Gateway, page and tests import it; no other file spells the name of a field.
 export * from './codes.js'
 export { idOf, keyProblem, namespaceOf, namespaceProblem } from './keys.js'
 export {
   BYTES_SUBPROTOCOL,
   deltaLine,
   encode,
-  encodeError,
+  errorMessage,
   JSON_SUBPROTOCOL,
   ProtocolError,
   readClientMessage,
+  readRequestId,
   subprotocols,
   VALUE_TAIL,
   valueHead,
@@ -17,6 +18,7 @@ export {
 export { VERSION_CHARACTERS_MAX, versionOf } from './version.js'
 
 /**
+ * @typedef {import('./messages.js').Auth} Auth
  * @typedef {import('./messages.js').BytesDelta} BytesDelta
  * @typedef {import('./messages.js').BytesValue} BytesValue
  * @typedef {import('./messages.js').ClientMessage} ClientMessage

@@ -1,9 +1,9 @@
 // The key grammar: `namespace:id`. Every service reads keys through this file and nowhere else.
 
-/** Longest namespace, in characters. Namespaces are operators' names in keycast.yaml, not data. */
+/** Longest namespace, in characters. Operators name namespaces in keycast.yaml; they are no data. */
 const NAMESPACE_CHARACTERS_MAX = 32
 
-/** Longest id, in characters: it becomes part of a URL, and the common limit of those is near 2,000 bytes. */
+/** Longest id, in characters: it becomes part of a URL, and many servers limit URLs to about 2,000 bytes. */
 export const ID_CHARACTERS_MAX = 255
 
 const namespaceGrammar = /^[a-z][a-z0-9-]*$/

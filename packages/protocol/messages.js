@@ -1,10 +1,11 @@
-// Every message that crosses the WebSocket. Nothing else spells a field name.
+// Every message that crosses the WebSocket. No other file spells the name of a field.
+import { errorCodes } from './codes.js'
 import { VERSION_CHARACTERS_MAX } from './version.js'
 
-/** Text messages throughout: also what is spoken with a client that offers no subprotocol (RFC 6455 section 1.9). */
+/** Text messages only. A client that offers no subprotocol gets this one too (RFC 6455 section 1.9). */
 export const JSON_SUBPROTOCOL = 'keycast.v1.json'
 
-/** `value` and `delta` are binary messages, a line of JSON and the bytes; all others are as in the other one. */
+/** `value` and `delta` are binary messages, a line of JSON and the bytes; all others are as in {@link JSON_SUBPROTOCOL}. */
 export const BYTES_SUBPROTOCOL = 'keycast.v1.bytes'
 
 /** @type {readonly string[]} */
@@ -19,19 +20,23 @@ export const subprotocols = Object.freeze([JSON_SUBPROTOCOL, BYTES_SUBPROTOCOL])
  * @typedef {{ type: 'subscribe', id?: RequestId, keys: KeyAndVersion[] }} Subscribe
  * @typedef {{ type: 'unsubscribe', id?: RequestId, keys: string[] }} Unsubscribe
  * @typedef {{ type: 'ping', id?: RequestId }} Ping
- * @typedef {Get | Subscribe | Unsubscribe | Ping} ClientMessage
+ * @typedef {{ type: 'auth', id?: RequestId, token: string }} Auth
+ * @typedef {Get | Subscribe | Unsubscribe | Ping | Auth} ClientMessage
  *
  * @typedef {{ messageBytes: number, keysPerSession: number, requestsPerSecond: number }} WelcomeLimits
- * @typedef {{ type: 'welcome', session: string, heartbeatMs: number, limits: WelcomeLimits }} Welcome
+ * @typedef {{ type: 'welcome', session: string, heartbeatMs: number, limits: WelcomeLimits, user?: string, expiresInMs?: number }} Welcome
+ *   the last two where the connection was opened with a token
+ * @typedef {{ type: 'authed', id?: RequestId, user: string, expiresInMs: number }} Authed
  * @typedef {{ type: 'subscribed', id?: RequestId, keys: { key: string }[] }} Subscribed
  * @typedef {{ type: 'ok', id?: RequestId }} Ok
  * @typedef {{ type: 'pong', id?: RequestId, count: number }} Pong
  * @typedef {{ type: 'current', id?: RequestId, key: string, version: string }} Current
  * @typedef {{ type: 'stale', key: string, sinceMs: number, code: ErrorCode }} Stale
- * @typedef {{ type: 'error', id?: RequestId, key?: string, code: ErrorCode, message: string, retryAfterMs?: number }} ErrorMessage
+ * @typedef {{ type: 'error', id?: RequestId, key?: string, subscribed?: boolean, code: ErrorCode, message: string, retryAfterMs?: number }} ErrorMessage
+ *   `subscribed`, with `key` always: whether the session is subscribed to it now
  * @typedef {{ type: 'closing', reconnectAfterMs: number }} Closing
  * @typedef {{ type: 'value', id?: RequestId, key: string, version: string, data?: unknown, contentType?: string, text?: string, base64?: string }} Value
- * @typedef {Welcome | Subscribed | Ok | Pong | Current | Stale | ErrorMessage | Closing} ControlMessage what the gateway encodes whole
+ * @typedef {Welcome | Authed | Subscribed | Ok | Pong | Current | Stale | ErrorMessage | Closing} ControlMessage what the gateway encodes whole
  * @typedef {ControlMessage | Value} ServerMessage in `keycast.v1.json`
  *
  * In `keycast.v1.bytes` these two are lines with the bytes behind them: of the content, or of a fossil delta from the
@@ -40,10 +45,10 @@ export const subprotocols = Object.freeze([JSON_SUBPROTOCOL, BYTES_SUBPROTOCOL])
  * @typedef {{ type: 'delta', key: string, from: string, version: string, contentType: string }} BytesDelta
  */
 
-/** Longest string id: it is echoed into answers, so its length is amplification. */
+/** Longest string id. Answers echo it, so a long one would multiply what a client makes the gateway send. */
 export const ID_CHARACTERS_MAX = 128
 
-/** A client's message that breaks the protocol. Carries what the `error` answer needs. */
+/** A client's message breaks the protocol. Carries what the `error` answer needs. */
 export class ProtocolError extends Error {
   /**
    * @param {ErrorCode} code
@@ -78,6 +83,8 @@ export function readClientMessage(text) {
       return { type: 'unsubscribe', id, keys: readList(message.keys, id).map(key => readKey(key, id)) }
     case 'ping':
       return { type: 'ping', id }
+    case 'auth':
+      return { type: 'auth', id, token: readToken(message.token, id) }
     case undefined:
       throw new ProtocolError('bad_message', 'the field "type" is missing', id)
     default:
@@ -86,7 +93,21 @@ export function readClientMessage(text) {
 }
 
 /**
- * The text of a message the gateway sends whole. Values are not among them: see {@link valueHead}.
+ * The id of a request that is refused unread, so that the client knows which it was.
+ *
+ * @param {string} text
+ * @returns {RequestId | undefined} `undefined` where it has none, or none that can be said back
+ */
+export function readRequestId(text) {
+  try {
+    return readId(parseObject(text).id)
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * The text of any message but a value: for those see {@link valueHead}.
  *
  * @param {ControlMessage} message
  */
@@ -95,17 +116,19 @@ export function encode(message) {
 }
 
 /**
- * The text of an `error` message.
+ * An `error` message. Its text is the code's own unless there is one that says more.
  *
- * @param {Omit<ErrorMessage, 'type'>} error
+ * @param {ErrorCode} code
+ * @param {Partial<Omit<ErrorMessage, 'type' | 'code'>>} [rest]
+ * @returns {ErrorMessage}
  */
-export function encodeError({ id, key, code, message, retryAfterMs }) {
-  return encode({ type: 'error', id, key, code, message, retryAfterMs })
+export function errorMessage(code, { id, key, subscribed, message = errorCodes[code], retryAfterMs } = {}) {
+  return { type: 'error', id, key, subscribed, code, message, retryAfterMs }
 }
 
 /**
- * What stands before a value's body. The body follows as bytes (`json` as it came from the backend), then
- * {@link VALUE_TAIL}; so one body serves a fan-out and every `get`.
+ * The part of a value before its body. The body follows as bytes (`json` as it came from the backend), then
+ * {@link VALUE_TAIL}. So all sessions and every `get` share one encoded body.
  *
  * @param {{ id?: RequestId, key: string, version: string, contentType: string, format: 'json' | 'text' | 'base64' }} head
  */
@@ -115,11 +138,11 @@ export function valueHead({ id, key, version, contentType, format }) {
   return `${fields.slice(0, -1)},"${format === 'json' ? 'data' : format}":`
 }
 
-/** What closes a value after its body. */
+/** The part of a value after its body. */
 export const VALUE_TAIL = '}'
 
 /**
- * What stands before a value's bytes in `keycast.v1.bytes`.
+ * The line before a value's bytes in `keycast.v1.bytes`.
  *
  * @param {Omit<BytesValue, 'type'>} head
  */
@@ -128,7 +151,7 @@ export function valueLine({ id, key, version, contentType }) {
 }
 
 /**
- * What stands before a delta's bytes.
+ * The line before a delta's bytes.
  *
  * @param {Omit<BytesDelta, 'type'>} head
  */
@@ -136,7 +159,7 @@ export function deltaLine({ key, from, version, contentType }) {
   return line({ type: 'delta', key, from, version, contentType })
 }
 
-/** JSON has no line feed but in its white space, of which this is none. @param {BytesValue | BytesDelta} head */
+/** Encoded JSON without white space holds no line feed, so the first one ends the line. @param {BytesValue | BytesDelta} head */
 function line(head) {
   return `${JSON.stringify(head)}\n`
 }
@@ -158,9 +181,13 @@ function parseObject(text) {
 /** @param {unknown} id @returns {RequestId | undefined} */
 function readId(id) {
   if (id === undefined) return undefined
-  if (typeof id === 'number') return id
+  // A larger integer would come back as another one.
+  if (typeof id === 'number' && Math.abs(id) <= Number.MAX_SAFE_INTEGER) return id
   if (typeof id === 'string' && id.length <= ID_CHARACTERS_MAX) return id
-  throw new ProtocolError('bad_message', `"id" must be a number or a string of at most ${ID_CHARACTERS_MAX} characters`)
+  throw new ProtocolError(
+    'bad_message',
+    `"id" must be a number up to 2^53 - 1 or a string of at most ${ID_CHARACTERS_MAX} characters`,
+  )
 }
 
 /** @param {Record<string, unknown>} source @param {RequestId} [id] @returns {KeyAndVersion} */
@@ -189,6 +216,12 @@ function readKey(key, id) {
   return key
 }
 
+/** Whether it is a good one is decided elsewhere. No message says it back. @param {unknown} token @param {RequestId} [id] */
+function readToken(token, id) {
+  if (typeof token !== 'string') throw new ProtocolError('bad_message', '"token" must be a string', id)
+  return token
+}
+
 /** @param {unknown} keys @param {RequestId} [id] @returns {unknown[]} */
 function readList(keys, id) {
   if (!Array.isArray(keys) || keys.length === 0) {
@@ -197,7 +230,7 @@ function readList(keys, id) {
   return keys
 }
 
-/** @param {unknown} value what a client sent, short enough to say back */
+/** @param {unknown} value from a client; a long one is cut before it is echoed */
 function excerpt(value) {
   const text = JSON.stringify(value)
   return text.length > 40 ? `${text.slice(0, 40)}…` : text

@@ -1,7 +1,8 @@
+import { errorCodes } from './codes.js'
 import {
   deltaLine,
   encode,
-  encodeError,
+  errorMessage,
   ProtocolError,
   readClientMessage,
   VALUE_TAIL,
@@ -87,9 +88,20 @@ test('a refusal never says back more than an excerpt', () => {
 
 test('absent fields are left out of what is sent', () => {
   expect(encode({ type: 'ok', id: undefined })).toBe('{"type":"ok"}')
-  expect(encodeError({ code: 'bad_key', key: 'x', message: 'why' })).toBe(
+  expect(encode(errorMessage('bad_key', { key: 'x', message: 'why' }))).toBe(
     '{"type":"error","key":"x","code":"bad_key","message":"why"}',
   )
+})
+
+test("an error without a text of its own has its code's", () => {
+  expect(errorMessage('rate_limited', { id: 1, retryAfterMs: 5 })).toEqual({
+    type: 'error',
+    id: 1,
+    key: undefined,
+    code: 'rate_limited',
+    message: errorCodes.rate_limited,
+    retryAfterMs: 5,
+  })
 })
 
 test.each([
@@ -114,3 +126,10 @@ test('before bytes stands one line, whatever the fields hold', () => {
     '{"type":"delta","key":"a:1","from":"v","version":"w","contentType":"text/plain"}\n',
   )
 })
+
+test.each(['9007199254740993', '-9007199254740993', '1e999'])(
+  'an id of %s, which would come back changed, is refused',
+  id => {
+    expect(() => readClientMessage(`{"type":"ping","id":${id}}`)).toThrow('2^53')
+  },
+)

@@ -1,14 +1,13 @@
-// Beats between processes: how often each is sent, how long a silence means death, and a timer that notices when its own
-// process stood still. A process that was stopped or blocked has not heard its peers either: it ignores time-outs until it
-// has caught up.
+// Beats between processes: how often each is sent, after how long a silent peer is dead, and a timer that notices when its
+// own process stood still. A process that was stopped or blocked has not heard its peers either, and must not count them dead.
 
-/** Peers of the backbone, and workers of a fetcher, beat this often. */
+/** Gateways, fetcher nodes and workers send a beat this often. */
 export const BEAT_MS = 1_000
 
-/** A peer silent for this long is dead: three beats, so that one late beat is no death. */
+/** A peer silent for this long is dead: three beats, so that one late beat does no harm. */
 export const SILENT_MS = 3 * BEAT_MS
 
-/** A tick this late is no busy moment: the process was stopped or blocked. */
+/** A tick this late means that the process was stopped or blocked, not merely busy. */
 const STANDSTILL_MS = 500
 
 /**

@@ -1,8 +1,8 @@
 // Asks a health endpoint and exits with 0 or 1: the health check of the images, which have no curl. It runs every few
-// seconds in every container, so it loads node:http alone, which takes half the CPU time of the first fetch.
+// seconds in every container, so it loads only node:http, which takes half the CPU time of the first fetch().
 import { get } from 'node:http'
 
-/** Below the images' own limit, so that what is said is why. */
+/** Below the images' own limit, at which the check would be killed before it says why. */
 const TIMEOUT_MS = 2_000
 
 const [url] = process.argv.slice(2)

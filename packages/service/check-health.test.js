@@ -38,12 +38,12 @@ test('a service that is ready is healthy', async () => {
   expect(await check(url)).toEqual({ code: 0, said: '' })
 })
 
-test('a service that is not ready is unhealthy, and what it waits for is said', async () => {
+test('a service that is not ready is unhealthy, and the reason is printed', async () => {
   const url = await serve((_, response) => response.writeHead(503).end('no fetcher node answers'))
   expect(await check(url)).toEqual({ code: 1, said: `${url}: HTTP 503 no fetcher node answers\n` })
 })
 
-test('a service that is not there is unhealthy', async () => {
+test('a service that does not run is unhealthy', async () => {
   const url = await serve(() => {})
   for (const close of toClose.splice(0)) close()
   const { code, said } = await check(url)
@@ -51,14 +51,14 @@ test('a service that is not there is unhealthy', async () => {
   expect(said).toContain('ECONNREFUSED')
 })
 
-test('a service that says nothing is unhealthy within the time the images allow', async () => {
+test('a service that does not answer is unhealthy before the time-out of the images', async () => {
   const url = await serve(() => {})
   const { code, said } = await check(url)
   expect(code).toBe(1)
   expect(said).toContain('abort')
 })
 
-test('without a URL it says so', async () => {
+test('a missing URL is an error', async () => {
   const { code, said } = await check()
   expect(code).toBe(1)
   expect(said).toContain('undefined')

@@ -1,26 +1,39 @@
-// What every main needs, once: settings, log, metrics, health, shutdown, and the namespaces of keycast.yaml.
+// What every service needs: settings, log, metrics, health, shutdown, and the namespaces of keycast.yaml.
 export { BEAT_MS, everyInterval, everyMeasured, SILENT_MS } from './beats.js'
+export { detached } from './detached-bytes.js'
 export { createInternalServer } from './internal-server.js'
 export { createLog } from './log.js'
-export { createMetrics } from './metrics.js'
+export { createFastHistogram } from './metrics/fast-histogram.js'
+export { createMetrics } from './metrics/metrics.js'
 export { Misconfigured } from './misconfigured.js'
-export { NamespacesError, readNamespaces } from './namespaces.js'
+export { idProblem } from './namespaces/id-problem.js'
+export { NamespacesError, readNamespaces } from './namespaces/namespaces.js'
+export { substituteVariables } from './namespaces/variables.js'
+export { createOnceAMinute } from './once-a-minute.js'
+export { duration } from './quantities.cjs'
 export { runService } from './run.js'
-export { common, readSettings, SettingsError, setting } from './settings.js'
-export { createTally } from './tally.js'
+export { common, readSettings, SettingsError, setting } from './settings/settings.js'
+export { createTurns, TURN_MS } from './turns.js'
+export { createUniqueQueue } from './unique-queue.js'
 
 /**
  * @typedef {import('./beats.js').Every} Every
  * @typedef {import('./log.js').Log} Log
- * @typedef {import('./metrics.js').Metrics} Metrics
+ * @typedef {import('./metrics/metrics.js').Metrics} Metrics
  * @typedef {import('./internal-server.js').InternalServer} InternalServer
- * @typedef {import('./journal-namespace.js').JournalNamespace} JournalNamespace
- * @typedef {import('./namespaces.js').JournalNamespaces} JournalNamespaces
- * @typedef {import('./namespaces.js').Namespace} Namespace
- * @typedef {import('./namespaces.js').Namespaces} Namespaces
+ * @typedef {import('./internal-server.js').Problem} Problem
+ * @typedef {import('./namespaces/journal-schema.js').JournalNamespace} JournalNamespace
+ * @typedef {import('./namespaces/namespaces.js').JournalNamespaces} JournalNamespaces
+ * @typedef {import('./namespaces/namespaces.js').Namespace} Namespace
+ * @typedef {import('./namespaces/namespaces.js').Namespaces} Namespaces
  */
 
 /**
- * @template {Record<string, import('./settings.js').Setting<any>>} S
- * @typedef {import('./settings.js').Config<S>} Config
+ * @template T
+ * @typedef {import('./unique-queue.js').UniqueQueue<T>} UniqueQueue
+ */
+
+/**
+ * @template {Record<string, import('./settings/settings.js').Setting<any>>} S
+ * @typedef {import('./settings/settings.js').Config<S>} Config
  */

@@ -1,11 +1,18 @@
-// The internal HTTP listener: metrics, health and whatever the service adds. Never behind the public proxy.
+// The internal HTTP listener: metrics, health and the routes a service adds. The public proxy must never lead to it.
 import Fastify from 'fastify'
 
 /** @typedef {ReturnType<typeof createInternalServer>} InternalServer */
 
 /**
- * `/health/live` answers as long as the event loop turns: restart what does not. `/health/ready` says whether traffic
- * should come here: 503 with the reason where not.
+ * What every answer that is no success holds, as on the gateway's public listener. The codes of this file are
+ * `bad_request`, `no_such_path`, `not_ready` and `internal_error`.
+ *
+ * @typedef {{ code: string, message: string }} Problem `code` is for programs, `message` for people
+ */
+
+/**
+ * `/health/live` answers 200 while the event loop turns: a supervisor restarts a process that is silent there.
+ * `/health/ready` answers 200 while traffic may come here, else 503 with the reason.
  *
  * @param {object} options
  * @param {string} options.host
@@ -15,25 +22,29 @@ import Fastify from 'fastify'
  * @param {import('./log.js').Log} options.log
  */
 export function createInternalServer({ host, port, metrics, ready, log }) {
-  // Scrapers keep connections open: without forcing, close() would wait for them.
+  // Without forcing, close() would wait for scrapers, which keep their connections open.
   const app = Fastify({ forceCloseConnections: true })
 
   app.setErrorHandler((/** @type {import('fastify').FastifyError} */ error, request, reply) => {
     const status = error.statusCode ?? 500
-    if (status >= 500) log.error({ err: error, path: request.url }, 'an internal request failed')
-    return reply.code(status).send({ error: status >= 500 ? 'internal error, see the log' : error.message })
+    if (status < 500) return send(reply, status, { code: 'bad_request', message: error.message })
+    log.error({ err: error, path: request.url }, 'an internal request failed')
+    return send(reply, status, { code: 'internal_error', message: 'internal error: the log says why' })
   })
+  app.setNotFoundHandler((request, reply) =>
+    send(reply, 404, { code: 'no_such_path', message: `nothing answers ${request.method} at this path` }),
+  )
   app.get('/metrics', async (_, reply) =>
     reply.type(metrics.registry.contentType).send(await metrics.registry.metrics()),
   )
   app.get('/health/live', async () => ({ status: 'live' }))
   app.get('/health/ready', async (_, reply) => {
     const reason = ready()
-    return reason === undefined ? { status: 'ready' } : reply.code(503).send({ status: 'not ready', reason })
+    return reason === undefined ? { status: 'ready' } : send(reply, 503, { code: 'not_ready', message: reason })
   })
 
   return {
-    /** Routes are added here, before {@link listen}. */
+    /** A service adds its routes here, before {@link listen}. */
     app,
 
     /** @returns {Promise<number>} the port listened on */
@@ -46,4 +57,9 @@ export function createInternalServer({ host, port, metrics, ready, log }) {
       await app.close()
     },
   }
+}
+
+/** @param {import('fastify').FastifyReply} reply @param {number} status @param {Problem} problem */
+function send(reply, status, problem) {
+  return reply.code(status).send(problem)
 }

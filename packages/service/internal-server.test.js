@@ -1,6 +1,6 @@
 import { createInternalServer } from './internal-server.js'
 import { createLog } from './log.js'
-import { createMetrics } from './metrics.js'
+import { createMetrics } from './metrics/metrics.js'
 
 /** @type {(() => Promise<void>)[]} */
 const toClose = []
@@ -33,14 +33,14 @@ test('the metrics are served in the format Prometheus reads', async () => {
   expect(body).toContain('keycast_test_process_cpu_seconds_total{mode="user"}')
 })
 
-test('a service that is not ready is alive and says what it waits for', async () => {
+test('a service that is not ready is alive and says why', async () => {
   /** @type {string | undefined} */
   let reason = 'no fetcher node answers'
   const { request } = setup({ ready: () => reason })
   expect((await request('/health/live')).status).toBe(200)
   const { status, body } = await request('/health/ready')
   expect(status).toBe(503)
-  expect(JSON.parse(body)).toEqual({ status: 'not ready', reason })
+  expect(JSON.parse(body)).toEqual({ code: 'not_ready', message: reason })
 
   reason = undefined
   expect((await request('/health/ready')).status).toBe(200)
@@ -53,18 +53,25 @@ test('a route that fails answers 500 without telling why, and logs why', async (
   })
   const { status, body } = await request('/broken')
   expect(status).toBe(500)
-  expect(body).not.toContain('s3cret')
+  expect(JSON.parse(body)).toEqual({ code: 'internal_error', message: expect.not.stringContaining('s3cret') })
   expect(lines.join('')).toContain('s3cret')
 })
 
-test('a bad request is told what is wrong', async () => {
+test('a bad request is answered with what is wrong', async () => {
   const { app, request, lines } = setup()
   app.post('/echo', async ({ body }) => body)
   const headers = { 'content-type': 'application/json' }
   const { status, body } = await request('/echo', { method: 'POST', headers, body: '{' })
   expect(status).toBe(400)
-  expect(JSON.parse(body).error).toContain('JSON')
+  expect(JSON.parse(body)).toEqual({ code: 'bad_request', message: expect.stringContaining('JSON') })
   expect(lines).toEqual([])
+})
+
+test('a path that nothing answers has the same shape of error', async () => {
+  const { request } = setup()
+  const { status, body } = await request('/v1/nothing')
+  expect(status).toBe(404)
+  expect(JSON.parse(body)).toEqual({ code: 'no_such_path', message: 'nothing answers GET at this path' })
 })
 
 test('closing does not wait for connections that a scraper keeps open', async () => {
@@ -73,7 +80,7 @@ test('closing does not wait for connections that a scraper keeps open', async ()
   await close()
 })
 
-test('a taken port rejects, naming it', async () => {
+test('a port in use rejects with its number', async () => {
   const port = await setup().listen()
   await expect(setup({ port }).listen()).rejects.toMatchObject({ code: 'EADDRINUSE', port })
 })

@@ -1,4 +1,4 @@
-// The log: one JSON object a line on stdout, or lines for a person.
+// The log: one JSON object a line on stdout, or lines for a person at a terminal.
 import { createRequire } from 'node:module'
 import pino from 'pino'
 
@@ -20,12 +20,12 @@ export function createLog({ name, level = 'info', format = 'json', destination }
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: label => ({ level: label }) },
     serializers: { err: serializeError, error: serializeError },
-    // A namespace's headers hold the backend's credentials, a request's those of a client.
+    // A namespace's headers hold credentials of the backend, a request's headers those of a client.
     redact: { paths: ['headers', '*.headers', 'authorization', 'token'], censor: '[not logged]' },
   }
-  // Written synchronously in both forms, so that the last line before an exit is never lost.
+  // Both forms are written synchronously: otherwise the last line before an exit could be lost.
   if (format === 'pretty') {
-    // Loaded here only: it takes 10 MB, which a service that logs for machines need not spend.
+    // Loaded only here: it takes 10 MB, for nothing where the log is JSON.
     const pretty = createRequire(import.meta.url)('pino-pretty')
     return pino(options, pretty({ sync: true, ignore: 'hostname', destination: destination ?? 1 }))
   }
@@ -33,7 +33,7 @@ export function createLog({ name, level = 'info', format = 'json', destination }
 }
 
 /**
- * An error as it is logged: named fields only, because libraries hang whole requests, credentials included, on theirs.
+ * Only named fields of an error are logged, because libraries attach whole requests to theirs, credentials included.
  *
  * @param {unknown} error
  * @returns {unknown}

@@ -17,14 +17,14 @@ test('a line is one JSON object with level, time and name', () => {
   expect(last().time).toMatch(/^\d{4}-\d\d-\d\dT.*Z$/)
 })
 
-test('what is below the level is not logged', () => {
+test('lines below the level are not logged', () => {
   const { log, lines } = setup({ level: 'warn' })
   log.info('quiet')
   log.warn('loud')
   expect(lines).toHaveLength(1)
 })
 
-test('an error keeps what explains it and loses the request that libraries hang on it', () => {
+test('an error keeps what explains it, without the request that libraries attach', () => {
   const { log, last } = setup()
   const cause = new Error('inner')
   const error = Object.assign(new Error('outer', { cause }), {
@@ -43,7 +43,7 @@ test('headers and tokens are not logged', () => {
   expect(lines.join('')).not.toContain('s3cret')
 })
 
-test('for a person a line is words, not JSON', async () => {
+test('the pretty format is words, not JSON', async () => {
   const lines = new PassThrough({ encoding: 'utf8' })
   createLog({ name: 'keycast-test', format: 'pretty', destination: lines }).info({ port: 8080 }, 'listening')
   const [written] = await once(lines, 'data')

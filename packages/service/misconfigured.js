@@ -1,5 +1,2 @@
-/**
- * What the operator set cannot be used. Its message is for the operator and names every offender; to start the program again
- * changes nothing.
- */
+/** Settings or keycast.yaml cannot be used. The message is for the operator and names everything that is wrong. */
 export class Misconfigured extends Error {}

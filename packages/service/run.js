@@ -1,8 +1,8 @@
-// A service's life: start, be ready, and on a signal stop in order within a grace period.
+// Runs a service: starts it, says that it is ready, and on a signal stops it in order within a grace period.
 import { Misconfigured } from './misconfigured.js'
 
 /**
- * @typedef {object} Runtime the parts of `process` a life needs
+ * @typedef {object} Runtime the parts of `process` that are used here
  * @property {(event: any, listener: (...args: any[]) => void) => unknown} on
  * @property {(code: number) => void} exit
  * @property {((message: string) => unknown) | undefined} [send]
@@ -10,8 +10,8 @@ import { Misconfigured } from './misconfigured.js'
 
 /**
  * Runs a service until a signal. SIGTERM comes from docker and systemd, SIGINT from pm2 and a terminal; both stop it,
- * and further ones change nothing. Exit codes: 0 stopped in order; 2 what is set cannot be used;
- * 1 anything else, so that a supervisor restarts it.
+ * and further ones change nothing. Exit codes: 0 stopped in order; 2 settings or keycast.yaml cannot be used; 1 anything
+ * else, so that a supervisor restarts it.
  *
  * @param {object} service
  * @param {string} service.name
@@ -26,16 +26,16 @@ import { Misconfigured } from './misconfigured.js'
 export async function runService({ name, log, graceMs, start, stop, runtime = process }) {
   let stopping = false
 
-  // Begins a turn later, when the handlers below are in place.
+  // Begins a turn later: a signal during `start` must find the handlers below.
   const started = Promise.resolve()
     .then(start)
     .then(
       () => {
-        // pm2 waits for this message before it calls a service started (wait_ready).
+        // pm2 counts a service as started once it says so (wait_ready).
         if (!stopping) runtime.send?.('ready')
       },
       error => {
-        // With 2 a supervisor that is told so does not try again: see stop_exit_codes of pm2.
+        // Another start would end the same way: with this code pm2 does not try (stop_exit_codes).
         if (error instanceof Misconfigured) {
           log.fatal(error.message)
           return runtime.exit(2)
@@ -47,11 +47,11 @@ export async function runService({ name, log, graceMs, start, stop, runtime = pr
 
   /** @param {string} signal */
   const shutDown = async signal => {
-    if (stopping) return log.warn({ signal }, 'stopping already')
+    if (stopping) return log.warn({ signal }, 'already stopping')
     stopping = true
     log.info({ signal, graceMs }, 'stopping')
     let doing = 'start'
-    // Holds the process open on purpose: a hanging step must be named, not end in a silent exit with 0.
+    // Keeps the process open: without it, a step that hangs would end in a silent exit with 0.
     const grace = setTimeout(() => {
       log.error({ step: doing, graceMs }, 'did not stop in time')
       runtime.exit(1)
@@ -65,7 +65,7 @@ export async function runService({ name, log, graceMs, start, stop, runtime = pr
         await step()
       } catch (error) {
         failures += 1
-        log.error({ err: error, step: what }, 'a step of stopping failed')
+        log.error({ err: error, step: what }, 'a stop step failed')
       }
     }
     clearTimeout(grace)
@@ -75,7 +75,7 @@ export async function runService({ name, log, graceMs, start, stop, runtime = pr
 
   runtime.on('SIGTERM', () => shutDown('SIGTERM'))
   runtime.on('SIGINT', () => shutDown('SIGINT'))
-  // A programmer's error leaves a state nobody thought of: end, and let the supervisor start afresh.
+  // A programming error leaves the process in an unknown state: exit, and let the supervisor start a new one.
   runtime.on('uncaughtException', error => {
     log.fatal({ err: error }, 'uncaught exception')
     runtime.exit(1)
@@ -93,7 +93,7 @@ function whyNot(error) {
   if (!(error instanceof Error)) return String(error)
   const { code, address, port } = /** @type {NodeJS.ErrnoException & { address?: string, port?: number }} */ (error)
   const where = [address, port].filter(part => part !== undefined).join(':')
-  if (code === 'EADDRINUSE') return `${where} is taken by another process`
-  if (code === 'EACCES' && where) return `${where} may not be listened on by this user`
+  if (code === 'EADDRINUSE') return `${where} is in use by another process`
+  if (code === 'EACCES' && where) return `this user may not listen on ${where}`
   return error.message
 }

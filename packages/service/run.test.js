@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { EventEmitter, once } from 'node:events'
 import { createLog } from './log.js'
-import { NamespacesError } from './namespaces.js'
+import { NamespacesError } from './namespaces/namespaces.js'
 import { runService } from './run.js'
 
 /** A process that only remembers: what was sent, and the codes it was told to exit with. */
@@ -44,7 +44,7 @@ test('a supervisor that listens is told when the service is ready, not before', 
   expect(sent).toEqual(['ready'])
 })
 
-test('without a supervisor the service starts all the same', async () => {
+test('without a supervisor the service starts as well', async () => {
   const { service, exits } = setup({ supervised: false })
   await runService({ ...service, stop: [] })
   expect(exits).toEqual([])
@@ -77,7 +77,7 @@ test('further signals neither skip nor repeat a step', async () => {
   expect(exits).toEqual([0])
 })
 
-test('a step that hangs is named once the grace is over, and the exit code tells', async () => {
+test('a step that hangs is named after the grace period, and the exit code is 1', async () => {
   const { service, emitter, exited, exits, lines } = setup()
   const hang = () => new Promise(() => {})
   await runService({
@@ -94,7 +94,7 @@ test('a step that hangs is named once the grace is over, and the exit code tells
   expect(lines).toContainEqual(expect.objectContaining({ level: 'error', step: 'sessions' }))
 })
 
-test('a step that fails does not keep the next from running, and the exit code tells', async () => {
+test('a step that fails does not keep the next from running, and the exit code is 1', async () => {
   const { service, emitter, exited, exits, lines } = setup()
   /** @type {string[]} */
   const done = []
@@ -109,7 +109,7 @@ test('a step that fails does not keep the next from running, and the exit code t
   expect(lines).toContainEqual(expect.objectContaining({ level: 'error', step: 'listener' }))
 })
 
-test('a signal during the start stops once the start is over, and nobody is told ready', async () => {
+test('a signal during the start stops the service after the start, without a ready message', async () => {
   const { service, emitter, exited, exits, sent } = setup()
   /** @type {string[]} */
   const done = []
@@ -125,7 +125,7 @@ test('a signal during the start stops once the start is over, and nobody is told
   expect(sent).toEqual([])
 })
 
-test('a port that is taken is named', async () => {
+test('a port in use is named', async () => {
   const { service, exits, sent, messages } = setup()
   const start = async () => {
     throw Object.assign(new Error('listen EADDRINUSE'), { code: 'EADDRINUSE', address: '127.0.0.1', port: 8080 })
@@ -133,10 +133,10 @@ test('a port that is taken is named', async () => {
   await runService({ ...service, start, stop: [] })
   expect(exits).toEqual([1])
   expect(sent).toEqual([])
-  expect(messages()).toEqual(['keycast-test could not start: 127.0.0.1:8080 is taken by another process'])
+  expect(messages()).toEqual(['keycast-test could not start: 127.0.0.1:8080 is in use by another process'])
 })
 
-test("a start that fails for another reason says the error's own", async () => {
+test("a start that fails for another reason logs the error's own message", async () => {
   const { service, exits, messages } = setup()
   const start = async () => {
     throw new Error('no space left')
@@ -146,7 +146,7 @@ test("a start that fails for another reason says the error's own", async () => {
   expect(messages()).toEqual(['keycast-test could not start: no space left'])
 })
 
-test('what is set wrongly is said in its own words alone, and ends with 2: a restart would not mend it', async () => {
+test('wrong settings are logged without a stack and end the process with 2, because a restart would not mend them', async () => {
   const { service, exits, lines } = setup()
   const start = async () => {
     throw new NamespacesError('keycast.yaml', ['doc: url is missing'])

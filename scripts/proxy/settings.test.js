@@ -20,7 +20,7 @@ function complaint(environment) {
   }
 }
 
-test('an option goes before the file, the file before the environment, that before the default', () => {
+test('an option overrides the file, the file the environment, and that the default', () => {
   const environment = {
     PROXY_HTTP_PORT: '1001',
     PROXY_HTTPS_PORT: '1002',
@@ -48,7 +48,7 @@ test('an empty setting counts as not given', () => {
   expect(read({ environment })).toEqual(read())
 })
 
-test('a file that names what is no setting is refused', () => {
+test('a file with an unknown setting is refused', () => {
   writeFileSync(file, 'PROXY_GATEWAY=10.0.0.1:80\n')
   expect(() => read({ file })).toThrow('the proxy has no setting PROXY_GATEWAY')
 })
@@ -87,7 +87,7 @@ test('every setting that is wrong is named at once', () => {
   expect(said.match(/PROXY_\w+(?= must)/g)).toEqual(['PROXY_HTTP_PORT', 'PROXY_HANDSHAKES_BURST', 'PROXY_EXEMPT'])
 })
 
-test('the PROXY protocol is taken from nobody while no balancer is trusted', () => {
+test('the PROXY protocol needs a trusted balancer', () => {
   expect(complaint({ PROXY_PROTOCOL: 'on' })).toContain('PROXY_PROTOCOL must be off while PROXY_TRUSTED names no')
 })
 
@@ -103,7 +103,7 @@ test('gateways given by name are followed where there is a name server to ask', 
   expect(renderTemplate(once)).not.toMatch(/^ *resolver /m)
 })
 
-test('more connections of a worker bring the files they need', () => {
+test('the limit of open files follows the connections of a worker', () => {
   const { PROXY_OPEN_FILES } = read({ environment: { PROXY_WORKER_CONNECTIONS: '1000' } })
   expect(PROXY_OPEN_FILES).toBe('1384')
 })

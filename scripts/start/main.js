@@ -1,18 +1,20 @@
-// npm start, told in order: check, start each service and wait until it is ready, say what to open, and on a signal or
-// a failure take everything away again.
+// npm start, step by step: check, start each service and wait until it is ready, say what to open, and on a signal or a
+// failure stop everything again.
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
-import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { readSettings } from '@keycast/service'
-import { canLook, claim, fitsSockets, homeFor, inspect, release } from './home.js'
+import { cleanUpAfterKill } from './after-kill.js'
+import { endMarked } from './end-leftovers.js'
+import { terminalIsGone, watchOrphaned } from './orphan.js'
 import { createOutput } from './output.js'
+import { canLook, claim, fitsSockets, homeFor, inspect, release } from './pm2-home.js'
 import { requireFreePorts } from './ports.js'
-import { endMarked } from './processes.js'
 import { untilReady } from './ready.js'
-import { Refusal } from './refusal.js'
 import { planServices, reachable } from './services.js'
 import { settings } from './settings.js'
+import { StartError } from './start-error.js'
+import { stop } from './stop.js'
 import { loadSupervisor } from './supervisor.js'
 
 const READY_DEADLINE_MS = 20_000
@@ -21,25 +23,18 @@ const DAEMON_WATCH_MS = 1_000
 const config = readSettings(settings, {
   name: 'npm start',
   about:
-    'Runs the whole system on this host until Ctrl-C: data-provider, fetcher and gateway, under a pm2 of its own. ' +
-    'The settings of the services reach them too (node services/gateway/main.js --help).',
+    'runs the whole system on this host until Ctrl-C: data-provider, fetcher and gateway, under a pm2 of its own. ' +
+    "The services read their own settings from the same environment: node services/gateway/main.js --help lists a gateway's.",
 })
-// As pm2 would read it, but for durations: those are plain numbers by now.
-process.env.SHUTDOWN_GRACE_MS = String(config.shutdownGraceMs)
-const { apps } = createRequire(import.meta.url)('../../ecosystem.config.cjs')
-const services = planServices(config, apps)
+const services = planServices(config, readApps())
 const gateways = services.filter(({ name }) => name.startsWith('gateway'))
-/** Together what may be stopped together: clients are told first, and nobody asks one that is gone. */
-const stopOrder = [gateways.map(({ name }) => name), ['fetcher'], ['data-provider']]
-/** All of them at their slowest, killed by pm2 in the end, and some more for pm2 itself. */
-const STOP_DEADLINE_MS = stopOrder.length * (config.shutdownGraceMs + 5_000) + 5_000
 
 const home = homeFor({
   given: config.pm2Home,
   repository: fileURLToPath(new URL('../../', import.meta.url)),
   temporary: tmpdir(),
 })
-// A terminal that was closed takes no more text; stopping in order matters more.
+// Writing to a closed terminal fails; without a listener that would end this process before it has stopped the services.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
 const output = createOutput({
   write: text => process.stdout.write(text),
@@ -48,22 +43,23 @@ const output = createOutput({
   colour: process.stdout.isTTY && process.stdout.hasColors(),
 })
 
-/** Aborted with a signal's name, or with the error that says what failed. */
+/** Aborted with what ends the run: a text, such as a signal's name, or the error that says what failed. */
 const ending = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
-  // Ctrl-C comes twice where npm passes it on, and more often from the impatient: stopping is bounded all the same.
+  // A second signal changes nothing: npm passes Ctrl-C on, so it comes twice, and stopping is bounded anyway.
   process.on(signal, () => ending.abort(signal))
 }
-// A mistake here must not leave processes behind either.
+watchOrphaned(why => ending.abort(why))
+// A programming error here must not leave processes behind either.
 for (const event of ['uncaughtException', 'unhandledRejection']) process.on(event, error => ending.abort(error))
 
-/** Services that are ready: one that ends before it was will not be by itself. @type {Set<string>} */
+/** Services that are ready. A service that ends before that would end again. @type {Set<string>} */
 const ready = new Set()
 
-/** Told to start, so that they are to be stopped. @type {Set<string>} */
+/** Services that pm2 was told to start, and so must stop. @type {Set<string>} */
 const started = new Set()
 
-/** The service whose last lines say why all ends. @type {string | undefined} */
+/** The service whose failure ends the run, and whose last lines are shown. @type {string | undefined} */
 let failed
 
 /** @param {import('./supervisor.js').Exit} exit */
@@ -72,37 +68,49 @@ function onExit({ service, code, final }) {
   const what = code === 0 ? `${service} ended` : `${service} ended with exit code ${code}`
   if (ready.has(service) && !final) return output.say(`${what}.`)
   failed = service
-  ending.abort(new Refusal(ready.has(service) ? `${what}.` : `${what} before it was ready. Its last lines:`))
+  ending.abort(new StartError(ready.has(service) ? `${what}.` : `${what} before it was ready. Its last lines:`))
 }
 
 /** @param {string} service */
 function onOnline(service) {
-  if (ready.has(service)) output.say(`${service} is started again.`)
+  if (ready.has(service)) output.say(`${service} was restarted.`)
+}
+
+/** @returns {import('./services.js').App[]} what pm2 reads as well */
+function readApps() {
+  try {
+    return createRequire(import.meta.url)('../../ecosystem.config.cjs').apps
+  } catch (error) {
+    const { name, message } = /** @type {Error} */ (error)
+    if (name !== 'SettingsError') throw error
+    process.stderr.write(`Invalid settings of npm start:\n  ${message}\n`)
+    process.exit(2)
+  }
 }
 
 async function clearHome() {
   if (!fitsSockets(home))
-    throw new Refusal(`PM2_HOME=${home}: the path is too long for pm2's sockets; use a shorter one.`)
+    throw new StartError(`PM2_HOME=${home}: the path is too long for pm2's sockets. Set PM2_HOME to a shorter one.`)
   const { daemon, starter, abandoned, left } = inspect(home)
   if (daemon && starter) {
-    throw new Refusal(
-      `Keycast runs already, started by process ${starter} (pm2 in ${home}). Stop it with Ctrl-C there.`,
+    throw new StartError(
+      `Keycast is already running, started by process ${starter} (pm2 in ${home}). Stop it first: kill ${starter}`,
     )
   }
   if (left.length > 0) {
-    output.say('A former run was killed: stopping what it left behind.')
+    output.say('An earlier run was killed: stopping the processes it left behind.')
     return endMarked(home, { patienceMs: config.shutdownGraceMs })
   }
   if (daemon && !abandoned) throw foreignPm2()
-  // Nothing is left, and the daemon's number is another process's by now; unless that cannot be known here.
+  // On Linux nothing is left, and the daemon's pid is another process's by now. Elsewhere that cannot be known.
   if (daemon && !canLook) {
-    throw new Refusal(`A former run was killed. End its pm2 first: PM2_HOME=${home} npx pm2 kill`)
+    throw new StartError(`An earlier run was killed. End its pm2 first: PM2_HOME=${home} npx pm2 kill`)
   }
 }
 
 function foreignPm2() {
-  return new Refusal(
-    `A pm2 runs in ${home} that is not ours: set PM2_HOME to another folder, or let it run Keycast:\n` +
+  return new StartError(
+    `Another pm2 runs in ${home}. Set PM2_HOME to another folder, or let that pm2 run Keycast:\n` +
       '  npx pm2 start ecosystem.config.cjs',
   )
 }
@@ -112,7 +120,7 @@ async function start(supervisor, service) {
   const { name, app } = service
   output.say(`starting ${name}`)
   started.add(name)
-  // Rendered here; what pm2 would also write to files is on the terminal already.
+  // JSON, because the lines are formatted here. No files: the terminal shows the lines already.
   const own = { env: { ...app.env, LOG_FORMAT: 'json' }, out_file: '/dev/null', error_file: '/dev/null' }
   await Promise.race([supervisor.start({ ...app, ...own }), aborted])
   await untilReady(service, { deadlineMs: READY_DEADLINE_MS, signal: ending.signal })
@@ -129,7 +137,8 @@ async function run() {
   await requireFreePorts(services.flatMap(({ ports }) => ports))
   ending.signal.throwIfAborted()
   claim(home)
-  const supervisor = await loadSupervisor({ home, onOutput: output.took, onExit, onOnline })
+  cleanUpAfterKill(home, { patienceMs: config.shutdownGraceMs })
+  const supervisor = await loadSupervisor({ home, onOutput: output.take, onExit, onOnline })
   let ours = false
   /** @type {NodeJS.Timeout | undefined} */
   let watch
@@ -144,27 +153,14 @@ async function run() {
     await aborted
   } finally {
     clearInterval(watch)
-    if (ours) await Promise.race([stop(supervisor), delay(STOP_DEADLINE_MS)])
+    if (ours) await stop(supervisor, { home, started, graceMs: config.shutdownGraceMs, say: output.say })
     await endMarked(home, { patienceMs: config.shutdownGraceMs })
     release(home)
   }
 }
 
 function watchDaemon() {
-  if (!inspect(home).daemon) ending.abort(new Refusal(`The pm2 in ${home} has ended: stopping what it ran.`))
-}
-
-/** @param {import('./supervisor.js').Supervisor} supervisor */
-async function stop(supervisor) {
-  // Without its daemon nobody answers; what it ran ends with the marked.
-  if (!inspect(home).daemon) return
-  for (const group of stopOrder) {
-    const names = group.filter(name => started.has(name))
-    if (names.length === 0) continue
-    output.say(`stopping ${names.join(', ')}`)
-    await supervisor.stop(names)
-  }
-  await supervisor.kill()
+  if (!inspect(home).daemon) ending.abort(new StartError(`The pm2 in ${home} has ended: stopping the services it ran.`))
 }
 
 function welcome() {
@@ -183,18 +179,20 @@ Keycast is running. Ctrl-C stops it.
 try {
   await run()
 } catch (error) {
-  // Whatever was under way when all was to end failed of that, each in its own words.
+  // Once the run is ending, every step under way fails because of that: only the reason for the end matters.
   const reason = ending.signal.aborted ? ending.signal.reason : error
   if (typeof reason !== 'string') {
     const { message, stack } = /** @type {Error} */ (reason)
-    process.stderr.write(`\n${reason instanceof Refusal ? message : stack}\n${failed ? output.lastLines(failed) : ''}`)
+    process.stderr.write(
+      `\n${reason instanceof StartError ? message : stack}\n${failed ? output.lastLines(failed) : ''}`,
+    )
     process.exitCode = 1
   }
 }
-if (ending.signal.reason === 'SIGHUP') {
-  // The default is to end by it. Node's own way out looks at the terminal once more, and aborts where there is none.
+if (ending.signal.reason === 'SIGHUP' || terminalIsGone()) {
+  // Node's own exit resets the terminal, and aborts with a core dump where there is none any more.
   process.removeAllListeners('SIGHUP')
   process.kill(process.pid, 'SIGHUP')
 }
-// pm2's client keeps sockets that it opens again: nothing is left to wait for.
+// pm2's client reopens its sockets, so the process would never end by itself.
 process.exit()

@@ -1,13 +1,13 @@
-// What the person at the terminal sees: our own few lines, and those the services log, each led by its service's name.
+// Writes to the terminal: a few lines of npm start, and the services' log lines, each led by the service's name.
 import pretty from 'pino-pretty'
 
-/** As many last lines of a service that fails are shown again. */
+/** So many last lines of a service that failed are shown again. */
 const LAST_LINES = 15
 
-/** Held back while everything starts; a service that logs more by then has said the important first. */
+/** Log lines are held back while the system starts. Beyond this many the rest is dropped, to bound memory. */
 const HELD_LINES_MAX = 1_000
 
-/** One colour a service, so that the eye can follow one. */
+/** A colour for each service. */
 const colours = [36, 35, 33, 32, 34, 31]
 
 /**
@@ -25,7 +25,7 @@ export function createOutput({ write, services, format, colour }) {
     singleLine: true,
   })
   const width = Math.max(...services.map(name => name.length))
-  /** The end of an unfinished line, by service and stream: pm2 hands over chunks as they come. @type {Map<string, string>} */
+  /** The unfinished last line, by service and stream: pm2 hands over chunks, not lines. @type {Map<string, string>} */
   const unfinished = new Map()
   /** @type {Map<string, string[]>} */
   const last = new Map(services.map(name => [name, []]))
@@ -40,7 +40,7 @@ export function createOutput({ write, services, format, colour }) {
 
   /** @param {string} service @param {string} line */
   const show = (service, line) => {
-    // Led by its service, line by line, for an error's stack has many; but nothing is added to what a machine reads.
+    // An error's stack has many lines, each led by the service. JSON is for a machine: nothing is added.
     const lines = format === 'json' ? [line] : readable(line).trimEnd().split('\n')
     for (const each of lines) {
       const shown = format === 'json' ? `${each}\n` : `${lead(service)} ${each}\n`
@@ -67,17 +67,17 @@ export function createOutput({ write, services, format, colour }) {
   }
 
   return {
-    /** A line of our own. @param {string} text */
+    /** A line of npm start itself. @param {string} text */
     say: text => write(`${text}\n`),
 
     /**
-     * A part of what a service writes.
+     * Takes a chunk that a service wrote.
      *
      * @param {string} service
      * @param {'out' | 'err'} stream
      * @param {string} chunk
      */
-    took(service, stream, chunk) {
+    take(service, stream, chunk) {
       if (!last.has(service)) return
       const source = `${service} ${stream}`
       const lines = `${unfinished.get(source) ?? ''}${chunk}`.split('\n')
@@ -85,7 +85,7 @@ export function createOutput({ write, services, format, colour }) {
       for (const line of lines) if (line !== '') show(service, line)
     },
 
-    /** From now on lines are shown as they come; first those held back. */
+    /** Shows the lines held back, and from now on each line at once. */
     stream() {
       const lines = held ?? []
       held = undefined

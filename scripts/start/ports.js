@@ -1,7 +1,7 @@
-// Whether every port is free that the system will listen on, asked before anything is started: one message for all.
+// Checks before the start that every port the system will listen on is free, and names all that are not in one error.
 import { once } from 'node:events'
 import { createServer } from 'node:net'
-import { Refusal } from './refusal.js'
+import { StartError } from './start-error.js'
 
 /**
  * @typedef {object} Port
@@ -13,7 +13,7 @@ import { Refusal } from './refusal.js'
 
 /**
  * @param {Port[]} ports
- * @throws {Refusal} naming every port that cannot be had, the variable that changes it and what to do
+ * @throws {StartError} that names every port which is not free, the variable that changes it and what to do
  */
 export async function requireFreePorts(ports) {
   const problems = [...clashesAmong(ports)]
@@ -21,7 +21,7 @@ export async function requireFreePorts(ports) {
     const problem = await problemOf(wanted)
     if (problem) problems.push(problem)
   }
-  if (problems.length > 0) throw new Refusal(problems.join('\n'))
+  if (problems.length > 0) throw new StartError(problems.join('\n'))
 }
 
 /** @param {Port[]} ports @returns {Iterable<string>} */
@@ -31,9 +31,9 @@ function* clashesAmong(ports) {
   for (const wanted of ports) {
     const first = taken.get(wanted.port)
     if (wanted.port === 0) {
-      yield `${wanted.variable}=0: a port has to be named here, for others must find it.`
+      yield `${wanted.variable}=0: set a fixed port, because the other services must know it.`
     } else if (first) {
-      yield `Port ${wanted.port} is meant for both ${first.service} (${first.variable}) and ${wanted.service} (${wanted.variable}): change one of them.`
+      yield `Port ${wanted.port} is set for both ${first.service} (${first.variable}) and ${wanted.service} (${wanted.variable}): change one of them.`
     } else {
       taken.set(wanted.port, wanted)
     }
@@ -53,13 +53,13 @@ async function problemOf({ service, host, port, variable }) {
     const { code, message } = /** @type {NodeJS.ErrnoException} */ (error)
     const where = `Port ${port} on ${host}, which ${service} needs,`
     const otherwise = `choose another: ${variable}=${suggestionFor(port)} npm start`
-    if (code === 'EADDRINUSE') return `${where} is taken by another program. Stop that, or ${otherwise}`
-    if (code === 'EACCES') return `${where} may not be listened on by this user. Ports from 1024 on may: ${otherwise}`
+    if (code === 'EADDRINUSE') return `${where} is in use by another program. Stop that program, or ${otherwise}`
+    if (code === 'EACCES') return `${where} is closed to this user, who may listen on ports from 1024 up: ${otherwise}`
     return `${where} cannot be listened on: ${message}`
   }
 }
 
-/** A port to try instead. @param {number} port that cannot be had */
+/** A port to try instead. @param {number} port that is not free */
 export function suggestionFor(port) {
   return port + 10_000 <= 65_535 ? port + 10_000 : port - 10_000
 }

@@ -38,14 +38,14 @@ test('free ports are found free, and left free', async () => {
   await requireFreePorts([wanted(port)])
 })
 
-test('a port that is taken is named, with who needs it, the variable that changes it and a value to try', async () => {
+test('a port in use is named, with the service that needs it, the variable that changes it and a value to try', async () => {
   const port = await takenPort()
   await expect(requireFreePorts([wanted(port)])).rejects.toThrow(
-    new RegExp(`Port ${port} on 127.0.0.1, which gateway needs, is taken.*GATEWAY_PORT=\\d+ npm start`),
+    new RegExp(`Port ${port} on 127.0.0.1, which gateway needs, is in use.*GATEWAY_PORT=\\d+ npm start`),
   )
 })
 
-test('all that are taken are named together', async () => {
+test('all ports in use are named together', async () => {
   const ports = [await takenPort(), await freePort(), await takenPort()]
   const refused = requireFreePorts([
     wanted(ports[0]),
@@ -56,18 +56,18 @@ test('all that are taken are named together', async () => {
   await expect(refused).rejects.not.toThrow(/PROVIDER_PORT/)
 })
 
-test('one port meant for two services is told before either is started', async () => {
+test('one port set for two services is an error', async () => {
   const port = await freePort()
   await expect(requireFreePorts([wanted(port), wanted(port, 'PROVIDER_PORT')])).rejects.toThrow(
     /both gateway \(GATEWAY_PORT\) and provider \(PROVIDER_PORT\)/,
   )
 })
 
-test('any free port will not do: others must find it', async () => {
+test('port 0 is an error, because other services must know the port', async () => {
   await expect(requireFreePorts([wanted(0)])).rejects.toThrow('GATEWAY_PORT=0')
 })
 
-test('an address this host does not have is told as such', async () => {
+test('an address that this host does not have is named', async () => {
   await expect(requireFreePorts([wanted(await freePort(), 'GATEWAY_PORT', '192.0.2.1')])).rejects.toThrow(
     /cannot be listened on/,
   )

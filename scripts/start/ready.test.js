@@ -32,21 +32,21 @@ test('a service is asked until it is ready', async () => {
   expect(asked).toBe(3)
 })
 
-test('one that is not ready in time is named, with what it said last', async () => {
+test('a service that is not ready in time is named, with its last answer', async () => {
   const service = await serve((_, response) => response.writeHead(503).end('{"reason":"no worker"}'))
   await expect(untilReady(service, { deadlineMs: 150, signal: never })).rejects.toThrow(
     /gateway was not ready within 0.15 s.*503 .*no worker/,
   )
 })
 
-test('one that nobody listens for is named too', async () => {
+test('a service that does not listen is named too', async () => {
   const service = { name: 'fetcher', healthUrl: 'http://127.0.0.1:1/health/ready' }
   await expect(untilReady(service, { deadlineMs: 150, signal: never })).rejects.toThrow(
     /fetcher was not ready.*ECONNREFUSED|bad port/,
   )
 })
 
-test('asking ends when all is to end', async () => {
+test('waiting ends when the run ends', async () => {
   const ending = new AbortController()
   const service = await serve((_, response) => {
     response.writeHead(503).end()

@@ -1,4 +1,4 @@
-// The services to run, in the order they are started: what pm2 is told, the ports each takes, where it says it is ready.
+// The services to run, in the order they start: what pm2 is told, which ports each needs, which URL says that it is ready.
 
 /**
  * @typedef {import('./ports.js').Port} Port
@@ -53,7 +53,7 @@ export function planServices(config, apps) {
 }
 
 /**
- * The address to reach a listener at that may listen on all addresses.
+ * The address under which a listener can be reached, also one that listens on all addresses.
  *
  * @param {string} host
  */

@@ -2,7 +2,10 @@ import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { settings as fetcher } from '../../services/fetcher/settings.js'
+import { settings as gateway } from '../../services/gateway/settings.js'
 import { planServices, reachable } from './services.js'
+import { settings } from './settings.js'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -38,12 +41,12 @@ test('the services are started from the backend outward, each from a file that e
   for (const { cwd, script } of apps) expect(existsSync(join(String(cwd), String(script)))).toBe(true)
 })
 
-test('who has a backend leaves the simulated one out', () => {
+test('PROVIDERS=0 leaves the simulated backend out', () => {
   expect(appsWith({ PROVIDERS: '0' }).map(({ name }) => name)).toEqual(['fetcher', 'gateway'])
-  expect(() => appsWith({ PROVIDERS: '2' })).toThrow('PROVIDERS=2')
+  expect(() => appsWith({ PROVIDERS: '2' })).toThrow('PROVIDERS=2: must be a whole number, from 0 to 1')
 })
 
-test('each is one process that is told alone to stop, says when it is ready, and is waited for past its own grace', () => {
+test('each service is one process, gets the stop signal alone, reports when it is ready, and is killed only after its grace', () => {
   for (const app of appsWith({ SHUTDOWN_GRACE_MS: '4000' })) {
     expect(app).toMatchObject({ exec_mode: 'fork', instances: 1, treekill: false, wait_ready: true })
     expect(app.env.SHUTDOWN_GRACE_MS).toBe(4_000)
@@ -64,8 +67,33 @@ test('gateways find the fetcher at the ports it was given, unless told of others
   expect(gateway({ FETCHER_NODES: 'elsewhere' })?.FETCHER_NODES).toBe('elsewhere')
 })
 
-test('what is no plain number is refused, not taken for a default', () => {
+test('pm2 reads durations and sizes as the services do, and refuses what they refuse in the same words', () => {
+  for (const app of appsWith({ SHUTDOWN_GRACE_MS: '2s' })) expect(app.env.SHUTDOWN_GRACE_MS).toBe(2_000)
+  const heldBytesMax = (/** @type {Record<string, string>} */ env) => Number(appsWith(env)[1].max_memory_restart)
+  expect(heldBytesMax({ FETCHER_CACHE_BYTES_MAX: '1GiB' }) - heldBytesMax({ FETCHER_CACHE_BYTES_MAX: '1MiB' })).toBe(
+    1_023 * 1_024 ** 2,
+  )
+  const { sessionsMax, cacheBytesMax, unsentTotalBytesMax } = gateway
+  const { shutdownGraceMs, gateways, providers } = settings
+  for (const { env, expects } of [
+    shutdownGraceMs,
+    gateways,
+    providers,
+    sessionsMax,
+    cacheBytesMax,
+    unsentTotalBytesMax,
+    fetcher.cacheBytesMax,
+  ]) {
+    expect(() => appsWith({ [env]: 'soon' })).toThrow(`${env}=soon: must be ${expects}`)
+  }
   expect(() => appsWith({ GATEWAY_PORT: 'eighty' })).toThrow('GATEWAY_PORT=eighty')
+})
+
+test("pm2's defaults are the services' own", () => {
+  const declared = [...Object.values(settings), ...Object.values(fetcher), ...Object.values(gateway)]
+  const numbers = declared.filter(({ default: standard }) => typeof standard === 'number')
+  const env = Object.fromEntries(numbers.map(({ env, default: standard }) => [env, String(standard)]))
+  expect(appsWith(env)).toEqual(appsWith())
 })
 
 test('every port is checked under the variable that changes it, and health is asked where it can be reached', () => {

@@ -1,10 +1,10 @@
-// What `npm start` can be told. The services' own settings reach them too: they inherit the environment.
+// The settings of `npm start`. The services inherit the environment, and so their own settings.
 import { common, setting } from '@keycast/service'
 import { settings as provider } from '../../services/data-provider/settings.js'
 import { settings as fetcher } from '../../services/fetcher/settings.js'
 import { settings as gateway } from '../../services/gateway/settings.js'
 
-/** Each is a process with its own ports; more than this is no longer one host's demo. */
+/** Each gateway is a process with ports of its own; more than this is no job for one host. */
 const GATEWAYS_MAX = 16
 
 export const settings = {
@@ -14,13 +14,13 @@ export const settings = {
     min: 1,
     max: GATEWAYS_MAX,
     unit: 'gateways',
-    doc: 'Gateways to start; the ports of further ones are 10 apart.',
+    doc: "Gateways to start. Each further one's ports are 10 higher.",
   }),
   providers: setting.integer({
     env: 'PROVIDERS',
     default: 1,
     max: 1,
-    doc: 'Simulated backends to start. 0: none, where keycast.yaml names a backend of yours.',
+    doc: 'Simulated backends to start. Set 0 when keycast.yaml names a backend of yours.',
   }),
   gatewayHost: gateway.host,
   gatewayPort: gateway.port,
@@ -37,13 +37,13 @@ export const settings = {
     env: 'LOG_FORMAT',
     values: ['pretty', 'json'],
     default: 'pretty',
-    doc: "pretty: the services' log lines for a person. json: as they are written.",
+    doc: "pretty: the services' log lines for a person. json: the lines as the services write them.",
   }),
   shutdownGraceMs: common.shutdownGraceMs,
   pm2Home: setting.text({
     env: 'PM2_HOME',
     default: '',
-    doc: 'Folder of the pm2 that is started for this; another pm2 is never touched. Empty: .pm2 beside package.json.',
+    doc: 'Folder of the pm2 that npm start runs; a pm2 in another folder is not touched. Empty: .pm2 beside package.json.',
   }),
 }
 

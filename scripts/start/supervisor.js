@@ -1,12 +1,12 @@
-// Our own pm2: a daemon with a folder of its own, driven through pm2's API.
+// Drives our own pm2, a daemon with a folder of its own, through pm2's API.
 import { promisify } from 'node:util'
-import { MARK } from './home.js'
+import { MARK } from './pm2-home.js'
 
 /**
  * @typedef {import('./services.js').App} App
  * @typedef {object} Exit
  * @property {string} service
- * @property {number} code 0 also when a signal ended it: pm2 does not tell
+ * @property {number} code 0 also when a signal ended it, which pm2 does not tell
  * @property {boolean} final pm2 will not start it again
  *
  * @typedef {Awaited<ReturnType<typeof loadSupervisor>>} Supervisor
@@ -17,10 +17,10 @@ import { MARK } from './home.js'
  * @param {string} options.home
  * @param {(service: string, stream: 'out' | 'err', chunk: string) => void} options.onOutput
  * @param {(exit: Exit) => void} options.onExit
- * @param {(service: string) => void} options.onOnline a service was started, for the first time or again
+ * @param {(service: string) => void} options.onOnline called when a service was started, for the first time or again
  */
 export async function loadSupervisor({ home, onOutput, onExit, onOnline }) {
-  // Read when pm2 is loaded, and inherited by its daemon: its folder, no word to its makers, no agent of theirs.
+  // pm2 reads these when it is loaded, and its daemon inherits them: its folder, no version check, no agent of its makers.
   Object.assign(process.env, {
     PM2_HOME: home,
     [MARK]: home,
@@ -29,7 +29,7 @@ export async function loadSupervisor({ home, onOutput, onExit, onOnline }) {
     PM2_PROGRAMMATIC: 'true',
     PM2_SILENT: 'true',
   })
-  // A daemon that ends says so to its client with this signal, whose default is to dump core.
+  // A daemon that ends sends its client this signal, whose default is to dump core.
   process.on('SIGQUIT', () => {})
   const { default: pm2 } = await import('pm2')
   const api = {
@@ -44,7 +44,7 @@ export async function loadSupervisor({ home, onOutput, onExit, onOnline }) {
   }
 
   return {
-    /** @returns {Promise<boolean>} whether a daemon was there already; if not, there is one now */
+    /** @returns {Promise<boolean>} whether a daemon ran already; if none did, one runs now */
     async connect() {
       const meta = await api.connect()
       const bus = await api.launchBus()
@@ -52,18 +52,18 @@ export async function loadSupervisor({ home, onOutput, onExit, onOnline }) {
       bus.on('log:err', (/** @type {any} */ { process, data }) => onOutput(process.name, 'err', data))
       bus.on('process:event', (/** @type {any} */ { event, process: { name, status, exit_code: code, ...rest } }) => {
         if (event === 'online') onOnline(name)
-        // Of one that is being stopped pm2 tells twice; the second time it is stopped.
+        // pm2 reports a service that it stops twice, first as stopping.
         if (event !== 'exit' || status === 'stopping') return
         onExit({ service: name, code, final: status === 'errored' || [rest.stop_exit_codes].flat().includes(code) })
       })
       return meta.new_pm2_instance === false
     },
 
-    /** Resolves when the service said it is ready, ended, or was silent for its `listen_timeout`. @param {App} app */
+    /** Resolves when the service says that it is ready, ends, or is silent for its `listen_timeout`. @param {App} app */
     start: async app => void (await api.start(app)),
 
     /**
-     * Stops services, together, and forgets them. Those it does not run are stopped.
+     * Stops services together and removes them. Names that pm2 does not know count as stopped.
      *
      * @param {string[]} names
      */
@@ -72,7 +72,7 @@ export async function loadSupervisor({ home, onOutput, onExit, onOnline }) {
       await Promise.all(names.filter(name => running.includes(name)).map(name => api.delete(name)))
     },
 
-    /** Ends the daemon. Whatever it still runs ends with it. */
+    /** Ends the daemon and everything it still runs. */
     kill: async () => void (await api.killDaemon()),
   }
 }

@@ -1,10 +1,10 @@
-// Conditional requests (RFC 9110 section 13): whether 304 is the answer.
+// Conditional requests (RFC 9110 section 13): whether to answer 304.
 
 const entityTag = /(?:W\/)?("[\x21\x23-\x7e\x80-\xff]*")/g
 
 /**
- * Whether what the client holds is still what it would be sent. If-None-Match wins: where it is given, a date is not
- * looked at (section 13.1.3). Weak comparison, as section 13.1.2 asks.
+ * Whether the client's copy is still current. If-None-Match wins: beside it a date is ignored (section 13.1.3).
+ * Comparison is weak, as section 13.1.2 demands.
  *
  * @param {import('node:http').IncomingHttpHeaders} headers of a GET or HEAD
  * @param {{ etag: string, changedAtMs: number }} document
@@ -15,11 +15,11 @@ export function isNotModified(headers, { etag, changedAtMs }) {
     if (held.trim() === '*') return true
     return [...held.matchAll(entityTag)].some(([, opaque]) => opaque === etag)
   }
-  // A date that cannot be read is NaN and compares false: it is ignored. Last-Modified counts whole seconds.
+  // A date that cannot be read is NaN, compares false and so is ignored. Last-Modified counts whole seconds.
   return Math.floor(changedAtMs / 1_000) * 1_000 <= readHttpDate(headers['if-modified-since'] ?? '')
 }
 
-/** The three forms of section 5.6.7; the oldest does not say that it is GMT. @param {string} date */
+/** The three date formats of section 5.6.7; the oldest leaves GMT out. @param {string} date */
 function readHttpDate(date) {
   return Date.parse(date.endsWith(' GMT') ? date : `${date} GMT`)
 }

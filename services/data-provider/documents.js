@@ -6,13 +6,13 @@ import { binary, conversation, text } from './forms.js'
 /** Room for the longest head and a few messages. */
 export const DOCUMENT_BYTES_MIN = 1_000
 
-/** Over the default maxBytes of a namespace, so that too_large can be met. */
+/** Above the default maxBytes of a namespace, so that too_large can be provoked. */
 export const DOCUMENT_BYTES_MAX = 16 * 1_024 ** 2
 
-/** Bodies kept, one per kind and length (?bytes=): at their longest 128 MiB. Others are made again when asked for. */
+/** Bodies kept, one per kind and length (?bytes=): 128 MiB at most. Others are made again for each request. */
 const BODIES_MAX = 8
 
-/** When documents that never change were last changed, and the time between their messages. */
+/** The moment of documents that never change. */
 const STILL = { revision: 1, changedAtMs: Date.UTC(2026, 0, 1), stepMs: 60_000 }
 
 const forms = { conversations: conversation, text, binary }
@@ -28,8 +28,8 @@ const forms = { conversations: conversation, text, binary }
  */
 
 /**
- * @param {{ changeMs: number }} options how often documents change; 0: never. The revision counts periods of the wall
- *   clock: it goes on rising over a restart, unless that comes with a longer period
+ * @param {{ changeMs: number }} options how often documents change; 0: never. The revision counts periods since 1970, so
+ *   that it goes on rising after a restart, unless that sets a longer period
  */
 export function createDocuments({ changeMs }) {
   /** @type {Map<string, { revision: number, body: Buffer, digest: Buffer }>} */
@@ -43,7 +43,7 @@ export function createDocuments({ changeMs }) {
   }
 
   /**
-   * Rendered and hashed once a revision, so that an answer costs its own head and one copy.
+   * Rendered and hashed once per revision, so that each further answer costs only its own head and one copy.
    *
    * @param {Kind} kind
    * @param {import('./forms.js').Moment} moment

@@ -46,7 +46,7 @@ describe.each(/** @type {const} */ (['conversations', 'text', 'binary']))('%s', 
   })
 })
 
-test('a conversation has what one expects of a conversation', () => {
+test('a conversation has a title, participants and messages with author and time', () => {
   const conversation = parse()
   expect(conversation).toMatchObject({
     id: '42',
@@ -85,7 +85,7 @@ test('a change of bytes is a change of their head', () => {
   expect(differing).toBeLessThan(50)
 })
 
-test('bytes are no text, and text is more than ASCII', () => {
+test('the binary form is not UTF-8, and the text form is more than ASCII', () => {
   expect(() => new TextDecoder('utf-8', { fatal: true }).decode(read({ kind: 'binary' }).content())).toThrow()
   const text = new TextDecoder('utf-8', { fatal: true }).decode(read({ kind: 'text' }).content())
   expect(text).toContain('Zoë')
@@ -108,7 +108,7 @@ test('without a period nothing ever changes', () => {
   expect(parse(later).revision).toBe(1)
 })
 
-test('ids have conversations of their own, also where lengths outnumber what is kept', () => {
+test('each id has its own conversation, also when more lengths are asked for than bodies are kept', () => {
   const documents = createDocuments({ changeMs: 0 })
   for (let bytes = 1_000; bytes < 1_050; bytes += 1) {
     for (const id of ['1', '2']) {

@@ -1,9 +1,9 @@
-// What goes wrong with the simulated backend, and how to change that while it runs: a test breaks it and mends it.
+// Faults of the simulated backend: a test sets them while it runs, and clears them again.
 
 /**
  * @typedef {object} FaultSettings
- * @property {number} latencyMs least time an answer takes
- * @property {number} jitterMs most time on top, evenly spread
+ * @property {number} latencyMs shortest time an answer takes
+ * @property {number} jitterMs longest time added at random, evenly spread
  * @property {number} hangRate share of requests never answered
  * @property {number} errorRate share of the others answered with 500
  * @property {number} garbageRate share of the rest answered with JSON that does not parse
@@ -11,7 +11,7 @@
  * @typedef {'hang' | 'error' | 'garbage' | 'none'} Fault
  */
 
-/** The largest value of each; the least is 0. A minute is longer than any deadline. @type {Record<keyof FaultSettings, number>} */
+/** The largest value of each setting; the smallest is 0. A minute is longer than any time-out. @type {Record<keyof FaultSettings, number>} */
 const largest = { latencyMs: 60_000, jitterMs: 60_000, hangRate: 1, errorRate: 1, garbageRate: 1 }
 
 /**
@@ -31,9 +31,10 @@ export function createFaults(initial, random = Math.random) {
      * @returns {string | undefined} why it cannot be used
      */
     change(given) {
-      if (typeof given !== 'object' || given === null) return 'a JSON object with some of the faults is expected'
+      if (typeof given !== 'object' || given === null)
+        return 'send a JSON object with some of the faults, as in {"errorRate":0.5}'
       for (const [name, value] of Object.entries(given)) {
-        if (!isFault(name)) return `${name} is none of ${Object.keys(largest).join(', ')}`
+        if (!isFault(name)) return `${name} is no fault; there are ${Object.keys(largest).join(', ')}`
         const fits = typeof value === 'number' && value >= 0 && value <= largest[name]
         if (!fits) return `${name} must be a number from 0 to ${largest[name]}`
       }
@@ -41,7 +42,7 @@ export function createFaults(initial, random = Math.random) {
       return undefined
     },
 
-    /** What happens to one request. @returns {{ delayMs: number, fault: Fault }} */
+    /** Draws what happens to one request. @returns {{ delayMs: number, fault: Fault }} */
     draw() {
       return { delayMs: current.latencyMs + current.jitterMs * random(), fault: drawFault() }
     },

@@ -40,8 +40,8 @@ test.each([
   [{ errorRate: -0.1 }, 'errorRate must be'],
   [{ latencyMs: '5' }, 'latencyMs must be'],
   [{ latencyMs: null }, 'latencyMs must be'],
-  [{ eroorRate: 1 }, 'eroorRate is none of'],
-  [{ constructor: 1 }, 'constructor is none of'],
+  [{ eroorRate: 1 }, 'eroorRate is no fault'],
+  [{ constructor: 1 }, 'constructor is no fault'],
   [null, 'JSON object'],
 ])('%j is refused and changes nothing', (given, why) => {
   const faults = setup({})

@@ -1,4 +1,4 @@
-// The three forms of a document. Each has a head of its own id, and a body that all ids share at one revision.
+// The three forms of a document. The head differs for each id; the body is the same for all ids at one revision.
 import { createHash } from 'node:crypto'
 import { authors, jsonMessage, MESSAGE_BYTES, proseOf, textMessage } from './messages.js'
 
@@ -49,7 +49,7 @@ export const text = {
   tail: '',
 }
 
-/** Noise behind a head that says in text what it is. Never valid UTF-8: it ends in a byte no text has. @type {Form} */
+/** Noise behind a head of plain text. Never valid UTF-8, because it ends in a byte that no text has. @type {Form} */
 export const binary = {
   contentType: 'application/octet-stream',
   body(_, bytes) {

@@ -1,4 +1,4 @@
-// Wires the simulated backend to the real world: settings, listener, signals.
+// The simulated backend as a process: settings, listener, signals.
 import { createInternalServer, createLog, createMetrics, readSettings, runService } from '@keycast/service'
 import { createDocuments } from './documents.js'
 import { createFaults } from './faults.js'
@@ -7,7 +7,10 @@ import { settings } from './settings.js'
 import { createStats } from './stats.js'
 
 const name = 'keycast-data-provider'
-const config = readSettings(settings, { name, about: 'a backend to try Keycast with: JSON, text, bytes, and faults.' })
+const config = readSettings(settings, {
+  name,
+  about: 'a simulated backend to try Keycast with: JSON, text, bytes, and faults.',
+})
 const log = createLog({ name, level: config.logLevel, format: config.logFormat })
 const metrics = createMetrics({ service: 'provider' })
 const server = createInternalServer({ host: config.host, port: config.port, metrics, ready: () => undefined, log })
@@ -30,6 +33,6 @@ await runService({
     const port = await server.listen()
     log.info({ port, documentBytes, changeMs }, 'listening')
   },
-  // Requests under way are cut, hanging ones among them: what fronts a backend has to live with that.
+  // Requests under way are cut, hanging ones included: Keycast must cope with a backend that does this.
   stop: [['listener', server.close]],
 })

@@ -1,10 +1,10 @@
 // The messages of the simulated conversations: each a pure function of its number and time, all of one length, so that
 // a window sliding over them changes at its ends only and never in length.
 
-/** Length of every message, in both forms, including what separates it from the one before. */
+/** Length of every message in both forms, its separator included. */
 export const MESSAGE_BYTES = 160
 
-/** Not all of them ASCII: a backend's UTF-8 must come through whole. */
+/** Not all of them ASCII, so that tests notice broken UTF-8. */
 export const authors = ['Ada', 'Zoë', 'Jürgen', 'Mei', 'Óscar']
 
 /** ASCII without quotes and backslashes, so that a character is a byte and needs no escape in JSON. */
@@ -56,7 +56,7 @@ function authorOf(number) {
   return authors[number % authors.length]
 }
 
-/** What fills a message up to its length. @param {number} number @param {string} head @param {number} tailBytes */
+/** Text that fills a message up to its length. @param {number} number @param {string} head @param {number} tailBytes */
 function textOf(number, head, tailBytes) {
   return proseOf(number, MESSAGE_BYTES - Buffer.byteLength(head) - tailBytes)
 }

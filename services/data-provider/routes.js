@@ -1,4 +1,4 @@
-// The routes of the simulated backend: its content, and what a test needs to see of it and do to it.
+// The routes of the simulated backend: its content, its counters, and the faults that a test can set.
 import { setTimeout as delay } from 'node:timers/promises'
 import { isNotModified } from './conditional.js'
 import { DOCUMENT_BYTES_MAX, DOCUMENT_BYTES_MIN } from './documents.js'
@@ -9,12 +9,12 @@ import { DOCUMENT_BYTES_MAX, DOCUMENT_BYTES_MIN } from './documents.js'
  * @typedef {import('fastify').FastifyRequest<{ Params: { '*': string }, Querystring: Record<string, unknown> }>} ContentRequest
  */
 
-/** What content is made for: unreserved characters (RFC 3986 section 2.3) in segments, so that it needs no escaping. */
+/** Ids that have content: segments of unreserved characters (RFC 3986 section 2.3), which need no escaping. */
 const idGrammar = /^(?=.{1,255}$)[A-Za-z0-9._~-]+(\/[A-Za-z0-9._~-]+)*$/
 
 const kinds = /** @type {const} */ (['conversations', 'text', 'binary'])
 
-/** Cut in the middle of a string. */
+/** JSON that was cut off in the middle of a string. */
 const GARBAGE = '{"revision": 1, "messages": [{"text": "and then'
 
 /**
@@ -24,7 +24,7 @@ const GARBAGE = '{"revision": 1, "messages": [{"text": "and then'
  * @param {ReturnType<typeof import('./faults.js').createFaults>} deps.faults
  * @param {ReturnType<typeof import('./stats.js').createStats>} deps.stats
  * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge'>} deps.metrics
- * @param {number} deps.documentBytes where a request does not ask for another length
+ * @param {number} deps.documentBytes length of a document, unless the request asks for another
  * @param {() => number} deps.now milliseconds since 1970
  * @param {() => bigint} deps.monotonicNs
  */
@@ -46,14 +46,17 @@ export function addRoutes(app, { documents, faults, stats, metrics, documentByte
     addContent(kind, (request, reply, id) => {
       const bytes = readBytes(request.query.bytes, documentBytes)
       if (bytes === undefined) {
-        return { status: 400, body: { error: `bytes must be ${DOCUMENT_BYTES_MIN} to ${DOCUMENT_BYTES_MAX}` } }
+        return {
+          status: 400,
+          body: problem('bad_request', `bytes must be ${DOCUMENT_BYTES_MIN} to ${DOCUMENT_BYTES_MAX}`),
+        }
       }
       const document = documents.read(kind, id, bytes, now())
       reply.headers({
         etag: document.etag,
         'last-modified': new Date(document.changedAtMs).toUTCString(),
-        // The same for everybody, also where a request carries Authorization (RFC 9111 section 3.5). How long it may be
-        // kept is left to the namespace.
+        // Without it, no cache could keep an answer to a request with Authorization (RFC 9111 section 3.5). No max-age: how
+        // long to keep it is the namespace's business.
         'cache-control': 'public',
       })
       if (isNotModified(request.headers, document)) return { status: 304 }
@@ -61,7 +64,7 @@ export function addRoutes(app, { documents, faults, stats, metrics, documentByte
     })
   }
 
-  // Time itself, for measuring how long a value is on its way: `ns` is comparable between the processes of one host.
+  // The time, to measure how long a value is on its way: `ns` is comparable between processes of one host.
   addContent('ticks', (_, reply, id) => {
     reply.header('cache-control', 'no-store')
     return { status: 200, body: { ns: String(monotonicNs()), at: new Date(now()).toISOString(), id } }
@@ -74,12 +77,12 @@ export function addRoutes(app, { documents, faults, stats, metrics, documentByte
   })
   app.get('/faults', async () => faults.current())
   app.post('/faults', async (request, reply) => {
-    const problem = faults.change(request.body)
-    return problem === undefined ? faults.current() : reply.code(400).send({ error: problem })
+    const why = faults.change(request.body)
+    return why === undefined ? faults.current() : reply.code(400).send(problem('bad_request', why))
   })
 
   /**
-   * A route that is counted and goes wrong as the faults say.
+   * Adds a route that is counted and that fails as the faults say.
    *
    * @param {string} route
    * @param {(request: ContentRequest, reply: FastifyReply, id: string) => { status: number, type?: string, body?: Buffer | object }} answer
@@ -87,13 +90,16 @@ export function addRoutes(app, { documents, faults, stats, metrics, documentByte
   function addContent(route, answer) {
     app.get(`/${route}/*`, async (/** @type {ContentRequest} */ request, reply) => {
       const id = request.params['*']
-      if (!idGrammar.test(id)) return reply.code(404).send({ error: 'no such id' })
+      if (!idGrammar.test(id))
+        return reply
+          .code(404)
+          .send(problem('no_such_id', 'an id is segments of letters, digits and . _ ~ -, separated by /'))
       const visit = stats.arrived(route, `/${route}/${id}`)
       reply.raw.once('close', visit.ended)
 
       const { delayMs, fault } = faults.draw()
       if (delayMs > 0) await delay(delayMs)
-      // Nobody is left to answer, or nobody shall be: the connection stays as it is until one side ends.
+      // The client is gone, or is to hang: the connection stays open until one side ends it.
       if (fault === 'hang' || reply.raw.destroyed) return reply.hijack()
 
       const { status, type = 'application/json; charset=utf-8', body } = faulty(fault) ?? answer(request, reply, id)
@@ -105,9 +111,19 @@ export function addRoutes(app, { documents, faults, stats, metrics, documentByte
   }
 }
 
+/**
+ * @param {string} code
+ * @param {string} message
+ * @returns {import('@keycast/service').Problem}
+ */
+function problem(code, message) {
+  return { code, message }
+}
+
 /** @param {import('./faults.js').Fault} fault */
 function faulty(fault) {
-  if (fault === 'error') return { status: 500, type: undefined, body: { error: 'asked to fail' } }
+  if (fault === 'error')
+    return { status: 500, type: undefined, body: problem('fault', 'this failure was asked for (errorRate)') }
   if (fault === 'garbage') return { status: 200, type: undefined, body: Buffer.from(GARBAGE) }
   return undefined
 }

@@ -83,7 +83,7 @@ test.each([
   })
 })
 
-test('what the client holds is confirmed with 304, until it changes', async () => {
+test('a copy is confirmed with 304 until the content changes', async () => {
   const { ask, pass } = await setup()
   const { headers } = await ask('/conversations/1')
   /** @type {Record<string, string>[]} */
@@ -121,7 +121,7 @@ test('a request may ask for another length, within bounds', async () => {
   }
 })
 
-test('a tick tells the time twice and is not to be stored', async () => {
+test('a tick has the time in two forms and must not be cached', async () => {
   const { ask } = await setup()
   const { headers, json } = await ask('/ticks/1')
   expect(json()).toEqual({ ns: '12345678901', at: '2026-06-01T12:00:00.000Z', id: '1' })
@@ -129,7 +129,7 @@ test('a tick tells the time twice and is not to be stored', async () => {
   expect(headers).not.toHaveProperty('etag')
 })
 
-test('the counters tell how often what was asked, and how it ended', async () => {
+test('the counters show how often each path was requested, and how it was answered', async () => {
   const { ask } = await setup()
   const { headers } = await ask('/conversations/1')
   await ask('/conversations/1', { headers: { 'if-none-match': String(headers.etag) } })
@@ -148,7 +148,7 @@ test('the counters tell how often what was asked, and how it ended', async () =>
   )
 })
 
-test('a backend told to fail fails, and is well again when told so', async () => {
+test('faults start and end as they are set', async () => {
   const { ask } = await setup()
   await ask('/faults', { method: 'POST', body: { errorRate: 1 } })
   expect((await ask('/conversations/1')).status).toBe(500)
@@ -163,14 +163,14 @@ test('a backend told to fail fails, and is well again when told so', async () =>
   expect((await ask('/stats')).json().requests.conversations).toEqual({ total: 3, full: 1, notModified: 0, failed: 2 })
 })
 
-test('faults that are none are refused', async () => {
+test('an invalid fault is refused', async () => {
   const { ask } = await setup()
   const { status, json } = await ask('/faults', { method: 'POST', body: { errorRate: 7 } })
   expect(status).toBe(400)
-  expect(json().error).toContain('errorRate')
+  expect(json()).toEqual({ code: 'bad_request', message: expect.stringContaining('errorRate') })
 })
 
-test('requests are answered side by side, and late ones all the same', async () => {
+test('requests are answered in parallel, delayed ones too', async () => {
   const { ask, faults } = await setup()
   faults.change({ latencyMs: 20 })
   const answers = await Promise.all([1, 2, 3].map(id => ask(`/ticks/${id}`)))

@@ -1,15 +1,15 @@
-// How often the backend was asked, for what, and with which outcome: what tests of coalescing look at.
+// Counts requests by route and path and how they were answered: tests of coalescing read it.
 
-/** Paths counted on their own; requests for more are counted under their route alone. */
+/** So many paths are counted one by one; requests for further ones only count for their route. */
 const PATHS_MAX = 100_000
 
-/** Requests remembered one by one: the last so many. */
+/** So many last requests are kept one by one. */
 const LOG_MAX = 10_000
 
 /**
- * @typedef {'full' | 'notModified' | 'failed'} Outcome a 200 with content; a 304; an error or garbage
+ * @typedef {'full' | 'notModified' | 'failed'} Outcome 200 with content; 304; an error or garbage
  * @typedef {{ total: number } & Record<Outcome, number>} Counts `total` rises when a request arrives, the others when it
- *   is answered: what is missing is under way, hangs, or was given up by the client
+ *   is answered. The difference is under way, hangs, or was given up by the client
  * @typedef {{ path: string, atMs: number, status: number | null }} LogEntry `atMs`: since 1970; null while unanswered
  */
 
@@ -51,7 +51,7 @@ export function createStats(now) {
           for (const counts of counted) counts[outcome] += 1
           entry.status = status
         },
-        /** The response is out, or its connection gone. */
+        /** The response was sent, or its connection is gone. */
         ended() {
           concurrency -= 1
         },
@@ -69,7 +69,7 @@ export function createStats(now) {
       ...(options.log ? { log: log.slice(-LOG_MAX) } : {}),
     }),
 
-    /** From here on as after a start, but that requests under way stay so. */
+    /** Counts from zero again. Requests under way stay counted in `concurrency`. */
     reset() {
       routes.clear()
       paths.clear()

@@ -24,7 +24,7 @@ test('routes are sums over their paths', () => {
   })
 })
 
-test('concurrency is what is under way, its maximum what once was', () => {
+test('concurrency counts the requests under way, and its maximum is kept', () => {
   const { stats, read } = setup()
   const visits = [1, 2, 3].map(id => stats.arrived('text', `/text/${id}`))
   visits[0].ended()
@@ -34,7 +34,7 @@ test('concurrency is what is under way, its maximum what once was', () => {
   expect(read()).toMatchObject({ requests: {}, byKey: {}, concurrency: 1, concurrencyMax: 1, log: [] })
 })
 
-test('an answer after a reset counts for nobody', () => {
+test('an answer to a request from before a reset is not counted', () => {
   const { stats, read } = setup()
   const visit = stats.arrived('text', '/text/1')
   stats.reset()
@@ -42,7 +42,7 @@ test('an answer after a reset counts for nobody', () => {
   expect(read()).toMatchObject({ requests: {}, byKey: {} })
 })
 
-test('the log tells the order of arrival, and what is unanswered', () => {
+test('the log is in the order of arrival, with null for what is unanswered', () => {
   const { stats, read } = setup()
   stats.arrived('text', '/text/1')
   stats.arrived('text', '/text/2').answered('full', 200)

@@ -1,4 +1,4 @@
-// What can be set about a fetcher. No other file reads the environment.
+// The settings of a fetcher. No other file reads the environment.
 import { curveKeyProblems, isLoopback } from '@keycast/backbone'
 import { common, setting } from '@keycast/service'
 
@@ -12,22 +12,22 @@ export const settings = {
   host: setting.text({
     env: 'FETCHER_HOST',
     default: '127.0.0.1',
-    doc: 'Address gateways connect to. Without the two BACKBONE_ keys a loopback address only.',
+    doc: 'Address that gateways connect to. Without the two BACKBONE_ keys a loopback address only.',
   }),
   requestsPort: setting.port({
     env: 'FETCHER_REQUESTS_PORT',
     default: 7001,
-    doc: 'Port on which gateways say what they want.',
+    doc: 'Port on which gateways send their requests.',
   }),
   answersPort: setting.port({
     env: 'FETCHER_ANSWERS_PORT',
     default: 7002,
-    doc: 'Port on which they are answered.',
+    doc: 'Port on which gateways get values and failures.',
   }),
   metricsHost: setting.text({
     env: 'FETCHER_METRICS_HOST',
     default: '127.0.0.1',
-    doc: 'Address of the internal listener. Never one the public reaches.',
+    doc: 'Address of the internal listener. Never one that the public reaches.',
   }),
   metricsPort: setting.port({
     env: 'FETCHER_METRICS_PORT',
@@ -46,18 +46,18 @@ export const settings = {
     default: 256,
     min: 1,
     unit: 'requests',
-    doc: 'Requests under way to one backend (scheme, host and port) at one time.',
+    doc: 'Requests that this node has in flight to one backend (scheme, host and port). Nodes do not share it: two may have twice as many.',
   }),
   cacheBytesMax: setting.bytes({
     env: 'FETCHER_CACHE_BYTES_MAX',
     default: 256 * 1024 ** 2,
     min: 1024 ** 2,
-    doc: 'Values held. Those watched stay; where they alone take it all, further keys get the error capacity.',
+    doc: 'Values held, and what gateways want. Watched keys stay; where they fill it, a new key gets the error capacity.',
   }),
   deltaBytesMax: setting.bytes({
     env: 'FETCHER_DELTA_BYTES_MAX',
     default: 64 * 1024 ** 2,
-    doc: 'Last bodies each worker holds to make deltas from. 0: no deltas.',
+    doc: 'Last bodies that each worker holds to make deltas from. 0: no deltas.',
   }),
   backboneSecretKey: setting.secret({
     env: 'BACKBONE_SECRET_KEY',
@@ -65,14 +65,14 @@ export const settings = {
   }),
   backboneClientKeys: setting.secret({
     env: 'BACKBONE_CLIENT_KEYS',
-    doc: 'CURVE public keys (Z85) of the gateways that are admitted, apart by spaces.',
+    doc: 'CURVE public keys (Z85) of the gateways that are admitted, separated by spaces.',
   }),
 }
 
 /** @typedef {import('@keycast/service').Config<typeof settings>} Settings */
 
 /**
- * What is wrong with settings that are well-formed one by one.
+ * Settings that are well-formed one by one, and wrong together.
  *
  * @param {Pick<Settings, 'host' | 'backboneSecretKey' | 'backboneClientKeys'>} config
  * @returns {string[]}

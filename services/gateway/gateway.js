@@ -1,218 +1,325 @@
 // Puts a gateway together from its parts. main.js gives it the real world, tests give it theirs.
-import { createCache } from './cache.js'
-import { createCompression } from './compression.js'
-import { createDeadlines, SWEEP_MS } from './deadlines.js'
-import { drain } from './drain.js'
-import { createFlusher } from './flusher.js'
+import { createAccess } from './access/access.js'
+import { createAttempts } from './access/attempts.js'
+import { createIdentify } from './access/identify.js'
+import { createRevocations, revokes } from './access/revocations.js'
+import { createRights } from './access/rights.js'
+import { createTokens } from './access/tokens/tokens.js'
+import { createOutbox } from './delivery/outbox.js'
+import { createSlowClients } from './delivery/slow-clients.js'
+import { chooseSubprotocol, createEncodings, valueBytes } from './encodings/index.js'
 import { createHandlers } from './handlers/index.js'
-import { createHeartbeat } from './heartbeat.js'
-import { createLimits } from './limits.js'
-import { createCounts, exportMetrics } from './metrics.js'
-import { createOutbox } from './outbox.js'
-import { createReceive } from './receive.js'
-import { createUpgrades } from './server.js'
-import { createSessions } from './sessions.js'
-import { createStaleness } from './staleness.js'
-import { createStalls } from './stalls.js'
-import { createSubscriptions } from './subscriptions.js'
-import { createValues } from './values.js'
+import { createAuthenticate } from './http/authenticate.js'
+import { createCache } from './keys/cache.js'
+import { createCalendar, SWEEP_MS } from './keys/calendar.js'
+import { createSingleFlight } from './keys/single-flight.js'
+import { createStaleness } from './keys/staleness.js'
+import { createSubscriptions } from './keys/subscriptions.js'
+import { createTakeAnswer } from './keys/take-answer.js'
+import { createValues } from './keys/values.js'
+import { createCounts, createHistograms, exportCounts } from './metrics.js'
+import { createAccounts } from './sessions/accounts.js'
+import { createCredentials } from './sessions/credentials.js'
+import { drain } from './sessions/drain.js'
+import { createHeartbeat } from './sessions/heartbeat.js'
+import { createOpen } from './sessions/open.js'
+import { createRateLimit } from './sessions/rate-limit.js'
+import { createReceive } from './sessions/receive.js'
+import { createSessionLog } from './sessions/session-log.js'
+import { createSessions } from './sessions/sessions.js'
+import { createUnfinished } from './sessions/unfinished.js'
+import { createUpgrades } from './sessions/upgrade.js'
+import { createAccept } from './transport/accept.js'
 
 /**
  * @typedef {import('@keycast/backbone').Backbone} Backbone
  * @typedef {import('@keycast/backbone').BackboneEvents} BackboneEvents
- * @typedef {import('./session.js').Session} Session
- * @typedef {Pick<import('./settings.js').Settings, 'sessionsMax' | 'keysPerSessionMax' | 'requestsPerSecondMax'
+ * @typedef {import('./delivery/outbox.js').OutboxEvents} OutboxEvents
+ * @typedef {Pick<import('./settings.js').Settings, 'sessionsMax' | 'keysPerSessionMax' | 'subscriptionsMax' | 'requestsPerSecondMax'
  *   | 'messageBytesMax' | 'getsWaitingMax' | 'unsentBytesMax' | 'unsentTotalBytesMax' | 'stallMsMax' | 'heartbeatMs' | 'cacheBytesMax'
- *   | 'drainMs' | 'origins' | 'compression'>} GatewaySettings
+ *   | 'drainMs' | 'origins' | 'compression' | 'sessionsPerUserMax' | 'sessionsPerAddressMax' | 'trustedProxies' | 'authMs'>} GatewaySettings
  */
+
+/** How often revocations and accounts are looked through. */
+const SWEEP_SELDOM_MS = 10_000
 
 /**
  * @param {object} deps
  * @param {GatewaySettings} deps.settings
  * @param {import('@keycast/service').Namespaces} deps.namespaces
+ * @param {import('./access/policy.js').Access} deps.policy the `access` section of keycast.yaml
  * @param {(events: BackboneEvents) => Backbone} deps.createBackbone
- * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'tally'>} deps.metrics
+ * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>} deps.metrics
+ * @param {import('./sessions/session-log.js').Log} [deps.log]
+ * @param {Parameters<typeof createTokens>[0]['jwksEvents']} [deps.jwksEvents] for the log
  * @param {() => number} [deps.now] monotonic, in milliseconds
+ * @param {() => number} [deps.wallNow] in milliseconds since 1970, as tokens tell the time
  */
-export function createGateway({ settings, namespaces, createBackbone, metrics, now = () => performance.now() }) {
-  const counts = createCounts()
-  const limits = createLimits(settings)
-  const deadlines = createDeadlines()
-  const cache = createCache({ bytesMax: settings.cacheBytesMax, onUnwanted: deadlines.cancel })
+export function createGateway({
+  settings,
+  namespaces,
+  policy,
+  createBackbone,
+  metrics,
+  jwksEvents,
+  log,
+  now = () => performance.now(),
+  wallNow = Date.now,
+}) {
+  const { keysPerSessionMax, requestsPerSecondMax, getsWaitingMax, messageBytesMax, heartbeatMs } = settings
+  let isDraining = false
 
-  // The parts refer to each other in circles, from events on: none calls another before all are there.
+  // Each part is given parts that were built before it. Four events go the other way: the backbone and the outbox, which
+  // most parts need, report to parts that need them. They are named here and tied at the end, before anything can happen.
+  // One object in one place, so that no part closes over another that does not exist yet.
+  /** @type {BackboneEvents & OutboxEvents} */
+  const events = { held: untied, onAnswer: untied, onEnd: untied, onWritable: untied }
+
+  const counts = createCounts()
+  const histograms = createHistograms(metrics)
+
+  // access: who may read what
+  const rights = createRights(policy)
+  const revocations = createRevocations({ lifetimeMsMax: policy.lifetimeMsMax, now: wallNow })
+  const attempts = createAttempts({ now })
+  const tokens = createTokens({ access: policy, rights, revocations, attempts, now, wallNow, jwksEvents })
+  const { cookie } = policy
+  const identify = createIdentify({ tokens, cookie, trustedProxies: settings.trustedProxies, counts })
+  const accounts = createAccounts({ ...settings, now })
+
+  // keys: what is known of them, and how the fetcher is asked
+  const calendar = createCalendar()
+  const cache = createCache({ bytesMax: settings.cacheBytesMax, valueBytes, onUnwanted: calendar.cancel })
+  const access = createAccess({ namespaces, cache, counts, now })
   const backbone = createBackbone({
-    held: key => values.held(key),
-    onAnswer: (answer, isFetched) => values.onAnswer(answer, isFetched),
+    held: key => events.held(key),
+    onAnswer: (answer, isForGet) => events.onAnswer(answer, isForGet),
   })
-  const values = createValues({
-    namespaces,
-    backbone,
-    cache,
-    deadlines,
-    onChange: (entry, change) => subscriptions.changed(entry, change),
-    onCoalesced: () => counts.coalesced++,
-    now,
-  })
-  const staleness = createStaleness({ values, deadlines, backbone, now })
-  const flusher = createFlusher({ flush: session => outbox.flush(session), now })
-  const compression = createCompression({
-    latest: key => cache.peek(key)?.value,
-    kept(key) {
-      const entry = cache.peek(key)
-      if (entry) cache.settle(entry)
-    },
-    resume: waiting => outbox.resume(waiting),
-    counts,
-    observe: ms => observed.compressed(ms),
-    now,
-  })
-  const stalls = createStalls({
-    end: (session, code, isUrgent) => sessions.end(session, code, isUrgent),
-    limits: settings,
-    now,
-  })
-  const outbox = createOutbox({
-    flusher,
-    end: (session, code) => sessions.end(session, code),
-    stalls,
-    answer: (session, get, asOfMs) => handlers.get(session, get, asOfMs),
-    compression,
-    limits: settings,
-    counts,
-    now,
-  })
+  const values = createValues({ namespaces, cache, backbone, now })
+  const singleFlight = createSingleFlight({ values, cache, backbone, calendar, counts, now })
+  const staleness = createStaleness({ calendar, backbone, now })
+
+  // delivery: what sessions are written, and when
+  const slowClients = createSlowClients({ ...settings, now })
+  const outbox = createOutbox({ events, slowClients, unsentBytesMax: settings.unsentBytesMax, counts, now })
   const subscriptions = createSubscriptions({
+    access,
     values,
     cache,
     backbone,
     outbox,
     staleness,
     onFanOut,
-    keysPerSessionMax: settings.keysPerSessionMax,
+    keysPerSessionMax,
+    subscriptionsMax: settings.subscriptionsMax,
     counts,
     now,
   })
-  const handlers = createHandlers({
-    values,
+  const takeAnswer = createTakeAnswer({ cache, backbone, values, singleFlight, subscriptions, now })
+  const encodings = createEncodings({
+    latest: key => cache.peek(key)?.value,
+    grown(key) {
+      const entry = cache.peek(key)
+      if (entry) cache.update(entry)
+    },
+    resume: outbox.resume,
+    counts,
+    observe: histograms.compressed,
+    now,
+  })
+
+  // sessions: how they begin, what they ask, how they end
+  const credentials = createCredentials({
+    rights,
+    access,
     subscriptions,
     outbox,
-    charge: (session, tokens) => receive.charge(session, tokens),
-    limits,
-    counts,
+    accounts,
+    authMs: settings.authMs,
     now,
+    wallNow,
   })
-  const receive = createReceive({
-    handle: handlers.handle,
-    outbox,
-    end: (session, code) => sessions.end(session, code),
-    limits,
-    now,
-  })
+  const unfinished = createUnfinished({ messageBytesMax })
   const sessions = createSessions({
     outbox,
     subscriptions,
+    credentials,
+    unfinished,
+    sessionLog: createSessionLog({ log, now }),
+    counts,
+  })
+  const rateLimit = createRateLimit({ requestsPerSecondMax, keysPerSessionMax, accounts, end: sessions.end, now })
+  const handlers = createHandlers({
+    access,
+    identify,
+    revocations,
+    accounts,
+    credentials,
+    values,
+    singleFlight,
+    subscriptions,
+    outbox,
+    rateLimit,
+    getsWaitingMax,
+    counts,
+    now,
+  })
+  const receive = createReceive({ handle: handlers.handle, outbox, rateLimit })
+  const open = createOpen({
+    sessions,
+    encodings,
     receive,
-    atStart: limits.atStart,
+    unfinished,
+    outbox,
+    credentials,
+    anonymous: rights.anonymous,
+    atStart: rateLimit.atStart,
     welcome: {
-      heartbeatMs: settings.heartbeatMs,
+      heartbeatMs,
       limits: {
-        messageBytes: settings.messageBytesMax,
-        keysPerSession: settings.keysPerSessionMax,
-        requestsPerSecond: settings.requestsPerSecondMax,
+        messageBytes: messageBytesMax,
+        keysPerSession: keysPerSessionMax,
+        requestsPerSecond: requestsPerSecondMax,
       },
     },
-    counts,
     now,
   })
   const heartbeat = createHeartbeat({
     slices: sessions.slices,
-    periodMs: settings.heartbeatMs,
+    periodMs: heartbeatMs,
     outbox,
     terminate: session => sessions.terminate(session, 'silent'),
     now,
   })
   const upgrades = createUpgrades({
-    open: sessions.open,
+    accept: createAccept({ messageBytesMax, compression: settings.compression, chooseSubprotocol }),
+    open,
+    identify,
+    revocations,
+    accounts,
     sessionCount: sessions.size,
-    isDraining: () => draining,
-    settings,
+    isDraining: () => isDraining,
+    sessionsMax: settings.sessionsMax,
+    origins: settings.origins,
     counts,
   })
-  const observed = exportMetrics(metrics, counts, stats, settings)
 
-  let draining = false
+  events.held = values.held
+  events.onAnswer = takeAnswer
+  events.onEnd = sessions.end
+  events.onWritable = handlers.resumeGets
+
+  exportCounts(metrics, counts, stats, tokens.jwksStatus, settings)
+
   /** @type {NodeJS.Timeout | undefined} */
   let sweeper
+  let sweptSeldomAtMs = now()
 
-  /** @param {import('./entry.js').Entry} entry */
+  /** @param {import('./keys/entry.js').Entry} entry */
   function onFanOut({ value, askedAtMs }) {
     const startMs = now()
-    if (value) value.cameAtMs = startMs
-    observed.valueAged(startMs - askedAtMs)
-    flusher.fence(() => observed.fannedOut(now() - startMs))
+    if (value) value.receivedAtMs = startMs
+    histograms.valueAged(startMs - askedAtMs)
+    outbox.fence(() => histograms.fannedOut(now() - startMs))
   }
 
   function stats() {
     const { bytes: cacheBytes, entries: cacheEntries } = cache.stats()
-    const nodesAlive = backbone.nodesAlive()
     return {
       sessions: sessions.size(),
-      stalled: stalls.size(),
+      stalled: slowClients.size(),
       ...subscriptions.stats(),
       cacheBytes,
       cacheEntries,
-      nodesAlive,
+      nodesAlive: backbone.nodesAlive(),
+      revocations: revocations.size,
     }
   }
 
   function sweep() {
-    deadlines.sweep(now(), entry => {
-      values.expire(entry)
-      subscriptions.judge(entry)
+    calendar.sweep(now(), entry => {
+      singleFlight.expire(entry)
+      subscriptions.check(entry)
     })
-    stalls.sweep()
+    slowClients.sweep(sessions.end)
+    credentials.sweep()
+    if (now() - sweptSeldomAtMs < SWEEP_SELDOM_MS) return
+    sweptSeldomAtMs = now()
+    revocations.sweep()
+    accounts.sweep()
   }
 
   return {
+    access,
     values,
+    singleFlight,
     backbone,
     counts,
+
+    /** For whom an HTTP request is. */
+    authenticate: createAuthenticate({ identify, anonymous: rights.anonymous, accounts }),
+
+    /**
+     * Refuses tokens from now on, and ends the sessions that came with them: nothing more is sent to those.
+     *
+     * @param {import('./access/revocations.js').Revocation} revocation
+     */
+    revoke(revocation) {
+      const outcome = revocations.add(revocation)
+      let ended = 0
+      if (outcome === 'full') return { outcome, sessions: ended }
+      for (const session of sessions.all()) {
+        if (session.ended || !session.verified || !revokes(revocation, session.verified)) continue
+        sessions.end(session, 'revoked')
+        ended++
+      }
+      return { outcome, sessions: ended }
+    },
 
     /** Makes sessions of the server's upgrades. @param {import('node:http').Server} server */
     attach: server => upgrades.attach(server),
 
     /** Makes a session of one connection, as an upgrade does. */
-    open: sessions.open,
+    open,
 
-    /** Looks at what is overdue, as a timer does once started. */
+    /** Looks at everything whose time has come, as a timer does once started. */
     sweep,
 
     /**
-     * Why no client should be sent here, or `undefined`. Not that the fetcher is away: all gateways would turn clients
-     * down at once, who can be served from memory and told.
+     * Why no client should be sent here, or `undefined`. A fetcher that is away is no reason: all gateways would turn
+     * clients down at once, although they can serve what they have in memory and say how old it is.
      */
     notReady() {
-      if (draining) return 'draining'
-      return sessions.size() >= settings.sessionsMax ? 'all the sessions there may be are taken' : undefined
+      if (isDraining) return 'draining'
+      return sessions.size() >= settings.sessionsMax
+        ? 'full: all sessions of GATEWAY_SESSIONS_MAX are taken'
+        : undefined
     },
 
     async start() {
       await backbone.start()
+      // Not awaited: an identity provider that is down keeps nobody else waiting.
+      void tokens.start()
       heartbeat.start()
       sweeper = setInterval(sweep, SWEEP_MS)
     },
 
-    /** Sends all clients elsewhere. The listener is closed by then, or the same come back. */
+    /** Sends all clients to other gateways. The listener is closed by then: otherwise the same clients come back. */
     async drain() {
-      draining = true
+      isDraining = true
       await drain({ sessions, outbox, spreadMs: settings.drainMs })
     },
 
     async stop() {
       clearInterval(sweeper)
       heartbeat.stop()
+      tokens.stop()
       await backbone.stop()
     },
   }
+}
+
+/** @returns {never} */
+function untied() {
+  throw new Error('an event came before all parts were built')
 }

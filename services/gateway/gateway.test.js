@@ -4,7 +4,7 @@ import { connect as connectTcp } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { WebSocket } from 'ws'
 import { createGateway } from './gateway.js'
-import { createFakeBackbone, createNamespaces, defaults, noMetrics } from './test-support.js'
+import { createFakeBackbone, createNamespaces, createPolicy, defaults, noMetrics } from './test-support.js'
 
 /** @type {(() => unknown)[]} */
 const cleanUps = []
@@ -18,6 +18,7 @@ async function start(settings) {
   const gateway = createGateway({
     settings: { ...defaults, drainMs: 100, ...settings },
     namespaces: createNamespaces(),
+    policy: createPolicy(),
     createBackbone: backbone.connect,
     metrics: noMetrics,
   })
@@ -172,7 +173,7 @@ test('WebSockets are at /ws, whatever follows the question mark', async () => {
   expect(await upgrade(port, {}, '/ws?x=1')).toMatchObject({ status: 101 })
 })
 
-test('a full gateway says when to come back, and takes the next once somebody left', async () => {
+test('a full gateway says when to come back, and takes the next once a client has left', async () => {
   const { port, url } = await start({ sessionsMax: 1 })
   const client = await connect(url)
   expect(await upgrade(port, {})).toEqual({ status: 503, retryAfter: '5' })
@@ -201,7 +202,7 @@ test('a message in very many fragments closes the connection', async () => {
   expect(await client.closed).toBe(1008)
 })
 
-test('a flood ends with 4007, which the client can read, and nobody else is touched', async () => {
+test('a flood ends with 4007, which the client can read, and no other client is touched', async () => {
   const { url } = await start({ requestsPerSecondMax: 100 })
   const [flooding, other] = [await connect(url), await connect(url)]
   for (let n = 0; n < 5_000; n++) flooding.send({ type: 'ping', id: n })
@@ -232,7 +233,7 @@ test('a client that answers no ping is cut', async () => {
   expect(await answering.next()).toMatchObject({ type: 'pong' })
 })
 
-test('a gateway that drains says so, closes with 1012, and takes nobody new', async () => {
+test('a gateway that drains says so, closes with 1012, and takes no new client', async () => {
   const { url, gateway, port } = await start()
   const clients = [await connect(url), await connect(url), await connect(url)]
   const drained = gateway.drain()

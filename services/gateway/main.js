@@ -8,32 +8,35 @@ import {
   readSettings,
   runService,
 } from '@keycast/service'
+import { readAccess } from './access/policy.js'
 import { createGateway } from './gateway.js'
 import { addInternal } from './http/internal.js'
+import { limitPending } from './http/pending-limit.js'
 import { createPublicApp } from './http/public.js'
-import { openFilesMax, sessionsWithin } from './open-files.js'
+import { httpConnectionsWithin, openFilesMax, sessionsWithin } from './sessions/open-files.js'
 import { conflictsOf, curveOf, settings } from './settings.js'
-import { limitWaiting } from './waiting.js'
 
 const name = 'keycast-gateway'
 const config = readSettings(settings, {
   name,
-  about: 'Holds clients on WebSockets and sends them the values of the keys they watch.',
+  about: 'Keeps clients connected over WebSocket and sends them the values of the keys they watch.',
   check: conflictsOf,
 })
 const log = createLog({ name, level: config.logLevel, format: config.logFormat })
 
-/** What a message of the backbone carries beside the largest body. */
+/** Room in a message of the backbone for everything but the largest body. */
 const BACKBONE_OVERHEAD_BYTES = 1024 ** 2
 
-/** Requests over HTTP that wait for the fetcher at a time: at some 10 KB each they take 40 MB. */
-const HTTP_WAITING_MAX = 4_000
+/** HTTP requests that wait for the fetcher at a time: at some 10 KB each they take 40 MB. */
+const HTTP_PENDING_MAX = 4_000
 
 /** @type {ReturnType<typeof assemble>} */
 let parts
 
 function assemble() {
   const namespaces = readNamespaces({ path: config.configPath, headers: false })
+  const policy = readAccess({ path: config.configPath, origins: config.origins, namespaces: namespaces.names })
+  for (const note of policy.notes) log.warn(note)
   const bytesMax = Math.max(0, ...namespaces.names.map(each => namespaces.get(each)?.bytesMax ?? 0))
   const metrics = createMetrics({ service: 'gateway' })
   const filesMax = openFilesMax()
@@ -47,6 +50,7 @@ function assemble() {
   const gateway = createGateway({
     settings: { ...config, sessionsMax },
     namespaces,
+    policy,
     createBackbone: events =>
       createZeromqBackbone({
         nodes: config.fetcherNodes,
@@ -56,9 +60,23 @@ function assemble() {
         curve: curveOf(config),
       }),
     metrics,
+    log,
+    jwksEvents: {
+      ok: (issuer, keys) => log.debug({ issuer, keys }, 'the key set was had'),
+      failed: (issuer, problem) => log.warn({ issuer, problem }, 'the key set cannot be had: keys held go on serving'),
+    },
   })
-  const { values, backbone, counts } = gateway
-  const publicApp = createPublicApp({ values: limitWaiting(values, HTTP_WAITING_MAX), counts, log })
+  const { access, authenticate, values, backbone, revoke, counts } = gateway
+  const publicApp = createPublicApp({
+    access,
+    authenticate,
+    values,
+    singleFlight: limitPending(gateway.singleFlight, HTTP_PENDING_MAX),
+    counts,
+    log,
+    connectionsMax: httpConnectionsWithin(sessionsMax, filesMax),
+    unreadBytesMax: config.unsentTotalBytesMax,
+  })
   gateway.attach(publicApp.server)
   const internal = createInternalServer({
     host: config.internalHost,
@@ -67,7 +85,7 @@ function assemble() {
     ready: gateway.notReady,
     log,
   })
-  addInternal(internal.app, { values, backbone, namespaces, apiToken: config.apiToken })
+  addInternal(internal.app, { access, values, backbone, namespaces, revoke, apiToken: config.apiToken })
   return { gateway, publicApp, internal }
 }
 
@@ -81,7 +99,6 @@ await runService({
     await parts.publicApp.listen({ host: config.host, port: config.port })
     const { port } = /** @type {import('node:net').AddressInfo} */ (parts.publicApp.server.address())
     const internalPort = await parts.internal.listen()
-    log.warn('access is anonymous: whoever reaches this gateway may read every key')
     log.info({ port, internalPort }, 'listening')
   },
   stop: [

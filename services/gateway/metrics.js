@@ -1,23 +1,24 @@
-// What a gateway counts, and how Prometheus sees it. Hot paths add to plain numbers, which are read at each scrape:
+// What a gateway counts, and what Prometheus is shown of it. Hot paths add to plain numbers, which are read at each scrape:
 // a labelled counter costs as much as encoding a pong.
 import { closeCodes, errorCodes } from '@keycast/protocol'
-import { createTally } from '@keycast/service'
+import { createFastHistogram } from '@keycast/service'
+import { refusalReasons } from './access/tokens/tokens.js'
 import { statusOf } from './http/problems.js'
 
 /**
  * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode
  * @typedef {ReturnType<typeof createCounts>} Counts
- * @typedef {ReturnType<typeof exportMetrics>} GatewayMetrics
+ * @typedef {ReturnType<typeof createHistograms>} Histograms
  */
 
-/** Why sessions end beside what the gateway closes them for, see {@link closeCodes}. */
-const otherEnds = ['client', 'lost', 'silent', 'protocol']
+/** Why sessions end, besides the reasons for which the gateway closes them: {@link closeCodes}. */
+const otherEnds = ['client', 'lost', 'silent']
 
-/** Why upgrades are refused, see server.js. */
-const refusals = ['path', 'draining', 'full', 'origin', 'subprotocol']
+/** Why upgrades are refused, see upgrade.js. */
+const refusals = ['path', 'draining', 'full', 'origin', 'subprotocol', 'token', 'account']
 
 /**
- * Every label at zero, from the start: what Prometheus first sees at 1 has not increased for it.
+ * Every label at zero, from the start: a counter that Prometheus first sees at 1 has not increased for it.
  *
  * @template {string} L
  * @param {Iterable<L>} labels
@@ -27,19 +28,31 @@ const zeros = labels => /** @type {Record<L, number>} */ (Object.fromEntries([..
 /** How an HTTP request for a value can end. */
 const statuses = new Set(['200', '304', ...Object.values(statusOf).map(String), '500'])
 
-/** From a socket that takes at once what is written, up to one that is given up (GATEWAY_STALL_MS_MAX). In seconds. */
+/** In seconds: from a socket that takes a write at once, up to one that is closed as slow (GATEWAY_STALL_MS_MAX). */
 const DELIVERY_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
 export function createCounts() {
   return {
-    received: { get: 0, subscribe: 0, unsubscribe: 0, ping: 0 },
-    sent: { welcome: 0, subscribed: 0, ok: 0, pong: 0, value: 0, delta: 0, current: 0, stale: 0, error: 0, closing: 0 },
+    received: { auth: 0, get: 0, subscribe: 0, unsubscribe: 0, ping: 0 },
+    sent: {
+      welcome: 0,
+      authed: 0,
+      subscribed: 0,
+      ok: 0,
+      pong: 0,
+      value: 0,
+      delta: 0,
+      current: 0,
+      stale: 0,
+      error: 0,
+      closing: 0,
+    },
     /** `error` and `stale` messages. */
     errors: zeros(/** @type {ErrorCode[]} */ (Object.keys(errorCodes))),
     sentBytes: 0,
     sentCompressed: 0,
     savedBytes: 0,
-    /** Versions, by what became of compressing them. */
+    /** Versions to be compressed, by the result. */
     compressions: { kept: 0, overtaken: 0, larger: 0, busy: 0, failed: 0 },
     deltaSavedBytes: 0,
     conflated: 0,
@@ -52,12 +65,18 @@ export function createCounts() {
     httpMisses: 0,
     /** Requests at /v1/values, by the status they were answered with. */
     httpValues: zeros(statuses),
-    /** From a change's coming to this gateway to its being written to a session. */
-    deliveries: createTally(DELIVERY_BUCKETS),
-    /** From a session's not taking what was written to its having taken it. */
-    stalls: createTally(DELIVERY_BUCKETS),
+    /** From when a change reaches this gateway to when it is written to a session. */
+    deliveries: createFastHistogram(DELIVERY_BUCKETS),
+    /** From when a session does not take what was written to when it has taken it. */
+    stalls: createFastHistogram(DELIVERY_BUCKETS),
     /** Sessions, by why they ended. */
     closed: zeros([...Object.keys(closeCodes), ...otherEnds]),
+    /** Tokens that were accepted, by how they came. */
+    tokensAccepted: { header: 0, cookie: 0, message: 0 },
+    /** Tokens that were refused, by why. */
+    tokensRefused: zeros(refusalReasons),
+    /** Keys that the rights did not cover. */
+    accessRefused: { unauthenticated: 0, forbidden: 0 },
     /** Upgrades, by why they were refused. */
     refused: zeros(refusals),
   }
@@ -72,25 +91,47 @@ export function countOne(counter, label) {
 }
 
 /**
- * A value leaves compressed.
+ * Histograms of what happens once per version: seldom enough to be recorded at once.
  *
- * @param {Pick<Counts, 'sentCompressed' | 'savedBytes'>} counts
- * @param {number} savedBytes
+ * @param {Pick<import('@keycast/service').Metrics, 'histogram'>} metrics
  */
-export function countCompressed(counts, savedBytes) {
-  counts.sentCompressed++
-  counts.savedBytes += savedBytes
+export function createHistograms({ histogram }) {
+  const fanOut = histogram({
+    name: 'fanout_seconds',
+    help: 'From a new version to the write to its last subscriber. Clients that do not read are left out.',
+    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5],
+  })
+  const compression = histogram({
+    name: 'compression_seconds',
+    help: 'From when a version is first wanted compressed to when it is.',
+    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1],
+  })
+  const valueAge = histogram({
+    name: 'fanout_value_age_seconds',
+    help: 'How long ago the backend was asked for a new version when its fan-out began.',
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+  })
+
+  return {
+    /** @param {number} ms */
+    fannedOut: ms => fanOut.observe(ms / 1_000),
+    /** @param {number} ms */
+    compressed: ms => compression.observe(ms / 1_000),
+    /** @param {number} ms */
+    valueAged: ms => valueAge.observe(Math.max(0, ms) / 1_000),
+  }
 }
 
 /**
- * Exports the counts, what the parts say of themselves, and histograms of what happens once per version.
+ * Exports the counts, and the state of the parts as they report it.
  *
- * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'tally'>} metrics
+ * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'fastHistogram'>} metrics
  * @param {Counts} counts
- * @param {() => Record<'sessions' | 'stalled' | 'subscriptions' | 'keys' | 'cacheBytes' | 'cacheEntries' | 'nodesAlive', number>} stats
- * @param {{ sessionsMax: number, cacheBytesMax: number }} limits
+ * @param {() => Record<'sessions' | 'stalled' | 'subscriptions' | 'keys' | 'cacheBytes' | 'cacheEntries' | 'nodesAlive' | 'revocations', number>} stats
+ * @param {import('./access/tokens/tokens.js').Tokens['jwksStatus']} jwksStatus
+ * @param {{ sessionsMax: number, cacheBytesMax: number }} settings
  */
-export function exportMetrics({ counter, gauge, histogram, tally }, counts, stats, limits) {
+export function exportCounts({ counter, gauge, fastHistogram }, counts, stats, jwksStatus, settings) {
   /** @param {string} name @param {string} help @param {() => number} read */
   const total = (name, help, read) =>
     counter({
@@ -125,45 +166,84 @@ export function exportMetrics({ counter, gauge, histogram, tally }, counts, stat
     })
 
   level('sessions', 'Connected clients.', () => stats().sessions)
-  level('sessions_max', 'Connected clients there may be.', () => limits.sessionsMax)
-  level('sessions_stalled', 'Sessions that do not take what was written to them.', () => stats().stalled)
+  level('sessions_max', 'Connected clients that this gateway accepts at most.', () => settings.sessionsMax)
+  level('sessions_stalled', 'Sessions whose client has not taken all that was written to it.', () => stats().stalled)
   level('subscriptions', 'Keys subscribed to, counted once per session.', () => stats().subscriptions)
   level('watched_keys', 'Keys with at least one subscriber here.', () => stats().keys)
-  level('cache_bytes', 'What the entries held are counted as.', () => stats().cacheBytes)
-  level('cache_max_bytes', 'What they may be counted as.', () => limits.cacheBytesMax)
-  level('fetcher_nodes_alive', 'Fetcher nodes this gateway hears.', () => stats().nodesAlive)
-  level('cache_entries', 'Keys something is held of.', () => stats().cacheEntries)
+  level('cache_bytes', 'Size of all cache entries, as counted against cache_max_bytes.', () => stats().cacheBytes)
+  level('cache_max_bytes', 'Size that the cache may have (GATEWAY_CACHE_BYTES_MAX).', () => settings.cacheBytesMax)
+  level('fetcher_nodes_alive', 'Fetcher nodes that this gateway hears.', () => stats().nodesAlive)
+  level('cache_entries', 'Keys in the cache.', () => stats().cacheEntries)
+  level('revocations', 'Revocations that stand at this gateway.', () => stats().revocations)
+  gauge({
+    name: 'jwks_age_seconds',
+    help: 'How long ago each key set of access.tokens was had. Absent until it first was.',
+    labelNames: ['issuer'],
+    collect() {
+      this.reset()
+      for (const { issuer, ageMs } of jwksStatus()) if (ageMs !== undefined) this.set({ issuer }, ageMs / 1_000)
+    },
+  })
+  gauge({
+    name: 'jwks_failures',
+    help: 'Attempts in a row at which a key set could not be had.',
+    labelNames: ['issuer'],
+    collect() {
+      this.reset()
+      for (const { issuer, failures } of jwksStatus()) this.set({ issuer }, failures)
+    },
+  })
 
   totals(
     'messages_received_total',
-    'Messages from clients, less those refused: errors_total has them.',
+    'Messages from clients that were handled. Refused ones are in errors_total.',
     'type',
     () => counts.received,
   )
   totals('messages_sent_total', 'Messages to clients.', 'type', () => counts.sent)
-  totals('errors_total', 'Messages error and stale to clients, by their code.', 'code', () => counts.errors)
+  totals('errors_total', 'Messages error and stale sent to clients, by code.', 'code', () => counts.errors)
   total(
     'sent_bytes_total',
-    'Bytes written to sessions, frame headers of control messages aside.',
+    'Bytes written to sessions, without the frame headers of control messages.',
     () => counts.sentBytes,
   )
   total('compressed_messages_sent_total', 'Values written compressed.', () => counts.sentCompressed)
   total('compression_saved_bytes_total', 'Bytes not written because values were compressed.', () => counts.savedBytes)
   totals(
     'compressions_total',
-    'Versions that were to be compressed, by what became of it: sent as they are unless kept.',
+    'Versions to be compressed, by result. All but the kept ones are sent uncompressed.',
     'result',
     () => counts.compressions,
   )
-  total('delta_saved_bytes_total', 'Bytes not written because deltas were.', () => counts.deltaSavedBytes)
-  total('conflated_total', 'States not written because a newer one of the same key came first.', () => counts.conflated)
-  total('coalesced_gets_total', 'Gets that joined a fetch under way.', () => counts.coalesced)
+  total(
+    'delta_saved_bytes_total',
+    'Bytes not written because deltas were sent in place of values.',
+    () => counts.deltaSavedBytes,
+  )
+  total(
+    'conflated_total',
+    'States never written because a newer one of the same key replaced them (conflation).',
+    () => counts.conflated,
+  )
+  total(
+    'coalesced_gets_total',
+    'Gets that joined one under way for the same key (single flight).',
+    () => counts.coalesced,
+  )
   totals('sessions_closed_total', 'Sessions that ended.', 'reason', () => counts.closed)
   totals('upgrades_refused_total', 'Connections that did not become sessions.', 'reason', () => counts.refused)
+  totals('tokens_accepted_total', 'Tokens that were accepted, by how they came.', 'source', () => counts.tokensAccepted)
+  totals('tokens_refused_total', 'Tokens that were refused.', 'reason', () => counts.tokensRefused)
+  totals(
+    'access_refused_total',
+    'Keys refused because no rule of keycast.yaml or of the token covers them.',
+    'code',
+    () => counts.accessRefused,
+  )
   totals('http_values_total', 'Requests at /v1/values, by status.', 'status', () => counts.httpValues)
   counter({
     name: 'lookups_total',
-    help: 'Keys asked for: hit where the cache could answer.',
+    help: 'Keys asked for. A hit is one that the cache could answer.',
     labelNames: ['request', 'result'],
     collect() {
       this.reset()
@@ -176,38 +256,14 @@ export function exportMetrics({ counter, gauge, histogram, tally }, counts, stat
     },
   })
 
-  tally({
+  fastHistogram({
     name: 'delivery_seconds',
-    help: 'From a change coming to this gateway to its being written to a session, for each session, slow ones too.',
-    tally: counts.deliveries,
+    help: 'From when a change reaches this gateway to when it is written, for each session, slow ones too.',
+    source: counts.deliveries,
   })
-  tally({
+  fastHistogram({
     name: 'stall_seconds',
-    help: 'From a session not taking what was written to it to its having taken it, for each time.',
-    tally: counts.stalls,
+    help: 'From when a client does not take what was written to when it has taken it, for each time.',
+    source: counts.stalls,
   })
-  const fanOut = histogram({
-    name: 'fanout_seconds',
-    help: 'From a new version to its last subscriber being written to, those aside whose sockets do not drain.',
-    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5],
-  })
-  const compression = histogram({
-    name: 'compression_seconds',
-    help: 'From a version being wanted compressed to its being so.',
-    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1],
-  })
-  const valueAge = histogram({
-    name: 'fanout_value_age_seconds',
-    help: 'How long ago the backend was asked for a new version when its fan-out began.',
-    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
-  })
-
-  return {
-    /** @param {number} ms */
-    fannedOut: ms => fanOut.observe(ms / 1_000),
-    /** @param {number} ms */
-    compressed: ms => compression.observe(ms / 1_000),
-    /** @param {number} ms */
-    valueAged: ms => valueAge.observe(Math.max(0, ms) / 1_000),
-  }
 }

@@ -1,13 +1,29 @@
 import { errorCodes } from '@keycast/protocol'
 import { createMetrics } from '@keycast/service'
-import { countOne, createCounts, exportMetrics } from './metrics.js'
+import { countOne, createCounts, createHistograms, exportCounts } from './metrics.js'
 import { createTestGateway } from './test-support.js'
 
-test('what was counted is exported at a scrape, again and again the same', async () => {
+test('counts are exported at a scrape, again and again the same', async () => {
   const { registry, ...makers } = createMetrics({ service: 'gateway' })
   const counts = createCounts()
-  const stats = { sessions: 3, stalled: 1, subscriptions: 7, keys: 2, cacheBytes: 99, cacheEntries: 4, nodesAlive: 1 }
-  const observed = exportMetrics(makers, counts, () => stats, { sessionsMax: 10, cacheBytesMax: 100 })
+  const stats = {
+    sessions: 3,
+    stalled: 1,
+    subscriptions: 7,
+    keys: 2,
+    cacheBytes: 99,
+    cacheEntries: 4,
+    nodesAlive: 1,
+    revocations: 2,
+  }
+  const histograms = createHistograms(makers)
+  exportCounts(
+    makers,
+    counts,
+    () => stats,
+    () => [{ issuer: 'access.tokens.0', keys: 1, ageMs: 5_000, failures: 3 }],
+    { sessionsMax: 10, cacheBytesMax: 100 },
+  )
   counts.sent.value = 5
   counts.sent.delta = 4
   counts.deltaSavedBytes = 300
@@ -18,14 +34,19 @@ test('what was counted is exported at a scrape, again and again the same', async
   countOne(counts.closed, 'slow')
   counts.deliveries.observe(7)
   counts.stalls.observe(2_000)
-  observed.fannedOut(3)
-  observed.valueAged(20)
+  histograms.fannedOut(3)
+  histograms.valueAged(20)
 
   await registry.metrics()
   const text = await registry.metrics()
 
   for (const line of [
     'keycast_gateway_sessions 3',
+    'keycast_gateway_revocations 2',
+    'keycast_gateway_jwks_age_seconds{issuer="access.tokens.0"} 5',
+    'keycast_gateway_jwks_failures{issuer="access.tokens.0"} 3',
+    'keycast_gateway_tokens_refused_total{reason="bad_signature"} 0',
+    'keycast_gateway_access_refused_total{code="forbidden"} 0',
     'keycast_gateway_sessions_max 10',
     'keycast_gateway_cache_max_bytes 100',
     'keycast_gateway_subscriptions 7',
@@ -78,7 +99,7 @@ test('every message that says what is wrong is counted by its code, on each of t
   expect(await counted()).toEqual({ ...nothing, ...Object.fromEntries(errors.map(({ code }) => [code, 1])) })
 })
 
-test('whatever a session may end for, and an upgrade be refused for, is exported before it happens', async () => {
+test('every reason for which a session ends or an upgrade is refused is exported before it happens', async () => {
   const { registry, ...metrics } = createMetrics({ service: 'gateway' })
   createTestGateway({ metrics })
   const text = await registry.metrics()
@@ -90,7 +111,7 @@ test('whatever a session may end for, and an upgrade be refused for, is exported
   }
 })
 
-test('each viewer of a change counts as long as the change took to be written to it; late comers do not', async () => {
+test('each viewer of a change counts as long as the change took to be written to it; later subscribers do not', async () => {
   const { registry, ...metrics } = createMetrics({ service: 'gateway' })
   const { backbone, connect, pass } = createTestGateway({ metrics })
   const measured = async (/** @type {string} */ name) => {

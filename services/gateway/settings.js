@@ -1,7 +1,8 @@
-// What can be set about a gateway. No other file reads the environment.
+// The settings of a gateway. No other file reads the environment.
 import { curveKeyProblems, readNodes } from '@keycast/backbone'
 import { common, setting } from '@keycast/service'
-import { originsProblem } from './origins.js'
+import { trustedProxiesProblem } from './access/client-address.js'
+import { originsProblem } from './sessions/allowed-origins.js'
 
 export const settings = {
   ...common,
@@ -33,11 +34,11 @@ export const settings = {
   fetcherNodes: setting.text({
     env: 'FETCHER_NODES',
     default: '127.0.0.1:7001:7002',
-    doc: 'The fetcher nodes, host[:requests:answers], comma-separated. A name that resolves to many stands for all.',
+    doc: 'The fetcher nodes, host[:requests:answers], comma-separated. A name that resolves to several addresses stands for all of them.',
   }),
   backboneSecretKey: setting.secret({
     env: 'BACKBONE_SECRET_KEY',
-    doc: "This gateway's CURVE key (Z85), which the fetcher nodes admit. Needed where they are not on this host.",
+    doc: "This gateway's CURVE key (Z85), which the fetcher nodes admit. Needed unless they are on this host.",
   }),
   backboneServerKey: setting.secret({
     env: 'BACKBONE_SERVER_KEY',
@@ -52,28 +53,61 @@ export const settings = {
     default: '*',
     expects: '* alone, or origins as browsers send them: lower case, no slash at the end, no standard port',
     check: originsProblem,
-    doc: 'Origins whose pages may connect, comma-separated, as in https://example.org. *: any. Programs send none and may.',
+    doc: 'Origins whose pages may connect, comma-separated, as in https://example.org. *: any. It does not stop programs that are not browsers.',
   }),
   sessionsMax: setting.integer({
     env: 'GATEWAY_SESSIONS_MAX',
     default: 18_000,
     min: 1,
     unit: 'sessions',
-    doc: 'Above it a connection gets 503: at 8 KB an idle session this many take 150 MB. Where the limit of open files less 500 is lower, that holds.',
+    doc: 'Sessions at most; further connections get 503. At 8 KB an idle session this many take 150 MB. The limit of open files less 500 applies where it is lower.',
+  }),
+  sessionsPerUserMax: setting.integer({
+    env: 'GATEWAY_SESSIONS_PER_USER_MAX',
+    default: 100,
+    min: 1,
+    unit: 'sessions',
+    doc: 'Sessions of one user at this gateway. Together they have the allowance of 4 sessions for requests and keys.',
+  }),
+  sessionsPerAddressMax: setting.integer({
+    env: 'GATEWAY_SESSIONS_PER_ADDRESS_MAX',
+    default: 1_000,
+    unit: 'sessions',
+    doc: 'Sessions without a user of one IPv4 address or IPv6 /64. Together they have the allowance of 10 sessions: an office behind one address fits. 0: addresses are not counted.',
+  }),
+  trustedProxies: setting.text({
+    env: 'GATEWAY_TRUSTED_PROXIES',
+    default: '127.0.0.0/8,::1',
+    expects: 'addresses and networks, comma-separated',
+    check: trustedProxiesProblem,
+    doc: 'Proxies whose X-Forwarded-For is believed. Connections from them that name no client are not counted by address.',
+  }),
+  authMs: setting.milliseconds({
+    env: 'GATEWAY_AUTH_MS',
+    default: 5_000,
+    min: 100,
+    doc: 'Where anonymous sessions may do nothing: how long a new session has to send auth.',
   }),
   keysPerSessionMax: setting.integer({
     env: 'GATEWAY_KEYS_PER_SESSION_MAX',
     default: 5_000,
     min: 1,
     unit: 'keys',
-    doc: 'Keys one session may subscribe to: what a client can resume with one message of the size allowed.',
+    doc: 'Keys one session may subscribe to: as many as a client can resume with one message of the size allowed.',
+  }),
+  subscriptionsMax: setting.integer({
+    env: 'GATEWAY_SUBSCRIPTIONS_MAX',
+    default: 1_000_000,
+    min: 1,
+    unit: 'subscriptions',
+    doc: 'Subscriptions of all sessions together; above it further ones get the error capacity. At 128 bytes each this many take 128 MB.',
   }),
   requestsPerSecondMax: setting.integer({
     env: 'GATEWAY_REQUESTS_PER_SECOND_MAX',
     default: 1_000,
     min: 1,
     unit: 'requests',
-    doc: 'Requests a session may send a second, each KiB counting as one: 1% of what a gateway answers. It may also subscribe to as many keys a second that nobody else watches, and to GATEWAY_KEYS_PER_SESSION_MAX at once.',
+    doc: 'Requests a session may send a second, each KiB counting as one: 1% of what a gateway answers. It may also subscribe to as many keys a second that no other session watches, and to GATEWAY_KEYS_PER_SESSION_MAX at once.',
   }),
   messageBytesMax: setting.bytes({
     env: 'GATEWAY_MESSAGE_BYTES_MAX',
@@ -87,7 +121,7 @@ export const settings = {
     default: 64,
     min: 1,
     unit: 'gets',
-    doc: 'Gets of one session that wait, for the fetcher or for a client that does not read; further ones get an error.',
+    doc: 'Gets of one session that may wait, for the fetcher or for a client that does not read; further ones get an error.',
   }),
   unsentBytesMax: setting.bytes({
     env: 'GATEWAY_UNSENT_BYTES_MAX',
@@ -99,7 +133,7 @@ export const settings = {
     env: 'GATEWAY_UNSENT_TOTAL_BYTES_MAX',
     default: 256 * 1024 ** 2,
     min: 1024 ** 2,
-    doc: 'What all clients that do not read may hold together, written or queued; above it those that hold most are closed. A value written to many counts once.',
+    doc: 'Written or queued for all clients that do not read, together; above it those with most are closed. A value written to many counts once. Values sent over HTTP and not read have a limit of the same size.',
   }),
   stallMsMax: setting.milliseconds({
     env: 'GATEWAY_STALL_MS_MAX',
@@ -111,13 +145,13 @@ export const settings = {
     env: 'GATEWAY_HEARTBEAT_MS',
     default: 25_000,
     min: 250,
-    doc: 'How often each client is pinged; one that is silent until the next is cut. Well below the 60 s of common proxies.',
+    doc: 'How often each client is pinged; one that is silent until the next ping is cut. Well below the 60 s of common proxies.',
   }),
   cacheBytesMax: setting.bytes({
     env: 'GATEWAY_CACHE_BYTES_MAX',
     default: 256 * 1024 ** 2,
     min: 1024 ** 2,
-    doc: 'Values held. Those watched stay; a key for whose first value they leave no room gets the error capacity. Newer versions of what is held are always taken.',
+    doc: 'Size of the cache. Values that are watched stay; a key gets the error capacity where they leave no room for its first value. Newer versions of cached values are always taken.',
   }),
   compression: setting.flag({
     env: 'GATEWAY_COMPRESSION',
@@ -127,13 +161,13 @@ export const settings = {
   drainMs: setting.milliseconds({
     env: 'GATEWAY_DRAIN_MS',
     default: 5_000,
-    doc: 'Over how long at most clients are sent elsewhere when stopping: at once they would storm the others. Well below SHUTDOWN_GRACE_MS.',
+    doc: 'Over how long at most clients are sent to other gateways when stopping: all at once they would overload those. Well below SHUTDOWN_GRACE_MS.',
   }),
 }
 
 /** @typedef {import('@keycast/service').Config<typeof settings>} Settings */
 
-/** What leaving takes after the last client was told to: it is closed, and has time to answer. */
+/** How long leaving takes after the last client was sent `closing`: it is closed, and has time to answer. */
 const LEAVE_MS = 1_000
 
 /**

@@ -16,7 +16,7 @@ test('without any variable set a gateway serves the loopback interface and asks 
 /** @param {Record<string, string>} [env] */
 const conflictsWith = (env = {}) => conflictsOf(readSettings(settings, { name: 'gateway', about: 'x', env, argv: [] }))
 
-test('what is set unless told otherwise fits together', () => {
+test('the defaults fit together', () => {
   expect(conflictsWith()).toEqual([])
 })
 

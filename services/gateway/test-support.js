@@ -1,9 +1,11 @@
-// Stand-ins for what a gateway meets: a backbone that records, connections without sockets, a clock the test turns.
+// Stand-ins for what surrounds a gateway: a backbone that records, connections without sockets, a clock the test turns.
 import { EventEmitter } from 'node:events'
 import { constants, inflateRawSync } from 'node:zlib'
 import { versionOf } from '@keycast/protocol'
+import { readRule } from './access/rights.js'
 import { createGateway } from './gateway.js'
 import { settings as declared } from './settings.js'
+import { WebSocketTransport } from './transport/websocket.js'
 
 /**
  * @typedef {import('@keycast/backbone').Answer} Answer
@@ -11,8 +13,8 @@ import { settings as declared } from './settings.js'
  * @typedef {import('@keycast/backbone').BackboneEvents} BackboneEvents
  * @typedef {import('@keycast/service').Namespace} Namespace
  * @typedef {import('@keycast/service').Namespaces} Namespaces
- * @typedef {import('./frames.js').SessionSocket} SessionSocket
- * @typedef {import('./session.js').Session} Session
+ * @typedef {import('./transport/transport.js').TransportEvents} TransportEvents
+ * @typedef {import('./sessions/session.js').Session} Session
  */
 
 /** Every setting at its default. */
@@ -45,7 +47,29 @@ export function createNamespaces(given = { tick: {} }) {
   return { get: name => namespaces.get(name), names: [...namespaces.keys()] }
 }
 
-/** A backbone that asks nobody: the test reads what was asked, and answers. */
+const everything = readRule({ read: ['*:**'] }, { user: false, strict: true }).rule
+const nothing = readRule({}, { user: false, strict: true }).rule
+
+/**
+ * The `access` section of a keycast.yaml. Anybody may read everything, unless said.
+ *
+ * @param {Partial<import('./access/policy.js').Access>} [given]
+ * @returns {import('./access/policy.js').Access}
+ */
+export function createPolicy(given) {
+  return {
+    anonymous: everything,
+    everyone: nothing,
+    claim: 'keys',
+    tokens: [],
+    cookie: undefined,
+    lifetimeMsMax: 24 * 3_600_000,
+    notes: [],
+    ...given,
+  }
+}
+
+/** A backbone without a fetcher: the test reads what was asked, and answers. */
 export function createFakeBackbone() {
   /** Every call, as in `watch tick:1`. @type {string[]} */
   const calls = []
@@ -71,13 +95,13 @@ export function createFakeBackbone() {
      * @param {string} key
      * @param {string | Buffer} body
      * @param {Partial<Extract<Answer, { type: 'value' }>>} [rest]
-     * @param {boolean} [isFetched]
+     * @param {boolean} [isGot]
      * @returns {string} the version
      */
-    value(key, body, rest, isFetched = true) {
+    value(key, body, rest, isGot = true) {
       const bytes = Buffer.from(body)
       const version = versionOf(bytes)
-      events.onAnswer({ type: 'value', key, version, body: bytes, ...good, ...content, ...rest }, isFetched)
+      events.onAnswer({ type: 'value', key, version, body: bytes, ...good, ...content, ...rest }, isGot)
       return version
     },
 
@@ -103,8 +127,8 @@ export function createFakeBackbone() {
     async stop() {},
     watch: key => void calls.push(`watch ${key}`),
     unwatch: key => void calls.push(`unwatch ${key}`),
-    fetch: key => void calls.push(`fetch ${key}`),
-    cancel: key => void calls.push(`cancel ${key}`),
+    get: key => void calls.push(`get ${key}`),
+    cancelGet: key => void calls.push(`cancelGet ${key}`),
     async refresh(keys) {
       calls.push(`refresh ${keys.join(' ')}`)
     },
@@ -124,6 +148,8 @@ export class FakeConnection extends EventEmitter {
   extensions = ''
   /** @type {Session | undefined} */
   session = undefined
+  /** @type {TransportEvents | undefined} */
+  events = undefined
   /** @type {Buffer[]} */
   writes = []
   /** @type {{ code: number, reason: string } | undefined} */
@@ -179,9 +205,9 @@ export class FakeConnection extends EventEmitter {
     this._socket.emit('drain')
   }
 
-  /** As ws takes it. */
-  get asSocket() {
-    return /** @type {SessionSocket} */ (/** @type {unknown} */ (this))
+  /** As a session takes it. */
+  get asTransport() {
+    return /** @type {WebSocketTransport} */ (/** @type {unknown} */ (this))
   }
 
   /** Takes out what was written since: messages parsed, control frames as `ping`, `pong`. @returns {any[]} */
@@ -189,6 +215,10 @@ export class FakeConnection extends EventEmitter {
     return readFrames(Buffer.concat(this.writes.splice(0)))
   }
 }
+
+// Only what lies beneath is a stand-in: what the gateway itself does with a connection of ws's is done with this one, too.
+const { constructor: _, ...own } = Object.getOwnPropertyDescriptors(WebSocketTransport.prototype)
+Object.defineProperties(FakeConnection.prototype, own)
 
 /**
  * Reads unmasked frames. A binary one is its line, with what follows as `bytes`; one that came compressed says so.
@@ -235,21 +265,35 @@ function readBinary(payload) {
   return { ...JSON.parse(payload.toString('utf8', 0, end)), bytes: payload.subarray(end + 1) }
 }
 
+/** As a program on the gateway's host, which is not counted by address. */
+const local = { address: '127.0.0.1', isNamed: false }
+
 /**
  * A whole gateway on a clock of its own, with clients that need no network.
  *
  * @param {{ settings?: Partial<import('./settings.js').Settings>, namespaces?: Record<string, Partial<Namespace>>,
- *   metrics?: typeof noMetrics }} [options]
+ *   policy?: Partial<import('./access/policy.js').Access>, metrics?: typeof noMetrics, startAtMs?: number,
+ *   log?: import('./sessions/session-log.js').Log }} [options] `startAtMs`: what the wall clock says at first
  */
-export function createTestGateway({ settings, namespaces, metrics = noMetrics } = {}) {
+export function createTestGateway({
+  settings,
+  namespaces,
+  policy,
+  metrics = noMetrics,
+  log,
+  startAtMs = Date.now(),
+} = {}) {
   let nowMs = 1_000_000
   const backbone = createFakeBackbone()
   const gateway = createGateway({
     settings: { ...defaults, ...settings },
     namespaces: createNamespaces(namespaces),
+    policy: createPolicy(policy),
     createBackbone: backbone.connect,
     metrics,
+    log,
     now: () => nowMs,
+    wallNow: () => startAtMs + nowMs - 1_000_000,
   })
 
   /** Lets what was queued in this turn be written. */
@@ -257,16 +301,22 @@ export function createTestGateway({ settings, namespaces, metrics = noMetrics } 
     for (let turns = 0; turns < 3; turns++) await new Promise(resolve => setImmediate(resolve))
   }
 
-  /** @param {string} [protocol] @param {string} [extensions] @returns a client that has read its welcome */
-  const connect = async (protocol = '', extensions = '') => {
+  /**
+   * @param {string} [protocol]
+   * @param {string} [extensions]
+   * @param {Parameters<typeof gateway.open>[1]} [from]
+   * @returns a client that has read its welcome
+   */
+  const connect = async (protocol = '', extensions = '', from = { origin: local }) => {
     const connection = new FakeConnection()
     connection.protocol = protocol
     connection.extensions = extensions
-    gateway.open(connection.asSocket)
+    gateway.open(connection.asTransport, from)
     await turn()
-    connection.read()
+    const [welcome] = connection.read()
     return {
       connection,
+      welcome,
       /** @param {unknown} message an object, or anything else as it is */
       send(message) {
         const text = typeof message === 'string' ? message : JSON.stringify(message)
@@ -300,13 +350,13 @@ export function createTestGateway({ settings, namespaces, metrics = noMetrics } 
   }
 }
 
-/** Metrics nobody reads. */
+/** Metrics that go nowhere. */
 export const noMetrics =
-  /** @type {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'tally'>} */ (
+  /** @type {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>} */ (
     /** @type {unknown} */ ({
       counter: () => ({}),
       gauge: () => ({}),
       histogram: () => ({ observe() {} }),
-      tally() {},
+      fastHistogram() {},
     })
   )

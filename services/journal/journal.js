@@ -32,7 +32,7 @@ const fromGrammar = /^\P{Cc}*$/u
  * @param {import('@keycast/service').JournalNamespaces} deps.namespaces
  * @param {RoomsHub} deps.hub
  * @param {import('./log/log.js').Log} deps.log where messages are kept
- * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'tally'>} deps.metrics
+ * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>} deps.metrics
  * @param {import('@keycast/service').Log} deps.report
  * @param {() => number} [deps.now] monotonic, in milliseconds
  * @param {import('@keycast/service').Every} [deps.every]

@@ -1,15 +1,19 @@
 // What the journal counts, and how Prometheus sees it. No label has more values than there are results or error codes.
-import { createTally } from '@keycast/service'
+import { createFastHistogram } from '@keycast/service'
 
-/** @typedef {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'tally'>} Makers */
+/** @typedef {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>} Makers */
 
 /** @param {Makers} metrics */
-export function createJournalMetrics({ counter, histogram, tally }) {
+export function createJournalMetrics({ counter, histogram, fastHistogram }) {
   const seconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5]
-  const acknowledged = createTally(seconds)
-  tally({ name: 'acknowledge_seconds', help: 'From a publish being read to its result.', tally: acknowledged })
-  const flushed = createTally(seconds)
-  tally({ name: 'flush_seconds', help: 'From a batch being given to the log to its being kept.', tally: flushed })
+  const acknowledged = createFastHistogram(seconds)
+  fastHistogram({ name: 'acknowledge_seconds', help: 'From a publish being read to its result.', source: acknowledged })
+  const flushed = createFastHistogram(seconds)
+  fastHistogram({
+    name: 'flush_seconds',
+    help: 'From a batch being given to the log to its being kept.',
+    source: flushed,
+  })
   const batch = histogram({
     name: 'batch_messages',
     help: 'Publishes of one batch.',

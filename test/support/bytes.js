@@ -15,14 +15,16 @@ export function readBinary(payload) {
 /**
  * The content that a message leads to.
  *
- * @param {{ type: 'value' | 'delta', key: string, from?: string, version: string, bytes: Buffer }} message
+ * @param {{ type: 'value' | 'delta', key: string, from?: string, version: string,
+ *   contentType: string, bytes: Buffer }} message
  * @param {Buffer | undefined} held the content its reader holds
  * @throws {Error} where that is not the content its version names, or a delta starts from something else
  */
-export function contentOf({ type, key, from, version, bytes }, held) {
-  if (type === 'delta' && (!held || versionOf(held) !== from))
+export function contentOf({ type, key, from, version, contentType, bytes }, held) {
+  if (type === 'delta' && (!held || versionOf(held, contentType) !== from))
     throw new Error(`a delta of ${key} from what is not held`)
   const content = type === 'delta' ? Buffer.from(applyDelta(/** @type {Buffer} */ (held), bytes)) : bytes
-  if (versionOf(content) !== version) throw new Error(`a ${type} of ${key} that is not the version it names`)
+  if (versionOf(content, contentType) !== version)
+    throw new Error(`a ${type} of ${key} that is not the version it names`)
   return content
 }

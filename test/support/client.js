@@ -305,7 +305,7 @@ function leaveWhenAsked({ socket, closing }) {
 }
 
 /** The socket below: ws would go on reading while its own interface is paused. @param {any} socket */
-function tcpOf(socket) {
+export function tcpOf(socket) {
   return /** @type {import('node:net').Socket} */ (socket._socket)
 }
 

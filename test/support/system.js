@@ -17,12 +17,13 @@ const API_TOKEN = 'a-token-for-tests'
  *
  * A namespace as in keycast.yaml; `source` is http where it is not given.
  * @typedef {{ url: string, refresh?: string | number, maxAge?: string, timeout?: string, maxBytes?: string,
- *   headers?: Record<string, string> }} NamespaceSettings
+ *   headers?: Record<string, string>, ids?: { segments: number } }} NamespaceSettings
  */
 
 /**
  * @param {object} options
  * @param {Record<string, NamespaceSettings>} options.namespaces
+ * @param {object} [options.access] as in keycast.yaml: anybody may read everything, unless given
  * @param {number} [options.gateways]
  * @param {number} [options.fetchers] nodes
  * @param {Record<string, string>} [options.env] of gateways and fetchers
@@ -30,6 +31,7 @@ const API_TOKEN = 'a-token-for-tests'
  */
 export async function startSystem({
   namespaces,
+  access,
   gateways: gatewayCount = 1,
   fetchers: fetcherCount = 1,
   env = {},
@@ -37,7 +39,7 @@ export async function startSystem({
 }) {
   /** @type {ServiceProcess[]} */
   const services = []
-  const common = { KEYCAST_CONFIG: writeConfig(namespaces), API_TOKEN, ...env }
+  const common = { KEYCAST_CONFIG: writeConfig(namespaces, access), API_TOKEN, ...env }
 
   /** @param {{ requestsPort?: number, answersPort?: number }} [ports] those of a node that is to come back */
   const startFetcher = async ({ requestsPort = 0, answersPort = 0 } = {}) => {
@@ -136,14 +138,18 @@ export async function startProvider(env = {}) {
   }
 }
 
-/** @param {Record<string, NamespaceSettings>} namespaces @returns {string} the path of a keycast.yaml */
-export function writeConfig(namespaces) {
+/**
+ * @param {Record<string, NamespaceSettings>} namespaces
+ * @param {object} [access]
+ * @returns {string} the path of a keycast.yaml
+ */
+export function writeConfig(namespaces, access = { anonymous: { read: ['*:**'] } }) {
   const directory = mkdtempSync(join(tmpdir(), 'keycast-test-'))
   atEnd(() => rmSync(directory, { recursive: true }))
   const path = join(directory, 'keycast.yaml')
   const entries = Object.entries(namespaces).map(([name, settings]) => [name, { source: 'http', ...settings }])
   // JSON is YAML.
-  writeFileSync(path, JSON.stringify({ namespaces: Object.fromEntries(entries) }))
+  writeFileSync(path, JSON.stringify({ namespaces: Object.fromEntries(entries), access }))
   return path
 }
 

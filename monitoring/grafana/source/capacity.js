@@ -3,7 +3,7 @@ import { bars, dashboard, lines, onTheRight, stat } from './panels.js'
 
 const gateways = 'instance=~"$gateway"'
 
-/** What each of the study's figures is read against. */
+/** What each of the four figures is read against. */
 const load = [
   { expr: `sum(keycast_gateway_sessions{${gateways}})`, legend: 'viewers' },
   { expr: `sum(instance:keycast_gateway_sent_bytes:rate1m{${gateways}})`, legend: 'sent' },
@@ -67,7 +67,7 @@ export const capacity = dashboard({
       ],
     },
     {
-      title: "The study's four figures, against viewers and bytes sent",
+      title: 'The four figures of the first experiment, against viewers and bytes sent',
       height: 8,
       perLine: 2,
       panels: [

@@ -1,5 +1,6 @@
 // Commands to one node, in the order given: each is kept until its result comes or its deadline passes, and repeated
 // after a loss under the same id. A node may hear a command twice and tells that by the id.
+import { createUniqueQueue } from '@keycast/service'
 
 /**
  * @typedef {import('../wire/codec.js').Encoded} Encoded
@@ -37,35 +38,22 @@ const BYTES_PER_REQUEST = 256 * 1024
 export function createCommands({ now }) {
   /** In the order given. @type {Map<string, Pending<R>>} */
   const pending = new Map()
-  /**
-   * Those to be said in this incarnation, in order, from `nextAt` on. Some may be over already.
-   *
-   * @type {Pending<R>[]}
-   */
-  let unsaid = []
-  let nextAt = 0
+  /** Those not said in this incarnation, in that order. @type {import('@keycast/service').UniqueQueue<Pending<R>>} */
+  let unsaid = createUniqueQueue()
 
   /** @param {Pending<R>} command @param {CommandEnd<R>} end */
   function finish(command, end) {
     pending.delete(command.id)
+    unsaid.delete(command)
     command.done(end)
   }
 
   /** @param {Pending<R>} command @returns {CommandEnd<R>} */
   const unheard = command => ({ type: command.wasSaid ? 'unknown' : 'unsaid' })
 
-  function skipEnded() {
-    while (nextAt < unsaid.length && pending.get(unsaid[nextAt].id) !== unsaid[nextAt]) nextAt++
-    if (nextAt === unsaid.length && nextAt > 0) {
-      unsaid = []
-      nextAt = 0
-    }
-  }
-
   return {
     startAnew() {
-      unsaid = [...pending.values()]
-      nextAt = 0
+      unsaid = createUniqueQueue(pending.values())
     },
 
     /** @param {Omit<Pending<R>, 'wasSaid'>} command whose id no other command of this link has */
@@ -73,16 +61,16 @@ export function createCommands({ now }) {
       if (pending.has(command.id)) throw new Error(`a command with the id ${command.id} is under way already`)
       const added = { ...command, wasSaid: false }
       pending.set(command.id, added)
-      unsaid.push(added)
+      unsaid.add(added)
     },
 
     /** @param {() => number} nextNumber called once for each request */
     *nextRequests(nextNumber) {
       const commands = []
       let bytes = 0
-      for (skipEnded(); nextAt < unsaid.length; skipEnded()) {
-        if (commands.length === COMMANDS_PER_REQUEST_MAX || bytes >= BYTES_PER_REQUEST) break
-        const next = unsaid[nextAt++]
+      while (commands.length < COMMANDS_PER_REQUEST_MAX && bytes < BYTES_PER_REQUEST) {
+        const next = unsaid.take()
+        if (!next) break
         next.wasSaid = true
         commands.push({ id: next.id, encoded: next.encoded })
         for (const part of next.encoded.parts) bytes += part.length
@@ -109,10 +97,7 @@ export function createCommands({ now }) {
       for (const command of pending.values()) finish(command, unheard(command))
     },
 
-    isAllSaid() {
-      skipEnded()
-      return nextAt === unsaid.length
-    },
+    isAllSaid: () => unsaid.size === 0,
     get size() {
       return pending.size
     },

@@ -2,18 +2,19 @@
 // and then says it all again under a new id. Knows neither sockets, which come from `dial`, nor what is carried, which
 // the codec knows.
 import { randomBytes } from 'node:crypto'
-import { BEAT_MS, everyMeasured, SILENT_MS } from '@keycast/service'
+import { setImmediate } from 'node:timers/promises'
+import { BEAT_MS, createOnceAMinute, everyMeasured, SILENT_MS, TURN_MS } from '@keycast/service'
 import { bytesOf } from '../wire/bytes.js'
 import { decodeFromHub, encodeMessage, encodeRequest } from '../wire/envelope.js'
-import { createOnceAMinute } from '../wire/once-a-minute.js'
+import { createProgress } from './progress.js'
 import { createRequests } from './requests.js'
 
 /**
  * @typedef {import('../wire/codec.js').Service} Service
  *
- * A pair of sockets to the node. `request` resolves when the socket took the message and rejects when the pair was
- * closed; `beat` may drop what cannot be sent now.
- * @typedef {{ request: (parts: Buffer[]) => Promise<void>, beat: (part: Buffer) => void, close: () => void }} Dialled
+ * A pair of sockets to the node. `request` resolves to true when the socket took the message, to false when it had no
+ * room for it in time, and rejects when the pair was closed; `beat` may drop what cannot be sent now.
+ * @typedef {{ request: (parts: Buffer[]) => Promise<boolean>, beat: (part: Buffer) => void, close: () => void }} Dialled
  * @typedef {(message: (parts: Buffer[]) => void) => Dialled} Dial calls `message` for each message from the node
  */
 
@@ -32,14 +33,11 @@ import { createRequests } from './requests.js'
  *   on trying
  */
 
-/** Bytes taken after which a gateway reports them without waiting for its beat. */
-const TAKEN_REPORT_BYTES = 2 ** 20
-
 /**
- * A node that beats and hears no request for so long is dead all the same, as where only its port for requests is blocked.
- * Longer than a busy node takes to come round to a link.
+ * Bytes taken after which a gateway reports them without waiting for its beat. A node that shares its credit among a
+ * hundred gateways gives each some 600 KiB.
  */
-const UNHEARD_MS = 3 * SILENT_MS
+const TAKEN_REPORT_BYTES = 2 ** 18
 
 /** How exactly a command's deadline is kept. */
 const DEADLINE_CHECK_MS = 100
@@ -58,6 +56,7 @@ export function createLink({ codec, dial, events, now, every, log }) {
   /** @type {ReturnType<typeof createRequests<S>>} */
   const requests = createRequests({ position: events.position, payload: events.payload, now })
   const { wants, notices, commands } = requests
+  const progress = createProgress({ now })
   const isLogDue = createOnceAMinute(now)
 
   /** @type {Dialled | undefined} */
@@ -71,10 +70,11 @@ export function createLink({ codec, dial, events, now, every, log }) {
   let introduced = false // a beat came back under this id: the hub knows it
   let alive = false
   let isIncompatible = false // the node's last beat had another wire version
-  let isDeaf = false // the node was given up because it heard no requests: it must hear one to be alive again
+  /** A key that the node must answer for to be alive again, after its answers could not be read. @type {string | undefined} */
+  let sample
+  let probedId = '' // the id under which the node was last probed
   let writing = false
   let lastHeardAt = 0
-  let progressAt = 0 // when the node last heard a request, or had heard all there are
   let dialledAt = Number.NEGATIVE_INFINITY
   let stopBeats = () => {}
   let stopDeadlines = () => {}
@@ -82,7 +82,6 @@ export function createLink({ codec, dial, events, now, every, log }) {
 
   function start() {
     lastHeardAt = now()
-    progressAt = now()
     redial()
     stopBeats = everyMeasured({ periodMs: BEAT_MS, every, now, tick: onBeatDue })
   }
@@ -140,17 +139,33 @@ export function createLink({ codec, dial, events, now, every, log }) {
   function onBeatDue(standstillMs) {
     if (standstillMs > 0) {
       lastHeardAt = now()
-      progressAt = now()
+      progress.forgive()
     }
-    if (alive && now() - progressAt >= UNHEARD_MS) {
-      log.warn('the node beats and hears no requests')
-      isDeaf = true
-      return die()
-    }
+    if (alive && progress.isUnheard()) return onRequestsUnheard()
     if (now() - lastHeardAt < SILENT_MS) return sockets ? beat() : connect()
     // Fresh sockets even if it was dead before: a connection whose packets are swallowed never heals by itself, and
     // TCP takes minutes to give it up.
     if (alive) log.warn('the node fell silent')
+    die()
+  }
+
+  function onRequestsUnheard() {
+    log.warn('the node beats and hears no requests')
+    progress.demand('request')
+    die()
+  }
+
+  function onRequestLost() {
+    if (alive && progress.onRequestLost()) onRequestsUnheard()
+    else redial()
+  }
+
+  function onAnswersLost() {
+    const isOfNoUse = progress.onAnswersLost()
+    if (!alive || !isOfNoUse) return redial()
+    log.warn('the node beats and none of its answers can be read')
+    sample = wants.sample()
+    progress.demand(sample === undefined ? 'request' : 'answer')
     die()
   }
 
@@ -171,14 +186,14 @@ export function createLink({ codec, dial, events, now, every, log }) {
         { error: /** @type {Error} */ (error).message },
         'a damaged message came from the node: starting the link anew',
       )
-      return redial()
+      return onAnswersLost()
     }
     if (message.link !== id) return
     lastHeardAt = now()
     switch (message.type) {
       case 'resync':
         log.info('the node missed something: saying everything again')
-        return redial()
+        return onRequestLost()
       case 'bye':
         return die()
       case 'incompatible':
@@ -208,17 +223,19 @@ export function createLink({ codec, dial, events, now, every, log }) {
   /** @param {import('../wire/envelope.js').HubBeat<S>} beat */
   function onBeat(beat) {
     if (beat.answered > answered) return lost(beat.answered)
-    if (beat.reached > reached || requests.isAllHeard(beat.reached)) progressAt = now()
+    progress.onBeat({ hasHeardMore: beat.reached > reached, isAllHeard: requests.isAllHeard(beat.reached) })
     reached = beat.reached
     notices.confirm(reached)
     introduced = true
     isIncompatible = false
-    if (reached > 0) isDeaf = false
-    if (isDeaf) {
-      if (requests.isAllHeard(0)) requests.probe()
+    if (progress.proof) {
+      if (probedId !== id && requests.isAllSaid()) {
+        probedId = id
+        requests.probe(progress.proof === 'answer' ? sample : undefined)
+      }
     } else if (!alive) {
       alive = true
-      progressAt = now()
+      sample = undefined
       events.onAlive()
     }
     if (beat.heads !== undefined) events.onHeads?.(beat.heads)
@@ -229,6 +246,7 @@ export function createLink({ codec, dial, events, now, every, log }) {
   function onAnswers(message, bytes) {
     if (message.number !== answered + 1) return lost(message.number)
     answered = message.number
+    progress.onAnswers()
     taken += bytes
     if (taken - takenReported >= TAKEN_REPORT_BYTES) {
       takenReported = taken
@@ -254,7 +272,30 @@ export function createLink({ codec, dial, events, now, every, log }) {
   /** @param {number} answeredByHub */
   function lost(answeredByHub) {
     log.warn({ received: answered, sent: answeredByHub }, 'answers were lost on the way: starting the link anew')
-    redial()
+    onAnswersLost()
+  }
+
+  /**
+   * Gives a request to the socket.
+   *
+   * @param {Buffer[]} parts @param {string} current the id it is said under
+   * @returns {Promise<boolean>} whether it was taken while that was the link's id; otherwise all is said anew
+   */
+  async function wasTaken(parts, current) {
+    const dialled = /** @type {Dialled} */ (sockets)
+    try {
+      while (current === id && !(await dialled.request(parts))) {
+        if (current !== id) return false
+        // A node that hears something now and then is busy: what it was told already would only be told twice.
+        if (!alive) redial()
+        else if (progress.onNoRoom()) onRequestsUnheard()
+      }
+    } catch (error) {
+      if (current !== id) return false // the pair was closed while it waited
+      log.debug({ error: /** @type {Error} */ (error).message }, 'a request could not be sent: starting the link anew')
+      redial()
+    }
+    return current === id
   }
 
   /** Says what differs, once per turn of the loop, as fast as the socket takes it. */
@@ -262,23 +303,16 @@ export function createLink({ codec, dial, events, now, every, log }) {
     if (writing) return
     writing = true
     await undefined // lets the turn's other wants join
+    let turnEndsAt = now() + TURN_MS
     while (introduced && !requests.isAllSaid()) {
       const current = id
-      const dialled = /** @type {Dialled} */ (sockets)
-      try {
-        for (const { number, saying } of requests.nextRequests()) {
-          await dialled.request(encodeRequest(current, number, saying))
-          if (current === id) sent = number
-        }
-      } catch (error) {
-        // The pair was closed while it waited; if it still is the current one, the node is not reading.
-        if (current !== id) continue
-        log.debug(
-          { error: /** @type {Error} */ (error).message },
-          'a request could not be sent: starting the link anew',
-        )
-        redial()
+      for (const { number, saying } of requests.nextRequests()) {
+        if (!(await wasTaken(encodeRequest(current, number, saying), current))) break
+        sent = number
       }
+      if (now() < turnEndsAt) continue
+      await setImmediate() // a million wants take seconds to say
+      turnEndsAt = now() + TURN_MS
     }
     writing = false
   }

@@ -1,5 +1,6 @@
 // Notices to one node: each is repeated after a loss until the node has heard it, and is done then. A notice may be
 // heard twice.
+import { createUniqueQueue } from '@keycast/service'
 
 /**
  * @template N
@@ -11,13 +12,13 @@
 export function createNotices() {
   /** @type {Set<Pending<N>>} */
   const pending = new Set()
-  /** Those not said in this incarnation. @type {Set<Pending<N>>} */
-  let unsaid = new Set()
+  /** Those not said in this incarnation. @type {import('@keycast/service').UniqueQueue<Pending<N>>} */
+  let unsaid = createUniqueQueue()
 
   return {
     startAnew() {
       for (const each of pending) each.number = 0
-      unsaid = new Set(pending)
+      unsaid = createUniqueQueue(pending)
     },
     /** @param {N} notice @param {() => void} done @returns {() => void} takes it back, where it was not said yet */
     add(notice, done) {
@@ -31,12 +32,10 @@ export function createNotices() {
     },
     /** @param {() => number} nextNumber called once for each request */
     *nextRequests(nextNumber) {
-      for (const next of unsaid) {
-        unsaid.delete(next)
-        next.number = nextNumber()
-        yield { number: next.number, saying: { type: /** @type {const} */ ('notice'), notice: next.notice } }
-        return // one each time, so that wants get their turn
-      }
+      const next = unsaid.take() // one each time, so that wants get their turn
+      if (!next) return
+      next.number = nextNumber()
+      yield { number: next.number, saying: { type: /** @type {const} */ ('notice'), notice: next.notice } }
     },
     /** The node has heard the first `reached` requests. @param {number} reached */
     confirm(reached) {

@@ -20,16 +20,17 @@ export function createRequests({ position, payload, now }) {
   const sources = [wants, notices, commands]
   let number = 0 // of requests made in this incarnation
   let incarnation = 0
-  let isProbeDue = false
+  /** @type {import('../wire/envelope.js').Saying<S> | undefined} */
+  let probe
 
   const nextNumber = () => ++number
-  const isAllSaid = () => !isProbeDue && sources.every(source => source.isAllSaid())
+  const isAllSaid = () => !probe && sources.every(source => source.isAllSaid())
 
   /** The node knows nothing of what it was told: all of it is to be said again, numbered from 1. */
   function startAnew() {
     incarnation++
     number = 0
-    isProbeDue = false
+    probe = undefined
     for (const source of sources) source.startAnew()
   }
 
@@ -38,9 +39,10 @@ export function createRequests({ position, payload, now }) {
    */
   function* nextRequests() {
     const current = incarnation
-    if (isProbeDue) {
-      isProbeDue = false
-      yield { number: nextNumber(), saying: { type: /** @type {const} */ ('unwatch'), keys: [] } }
+    if (probe) {
+      const saying = probe
+      probe = undefined
+      yield { number: nextNumber(), saying }
       if (current !== incarnation) return
     }
     for (const source of sources) {
@@ -57,9 +59,13 @@ export function createRequests({ position, payload, now }) {
     commands,
     startAnew,
     nextRequests,
-    /** Has a request made that says nothing, to learn whether requests are heard. */
-    probe() {
-      isProbeDue = true
+    /**
+     * Has a request made to learn whether requests are heard, and whether the answer can be read. Nothing waits for that.
+     *
+     * @param {string | undefined} key to be answered for; `undefined`: a request that says nothing
+     */
+    probe(key) {
+      probe = key === undefined ? { type: 'unwatch', keys: [] } : { type: 'get', wants: [{ key, position: undefined }] }
     },
     isAllSaid,
     /** Whether there is nothing to say but what the first `reached` requests said. @param {number} reached */

@@ -1,5 +1,6 @@
 // Many nodes: asks each key of its owner, and of another when that one dies. Knows no service: what is carried, the
 // codec knows.
+import { createTurns } from '@keycast/service'
 import { createLink } from './link.js'
 import { ownersAmong } from './rendezvous.js'
 
@@ -9,8 +10,14 @@ import { ownersAmong } from './rendezvous.js'
  * Where nodes come from: calls `found` with the names of all nodes there are, now and whenever they change.
  * @typedef {{ start: (found: (names: string[]) => void) => Promise<void>, stop: () => void }} NodeSource
  *
- * What is wanted of a key, and the node it was asked of.
- * @typedef {{ watch: boolean, get: boolean, owner: string | undefined }} Want
+ */
+
+/**
+ * What is wanted of a key, and the link to the node it was asked of. A link and no name: a node that is gone may be found
+ * again under its name, and was not asked then.
+ *
+ * @template {Service} S
+ * @typedef {{ watch: boolean, get: boolean, link: import('./link.js').Link<S> | undefined }} Want
  */
 
 /**
@@ -42,11 +49,15 @@ import { ownersAmong } from './rendezvous.js'
 export function createRouter({ codec, nodeSource, dialOf, events, now, every, log }) {
   /** @type {Map<string, Node<S>>} */
   const nodes = new Map()
-  /** @type {Map<string, Want>} */
+  /** @type {Map<string, Want<S>>} */
   const wants = new Map()
   /** Names of the nodes keys are routed to. @type {string[]} */
   let candidates = []
   let ownerOf = ownersAmong(candidates)
+  /** Walks over all wants, of which each goes to its owner of that moment. @type {Iterator<[string, Want<S>]> | undefined} */
+  let moving
+  let isMovedAgain = false // the owners changed during the walk: those passed already are looked at once more
+  const moves = createTurns({ now, step: moveNext })
   let started = false
   let stopped = false
 
@@ -126,7 +137,7 @@ export function createRouter({ codec, nodeSource, dialOf, events, now, every, lo
     }
   }
 
-  /** Gives every key to its owner among the nodes there are now. */
+  /** Gives every key to its owner among the nodes there are now: new wants at once, the others turn by turn. */
   function route() {
     removeGone()
     const names = []
@@ -134,35 +145,42 @@ export function createRouter({ codec, nodeSource, dialOf, events, now, every, lo
     if (names.join() !== candidates.join()) {
       candidates = names
       ownerOf = ownersAmong(names)
-      for (const [key, want] of wants) move(key, want)
+      // Not begun anew: with nodes that come and go all the time, the last keys would never have their turn.
+      if (moving) isMovedAgain = true
+      else moving = wants.entries()
+      moves.start()
     }
     events.onRouted?.()
   }
 
-  /** @param {string} key @param {Want} want */
-  function move(key, want) {
-    const owner = ownerOf(key)
-    if (owner === want.owner) return
-    if (want.owner !== undefined) nodes.get(want.owner)?.link.drop(key)
-    want.owner = owner
-    say(key, want)
+  /** Gives one key to its owner. @returns {boolean} whether there are more */
+  function moveNext() {
+    if (!moving || stopped) return false
+    const { done, value } = moving.next()
+    if (!done) move(...value)
+    else if (isMovedAgain) {
+      isMovedAgain = false
+      moving = wants.entries()
+    } else moving = undefined
+    return moving !== undefined
   }
 
-  /** @param {string} key @param {Want} want */
-  function say(key, want) {
-    const link = want.owner === undefined ? undefined : nodes.get(want.owner)?.link
-    if (!link) return
-    if (want.watch) link.watch(key)
-    if (want.get) link.get(key)
+  /** @param {string} key @param {Want<S>} want */
+  function move(key, want) {
+    const link = linkOf(key)
+    if (link === want.link) return
+    want.link?.drop(key)
+    want.link = link
+    if (want.watch) link?.watch(key)
+    if (want.get) link?.get(key)
   }
 
   /** @param {string} key @param {'watch' | 'get'} what */
   function want(key, what) {
-    const entry = wants.get(key) ?? { watch: false, get: false, owner: ownerOf(key) }
+    const entry = wants.get(key) ?? { watch: false, get: false, link: linkOf(key) }
     entry[what] = true
     wants.set(key, entry)
-    const link = entry.owner === undefined ? undefined : nodes.get(entry.owner)?.link
-    link?.[what](key)
+    entry.link?.[what](key)
   }
 
   /** @param {string} key */
@@ -179,9 +197,8 @@ export function createRouter({ codec, nodeSource, dialOf, events, now, every, lo
     if (!entry) return
     entry[what] = false
     if (!entry.watch && !entry.get) wants.delete(key)
-    const link = entry.owner === undefined ? undefined : nodes.get(entry.owner)?.link
-    if (what === 'watch') link?.unwatch(key)
-    else link?.cancelGet(key)
+    if (what === 'watch') entry.link?.unwatch(key)
+    else entry.link?.cancelGet(key)
   }
 
   /** @param {string} key @returns {import('./link.js').Link<S> | undefined} to the node that owns the key now */

@@ -1,7 +1,8 @@
 // Many nodes: who is asked for a key while they come and go.
 
-import { keyOfFirst, setup, startNode } from '../memory/test-support.js'
+import { count, keyOfFirst, setup, startNode } from '../memory/test-support.js'
 import { ownersAmong } from './rendezvous.js'
+import { createValuesBackbone } from './values-backbone.js'
 
 test('each key is asked of its owner alone', async () => {
   const { network, nodes, backbone } = await setup({ nodes: ['n1', 'n2', 'n3'] })
@@ -103,7 +104,7 @@ test('a node that beats and hears no requests gives up its keys, and has them ba
   for (const each of nodes.values()) each.put(key, 'one')
   network.swallowed.add('n1 requests')
   backbone.watch(key)
-  await network.pass(12_000)
+  await network.pass(5_000)
   expect(backbone.ownerOf(key)).toEqual({ node: 'n2', alive: true })
   expect(received).toEqual([`${key} one`])
 
@@ -114,4 +115,89 @@ test('a node that beats and hears no requests gives up its keys, and has them ba
   await network.pass(3_000)
   expect(backbone.ownerOf(key)).toEqual({ node: 'n1', alive: true })
   expect(node.watching(key)).toBe(1)
+})
+
+test('a node none of whose answers can be read gives up its keys, and has them back once one can', async () => {
+  const { network, node, nodes, backbone, received } = await setup({ nodes: ['n1', 'n2'] })
+  const key = keyOfFirst(['n1', 'n2'])
+  for (const each of nodes.values()) each.put(key, 'one')
+  network.damaged.add('n1')
+  backbone.watch(key)
+  await network.pass(5_000)
+  expect(backbone.ownerOf(key)).toEqual({ node: 'n2', alive: true })
+  expect(received).toEqual([`${key} one`])
+
+  for (let second = 0; second < 60; second++) {
+    await network.pass(1_000)
+    expect(backbone.ownerOf(key)).toEqual({ node: 'n2', alive: true })
+  }
+
+  network.damaged.clear()
+  await network.pass(3_000)
+  expect(backbone.ownerOf(key)).toEqual({ node: 'n1', alive: true })
+  expect(node.watching(key)).toBe(1)
+  expect(nodes.get('n2').watching(key)).toBe(0)
+})
+
+test('keys move over many turns, and what changes meanwhile is not forgotten', async () => {
+  const { network, nodes } = await setup({ nodes: ['n1', 'n2'] })
+  const joining = await startNode(network, 'n3')
+  let looks = 0
+  /** @type {(names: string[]) => void} */
+  let list = () => {}
+  const backbone = createValuesBackbone({
+    nodeSource: {
+      async start(found) {
+        list = found
+        found(['n1', 'n2'])
+      },
+      stop() {},
+    },
+    dialOf: network.dialOf,
+    events: { held: () => undefined, onAnswer() {} },
+    now: () => network.now() + looks++ * 0.01, // each look at the clock is some work
+    every: network.every,
+    log: { debug() {}, info() {}, warn() {}, error() {} },
+  })
+  await backbone.start()
+  const keys = Array.from({ length: 12_000 }, (_, i) => `a:${i}`)
+  for (const key of keys) backbone.watch(key)
+  await network.pass(1_000)
+
+  list(['n1', 'n2', 'n3'])
+  let isStopped = false
+  for (let turns = 0, before = 0; turns < 200; turns++) {
+    await new Promise(setImmediate)
+    const heard = count(joining.heard, 'watch')
+    expect(heard - before).toBeLessThan(500)
+    before = heard
+    if (heard < 1_000 || isStopped) continue
+    isStopped = true
+    await nodes.get('n1').hub.stop() // its keys go to the others while the first walk is under way
+    for (const key of keys.slice(0, 6_000)) backbone.unwatch(key)
+    backbone.watch('b:1')
+  }
+  expect(isStopped).toBe(true)
+  await network.pass(1_000)
+
+  const ownerOf = ownersAmong(['n2', 'n3'])
+  const all = { n2: nodes.get('n2'), n3: joining }
+  for (const key of ['b:1', ...keys.slice(6_000)]) {
+    for (const [name, node] of Object.entries(all)) expect(node.watching(key)).toBe(name === ownerOf(key) ? 1 : 0)
+  }
+  for (const key of keys.slice(0, 6_000)) for (const node of Object.values(all)) expect(node.watching(key)).toBe(0)
+})
+
+test('a node that is gone and found again at once is told its keys anew', async () => {
+  const { network, node, backbone } = await setup()
+  backbone.watch('a:1')
+  await network.settle()
+
+  await startNode(network, 'n2')
+  await network.list(['n2'])
+  network.list([])
+  network.list(['n1'])
+  await network.pass(5_000)
+  expect(backbone.ownerOf('a:1')).toEqual({ node: 'n1', alive: true })
+  expect(node.watching('a:1')).toBe(1)
 })

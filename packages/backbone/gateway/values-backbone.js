@@ -82,8 +82,8 @@ export function createValuesBackbone({ nodeSource, dialOf, events, now, every, l
     refresh,
     watch: router.watch,
     unwatch: router.unwatch,
-    fetch: router.get,
-    cancel: router.cancelGet,
+    get: router.get,
+    cancelGet: router.cancelGet,
     ownerOf: router.ownerOf,
     nodesAlive: router.nodesAlive,
   }

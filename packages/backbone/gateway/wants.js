@@ -1,5 +1,6 @@
 // Which keys a gateway wants of one node, what the node has been told of them, and the requests that make up the
 // difference. Wants are state: all of them can be said again at any time.
+import { createUniqueQueue } from '@keycast/service'
 import { KEYS_PER_REQUEST_MAX } from '../wire/envelope.js'
 
 /**
@@ -31,13 +32,30 @@ export function createWants({ position, payload }) {
   /** @type {Map<string, Interest>} */
   const interests = new Map()
   /** @type {Map<string, Told>} */
-  const told = new Map()
-  /** Keys whose interest and what was told of it may differ. @type {Set<string>} */
-  let dirty = new Set()
+  let told = new Map()
+  /** Keys whose interest changed, so that what was told of it may differ. */
+  let changed = /** @type {import('@keycast/service').UniqueQueue<string>} */ (createUniqueQueue())
+  /**
+   * Walks over all keys, to say them again; those that change meanwhile are said before. A walk instead of a queue of all
+   * keys: making that would take as long as a few thousand answers.
+   *
+   * @type {Iterator<string> | undefined}
+   */
+  let repeating
 
   function startAnew() {
-    told.clear()
-    dirty = new Set(interests.keys())
+    told = new Map()
+    changed = createUniqueQueue()
+    repeating = interests.size > 0 ? interests.keys() : undefined
+  }
+
+  /** @returns {string | undefined} the next key of which there may be something to say */
+  function nextKey() {
+    const key = changed.take()
+    if (key !== undefined || !repeating) return key
+    const { done, value } = repeating.next()
+    if (done) repeating = undefined
+    return value
   }
 
   /** @param {string} key @param {Partial<Interest>} change */
@@ -51,7 +69,7 @@ export function createWants({ position, payload }) {
       if (change.get && !interest.get) known.getNumber = Number.POSITIVE_INFINITY
     }
     interests.set(key, Object.assign(interest, change))
-    dirty.add(key)
+    changed.add(key)
     forgetIfIdle(key)
   }
 
@@ -60,7 +78,7 @@ export function createWants({ position, payload }) {
     const known = told.get(key)
     if (!known || !interests.get(key)?.watch) return
     known.isWatchDue = true
-    dirty.add(key)
+    changed.add(key)
   }
 
   /** @param {string} key */
@@ -98,10 +116,9 @@ export function createWants({ position, payload }) {
   function* nextRequests(nextNumber) {
     /** @type {{ watch: string[], get: string[], unwatch: string[], cancelGet: string[] }} */
     const keys = { watch: [], get: [], unwatch: [], cancelGet: [] }
-    let count = 0
-    for (const key of dirty) {
-      if (count++ === KEYS_PER_REQUEST_MAX) break
-      dirty.delete(key)
+    for (let count = 0; count < KEYS_PER_REQUEST_MAX; count++) {
+      const key = nextKey()
+      if (key === undefined) break
       const interest = interests.get(key)
       const known = told.get(key)
       if (interest?.watch && (!known?.watch || known.isWatchDue)) keys.watch.push(key)
@@ -148,5 +165,14 @@ export function createWants({ position, payload }) {
     if (!known.watch && !known.get) told.delete(key)
   }
 
-  return { startAnew, want, renewWatch, take, nextRequests, isAllSaid: () => dirty.size === 0 }
+  return {
+    startAnew,
+    want,
+    renewWatch,
+    take,
+    nextRequests,
+    isAllSaid: () => changed.size === 0 && !repeating,
+    /** @returns {string | undefined} any key that is wanted */
+    sample: () => interests.keys().next().value,
+  }
 }

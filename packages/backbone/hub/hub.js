@@ -1,18 +1,19 @@
 // A node's side of its links: what each gateway wants, whether anything was lost, and how much each may be sent. Knows
 // neither sockets, which come from `bind`, nor what is carried, which the codec knows.
-import { BEAT_MS, everyMeasured, SILENT_MS } from '@keycast/service'
+import { BEAT_MS, createOnceAMinute, createTurns, createUniqueQueue, everyMeasured, SILENT_MS } from '@keycast/service'
 import { bytesOf } from '../wire/bytes.js'
 import { WireError } from '../wire/codec.js'
 import { decodeBeat, decodeRequest, encodeAnswers, encodeMessage } from '../wire/envelope.js'
-import { createOnceAMinute } from '../wire/once-a-minute.js'
+import { CREDIT_BYTES, createCredit } from './credit.js'
 
 /**
  * @typedef {import('../wire/codec.js').Service} Service
  *
  * The bound sockets. `send` queues parts for the peer with that routing id; it calls `failed` if there is none. `close`
- * lets what was queued leave first, as far as its receivers take it.
- * @typedef {{ send: (routingId: Buffer, parts: Buffer[], failed: () => void) => void, close: () => Promise<void> }}
- *   Bound
+ * lets what was queued leave first, as far as its receivers take it. `hasReadAll` tells whether there is a moment now at
+ * which no request that arrived waits to be read.
+ * @typedef {{ send: (routingId: Buffer, parts: Buffer[], failed: () => void) => void, close: () => Promise<void>,
+ *   hasReadAll: () => Promise<boolean> }} Bound
  * @typedef {{ request: (parts: Buffer[]) => void, beat: (part: Buffer, routingId: Buffer) => void }} FromGateways
  * @typedef {(events: FromGateways) => Promise<Bound>} Bind
  */
@@ -30,7 +31,8 @@ import { createOnceAMinute } from '../wire/once-a-minute.js'
  * @property {(link: string, notice: S['Notice']) => void} [onNotice] may come twice
  * @property {(link: string, id: string, command: S['Command']) => void} [onCommand] may come twice, under the same id;
  *   to be answered with `tellResult`
- * @property {(link: string) => void} onLinkLost everything the link said is void
+ * @property {(link: string) => Iterator<unknown> | void} onLinkLost everything the link said is void. To forget 100,000 keys
+ *   may take long: what comes as an iterator is run to its end turn by turn
  * @property {(link: string, key: string, bytesLeft: number) => { answers: S['Answer'][], more: boolean }} answersFor
  *   what the link is to be sent of the key now: some `bytesLeft` of it, one answer at least. `more`: it is asked again
  *   for the rest, after other keys and as credit allows
@@ -58,25 +60,25 @@ import { createOnceAMinute } from '../wire/once-a-minute.js'
  * @property {number} announced requests sent, as of its latest beat
  * @property {number} receivedAtBeat `received`, at its latest beat
  * @property {number} answered messages of answers sent
- * @property {number} sentBytes
- * @property {number} takenBytes
+ * @property {import('./credit.js').Account} account
  * @property {number} lastHeardAt
- * @property {Set<string>} lacking keys of which it is to be sent something
+ * @property {import('@keycast/service').UniqueQueue<string>} lacking keys of which it is to be sent something
  * @property {import('../wire/envelope.js').CommandResult<S>[]} results it is to be sent; not held back by credit, since
  *   the gateway bounds its commands under way
+ * @property {number} resultsFrom bytes that had been sent when the first of these results came
  */
 
 /** How long a closed socket may take to send its goodbyes. A gateway that does not take its own notices the silence. */
 export const FAREWELL_MS = 200
-
-/** Bytes of answers on their way to one gateway before the rest waits as a set of keys. */
-export const CREDIT_BYTES = 8 * 2 ** 20
 
 /** Small answers leave together up to this size: at 100 bytes each that is several times faster than one by one. */
 const BATCH_BYTES = 64 * 1024
 
 /** What an answer weighs beside its body, so that answers without one count too. */
 const HEAD_BYTES = 256
+
+/** Keys looked up for one message: there may be nothing to say of most. */
+const KEYS_PER_BATCH_MAX = 500
 
 /**
  * @template {Service} S
@@ -91,8 +93,13 @@ const HEAD_BYTES = 256
 export function createHub({ codec, bind, now, every, log }) {
   /** @type {Map<string, LinkState<S>>} */
   const links = new Map()
-  /** Links to be sent something at the end of this turn. @type {Set<LinkState<S>>} */
-  const due = new Set()
+  /** Links to be sent something, each a message in turn. */
+  const due = /** @type {import('@keycast/service').UniqueQueue<LinkState<S>>} */ (createUniqueQueue())
+  const sending = createTurns({ now, step: sendNext })
+  const credit = createCredit()
+  /** What is still to be forgotten of links that were lost. @type {Iterator<unknown>[]} */
+  const forgetting = []
+  const forgets = createTurns({ now, step: forgetNext })
   /** @type {NodeEvents<S>} */
   let events
   /** @type {Bound} */
@@ -174,21 +181,32 @@ export function createHub({ codec, bind, now, every, log }) {
     }
     link.routingId = routingId
     link.lastHeardAt = now()
-    link.takenBytes = Math.max(link.takenBytes, message.taken)
+    link.account.take(message.taken)
     if (message.type === 'beat') {
       // Behind is not lost: requests come by another socket, thousands of keys may wait in it, and each takes its time.
-      // One that stands still from one beat to the next has nothing waiting here; unless it was this process that stood
-      // still.
+      // Lossy is one that stands still from one beat to the next while nothing waits to be read; unless it was this
+      // process that stood still.
       const isStanding = link.received === link.receivedAtBeat && now() - standstillAt >= BEAT_MS
-      if (link.announced > link.received && isStanding) {
-        log.warn({ link: link.id, received: link.received, announced: link.announced }, 'requests were lost on the way')
-        return lose(link)
-      }
+      if (link.announced > link.received && isStanding) loseUnlessBehind(link)
       link.announced = message.number
       link.receivedAtBeat = link.received
       beat(link)
     }
     if (link.lacking.size > 0) schedule(link)
+  }
+
+  /**
+   * With hundreds of gateways that say all their keys to a node that just started, one's turn may take longer to come
+   * than a beat. Dropped for that, it would say them again, and the node would never get through.
+   *
+   * @param {LinkState<S>} link
+   */
+  async function loseUnlessBehind(link) {
+    const { received, announced } = link
+    if (!(await sockets.hasReadAll())) return
+    if (links.get(link.id) !== link || link.received > received) return
+    log.warn({ link: link.id, received, announced }, 'requests were lost on the way')
+    lose(link)
   }
 
   /** @param {import('../wire/envelope.js').Request<S>} request */
@@ -253,11 +271,11 @@ export function createHub({ codec, bind, now, every, log }) {
       announced: 0,
       receivedAtBeat: 0,
       answered: 0,
-      sentBytes: 0,
-      takenBytes: 0,
+      account: credit.open(),
       lastHeardAt: now(),
-      lacking: new Set(),
+      lacking: createUniqueQueue(),
       results: [],
+      resultsFrom: 0,
     }
     links.set(id, link)
     return link
@@ -292,7 +310,17 @@ export function createHub({ codec, bind, now, every, log }) {
   function drop(link) {
     links.delete(link.id)
     due.delete(link)
-    events.onLinkLost(link.id)
+    link.account.close()
+    const rest = events.onLinkLost(link.id)
+    if (!rest) return
+    forgetting.push(rest)
+    forgets.start()
+  }
+
+  /** @returns {boolean} whether there is more to forget */
+  function forgetNext() {
+    if (forgetting.length > 0 && forgetting[0].next().done) forgetting.shift()
+    return forgetting.length > 0
   }
 
   /** @param {LinkState<S>} link */
@@ -330,35 +358,36 @@ export function createHub({ codec, bind, now, every, log }) {
 
   /** @param {LinkState<S>} link @param {import('../wire/envelope.js').CommandResult<S>} result */
   function queueResult(link, result) {
+    if (link.results.length === 0) link.resultsFrom = link.account.sentBytes
     link.results.push(result)
     schedule(link)
   }
 
   /** @param {LinkState<S>} link */
   function schedule(link) {
-    if (due.size === 0) setImmediate(sendDue)
     due.add(link)
+    sending.start()
   }
 
-  function sendDue() {
-    if (stopped) return
-    for (const link of due) {
-      due.delete(link)
-      while (link.lacking.size > 0 && hasCredit(link)) sendBatch(link, answersOf(link))
-      if (link.results.length > 0) sendBatch(link, [])
-    }
+  /** Sends the next link one message. @returns {boolean} whether there is more to send */
+  function sendNext() {
+    const link = stopped ? undefined : due.take()
+    if (!link) return false
+    sendBatch(link, hasAnswersToSend(link) ? answersOf(link) : [])
+    if (hasAnswersToSend(link) || link.results.length > 0) due.add(link)
+    return due.size > 0
   }
 
   /** @param {LinkState<S>} link */
-  const hasCredit = link => link.sentBytes - link.takenBytes < CREDIT_BYTES
+  const hasAnswersToSend = link => link.lacking.size > 0 && link.account.hasRoom()
 
   /** Answers for one message, of as many of the lacking keys as it has room for. @param {LinkState<S>} link */
   function answersOf(link) {
     const encoded = []
     let bytesLeft = BATCH_BYTES
-    for (const key of link.lacking) {
-      if (bytesLeft <= 0) break
-      link.lacking.delete(key)
+    for (let keys = 0; keys < KEYS_PER_BATCH_MAX && bytesLeft > 0; keys++) {
+      const key = link.lacking.take()
+      if (key === undefined) break
       const { answers, more } = events.answersFor(link.id, key, bytesLeft)
       for (const answer of answers) {
         const each = codec.encodeAnswer(answer)
@@ -372,16 +401,18 @@ export function createHub({ codec, bind, now, every, log }) {
   }
 
   /**
-   * Sends answers, and the results so far behind the last of them.
+   * Sends answers, and the results so far behind the last of those told before them. A link that lacks something all the
+   * time has its results after as much as its credit.
    *
    * @param {LinkState<S>} link @param {import('../wire/codec.js').Encoded[]} answers
    */
   function sendBatch(link, answers) {
-    const results = answers.length === 0 || link.lacking.size === 0 ? link.results.splice(0) : []
+    const isResultsTurn = !hasAnswersToSend(link) || link.account.sentBytes - link.resultsFrom >= CREDIT_BYTES
+    const results = link.results.length > 0 && isResultsTurn ? link.results.splice(0) : []
     if (answers.length === 0 && results.length === 0) return
     link.answered++
     const parts = encodeAnswers({ link: link.id, number: link.answered, reached: link.received }, answers, results)
-    link.sentBytes += bytesOf(parts)
+    link.account.send(bytesOf(parts))
     sockets.send(link.routingId, parts, () => {
       // No peer had that routing id: the gateway is gone, or has new sockets and is told of the loss at its next beat.
       if (links.get(link.id) === link) lose(link)
@@ -390,12 +421,8 @@ export function createHub({ codec, bind, now, every, log }) {
 
   function stats() {
     let lackingKeys = 0
-    let bytesOut = 0
-    for (const link of links.values()) {
-      lackingKeys += link.lacking.size
-      bytesOut += link.sentBytes - link.takenBytes
-    }
-    return { links: links.size, lackingKeys, bytesOut }
+    for (const link of links.values()) lackingKeys += link.lacking.size
+    return { links: links.size, lackingKeys, bytesOut: credit.bytes() }
   }
 
   return { start, stop, tell, tellResult, stats }

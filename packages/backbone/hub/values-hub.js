@@ -17,8 +17,8 @@ export function createValuesHub(options) {
       hub.start({
         onWatch: (link, want) => events.onWatch(link, heldOf(want)),
         onUnwatch: events.onUnwatch,
-        onGet: (link, want) => events.onFetch(link, heldOf(want)),
-        onCancelGet: events.onCancel,
+        onGet: (link, want) => events.onGet(link, heldOf(want)),
+        onCancelGet: events.onCancelGet,
         onNotice: (_, { keys }) => {
           for (const key of keys) events.onRefresh(key)
         },

@@ -1,6 +1,6 @@
 // The rules of link.js and hub.js, seen from both ends at once: what a gateway wants, what a node hears, and what comes
 // back, while messages are lost and processes stop.
-import { CREDIT_BYTES } from '../hub/hub.js'
+import { CREDIT_BYTES } from '../hub/credit.js'
 import { count, setup, startNode } from './test-support.js'
 
 test('a watched key is answered now and at every change, until it is unwatched', async () => {
@@ -20,17 +20,17 @@ test('a watched key is answered now and at every change, until it is unwatched',
   expect(node.heard).toEqual(['watch a:1', 'unwatch a:1'])
 })
 
-test('a fetch is over with its first answer', async () => {
+test('a get is over with its first answer', async () => {
   const { network, node, backbone, received } = await setup()
   node.put('a:1', 'one')
 
-  backbone.fetch('a:1')
+  backbone.get('a:1')
   await network.settle()
-  backbone.cancel('a:1')
+  backbone.cancelGet('a:1')
   await network.settle()
 
   expect(received).toEqual(['a:1 one'])
-  expect(node.heard).toEqual(['fetch a:1'])
+  expect(node.heard).toEqual(['get a:1'])
 })
 
 test('what changes back within a turn is not said', async () => {
@@ -190,19 +190,19 @@ test('a key left and wanted again in one turn is answered again', async () => {
   expect(node.heard).toEqual(['watch a:1', 'watch a:1 one'])
 })
 
-test('an answer to a watch is not one to a fetch under way, which may accept nothing as old', async () => {
-  const { network, node, backbone, fetched } = await setup()
+test('an answer to a watch is not one to a get under way, which may accept nothing as old', async () => {
+  const { network, node, backbone, got } = await setup()
   node.put('a:1', 'one')
   network.unread.add('n1')
   backbone.watch('a:1')
   await network.settle()
-  backbone.fetch('a:1')
+  backbone.get('a:1')
   await network.settle()
 
   network.unread.clear()
   await network.pass(1_000)
 
-  expect(fetched).toEqual([false, true])
+  expect(got).toEqual([false, true])
 })
 
 test('a gateway that does not read is sent 8 MiB and one message; the rest waits as keys, and the latest follows', async () => {

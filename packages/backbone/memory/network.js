@@ -6,7 +6,12 @@ export function createMemoryNetwork() {
   let at = 0
   /** @type {Set<{ ms: number, nextAt: number, tick: () => void }>} */
   const timers = new Set()
-  /** @typedef {{ from: import('../hub/hub.js').FromGateways, sockets: Map<string, (parts: Buffer[]) => void> }} Bound */
+  /**
+   * `waiting`: requests to be read, of each socket; a node reads one of each in turn.
+   *
+   * @typedef {{ from: import('../hub/hub.js').FromGateways, sockets: Map<string, (parts: Buffer[]) => void>,
+   *   waiting: Map<string, Buffer[][]>, stopReading: () => void }} Bound
+   */
   /** @type {Map<string, Bound>} */
   const bound = new Map()
   /** What gets lost: `node requests`, `node beats` or `node answers`. @type {Set<string>} */
@@ -15,6 +20,10 @@ export function createMemoryNetwork() {
   const chance = { loses: () => false }
   /** Nodes whose receipts are held back: their gateways read nothing. @type {Set<string>} */
   const unread = new Set()
+  /** Nodes whose answers arrive as bytes that cannot be read; their beats arrive whole. @type {Set<string>} */
+  const damaged = new Set()
+  /** How long a node takes to read each request; 0 where it is not here. @type {Map<string, number>} */
+  const readMs = new Map()
   let socketCount = 0
 
   const now = () => at
@@ -62,16 +71,40 @@ export function createMemoryNetwork() {
     await settle()
   }
 
+  /** @param {string} node @param {string} socket @param {Buffer[]} parts of a request */
+  function arrive(node, socket, parts) {
+    const hub = bound.get(node)
+    const ms = readMs.get(node)
+    if (!hub || !ms) return hub?.from.request(parts)
+    if (hub.waiting.size === 0) hub.stopReading = every(ms, () => readNext(hub))
+    const own = hub.waiting.get(socket)
+    if (own) own.push(parts)
+    else hub.waiting.set(socket, [parts])
+  }
+
+  /** @param {Bound} hub */
+  function readNext(hub) {
+    const [[socket, own]] = hub.waiting
+    const parts = /** @type {Buffer[]} */ (own.shift())
+    hub.waiting.delete(socket)
+    if (own.length > 0) hub.waiting.set(socket, own)
+    if (hub.waiting.size === 0) hub.stopReading()
+    hub.from.request(parts)
+  }
+
   /** @param {string} node @returns {import('../hub/hub.js').Bind} */
   const bindOf = node => async from => {
     /** @type {Map<string, (parts: Buffer[]) => void>} */
     const sockets = new Map()
-    bound.set(node, { from, sockets })
+    bound.set(node, { from, sockets, waiting: new Map(), stopReading() {} })
     return {
+      hasReadAll: async () => !bound.get(node)?.waiting.size,
       send(routingId, parts, failed) {
         const deliver = sockets.get(routingId.toString())
         if (!deliver) return queueMicrotask(failed)
-        if (!isLost(`${node} answers`)) setImmediate(deliver, parts)
+        if (isLost(`${node} answers`)) return
+        const isDamaged = damaged.has(node) && JSON.parse(parts[0].toString()).type === 'answers'
+        setImmediate(deliver, isDamaged ? [parts[0].subarray(1), ...parts.slice(1)] : parts)
       },
       async close() {
         if (bound.get(node)?.sockets === sockets) bound.delete(node)
@@ -93,7 +126,8 @@ export function createMemoryNetwork() {
     }
     return {
       async request(parts) {
-        if (!isLost(`${node} requests`)) setImmediate(() => bound.get(node)?.from.request(parts))
+        if (!isLost(`${node} requests`)) setImmediate(arrive, node, routingId.toString(), parts)
+        return true
       },
       beat(part) {
         if (isLost(`${node} beats`)) return
@@ -110,5 +144,5 @@ export function createMemoryNetwork() {
     }
   }
 
-  return { bindOf, dialOf, now, every, pass, freeze, settle, swallowed, unread, chance }
+  return { bindOf, dialOf, now, every, pass, freeze, settle, swallowed, unread, damaged, readMs, chance }
 }

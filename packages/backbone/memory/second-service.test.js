@@ -1,9 +1,9 @@
 // Links and hubs with a codec that is not the values': nothing of an order is lost, doubled or turned round, whatever
 // the network swallows.
 import { randomNumbers } from '../../../test/support/random.js'
-import { CREDIT_BYTES } from '../hub/hub.js'
+import { CREDIT_BYTES } from '../hub/credit.js'
 import { createMemoryNetwork } from './network.js'
-import { startLogLink, startLogNode } from './test-log.js'
+import { startLogLink, startLogNode } from './test-service.js'
 
 async function setup() {
   const network = createMemoryNetwork()

@@ -24,12 +24,12 @@ export async function startNode(network, name) {
   }
   await hub.start({
     onWatch: (link, want) => wanted(link, want, 'watch'),
-    onFetch: (link, want) => wanted(link, want, 'fetch'),
+    onGet: (link, want) => wanted(link, want, 'get'),
     onUnwatch: (link, key) => {
       heard.push(`unwatch ${key}`)
       watchers.get(key)?.delete(link)
     },
-    onCancel: (_, key) => heard.push(`cancel ${key}`),
+    onCancelGet: (_, key) => heard.push(`cancelGet ${key}`),
     onRefresh: key => heard.push(`refresh ${key}`),
     onLinkLost: link => {
       heard.push('lost')
@@ -70,19 +70,19 @@ export async function startGateway(network, nodes) {
   const received = []
   /** @type {Map<string, import('../backbone.js').Held>} */
   const holds = new Map()
-  /** Whether each answer was one to a fetch. @type {boolean[]} */
-  const fetched = []
+  /** Whether each answer was one to a get. @type {boolean[]} */
+  const got = []
   const backbone = network.backbone(nodes, {
     held: key => holds.get(key),
-    onAnswer: (answer, isFetched) => {
-      fetched.push(isFetched)
+    onAnswer: (answer, isGot) => {
+      got.push(isGot)
       if (answer.type === 'value') holds.set(answer.key, { version: answer.version, ageMs: answer.ageMs })
       received.push(answer.type === 'failed' ? answer.code : `${answer.key} ${answer.version}`)
     },
   })
   await backbone.start()
   await network.settle()
-  return { backbone, received, fetched, holds }
+  return { backbone, received, got, holds }
 }
 
 export async function setup({ nodes = ['n1'] } = {}) {

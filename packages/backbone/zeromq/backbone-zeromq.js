@@ -9,7 +9,8 @@ import { createHub } from '../hub/hub.js'
 import { createValuesHub } from '../hub/values-hub.js'
 import { HISTORY_BYTES_MAX, roomsCodec } from '../wire/rooms-codec.js'
 import { bindZeromq } from './bind.js'
-import { dialZeromq, linkSecurity } from './dial.js'
+import { linkSecurity } from './curve.js'
+import { dialZeromq } from './dial.js'
 
 const now = () => performance.now()
 
@@ -21,7 +22,7 @@ const now = () => performance.now()
  * @param {number} options.messageBytesMax largest message taken from a node: above the largest value there may be
  * @param {import('../backbone.js').BackboneEvents} options.events
  * @param {import('../gateway/link.js').Log} options.log
- * @param {import('./dial.js').LinkCurve} [options.curve] as the nodes have it; absent: plaintext
+ * @param {import('./curve.js').LinkCurve} [options.curve] as the nodes have it; absent: plaintext
  * @returns {import('../backbone.js').Backbone}
  * @throws {Error} when `nodes` or a key cannot be read
  */
@@ -47,7 +48,7 @@ const ROOMS_PART_BYTES_MAX = 2 * HISTORY_BYTES_MAX
  * @param {string} options.nodes `host[:publications:deliveries]` of the journal, comma-separated
  * @param {import('../gateway/rooms-backbone.js').RoomsEvents} options.events
  * @param {import('../gateway/link.js').Log} options.log
- * @param {import('./dial.js').LinkCurve} [options.curve] as the nodes have it; absent: plaintext
+ * @param {import('./curve.js').LinkCurve} [options.curve] as the nodes have it; absent: plaintext
  * @returns {import('../gateway/rooms-backbone.js').RoomsBackbone}
  * @throws {Error} when `nodes` or a key cannot be read
  */

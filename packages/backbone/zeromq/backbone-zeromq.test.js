@@ -4,7 +4,10 @@ import { connect, createServer } from 'node:net'
 import { everyInterval } from '@keycast/service'
 import { Dealer, Push } from 'zeromq'
 import { endpointsOf } from '../gateway/nodes.js'
-import { startLogLink, startLogNode } from '../memory/test-log.js'
+import { createHub } from '../hub/hub.js'
+import { startLogLink, startLogNode } from '../memory/test-service.js'
+import { keyOfFirst } from '../memory/test-support.js'
+import { valuesCodec } from '../wire/values-codec.js'
 import { createZeromqBackbone, createZeromqHub } from './backbone-zeromq.js'
 import { bindZeromq } from './bind.js'
 import { dialZeromq } from './dial.js'
@@ -29,9 +32,9 @@ async function startNode({ requestsPort = 0, answersPort = 0 } = {}) {
       heard.push(`watch ${key}${held ? ` ${held.version}` : ''}`)
       hub.tell(link, key)
     },
-    onFetch: (link, { key }) => hub.tell(link, key),
+    onGet: (link, { key }) => hub.tell(link, key),
     onUnwatch: (_, key) => heard.push(`unwatch ${key}`),
-    onCancel: () => {},
+    onCancelGet: () => {},
     onRefresh: key => heard.push(`refresh ${key}`),
     onLinkLost: () => heard.push('lost'),
     answerFor: (_, key) => {
@@ -248,3 +251,48 @@ test('entries and commands of a second service cross with all their parts', asyn
   expect(ends).toMatchObject([1, 2, 3].map(seq => ({ type: 'result', result: { seq } })))
   expect(received.map(({ data, stamp }) => `${data} ${stamp}`)).toEqual(['one id-one', 'two id-two', 'three id-three'])
 })
+
+test('a node whose answers cannot be read beats on, and its keys go to another', async () => {
+  let ports = { requestsPort: 0, answersPort: 0 }
+  const hub = createHub({
+    codec: /** @type {any} */ ({
+      ...valuesCodec,
+      encodeAnswer: (/** @type {object} */ _) => ({ head: {}, parts: [] }),
+    }),
+    bind: bindZeromq(
+      { requests: 'tcp://127.0.0.1:*', answers: 'tcp://127.0.0.1:*' },
+      {
+        log,
+        bound: bound => {
+          ports = bound
+        },
+      },
+    ),
+    now: () => performance.now(),
+    every: everyInterval,
+    log,
+  })
+  await hub.start({
+    onWatch: (link, { key }) => hub.tell(link, key),
+    onGet: (link, { key }) => hub.tell(link, key),
+    onUnwatch() {},
+    onCancelGet() {},
+    onLinkLost() {},
+    answersFor: (_, key) => ({
+      answers: [{ type: 'failed', key, code: 'not_found', message: '', ageMs: 0 }],
+      more: false,
+    }),
+  })
+  cleanups.push(() => hub.stop())
+  const broken = `127.0.0.1:${ports.requestsPort}:${ports.answersPort}`
+  const node = await startNode()
+  const sound = `127.0.0.1:${node.requestsPort}:${node.answersPort}`
+  const key = keyOfFirst([broken, sound])
+  node.bodies.set(key, Buffer.from('x'))
+  const { backbone, answers } = await startGateway(`${broken},${sound}`)
+
+  backbone.watch(key)
+
+  expect(await answers.next()).toMatchObject({ key, version: '1' })
+  expect(backbone.ownerOf(key)).toEqual({ node: sound, alive: true })
+}, 30_000)

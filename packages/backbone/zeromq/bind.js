@@ -1,4 +1,5 @@
 // The pair of sockets that a node binds for all gateways; dial.js is the other end.
+import { setImmediate } from 'node:timers/promises'
 import { Pull, Router } from 'zeromq'
 import { FAREWELL_MS } from '../hub/hub.js'
 import { REQUEST_BYTES_MAX } from '../wire/envelope.js'
@@ -58,11 +59,24 @@ export const bindZeromq =
     bound({ requestsPort: portOf(pull), answersPort: portOf(router) })
 
     const writer = createWriter(router)
-    const loops = [receive(pull, request), receive(router, ([routingId, part]) => beat(part ?? EMPTY, routingId))]
+    let requestsRead = 0
+    const readRequest = (/** @type {Buffer[]} */ parts) => {
+      requestsRead++
+      request(parts)
+    }
+    const loops = [receive(pull, readRequest), receive(router, ([routingId, part]) => beat(part ?? EMPTY, routingId))]
 
     return {
       send(routingId, parts, failed) {
         writer.write([routingId, ...parts], error => error && failed())
+      },
+      // One that waits is read within two turns of the loop: zeromq.js may put the next receive off by one, and so may
+      // receive.js. The socket itself must not be asked: reading its events takes the wake-up of a receive under way.
+      async hasReadAll() {
+        const before = requestsRead
+        await setImmediate()
+        await setImmediate()
+        return requestsRead === before
       },
       // No unbind first: in libzmq 4.3.5 that can abort the process while a peer's pipe ends. The addresses are free a
       // moment after the sockets are closed.

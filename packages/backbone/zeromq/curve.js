@@ -2,7 +2,10 @@
 import { createPrivateKey, createPublicKey } from 'node:crypto'
 import { curveKeyPair } from 'zeromq'
 
-/** @typedef {{ publicKey: string, secretKey: string }} CurveKeyPair both in Z85, 40 characters */
+/**
+ * @typedef {{ publicKey: string, secretKey: string }} CurveKeyPair both in Z85, 40 characters
+ * @typedef {{ secretKey: string, serverKey: string }} LinkCurve Z85: this gateway's secret, the nodes' public key
+ */
 
 // RFC 32/Z85: five characters for four bytes, most significant first.
 const alphabet = '0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#'
@@ -58,6 +61,19 @@ export function curvePairOf(secretKey) {
   const der = Buffer.concat([pkcs8Head, decodeZ85(secretKey)])
   const { x } = createPublicKey(createPrivateKey({ key: der, format: 'der', type: 'pkcs8' })).export({ format: 'jwk' })
   return { publicKey: encodeZ85(Buffer.from(/** @type {string} */ (x), 'base64url')), secretKey }
+}
+
+/**
+ * The socket options of an encrypted link, at the gateway's end.
+ *
+ * @param {LinkCurve} curve
+ * @throws {Error} when a key is none; secrets are not repeated
+ */
+export function linkSecurity({ secretKey, serverKey }) {
+  const problem = curveKeyProblem(serverKey)
+  if (problem) throw new Error(`the server key is no key: ${problem}`)
+  const { publicKey } = curvePairOf(secretKey)
+  return { curveServerKey: serverKey, curvePublicKey: publicKey, curveSecretKey: secretKey }
 }
 
 /** @param {Buffer} bytes a multiple of four */

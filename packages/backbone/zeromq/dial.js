@@ -5,14 +5,10 @@
 // answers   fetcher  gateway   ROUTER ↔ DEALER  answers; beats both ways
 import { Dealer, Push } from 'zeromq'
 import { FAREWELL_MS } from '../hub/hub.js'
-import { curveKeyProblem, curvePairOf } from './curve.js'
 import { receive } from './receive.js'
 import { createWriter } from './writer.js'
 
-/**
- * @typedef {{ requests: string, answers: string }} Endpoints two `tcp://` addresses
- * @typedef {{ secretKey: string, serverKey: string }} LinkCurve Z85: this gateway's secret, the nodes' public key
- */
+/** @typedef {{ requests: string, answers: string }} Endpoints two `tcp://` addresses */
 
 /**
  * How long a request may wait for room in the socket. Shorter than a peer's silence takes to be noticed, so that
@@ -25,7 +21,7 @@ const REQUESTS_QUEUED_MAX = 16
 
 /**
  * @param {Endpoints} endpoints
- * @param {{ messageBytesMax: number, security?: ReturnType<typeof linkSecurity> }} options larger answers are refused,
+ * @param {{ messageBytesMax: number, security?: ReturnType<typeof import('./curve.js').linkSecurity> }} options larger answers are refused,
  *   and their sender is cut off
  * @returns {import('../gateway/link.js').Dial}
  */
@@ -63,7 +59,11 @@ export function dialZeromq({ requests, answers }, { messageBytesMax, security })
     return {
       request: parts =>
         new Promise((resolve, reject) => {
-          pushWriter.write(parts, error => (error ? reject(error) : resolve()))
+          pushWriter.write(parts, error => {
+            if (!error) resolve(true)
+            else if (!closed && /** @type {NodeJS.ErrnoException} */ (error).code === 'EAGAIN') resolve(false)
+            else reject(error)
+          })
         }),
       beat: part => dealerWriter.write([part], () => {}),
       close() {
@@ -74,17 +74,4 @@ export function dialZeromq({ requests, answers }, { messageBytesMax, security })
       },
     }
   }
-}
-
-/**
- * The socket options of an encrypted link.
- *
- * @param {LinkCurve} curve
- * @throws {Error} when a key is none; secrets are not repeated
- */
-export function linkSecurity({ secretKey, serverKey }) {
-  const problem = curveKeyProblem(serverKey)
-  if (problem) throw new Error(`the server key is no key: ${problem}`)
-  const { publicKey } = curvePairOf(secretKey)
-  return { curveServerKey: serverKey, curvePublicKey: publicKey, curveSecretKey: secretKey }
 }

@@ -1,8 +1,6 @@
 // Reads a ZeroMQ socket without starving the process: with a backlog, reading alone never lets a timer run.
 import { setImmediate } from 'node:timers/promises'
-
-/** How long messages may be handled before everything else gets its turn. A 1 s beat is not late for this. */
-const TURN_MS = 4
+import { TURN_MS } from '@keycast/service'
 
 /**
  * Calls `handle` for each message until the socket is closed.

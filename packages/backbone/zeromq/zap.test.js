@@ -24,8 +24,8 @@ beforeAll(async () => {
   await hub.start({
     onWatch: (link, { key }) => hub.tell(link, key),
     onUnwatch() {},
-    onFetch() {},
-    onCancel() {},
+    onGet() {},
+    onCancelGet() {},
     onRefresh() {},
     onLinkLost() {},
     answerFor: (_, key) => ({ type: 'failed', key, code: 'not_found', message: 'nothing here', ageMs: 0 }),
@@ -46,7 +46,7 @@ const nextWarning = () =>
     onWarning = resolve
   })
 
-/** @param {import('./dial.js').LinkCurve} [curve] */
+/** @param {import('./curve.js').LinkCurve} [curve] */
 async function watchThrough(curve) {
   /** @type {(answer: unknown) => void} */
   let onAnswer = () => {}

@@ -1,12 +1,13 @@
-// A fetcher node's primary, put together: the hub towards gateways, the state of keys, the workers.
+// A fetcher node, put together: the hub towards gateways, the primary's state, the workers.
 import { everyInterval } from '@keycast/service'
-import { createBackoff } from './backoff.js'
 import { createFetcherMetrics, exportLevels } from './metrics.js'
 import { createPrimary } from './primary.js'
-import { createForks } from './processes.js'
-import { createTimerWheel } from './timer-wheel.js'
-import { bindWork } from './work-socket.js'
-import { createWorkers } from './workers.js'
+import { createBackoff } from './timing/backoff.js'
+import { createTimerWheel } from './timing/timer-wheel.js'
+import { creditFor } from './workers/credit.js'
+import { createForks } from './workers/processes.js'
+import { bindWork } from './workers/work-socket.js'
+import { createWorkers } from './workers/workers.js'
 
 /** Upper end of the first wait before a worker that did not live long is replaced. */
 const RESTART_MS_INITIAL = 250
@@ -24,32 +25,15 @@ const now = () => performance.now()
 export function createFetcher({ namespaces, hub, metrics, settings, log }) {
   const wheel = createTimerWheel({ now })
   const counts = createFetcherMetrics(metrics)
-  /** @type {import('./work-socket.js').WorkSocket} */
-  let socket
-  /** @type {import('./processes.js').Fork} */
-  let fork
-  let serving = false
-  let onCredit = () => {}
-
-  const workers = createWorkers({
-    count: settings.workers,
-    fork: onExit => fork(onExit),
-    send: (routingId, lease) => socket.send(routingId, lease),
-    onResult: (fetch, outcome, body, delta) => primary.fetches.ended(fetch, outcome, body, delta),
-    onLost: fetch => primary.fetches.lost(fetch),
-    onCredit: () => {
-      onCredit()
-      primary.fetches.startAll()
-    },
-    firstBackoff: createBackoff({ initialMs: RESTART_MS_INITIAL, random: Math.random }),
-    wheel,
-    every: everyInterval,
-    metrics: counts,
-    log,
-    now,
-  })
-  const primary = createPrimary({ namespaces, pool: workers, tell: hub.tell, wheel, metrics: counts, settings, now })
+  const firstBackoff = createBackoff({ initialMs: RESTART_MS_INITIAL, random: Math.random })
+  const every = everyInterval
+  const workers = createWorkers({ count: settings.workers, firstBackoff, wheel, every, metrics: counts, log, now })
+  const primary = createPrimary({ namespaces, pool: workers, markDue: hub.tell, wheel, metrics: counts, settings, now })
+  const credit = creditFor({ origins: primary.origins.size, inFlightMax: settings.inFlightMax })
   exportLevels(metrics, { primary, workers, hub, settings })
+  /** @type {import('./workers/work-socket.js').WorkSocket} */
+  let socket
+  let serving = false
 
   /** Resolves once gateways can connect and every worker takes leases. */
   async function start() {
@@ -59,14 +43,10 @@ export function createFetcher({ namespaces, hub, metrics, settings, log }) {
         throw error // without its workers this process is of no use: end, and be started afresh
       },
     })
-    fork = createForks(socket.endpoint)
-    const credited = new Promise(resolve => {
-      onCredit = () => {
-        if (workers.stats().ready === settings.workers) resolve(undefined)
-      }
-    })
-    workers.start()
-    await credited
+    await workers.start(
+      { fork: createForks({ endpoint: socket.endpoint, credit }), send: socket.send },
+      { onResult: primary.fetches.ended, onLost: primary.fetches.lost, onCredit: primary.fetches.startAll },
+    )
     await hub.start(primary.hubEvents)
     serving = true
   }
@@ -82,7 +62,7 @@ export function createFetcher({ namespaces, hub, metrics, settings, log }) {
     wheel.stop()
   }
 
-  /** Fetches under way end without a result: nobody is there to get it. */
+  /** Fetches under way end without a result: there is no gateway left to send it to. */
   async function stopFetching() {
     await workers.stop()
     socket.close()

@@ -1,18 +1,18 @@
-// What the primary counts, and how Prometheus sees it. No label has more values than there are backends or error codes.
+// What a fetcher node measures, for Prometheus. No label has more values than there are backends or error codes.
 
 /**
- * @typedef {import('../work.js').Outcome} Outcome
- * @typedef {import('./lanes.js').Lane} Lane
+ * @typedef {import('../work/messages.js').Result} Result
+ * @typedef {import('./fetching/fetch-queue.js').Lane} Lane
  *
  * @typedef {object} FetchMetrics
- * @property {(how: 'memory' | 'joined' | 'fetched' | 'refused') => void} wanted how a gateway's wish for a key was met
+ * @property {(how: 'memory' | 'joined' | 'fetched' | 'refused') => void} wanted how a gateway's want of a key was met
  * @property {(lane: Lane, waitedMs: number) => void} started
- * @property {(outcome: Outcome, bytes: number, tookMs: number) => void} ended
+ * @property {(result: Result, bytes: number, tookMs: number) => void} ended
  * @property {() => void} reissued
  * @property {(type: 'value' | 'current' | 'failed') => void} answered
  * @property {(tookMs: number) => void} relayed a change went out to a gateway
  *
- * @typedef {import('./workers.js').WorkerMetrics} WorkerMetrics
+ * @typedef {import('./workers/workers.js').WorkerMetrics} WorkerMetrics
  */
 
 /** @type {Lane[]} */
@@ -25,39 +25,49 @@ const lanes = ['cold', 'refresh']
 export function createFetcherMetrics({ counter, histogram }) {
   const wanted = counter({
     name: 'wants_total',
-    help: 'Keys gateways asked for: met from memory, by a fetch under way, by a fetch of its own, or refused.',
+    help: 'Watches and gets by gateways: met from memory, by a fetch under way, by a new fetch, or refused.',
     labelNames: ['met'],
   })
   const waited = histogram({
     name: 'fetch_wait_seconds',
-    help: 'From a fetch being wanted to its being handed to a worker.',
+    help: 'From a fetch being queued to its lease going to a worker.',
     labelNames: ['lane'],
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
   })
   // not_modified: 304. unchanged: 200 with the bytes that are held. value: other bytes. Otherwise an error code.
   const took = histogram({
     name: 'fetch_seconds',
-    help: 'From a fetch being handed to a worker to its outcome.',
+    help: 'From a lease going to a worker to its result.',
     labelNames: ['outcome'],
     buckets: [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
   })
-  const bytes = counter({ name: 'fetched_bytes_total', help: 'Bodies of new versions, as they came from workers.' })
-  // Of new versions of keys that are watched and were held: made, or why not. no_base: the worker has not the version held;
-  // size: the body is too small or too large; time: deltas took their share of it; gain: more than half of the body.
+  const bytes = counter({ name: 'fetched_bytes_total', help: 'Bytes of the bodies of new versions.' })
+  // Of new versions of watched keys whose last version was held. no_base: the worker does not have that version; size: the
+  // body is too small or too large; time: deltas had used up their share of it; gain: over half of the body.
   const deltas = counter({ name: 'deltas_total', help: 'Deltas to new versions, by result.', labelNames: ['result'] })
-  const answers = counter({ name: 'answers_total', help: 'States of keys sent to gateways.', labelNames: ['type'] })
+  const answers = counter({
+    name: 'answers_total',
+    help: 'Values, confirmations and failures sent to gateways.',
+    labelNames: ['type'],
+  })
   const relay = histogram({
     name: 'relay_seconds',
-    help: 'From a changed value being back from a worker to its being sent to a gateway, for each gateway.',
+    help: 'From a worker bringing a changed value to its being sent to a gateway, for each gateway.',
     buckets: [0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
   })
-  const reissues = counter({ name: 'leases_reissued_total', help: 'Fetches given to a second worker.' })
+  const reissues = counter({
+    name: 'leases_reissued_total',
+    help: 'Fetches leased to a second worker, because the first was lost.',
+  })
   const restarts = counter({
     name: 'worker_restarts_total',
-    help: 'Workers lost, by whether they ended by themselves or were ended for their silence.',
+    help: 'Workers lost: exit, they ended by themselves; silent, they hung and were killed.',
     labelNames: ['reason'],
   })
-  const late = counter({ name: 'late_results_total', help: 'Results of leases no longer in force.' })
+  const late = counter({
+    name: 'late_results_total',
+    help: 'Results dropped because their lease had gone to another worker or failed.',
+  })
   for (const result of ['made', 'no_base', 'size', 'time', 'gain']) deltas.inc({ result }, 0)
   for (const reason of ['exit', 'silent']) restarts.inc({ reason }, 0)
   for (const met of ['memory', 'joined', 'fetched', 'refused']) wanted.inc({ met }, 0)
@@ -65,12 +75,12 @@ export function createFetcherMetrics({ counter, histogram }) {
   return {
     wanted: met => wanted.inc({ met }),
     started: (lane, waitedMs) => waited.observe({ lane }, waitedMs / 1_000),
-    ended: (outcome, bodyBytes, tookMs) => {
-      took.observe({ outcome: labelOf(outcome) }, tookMs / 1_000)
+    ended: (result, bodyBytes, tookMs) => {
+      took.observe({ outcome: labelOf(result) }, tookMs / 1_000)
       bytes.inc(bodyBytes)
-      if (outcome.outcome !== 'value') return
-      const result = outcome.deltaFrom ? 'made' : outcome.deltaSkipped
-      if (result) deltas.inc({ result })
+      if (result.kind !== 'value') return
+      const made = result.deltaFrom ? 'made' : result.deltaSkipped
+      if (made) deltas.inc({ result: made })
     },
     reissued: () => reissues.inc(),
     answered: type => answers.inc({ type }),
@@ -80,20 +90,20 @@ export function createFetcherMetrics({ counter, histogram }) {
   }
 }
 
-/** @param {Outcome} outcome */
-function labelOf(outcome) {
-  if (outcome.outcome === 'failed') return outcome.code
-  if (outcome.outcome === 'value') return 'value'
-  return outcome.status === 304 ? 'not_modified' : 'unchanged'
+/** @param {Result} result */
+function labelOf(result) {
+  if (result.kind === 'failed') return result.code
+  if (result.kind === 'value') return 'value'
+  return result.status === 304 ? 'not_modified' : 'unchanged'
 }
 
 /**
- * Exports what the parts say of themselves at each scrape.
+ * Exports levels, read from the parts at each scrape.
  *
  * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge'>} metrics
  * @param {object} parts
  * @param {Pick<import('./primary.js').Primary, 'origins' | 'table'>} parts.primary
- * @param {Pick<import('./workers.js').Workers, 'stats'>} parts.workers
+ * @param {Pick<import('./workers/workers.js').Workers, 'stats'>} parts.workers
  * @param {Pick<import('@keycast/backbone').Hub, 'stats'>} parts.hub
  * @param {{ inFlightMax: number, cacheBytesMax: number }} parts.settings
  */
@@ -109,31 +119,35 @@ export function exportLevels({ counter, gauge }, { primary, workers, hub, settin
     })
   const { origins, table } = primary
 
-  level('watched_keys', 'Keys kept fresh for some gateway.', () => table.stats().kept)
-  level('cache_entries', 'Keys something is known of.', () => table.stats().keys)
-  level('cache_bytes', 'What these are counted as.', () => table.stats().bytes)
-  level('cache_max_bytes', 'What they may be counted as.', () => settings.cacheBytesMax)
-  level('fetches_in_flight_max', 'Fetches that may be with workers, for each backend.', () => settings.inFlightMax)
+  level('watched_keys', 'Keys kept fresh: some gateway watches them, or did a second ago.', () => table.stats().kept)
+  level('cache_entries', 'Keys held: values, failures, and keys being fetched.', () => table.stats().keys)
+  level('cache_bytes', 'Memory that the keys held are counted as.', () => table.stats().bytes)
+  level('cache_max_bytes', 'Limit of cache_bytes: FETCHER_CACHE_BYTES_MAX.', () => settings.cacheBytesMax)
+  level(
+    'fetches_in_flight_max',
+    'Limit of fetches in flight to each backend: FETCHER_IN_FLIGHT_MAX.',
+    () => settings.inFlightMax,
+  )
   level('workers', 'Workers that take leases.', () => workers.stats().ready)
-  level('worker_credit', 'Leases workers take on top of those they have.', () => workers.stats().credit)
+  level('worker_credit', 'Leases that workers would take on top of those they have.', () => workers.stats().credit)
   counter({
     name: 'workers_cpu_seconds_total',
-    help: 'CPU time of the workers, those that ended included.',
+    help: 'CPU time of all workers, ended ones included.',
     collect() {
       this.reset()
       this.inc(workers.stats().cpuMs / 1_000)
     },
   })
-  level('workers_resident_memory_bytes', 'Memory of the workers held in RAM.', () => workers.stats().residentBytes)
+  level('workers_resident_memory_bytes', 'Resident memory of all workers.', () => workers.stats().residentBytes)
   level('links', 'Gateways linked to this node.', () => hub.stats().links)
-  level('link_lacking_keys', 'Keys whose latest state some gateway is still to be sent.', () => hub.stats().lackingKeys)
   level(
-    'link_unconfirmed_bytes',
-    'Bytes sent to gateways that they have not said they took.',
-    () => hub.stats().bytesOut,
+    'link_lacking_keys',
+    'Keys that gateways are due: their latest state is still to be sent, summed over gateways.',
+    () => hub.stats().lackingKeys,
   )
+  level('link_unconfirmed_bytes', 'Bytes sent to gateways and not yet confirmed by them.', () => hub.stats().bytesOut)
 
-  /** @param {string} name @param {string} help @param {(lane: Lane, origin: import('./origins.js').Origin) => number} read */
+  /** @param {string} name @param {string} help @param {(lane: Lane, origin: import('./origins/origins.js').Origin) => number} read */
   const laneLevel = (name, help, read) =>
     gauge({
       name,
@@ -147,10 +161,12 @@ export function exportLevels({ counter, gauge }, { primary, workers, hub, settin
         }
       },
     })
-  laneLevel('fetches_waiting', 'Fetches not yet with a worker.', (lane, origin) => origin.lanes.waiting(lane))
-  laneLevel('fetches_in_flight', 'Fetches with a worker.', (lane, origin) => origin.lanes.inFlight(lane))
+  laneLevel('fetches_waiting', 'Fetches queued for a place in flight or for credit of a worker.', (lane, origin) =>
+    origin.queue.queuedIn(lane),
+  )
+  laneLevel('fetches_in_flight', 'Fetches leased to a worker.', (lane, origin) => origin.queue.inFlightOf(lane))
 
-  /** @param {string} name @param {string} help @param {(origin: import('./origins.js').Origin) => number} read */
+  /** @param {string} name @param {string} help @param {(origin: import('./origins/origins.js').Origin) => number} read */
   const originLevel = (name, help, read) =>
     gauge({
       name,
@@ -160,6 +176,8 @@ export function exportLevels({ counter, gauge }, { primary, workers, hub, settin
         for (const origin of origins.values()) this.set({ origin: origin.name }, read(origin))
       },
     })
-  originLevel('breaker_open', '1 while a backend is given a rest.', ({ breaker }) => Number(breaker.isOpen()))
-  originLevel('failing_keys', 'Keys kept fresh whose last try failed.', ({ failing }) => failing.size)
+  originLevel('breaker_open', '1 while the circuit breaker of a backend is open.', ({ breaker }) =>
+    Number(breaker.isOpen()),
+  )
+  originLevel('failing_keys', 'Keys kept fresh whose last fetch failed.', ({ failing }) => failing.size)
 }

@@ -16,9 +16,9 @@ test('what is counted comes out under its name, in base units', async () => {
   fail('doc:1', 'backend_error')
   counts.wanted('joined')
   counts.started('cold', 20)
-  counts.ended({ outcome: 'current', status: 304, store: true }, 0, 30)
-  counts.ended({ outcome: 'current', status: 200, store: true }, 0, 30)
-  counts.ended({ outcome: 'failed', code: 'not_found', message: '' }, 0, 30)
+  counts.ended({ kind: 'current', status: 304, store: true }, 0, 30)
+  counts.ended({ kind: 'current', status: 200, store: true }, 0, 30)
+  counts.ended({ kind: 'failed', code: 'not_found', message: '' }, 0, 30)
   const content = /** @type {const} */ ({
     version: 'w',
     contentType: 'text/plain',
@@ -26,9 +26,9 @@ test('what is counted comes out under its name, in base units', async () => {
     status: 200,
     store: true,
   })
-  counts.ended({ outcome: 'value', deltaFrom: 'v', ...content }, 0, 30)
-  counts.ended({ outcome: 'value', deltaSkipped: 'gain', ...content }, 0, 30)
-  counts.ended({ outcome: 'value', ...content }, 0, 30)
+  counts.ended({ kind: 'value', deltaFrom: 'v', ...content }, 0, 30)
+  counts.ended({ kind: 'value', deltaSkipped: 'gain', ...content }, 0, 30)
+  counts.ended({ kind: 'value', ...content }, 0, 30)
   counts.answered('value')
   counts.reissued()
   counts.workerLost('silent')

@@ -1,15 +1,19 @@
 // For tests: a primary on a clock that the test turns, with a backend and workers that answer when the test says so.
+import { checkInvariants } from './check-invariants.fixture.js'
 import { createPrimary } from './primary.js'
-import { createTimerWheel, TICK_MS } from './timer-wheel.js'
+import { createTimerWheel, TICK_MS } from './timing/timer-wheel.js'
 
 /**
  * @typedef {import('@keycast/backbone').Answer} Answer
  * @typedef {import('@keycast/backbone').Held} Held
  * @typedef {import('@keycast/service').Namespace} Namespace
- * @typedef {import('../work.js').Outcome} Outcome
- * @typedef {import('./entry.js').Fetch} Fetch
+ * @typedef {import('../work/messages.js').Result} Result
+ * @typedef {import('./fetching/fetches.js').Fetch} Fetch
  * @typedef {ReturnType<typeof setup>} Setup
  */
+
+/** A primary with more keys than this is checked after every second, third, … call. */
+const KEYS_CHECKED_ALWAYS = 30
 
 /** @param {string} name @param {Partial<Namespace>} own @returns {Namespace} */
 const namespaceOf = (name, own) => ({
@@ -32,6 +36,7 @@ const namespaceOf = (name, own) => ({
  * @param {number} [options.cacheBytesMax]
  * @param {number} [options.credit] leases the workers take
  * @param {() => number} [options.random]
+ * @param {number} [options.markDueMs] how long it takes to note that a link is due something
  */
 export function setup({
   namespaces = { doc: {} },
@@ -39,6 +44,7 @@ export function setup({
   cacheBytesMax = 2 ** 30,
   credit = Number.POSITIVE_INFINITY,
   random = () => 0.5,
+  markDueMs = 0,
 } = {}) {
   let at = 1_000_000
   const now = () => at
@@ -51,12 +57,12 @@ export function setup({
     },
   })
   const byName = new Map(Object.entries(namespaces).map(([name, own]) => [name, namespaceOf(name, own)]))
-  /** Leases not yet answered. @type {{ fetch: Fetch, message: Parameters<import('./fetches.js').Pool['lease']>[1] }[]} */
+  /** Leases not yet answered. @type {{ fetch: Fetch, message: Parameters<import('./fetching/fetches.js').Pool['lease']>[1] }[]} */
   const leased = []
   /** When each key was leased. @type {Map<string, number[]>} */
   const asked = new Map()
-  /** @type {Map<string, Set<string>>} */
-  const lacking = new Map()
+  /** Keys whose latest state each link is due. @type {Map<string, Set<string>>} */
+  const due = new Map()
   /** @type {Record<string, number>} */
   const met = { memory: 0, joined: 0, fetched: 0, refused: 0 }
   /** How long each change waited for a link to take it, in milliseconds. @type {number[]} */
@@ -71,9 +77,10 @@ export function setup({
         asked.set(message.key, [...(asked.get(message.key) ?? []), at])
       },
     },
-    tell(link, key) {
-      const keys = lacking.get(link) ?? new Set()
-      lacking.set(link, keys.add(key))
+    markDue(link, key) {
+      at += markDueMs
+      const keys = due.get(link) ?? new Set()
+      due.set(link, keys.add(key))
     },
     wheel,
     metrics: {
@@ -90,7 +97,34 @@ export function setup({
     now,
     random,
   })
-  const events = primary.hubEvents
+  const events = checked(primary.hubEvents)
+  const { ended, lost, startAll } = checked(primary.fetches)
+
+  /**
+   * The same functions, each of which must leave the primary as it ought to be.
+   *
+   * @template {Record<string, any>} T
+   * @param {T} functions
+   * @returns {T}
+   */
+  function checked(functions) {
+    const wrapped = Object.entries(functions).map(([name, run]) => [
+      name,
+      (/** @type {any[]} */ ...values) => {
+        const returned = run(...values)
+        check()
+        return returned
+      },
+    ])
+    return Object.fromEntries(wrapped)
+  }
+
+  let checks = 0
+  /** With many keys not each time: a check looks at all of them. */
+  function check() {
+    const { keys } = primary.table.stats()
+    if (++checks % Math.ceil((keys + 1) / KEYS_CHECKED_ALWAYS) === 0) checkInvariants(primary)
+  }
 
   /** @param {string} key @returns {Fetch} the oldest lease of the key, which is over now */
   function end(key) {
@@ -114,30 +148,31 @@ export function setup({
     /** @param {string} link @param {string} key @param {Held} [held] */
     watch: (link, key, held) => events.onWatch(link, { key, held }),
     /** @param {string} link @param {string} key @param {Held} [held] */
-    get: (link, key, held) => events.onFetch(link, { key, held }),
+    get: (link, key, held) => events.onGet(link, { key, held }),
+    cancelGet: events.onCancelGet,
 
-    /** Ends the key's lease. @param {string} key @param {Outcome} outcome @param {Buffer} [body] @param {Buffer} [delta] */
-    answer: (key, outcome, body, delta) => primary.fetches.ended(end(key), outcome, body, delta),
-    /** @param {string} key @param {string} version @param {Partial<Outcome> & { body?: Buffer, delta?: Buffer }} [more] */
+    /** Ends the key's lease. @param {string} key @param {Result} result @param {Buffer} [body] @param {Buffer} [delta] */
+    answer: (key, result, body, delta) => ended(end(key), result, body, delta),
+    /** @param {string} key @param {string} version @param {Partial<Result> & { body?: Buffer, delta?: Buffer }} [more] */
     value(key, version, { body = Buffer.from(version), delta, ...more } = {}) {
-      const content = { outcome: 'value', version, contentType: 'application/json', format: 'json' }
-      const outcome = /** @type {Outcome} */ ({ ...content, status: 200, store: true, ...more })
-      setup.answer(key, outcome, body, delta)
+      const content = { kind: 'value', version, contentType: 'application/json', format: 'json' }
+      const result = /** @type {Result} */ ({ ...content, status: 200, store: true, ...more })
+      setup.answer(key, result, body, delta)
     },
     /** @param {string} key @param {object} [more] */
-    current: (key, more) => setup.answer(key, { outcome: 'current', status: 304, store: true, ...more }),
+    current: (key, more) => setup.answer(key, { kind: 'current', status: 304, store: true, ...more }),
     /** @param {string} key @param {import('@keycast/protocol').ErrorCode} code @param {object} [more] */
-    fail: (key, code, more) => setup.answer(key, { outcome: 'failed', code, message: code, ...more }),
+    fail: (key, code, more) => setup.answer(key, { kind: 'failed', code, message: code, ...more }),
     /** The worker that has the key's lease dies. @param {string} key */
     lose(key) {
-      primary.fetches.lost(end(key))
-      primary.fetches.startAll()
+      lost(end(key))
+      startAll()
     },
 
     /** What a link with credit is sent now. @param {string} link @returns {Answer[]} */
     take(link) {
       const answers = []
-      const keys = lacking.get(link) ?? new Set()
+      const keys = due.get(link) ?? new Set()
       for (const key of keys) {
         keys.delete(key)
         const answer = events.answerFor(link, key)
@@ -146,13 +181,14 @@ export function setup({
       return answers
     },
     /** The same in short. @param {string} link */
-    told: link => setup.take(link).map(short),
+    sent: link => setup.take(link).map(short),
 
     /** @param {number} ms @param {() => void} [each] after each tick */
     pass(ms, each = () => {}) {
       for (const until = at + ms; at < until; ) {
         at = Math.min(until, at + TICK_MS)
         turn()
+        check()
         each()
       }
     },
@@ -160,6 +196,7 @@ export function setup({
     freeze(ms) {
       at += ms
       turn()
+      check()
     },
   }
   return setup

@@ -6,18 +6,18 @@ import { utf8Of, withoutBom } from './text.js'
 
 /**
  * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode
- * @typedef {import('../work.js').Content} Content
+ * @typedef {import('../work/messages.js').Content} Content
  *
- * @typedef {{ outcome: 'value', body: Buffer } & Content} ReadValue `body`: JSON and text in UTF-8 without a BOM
- * @typedef {ReadValue | { outcome: 'current' } | { outcome: 'failed', code: ErrorCode, message: string }} ReadContent
+ * @typedef {{ kind: 'value', body: Buffer } & Content} ReadValue `body`: JSON and text in UTF-8 without a BOM
+ * @typedef {ReadValue | { kind: 'current' } | { kind: 'failed', code: ErrorCode, message: string }} ReadContent
  */
 
 /** Longest content type that is read: it is kept with each value. The names in it have 127 characters each (RFC 6838). */
 const CONTENT_TYPE_CHARACTERS_MAX = 512
 
 /**
- * The version is made from the body as it is passed on, after a BOM is cut and text is transcoded, and from nothing
- * else: whoever holds those bytes, on whatever node, knows their version.
+ * The version is made from the body as it is passed on, after a BOM is cut and text is transcoded, and from its type:
+ * whoever holds that content, on whatever node, knows its version.
  *
  * @param {Buffer} received
  * @param {object} context
@@ -26,29 +26,24 @@ const CONTENT_TYPE_CHARACTERS_MAX = 512
  * @param {number} context.bytesMax transcoding may make a body up to three times as long
  * @returns {ReadContent}
  */
-export function readContent(received, { contentType, version: held, bytesMax }) {
-  const mediaType = readMediaType(contentType)
+export function readContent(received, { contentType: declared, version: held, bytesMax }) {
+  const mediaType = readMediaType(declared)
   const kind = kindOf(mediaType)
   const text = kind === 'text' ? utf8Of(received, mediaType.params.get('charset')) : undefined
   const body = kind === 'json' ? withoutBom(received) : (text ?? received)
   if (body.length > bytesMax) {
-    return { outcome: 'failed', code: 'too_large', message: `the content is over ${bytesMax} bytes in UTF-8` }
+    return { kind: 'failed', code: 'too_large', message: `the content is over ${bytesMax} bytes in UTF-8` }
   }
+  if (kind === 'json') mediaType.params.delete('charset') // means nothing for JSON (RFC 8259 section 11), and may be wrong
+  if (text) mediaType.params.set('charset', 'utf-8')
+  const contentType = String(mediaType)
 
-  const version = versionOf(body)
-  if (version === held) return { outcome: 'current' }
+  const version = versionOf(body, contentType)
+  if (version === held) return { kind: 'current' }
 
-  if (kind === 'json') {
-    const problem = jsonProblem(body)
-    if (problem) return { outcome: 'failed', code: 'invalid_content', message: problem }
-    mediaType.params.delete('charset') // means nothing for JSON (RFC 8259 section 11), and may be wrong
-    return { outcome: 'value', version, contentType: String(mediaType), format: 'json', body }
-  }
-  if (text) {
-    mediaType.params.set('charset', 'utf-8')
-    return { outcome: 'value', version, contentType: String(mediaType), format: 'text', body }
-  }
-  return { outcome: 'value', version, contentType: String(mediaType), format: 'base64', body }
+  const problem = kind === 'json' ? jsonProblem(body) : undefined
+  if (problem) return { kind: 'failed', code: 'invalid_content', message: problem }
+  return { kind: 'value', version, contentType, format: kind === 'json' ? 'json' : text ? 'text' : 'base64', body }
 }
 
 /** Nothing is guessed from the bytes: content without a type that can be read is just bytes. @param {string} [written] */

@@ -16,8 +16,8 @@ test.each([
 ])('%s is JSON, and always UTF-8', (declared, contentType) => {
   const body = Buffer.from('{"a":"é"}')
   expect(read('{"a":"é"}', declared)).toEqual({
-    outcome: 'value',
-    version: versionOf(body),
+    kind: 'value',
+    version: versionOf(body, contentType),
     contentType,
     format: 'json',
     body,
@@ -46,7 +46,7 @@ test.each([
   ['an overlong slash', [0x22, 0xc0, 0xaf, 0x22]],
 ])('JSON that is %s is invalid', (_, content) => {
   expect(read(content, 'application/json')).toEqual({
-    outcome: 'failed',
+    kind: 'failed',
     code: 'invalid_content',
     message: expect.any(String),
   })
@@ -58,7 +58,7 @@ test('JSON is valid exactly where its characters parse, wherever it is damaged',
     for (const byte of [0x00, 0x0a, 0x20, 0x22, 0x2c, 0x30, 0x5c, 0x5d, 0x7d, 0x7f, 0x85, 0xa0, 0xc2, 0xe9]) {
       const damaged = Buffer.from(whole)
       damaged[at] = byte
-      expect([damaged.toString(), read([...damaged], 'application/json').outcome]).toEqual([
+      expect([damaged.toString(), read([...damaged], 'application/json').kind]).toEqual([
         damaged.toString(),
         parses(damaged) ? 'value' : 'failed',
       ])
@@ -96,7 +96,7 @@ test.each([
   `${'['.repeat(400)}${']'.repeat(400)}`,
 ])('the JSON %j can be spliced into a message as it is', body => {
   const value = read(body, 'application/json')
-  if (value.outcome !== 'value') throw new Error(value.outcome)
+  if (value.kind !== 'value') throw new Error(value.kind)
 
   const frame = Buffer.concat([
     Buffer.from(valueHead({ key: 'a:1', version: value.version, contentType: value.contentType, format: 'json' })),
@@ -114,11 +114,19 @@ test('a BOM before JSON or text is cut before anything else is made of them', ()
   }
 })
 
-test('the bytes of the version held end there, valid or not', () => {
+test('the content of the version held ends there, valid or not', () => {
   const version = versionOf(Buffer.from('{'))
-  expect(read('{', 'application/json', { version })).toEqual({ outcome: 'current' })
-  expect(read(`${bom}{`, 'application/json', { version })).toEqual({ outcome: 'current' })
-  expect(read('{', 'application/octet-stream', { version })).toEqual({ outcome: 'current' })
+  expect(read('{', 'application/json', { version })).toEqual({ kind: 'current' })
+  expect(read(`${bom}{`, 'application/json', { version })).toEqual({ kind: 'current' })
+})
+
+test('the same bytes under another content type are another version, which is told to those who hold the first', () => {
+  const types = ['application/json', 'application/ld+json', 'text/plain', 'text/html', 'application/octet-stream']
+  const values = types.map(type => /** @type {import('./content.js').ReadValue} */ (read('{}', type)))
+  expect(new Set(values.map(({ version }) => version)).size).toBe(types.length)
+  const { version } = values[2]
+  expect(read('{}', 'text/html', { version })).toMatchObject({ kind: 'value', contentType: 'text/html;charset=utf-8' })
+  expect(read('{}', 'Text/Plain; Charset="UTF-8"', { version })).toEqual({ kind: 'current' })
 })
 
 test.each([
@@ -129,25 +137,24 @@ test.each([
   ['application/javascript', 'application/javascript;charset=utf-8'],
 ])('%s is text', (declared, contentType) => {
   const value = read('é', declared)
-  expect(value).toMatchObject({ outcome: 'value', format: 'text', contentType })
+  expect(value).toMatchObject({ kind: 'value', format: 'text', contentType })
 })
 
-test('text in another charset becomes UTF-8, and its version is that of the bytes passed on', () => {
+test('text in another charset becomes UTF-8, and its version is that of the content passed on', () => {
   const value = read([0xe9], 'text/plain; charset=iso-8859-1')
   expect(value).toMatchObject({
     format: 'text',
     contentType: 'text/plain;charset=utf-8',
     body: Buffer.from('é'),
-    version: versionOf(Buffer.from('é')),
+    version: versionOf(Buffer.from('é'), 'text/plain;charset=utf-8'),
   })
-  expect(read([0xe9], 'text/plain; charset=latin1', { version: versionOf(Buffer.from('é')) })).toEqual({
-    outcome: 'current',
-  })
+  const version = versionOf(Buffer.from('é'), 'text/plain;charset=utf-8')
+  expect(read([0xe9], 'text/plain; charset=latin1', { version })).toEqual({ kind: 'current' })
 })
 
 test('text that is over the cap only once transcoded is too large', () => {
   const latin1 = Array.from({ length: 600 }, () => 0xe9)
-  expect(read(latin1, 'text/plain; charset=iso-8859-1')).toMatchObject({ outcome: 'failed', code: 'too_large' })
+  expect(read(latin1, 'text/plain; charset=iso-8859-1')).toMatchObject({ kind: 'failed', code: 'too_large' })
 })
 
 test('text that does not decode stays bytes, under the type it came with', () => {

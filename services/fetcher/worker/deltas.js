@@ -1,11 +1,12 @@
 // Deltas from the version a lease names to the one that was pulled. A key goes to the same worker while that lives, so
-// the last bodies are kept here.
+// each worker holds the last bodies of its keys.
+
+import { detached } from '@keycast/service'
 import { createDelta } from 'fossil-delta'
 import { LRUCache } from 'lru-cache'
-import { owned } from '../owned.js'
 
 /**
- * @typedef {import('../work.js').DeltaSkip} DeltaSkip
+ * @typedef {import('../work/messages.js').DeltaSkip} DeltaSkip
  * @typedef {ReturnType<typeof createDeltas>} Deltas
  */
 
@@ -22,8 +23,8 @@ const FROM_BYTES = 32
 const GAIN_MIN = 0.5
 
 /**
- * How long a body is held that is to be held only while watched (`no-store`, `private`). A worker does not hear when that
- * ends, but pulls nothing more from then on.
+ * How long a body is held that may be held only while its key is watched (`no-store`, `private`). A worker does not hear
+ * when the last watcher leaves; it pulls nothing more from then on.
  */
 const UNSTORED_MS = 10_000
 
@@ -50,7 +51,7 @@ export function createDeltas({ bytesMax, now = () => performance.now() }) {
   let savedAt = now()
 
   /**
-   * @param {Pick<import('../work.js').Lease, 'key' | 'version' | 'delta'>} lease `version`: what whoever gets this holds
+   * @param {Pick<import('../work/messages.js').Lease, 'key' | 'version' | 'delta'>} lease `version`: what whoever gets this holds
    * @param {{ version: string, store: boolean }} value
    * @param {Buffer} body
    * @returns {{ delta?: Buffer, skipped?: DeltaSkip }} neither where there is no version to start from, or no use for one
@@ -74,7 +75,7 @@ export function createDeltas({ bytesMax, now = () => performance.now() }) {
 
   /** @param {string} key @param {string} version @param {Buffer} body @param {boolean} store */
   function keep(key, version, body, store) {
-    if (isOfSize(body)) bases?.set(key, { version, body: owned(body) }, { ttl: store ? 0 : UNSTORED_MS })
+    if (isOfSize(body)) bases?.set(key, { version, body: detached(body) }, { ttl: store ? 0 : UNSTORED_MS })
     else bases?.delete(key)
   }
 

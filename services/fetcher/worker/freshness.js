@@ -20,34 +20,48 @@ const LAST_MODIFIED_SETTLED_MS = 2_000
 const directiveGrammar = /([\w!#$%&'*+.^`|~-]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]*)))?/g
 
 /**
- * Cache-Control and Age (RFC 9111 sections 4.2, 5.1, 5.2.2) as a shared cache reads them: `s-maxage` before `max-age`,
- * `private` as little to be stored as `no-store`. Where several values of a directive compete, the first holds; one
- * that is no number, like `no-cache`, leaves no time at all.
+ * Cache-Control, Expires and Age (RFC 9111 sections 4.2, 5.1, 5.2.2, 5.3) as a shared cache reads them: `s-maxage` before
+ * `max-age` before Expires, `private` as little to be stored as `no-store`. Where several values of a directive compete, the
+ * first holds; one that is no number, like `no-cache`, leaves no time at all.
  *
  * @param {Headers} headers
+ * @param {number} now milliseconds since 1970, where the response has no Date
  * @returns {{ store: boolean, maxAgeMs: number | undefined }}
  */
-export function freshnessOf(headers) {
-  const cacheControl = headers['cache-control']
-  if (cacheControl === undefined) return { store: true, maxAgeMs: undefined }
+export function freshnessOf(headers, now) {
   /** @type {Map<string, string>} */
   const directives = new Map()
-  for (const [, name, quoted, bare] of cacheControl.matchAll(directiveGrammar)) {
+  for (const [, name, quoted, bare] of (headers['cache-control'] ?? '').matchAll(directiveGrammar)) {
     const directive = name.toLowerCase()
     if (!directives.has(directive)) directives.set(directive, quoted ?? bare ?? '')
   }
-  const lifetime = directives.get('s-maxage') ?? directives.get('max-age')
+  const seconds = directives.get('s-maxage') ?? directives.get('max-age')
+  const lifetimeMs = seconds === undefined ? expiresMsOf(headers, now) : (readSeconds(seconds) ?? 0) * 1_000
+  const ageMs = (readSeconds(headers.age ?? '') ?? 0) * 1_000
   return {
     // Both in the form that names header fields too: more is withheld than must be, never less.
     store: !directives.has('no-store') && !directives.has('private'),
-    maxAgeMs: directives.has('no-cache') ? 0 : lifetime === undefined ? undefined : leftMs(lifetime, headers.age),
+    maxAgeMs: directives.has('no-cache') ? 0 : lifetimeMs && Math.max(0, lifetimeMs - ageMs),
   }
 }
 
-/** @param {string} lifetime @param {string | undefined} age both in seconds, as written */
-function leftMs(lifetime, age) {
-  const left = (readSeconds(lifetime) ?? 0) - (readSeconds(age ?? '') ?? 0)
-  return Math.max(0, left) * 1_000
+/**
+ * The same of a 304, which confirms the fields that it does not repeat (RFC 9111 section 4.3.4).
+ *
+ * @param {Headers} headers
+ * @param {number} now
+ * @returns {{ store: boolean | undefined, maxAgeMs: number | undefined }} `undefined` where what was held before stands
+ */
+export function confirmedFreshnessOf(headers, now) {
+  const freshness = freshnessOf(headers, now)
+  return headers['cache-control'] === undefined ? { ...freshness, store: undefined } : freshness
+}
+
+/** Backends write `Expires: 0` for what has expired, as they may any text that is no date. @param {Headers} headers @param {number} now */
+function expiresMsOf(headers, now) {
+  if (headers.expires === undefined) return undefined
+  const ms = readHttpDate(headers.expires) - dateOf(headers, now)
+  return Number.isNaN(ms) ? 0 : Math.max(0, ms)
 }
 
 /** @param {string} text */

@@ -1,4 +1,4 @@
-import { freshnessOf, retryAfterMsOf, validatorsOf } from './freshness.js'
+import { confirmedFreshnessOf, freshnessOf, retryAfterMsOf, validatorsOf } from './freshness.js'
 
 const now = Date.UTC(2026, 0, 1)
 
@@ -28,7 +28,7 @@ test.each([
   ['extension="a\\", no-store"', { store: true, maxAgeMs: undefined }],
   ['extension="no-store', { store: false, maxAgeMs: undefined }],
 ])('Cache-Control: %s', (cacheControl, expected) => {
-  expect(freshnessOf({ 'cache-control': cacheControl })).toEqual(expected)
+  expect(freshnessOf({ 'cache-control': cacheControl }, now)).toEqual(expected)
 })
 
 test.each([
@@ -38,17 +38,41 @@ test.each([
   ['-5', 60_000],
   ['old', 60_000],
 ])('Age: %s is taken off a lifetime of a minute', (age, maxAgeMs) => {
-  expect(freshnessOf({ 'cache-control': 'max-age=60', age }).maxAgeMs).toBe(maxAgeMs)
+  expect(freshnessOf({ 'cache-control': 'max-age=60', age }, now).maxAgeMs).toBe(maxAgeMs)
 })
 
 test('an Age alone says nothing of how long a value may be kept', () => {
-  expect(freshnessOf({ age: '20' })).toEqual({ store: true, maxAgeMs: undefined })
+  expect(freshnessOf({ age: '20' }, now)).toEqual({ store: true, maxAgeMs: undefined })
+})
+
+test.each([
+  ['0', 0],
+  ['-1', 0],
+  ['soon', 0],
+  ['', 0],
+  [date(-1_000), 0],
+  [date(30_000), 30_000],
+])('Expires: %s leaves so much time; what is no date has expired', (expires, maxAgeMs) => {
+  expect(freshnessOf({ expires }, now)).toEqual({ store: true, maxAgeMs })
+})
+
+test('Expires is held against Date, less Age; max-age comes before it', () => {
+  const headers = { expires: date(3_600_000), date: date(3_590_000), age: '4' }
+  expect(freshnessOf(headers, now).maxAgeMs).toBe(6_000)
+  expect(freshnessOf({ expires: '0', 'cache-control': 'max-age=60' }, now).maxAgeMs).toBe(60_000)
+  expect(freshnessOf({ expires: '0', 'cache-control': 'public' }, now).maxAgeMs).toBe(0)
+})
+
+test('a 304 says something new of how long to keep a value only where it has such fields', () => {
+  expect(confirmedFreshnessOf({}, now)).toEqual({ store: undefined, maxAgeMs: undefined })
+  expect(confirmedFreshnessOf({ expires: '0' }, now)).toEqual({ store: undefined, maxAgeMs: 0 })
+  expect(confirmedFreshnessOf({ 'cache-control': 'public' }, now)).toEqual({ store: true, maxAgeMs: undefined })
 })
 
 test('a Cache-Control made to be slow to read is read at once', () => {
   const startedAt = performance.now()
-  freshnessOf({ 'cache-control': `a="${'\\"'.repeat(8_000)}` })
-  freshnessOf({ 'cache-control': `a ${' '.repeat(16_000)}` })
+  freshnessOf({ 'cache-control': `a="${'\\"'.repeat(8_000)}` }, now)
+  freshnessOf({ 'cache-control': `a ${' '.repeat(16_000)}` }, now)
   expect(performance.now() - startedAt).toBeLessThan(1_000)
 })
 

@@ -3,10 +3,10 @@
 import cluster from 'node:cluster'
 import { createInterface } from 'node:readline'
 import { Router } from 'zeromq'
-import { decodeFromWorker, encodeWork, WORK_ENDPOINT_VARIABLE } from '../work.js'
+import { decodeFromWorker, encodeWork, WORK_CREDIT_VARIABLE, WORK_ENDPOINT_VARIABLE } from '../work/messages.js'
 import { runWorker } from './main.js'
 
-/** Nobody listens there: the result comes at once. @type {import('../work.js').Lease} */
+/** Nobody listens there: the result comes at once. @type {import('../work/messages.js').Lease} */
 const lease = {
   type: 'lease',
   lease: 1,
@@ -27,7 +27,7 @@ async function runPrimary() {
   await router.bind(endpoint)
 
   cluster.setupPrimary({ args: [] })
-  const worker = cluster.fork({ [WORK_ENDPOINT_VARIABLE]: endpoint })
+  const worker = cluster.fork({ [WORK_ENDPOINT_VARIABLE]: endpoint, [WORK_CREDIT_VARIABLE]: '600' })
   worker.on('exit', (code, signal) => {
     print({ event: 'exit', code, signal })
     process.exit()

@@ -2,35 +2,32 @@
 import cluster from 'node:cluster'
 import { BEAT_MS, common, createLog, readSettings, setting } from '@keycast/service'
 import { settings as declared } from '../settings.js'
-import { WORK_ENDPOINT_VARIABLE } from '../work.js'
+import { WORK_CREDIT_VARIABLE, WORK_ENDPOINT_VARIABLE } from '../work/messages.js'
 import { createDeltas } from './deltas.js'
-import { openLink } from './link.js'
 import { createPuller } from './pull.js'
+import { openWorkSocket } from './work-socket.js'
 import { startWorker } from './worker.js'
-
-/**
- * Leases at one time. As many as the primary lets out to one backend in all, unless told otherwise: a worker that is
- * left alone can do all of it.
- */
-const CREDIT = 256
 
 const settings = {
   logLevel: common.logLevel,
   logFormat: common.logFormat,
   deltaBytesMax: declared.deltaBytesMax,
+  inFlightMax: declared.inFlightMax,
   // Not an operator's: the environment is what a primary can give to a process it forks before that runs.
+  workCredit: setting.integer({ env: WORK_CREDIT_VARIABLE, default: 0, unit: 'leases', doc: 'Set by the primary.' }),
   workEndpoint: setting.text({ env: WORK_ENDPOINT_VARIABLE, default: '', doc: 'Set by the primary for its workers.' }),
 }
 
 /** Runs this process as a worker, until the primary ends it with `worker.disconnect()` or is gone itself. */
 export function runWorker() {
-  const { logLevel, logFormat, deltaBytesMax, workEndpoint } = readSettings(settings, {
+  const { logLevel, logFormat, deltaBytesMax, inFlightMax, workCredit, workEndpoint } = readSettings(settings, {
     name: 'keycast-fetcher-worker',
     about: 'pulls values over HTTP for the fetcher that started it.',
   })
   const log = createLog({ name: 'keycast-fetcher-worker', level: logLevel, format: logFormat })
   const self = cluster.worker
-  if (!self || !workEndpoint) throw new Error('a worker is started by the primary of a fetcher, never alone')
+  if (!self || !workEndpoint || !workCredit)
+    throw new Error('a worker is started by the primary of a fetcher, never alone')
 
   /** @param {unknown} error a programmer's: the primary starts another worker */
   const die = error => {
@@ -40,17 +37,17 @@ export function runWorker() {
   process.on('uncaughtException', die)
   process.on('unhandledRejection', die)
 
-  // A terminal or a supervisor may signal the whole group; when workers end is for the primary to say.
+  // A terminal or a supervisor may signal the whole group, but only the primary ends workers.
   process.on('SIGINT', () => {})
   process.on('SIGTERM', () => {})
 
-  const puller = createPuller({ socketsMax: CREDIT })
+  const puller = createPuller({ socketsMax: inFlightMax })
   const worker = startWorker({
-    openLink: onLease => openLink({ endpoint: workEndpoint, onLease, onBroken: die }),
+    openWorkSocket: onLease => openWorkSocket({ endpoint: workEndpoint, onLease, onBroken: die }),
     puller,
     deltas: createDeltas({ bytesMax: deltaBytesMax }),
     id: self.id,
-    credit: CREDIT,
+    credit: workCredit,
     beatMs: BEAT_MS,
     usage() {
       const { user, system } = process.cpuUsage()
@@ -58,7 +55,7 @@ export function runWorker() {
     },
   })
 
-  // Asked to go, or the primary died: either way nobody waits for what is under way.
+  // The primary asked for it, or died: either way no result is wanted any more.
   self.once('disconnect', () => {
     worker.stop()
     puller.close()

@@ -35,15 +35,20 @@ async function setup() {
     const line = JSON.parse(value)
     return wanted(line) ? line : printed(wanted)
   }
-  const { pid } = await printed(({ event }) => event === 'credit')
+  const { pid, message } = await printed(({ event }) => event === 'credit')
   return {
     primary,
     pid,
+    credit: message.credit,
     printed,
     /** @param {string} command */
     tell: command => primary.stdin.write(`${command}\n`),
   }
 }
+
+test('a worker takes as many leases as its primary says', async () => {
+  expect((await setup()).credit).toBe(600)
+})
 
 test('signals that reach a worker change nothing: it goes on pulling', async () => {
   const { pid, tell, printed } = await setup()

@@ -7,8 +7,8 @@ test('a backend that never answers meets the deadline, and its connection is giv
   const { pull, requests, server } = await setup(() => {})
   const closed = new Promise(resolve => server.once('connection', socket => socket.once('close', resolve)))
 
-  expect((await pull({ timeoutMs: 60 })).outcome).toEqual({
-    outcome: 'failed',
+  expect((await pull({ timeoutMs: 60 })).result).toEqual({
+    kind: 'failed',
     code: 'backend_timeout',
     message: 'no whole answer within 60 ms',
   })
@@ -24,7 +24,7 @@ test('a body that drips past the deadline meets it too', async () => {
   })
   const closed = new Promise(resolve => server.once('connection', socket => socket.once('close', resolve)))
 
-  expect((await pull({ timeoutMs: 100 })).outcome).toMatchObject({ code: 'backend_timeout', status: 200 })
+  expect((await pull({ timeoutMs: 100 })).result).toMatchObject({ code: 'backend_timeout', status: 200 })
   await closed
   expect(requests).toHaveLength(1)
 })
@@ -35,7 +35,7 @@ test.each([
 ])('a body over the cap, %s, is too large', async (_, headers) => {
   const { pull, requests } = await setup(answering(200, headers, JSON.stringify('x'.repeat(999))))
 
-  expect((await pull()).outcome).toMatchObject({ code: 'too_large', message: 'the content is over 1000 bytes' })
+  expect((await pull()).result).toMatchObject({ code: 'too_large', message: 'the content is over 1000 bytes' })
   expect(requests).toHaveLength(1)
 })
 
@@ -55,7 +55,7 @@ test('an endless body ends at the cap', async () => {
     more()
   })
 
-  expect((await pull()).outcome).toMatchObject({ code: 'too_large' })
+  expect((await pull()).result).toMatchObject({ code: 'too_large' })
 })
 
 test.each([
@@ -64,7 +64,7 @@ test.each([
 ])('%i is told by its status even if its page is over the cap', async (status, code) => {
   const { pull } = await setup(answering(status, { 'retry-after': '1' }, 'x'.repeat(5_000)))
 
-  expect((await pull()).outcome).toMatchObject({ code, status })
+  expect((await pull()).result).toMatchObject({ code, status })
 })
 
 test.each([
@@ -76,7 +76,7 @@ test.each([
     response.write('[1]', () => response.destroy())
   })
 
-  expect((await pull()).outcome).toMatchObject({
+  expect((await pull()).result).toMatchObject({
     code: 'backend_unreachable',
     message: 'the connection failed within the body',
     status: 200,
@@ -87,7 +87,7 @@ test.each([
 test('a connection reset before the answer is a lost connection', async () => {
   const { pull, requests } = await setup(request => request.socket.resetAndDestroy())
 
-  expect((await pull()).outcome).toMatchObject({
+  expect((await pull()).result).toMatchObject({
     code: 'backend_unreachable',
     message: 'the connection failed (ECONNRESET)',
   })
@@ -102,17 +102,17 @@ test('a connection that is reset when used again is lost as well: nothing is ask
     else response.writeHead(200, json).end('1')
   })
 
-  expect((await pull()).outcome.outcome).toBe('value')
-  expect((await pull()).outcome).toMatchObject({ code: 'backend_unreachable' })
+  expect((await pull()).result.kind).toBe('value')
+  expect((await pull()).result).toMatchObject({ code: 'backend_unreachable' })
   expect({ requests: requests.length, connections: connections() }).toEqual({ requests: 2, connections: 1 })
-  expect((await pull()).outcome.outcome).toBe('value')
+  expect((await pull()).result.kind).toBe('value')
 })
 
 test('a refused connection is told without the address', async () => {
   const { pull, server } = await setup(() => {})
   await new Promise(resolve => server.close(resolve))
 
-  expect((await pull()).outcome).toMatchObject({
+  expect((await pull()).result).toMatchObject({
     code: 'backend_unreachable',
     message: 'the connection failed (ECONNREFUSED)',
   })
@@ -122,15 +122,15 @@ test('a name that does not resolve is an unreachable backend', async () => {
   const { pull } = await setup(() => {})
 
   // A label over 63 characters: no resolver asks the network for it.
-  const { outcome } = await pull({ url: `http://${'x'.repeat(64)}.invalid/` })
+  const { result } = await pull({ url: `http://${'x'.repeat(64)}.invalid/` })
 
-  expect(outcome).toMatchObject({ code: 'backend_unreachable', message: expect.stringMatching(/E(NOTFOUND|AI_)/) })
+  expect(result).toMatchObject({ code: 'backend_unreachable', message: expect.stringMatching(/E(NOTFOUND|AI_)/) })
 })
 
 test('what is no HTTP is an unreachable backend', async () => {
   const { pull } = await setup(request => request.socket.end('SSH-2.0-OpenSSH\r\n'))
 
-  expect((await pull()).outcome).toMatchObject({
+  expect((await pull()).result).toMatchObject({
     code: 'backend_unreachable',
     message: expect.stringContaining('HPE_'),
   })
@@ -141,7 +141,7 @@ test('content that is over the cap once inflated is too large', async () => {
   const { pull } = await setup(answering(200, { ...json, 'content-encoding': 'gzip' }, bomb))
 
   expect(bomb.length).toBeLessThan(1_000)
-  expect((await pull()).outcome).toMatchObject({ code: 'too_large' })
+  expect((await pull()).result).toMatchObject({ code: 'too_large' })
 })
 
 test.each([
@@ -151,7 +151,7 @@ test.each([
 ])('content that is not in the encoding it names (%s) is invalid', async (encoding, body) => {
   const { pull } = await setup(answering(200, { ...json, 'content-encoding': encoding }, body))
 
-  expect((await pull()).outcome).toMatchObject({ code: 'invalid_content', status: 200 })
+  expect((await pull()).result).toMatchObject({ code: 'invalid_content', status: 200 })
 })
 
 test('a compressed body cut short is a lost connection', async () => {
@@ -161,13 +161,13 @@ test('a compressed body cut short is a lost connection', async () => {
     response.write(zipped.subarray(0, zipped.length - 9), () => response.destroy())
   })
 
-  expect((await pull()).outcome).toMatchObject({ code: 'backend_unreachable' })
+  expect((await pull()).result).toMatchObject({ code: 'backend_unreachable' })
 })
 
 test('content that is not what its type says is invalid', async () => {
   const { pull } = await setup(answering(200, json, '{"a":'))
 
-  expect((await pull()).outcome).toMatchObject({
+  expect((await pull()).result).toMatchObject({
     code: 'invalid_content',
     message: 'the JSON does not parse',
     status: 200,
@@ -184,8 +184,8 @@ test.each([
 ])('no failure (%s) repeats the headers of the namespace', async (_, /** @type {RequestListener} */ handler) => {
   const { pull } = await setup(handler)
 
-  const { outcome } = await pull({ timeoutMs: 200 })
+  const { result } = await pull({ timeoutMs: 200 })
 
-  expect(outcome.outcome).toBe('failed')
-  expect(JSON.stringify(outcome)).not.toContain('secret')
+  expect(result.kind).toBe('failed')
+  expect(JSON.stringify(result)).not.toContain('secret')
 })

@@ -4,7 +4,7 @@ import { createPuller } from './pull.js'
 
 /**
  * @typedef {import('node:http').RequestListener} RequestListener
- * @typedef {import('../work.js').Lease} Lease
+ * @typedef {import('../work/messages.js').Lease} Lease
  */
 
 /** @type {(() => void)[]} */
@@ -14,7 +14,7 @@ afterEach(() => {
   cleanups = []
 })
 
-/** What no outcome may repeat. */
+/** What no result may repeat. */
 export const secret = 'Bearer of-a-secret'
 
 /** A backend that counts what it is asked, and a puller; both end with the test. @param {RequestListener} handler */

@@ -1,13 +1,13 @@
-// One lease, one GET. Whatever becomes of it is an outcome; nothing is asked twice: the primary decides on that.
+// One lease, one GET, one result, whatever happens. A worker retries nothing: the primary does.
 import http from 'node:http'
 import https from 'node:https'
 import axios from 'axios'
-import { failureOfHead, outcomeOf } from './outcome.js'
+import { failureOfHead, resultOf } from './response.js'
 
 /**
- * @typedef {import('../work.js').Lease} Lease
- * @typedef {import('../work.js').FailedOutcome} FailedOutcome
- * @typedef {import('./outcome.js').Pulled} Pulled
+ * @typedef {import('../work/messages.js').Lease} Lease
+ * @typedef {import('../work/messages.js').FailedResult} FailedResult
+ * @typedef {import('./response.js').Pulled} Pulled
  * @typedef {ReturnType<typeof createPuller>} Puller
  */
 
@@ -67,12 +67,12 @@ export function createPuller({ socketsMax, now = Date.now }) {
           maxContentLength: lease.bytesMax,
         })
       } catch (error) {
-        return { outcome: failureOf(lease, error, now()) }
+        return { result: failureOf(lease, error, now()) }
       } finally {
         clearTimeout(deadline)
       }
       const headers = /** @type {import('./freshness.js').Headers} */ (response.headers)
-      return outcomeOf(lease, { status: response.status, headers, body: response.data }, now())
+      return resultOf(lease, { status: response.status, headers, body: response.data }, now())
     },
 
     /** Ends all connections. Pulls under way fail. */
@@ -107,7 +107,7 @@ function headersOf({ headers, etag, lastModified }) {
  * @param {Lease} lease
  * @param {any} error
  * @param {number} now
- * @returns {FailedOutcome}
+ * @returns {FailedResult}
  */
 function failureOf({ timeoutMs, bytesMax }, error, now) {
   // The head may have come whole before the body failed, and mostly it says enough: a 404 with a huge page is a 404.
@@ -117,17 +117,17 @@ function failureOf({ timeoutMs, bytesMax }, error, now) {
 
   const status = head?.status
   if (axios.isCancel(error)) {
-    return { outcome: 'failed', code: 'backend_timeout', message: `no whole answer within ${timeoutMs} ms`, status }
+    return { kind: 'failed', code: 'backend_timeout', message: `no whole answer within ${timeoutMs} ms`, status }
   }
   if (isTooLarge(error)) {
-    return { outcome: 'failed', code: 'too_large', message: `the content is over ${bytesMax} bytes`, status }
+    return { kind: 'failed', code: 'too_large', message: `the content is over ${bytesMax} bytes`, status }
   }
   if (isBadEncoding(error)) {
-    return { outcome: 'failed', code: 'invalid_content', message: 'the compressed content is damaged', status }
+    return { kind: 'failed', code: 'invalid_content', message: 'the compressed content is damaged', status }
   }
   // Within a body the code tells little: axios has put its own in place of the connection's.
   const message = head ? 'the connection failed within the body' : `the connection failed (${error.code})`
-  return { outcome: 'failed', code: 'backend_unreachable', message, status }
+  return { kind: 'failed', code: 'backend_unreachable', message, status }
 }
 
 /** Only some of axios's errors bring the response; Node's request knows it in any case. @param {any} error */

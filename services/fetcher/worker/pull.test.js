@@ -9,8 +9,8 @@ test('200 with JSON is a value, its bytes as they came', async () => {
   )
 
   expect(await pull()).toEqual({
-    outcome: {
-      outcome: 'value',
+    result: {
+      kind: 'value',
       status: 200,
       version: versionOf(Buffer.from(body)),
       contentType: 'application/json',
@@ -59,8 +59,8 @@ test('304 is current, and keeps the validators it does not repeat', async () => 
   const { pull, requests } = await setup(answering(304, { 'cache-control': 'no-store' }))
 
   expect(await pull({ version: 'v', etag: '"1"' })).toEqual({
-    outcome: {
-      outcome: 'current',
+    result: {
+      kind: 'current',
       status: 304,
       etag: '"1"',
       lastModified: undefined,
@@ -71,11 +71,19 @@ test('304 is current, and keeps the validators it does not repeat', async () => 
   expect(requests).toHaveLength(1)
 })
 
+test('304 without Cache-Control leaves it to the primary what it knows: a value that may not be stored stays so', async () => {
+  const { pull } = await setup(answering(304))
+
+  const { result } = await pull({ version: 'v', etag: '"1"' })
+
+  expect(result).toMatchObject({ kind: 'current', store: undefined, maxAgeMs: undefined })
+})
+
 test('304 that nobody asked for is an error of the backend', async () => {
   const { pull } = await setup(answering(304))
 
-  expect((await pull({ version: 'v' })).outcome).toMatchObject({
-    outcome: 'failed',
+  expect((await pull({ version: 'v' })).result).toMatchObject({
+    kind: 'failed',
     code: 'backend_error',
     status: 304,
   })
@@ -84,9 +92,9 @@ test('304 that nobody asked for is an error of the backend', async () => {
 test('200 with the bytes of the version held is current, and their validators are the new ones', async () => {
   const { pull } = await setup(answering(200, { ...json, etag: '"2"' }, '{}'))
 
-  const { outcome, body } = await pull({ version: versionOf(Buffer.from('{}')), etag: '"1"' })
+  const { result, body } = await pull({ version: versionOf(Buffer.from('{}')), etag: '"1"' })
 
-  expect(outcome).toMatchObject({ outcome: 'current', status: 200, etag: '"2"' })
+  expect(result).toMatchObject({ kind: 'current', status: 200, etag: '"2"' })
   expect(body).toBeUndefined()
 })
 
@@ -107,9 +115,9 @@ test.each([
 ])('%i with %j is told as it is meant, after one request', async (status, headers, expected) => {
   const { pull, requests } = await setup(answering(status, headers))
 
-  const { outcome, body } = await pull()
+  const { result, body } = await pull()
 
-  expect(outcome).toMatchObject({ outcome: 'failed', status, ...expected })
+  expect(result).toMatchObject({ kind: 'failed', status, ...expected })
   expect(body).toBeUndefined()
   expect(requests).toHaveLength(1)
 })
@@ -120,7 +128,7 @@ test('a slow answer within the deadline is a value', async () => {
     setTimeout(() => response.end(']'), 150)
   })
 
-  expect((await pull({ timeoutMs: 5_000 })).outcome.outcome).toBe('value')
+  expect((await pull({ timeoutMs: 5_000 })).result.kind).toBe('value')
 })
 
 test('an answer that came while this process stood still is a value, though its deadline passed meanwhile', async () => {
@@ -129,15 +137,15 @@ test('an answer that came while this process stood still is a value, though its 
     for (const until = performance.now() + 300; performance.now() < until; );
   })
 
-  expect((await pull({ timeoutMs: 200 })).outcome.outcome).toBe('value')
+  expect((await pull({ timeoutMs: 200 })).result.kind).toBe('value')
 })
 
 test('content that was compressed without being asked for is inflated', async () => {
   const { pull } = await setup(answering(200, { ...json, 'content-encoding': 'gzip' }, gzipSync('{"a":1}')))
 
-  const { outcome, body } = await pull()
+  const { result, body } = await pull()
 
-  expect(outcome).toMatchObject({ outcome: 'value', version: versionOf(Buffer.from('{"a":1}')) })
+  expect(result).toMatchObject({ kind: 'value', version: versionOf(Buffer.from('{"a":1}')) })
   expect(String(body)).toBe('{"a":1}')
 })
 
@@ -146,23 +154,23 @@ test('304 and 404 that name an encoding but have no body are read', async () => 
     response.writeHead(request.headers['if-none-match'] ? 304 : 404, { 'content-encoding': 'gzip' }).end(),
   )
 
-  expect((await pull({ version: 'v', etag: '"1"' })).outcome.outcome).toBe('current')
-  expect((await pull()).outcome).toMatchObject({ code: 'not_found' })
+  expect((await pull({ version: 'v', etag: '"1"' })).result.kind).toBe('current')
+  expect((await pull()).result).toMatchObject({ code: 'not_found' })
 })
 
 test('text is transcoded by the charset of its type', async () => {
   const { pull } = await setup(answering(200, { 'content-type': 'text/plain; charset=latin1' }, Buffer.from([0xe9])))
 
-  const { outcome, body } = await pull()
+  const { result, body } = await pull()
 
-  expect(outcome).toMatchObject({ format: 'text', contentType: 'text/plain;charset=utf-8' })
+  expect(result).toMatchObject({ format: 'text', contentType: 'text/plain;charset=utf-8' })
   expect(String(body)).toBe('é')
 })
 
 test('content without a type is bytes', async () => {
   const { pull } = await setup((_, response) => response.end('{}'))
 
-  expect((await pull()).outcome).toMatchObject({ format: 'base64', contentType: 'application/octet-stream' })
+  expect((await pull()).result).toMatchObject({ format: 'base64', contentType: 'application/octet-stream' })
 })
 
 test('connections are kept and used again, after failures of the backend too', async () => {
@@ -191,7 +199,7 @@ test('a proxy of the environment is not used', async () => {
   const proxy = 'http://127.0.0.1:1'
   process.env = { ...before, HTTP_PROXY: proxy, http_proxy: proxy, no_proxy: '', NO_PROXY: '' }
   try {
-    expect((await pull()).outcome.outcome).toBe('value')
+    expect((await pull()).result.kind).toBe('value')
   } finally {
     process.env = before
   }

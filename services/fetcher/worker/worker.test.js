@@ -2,13 +2,13 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Router } from 'zeromq'
-import { decodeFromWorker, encodeWork } from '../work.js'
-import { openLink } from './link.js'
+import { decodeFromWorker, encodeWork } from '../work/messages.js'
+import { openWorkSocket } from './work-socket.js'
 import { startWorker } from './worker.js'
 
 /**
- * @typedef {import('../work.js').Lease} Lease
- * @typedef {import('./outcome.js').Pulled} Pulled
+ * @typedef {import('../work/messages.js').Lease} Lease
+ * @typedef {import('./response.js').Pulled} Pulled
  */
 
 /** @type {(() => void)[]} */
@@ -35,7 +35,7 @@ async function setup({ pull = async () => current, deltas = noDeltas, credit = 4
     onBroken = resolve
   })
   const worker = startWorker({
-    openLink: onLease => openLink({ endpoint, onLease, onBroken }),
+    openWorkSocket: onLease => openWorkSocket({ endpoint, onLease, onBroken }),
     puller: { pull },
     deltas,
     id: 3,
@@ -70,7 +70,7 @@ async function setup({ pull = async () => current, deltas = noDeltas, credit = 4
 const noDeltas = { make: () => ({}) }
 
 /** @type {Pulled} */
-const current = { outcome: { outcome: 'current', status: 304, store: true } }
+const current = { result: { kind: 'current', status: 304, store: true } }
 
 /** @param {number} number @param {Partial<Lease>} [changes] @returns {Lease} */
 const lease = (number, changes) => ({
@@ -100,8 +100,8 @@ test('each lease ends in one result, values with their bytes', async () => {
   const body = Buffer.from(JSON.stringify('x'.repeat(130_000)))
   /** @type {Pulled} */
   const value = {
-    outcome: {
-      outcome: 'value',
+    result: {
+      kind: 'value',
       version: 'v',
       contentType: 'application/json',
       format: 'json',
@@ -126,15 +126,15 @@ test('each lease ends in one result, values with their bytes', async () => {
   const second = await next()
 
   const durationMs = expect.any(Number)
-  expect(first).toEqual({ message: { type: 'result', lease: 1, durationMs, ...value.outcome }, body })
-  expect(second).toEqual({ message: { type: 'result', lease: 2, durationMs, ...current.outcome }, body: undefined })
+  expect(first).toEqual({ message: { type: 'result', lease: 1, durationMs, ...value.result }, body })
+  expect(second).toEqual({ message: { type: 'result', lease: 2, durationMs, ...current.result }, body: undefined })
   expect(pulled).toEqual(['http://127.0.0.1:1/1', 'http://127.0.0.1:1/2'])
 })
 
 test('an empty body is a body', async () => {
   const { lease, next } = await setup({
     pull: async () => ({
-      outcome: { outcome: 'value', version: 'v', contentType: 'text/plain', format: 'text', status: 200, store: true },
+      result: { kind: 'value', version: 'v', contentType: 'text/plain', format: 'text', status: 200, store: true },
       body: Buffer.alloc(0),
     }),
   })
@@ -149,7 +149,7 @@ test('a value that differs little from the version its lease names comes with th
   const asked = []
   const { lease, next } = await setup({
     pull: async ({ lease }) => ({
-      outcome: { outcome: 'value', version: `v${lease}`, ...content },
+      result: { kind: 'value', version: `v${lease}`, ...content },
       body: Buffer.from('x'),
     }),
     deltas: {

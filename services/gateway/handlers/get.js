@@ -1,47 +1,54 @@
-// One value for one request: from memory where it is fresh enough, else by a fetch shared with all who wait for the key.
-import { errorCodes } from '@keycast/protocol'
+// One value for one request: from memory where it is fresh enough, else from the fetcher, asked once for all who want the
+// key. A get whose client does not read waits without its value until it does.
+import { errorMessage } from '@keycast/protocol'
+import { retryAfterMsOf } from '../keys/problem.js'
 
 /**
  * @typedef {import('@keycast/protocol').Get} Get
- * @typedef {import('../session.js').Session} Session
+ * @typedef {import('../sessions/session.js').Session} Session
  */
 
-/** @param {Pick<import('./index.js').HandlerDeps, 'values' | 'outbox' | 'counts' | 'now'>} deps */
-export const createGet = ({ values, outbox, counts, now }) => {
+/** @param {Pick<import('./index.js').HandlerDeps, 'access' | 'values' | 'singleFlight' | 'outbox' | 'getsWaitingMax' | 'counts' | 'now'>} deps */
+export const createGet = ({ access, values, singleFlight, outbox, getsWaitingMax, counts, now }) => {
   /**
    * @param {Session} session
    * @param {Get} message
    * @param {number} asOfMs as of when the answer must be fresh: a get that waited is not asked for again because it did
    */
   function get(session, message, asOfMs) {
-    const { id, key } = message
-    const problem = values.refusal(key)
-    if (problem) return outbox.send(session, errorOf(id, key, problem))
-    if (!outbox.takes(session)) return hold(session, message, asOfMs)
+    const { key } = message
+    const { rights } = session
+    const problem = access.check(rights, 'read', key)
+    if (problem) return sendProblem(session, message, problem)
+    if (!outbox.isWritable(session)) return defer(session, message, asOfMs)
 
-    const outcome = values.fresh(key, asOfMs)
-    if (outcome) {
+    const result = values.fresh(key, asOfMs)
+    if (result) {
       counts.getHits++
-      return answer(session, message, outcome)
+      return answer(session, message, result)
     }
     counts.getMisses++
-    if (!outbox.mayWait(session)) return tooMany(session, message)
-    session.getsWaiting++
-    // Never rejects. A session that ended meanwhile is sent nothing by the outbox.
-    void values.want(key).then(later => {
-      session.getsWaiting--
-      if (outbox.takes(session)) answer(session, message, later)
-      else hold(session, message, now() - (later.value ? later.ageMs : 0))
+    if (!mayWait(session)) return refuse(session, message)
+    session.pendingGets++
+    // Never rejects. For a session that ended meanwhile the outbox queues nothing.
+    void singleFlight.want(key).then(fetched => {
+      session.pendingGets--
+      // Its token was renewed while it waited, and may not grant the key any more.
+      const refusal = session.rights === rights ? undefined : access.check(session.rights, 'read', key)
+      if (refusal) sendProblem(session, message, refusal)
+      else if (outbox.isWritable(session)) answer(session, message, fetched)
+      else defer(session, message, now() - (fetched.value ? fetched.ageMs : 0))
     })
   }
 
   /**
    * @param {Session} session
    * @param {Get} message
-   * @param {import('../entry.js').Outcome} outcome
+   * @param {import('../keys/entry.js').Result} result
    */
-  function answer(session, { id, key, version }, { value, problem }) {
-    if (problem) outbox.send(session, errorOf(id, key, problem))
+  function answer(session, message, { value, problem }) {
+    const { id, key, version } = message
+    if (problem) sendProblem(session, message, problem)
     else if (value.version === version) outbox.send(session, { type: 'current', id, key, version })
     else outbox.sendValue(session, value, id)
   }
@@ -53,23 +60,45 @@ export const createGet = ({ values, outbox, counts, now }) => {
    * @param {Get} message
    * @param {number} asOfMs
    */
-  function hold(session, message, asOfMs) {
-    if (!outbox.hold(session, message, asOfMs)) tooMany(session, message)
+  function defer(session, message, asOfMs) {
+    if (session.ended) return
+    if (mayWait(session)) session.deferredGets.push({ get: message, asOfMs })
+    else refuse(session, message)
+  }
+
+  /**
+   * The client reads again: answers the gets that waited for that.
+   *
+   * @param {Session} session
+   */
+  function resume(session) {
+    const gets = session.deferredGets
+    session.deferredGets = []
+    // Some may have to wait again: for the fetcher, or because the first answers filled the socket.
+    for (const { get: message, asOfMs } of gets) get(session, message, asOfMs)
+  }
+
+  /** Whether one more of the session's gets may wait, for the fetcher or for the client. @param {Session} session */
+  function mayWait({ pendingGets, deferredGets }) {
+    return pendingGets + deferredGets.length < getsWaitingMax
   }
 
   /** @param {Session} session @param {Get} message */
-  function tooMany(session, { id, key }) {
-    outbox.send(session, { type: 'error', id, key, code: 'too_many_waiting', message: errorCodes.too_many_waiting })
+  function refuse(session, { id, key }) {
+    const subscribed = session.subscriptions.has(key)
+    outbox.send(session, errorMessage('too_many_waiting', { id, key, subscribed }))
   }
 
-  return get
-}
+  /** @param {Session} session @param {Get} message @param {import('../keys/problem.js').Problem} problem */
+  function sendProblem(session, { id, key }, problem) {
+    const { code, message } = problem
+    // The get says nothing about a subscription to the same key, which may stand.
+    const subscribed = session.subscriptions.has(key)
+    outbox.send(
+      session,
+      errorMessage(code, { id, key, subscribed, message, retryAfterMs: retryAfterMsOf(problem, now()) }),
+    )
+  }
 
-/**
- * @param {Get['id']} id
- * @param {string} key
- * @param {import('../entry.js').Problem} problem
- */
-function errorOf(id, key, { code, message, retryAfterMs }) {
-  return { type: /** @type {const} */ ('error'), id, key, code, message, retryAfterMs }
+  return { get, resume }
 }

@@ -1,11 +1,11 @@
-import { ENTRY_BYTES } from '../cache.js'
+import { ENTRY_BYTES } from '../keys/cache.js'
 import { createTestGateway } from '../test-support.js'
 
 const get = (/** @type {object} */ rest) => ({ type: 'get', id: 7, key: 'tick:1', ...rest })
 
-test('what is held and fresh is answered from memory, with the id', async () => {
+test('a value that is cached and fresh is sent from memory, with the id', async () => {
   const { gateway, backbone, connect, pass } = createTestGateway()
-  void gateway.values.want('tick:1')
+  void gateway.singleFlight.want('tick:1')
   const version = backbone.value('tick:1', '{"n":1}')
   await pass(1_000)
 
@@ -14,12 +14,12 @@ test('what is held and fresh is answered from memory, with the id', async () => 
   expect(await client.ask({ type: 'get', key: 'tick:1' })).toEqual([
     { type: 'value', key: 'tick:1', version, data: { n: 1 } },
   ])
-  expect(backbone.calls).toEqual(['fetch tick:1'])
+  expect(backbone.calls).toEqual(['get tick:1'])
 })
 
 test('a version that still holds is answered with current', async () => {
   const { gateway, backbone, connect } = createTestGateway()
-  void gateway.values.want('tick:1')
+  void gateway.singleFlight.want('tick:1')
   const version = backbone.value('tick:1', '1')
   const client = await connect()
 
@@ -27,13 +27,13 @@ test('a version that still holds is answered with current', async () => {
   expect(await client.ask(get({ version: 'other' }))).toMatchObject([{ type: 'value', id: 7 }])
 })
 
-test('all who wait for a cold key share one fetch, and each gets its own id back', async () => {
+test('all gets of a cold key share one request to the fetcher, and each is answered with its id', async () => {
   const { backbone, connect } = createTestGateway()
   const clients = await Promise.all([connect(), connect()])
   clients[0].send(get({ id: 'a' }))
   clients[0].send(get({ id: 'b' }))
   clients[1].send(get({ id: 'c' }))
-  expect(backbone.calls).toEqual(['fetch tick:1'])
+  expect(backbone.calls).toEqual(['get tick:1'])
 
   backbone.value('tick:1', '1')
 
@@ -46,7 +46,7 @@ test('all who wait for a cold key share one fetch, and each gets its own id back
 
 test('an old value is asked for again, and answered when it is confirmed', async () => {
   const { gateway, backbone, connect, pass } = createTestGateway()
-  void gateway.values.want('tick:1')
+  void gateway.singleFlight.want('tick:1')
   const version = backbone.value('tick:1', '1')
   await pass(1_001)
   const client = await connect()
@@ -66,6 +66,7 @@ test('failures are answered with the id, each time', async () => {
       {
         type: 'error',
         id: n,
+        subscribed: false,
         key: 'tick:1',
         code: 'backend_error',
         message: 'it was backend_error',
@@ -73,7 +74,7 @@ test('failures are answered with the id, each time', async () => {
       },
     ])
   }
-  expect(backbone.calls).toEqual(['fetch tick:1', 'fetch tick:1'])
+  expect(backbone.calls).toEqual(['get tick:1', 'get tick:1'])
 })
 
 test('that the backend has nothing is remembered for its time', async () => {
@@ -87,7 +88,7 @@ test('that the backend has nothing is remembered for its time', async () => {
   expect(await client.ask(get({}))).toMatchObject([{ type: 'error', code: 'not_found' }])
   await pass(1)
   expect(await client.ask(get({}))).toEqual([])
-  expect(backbone.calls).toEqual(['fetch tick:1', 'fetch tick:1'])
+  expect(backbone.calls).toEqual(['get tick:1', 'get tick:1'])
 })
 
 test('a fetcher that does not answer is not waited for longer than timeout and 2 s', async () => {
@@ -100,7 +101,7 @@ test('a fetcher that does not answer is not waited for longer than timeout and 2
   expect(await client.received()).toMatchObject([
     { type: 'error', id: 7, code: 'fetcher_timeout', retryAfterMs: 1_000 },
   ])
-  expect(backbone.calls).toEqual(['fetch tick:1', 'cancel tick:1'])
+  expect(backbone.calls).toEqual(['get tick:1', 'cancelGet tick:1'])
 
   backbone.nodesAlive = 0
   client.send(get({}))
@@ -108,7 +109,7 @@ test('a fetcher that does not answer is not waited for longer than timeout and 2
   expect(await client.received()).toMatchObject([{ code: 'fetcher_unavailable', retryAfterMs: 1_000 }])
 })
 
-test('who came later waits on when the first gives up', async () => {
+test('a later get waits on when the first gives up', async () => {
   const { backbone, connect, pass } = createTestGateway()
   const client = await connect()
   client.send(get({ id: 1 }))
@@ -116,7 +117,7 @@ test('who came later waits on when the first gives up', async () => {
   client.send(get({ id: 2 }))
   await pass(1_250)
   expect(await client.received()).toMatchObject([{ id: 1, code: 'fetcher_timeout' }])
-  expect(backbone.calls).toEqual(['fetch tick:1'])
+  expect(backbone.calls).toEqual(['get tick:1'])
   backbone.value('tick:1', '1')
   expect(await client.received()).toMatchObject([{ id: 2, type: 'value' }])
 })
@@ -131,7 +132,7 @@ test('keys that cannot be are refused without asking anybody', async () => {
 
 test('the shared body of a large value is written as it is, after a head of its own', async () => {
   const { gateway, backbone, connect } = createTestGateway()
-  void gateway.values.want('tick:1')
+  void gateway.singleFlight.want('tick:1')
   backbone.value('tick:1', JSON.stringify({ text: 'x'.repeat(130_000) }))
   const client = await connect()
   /** @type {Buffer[]} */
@@ -173,7 +174,7 @@ test('of the gets of one session 64 wait for the fetcher, and the next may once 
   expect(await client.ask(get({ key: 'tick:67' }))).toMatchObject([{ code: 'too_many_waiting' }])
 })
 
-test('where those who watch and wait take all the room there is, a get of another key is told so at once', async () => {
+test('where watched and wanted keys take all the room there is, a get of another key is refused at once', async () => {
   const { backbone, connect } = createTestGateway({ settings: { cacheBytesMax: 10 * ENTRY_BYTES } })
   const client = await connect()
   for (let id = 0; id < 10; id++) client.send(get({ id, key: `tick:${id}` }))

@@ -1,4 +1,5 @@
-// Everything a client can ask.
+// Everything a client can ask, each request in a file of its own.
+import { createAuth } from './auth.js'
 import { createGet } from './get.js'
 import { createPing } from './ping.js'
 import { createSubscribe } from './subscribe.js'
@@ -6,21 +7,28 @@ import { createUnsubscribe } from './unsubscribe.js'
 
 /**
  * @typedef {import('@keycast/protocol').ClientMessage} ClientMessage
- * @typedef {import('../session.js').Session} Session
+ * @typedef {import('../sessions/session.js').Session} Session
  *
  * @typedef {object} HandlerDeps
- * @property {import('../values.js').Values} values
- * @property {import('../subscriptions.js').Subscriptions} subscriptions
- * @property {import('../outbox.js').Outbox} outbox
- * @property {(session: Session, tokens: number) => void} charge for what a message cost beyond its size; may end the session
- * @property {Pick<ReturnType<typeof import('../limits.js').createLimits>, 'keysWaitMs' | 'takeKeys'>} limits
+ * @property {Pick<import('../access/access.js').Access, 'check'>} access
+ * @property {Pick<import('../access/identify.js').Identify, 'verify'>} identify
+ * @property {Pick<import('../access/revocations.js').Revocations, 'isRevoked'>} revocations
+ * @property {Pick<import('../sessions/accounts.js').Accounts, 'of' | 'hasRoom'>} accounts
+ * @property {Pick<import('../sessions/credentials.js').Credentials, 'renew'>} credentials
+ * @property {Pick<import('../keys/values.js').Values, 'fresh'>} values
+ * @property {Pick<import('../keys/single-flight.js').SingleFlight, 'want'>} singleFlight
+ * @property {import('../keys/subscriptions.js').Subscriptions} subscriptions
+ * @property {import('../delivery/outbox.js').Outbox} outbox
+ * @property {Pick<import('../sessions/rate-limit.js').RateLimit, 'charge' | 'keysWaitMs' | 'chargeKeys'>} rateLimit
+ * @property {number} getsWaitingMax of one session
  * @property {import('../metrics.js').Counts} counts
  * @property {() => number} now monotonic, in milliseconds
  */
 
 /** @param {HandlerDeps} deps */
 export function createHandlers(deps) {
-  const get = createGet(deps)
+  const auth = createAuth(deps)
+  const { get, resume } = createGet(deps)
   const subscribe = createSubscribe(deps)
   const unsubscribe = createUnsubscribe(deps)
   const ping = createPing(deps)
@@ -32,6 +40,8 @@ export function createHandlers(deps) {
   function handle(session, message) {
     deps.counts.received[message.type]++
     switch (message.type) {
+      case 'auth':
+        return auth(session, message)
       case 'get':
         return get(session, message, deps.now())
       case 'subscribe':
@@ -45,10 +55,10 @@ export function createHandlers(deps) {
     }
   }
 
-  return { handle, get }
+  return { handle, resumeGets: resume }
 }
 
-/** @param {never} message a message somebody read without writing its handler: fails the type check */
+/** @param {never} message that is read although it has no handler: fails the type check */
 function unknownMessage(message) {
   return new Error(`no handler for ${JSON.stringify(message)}`)
 }

@@ -3,7 +3,7 @@ import { encode } from '@keycast/protocol'
 
 /**
  * @typedef {import('@keycast/protocol').Ping} Ping
- * @typedef {import('../session.js').Session} Session
+ * @typedef {import('../sessions/session.js').Session} Session
  */
 
 /** A pong's text around its numbers, as the protocol spells it. */
@@ -27,6 +27,5 @@ export const createPing = ({ outbox }) => {
 
 /** @param {import('@keycast/protocol').RequestId} id */
 function idText(id) {
-  // 1e999 is read as Infinity, for which JSON has no number.
-  return typeof id === 'number' && Number.isFinite(id) ? `${id}` : JSON.stringify(id)
+  return typeof id === 'number' ? `${id}` : JSON.stringify(id)
 }

@@ -57,7 +57,7 @@ test('a key watched already is sent from memory', async () => {
   expect(backbone.calls).toEqual(['watch tick:1'])
 })
 
-test('a client that holds the latest version is told so instead of being sent it', async () => {
+test('a client that has the latest version is sent current instead of the value', async () => {
   const { backbone, connect } = createTestGateway()
   const client = await connect()
   await client.ask(subscribe('tick:1'))
@@ -86,22 +86,22 @@ test("a client's version of a cold key is compared when the answer comes, and ne
   expect(await holdsOlder.received()).toMatchObject([{ type: 'value', data: 1 }])
 })
 
-test('a value nobody watches is sent while young enough, and the watch goes out none the less', async () => {
+test('a value that is not watched is sent while young enough, and the watch goes out none the less', async () => {
   const { gateway, backbone, connect } = createTestGateway()
-  void gateway.values.want('tick:1')
+  void gateway.singleFlight.want('tick:1')
   const version = backbone.value('tick:1', '1')
 
   const client = await connect()
   expect(await client.ask(subscribe('tick:1'))).toMatchObject([{}, { type: 'value', version }])
-  expect(backbone.calls).toEqual(['fetch tick:1', 'watch tick:1'])
+  expect(backbone.calls).toEqual(['get tick:1', 'watch tick:1'])
   expect(backbone.held('tick:1')).toEqual({ version, ageMs: 0 })
   backbone.current('tick:1', version)
   expect(await client.received()).toEqual([])
 })
 
-test('an old value nobody watches waits for word that it is the latest', async () => {
+test('an old value that is not watched is sent only once it is confirmed', async () => {
   const { gateway, backbone, connect, pass } = createTestGateway()
-  void gateway.values.want('tick:1')
+  void gateway.singleFlight.want('tick:1')
   const version = backbone.value('tick:1', '1')
   await pass(1_001)
 
@@ -158,7 +158,7 @@ test('past the cache limit a new key gets capacity, one that is watched does not
   ])
 })
 
-test('a first value that does not fit ends its subscriptions with capacity, and those who came first keep theirs', async () => {
+test('a first value that does not fit ends its subscriptions with capacity, and earlier subscriptions stand', async () => {
   const cacheBytesMax = 1024 ** 2
   const { gateway, backbone, connect } = createTestGateway({ settings: { cacheBytesMax } })
   const client = await connect()
@@ -189,10 +189,10 @@ test('a newer value of a key that is held is taken, also where it no longer fits
   expect(await client.received()).toMatchObject([{ type: 'value', key: 'tick:1' }])
 })
 
-test('room is made by what nobody watches, and by who leaves', async () => {
+test('room is made by unwatched values, and by clients that leave', async () => {
   const { gateway, backbone, connect } = createTestGateway({ settings: { cacheBytesMax: 100_000 } })
   const body = `"${'x'.repeat(60_000)}"`
-  void gateway.values.want('tick:0')
+  void gateway.singleFlight.want('tick:0')
   backbone.value('tick:0', body)
   const client = await connect()
   await client.ask(subscribe('tick:1', 'tick:2'))

@@ -1,8 +1,8 @@
-// Ends a session's interest in keys. Keys it never subscribed to are none the less ended: the request is idempotent.
+// Ends a session's subscriptions to keys. The request is idempotent: a key it was not subscribed to is no error.
 
 /**
  * @typedef {import('@keycast/protocol').Unsubscribe} Unsubscribe
- * @typedef {import('../session.js').Session} Session
+ * @typedef {import('../sessions/session.js').Session} Session
  */
 
 /** @param {Pick<import('./index.js').HandlerDeps, 'subscriptions' | 'outbox'>} deps */

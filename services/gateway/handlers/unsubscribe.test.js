@@ -47,7 +47,7 @@ test('keys never subscribed to, or named twice, are no mistake', async () => {
   expect(backbone.calls).toEqual(['unwatch tick:2'])
 })
 
-test('who comes back in the same turn is served', async () => {
+test('a client that subscribes again in the same turn is served', async () => {
   const { client } = await subscribed()
   client.send({ type: 'unsubscribe', keys: ['tick:1'] })
   client.send({ type: 'subscribe', keys: ['tick:1'] })

@@ -1,9 +1,9 @@
-// Entity tags (RFC 9110 section 8.8.3): how an HTTP client says which version it holds already.
+// Entity tags (RFC 9110 section 8.8.3): how an HTTP client says which version it has already.
 
-/** One member of an If-None-Match list: an opaque tag, weak or not. Ours hold neither quotes nor commas. */
+/** One member of an If-None-Match list: an opaque tag, weak or not. Ours have neither quotes nor commas. */
 const tagGrammar = /(?:W\/)?"([^"]*)"/g
 
-/** A list longer than this is no cache's; reading it would only cost time. */
+/** No cache sends a longer list: reading one would only cost time. */
 const LIST_CHARACTERS_MAX = 8_192
 
 /**
@@ -13,7 +13,7 @@ const LIST_CHARACTERS_MAX = 8_192
  * @param {string | undefined} header
  * @param {string} opaqueTag without quotes
  */
-export function holds(header, opaqueTag) {
+export function matchesAny(header, opaqueTag) {
   if (header === undefined || header.length > LIST_CHARACTERS_MAX) return false
   if (header.trim() === '*') return true
   for (const [, listed] of header.matchAll(tagGrammar)) {

@@ -1,53 +1,72 @@
 // The calls of the backend and the operator, on the internal listener and under a bearer token: `POST /v1/refresh` when
-// content changed, `GET /v1/keys/{key}` to answer "why is this stale?".
+// content changed, `GET /v1/keys/{key}` to answer "why is this stale?", `POST /v1/revoke` to end a user's sessions.
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { FetcherUnavailable } from '@keycast/backbone'
-import { keyProblem, namespaceOf } from '@keycast/protocol'
+import { namespaceOf } from '@keycast/protocol'
+import { readRevocation } from '../access/revocations.js'
 import { sendProblem } from './problems.js'
 
-/** As many keys as a session may hold by default: whoever has more to tell tells it in several calls. */
+/** As many keys as a session may hold by default: a backend with more to refresh makes several calls. */
 const KEYS_MAX = 5_000
+
+/** A name of 512 characters, each of them escaped. */
+const REVOCATION_BYTES_MAX = 8 * 1_024
 
 /** 5,000 of the longest keys and what stands between them. */
 const BODY_BYTES_MAX = 2 * 1024 ** 2
 
-/** How long nodes may take to confirm: a dead one is noticed, and waited for no longer, within 4 s. */
+/** How long nodes may take to confirm: a dead one is noticed, and no longer waited for, within 4 s. */
 const REFRESH_DEADLINE_MS = 5_000
 
-/** When to try again after not every node could be told. */
-const RETRY_AFTER_SECONDS = 1
+/** When to try again after the refresh did not reach every node. */
+const RETRY_AFTER_MS = 1_000
 
 /**
  * @param {import('fastify').FastifyInstance} app of the internal listener
  * @param {object} deps
- * @param {Pick<import('../values.js').Values, 'describe' | 'refusal'>} deps.values
+ * @param {Pick<import('../access/access.js').Access, 'checkForOperator'>} deps.access
+ * @param {(revocation: import('../access/revocations.js').Revocation) => { outcome: 'added' | 'known' | 'full', sessions: number }} deps.revoke
+ * @param {() => number} [deps.wallNow] in milliseconds since 1970
+ * @param {Pick<import('../keys/values.js').Values, 'describe'>} deps.values
  * @param {Pick<import('@keycast/backbone').Backbone, 'refresh'>} deps.backbone
  * @param {import('@keycast/service').Namespaces} deps.namespaces
  * @param {string | undefined} deps.apiToken
  */
-export function addInternal(app, { values, backbone, namespaces, apiToken }) {
+export function addInternal(app, { access, values, backbone, namespaces, revoke, apiToken, wallNow = Date.now }) {
   app.register(async calls => {
     calls.addHook('onRequest', createGuard(apiToken))
 
     calls.post('/v1/refresh', { bodyLimit: BODY_BYTES_MAX }, async (request, reply) => {
-      const { keys, problems } = readKeys(request.body, namespaces)
+      const { keys, problems } = readKeys(request.body, access)
       if (problems.length > 0) {
-        return reply.code(400).send({ code: 'bad_request', message: 'nothing was refreshed', problems })
+        return sendProblem(reply, { code: 'bad_request', message: 'nothing was refreshed', problems })
       }
       try {
         await backbone.refresh(keys, { deadlineMs: REFRESH_DEADLINE_MS })
       } catch (error) {
         if (!(error instanceof FetcherUnavailable)) throw error
-        const retryAfterMs = RETRY_AFTER_SECONDS * 1_000
-        return sendProblem(reply, { code: 'fetcher_unavailable', message: error.message, retryAfterMs })
+        const { message } = error
+        return sendProblem(reply, { code: 'fetcher_unavailable', message, retryAfterMs: RETRY_AFTER_MS })
       }
       return reply.code(202).send({ keys: keys.length })
+    })
+
+    calls.post('/v1/revoke', { bodyLimit: REVOCATION_BYTES_MAX }, async (request, reply) => {
+      const read = readRevocation(request.body, wallNow())
+      if ('problem' in read) return sendProblem(reply, { code: 'bad_request', message: read.problem })
+      const { outcome, sessions } = revoke(read.revocation)
+      if (outcome === 'full') {
+        const message = 'nothing was revoked: the list is full. Change the key that signs the tokens instead'
+        return sendProblem(reply, { code: 'revocations_full', message })
+      }
+      // Gateways do not tell each other, and the caller must not believe that they do.
+      return { ...read.revocation, sessionsEnded: sessions, reach: 'this gateway: call each one' }
     })
 
     // As at /v1/values: the id may hold `/`.
     calls.get('/v1/keys/*', async (request, reply) => {
       const { '*': key } = /** @type {{ '*': string }} */ (request.params)
-      const problem = values.refusal(key)
+      const problem = access.checkForOperator(key)
       if (problem) return sendProblem(reply, problem)
       return describeKey(values.describe(key), namespaces.get(namespaceOf(key)))
     })
@@ -55,8 +74,8 @@ export function addInternal(app, { values, backbone, namespaces, apiToken }) {
 }
 
 /**
- * Lets only those in who know the token. Compared by digest, so that neither its content nor its length shows in the
- * time taken.
+ * Admits only calls that carry the token. It is compared by digest, so that neither its content nor its length shows in
+ * the time taken.
  *
  * @param {string | undefined} apiToken
  * @returns {import('fastify').onRequestAsyncHookHandler}
@@ -65,13 +84,13 @@ function createGuard(apiToken) {
   const expected = apiToken === undefined ? undefined : digest(`Bearer ${apiToken}`)
   return async ({ headers: { authorization = '' } }, reply) => {
     if (!expected) {
-      return reply.code(403).send({ code: 'no_token_set', message: 'API_TOKEN is not set: this call is switched off' })
+      return sendProblem(reply, { code: 'no_token_set', message: 'API_TOKEN is not set: this call is switched off' })
     }
     // RFC 9110 section 11.1: the scheme's name is in any case.
     const given = authorization.replace(/^bearer +/i, 'Bearer ')
     if (timingSafeEqual(digest(given), expected)) return
     const message = authorization === '' ? 'send Authorization: Bearer and the API token' : 'the token is wrong'
-    return reply.code(401).header('www-authenticate', 'Bearer').send({ code: 'unauthorized', message })
+    return sendProblem(reply.header('www-authenticate', 'Bearer'), { code: 'unauthorized', message })
   }
 }
 
@@ -80,15 +99,15 @@ function digest(text) {
   return createHash('sha256').update(text).digest()
 }
 
-/** A body may be wrong 5,000 times: the first few say enough. */
+/** A body may be wrong 5,000 times: the first few problems say enough. */
 const PROBLEMS_MAX = 10
 
 /**
  * @param {unknown} body
- * @param {import('@keycast/service').Namespaces} namespaces
+ * @param {Pick<import('../access/access.js').Access, 'checkForOperator'>} access
  * @returns {{ keys: string[], problems: string[] }} each key once
  */
-function readKeys(body, namespaces) {
+function readKeys(body, access) {
   const listed = typeof body === 'object' && body !== null && 'keys' in body ? body.keys : undefined
   if (!Array.isArray(listed) || listed.length === 0) {
     return { keys: [], problems: ['the body must be {"keys":[…]} with at least one key'] }
@@ -97,32 +116,26 @@ function readKeys(body, namespaces) {
   /** @type {string[]} */
   const problems = []
   for (const [index, key] of listed.entries()) {
-    const problem = problemOf(key, namespaces)
+    const problem = typeof key === 'string' ? access.checkForOperator(key)?.message : 'a key is a string'
     if (problem) problems.push(`keys[${index}]: ${problem}`)
     if (problems.length === PROBLEMS_MAX) break
   }
   return { keys: [...new Set(listed)], problems }
 }
 
-/** @param {unknown} key @param {import('@keycast/service').Namespaces} namespaces */
-function problemOf(key, namespaces) {
-  if (typeof key !== 'string') return 'a key is a string'
-  return keyProblem(key) ?? (namespaces.get(namespaceOf(key)) ? undefined : 'no such namespace')
-}
-
 /**
- * What an operator reads. Ages are in milliseconds; absent is what is not known.
+ * What an operator reads. Ages are in milliseconds; a field that is not known is absent.
  *
- * @param {ReturnType<import('../values.js').Values['describe']>} known
+ * @param {ReturnType<import('../keys/values.js').Values['describe']>} known
  * @param {import('@keycast/service').Namespace | undefined} namespace
  */
-function describeKey({ key, owner, watched, subscribers, waiting, stale, value, problem }, namespace) {
+function describeKey({ key, owner, watched, subscribers, waiters, stale, value, problem }, namespace) {
   return {
     key,
     owner: { node: owner.node ?? null, alive: owner.alive },
     watched,
     sessionsWatching: subscribers,
-    getsWaiting: waiting,
+    getsWaiting: waiters,
     held: value !== undefined,
     stale,
     version: value?.version,

@@ -1,5 +1,7 @@
 import { FetcherUnavailable } from '@keycast/backbone'
 import Fastify from 'fastify'
+import { createAccess } from '../access/access.js'
+import { createCounts } from '../metrics.js'
 import { createNamespaces } from '../test-support.js'
 import { addInternal } from './internal.js'
 import { closeServed, serve } from './test-support.js'
@@ -13,27 +15,38 @@ const described = {
   owner: { node: '127.0.0.1:7001:7002', alive: true },
   watched: true,
   subscribers: 3,
-  waiting: 1,
+  waiters: 1,
   stale: true,
   value: { version: 'abc', contentType: 'application/json', bytes: 7, ageMs: 4_200, maxAgeMs: 1_000, store: true },
   problem: { code: /** @type {const} */ ('backend_error'), message: 'it said 500', retryAfterMs: 800, agoMs: 300 },
 }
 
-/** @param {{ apiToken?: string | null, refresh?: () => Promise<void>, known?: Partial<typeof described> }} [given] */
-async function setup({ apiToken = 'secret', refresh = async () => {}, known = {} } = {}) {
+/**
+ * @param {{ apiToken?: string | null, refresh?: () => Promise<void>, known?: Partial<typeof described>,
+ *   revoke?: ReturnType<Parameters<typeof addInternal>[1]['revoke']> }} [given]
+ */
+async function setup({
+  apiToken = 'secret',
+  refresh = async () => {},
+  known = {},
+  revoke = { outcome: 'added', sessions: 2 },
+} = {}) {
+  /** @type {unknown[]} */
+  const revoked = []
   /** @type {string[][]} */
   const refreshed = []
   const app = Fastify()
+  const namespaces = createNamespaces({ tick: { refreshMs: 1_000, maxAgeMs: 1_000, idSegmentsMax: 2 } })
   addInternal(app, {
     apiToken: apiToken ?? undefined,
-    namespaces: createNamespaces({ tick: { refreshMs: 1_000, maxAgeMs: 1_000 } }),
-    values: {
-      refusal: key =>
-        key.startsWith('tick:')
-          ? undefined
-          : { code: 'unknown_namespace', message: 'no such namespace', retryAfterMs: undefined, atMs: 0, local: false },
-      describe: key => ({ ...described, ...known, key }),
+    namespaces,
+    access: createAccess({ namespaces, cache: { peek: () => undefined }, counts: createCounts(), now: () => 0 }),
+    wallNow: () => 1_800_000_000_000,
+    revoke: revocation => {
+      revoked.push(revocation)
+      return revoke
     },
+    values: { describe: key => ({ ...described, ...known, key }) },
     backbone: {
       refresh: keys => {
         refreshed.push(keys)
@@ -44,11 +57,13 @@ async function setup({ apiToken = 'secret', refresh = async () => {}, known = {}
   const call = await serve(app)
   const post = (/** @type {unknown} */ body, headers = json) =>
     call('/v1/refresh', { method: 'POST', headers, body: JSON.stringify(body) })
-  return { call, post, refreshed }
+  const postRevoke = (/** @type {unknown} */ body, headers = json) =>
+    call('/v1/revoke', { method: 'POST', headers, body: JSON.stringify(body) })
+  return { call, post, postRevoke, refreshed, revoked }
 }
 
-describe.each(['/v1/keys/tick:1', '/v1/refresh'])('the guard of %s', path => {
-  const method = path === '/v1/refresh' ? 'POST' : 'GET'
+describe.each(['/v1/keys/tick:1', '/v1/refresh', '/v1/revoke'])('the guard of %s', path => {
+  const method = path.startsWith('/v1/re') ? 'POST' : 'GET'
 
   test.each([
     ['no token', {}],
@@ -87,7 +102,7 @@ test('keys whose content changed are passed on, each once, and 202 says the fetc
   expect(refreshed).toEqual([['tick:1', 'tick:2']])
 })
 
-test('where no owner can be told, 503 says when to try again', async () => {
+test('where no node can be reached, 503 says when to try again', async () => {
   const { post } = await setup({ refresh: () => Promise.reject(new FetcherUnavailable('no node is alive')) })
   const response = await post({ keys: ['tick:1'] })
   expect(response.status).toBe(503)
@@ -166,4 +181,33 @@ test('a key nothing is known of is described too', async () => {
 test('a key of no namespace is not found', async () => {
   const { call } = await setup()
   expect((await call('/v1/keys/room:1', { headers: bearer })).status).toBe(404)
+})
+
+test('a user is revoked from now on, unless a time is said, and the answer says how far that reaches', async () => {
+  const { postRevoke, revoked } = await setup()
+  const response = await postRevoke({ sub: 'ann' })
+  expect(response.status).toBe(200)
+  expect(response.json()).toEqual({
+    sub: 'ann',
+    before: 1_800_000_000,
+    sessionsEnded: 2,
+    reach: 'this gateway: call each one',
+  })
+  await postRevoke({ sub: 'ann', before: 1_700_000_000 })
+  await postRevoke({ jti: 'j' })
+  expect(revoked).toEqual([{ sub: 'ann', before: 1_800_000_000 }, { sub: 'ann', before: 1_700_000_000 }, { jti: 'j' }])
+})
+
+test('a revocation that says nothing of use is refused', async () => {
+  const { postRevoke, revoked } = await setup()
+  expect((await postRevoke({ user: 'ann' })).status).toBe(400)
+  expect((await postRevoke({ sub: 'ann', before: 1_800_000_000_000 })).json().message).toContain('milliseconds')
+  expect(revoked).toEqual([])
+})
+
+test('a revocation that finds the list full is refused aloud', async () => {
+  const { postRevoke } = await setup({ revoke: { outcome: 'full', sessions: 0 } })
+  const response = await postRevoke({ jti: 'j' })
+  expect(response.status).toBe(507)
+  expect(response.json()).toMatchObject({ code: 'revocations_full' })
 })

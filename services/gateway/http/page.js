@@ -1,14 +1,7 @@
 // Serves the page at `/` from memory: its files are read once, at start, and have no build step.
-import { createHash } from 'node:crypto'
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { extname } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { holds } from './entity-tags.js'
-
-/**
- * @typedef {{ body: Buffer, type: string, tag: string }} Asset
- * @typedef {ReadonlyMap<string, Asset>} Page by URL path
- */
+import { addAssets, readAsset } from './assets.js'
 
 const types = new Map([
   ['.html', 'text/html; charset=utf-8'],
@@ -53,34 +46,23 @@ const securityHeaders = Object.freeze({
  * Reads the page's files.
  *
  * @param {URL} [folder]
- * @returns {Page}
+ * @returns {import('./assets.js').Assets}
  */
 export function readPage(folder = pageFolder) {
-  /** @type {Map<string, Asset>} */
+  /** @type {Map<string, import('./assets.js').Asset>} */
   const assets = new Map()
   for (const name of readdirSync(folder)) {
     const type = types.get(extname(name))
     if (!type || name.endsWith('.test.js')) continue
-    const body = readFileSync(fileURLToPath(shared.get(name) ?? new URL(name, folder)))
-    const tag = createHash('sha256').update(body).digest('base64url').slice(0, 22)
-    assets.set(name === 'index.html' ? '/' : `/${name}`, { body, type, tag })
+    assets.set(name === 'index.html' ? '/' : `/${name}`, readAsset(shared.get(name) ?? new URL(name, folder), type))
   }
   return assets
 }
 
 /**
- * Adds the page's routes. A browser keeps the files and asks each time whether they changed, so that a new gateway's
- * page is seen at once and never mixed with an old one's.
- *
  * @param {import('fastify').FastifyInstance} app
- * @param {Page} [page]
+ * @param {import('./assets.js').Assets} [page]
  */
 export function addPage(app, page = readPage()) {
-  for (const [path, { body, type, tag }] of page) {
-    app.get(path, (request, reply) => {
-      reply.headers(securityHeaders).headers({ 'cache-control': 'no-cache', etag: `"${tag}"` })
-      if (holds(request.headers['if-none-match'], tag)) return reply.code(304).send()
-      return reply.type(type).send(body)
-    })
-  }
+  addAssets(app, page, securityHeaders)
 }

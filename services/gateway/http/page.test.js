@@ -1,4 +1,5 @@
 import Fastify from 'fastify'
+import { readLibrary } from './library.js'
 import { addPage, readPage } from './page.js'
 import { closeServed, serve } from './test-support.js'
 
@@ -36,13 +37,15 @@ test('the page has no inline script or style and names no other host', () => {
 })
 
 test('whatever a file of the page loads is served', () => {
+  const library = readLibrary()
   for (const [path, { body, type }] of page) {
     const text = String(body)
     const loaded = type.startsWith('text/html')
       ? [...text.matchAll(/(?:src|href)="([^"]+)"/g)]
-      : [...text.matchAll(/^(?:import|export) .*'(\.[^']+)'$/gm)]
+      : [...text.matchAll(/^(?:import|export) .*'([./][^']+)'$/gm)]
     for (const [, target] of loaded) {
-      expect([path, page.has(new URL(target, `http://host${path}`).pathname)]).toEqual([path, true])
+      const { pathname } = new URL(target, `http://host${path}`)
+      expect([path, pathname, page.has(pathname) || library.has(pathname)]).toEqual([path, pathname, true])
     }
   }
 })

@@ -1,16 +1,28 @@
-// What went wrong with a key, in HTTP: a status and `{ code, message, retryAfterMs? }`.
+// What went wrong, in HTTP: a status and `{ code, message, retryAfterMs?, problems? }`. Every answer that is an error is
+// sent from here, on both listeners.
 
 /**
  * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode
- * @typedef {{ code: ErrorCode, message: string, retryAfterMs?: number | undefined }} Problem
+ *
+ * `problems`: each thing that is wrong with a request, where there may be several.
+ * @typedef {object} HttpProblem
+ * @property {ErrorCode | keyof typeof requestStatusOf} code
+ * @property {string} message
+ * @property {number} [retryAfterMs]
+ * @property {string[]} [problems]
  */
 
-/** RFC 9110 section 15: 502 what the backend said was no use, 503 not now, 504 no answer in time. @type {Record<ErrorCode, number>} */
+/** RFC 9110 section 15: 502 the backend's answer was of no use, 503 not now, 504 no answer in time. @type {Record<ErrorCode, number>} */
 export const statusOf = {
   bad_message: 400,
   unknown_type: 400,
   bad_key: 400,
   too_many_keys: 400,
+  token_refused: 401,
+  token_expired: 401,
+  unauthenticated: 401,
+  forbidden: 403,
+  other_user: 403,
   unknown_namespace: 404,
   not_found: 404,
   rate_limited: 429,
@@ -29,13 +41,49 @@ export const statusOf = {
   fetcher_timeout: 504,
 }
 
+/** What a refused token is answered with (RFC 6750 section 3.1). */
+export const INVALID_TOKEN = 'Bearer error="invalid_token"'
+
+/** Codes that only HTTP knows: they speak of the request, not of a key. */
+const requestStatusOf = {
+  bad_request: 400,
+  unauthorized: 401,
+  no_token_set: 403,
+  unknown_path: 404,
+  internal_error: 500,
+  revocations_full: 507,
+}
+
 /**
  * @param {import('fastify').FastifyReply} reply
- * @param {Problem} problem
+ * @param {HttpProblem} problem
+ * @param {number} [status] where HTTP has one that says more than the code's own
  */
-export function sendProblem(reply, { code, message, retryAfterMs }) {
-  reply.code(statusOf[code]).header('cache-control', 'no-store')
+export function sendProblem(reply, { code, message, retryAfterMs, problems }, status = statuses[code]) {
+  reply.code(status).header('cache-control', 'no-store')
+  // RFC 9110 section 15.5.2: a 401 says what would help.
+  if (status === 401 && !reply.hasHeader('www-authenticate')) {
+    reply.header('www-authenticate', code === 'token_refused' ? INVALID_TOKEN : 'Bearer')
+  }
   // Whole seconds (RFC 9110 section 10.2.3): rounded up, so that nobody comes too early.
   if (retryAfterMs !== undefined) reply.header('retry-after', String(Math.ceil(retryAfterMs / 1_000)))
-  return reply.send({ code, message, retryAfterMs })
+  return reply.send({ code, message, retryAfterMs, problems })
+}
+
+/** @type {Record<HttpProblem['code'], number>} */
+const statuses = { ...statusOf, ...requestStatusOf }
+
+/**
+ * Answers what Fastify finds wrong with a request, or a handler threw.
+ *
+ * @param {import('@keycast/service').Log} log
+ * @returns {(error: import('fastify').FastifyError, request: import('fastify').FastifyRequest, reply: import('fastify').FastifyReply) => unknown}
+ */
+export function answerErrors(log) {
+  return (error, request, reply) => {
+    const status = error.statusCode ?? 500
+    if (status < 500) return sendProblem(reply, { code: 'bad_request', message: error.message }, status)
+    log.error({ err: error, path: request.url }, 'a request failed')
+    return sendProblem(reply, { code: 'internal_error', message: 'internal error, see the log' }, status)
+  }
 }

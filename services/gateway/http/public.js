@@ -1,13 +1,16 @@
-// The HTTP side of the port clients connect to: the page and the values. Upgrades at /ws are the gateway's own.
+// The HTTP side of the port clients connect to: the page, the client library, the values. /ws is the gateway's own.
 import { errorCodes } from '@keycast/protocol'
 import Fastify from 'fastify'
+import { limitConnections, limitResponses } from './connections.js'
+import { addLibrary } from './library.js'
 import { addPage } from './page.js'
-import { sendProblem } from './problems.js'
+import { answerErrors, sendProblem } from './problems.js'
+import { createUnreadBodies } from './unread-bodies.js'
 import { addValues } from './values.js'
 
 /**
- * How long a request may take to come in. Until it has, its connection counts as no session, whoever is behind it: a proxy
- * has the whole of it before it asks.
+ * How long a request may take to come in. Until then its connection counts as no session. A proxy in front has the whole
+ * request before it sends any of it.
  */
 const REQUEST_TIMEOUT_MS = 10_000
 
@@ -22,11 +25,25 @@ const BODY_BYTES_MAX = 1_024
 
 /**
  * @param {object} deps
- * @param {Pick<import('../values.js').Values, 'refusal' | 'fresh' | 'want'>} deps.values
- * @param {import('./values.js').HttpCounts} deps.counts
+ * @param {import('./values.js').ValuesDeps['access']} deps.access
+ * @param {import('./values.js').ValuesDeps['values']} deps.values
+ * @param {import('./values.js').ValuesDeps['singleFlight']} deps.singleFlight
+ * @param {import('./values.js').ValuesDeps['authenticate']} deps.authenticate
+ * @param {import('./values.js').ValuesDeps['counts']} deps.counts
  * @param {import('@keycast/service').Log} deps.log
+ * @param {number} deps.connectionsMax of clients that are no sessions
+ * @param {number} deps.unreadBytesMax of the values that clients are sent over HTTP and have not read
  */
-export function createPublicApp({ values, counts, log }) {
+export function createPublicApp({
+  access,
+  authenticate,
+  values,
+  singleFlight,
+  counts,
+  log,
+  connectionsMax,
+  unreadBytesMax,
+}) {
   const app = Fastify({
     // Browsers and proxies keep connections open: without forcing, close() would wait for them.
     forceCloseConnections: true,
@@ -37,15 +54,18 @@ export function createPublicApp({ values, counts, log }) {
     frameworkErrors: (_error, _request, reply) => sendProblem(reply, { code: 'bad_key', message: errorCodes.bad_key }),
   })
 
-  app.setErrorHandler((/** @type {import('fastify').FastifyError} */ error, request, reply) => {
-    const status = error.statusCode ?? 500
-    if (status >= 500) log.error({ err: error, path: request.url }, 'a request failed')
-    return reply.code(status).send({ message: status >= 500 ? 'internal error' : error.message })
-  })
+  app.setErrorHandler(answerErrors(log))
   app.setNotFoundHandler((_, reply) =>
-    reply.code(404).send({ message: '/ is the page, /v1/values/{key} a value, /ws the WebSocket' }),
+    sendProblem(reply, {
+      code: 'unknown_path',
+      message: '/ is the page, /keycast.js the client library, /v1/values/{key} a value, /ws the WebSocket',
+    }),
   )
+  limitConnections(app.server, connectionsMax)
+  limitResponses(app)
   addPage(app)
-  addValues(app, { values, counts })
+  addLibrary(app)
+  const unreadBodies = createUnreadBodies(unreadBytesMax)
+  addValues(app, { access, authenticate, values, singleFlight, unreadBodies, counts })
   return app
 }

@@ -1,13 +1,21 @@
-// GET /v1/values/{key}: the value a WebSocket client would get, for code that still polls. From the same cache, by the
-// same shared fetch, with the version as entity tag.
+// GET /v1/values/{key}: the value a WebSocket client would get, for code that still polls. From the same cache and the same
+// single flight, with the version as entity tag.
+
+import { createProblem } from '../keys/problem.js'
 import { countOne } from '../metrics.js'
-import { holds } from './entity-tags.js'
+import { matchesAny } from './entity-tags.js'
 import { sendProblem } from './problems.js'
 
 /**
- * @typedef {import('../values.js').Values} Values
- * @typedef {import('../entry.js').Found} Found
- * @typedef {Pick<import('../metrics.js').Counts, 'httpHits' | 'httpMisses' | 'httpValues'>} HttpCounts
+ * @typedef {import('../keys/entry.js').Found} Found
+ *
+ * @typedef {object} ValuesDeps
+ * @property {Pick<import('../access/access.js').Access, 'check'>} access
+ * @property {ReturnType<typeof import('./authenticate.js').createAuthenticate>} authenticate
+ * @property {Pick<import('../keys/values.js').Values, 'fresh'>} values
+ * @property {Pick<import('../keys/single-flight.js').SingleFlight, 'want'>} singleFlight
+ * @property {Pick<import('./unread-bodies.js').UnreadBodies, 'hold'>} unreadBodies
+ * @property {Pick<import('../metrics.js').Counts, 'httpHits' | 'httpMisses' | 'httpValues'>} counts
  */
 
 /** Under it the rest of the path is the key: an id may hold `/`. */
@@ -20,13 +28,15 @@ const VALUES_PATH = '/v1/values/'
 const securityHeaders = Object.freeze({
   'content-security-policy': "default-src 'none'; sandbox",
   'x-content-type-options': 'nosniff',
+  // Pages of other origins cannot read it; this keeps them from having it loaded as an image or script, too.
+  'cross-origin-resource-policy': 'same-origin',
 })
 
 /**
  * @param {import('fastify').FastifyInstance} app
- * @param {{ values: Pick<Values, 'refusal' | 'fresh' | 'want'>, counts: HttpCounts }} deps
+ * @param {ValuesDeps} deps
  */
-export function addValues(app, { values, counts }) {
+export function addValues(app, { access, authenticate, values, singleFlight, unreadBodies, counts }) {
   /** @type {import('fastify').onResponseHookHandler} */
   const onResponse = (_, reply, done) => {
     countOne(counts.httpValues, String(reply.statusCode))
@@ -36,13 +46,18 @@ export function addValues(app, { values, counts }) {
   // Fastify adds HEAD, and has percent-decoded the key, once.
   app.get(`${VALUES_PATH}*`, { onResponse }, async (request, reply) => {
     const { '*': key } = /** @type {{ '*': string }} */ (request.params)
-    const problem = values.refusal(key)
+    const caller = await authenticate(request.raw)
+    // A cache on the way must not answer one user with what it was sent for another.
+    if (caller.hasToken) reply.header('vary', 'Authorization, Cookie')
+    if ('problem' in caller) return sendProblem(reply, caller.problem, caller.status)
+    const problem = access.check(caller.rights, 'read', key)
     if (problem) return sendProblem(reply, problem)
-    const held = values.fresh(key)
-    if (held) counts.httpHits++
+    const cached = values.fresh(key)
+    if (cached) counts.httpHits++
     else counts.httpMisses++
-    const outcome = held ?? (await values.want(key))
-    return outcome.value ? sendValue(request, reply, outcome) : sendProblem(reply, outcome.problem)
+    const result = cached ?? (await singleFlight.want(key))
+    if (!result.value) return sendProblem(reply, result.problem)
+    return sendValue(request, reply, result, { unreadBodies, isPrivate: caller.hasToken })
   })
 }
 
@@ -50,14 +65,16 @@ export function addValues(app, { values, counts }) {
  * @param {import('fastify').FastifyRequest} request
  * @param {import('fastify').FastifyReply} reply
  * @param {Found} found
+ * @param {{ unreadBodies: ValuesDeps['unreadBodies'], isPrivate: boolean }} how `isPrivate`: it is sent for a token
  */
-function sendValue({ headers }, reply, { value, ageMs, maxAgeMs, store }) {
+function sendValue({ headers }, reply, { value, ageMs, maxAgeMs, store }, { unreadBodies, isPrivate }) {
   reply.headers(securityHeaders).headers({
     etag: `"${value.version}"`,
-    // Up and down: a cache on the way must not keep it longer than this gateway would.
+    // The age rounded up, its limit down: a cache on the way must not keep it longer than this gateway would.
     age: String(Math.ceil(ageMs / 1_000)),
-    'cache-control': store ? `max-age=${Math.floor(maxAgeMs / 1_000)}` : 'no-store',
+    'cache-control': store ? `${isPrivate ? 'private, ' : ''}max-age=${Math.floor(maxAgeMs / 1_000)}` : 'no-store',
   })
-  if (holds(headers['if-none-match'], value.version)) return reply.code(304).send()
+  if (matchesAny(headers['if-none-match'], value.version)) return reply.code(304).send()
+  if (!unreadBodies.hold(value.body, reply.raw)) return sendProblem(reply, createProblem('capacity', performance.now()))
   return reply.header('content-type', value.contentType).send(value.body)
 }

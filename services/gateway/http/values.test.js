@@ -1,47 +1,58 @@
 import { createLog } from '@keycast/service'
+import { createValue } from '../keys/value.js'
 import { createCounts } from '../metrics.js'
-import { createValue } from '../value.js'
 import { createPublicApp } from './public.js'
 import { closeServed, serve } from './test-support.js'
 
-/** @typedef {import('../entry.js').Outcome} Outcome */
+/** @typedef {import('../keys/entry.js').Result} Result */
 
 afterEach(closeServed)
 
 const body = Buffer.from('{"n":1}')
 const value = createValue({ key: 'tick:1', version: 'abc', contentType: 'application/json', format: 'json', body })
-/** @type {import('../entry.js').Found} */
+/** @type {import('../keys/entry.js').Found} */
 const found = { value, ageMs: 1_900, maxAgeMs: 5_900, store: true }
 
-/** @param {Partial<import('../entry.js').Problem>} problem @returns {Outcome} */
+/** @param {Partial<import('../keys/problem.js').Problem>} problem @returns {Result} */
 const failed = problem => ({
   problem: {
     code: 'backend_error',
     message: 'it said 500',
     retryAfterMs: undefined,
     atMs: 0,
-    local: false,
+    isLocal: false,
     ...problem,
   },
 })
 
-/** @param {{ fresh?: Outcome, later?: Outcome, refused?: Outcome }} [given] what memory, the fetcher and the grammar say */
-async function setup({ fresh, later, refused } = {}) {
+/**
+ * @param {{ fresh?: Result, later?: Result, refused?: Result, caller?: any }} [given] what memory, the fetcher, the grammar
+ *   and the token say
+ */
+async function setup({ fresh, later, refused, caller = { hasToken: false, rights: {} } } = {}) {
   /** @type {string[]} */
   const asked = []
   const counts = createCounts()
   const app = createPublicApp({
+    connectionsMax: 1_000,
+    unreadBytesMax: 1_000_000,
     log: createLog({ name: 'test', level: 'silent' }),
     counts,
-    values: {
-      refusal: key => {
-        asked.push(`refusal ${key}`)
+    access: {
+      check: (_rights, verb, key) => {
+        expect(verb).toBe('read')
+        asked.push(`check ${key}`)
         return refused?.problem
       },
+    },
+    authenticate: async () => caller,
+    values: {
       fresh: key => {
         asked.push(`fresh ${key}`)
         return fresh
       },
+    },
+    singleFlight: {
       want: async key => {
         asked.push(`want ${key}`)
         if (!later) throw new Error('nobody should have been asked')
@@ -64,7 +75,7 @@ test('a value held and fresh is answered from memory, as the backend gave it', a
     age: '2',
     'cache-control': 'max-age=5',
   })
-  expect(asked).toEqual(['refusal tick:1', 'fresh tick:1'])
+  expect(asked).toEqual(['check tick:1', 'fresh tick:1'])
 })
 
 test('a value not held is asked of the fetcher', async () => {
@@ -81,6 +92,7 @@ test.each(['text/plain; charset=utf-8', 'text/html', 'application/octet-stream',
     expect(headers['content-type']).toBe(contentType)
     expect(headers['content-security-policy']).toContain('sandbox')
     expect(headers['x-content-type-options']).toBe('nosniff')
+    expect(headers['cross-origin-resource-policy']).toBe('same-origin')
   },
 )
 
@@ -90,7 +102,7 @@ test('a body of 130 KB arrives whole', async () => {
   expect((await get('/v1/values/text:1')).body.equals(large)).toBe(true)
 })
 
-test('what must not be stored is said to be so', async () => {
+test('a value that must not be stored says so', async () => {
   const { get } = await setup({ fresh: { ...found, store: false } })
   expect((await get('/v1/values/tick:1')).headers['cache-control']).toBe('no-store')
 })
@@ -126,15 +138,15 @@ test.each([
 ])('%s names the key %s: decoded once', async (path, key) => {
   const { get, asked } = await setup({ fresh: found })
   await get(path)
-  expect(asked[0]).toBe(`refusal ${key}`)
+  expect(asked[0]).toBe(`check ${key}`)
 })
 
-test('a key that breaks the grammar is refused, and nobody is asked', async () => {
+test('a key that breaks the grammar is refused, and the fetcher is not asked', async () => {
   const { get, asked } = await setup({ refused: failed({ code: 'bad_key', message: 'the id is empty' }) })
   const response = await get('/v1/values/tick:')
   expect(response.status).toBe(400)
   expect(response.json()).toEqual({ code: 'bad_key', message: 'the id is empty' })
-  expect(asked).toEqual(['refusal tick:'])
+  expect(asked).toEqual(['check tick:'])
 })
 
 test('percent-encoding that is broken is a bad key too', async () => {
@@ -162,17 +174,18 @@ test.each([
   expect(response.json()).toEqual({ code, message: 'it said 500', retryAfterMs: 1_200 })
 })
 
-test('what does not heal by itself names no time', async () => {
+test('a problem that does not heal by itself names no time', async () => {
   const { get } = await setup({ later: failed({ code: 'backend_refused' }) })
   const response = await get('/v1/values/tick:1')
   expect(response.headers['retry-after']).toBeUndefined()
   expect(response.json()).toEqual({ code: 'backend_refused', message: 'it said 500' })
 })
 
-test('a path nothing is served at says what is', async () => {
+test('an unknown path is answered with the known ones', async () => {
   const { get } = await setup()
   const response = await get('/v2/values/tick:1')
   expect(response.status).toBe(404)
+  expect(response.json()).toMatchObject({ code: 'unknown_path' })
   expect(response.json().message).toContain('/v1/values/{key}')
 })
 
@@ -189,4 +202,38 @@ test('requests are counted by status, and those for keys that may exist by wheth
   const refused = await setup({ refused: failed({ code: 'bad_key' }) })
   await refused.get('/v1/values/tick:')
   expect(refused.counts).toMatchObject({ httpHits: 0, httpMisses: 0, httpValues: { 400: 1 } })
+})
+
+test('what came for a token is kept by nobody but its browser, and for no other token', async () => {
+  const { get } = await setup({ fresh: found, caller: { hasToken: true, rights: {} } })
+  const { headers } = await get('/v1/values/tick:1')
+  expect(headers).toMatchObject({ 'cache-control': 'private, max-age=5', vary: 'Authorization, Cookie' })
+  const { get: getAnonymously } = await setup({ fresh: found })
+  expect((await getAnonymously('/v1/values/tick:1')).headers.vary).toBeUndefined()
+})
+
+test.each(
+  /** @type {[string, any, number | undefined, number, string | undefined][]} */ ([
+    ['refused', { code: 'token_refused', message: 'm' }, 401, 401, 'Bearer error="invalid_token"'],
+    ['not to be checked now', { code: 'token_refused', message: 'm', retryAfterMs: 1_500 }, 503, 503, undefined],
+    ['good, its user too busy', { code: 'rate_limited', message: 'm', retryAfterMs: 1_500 }, undefined, 429, undefined],
+  ]),
+)('a token that is %s is answered before the key is looked at', async (_, problem, given, status, challenge) => {
+  const { get, asked } = await setup({ fresh: found, caller: { hasToken: true, problem, status: given } })
+  const response = await get('/v1/values/tick:1')
+  expect(response.status).toBe(status)
+  expect(response.headers['www-authenticate']).toBe(challenge)
+  expect(response.headers['retry-after']).toBe(problem.retryAfterMs === undefined ? undefined : '2')
+  expect(response.headers.vary).toBe('Authorization, Cookie')
+  expect(asked).toEqual([])
+})
+
+test.each([
+  ['unauthenticated', 401, 'Bearer'],
+  ['forbidden', 403, undefined],
+])('a key that is %s is answered %i', async (code, status, challenge) => {
+  const { get } = await setup({ fresh: found, refused: failed({ code: /** @type {any} */ (code) }) })
+  const response = await get('/v1/values/tick:1')
+  expect(response.status).toBe(status)
+  expect(response.headers['www-authenticate']).toBe(challenge)
 })

@@ -76,7 +76,14 @@ export function createCard(watched, { onRemove, onRetry }) {
 
   const drawContent = () => {
     const { content } = watched
-    if (content === drawn || content === undefined) return
+    if (content === drawn) return
+    if (content === undefined) {
+      shown = undefined
+      drawn = undefined
+      body.replaceChildren()
+      difference.replaceChildren()
+      return
+    }
     drawDifference(difference, drawn, content)
     if (shown?.format === content.format) shown.view.update(content.format === 'json' ? content.data : content)
     else {
@@ -127,9 +134,10 @@ export function createCard(watched, { onRemove, onRetry }) {
 const spoken = { fresh: 'up to date', stale: 'stale', error: 'failing', waiting: 'waiting for the first value' }
 
 /** @param {NonNullable<Watched['error']>} error @param {number} nowMs */
-function errorText({ code, text, retryAtMs }, nowMs) {
+function errorText({ code, text, subscribed, retryAtMs }, nowMs) {
   const sentence = `${text.charAt(0).toUpperCase()}${text.slice(1)} (${code}).`
-  if (retryAtMs === undefined) return `${sentence} The key is not being watched.`
+  if (!subscribed) return `${sentence} The key is not being watched.`
+  if (retryAtMs === undefined) return sentence
   const waitMs = retryAtMs - nowMs
   return `${sentence} ${waitMs > 500 ? `Asked again in ${lasted(waitMs)}.` : 'Asking again…'}`
 }

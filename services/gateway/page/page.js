@@ -1,6 +1,6 @@
-// The page: keys typed or named by the address become cards, one connection keeps them true.
+// The page: keys typed or named by the address become cards, and the client library keeps them true.
+import { connect } from '/keycast.js'
 import { createCard } from './card.js'
-import { createConnection } from './connection.js'
 import { setText } from './element.js'
 import { hashOfKeys, KEYS_MAX, keysOfHash, readKeys } from './key-list.js'
 import { counted, lasted, rated, sized } from './quantities.js'
@@ -8,7 +8,12 @@ import { createRates } from './rates.js'
 import { startTheme } from './theme.js'
 import { createWatched, take } from './watched.js'
 
-/** @typedef {{ watched: import('./watched.js').Watched, card: ReturnType<typeof createCard> }} Entry */
+/**
+ * @typedef {object} Entry
+ * @property {import('./watched.js').Watched} watched
+ * @property {ReturnType<typeof createCard>} card
+ * @property {import('/keycast.js').ValueHandle} handle
+ */
 
 /** @param {string} id @returns {any} */
 const byId = id => document.getElementById(id)
@@ -21,19 +26,56 @@ const entries = new Map()
 const dirty = new Set()
 const rates = createRates()
 
+/** Counts what arrives, compressed or not, before the library has read it. */
+class CountingWebSocket extends WebSocket {
+  /** @param {string} url @param {string} protocol */
+  constructor(url, protocol) {
+    super(url, protocol)
+    this.addEventListener('message', ({ data }) => rates.received(data.byteLength ?? data.length))
+  }
+}
+
+const keycast = connect('/ws', { WebSocket: CountingWebSocket })
+
 /** @param {string[]} keys those already watched are left as they are */
 function watch(keys) {
   const added = keys.filter(key => !entries.has(key))
   const room = added.slice(0, KEYS_MAX - entries.size)
   for (const key of room) {
     const watched = createWatched(key)
-    const card = createCard(watched, { onRemove: () => unwatch(key), onRetry: () => subscribe([key]) })
-    entries.set(key, { watched, card })
+    const card = createCard(watched, { onRemove: () => unwatch(key), onRetry: () => retry(key) })
+    const entry = { watched, card, handle: keycast.value(key) }
+    entries.set(key, entry)
+    follow(entry)
     cards.append(card.root)
   }
-  subscribe(room)
   tick()
   return room.length === added.length
+}
+
+/** @param {Entry} entry */
+function follow(entry) {
+  entry.handle.on('change', state => {
+    const { changes } = entry.watched
+    take(entry.watched, state, Date.now())
+    if (entry.watched.changes !== changes) rates.changed()
+    if (dirty.size === 0) requestAnimationFrame(draw)
+    dirty.add(entry)
+  })
+}
+
+/** A person does not wait for the gateway's next try. @param {string} key */
+function retry(key) {
+  const entry = /** @type {Entry} */ (entries.get(key))
+  if (entry.watched.error?.retryAtMs === undefined) {
+    // The subscription has ended: a new handle begins another.
+    entry.handle.close()
+    entry.handle = keycast.value(key)
+    follow(entry)
+    return
+  }
+  // What a get is answered, all who are subscribed are told.
+  keycast.get(key).catch(() => {})
 }
 
 /** @param {string} key */
@@ -44,56 +86,33 @@ function unwatch(key) {
   entry.card.root.remove()
   entries.delete(key)
   dirty.delete(entry)
-  connection.send({ type: 'unsubscribe', keys: [key] })
+  entry.handle.close()
   remember()
   tick()
   // The button that had the focus is gone: the keyboard goes on from its neighbour.
   if (focused) (neighbour?.querySelector('.remove') ?? input).focus()
 }
 
-/** @param {string[]} keys with what is held of each, so that only what changed is sent */
-function subscribe(keys) {
-  if (keys.length === 0) return
-  const wanted = keys.map(key => {
-    const version = entries.get(key)?.watched.version
-    return version === undefined ? key : { key, version }
-  })
-  connection.send({ type: 'subscribe', keys: wanted })
-}
-
 function remember() {
   history.replaceState(null, '', `${location.pathname}${location.search}${hashOfKeys(entries.keys())}`)
 }
 
-const connection = createConnection({
-  url: `${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}/ws`,
+/** @type {Record<import('/keycast.js').ConnectionState['name'], string>} */
+const connectionTexts = {
+  connecting: 'Connecting…',
+  open: 'Live',
+  waiting: 'Reconnecting',
+  offline: 'No network',
+  closed: 'Disconnected',
+}
 
-  onState(state) {
-    connectionPanel.dataset.state = state.name
-    setText(byId('connection-text'), connectionTexts[state.name])
-    connectionPanel.title = 'reason' in state ? state.reason : ''
-    connectNow.hidden = state.name !== 'waiting' && state.name !== 'stopped'
-    if (state.name === 'live') subscribe([...entries.keys()])
-    tick()
-  },
-
-  onMessage(message, text) {
-    rates.received(text.length)
-    const entry = message.key === undefined ? undefined : entries.get(message.key)
-    if (!entry) {
-      // No key of ours: an error about a request as a whole.
-      if (message.type === 'error' && message.key === undefined) setText(problem, `The gateway: ${message.message}`)
-      return
-    }
-    const { changes } = entry.watched
-    take(entry.watched, message, { text, nowMs: performance.now() })
-    if (entry.watched.changes !== changes) rates.changed()
-    if (dirty.size === 0) requestAnimationFrame(draw)
-    dirty.add(entry)
-  },
+keycast.on('state', state => {
+  connectionPanel.dataset.state = state.name
+  setText(byId('connection-text'), connectionTexts[state.name])
+  connectionPanel.title = 'reason' in state ? state.reason : ''
+  connectNow.hidden = state.name === 'connecting' || state.name === 'open'
+  tick()
 })
-
-const connectionTexts = { connecting: 'Connecting…', live: 'Live', waiting: 'Reconnecting', stopped: 'Disconnected' }
 
 function draw() {
   for (const { card } of dirty) card.show()
@@ -103,9 +122,9 @@ function draw() {
 
 /** What changes as time passes: ages, countdowns, charts, totals. */
 function tick() {
-  const state = connection.state()
-  const nowMs = performance.now()
-  for (const { card } of entries.values()) card.tick(nowMs, state.name === 'live')
+  const { state } = keycast
+  const nowMs = Date.now()
+  for (const { card } of entries.values()) card.tick(nowMs, state.name === 'open')
   empty.hidden = entries.size > 0
   totals.hidden = entries.size === 0
   setText(byId('total-keys'), String(entries.size))
@@ -116,10 +135,10 @@ function tick() {
   document.title = entries.size === 0 ? 'Keycast' : `${counted(entries.size, 'key')} · Keycast`
 }
 
-/** @param {import('./connection.js').ConnectionState} state @param {number} nowMs */
+/** @param {import('/keycast.js').ConnectionState} state @param {number} nowMs */
 function countdown(state, nowMs) {
-  if (state.name === 'waiting') return `in ${lasted(state.untilMs - nowMs)}`
-  return state.name === 'stopped' ? state.reason : ''
+  if (state.name === 'waiting') return `in ${lasted(state.retryAt - nowMs)}`
+  return state.name === 'closed' ? state.reason : ''
 }
 
 byId('watch').addEventListener('submit', (/** @type {SubmitEvent} */ event) => {
@@ -148,11 +167,7 @@ byId('examples').addEventListener('click', (/** @type {MouseEvent} */ event) => 
   input.focus()
 })
 
-connectNow.addEventListener('click', connection.connectNow)
-addEventListener('online', connection.check)
-// A page that was hidden had its timers slowed, one from the back-forward cache has lost its connection unheard.
-addEventListener('pageshow', event => event.persisted && connection.check())
-document.addEventListener('visibilitychange', () => document.visibilityState === 'visible' && connection.check())
+connectNow.addEventListener('click', keycast.reconnect)
 addEventListener('hashchange', () => {
   const named = keysOfHash(location.hash)
   for (const key of entries.keys()) {
@@ -169,5 +184,4 @@ byId('terminal').textContent = [
 startTheme(byId('theme'))
 watch(keysOfHash(location.hash))
 if (entries.size === 0) input.focus()
-connection.connectNow()
 setInterval(tick, 1_000)

@@ -72,13 +72,13 @@ function marksOf(before, after) {
   return marks
 }
 
-/** @param {{ contentType: string, base64: string }} content @returns {View} */
+/** @param {{ contentType: string, bytes: Uint8Array<ArrayBuffer> }} content @returns {View} */
 export function createBytes(content) {
   const dump = element('pre', { className: 'dump' })
   const picture = element('img', { className: 'picture', alt: 'the value, drawn as an image', hidden: true })
   const more = moreButton()
   let whole = false
-  let bytes = bytesOf(content.base64)
+  let { bytes } = content
   /** What is drawn, a block of lines each: a block none of whose bytes changed stays. @type {{ root: HTMLElement, text: string, marked: boolean }[]} */
   const blocks = []
 
@@ -129,7 +129,7 @@ export function createBytes(content) {
   return {
     root: element('div', { className: 'content' }, picture, dump, more),
     update(next) {
-      bytes = bytesOf(next.base64)
+      bytes = next.bytes
       draw(true)
       drawPicture(next.contentType)
     },
@@ -138,11 +138,6 @@ export function createBytes(content) {
 
 function moreButton() {
   return element('button', { type: 'button', className: 'more' })
-}
-
-/** @param {string} base64 */
-function bytesOf(base64) {
-  return Uint8Array.from(atob(base64), character => character.charCodeAt(0))
 }
 
 /** @param {Uint8Array} bytes @param {number} first @param {number} end of the lines */

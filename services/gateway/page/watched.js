@@ -1,22 +1,21 @@
-// What the page knows of one key, and how each message of the gateway changes that. Nothing here draws.
+// What the page knows of one key, and how each state that the client library tells changes that. Nothing here draws.
 import { errorCodes } from './protocol-codes.js'
 
 /**
  * @typedef {{ format: 'json', data: unknown }
  *   | { format: 'text', contentType: string, text: string }
- *   | { format: 'base64', contentType: string, base64: string }} Content
+ *   | { format: 'bytes', contentType: string, bytes: Uint8Array<ArrayBuffer> }} Content
  *
- * @typedef {object} Watched times are local and in milliseconds
+ * @typedef {object} Watched times are in milliseconds since 1970
  * @property {string} key
  * @property {Content | undefined} content
  * @property {string | undefined} version
- * @property {number} bytes of the content as it crossed the wire
+ * @property {number} bytes of the content as the backend gave it
  * @property {number} changes versions seen after the first
  * @property {number | undefined} changedAtMs when the page first saw this version
  * @property {number[]} activity the newest changes' times, for the chart
  * @property {{ sinceMs: number, code: string, text: string } | undefined} stale
- * @property {{ code: string, text: string, retryAtMs: number | undefined } | undefined} error without `retryAtMs` the
- *   key is not subscribed
+ * @property {{ cause: unknown, code: string, text: string, subscribed: boolean, retryAtMs: number | undefined } | undefined} error
  */
 
 /** As long as the chart is wide. */
@@ -38,41 +37,43 @@ export function createWatched(key) {
 }
 
 /**
- * Takes in one message about the key.
+ * Takes in how the key stands now.
  *
  * @param {Watched} watched changed in place
- * @param {any} message
- * @param {{ text: string, nowMs: number }} received the message as it came, and when
+ * @param {import('/keycast.js').ValueState} state
+ * @param {number} nowMs
  */
-export function take(watched, message, { text, nowMs }) {
-  switch (message.type) {
-    case 'value':
-      watched.error = undefined
-      watched.stale = undefined
-      if (message.version === watched.version) return
-      if (watched.version !== undefined) {
-        watched.changes += 1
-        watched.activity.push(nowMs)
-      }
-      watched.content = contentOf(message)
-      watched.bytes = bodyBytesOf(watched.content, text)
-      watched.version = message.version
-      watched.changedAtMs = nowMs
-      return
-    case 'current':
-      watched.error = undefined
-      watched.stale = undefined
-      return
-    case 'stale':
-      watched.stale = { sinceMs: nowMs - message.sinceMs, code: message.code, text: adviceOf(message.code) }
-      return
-    case 'error':
-      watched.error = {
-        code: message.code,
-        text: message.message || adviceOf(message.code),
-        retryAtMs: message.retryAfterMs === undefined ? undefined : nowMs + message.retryAfterMs,
-      }
+export function take(watched, { value, version, contentType = '', sizeBytes = 0, stale, error, changedAt }, nowMs) {
+  if (version !== undefined && version !== watched.version) {
+    if (watched.version !== undefined) {
+      watched.changes += 1
+      watched.activity.push(nowMs)
+    }
+    watched.content = contentOf(value, contentType)
+    watched.bytes = sizeBytes
+    watched.version = version
+    watched.changedAtMs = changedAt
   }
+  watched.stale = stale ? { sinceMs: stale.askedAt, code: stale.code, text: adviceOf(stale.code) } : undefined
+  // The same error keeps the time it came at: how soon it heals counts from then.
+  if (error === watched.error?.cause) return
+  if (error?.code === 'not_found') forget(watched)
+  watched.error = error && {
+    cause: error,
+    code: error.code,
+    text: error.message || adviceOf(error.code),
+    subscribed: error.retryAfterMs !== undefined,
+    retryAtMs: error.retryAfterMs === undefined ? undefined : nowMs + error.retryAfterMs,
+  }
+}
+
+/** The backend has nothing under the key any more. @param {Watched} watched */
+function forget(watched) {
+  watched.content = undefined
+  watched.version = undefined
+  watched.bytes = 0
+  watched.changedAtMs = undefined
+  watched.stale = undefined
 }
 
 /**
@@ -93,22 +94,13 @@ export function activityOf(watched, nowMs, parts) {
   return counts
 }
 
-/** @param {any} message @returns {Content} */
-function contentOf({ data, contentType, text, base64 }) {
-  if (text !== undefined) return { format: 'text', contentType, text }
-  if (base64 !== undefined) return { format: 'base64', contentType, base64 }
-  return { format: 'json', data }
-}
+const json = /^(application|text)\/json\b|^[^;]*\+json\b/i
 
-/** @param {Content} content @param {string} message the whole message */
-function bodyBytesOf(content, message) {
-  if (content.format === 'base64') {
-    const padding = content.base64.endsWith('==') ? 2 : content.base64.endsWith('=') ? 1 : 0
-    return (content.base64.length / 4) * 3 - padding
-  }
-  // A JSON body stands in the message as the backend wrote it, between `"data":` and the closing brace.
-  const body = content.format === 'text' ? content.text : message.slice(message.indexOf('"data":') + 7, -1)
-  return new TextEncoder().encode(body).length
+/** @param {unknown} value @param {string} contentType @returns {Content} */
+function contentOf(value, contentType) {
+  if (value instanceof Uint8Array) return { format: 'bytes', contentType, bytes: new Uint8Array(value) }
+  if (typeof value === 'string' && !json.test(contentType)) return { format: 'text', contentType, text: value }
+  return { format: 'json', data: value }
 }
 
 /** @param {string} code */

@@ -1,0 +1,109 @@
+"""Makes a client: one connection, and the values that come over it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from ssl import SSLContext
+from types import TracebackType
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from .connection import Connection, ConnectionState
+from .entry import ValueState
+from .environment import Environment
+from .errors import KeycastError
+from .handle import Value
+from .listeners import Listeners
+from .values import Values
+from .websocket import NetworkEnvironment
+
+_SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
+
+
+def connect(url: str, *, ssl: SSLContext | None = None) -> Keycast:
+    """Opens a connection that comes back by itself until it is closed. Needs a running loop.
+
+    The URL is that of a gateway's WebSocket, such as `wss://example.com/ws`. `ssl` is for certificates of your own.
+    Raises ValueError where the URL cannot be read.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in _SCHEMES or not parts.netloc:
+        raise ValueError(f"{url!r} is no address of a gateway, as wss://example.com/ws is")
+    environment = NetworkEnvironment(ssl)
+    return Keycast(urlunsplit(parts._replace(scheme=_SCHEMES[parts.scheme])), environment, environment.closed)
+
+
+class Keycast:
+    """A client. Made by `connect`, closed at the end of `async with`."""
+
+    def __init__(self, url: str, environment: Environment, wait_closed: Callable[[], Any] | None = None) -> None:
+        self._wait_closed = wait_closed
+        self._is_closed = False
+        self._listeners: Listeners[ConnectionState] = Listeners(environment, lambda: self.state)
+        self._values = Values(environment, lambda message: self._connection.send(message))
+        self._connection = Connection(
+            url,
+            environment,
+            on_open=self._values.opened,
+            on_message=self._values.receive,
+            on_lost=self._values.lost,
+            on_state=self._on_state,
+        )
+        self._connection.connect()
+
+    @property
+    def state(self) -> ConnectionState:
+        """How the connection stands."""
+        return self._connection.state
+
+    def on_state(self, listener: Callable[[ConnectionState], None]) -> Callable[[], None]:
+        """Calls a listener at every change of the connection, and once soon with how it stands.
+
+        Gives what takes the listener off.
+        """
+        return self._listeners.add(listener)
+
+    def value(self, key: str) -> Value:
+        """Subscribes to a key. All handles of a key share one subscription and one copy of the value."""
+        return self._values.value(key)
+
+    def get(self, key: str) -> asyncio.Future[Any]:
+        """Asks for a value once. Waits while there is no connection; cancel it to give up, as `asyncio.timeout` does.
+
+        Gives JSON parsed, text as a string, anything else as bytes. Raises KeycastError.
+        """
+        return self._values.get(key)
+
+    def peek(self, key: str) -> ValueState:
+        """The state of a key that some handle is open for, without subscribing."""
+        return self._values.peek(key)
+
+    def reconnect(self) -> None:
+        """Connects now in place of waiting, also after the gateway closed for good. Does nothing after `close()`."""
+        if self._is_closed or self.state.name in ("connecting", "open"):
+            return
+        self._values.revive()
+        self._connection.connect()
+
+    def close(self) -> None:
+        """Ends everything: handles, loops, gets and the connection, which stays closed."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._connection.close("closed by this client")
+
+    async def __aenter__(self) -> Keycast:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+        if self._wait_closed:
+            await self._wait_closed()
+
+    def _on_state(self, state: ConnectionState) -> None:
+        if state.name == "closed":
+            self._values.end(KeycastError("closed", state.reason or ""), self._is_closed)
+        self._listeners.tell(state)

@@ -1,0 +1,180 @@
+"""One WebSocket that comes back by itself: it connects, notices silence, and waits with jitter after a loss."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from .codes import FINAL_CLOSE_CODES
+from .environment import Alarm, Environment, Socket
+from .frames import read_frame
+
+#: The first wait is at most this long, doubled with each failure; how long within that is chance.
+BACKOFF_FIRST_MS = 1_000
+BACKOFF_MAX_MS = 30_000
+
+#: A connection must last this long before failures count from zero: one that is accepted and dropped does not.
+STEADY_MS = 5_000
+
+#: A handshake that takes longer was swallowed on the way.
+HANDSHAKE_MS = 10_000
+
+#: A connection that was silent for a heartbeat must answer a ping within this.
+PONG_MS = 10_000
+
+HEARTBEAT_DEFAULT_MS = 25_000
+
+
+@dataclass(frozen=True)
+class ConnectionState:
+    """How the connection stands.
+
+    After `closed` with a `code` the gateway wants this client back no more; without one, the client was closed.
+    """
+
+    name: Literal["connecting", "open", "waiting", "closed"]
+    #: Names the session in the gateway's log, once it is open.
+    session: str | None = None
+    #: When the next try is, in seconds since 1970, while it waits.
+    retry_at: float | None = None
+    #: For people to read.
+    reason: str | None = None
+    code: int | None = None
+
+
+class Connection:
+    def __init__(
+        self,
+        url: str,
+        environment: Environment,
+        on_open: Callable[[dict[str, int]], None],
+        on_message: Callable[[dict[str, Any], bytes | None], None],
+        on_lost: Callable[[], None],
+        on_state: Callable[[ConnectionState], None],
+    ) -> None:
+        self._url = url
+        self._environment = environment
+        self._on_open = on_open
+        self._on_message = on_message
+        self._on_lost = on_lost
+        self._on_state = on_state
+        self._alarm = Alarm(environment)
+        self.state = ConnectionState("connecting")
+        self._socket: Socket | None = None
+        self._failures = 0
+        self._heartbeat_ms: float = HEARTBEAT_DEFAULT_MS
+        self._opened_at_ms = 0.0
+        self._heard_at_ms = 0.0
+        self._awaits_pong = False
+        #: When the gateway wants its clients back, once it said that it is closing.
+        self._return_at_ms: float | None = None
+
+    def connect(self) -> None:
+        self._drop()
+        self._return_at_ms = None
+        # A socket that was given up may still speak: what it says is of an earlier session.
+        socket: Socket
+
+        def on_message(data: str | bytes) -> None:
+            if self._socket is socket:
+                self._receive(data)
+
+        def on_close(code: int, reason: str) -> None:
+            if self._socket is socket:
+                self._lost(reason, code)
+
+        socket = self._environment.dial(self._url, on_message, on_close)
+        self._socket = socket
+        self._alarm.set(lambda: self._lost("no answer to the handshake"), HANDSHAKE_MS)
+        self._become(ConnectionState("connecting"))
+
+    def send(self, message: dict[str, Any]) -> None:
+        """A message is dropped where the connection is not open: the next session is told all of it anew."""
+        if self.state.name == "open" and self._socket:
+            self._socket.send(json.dumps(message, separators=(",", ":")))
+
+    def close(self, reason: str) -> None:
+        self._drop()
+        self._on_lost()
+        self._become(ConnectionState("closed", reason=reason))
+
+    def _become(self, state: ConnectionState) -> None:
+        self.state = state
+        self._on_state(state)
+
+    def _drop(self) -> None:
+        socket, self._socket = self._socket, None
+        self._awaits_pong = False
+        self._alarm.clear()
+        if socket:
+            socket.close()
+
+    def _receive(self, data: str | bytes) -> None:
+        try:
+            message, body = read_frame(data)
+        except ValueError:
+            return self._lost("the gateway sent what cannot be read")
+        self._heard_at_ms = self._environment.now()
+        if self._awaits_pong:
+            self._awaits_pong = False
+            self._listen(self._heartbeat_ms)
+        match message["type"]:
+            case "welcome":
+                self._welcome(message)
+            case "pong":
+                pass
+            case "closing":
+                self._return_at_ms = self._environment.now() + message["reconnectAfterMs"]
+                self._alarm.set(self.connect, message["reconnectAfterMs"])
+            case _:
+                self._on_message(message, body)
+
+    def _welcome(self, message: dict[str, Any]) -> None:
+        self._heartbeat_ms = message.get("heartbeatMs") or HEARTBEAT_DEFAULT_MS
+        self._opened_at_ms = self._environment.now()
+        self._listen(self._heartbeat_ms)
+        self._become(ConnectionState("open", session=message["session"]))
+        # A listener may have closed it.
+        if self.state.name == "open":
+            self._on_open(message["limits"])
+
+    def _listen(self, ms: float) -> None:
+        """Asks for a sign of life once nothing was heard for a heartbeat, at the earliest after so long."""
+
+        def look() -> None:
+            quiet_ms = self._environment.now() - self._heard_at_ms
+            if quiet_ms < self._heartbeat_ms:
+                self._listen(self._heartbeat_ms - quiet_ms)
+            else:
+                self._ask()
+
+        self._alarm.set(look, ms)
+
+    def _ask(self) -> None:
+        self._awaits_pong = True
+        self.send({"type": "ping", "id": "ping"})
+        self._alarm.set(lambda: self._lost("the connection went silent"), PONG_MS)
+
+    def _lost(self, reason: str, code: int | None = None) -> None:
+        if self.state.name == "open" and self._environment.now() - self._opened_at_ms >= STEADY_MS:
+            self._failures = 0
+        self._drop()
+        self._on_lost()
+        if code in FINAL_CLOSE_CODES:
+            self._become(ConnectionState("closed", reason=reason or FINAL_CLOSE_CODES[code], code=code))
+        else:
+            self._wait(reason or "the connection was lost")
+
+    def _wait(self, reason: str) -> None:
+        if self._return_at_ms is None:
+            # The exponent has a bound: 2 to the number of failures of a week would be no float any more.
+            most_ms = min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** min(self._failures, 16))
+            wait_ms = self._environment.random() * most_ms
+        else:
+            wait_ms = max(0.0, self._return_at_ms - self._environment.now())
+        self._failures += 1
+        self._alarm.set(self.connect, wait_ms)
+        retry_at = (self._environment.date() + wait_ms) / 1_000
+        self._become(ConnectionState("waiting", retry_at=retry_at, reason=reason))

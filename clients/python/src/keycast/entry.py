@@ -1,0 +1,96 @@
+"""One key as this client holds it, shared by all handles of the key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from .content import Content
+from .environment import Environment
+from .errors import KeycastError
+from .listeners import Listeners
+
+
+@dataclass(frozen=True)
+class Stale:
+    """The backend cannot be asked just now."""
+
+    code: str
+    #: When it was last asked with success, in seconds since 1970.
+    asked_at: float
+
+
+@dataclass(frozen=True)
+class ValueState:
+    """How a key stands. The object stays the same until something of it changes."""
+
+    version: str | None = None
+    content_type: str | None = None
+    #: Of the value as the backend gave it.
+    size_bytes: int | None = None
+    stale: Stale | None = None
+    #: With `retry_after` it heals by itself; without, the subscription has ended.
+    error: KeycastError | None = None
+    #: When `version` became what it is, in seconds since 1970.
+    changed_at: float | None = None
+    _content: Content | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def value(self) -> Any:
+        """JSON parsed, text as a string, anything else as bytes; None before the first and after `not_found`.
+
+        It is parsed when somebody looks, and shared by all handles: treat it as read-only.
+        """
+        return self._content.value if self._content else None
+
+
+#: A key of which nothing is known.
+NOTHING = ValueState()
+
+
+class Entry:
+    def __init__(self, key: str, environment: Environment) -> None:
+        self.key = key
+        self._date = environment.date
+        self.state = NOTHING
+        self.listeners: Listeners[ValueState] = Listeners(
+            environment, lambda: None if self.state is NOTHING else self.state
+        )
+        #: How many handles share it.
+        self.handles = 0
+        #: Whether an error has ended the subscription.
+        self.ended = False
+        #: Whether the application ended it itself, by closing the client.
+        self.was_closed = False
+        #: The version whose bytes are here. The next delta is applied to it.
+        self.held: Content | None = None
+        #: The version to show. It stays while `held` is in doubt.
+        self.shown: Content | None = None
+        #: Whether the whole value was asked for anew: deltas are of no use until it comes.
+        self.awaits_whole = False
+        self.stale: Stale | None = None
+        self.error: KeycastError | None = None
+
+    def begin(self, content: Content | None) -> None:
+        """Takes the whole of a version, or nothing where there is none any more."""
+        self.held = content
+        self.shown = content
+        self.awaits_whole = False
+
+    def publish(self) -> None:
+        """Makes a new state where anything differs, and tells it to everybody."""
+        shown, before = self.shown, self.state
+        version = shown.version if shown else None
+        is_new = version != before.version
+        if not is_new and self.stale is before.stale and self.error is before.error:
+            return
+        self.state = ValueState(
+            version=version,
+            content_type=shown.content_type if shown else None,
+            size_bytes=len(shown.body) if shown else None,
+            stale=self.stale,
+            error=self.error,
+            changed_at=self._date() / 1_000 if is_new else before.changed_at,
+            _content=shown,
+        )
+        self.listeners.tell(self.state)

@@ -1,0 +1,94 @@
+"""All that the client takes from the world around it: clocks, timers, chance, sockets. Tests hand in their own."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+
+class Socket(Protocol):
+    """A connection, or one being made. After `close()` it calls nothing any more."""
+
+    def send(self, text: str) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Timer(Protocol):
+    def cancel(self) -> None: ...
+
+
+class Environment(Protocol):
+    def now(self) -> float:
+        """Monotonic, in milliseconds."""
+
+    def date(self) -> float:
+        """Milliseconds since 1970, only for what is shown to people."""
+
+    def random(self) -> float:
+        """From 0 to 1."""
+
+    def soon(self, task: Callable[[], None]) -> None:
+        """Runs it once the present turn of the loop is over."""
+
+    def later(self, ms: float, task: Callable[[], None]) -> Timer: ...
+
+    def future(self) -> asyncio.Future[object]: ...
+
+    def report(self, error: Exception) -> None:
+        """An application's listener has failed."""
+
+    def dial(
+        self,
+        url: str,
+        on_message: Callable[[str | bytes], None],
+        on_close: Callable[[int, str], None],
+    ) -> Socket: ...
+
+
+class Alarm:
+    """One thing waited for. Setting it again puts off what was set before."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._timer: Timer | None = None
+
+    def set(self, task: Callable[[], None], ms: float) -> None:
+        self.clear()
+        self._timer = self._environment.later(ms, task)
+
+    def clear(self) -> None:
+        if self._timer:
+            self._timer.cancel()
+        self._timer = None
+
+
+class LoopEnvironment:
+    """The running loop's clocks and timers."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+
+    def now(self) -> float:
+        return self._loop.time() * 1_000
+
+    def date(self) -> float:
+        return time.time() * 1_000
+
+    def random(self) -> float:
+        return random.random()
+
+    def soon(self, task: Callable[[], None]) -> None:
+        self._loop.call_soon(task)
+
+    def later(self, ms: float, task: Callable[[], None]) -> Timer:
+        return self._loop.call_later(ms / 1_000, task)
+
+    def future(self) -> asyncio.Future[object]:
+        return self._loop.create_future()
+
+    def report(self, error: Exception) -> None:
+        self._loop.call_exception_handler({"message": "a listener of keycast failed", "exception": error})

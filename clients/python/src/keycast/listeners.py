@@ -1,0 +1,51 @@
+"""The functions that want to hear of one thing. A new one is also told how the thing stands already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from .environment import Environment
+
+T = TypeVar("T")
+
+
+class _Place(Generic[T]):
+    def __init__(self, listener: Callable[[T], None]) -> None:
+        self.listener = listener
+        self.heard = False
+
+
+class Listeners(Generic[T]):
+    def __init__(self, environment: Environment, present: Callable[[], T | None]) -> None:
+        self._environment = environment
+        self._present = present
+        self._places: dict[_Place[T], None] = {}
+
+    def add(self, listener: Callable[[T], None], heard: bool = False) -> Callable[[], None]:
+        """Calls it at every change, and once soon unless it has heard how things stand. Gives what takes it off."""
+        place = _Place(listener)
+        place.heard = heard
+        self._places[place] = None
+        if not heard:
+            # Later, so that the caller holds what this returns when its listener runs.
+            self._environment.soon(lambda: self._introduce(place))
+        return lambda: self._places.pop(place, None)
+
+    def tell(self, state: T) -> None:
+        for place in list(self._places):
+            if place in self._places:
+                self._call(place, state)
+
+    def _introduce(self, place: _Place[T]) -> None:
+        state = self._present()
+        if not place.heard and place in self._places and state is not None:
+            self._call(place, state)
+
+    def _call(self, place: _Place[T], state: T) -> None:
+        place.heard = True
+        try:
+            place.listener(state)
+        except Exception as error:
+            # Raised here it would stop the other listeners and the connection.
+            self._environment.report(error)

@@ -1,0 +1,222 @@
+"""Tells the gateway which keys are wanted: in few messages, one at a time, as fast as it allows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from .environment import Alarm, Environment
+
+#: How long to wait after a refusal that does not say.
+PAUSE_DEFAULT_MS = 1_000
+
+#: A request costs one, and one more per so many bytes: docs/protocol.md.
+_BYTES_PER_TOKEN = 1_024
+
+Kind = Literal["subscribe", "unsubscribe"]
+
+
+@dataclass
+class _Request:
+    id: int
+    type: Kind
+    keys: list[str]
+    #: Those of its keys that the session was not subscribed to before.
+    added: set[str]
+
+
+class Subscriber:
+    def __init__(
+        self,
+        environment: Environment,
+        send: Callable[[dict[str, Any]], None],
+        next_id: Callable[[], int],
+        entry_of: Callable[[str], Any],
+        on_refused: Callable[[str, str, str], None],
+        on_forgotten: Callable[[str], None],
+    ) -> None:
+        self._environment = environment
+        self._alarm = Alarm(environment)
+        self._send = send
+        self._next_id = next_id
+        #: How a subscribe names a key: with what is held of it already.
+        self._entry_of = entry_of
+        self._on_refused = on_refused
+        #: The gateway sends nothing more of a key.
+        self._on_forgotten = on_forgotten
+        self._limits: dict[str, int] | None = None
+        # Dicts are sets that keep their order.
+        self._to_subscribe: dict[str, None] = {}
+        #: Also keys that the gateway has been asked for and has not answered yet.
+        self._subscribed: set[str] = set()
+        #: Part of `_subscribed`.
+        self._to_unsubscribe: dict[str, None] = {}
+        self._under_way: _Request | None = None
+        self._is_paused = False
+        self._is_due = False
+
+    def want(self, key: str) -> None:
+        """Subscribes to a key, or asks anew where it stands."""
+        self._to_unsubscribe.pop(key, None)
+        self._to_subscribe[key] = None
+        self._soon()
+
+    def keep(self, key: str) -> None:
+        """Goes on with a key that was dropped and is not forgotten."""
+        self._to_unsubscribe.pop(key, None)
+
+    def drop(self, key: str) -> None:
+        self._to_subscribe.pop(key, None)
+        if key not in self._subscribed:
+            return self._on_forgotten(key)
+        self._to_unsubscribe[key] = None
+        self._soon()
+
+    def ended(self, key: str) -> None:
+        """The gateway ended a subscription."""
+        self._to_subscribe.pop(key, None)
+        self._subscribed.discard(key)
+        if key in self._to_unsubscribe:
+            self._forget(key)
+
+    def is_subscribed(self, key: str) -> bool:
+        """Whether what the gateway says of a key is of a subscription of now, not of one before."""
+        return key in self._subscribed
+
+    def opened(self, limits: dict[str, int], keys: Iterable[str]) -> None:
+        self._limits = limits
+        self._to_subscribe = dict.fromkeys(keys)
+        self._flush()
+
+    def lost(self) -> None:
+        self._limits = None
+        self._under_way = None
+        self._is_paused = False
+        self._alarm.clear()
+        self._subscribed.clear()
+        forgotten, self._to_unsubscribe = self._to_unsubscribe, {}
+        for key in forgotten:
+            self._on_forgotten(key)
+
+    def answered(self, message: dict[str, Any]) -> bool:
+        """Takes an answer to a whole request, and says whether it was one."""
+        request = self._under_way
+        if not request or "key" in message:
+            return False
+        refused = message.get("code") == "rate_limited"
+        # A refusal of a large request comes without its id; all other requests of a client are small.
+        if message.get("id") != request.id and not (refused and "id" not in message):
+            return False
+        self._under_way = None
+        if refused:
+            self._repeat(request, message.get("retryAfterMs", PAUSE_DEFAULT_MS))
+        elif message["type"] == "error" and request.type == "subscribe":
+            for key in request.keys:
+                self._on_refused(key, message["code"], message.get("message", ""))
+        self._flush()
+        return True
+
+    def _soon(self) -> None:
+        """What changes in one turn goes out in one message."""
+        if self._is_due:
+            return
+        self._is_due = True
+
+        def flush() -> None:
+            self._is_due = False
+            self._flush()
+
+        self._environment.soon(flush)
+
+    def _flush(self) -> None:
+        if not self._limits or self._under_way or self._is_paused:
+            return
+        # First, for it makes room.
+        if self._to_unsubscribe:
+            self._unsubscribe(self._limits)
+        elif self._to_subscribe:
+            self._subscribe(self._limits)
+
+    def _unsubscribe(self, limits: dict[str, int]) -> None:
+        def note(key: str) -> None:
+            self._subscribed.discard(key)
+            self._forget(key)
+
+        self._ask("unsubscribe", list(self._to_unsubscribe), lambda key: key, limits, note)
+
+    def _subscribe(self, limits: dict[str, int]) -> None:
+        most = limits["keysPerSession"]
+        added = [key for key in self._to_subscribe if key not in self._subscribed]
+        for key in added[max(0, most - len(self._subscribed)) :]:
+            self._to_subscribe.pop(key)
+            self._on_refused(key, "too_many_keys", f"a session may subscribe to {most} keys")
+        if not self._to_subscribe:
+            return
+
+        def note(key: str) -> None:
+            self._to_subscribe.pop(key)
+            self._subscribed.add(key)
+
+        self._ask("subscribe", list(self._to_subscribe), self._entry_of, limits, note)
+
+    def _ask(
+        self,
+        kind: Kind,
+        candidates: list[str],
+        naming: Callable[[str], Any],
+        limits: dict[str, int],
+        note: Callable[[str], None],
+    ) -> None:
+        """Sends as many keys as fit into one message, and notes each of them before."""
+        request_id = self._next_id()
+        # The gateway cuts off a client that exceeds a limit by much.
+        bytes_max = min(limits["messageBytes"], limits["requestsPerSecond"] * _BYTES_PER_TOKEN - 1)
+        size = len(_compact({"type": kind, "id": request_id, "keys": []}))
+        keys: list[str] = []
+        entries = []
+        for key in candidates:
+            entry = naming(key)
+            size += len(_compact(entry)) + 1
+            if size > bytes_max and keys:
+                break
+            keys.append(key)
+            entries.append(entry)
+        added = {key for key in keys if key not in self._subscribed}
+        self._under_way = _Request(request_id, kind, keys, added)
+        for key in keys:
+            note(key)
+        self._send({"type": kind, "id": request_id, "keys": entries})
+
+    def _repeat(self, request: _Request, after_ms: float) -> None:
+        """Asks again, later, what was refused as a whole."""
+        for key in request.keys:
+            is_added = key in request.added
+            if request.type == "subscribe":
+                if is_added:
+                    self._subscribed.discard(key)
+                if key not in self._to_unsubscribe:
+                    self._to_subscribe[key] = None
+                elif is_added:
+                    self._forget(key)
+            else:
+                self._subscribed.add(key)
+                # A key that is wanted again meanwhile is sent whole when it is subscribed to once more.
+                if key not in self._to_subscribe:
+                    self._to_unsubscribe[key] = None
+        self._is_paused = True
+        self._alarm.set(self._resume, after_ms)
+
+    def _forget(self, key: str) -> None:
+        """Nobody wants the key, and the session is not subscribed to it."""
+        self._to_unsubscribe.pop(key, None)
+        self._on_forgotten(key)
+
+    def _resume(self) -> None:
+        self._is_paused = False
+        self._flush()
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))

@@ -1,0 +1,195 @@
+"""The keys that somebody watches: takes what the gateway says of them, applies deltas, and doubts what does not fit."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from typing import Any
+
+from .content import Content
+from .delta import DeltaError, apply_delta
+from .entry import NOTHING, Entry, Stale, ValueState
+from .environment import Environment
+from .errors import KeycastError
+from .gets import Gets
+from .handle import Value
+from .subscriber import Subscriber
+from .version import version_of
+
+# Every key fits this; the gateway checks the rest. Without it a key could be too long to be sent at all.
+_KEY = re.compile(r"[a-z0-9-]{1,32}:[A-Za-z0-9._~/-]{1,255}")
+
+
+class Values:
+    def __init__(self, environment: Environment, send: Callable[[dict[str, Any]], None]) -> None:
+        self._environment = environment
+        self._entries: dict[str, Entry] = {}
+        self._last_id = 0
+        self._subscriber = Subscriber(
+            environment, send, self._next_id, self._name, self._refuse, on_forgotten=self._forget
+        )
+        self._gets = Gets(environment, send, self._next_id, self._shown_of)
+        #: Once nothing is asked of the gateway any more.
+        self._closed: KeycastError | None = None
+
+    def value(self, key: str) -> Value:
+        entry = self._entries.get(key)
+        is_known = entry is not None
+        if entry is None:
+            entry = Entry(key, self._environment)
+            self._entries[key] = entry
+        # A key that nobody wanted for a moment may have missed a delta meanwhile.
+        is_in_doubt = entry.handles == 0 and not entry.held
+        entry.handles += 1
+        if self._closed:
+            entry.error = self._closed
+            entry.ended = True
+            entry.publish()
+        elif not _KEY.fullmatch(key):
+            self._fail(entry, _bad_key(key))
+        elif entry.ended:
+            entry.ended = False
+            entry.error = None
+            entry.publish()
+            self._subscriber.want(key)
+        elif is_in_doubt or not is_known:
+            self._subscriber.want(key)
+        else:
+            self._subscriber.keep(key)
+        shared = entry
+
+        def on_close() -> None:
+            shared.handles -= 1
+            if shared.handles == 0:
+                self._subscriber.drop(key)
+
+        return Value(shared, on_close)
+
+    def peek(self, key: str) -> ValueState:
+        entry = self._entries.get(key)
+        return entry.state if entry else NOTHING
+
+    def get(self, key: str) -> asyncio.Future[Any]:
+        error = self._closed or (None if _KEY.fullmatch(key) else _bad_key(key))
+        if not error:
+            return self._gets.get(key)
+        future = self._environment.future()
+        future.set_exception(error)
+        return future
+
+    def opened(self, limits: dict[str, int]) -> None:
+        self._subscriber.opened(limits, [key for key, entry in self._entries.items() if not entry.ended])
+        self._gets.opened(limits)
+
+    def lost(self) -> None:
+        for entry in self._entries.values():
+            entry.awaits_whole = False
+        self._subscriber.lost()
+        self._gets.lost()
+
+    def receive(self, message: dict[str, Any], body: bytes | None) -> None:
+        if "id" in message and self._gets.answered(message, body):
+            return
+        if self._subscriber.answered(message):
+            return
+        entry = self._entries.get(message.get("key", ""))
+        if not entry or not self._subscriber.is_subscribed(entry.key):
+            return
+        kind = message["type"]
+        if kind == "error":
+            return self._fail(entry, KeycastError.of(message, entry.key))
+        if kind == "stale":
+            asked_at = (self._environment.date() - message["sinceMs"]) / 1_000
+            entry.stale = Stale(message["code"], asked_at)
+        else:
+            entry.stale = None
+            entry.error = None
+            if kind == "value" and body is not None:
+                entry.begin(Content(message["version"], message["contentType"], body))
+            elif kind == "delta" and body is not None:
+                self._change(entry, message, body)
+            elif kind == "current" and (not entry.held or entry.held.version != message["version"]):
+                self._doubt(entry)
+        entry.publish()
+
+    def end(self, error: KeycastError, by_application: bool) -> None:
+        """Nothing is asked of the gateway any more."""
+        self._closed = error
+        self._gets.fail(error)
+        for entry in list(self._entries.values()):
+            entry.error = error
+            entry.ended = True
+            entry.was_closed = by_application
+            entry.publish()
+
+    def revive(self) -> None:
+        """A person insists: what the end of the connection ended goes on."""
+        for entry in list(self._entries.values()):
+            if entry.error is self._closed:
+                entry.error = None
+                entry.ended = False
+                entry.publish()
+        self._closed = None
+
+    def _next_id(self) -> int:
+        self._last_id += 1
+        return self._last_id
+
+    def _name(self, key: str) -> Any:
+        entry = self._entries.get(key)
+        return {"key": key, "version": entry.held.version} if entry and entry.held else key
+
+    def _shown_of(self, key: str) -> Content | None:
+        entry = self._entries.get(key)
+        return entry.shown if entry else None
+
+    def _forget(self, key: str) -> None:
+        entry = self._entries.get(key)
+        if entry and entry.handles == 0:
+            del self._entries[key]
+
+    def _refuse(self, key: str, code: str, message: str) -> None:
+        entry = self._entries.get(key)
+        if entry:
+            self._fail(entry, KeycastError(code, message, key))
+
+    def _fail(self, entry: Entry, error: KeycastError) -> None:
+        entry.error = error
+        entry.ended = error.retry_after is None
+        # There is no value any more. After any other error what is held is the latest there is.
+        if error.code == "not_found":
+            entry.begin(None)
+            entry.stale = None
+        if entry.ended:
+            self._subscriber.ended(entry.key)
+        entry.publish()
+
+    def _doubt(self, entry: Entry) -> None:
+        """Asks for the whole value: the gateway thinks this client holds something else than it does."""
+        if entry.awaits_whole:
+            return
+        entry.held = None
+        # It may have been let go of, and be on its way out.
+        if entry.handles == 0:
+            return
+        entry.awaits_whole = True
+        self._subscriber.want(entry.key)
+
+    def _change(self, entry: Entry, message: dict[str, Any], delta: bytes) -> None:
+        held, version = entry.held, message["version"]
+        if entry.awaits_whole or (held and held.version == version):
+            return
+        if not held or held.version != message["from"]:
+            return self._doubt(entry)
+        try:
+            body = apply_delta(held.body, delta)
+        except DeltaError:
+            return self._doubt(entry)
+        if version_of(body) != version:
+            return self._doubt(entry)
+        entry.held = entry.shown = Content(version, message["contentType"], body)
+
+
+def _bad_key(key: str) -> KeycastError:
+    return KeycastError("bad_key", "a key is namespace:id", key)

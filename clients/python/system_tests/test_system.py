@@ -1,0 +1,166 @@
+"""The client against a whole Keycast, which test/client-python.test.js starts: it holds what the backend says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from typing import Any
+from urllib.request import Request, urlopen
+
+import pytest
+
+from keycast import Keycast, KeycastError, Value, ValueState, connect
+from keycast.environment import Socket
+from keycast.websocket import NetworkEnvironment
+
+CONTROL = os.environ["KEYCAST_TEST_CONTROL"]
+
+#: Far longer than anything takes on a busy machine.
+DEADLINE_SECONDS = 30
+
+
+async def control(path: str, body: dict[str, Any] | None = None) -> str:
+    """Asks the process that started the system, as for another content of the backend. Gives the gateway's URL."""
+
+    def ask() -> str:
+        with urlopen(Request(f"{CONTROL}{path}", json.dumps(body).encode(), method="POST")) as response:
+            return str(json.load(response)["url"])
+
+    return await asyncio.to_thread(ask)
+
+
+def conversation(revision: int) -> dict[str, Any]:
+    """A conversation of which a change is small beside the whole."""
+    lines = [f"line {n} of what was said: {revision if n == 7 else 'hello'}" for n in range(40)]
+    return {"revision": revision, "lines": lines}
+
+
+async def publish(name: str, revision: int) -> str:
+    return await control("/publish", {"path": f"/doc/{name}", "text": json.dumps(conversation(revision))})
+
+
+class Routed(NetworkEnvironment):
+    """Dials wherever `url` leads then, as through a load balancer, and counts what comes."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(None)
+        self.url = url
+        self.counts: Counter[str] = Counter()
+
+    def random(self) -> float:
+        return super().random() / 10  # Waits that are short: how long they are is tested elsewhere.
+
+    def dial(
+        self, url: str, on_message: Callable[[str | bytes], None], on_close: Callable[[int, str], None]
+    ) -> Socket:
+        self.counts["connections"] += 1
+
+        def count(data: str | bytes) -> None:
+            line = data if isinstance(data, str) else data.partition(b"\n")[0]
+            self.counts[json.loads(line)["type"]] += 1
+            on_message(data)
+
+        return super().dial(self.url, count, on_close)
+
+
+async def reached(handle: Value, fits: Callable[[ValueState], bool]) -> ValueState:
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        async for state in handle:
+            if fits(state):
+                return state
+    raise AssertionError("the handle was closed")
+
+
+async def revision(handle: Value, number: int) -> None:
+    state = await reached(handle, lambda state: bool(state.value) and state.value["revision"] == number)
+    assert state.value == conversation(number)
+
+
+def run(test: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
+    def runner() -> None:
+        asyncio.run(test())
+
+    runner.__name__ = test.__name__
+    return runner
+
+
+@run
+async def test_every_change_arrives_most_as_a_delta() -> None:
+    environment = Routed(await publish("1", 0))
+    async with Keycast("ws://somewhere/ws", environment, environment.closed) as keycast:
+        with keycast.value("doc:1") as doc:
+            await revision(doc, 0)
+            for number in range(1, 21):
+                await publish("1", number)
+                await revision(doc, number)
+            assert doc.state.content_type == "application/json"
+            assert doc.state.size_bytes == len(json.dumps(conversation(20)))
+        assert environment.counts["delta"] > 10
+        assert await keycast.get("doc:1") == conversation(20)
+    assert keycast.state.name == "closed"
+
+
+@run
+async def test_a_gateway_that_is_killed_and_replaced_loses_nothing() -> None:
+    environment = Routed(await publish("killed", 0))
+    await publish("kept", 0)
+    async with Keycast("ws://somewhere/ws", environment, environment.closed) as keycast:
+        killed, kept = keycast.value("doc:killed"), keycast.value("doc:kept")
+        await revision(killed, 0)
+        await revision(kept, 0)
+        before = environment.counts["value"]
+        lost = asyncio.Event()
+        keycast.on_state(lambda state: lost.set() if state.name == "waiting" else None)
+        environment.url = await control("/kill")
+        await asyncio.wait_for(lost.wait(), DEADLINE_SECONDS)
+        await publish("killed", 1)
+        await revision(killed, 1)
+        await revision(kept, 0)
+        # What did not change is not sent again: it is resumed by its version.
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            while environment.counts["current"] == 0:
+                await asyncio.sleep(0.01)
+        assert environment.counts["value"] - before <= 1
+        assert environment.counts["connections"] >= 2
+
+
+@run
+async def test_a_gateway_that_is_stopped_is_left_as_it_asks() -> None:
+    environment = Routed(await publish("moved", 1))
+    async with Keycast("ws://somewhere/ws", environment, environment.closed) as keycast:
+        doc = keycast.value("doc:moved")
+        await revision(doc, 1)
+        environment.url = await control("/stop")
+        await publish("moved", 2)
+        await revision(doc, 2)
+        assert environment.counts["closing"] == 1
+
+
+@run
+async def test_content_and_errors() -> None:
+    await control("/publish", {"path": "/doc/text", "text": "héllo", "type": "text/plain; charset=utf-8"})
+    url = await control("/publish", {"path": "/doc/image", "text": "\u0001", "type": "image/png"})
+    async with connect(url.replace("ws:", "http:")) as keycast:
+        assert await keycast.get("doc:text") == "héllo"
+        assert await keycast.get("doc:image") == b"\x01"
+        with pytest.raises(KeycastError) as absent:
+            await keycast.get("doc:absent")
+        assert (absent.value.code, absent.value.key) == ("not_found", "doc:absent")
+        with pytest.raises(KeycastError) as nowhere:
+            async for _ in keycast.value("nowhere:1"):
+                pass
+        assert (nowhere.value.code, nowhere.value.retry_after) == ("unknown_namespace", None)
+
+
+@run
+async def test_no_gateway_there() -> None:
+    async with connect("ws://127.0.0.1:1/ws") as keycast:
+        waiting = asyncio.Event()
+        keycast.on_state(lambda state: waiting.set() if state.name == "waiting" else None)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.3):
+                await keycast.get("doc:1")
+        await asyncio.wait_for(waiting.wait(), DEADLINE_SECONDS)

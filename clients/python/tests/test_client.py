@@ -1,0 +1,139 @@
+"""What the transcripts, which are for every language, cannot say: handles, loops, listeners and cancellation here."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keycast import Keycast, KeycastError, Value, connect
+from keycast.codes import FINAL_CLOSE_CODES
+from world import World
+
+LIMITS = {"messageBytes": 262_144, "keysPerSession": 5_000, "requestsPerSecond": 1_000}
+
+
+class Setup:
+    """A client whose connection is open."""
+
+    def __init__(self) -> None:
+        self.world = World()
+        self.keycast = Keycast("ws://gateway/ws", self.world)
+        self.world.socket.say({"type": "welcome", "session": "s", "heartbeatMs": 25_000, "limits": LIMITS})
+
+    async def value(self, version: str, text: str, content_type: str = "application/json") -> None:
+        await self.world.settle()
+        message = {"type": "value", "key": "a:1", "version": version, "contentType": content_type}
+        self.world.socket.say(message, text.encode())
+        await self.world.settle()
+
+
+def run(test: Callable[[Setup], Coroutine[Any, Any, None]]) -> Callable[[], None]:
+    async def with_setup() -> None:
+        await test(Setup())
+
+    def runner() -> None:
+        asyncio.run(with_setup())
+
+    return runner
+
+
+async def collect(handle: Value, values: list[Any]) -> None:
+    async for state in handle:
+        values.append(state.value)
+
+
+@run
+async def test_a_loop_gives_what_is_known_then_the_latest(setup: Setup) -> None:
+    doc = setup.keycast.value("a:1")
+    await setup.value("v1", "1")
+    values: list[Any] = []
+    loop = asyncio.create_task(collect(doc, values))
+    await setup.world.settle()
+    assert values == [1]
+    message = {"type": "value", "key": "a:1", "contentType": "application/json"}
+    for n in (2, 3):
+        setup.world.socket.say({**message, "version": f"v{n}"}, str(n).encode())
+    await setup.world.settle()
+    assert values == [1, 3]
+    doc.close()
+    await loop
+
+
+@run
+async def test_a_loop_raises_the_error_that_ends_the_subscription(setup: Setup) -> None:
+    loop = asyncio.create_task(collect(setup.keycast.value("a:1"), []))
+    await setup.world.settle()
+    setup.world.socket.say({"type": "error", "key": "a:1", "code": "unknown_namespace", "message": "no such"})
+    with pytest.raises(KeycastError, match="no such") as raised:
+        await loop
+    assert raised.value.key == "a:1"
+
+
+@run
+async def test_closing_the_client_ends_loops_and_fails_gets(setup: Setup) -> None:
+    loop = asyncio.create_task(collect(setup.keycast.value("a:1"), []))
+    get = setup.keycast.get("b:1")
+    await setup.world.settle()
+    setup.keycast.close()
+    await loop
+    with pytest.raises(KeycastError) as raised:
+        await get
+    assert raised.value.code == "closed"
+    assert setup.world.timers == []
+
+
+@run
+async def test_a_get_that_is_cancelled_is_not_asked_again(setup: Setup) -> None:
+    get = setup.keycast.get("a:1")
+    get.cancel()
+    setup.world.socket.lose(1006)
+    setup.world.deeds.clear()
+    await setup.world.pass_ms(1_000)
+    setup.world.socket.say({"type": "welcome", "session": "s", "heartbeatMs": 25_000, "limits": LIMITS})
+    assert setup.world.deeds == [{"dials": "ws://gateway/ws"}]
+
+
+@run
+async def test_a_listener_that_fails_stops_nobody(setup: Setup) -> None:
+    doc = setup.keycast.value("a:1")
+    seen: list[Any] = []
+    doc.on_change(lambda state: seen.append(1 / 0))
+    remove = doc.on_change(lambda state: seen.append(state.value))
+    await setup.value("v1", "1")
+    assert seen == [1]
+    assert [type(error) for error in setup.world.reported] == [ZeroDivisionError]
+    remove()
+    await setup.value("v2", "2")
+    assert seen == [1]
+
+
+@run
+async def test_the_state_is_the_same_object_until_something_changes(setup: Setup) -> None:
+    doc = setup.keycast.value("a:1")
+    await setup.value("v1", '{"n":1}')
+    state = doc.state
+    await setup.value("v1", '{"n":1}')
+    assert doc.state is state
+    assert state.value is state.value
+    assert (state.content_type, state.size_bytes, state.changed_at) == ("application/json", 7, 0)
+    setup.world.socket.say({"type": "stale", "key": "a:1", "code": "backend_timeout", "sinceMs": 500})
+    assert doc.state.stale is not None
+    assert (doc.state.stale.code, doc.state.stale.asked_at) == ("backend_timeout", -0.5)
+    assert state.stale is None
+
+
+@pytest.mark.parametrize("url", ["", "/ws", "ftp://host/ws", "ws://"])
+def test_an_address_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="no address"):
+        connect(url)
+
+
+def test_the_close_codes_are_those_of_the_other_client() -> None:
+    codes = Path(__file__).parents[3] / "packages/client/keycast/connection/codes.js"
+    listed = re.findall(r"^  (\d{4}): '(.+)',$", codes.read_text(), re.MULTILINE)
+    assert {int(code): why for code, why in listed} == FINAL_CLOSE_CODES

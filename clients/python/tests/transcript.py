@@ -1,0 +1,151 @@
+"""Runs one transcript against the client: packages/client/transcripts/README.md says what each step means."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from base64 import b64decode, b64encode
+from typing import Any
+
+from keycast import Keycast, KeycastError, Value
+from world import World
+
+_EXPECTATIONS = {"dials", "out", "hangs", "state", "holds", "answers", "open"}
+
+
+async def run_transcript(text: str) -> None:
+    """Raises AssertionError where the client does not do as the transcript says."""
+    await _Run().run(text)
+
+
+class _Run:
+    def __init__(self) -> None:
+        self._world = World()
+        self._keycast: Keycast
+        self._handles: dict[str, Value] = {}
+        self._answers: dict[str, asyncio.Future[Any]] = {}
+        #: The values of the names with `$`.
+        self._bound: dict[str, Any] = {}
+
+    async def run(self, text: str) -> None:
+        steps = [json.loads(line) for line in text.splitlines()][1:]
+        is_same_turn = False
+        for number, (step, following) in enumerate(zip(steps, [*steps[1:], {}]), start=2):
+            try:
+                if _EXPECTATIONS & step.keys():
+                    self._expect(step)
+                else:
+                    if not is_same_turn:
+                        self._nothing_else()
+                    self._act(step)
+                is_same_turn = "do" in step and "do" in following
+                if "pass" in step:
+                    await self._world.pass_ms(step["pass"])
+                elif not is_same_turn:
+                    await self._world.settle()
+            except AssertionError as error:
+                raise AssertionError(f"line {number}, {json.dumps(step)}: {error}") from error
+        self._nothing_else()
+        assert self._world.reported == []
+
+    def _act(self, step: dict[str, Any]) -> None:
+        match step:
+            case {"do": deed}:
+                self._do(deed, step)
+            case {"in": message}:
+                self._world.socket.say(self._filled(message), _body_of(step))
+            case {"garbage": garbage}:
+                self._world.socket.on_message(garbage)
+            case {"lost": code}:
+                self._world.socket.lose(code)
+            case {"random": chance}:
+                self._world.chance = chance
+            case {"pass": _}:
+                pass
+            case _:
+                raise AssertionError("there is no such step")
+
+    def _do(self, deed: str, step: dict[str, Any]) -> None:
+        match deed:
+            case "connect":
+                self._keycast = Keycast("ws://gateway/ws", self._world)
+            case "value":
+                self._handles[step["as"]] = self._keycast.value(step["key"])
+            case "close":
+                self._handles[step["as"]].close()
+            case "get":
+                self._answers[step["as"]] = self._keycast.get(step["key"])
+            case "reconnect":
+                self._keycast.reconnect()
+            case "end":
+                self._keycast.close()
+            case _:
+                raise AssertionError("there is no such deed")
+
+    def _expect(self, step: dict[str, Any]) -> None:
+        match step:
+            case {"state": expected}:
+                state = self._keycast.state
+                assert state.name == expected["name"], f"it is {state.name}"
+                if "retryInMs" in expected:
+                    assert state.retry_at is not None
+                    retry_in_ms = round(state.retry_at * 1_000 - self._world.now_ms, 3)
+                    assert retry_in_ms == expected["retryInMs"], f"the next try is in {retry_in_ms} ms"
+            case {"holds": name, **expected}:
+                state = self._handles[name].state
+                shown = {
+                    "value": _plain(state.value),
+                    "version": state.version,
+                    "stale": state.stale.code if state.stale else False,
+                    "error": state.error.code if state.error else None,
+                }
+                assert {field: shown[field] for field in expected} == expected, f"it holds {shown}"
+            case {"open": name}:
+                assert not self._answers[name].done(), "it has ended"
+            case {"answers": name, **expected}:
+                answer = _answer(self._answers[name])
+                assert answer == expected, f"it is {answer}"
+            case _:
+                self._expect_deed(step)
+
+    def _expect_deed(self, step: dict[str, Any]) -> None:
+        name = next(iter(step))
+        deed = next((deed for deed in self._world.deeds if name in deed), None)
+        assert deed is not None, "it did not happen"
+        self._world.deeds.remove(deed)
+        if name == "dials":
+            assert deed["dials"] == step["dials"], f"it dialled {deed}"
+        if name == "out":
+            assert deed["out"] == self._filled(step["out"], deed["out"]), f"it sent {deed}"
+
+    def _nothing_else(self) -> None:
+        assert self._world.deeds == [], f"the client also did {self._world.deeds}"
+
+    def _filled(self, pattern: dict[str, Any], actual: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Puts in what names stand for, and learns new ones from what was sent."""
+
+        def fill(field: str, value: Any) -> Any:
+            if not isinstance(value, str) or not value.startswith("$"):
+                return value
+            return self._bound.setdefault(value, (actual or {}).get(field))
+
+        return {field: fill(field, value) for field, value in pattern.items()}
+
+
+def _answer(future: asyncio.Future[Any]) -> dict[str, Any]:
+    assert future.done(), "it has not ended"
+    error = future.exception()
+    if error is None:
+        return {"value": _plain(future.result())}
+    assert isinstance(error, KeycastError), error
+    return {"error": error.code}
+
+
+def _body_of(step: dict[str, Any]) -> bytes | None:
+    if "text" in step:
+        return str(step["text"]).encode()
+    return b64decode(step["base64"]) if "base64" in step else None
+
+
+def _plain(value: Any) -> Any:
+    return {"base64": b64encode(value).decode()} if isinstance(value, bytes) else value

@@ -1,0 +1,137 @@
+import { createFakeKeycast } from '../testing.js'
+import { runCommand } from './command.js'
+
+const soon = () => new Promise(resolve => setImmediate(resolve))
+
+/** @param {string} line of words @param {{ isTTY?: boolean }} [options] */
+function start(line, { isTTY = false } = {}) {
+  const fake = createFakeKeycast()
+  /** @type {string[]} */
+  const opened = []
+  const written = { out: '', err: '' }
+  let interrupt = () => {}
+  const world = {
+    open: async (/** @type {string} */ url) => {
+      opened.push(url)
+      return fake.keycast
+    },
+    out: {
+      isTTY,
+      write(/** @type {string} */ text) {
+        written.out += text
+      },
+    },
+    err: {
+      write(/** @type {string} */ text) {
+        written.err += text
+      },
+    },
+    onInterrupt: (/** @type {() => void} */ stop) => {
+      interrupt = stop
+    },
+  }
+  const ended = runCommand(line.split(' ').filter(Boolean), world)
+  const lines = () => written.out.trimEnd().split('\n').filter(Boolean)
+  return {
+    fake,
+    opened,
+    written,
+    ended,
+    interrupt: () => interrupt(),
+    lines,
+    objects: () => lines().map(line => JSON.parse(line)),
+  }
+}
+
+test('watch prints a JSON line for each change, until it is interrupted', async () => {
+  const { fake, opened, ended, interrupt, objects, written } = start('watch a:1 a:2 --url ws://host/ws')
+  await soon()
+  fake.set('a:1', { n: 1 })
+  await soon()
+  fake.stale('a:1')
+  await soon()
+  fake.set('a:2', Uint8Array.of(0, 255))
+  await soon()
+  fake.fail('a:2', 'backend_error', { message: 'it broke', retryAfterMs: 500 })
+  await soon()
+  interrupt()
+  expect(await ended).toBe(0)
+  expect(opened).toEqual(['ws://host/ws'])
+  expect(objects()).toMatchObject([
+    { key: 'a:1', value: { n: 1 }, version: 'fake-1', stale: false },
+    { key: 'a:1', value: { n: 1 }, stale: { code: 'backend_timeout' } },
+    { key: 'a:2', value: { base64: 'AP8=' } },
+    { key: 'a:2', error: { code: 'backend_error', message: 'it broke', retryAfterMs: 500 } },
+  ])
+  expect(written.err).toBe('')
+})
+
+test('watch ends when no key can be watched any more', async () => {
+  const { fake, ended, objects } = start('watch a:1')
+  await soon()
+  fake.fail('a:1', 'unknown_namespace')
+  expect(await ended).toBe(1)
+  expect(objects()).toEqual([{ key: 'a:1', error: { code: 'unknown_namespace', message: 'unknown_namespace' } }])
+})
+
+test('on a terminal it prints for people, and no stranger’s control characters', async () => {
+  const { fake, ended, interrupt, lines } = start('watch a:1', { isTTY: true })
+  await soon()
+  fake.set('a:1', { text: '\u001b[2Jgone' })
+  await soon()
+  fake.fail('a:1', 'backend_error', { message: 'bad \u001b[2J', retryAfterMs: 1 })
+  await soon()
+  interrupt()
+  expect(await ended).toBe(0)
+  const [first, second] = lines()
+  expect(first).toMatch(/^\d\d:\d\d:\d\d {2}a:1 {2}\{ text: /)
+  expect(second).toContain('(backend_error: bad \\x1B[2J)')
+  expect(`${first}${second}`).not.toContain('\u001b[2J')
+})
+
+test('get prints each value once', async () => {
+  const { fake, ended, objects } = start('get a:1 a:2')
+  fake.set('a:1', 7)
+  fake.fail('a:2', 'not_found')
+  expect(await ended).toBe(1)
+  expect(objects()).toEqual([
+    { key: 'a:1', value: 7 },
+    { key: 'a:2', error: { code: 'not_found', message: 'not_found' } },
+  ])
+})
+
+test('get gives up in the end', async () => {
+  const { ended, objects } = start('get a:1 --timeout 0.001')
+  expect(await ended).toBe(1)
+  expect(objects()).toEqual([{ key: 'a:1', error: { message: 'no answer within 0.001 s' } }])
+})
+
+test('the connection’s troubles go to the standard error', async () => {
+  const { fake, ended, interrupt, written } = start('watch a:1')
+  await soon()
+  fake.disconnect()
+  fake.reconnect()
+  interrupt()
+  await ended
+  expect(written.err).toMatch(/^keycast: the connection was lost; tries again in \d\.\d s\nkeycast: connected again\n$/)
+  expect(written.out).toBe('')
+})
+
+test('--help says how it is used', async () => {
+  const { ended, written, opened } = start('--help')
+  expect(await ended).toBe(0)
+  expect(written.out).toContain('Usage: keycast watch KEY...')
+  expect(opened).toEqual([])
+})
+
+test.each([
+  ['', 'watch or get'],
+  ['dance a:1', 'watch or get'],
+  ['watch', 'which key to watch'],
+  ['get a:1 --timeout soon', '--timeout soon'],
+  ['watch a:1 --loud', "Unknown option '--loud'"],
+])('wrong use, "%s", is said', async (line, message) => {
+  const { ended, written } = start(line)
+  expect(await ended).toBe(2)
+  expect(written.err).toContain(message)
+})

@@ -1,0 +1,15 @@
+#!/usr/bin/env node
+// Starts the keycast command in a real process: its arguments, output and WebSocket.
+import { connect } from '../keycast.js'
+import { runCommand } from './command.js'
+import { findWebSocket } from './websocket.js'
+
+// A reader such as `head` stops early; that is no failure.
+process.stdout.on('error', () => process.exit())
+
+process.exitCode = await runCommand(process.argv.slice(2), {
+  open: async url => connect(url, { WebSocket: await findWebSocket() }),
+  out: process.stdout,
+  err: process.stderr,
+  onInterrupt: stop => process.once('SIGINT', stop),
+})

@@ -1,0 +1,64 @@
+// Prints values: JSON lines for programs, something to look at for people.
+import { inspect } from 'node:util'
+
+/**
+ * @typedef {{ write: (text: string) => unknown, isTTY?: boolean }} Output
+ * @typedef {ReturnType<typeof createPrinter>} Printer
+ * @typedef {import('../keycast.js').ValueState} ValueState
+ */
+
+/** @param {{ out: Output, err: Output, isJson: boolean }} options */
+export function createPrinter({ out, err, isJson }) {
+  /** @param {string} text */
+  const note = text => void err.write(`keycast: ${printable(text)}\n`)
+
+  /** @param {string} key @param {Record<string, unknown>} fields @param {string} text */
+  function print(key, fields, text) {
+    if (isJson) return void out.write(`${JSON.stringify({ key, ...fields }, bytesAsBase64)}\n`)
+    const time = new Date().toTimeString().slice(0, 8)
+    out.write(`${time}  ${printable(key)}  ${text}\n`)
+  }
+
+  /** @param {unknown} value */
+  const show = value => inspect(value, { depth: null, colors: out.isTTY, maxArrayLength: null })
+
+  let wasLost = false
+  return {
+    note,
+
+    /** @param {string} key @param {ValueState} state */
+    state(key, { value, version, stale, error, changedAt }) {
+      const problem = error && { code: error.code, message: error.message, retryAfterMs: error.retryAfterMs }
+      const marks = [stale && `stale: ${stale.code}`, error && `${error.code}: ${printable(error.message)}`]
+      const told = marks.filter(Boolean).map(mark => `(${mark})`)
+      const shown = version === undefined ? [] : [show(value)]
+      print(key, { value, version, stale, error: problem, changedAt }, [...shown, ...told].join('  '))
+    },
+
+    /** @param {string} key @param {unknown} value */
+    value: (key, value) => print(key, { value }, show(value)),
+
+    /** @param {string} key @param {unknown} error */
+    failure(key, error) {
+      const { code, message } = /** @type {{ code?: string, message: string }} */ (error)
+      print(key, { error: { code, message } }, `${code ? `${code}: ` : ''}${printable(message)}`)
+    },
+
+    /** @param {import('../keycast.js').ConnectionState} state */
+    connection(state) {
+      if (state.name === 'waiting') {
+        const seconds = Math.max(0, state.retryAt - Date.now()) / 1_000
+        note(`${state.reason}; tries again in ${seconds.toFixed(1)} s`)
+      } else if (state.name === 'open' && wasLost) note('connected again')
+      else if (state.name === 'closed' && state.code !== undefined) note(`closed with ${state.code}: ${state.reason}`)
+      wasLost = state.name === 'waiting' || (wasLost && state.name !== 'open')
+    },
+  }
+}
+
+/** A stranger's text must not command the terminal. @param {string} text */
+const printable = text => text.replace(/\p{Cc}/gu, character => inspect(character).slice(1, -1))
+
+/** @param {string} _ @param {unknown} value */
+const bytesAsBase64 = (_, value) =>
+  value instanceof Uint8Array ? { base64: Buffer.from(value).toString('base64') } : value

@@ -1,0 +1,215 @@
+// The client as a whole: where it connects, what it tells, and that it leaves nothing behind.
+import { jest } from '@jest/globals'
+import { createDelta } from 'fossil-delta'
+import { connect } from '../keycast.js'
+import { createWorld, welcome } from '../test-support.js'
+
+/** @param {string | URL} url */
+function dialled(url) {
+  const { environment, deeds } = createWorld()
+  connect(url, { environment })
+  return deeds[0]
+}
+
+test.each([
+  ['ws://host:8080/ws', 'ws://host:8080/ws'],
+  ['https://host/ws', 'wss://host/ws'],
+  [new URL('http://host/a/ws?x=1'), 'ws://host/a/ws?x=1'],
+])('%s is dialled as %s', (given, url) => {
+  expect(dialled(given)).toEqual({ dials: url, offers: 'keycast.v1.bytes' })
+})
+
+test('in a page a path is enough', () => {
+  const world = /** @type {any} */ (globalThis)
+  world.location = { href: 'https://example.com/app/index.html' }
+  try {
+    expect(dialled('/ws')).toMatchObject({ dials: 'wss://example.com/ws' })
+  } finally {
+    delete world.location
+  }
+})
+
+test('what can never work is said at once', () => {
+  const { environment } = createWorld()
+  expect(() => connect('/ws', { environment })).toThrow('Invalid URL')
+  const saved = globalThis.WebSocket
+  const world = /** @type {any} */ (globalThis)
+  world.WebSocket = undefined
+  expect(() => connect('ws://host/')).toThrow('hand one in')
+  world.WebSocket = saved
+})
+
+test('the state is told to whoever asks, with what a person wants to know', async () => {
+  const { environment, socket, settle, pass } = createWorld()
+  const keycast = connect('ws://gateway/ws', { environment })
+  /** @type {import('../keycast.js').ConnectionState[]} */
+  const states = []
+  const off = keycast.on('state', state => states.push(state))
+  await settle()
+  socket().say(welcome())
+  socket().lose(1006, 'cable pulled')
+  await pass(1_000)
+  socket().lose(4007)
+  expect(states).toEqual([
+    { name: 'connecting' },
+    { name: 'open', session: 's' },
+    { name: 'waiting', retryAt: 1_000, reason: 'cable pulled' },
+    { name: 'connecting' },
+    { name: 'closed', code: 4007, reason: 'errors or requests kept coming far past the limits' },
+  ])
+  off()
+  keycast.close()
+  expect(states).toHaveLength(5)
+  expect(keycast.state).toEqual({ name: 'closed', reason: 'closed by this client' })
+  expect(() => keycast.on(/** @type {any} */ ('open'), () => {})).toThrow(TypeError)
+})
+
+test('a listener may close the client, whatever it is told', async () => {
+  for (const name of ['connecting', 'open', 'waiting']) {
+    const { environment, socket, settle, pass, timers, window, document } = createWorld()
+    const keycast = connect('ws://gateway/ws', { environment })
+    keycast.value('a:1')
+    keycast.on('state', state => {
+      if (state.name === name) keycast.close()
+    })
+    await settle()
+    socket().say(welcome())
+    socket().lose(1006)
+    await pass(60_000)
+    expect(keycast.state.name).toBe('closed')
+    expect(timers.size).toBe(0)
+    for (const target of [window, document]) {
+      expect([...target.listeners.values()].every(listeners => listeners.size === 0)).toBe(true)
+    }
+  }
+})
+
+test('where there is no page, as in Node, it connects and comes back all the same', async () => {
+  const { environment, socket, pass, done } = createWorld({ page: false })
+  const keycast = connect('ws://gateway/ws', { environment })
+  socket().say(welcome())
+  socket().lose(1006)
+  await pass(1_000)
+  expect(done().filter(deed => 'dials' in deed)).toHaveLength(2)
+  keycast.close()
+})
+
+test('a page that is hidden from the start sets no timer', () => {
+  const { environment, document, timers } = createWorld()
+  document.visibilityState = 'hidden'
+  connect('ws://gateway/ws', { environment })
+  expect(timers.size).toBe(0)
+})
+
+test('where there is no SHA-256 a delta is shown by its checksum alone', async () => {
+  const { environment, socket, settle } = createWorld()
+  const keycast = connect('ws://gateway/ws', { environment: { ...environment, sha256: undefined } })
+  const handle = keycast.value('a:1')
+  socket().say(welcome())
+  await settle()
+  const line = { key: 'a:1', contentType: 'application/json' }
+  const [one, two] = [Buffer.from('[1]'), Buffer.from('[2]')]
+  socket().say({ ...line, type: 'value', version: 'one' }, one)
+  socket().say({ ...line, type: 'delta', from: 'one', version: 'two' }, Buffer.from(createDelta(one, two)))
+  expect(handle.state).toMatchObject({ value: [2], version: 'two' })
+})
+
+test('5,000 keys are resumed in two messages', async () => {
+  const { environment, socket, settle, pass, done } = createWorld()
+  const keycast = connect('ws://gateway/ws', { environment })
+  const keys = Array.from({ length: 5_000 }, (_, n) => `conversation:${n}`)
+  for (const key of keys) keycast.value(key)
+  const outs = () => done().flatMap(deed => ('out' in deed ? [deed.out] : []))
+  socket().say(welcome())
+  const [first, ...others] = outs()
+  expect([first.keys.length, others]).toEqual([5_000, []])
+  socket().say({ type: 'subscribed', id: first.id, keys: [] })
+  const version = 'v'.repeat(22)
+  for (const key of keys) {
+    socket().say({ type: 'value', key, version, contentType: 'application/json' }, Buffer.from('1'))
+  }
+  await settle()
+  socket().lose(1006)
+  await pass(1_000)
+  socket().say(welcome())
+  const [second] = outs()
+  socket().say({ type: 'subscribed', id: second.id, keys: [] })
+  const [third] = outs()
+  socket().say({ type: 'subscribed', id: third.id, keys: [] })
+  expect(outs()).toEqual([])
+  expect([...second.keys, ...third.keys]).toEqual(keys.map(key => ({ key, version })))
+})
+
+test('gets beyond what a gateway lets wait are held back', async () => {
+  const { environment, socket, settle, done } = createWorld()
+  const keycast = connect('ws://gateway/ws', { environment })
+  socket().say(welcome())
+  done()
+  const asked = Array.from({ length: 100 }, (_, n) => keycast.get(`a:${n}`))
+  await settle()
+  const sent = done()
+  expect(sent).toHaveLength(64)
+  for (const deed of sent) {
+    if ('out' in deed)
+      socket().say({ type: 'value', ...deed.out, version: 'v', contentType: 'text/json' }, Buffer.from('7'))
+  }
+  const rest = done()
+  expect(rest).toHaveLength(36)
+  for (const deed of rest) {
+    if ('out' in deed) socket().say({ ...deed.out, type: 'error', code: 'not_found', message: '' })
+  }
+  const results = await Promise.allSettled(asked)
+  expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(64)
+})
+
+test('thousands of reconnects leave nothing behind', async () => {
+  const gc = /** @type {undefined | (() => void)} */ (globalThis.gc) ?? (await exposedGc())
+  const { environment, socket, settle, pass, done, network, timers } = createWorld()
+  network.random = 0
+  const keycast = connect('ws://gateway/ws', { environment })
+  const listener = jest.fn()
+  const handle = keycast.value('a:1')
+  handle.on('change', listener)
+  let version = 0
+
+  const live = async (/** @type {number} */ rounds) => {
+    for (let round = 0; round < rounds; round += 1) {
+      socket().say(welcome())
+      const passing = keycast.value(`a:passing-${round}`)
+      await settle()
+      const [request] = done().flatMap(deed => ('out' in deed ? [deed.out] : []))
+      if (request.keys.length !== 1) throw new Error(`it still wants ${JSON.stringify(request.keys)}`)
+      socket().say({ type: 'subscribed', id: request.id, keys: [] })
+      version += 1
+      const body = Buffer.from(JSON.stringify({ version, pad: 'x'.repeat(1_000) }))
+      socket().say({ type: 'value', key: 'a:1', version: `v${version}`, contentType: 'application/json' }, body)
+      void keycast.get('a:never', { signal: AbortSignal.abort() }).catch(() => {})
+      passing.close()
+      socket().lose(1006)
+      await pass(0)
+    }
+    listener.mockClear()
+    done()
+    gc()
+    await settle()
+    gc()
+    return process.memoryUsage().heapUsed
+  }
+
+  await live(500)
+  const before = await live(100)
+  const after = await live(2_500)
+  // Anything kept of a session, a key or a value takes more; what jest and the compiler keep takes less.
+  expect((after - before) / 2_500).toBeLessThan(500)
+  expect(timers.size).toBe(1)
+  expect(keycast.peek('a:passing-0').version).toBeUndefined()
+  keycast.close()
+  expect(timers.size).toBe(0)
+}, 60_000)
+
+async function exposedGc() {
+  const { setFlagsFromString } = await import('node:v8')
+  const { runInNewContext } = await import('node:vm')
+  setFlagsFromString('--expose-gc')
+  return runInNewContext('gc')
+}

@@ -1,0 +1,59 @@
+// All that the client takes from the world around it: clocks, timers, chance, sockets, the page. Tests hand in their own.
+
+/**
+ * The part of a WebSocket that is used: a browser's, Node's or that of the package `ws`.
+ *
+ * @typedef {object} Socket
+ * @property {string} binaryType
+ * @property {((event: any) => void) | null} onmessage
+ * @property {((event: any) => void) | null} onclose
+ * @property {((event: any) => void) | null} onerror
+ * @property {(text: string) => void} send
+ * @property {(code?: number) => void} close
+ *
+ * The part of `document` and `window` that is used.
+ * @typedef {object} Events
+ * @property {(name: string, listener: () => void) => void} addEventListener
+ * @property {(name: string, listener: () => void) => void} removeEventListener
+ *
+ * @typedef {object} Environment
+ * @property {new (url: string, protocol: string) => Socket} WebSocket
+ * @property {() => number} now monotonic, in milliseconds
+ * @property {() => number} date milliseconds since 1970, only for what is shown to people
+ * @property {() => number} random from 0 to 1
+ * @property {(task: () => void, ms: number) => any} setTimeout
+ * @property {(timer: any) => void} clearTimeout
+ * @property {(Events & { visibilityState: string }) | undefined} document
+ * @property {Events | undefined} window
+ * @property {() => boolean} isOffline whether it is certain that there is no network
+ * @property {((bytes: Uint8Array) => Promise<ArrayBuffer>) | undefined} sha256 missing where pages may not use it: over
+ *   plain HTTP
+ */
+
+/**
+ * @param {Partial<Environment>} given
+ * @returns {Environment}
+ */
+export function completeEnvironment(given) {
+  const world = /** @type {any} */ (globalThis)
+  const { subtle } = world.crypto ?? {}
+  const environment = {
+    WebSocket: world.WebSocket,
+    now: () => performance.now(),
+    date: () => Date.now(),
+    random: () => Math.random(),
+    setTimeout: (/** @type {() => void} */ task, /** @type {number} */ ms) => setTimeout(task, ms),
+    clearTimeout: (/** @type {any} */ timer) => clearTimeout(timer),
+    document: world.document,
+    // A worker has no window and hears of the network itself; Node has neither.
+    window: world.addEventListener && world,
+    // Only where its return is told, too: it would be waited for in vain.
+    isOffline: () => world.addEventListener !== undefined && world.navigator?.onLine === false,
+    sha256: subtle && ((/** @type {Uint8Array} */ bytes) => subtle.digest('SHA-256', bytes)),
+    ...given,
+  }
+  if (!environment.WebSocket) {
+    throw new TypeError('no WebSocket here: hand one in, as in connect(url, { WebSocket }) with that of the package ws')
+  }
+  return environment
+}

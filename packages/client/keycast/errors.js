@@ -1,0 +1,27 @@
+// The one kind of error that this library gives to an application.
+
+/**
+ * A code of the protocol, or `closed`: the connection was closed for good, by `close()` or by the gateway.
+ *
+ * @typedef {import('./connection/codes.js').ErrorCode | 'closed'} KeycastErrorCode
+ */
+
+export class KeycastError extends Error {
+  /**
+   * @param {object} error
+   * @param {KeycastErrorCode} error.code
+   * @param {string} error.message
+   * @param {string} [error.key]
+   * @param {number} [error.retryAfterMs]
+   */
+  constructor({ code, message, key, retryAfterMs }) {
+    super(message)
+    this.name = 'KeycastError'
+    /** The cause, for programs. @type {KeycastErrorCode} */
+    this.code = code
+    /** The key it is about, if any. @type {string | undefined} */
+    this.key = key
+    /** Where given, the subscription stands: the gateway tries again after so long. @type {number | undefined} */
+    this.retryAfterMs = retryAfterMs
+  }
+}

@@ -1,0 +1,48 @@
+// The functions that want to hear of one thing. A new one is also told how the thing stands already.
+
+/**
+ * @template T
+ * @param {() => T | undefined} present how the thing stands; undefined where there is nothing to tell yet
+ */
+export function createListeners(present) {
+  /** @type {Set<{ listener: (state: T) => void, heard: boolean }>} */
+  const places = new Set()
+
+  /** @param {{ listener: (state: T) => void, heard: boolean }} place @param {T} state */
+  function call(place, state) {
+    place.heard = true
+    try {
+      place.listener(state)
+    } catch (error) {
+      // A listener's fault is reported as its own. Thrown here it would stop the other listeners and the connection.
+      queueMicrotask(() => {
+        throw error
+      })
+    }
+  }
+
+  return {
+    /**
+     * @param {(state: T) => void} listener is called at every change, and once soon after this with how things stand
+     * @param {boolean} [heard] whether it knows that already
+     * @returns {() => void} takes the listener off
+     */
+    add(listener, heard = false) {
+      const place = { listener, heard }
+      places.add(place)
+      // Later, so that the caller holds what this returns when its listener runs.
+      queueMicrotask(() => {
+        const state = place.heard || !places.has(place) ? undefined : present()
+        if (state !== undefined) call(place, state)
+      })
+      return () => {
+        places.delete(place)
+      }
+    },
+    /** @param {T} state */
+    tell(state) {
+      for (const place of [...places]) if (places.has(place)) call(place, state)
+    },
+    clear: () => places.clear(),
+  }
+}

@@ -1,0 +1,15 @@
+// Requests and the gateway's limits on them.
+
+/** A request costs one, and one more per so many bytes: docs/protocol.md. */
+const BYTES_PER_TOKEN = 1_024
+
+/** How long to wait after a refusal that does not say. */
+export const PAUSE_DEFAULT_MS = 1_000
+
+/**
+ * The longest text a request may have: the gateway cuts off a client that exceeds a limit by much.
+ *
+ * @param {import('./connection/connection.js').Limits} limits
+ */
+export const requestBytesMax = ({ messageBytes, requestsPerSecond }) =>
+  Math.min(messageBytes, requestsPerSecond * BYTES_PER_TOKEN - 1)

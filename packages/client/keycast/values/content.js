@@ -1,0 +1,47 @@
+// One version of a key's value: its bytes as they came, and what they mean, read when somebody looks and once.
+
+/**
+ * @typedef {object} Content
+ * @property {string} version
+ * @property {string} contentType
+ * @property {Uint8Array} bytes must not be changed: the next delta is applied to them
+ * @property {() => unknown} read JSON parsed, text as a string, anything else as bytes
+ */
+
+/**
+ * @param {{ version: string, contentType: string, bytes: Uint8Array }} received
+ * @returns {Content}
+ */
+export function createContent({ version, contentType, bytes }) {
+  /** @type {unknown} */
+  let value
+  let isRead = false
+  return {
+    version,
+    contentType,
+    bytes,
+    read() {
+      if (!isRead) value = readAs(contentType, bytes)
+      isRead = true
+      return value
+    },
+  }
+}
+
+const json = /^(application|text)\/json\b|^[^;]*\+json\b/i
+// Gateways pass text on in UTF-8 and say so. Text in a character set that they cannot read has another one here.
+const text = /^(text\/|application\/(xml|javascript)\b|[^;]*\+xml\b).*charset=utf-8/i
+
+/** @param {string} contentType @param {Uint8Array} bytes */
+function readAs(contentType, bytes) {
+  if (json.test(contentType)) return JSON.parse(new TextDecoder().decode(bytes))
+  if (text.test(contentType)) {
+    try {
+      return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+    } catch {
+      // It is no UTF-8 after all: the bytes are all that can be given.
+    }
+  }
+  // A copy: whoever gets it may write to it, and the next delta needs the bytes as they came.
+  return new Uint8Array(bytes)
+}

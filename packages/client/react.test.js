@@ -1,0 +1,80 @@
+// useValue in React itself: mounted, unmounted, rendered on a server.
+import { act, createElement as h, StrictMode } from 'react'
+import { renderToString } from 'react-dom/server'
+import TestRenderer from 'react-test-renderer'
+import { KeycastProvider, useValue } from './react.js'
+import { createFakeKeycast } from './testing.js'
+
+Object.assign(globalThis, { IS_REACT_ACT_ENVIRONMENT: true })
+
+/** @param {{ id: string, from?: unknown }} props */
+function Show({ id, from }) {
+  const { value, stale, error } = useValue(id, from)
+  return h('p', null, error ? error.code : `${JSON.stringify(value)}${stale ? ' (old)' : ''}`)
+}
+
+/** @param {ReturnType<typeof createFakeKeycast>} fake @param {import('react').ReactNode} children */
+const within = (fake, children) => h(StrictMode, null, h(KeycastProvider, { keycast: fake.keycast }, children))
+
+/** @param {any} tree */
+const textsOf = tree => JSON.stringify(tree.toJSON()).match(/(?<="children":\[").*?(?="\])/g)
+
+const reported = console.error
+beforeAll(() => {
+  // Says of itself that it is deprecated, at each use. There is no other renderer without a page.
+  console.error = (...words) => String(words[0]).includes('react-test-renderer is deprecated') || reported(...words)
+})
+afterAll(() => {
+  console.error = reported
+})
+
+test('a component shows the value and follows it; the subscription ends with it', async () => {
+  const fake = createFakeKeycast()
+  fake.set('a:1', 1)
+  /** @type {any} */
+  let tree
+  await act(async () => {
+    tree = TestRenderer.create(within(fake, [h(Show, { id: 'a:1', key: 1 }), h(Show, { id: 'a:1', key: 2 })]))
+  })
+  expect(textsOf(tree)).toEqual(['1', '1'])
+  expect(fake.watched()).toEqual(['a:1'])
+  await act(async () => fake.set('a:1', 2))
+  expect(textsOf(tree)).toEqual(['2', '2'])
+  await act(async () => fake.stale('a:1'))
+  expect(textsOf(tree)).toEqual(['2 (old)', '2 (old)'])
+  await act(async () => tree.unmount())
+  expect(fake.watched()).toEqual([])
+})
+
+test('another key is another subscription', async () => {
+  const fake = createFakeKeycast()
+  fake.set('a:1', 'one')
+  fake.fail('a:2', 'not_found', { retryAfterMs: 1_000 })
+  /** @type {any} */
+  let tree
+  await act(async () => {
+    tree = TestRenderer.create(within(fake, h(Show, { id: 'a:1' })))
+  })
+  await act(async () => tree.update(within(fake, h(Show, { id: 'a:2' }))))
+  expect(textsOf(tree)).toEqual(['not_found'])
+  expect(fake.watched()).toEqual(['a:2'])
+})
+
+test('what a server rendered is shown until the live value is there', async () => {
+  const fake = createFakeKeycast()
+  /** @type {any} */
+  let tree
+  await act(async () => {
+    tree = TestRenderer.create(within(fake, h(Show, { id: 'a:1', from: 'served' })))
+  })
+  expect(textsOf(tree)?.[0]).toContain('served')
+  await act(async () => fake.set('a:1', 'live'))
+  expect(textsOf(tree)?.[0]).toContain('live')
+})
+
+test('a server renders the value it was given, with no client at all', () => {
+  const page = renderToString(
+    h(KeycastProvider, null, [h(Show, { id: 'a:1', from: 7, key: 1 }), h(Show, { id: 'a:2', key: 2 })]),
+  )
+  expect(page).toBe('<p>7</p><p>undefined</p>')
+})

@@ -1,0 +1,172 @@
+// A client without a network, for unit tests of what is built on one. It is the real client; the gateway is made up.
+import { connect } from './keycast.js'
+
+/**
+ * @typedef {import('./keycast.js').KeycastErrorCode} KeycastErrorCode
+ * @typedef {import('./keycast/environment.js').Socket} Socket
+ */
+
+const limits = { messageBytes: 262_144, keysPerSession: 5_000, requestsPerSecond: 1_000 }
+
+/**
+ * Makes a client and the gateway it believes to be connected to. Its timers never end by themselves: a lost connection
+ * comes back by `reconnect()`.
+ */
+export function createFakeKeycast() {
+  /** @type {Map<string, { line: object, bytes: Uint8Array }>} */
+  const values = new Map()
+  /** Errors and `stale`, which are said after the key's value. @type {Map<string, { type: string, code: string }>} */
+  const troubles = new Map()
+  /** @type {Set<string>} */
+  const watched = new Set()
+  /** Gets of keys that nothing is known of yet. @type {{ id: number, key: string }[]} */
+  let gets = []
+  /** @type {FakeSocket | undefined} */
+  let socket
+  let versions = 0
+
+  class FakeSocket {
+    binaryType = ''
+    /** @type {((event: any) => void) | null} */
+    onmessage = null
+    /** @type {((event: any) => void) | null} */
+    onclose = null
+    /** @type {((event: any) => void) | null} */
+    onerror = null
+    constructor() {
+      socket = this
+    }
+    /** @param {string} text */
+    send(text) {
+      answer(JSON.parse(text))
+    }
+    close() {
+      if (socket === this) socket = undefined
+      watched.clear()
+    }
+  }
+
+  /** @param {object} message */
+  const say = message => socket?.onmessage?.({ data: JSON.stringify(message) })
+
+  /** @param {object} line @param {Uint8Array} bytes */
+  function sayBytes(line, bytes) {
+    const head = new TextEncoder().encode(`${JSON.stringify(line)}\n`)
+    const frame = new Uint8Array(head.length + bytes.length)
+    frame.set(head)
+    frame.set(bytes, head.length)
+    socket?.onmessage?.({ data: frame.buffer })
+  }
+
+  /** Says how a key stands. @param {string} key @param {{ id?: number }} [request] */
+  function tell(key, request = {}) {
+    const value = values.get(key)
+    const trouble = troubles.get(key)
+    if (value) sayBytes({ ...value.line, ...request }, value.bytes)
+    if (trouble && (!value || request.id === undefined)) say({ ...trouble, ...request })
+    return value !== undefined || trouble?.type === 'error'
+  }
+
+  /** @param {any} message */
+  function answer({ type, id, key, keys = [] }) {
+    if (type === 'get') {
+      if (!tell(key, { id })) gets.push({ id, key })
+      return
+    }
+    const names = keys.map((/** @type {any} */ entry) => entry.key ?? entry)
+    if (type === 'ping') say({ type: 'pong', id, count: 1 })
+    if (type === 'unsubscribe') {
+      for (const name of names) watched.delete(name)
+      say({ type: 'ok', id })
+    }
+    if (type === 'subscribe') {
+      for (const name of names) watched.add(name)
+      say({ type: 'subscribed', id, keys: names.map((/** @type {string} */ name) => ({ key: name })) })
+      for (const name of names) tell(name)
+    }
+  }
+
+  /** @param {string} key */
+  function changed(key) {
+    if (watched.has(key)) tell(key)
+    const asked = gets
+    gets = asked.filter(get => get.key !== key || !tell(key, { id: get.id }))
+  }
+
+  const keycast = connect('ws://fake/', {
+    WebSocket: FakeSocket,
+    environment: {
+      setTimeout: () => undefined,
+      clearTimeout: () => {},
+      document: undefined,
+      window: undefined,
+      isOffline: () => false,
+    },
+  })
+  const welcome = () => say({ type: 'welcome', session: 'fake', heartbeatMs: 25_000, limits })
+  welcome()
+
+  return {
+    /** The client to hand to what is tested. */
+    keycast,
+
+    /**
+     * Gives a key a value: text for a string with a content type, bytes for a Uint8Array, JSON otherwise.
+     *
+     * @param {string} key
+     * @param {unknown} value
+     * @param {string} [contentType]
+     */
+    set(key, value, contentType) {
+      const isBytes = value instanceof Uint8Array
+      const bytes = isBytes ? value : new TextEncoder().encode(contentType ? String(value) : JSON.stringify(value))
+      const type = contentType ?? (isBytes ? 'application/octet-stream' : 'application/json')
+      versions += 1
+      const line = { type: 'value', key, version: `fake-${versions}`, contentType: type }
+      values.set(key, { line, bytes })
+      troubles.delete(key)
+      changed(key)
+    },
+
+    /**
+     * Lets a key fail. Without `retryAfterMs` its subscription ends.
+     *
+     * @param {string} key
+     * @param {Exclude<KeycastErrorCode, 'closed'>} code
+     * @param {{ message?: string, retryAfterMs?: number }} [details]
+     */
+    fail(key, code, { message = code, retryAfterMs } = {}) {
+      const error = { type: 'error', key, code, message, retryAfterMs }
+      if (code === 'not_found') values.delete(key)
+      troubles.set(key, error)
+      if (watched.has(key)) say(error)
+      if (retryAfterMs === undefined) watched.delete(key)
+      const asked = gets
+      gets = asked.filter(get => get.key !== key)
+      for (const { id } of asked.filter(get => get.key === key)) say({ ...error, id })
+    },
+
+    /** Lets a key's value be old, until it is set. @param {string} key @param {number} [sinceMs] */
+    stale(key, sinceMs = 0) {
+      const stale = { type: 'stale', key, sinceMs, code: 'backend_timeout' }
+      troubles.set(key, stale)
+      if (watched.has(key)) say(stale)
+    },
+
+    /** The keys that are subscribed to. A subscription that was begun in this turn is among them in the next. */
+    watched: () => [...watched],
+
+    /** Loses the connection. Values can be set meanwhile. */
+    disconnect() {
+      const lost = socket
+      watched.clear()
+      lost?.onclose?.({ code: 1006, reason: '' })
+    },
+
+    /** Ends a {@link disconnect}: the client connects and resumes. */
+    reconnect() {
+      keycast.reconnect()
+      welcome()
+    },
+  }
+}

@@ -1,0 +1,20 @@
+// Environment variables, each of which may lie in a file instead: NAME_FILE is the path of a file that holds NAME.
+import { readFileSync } from 'node:fs'
+
+/**
+ * @param {NodeJS.ProcessEnv} env
+ * @param {string} name
+ * @returns {{ text?: string, problem?: string }} neither where the variable is unset or empty
+ */
+export function readVariable(env, name) {
+  const text = env[name] || undefined
+  const path = env[`${name}_FILE`]
+  if (!path) return { text }
+  if (text !== undefined) return { problem: `${name} and ${name}_FILE are both set: unset one` }
+  try {
+    // Editors and `echo` end a file with a newline that is no part of what it holds.
+    return { text: readFileSync(path, 'utf8').replace(/\r?\n$/, '') }
+  } catch (error) {
+    return { problem: `${name}_FILE=${path}: cannot be read (${/** @type {NodeJS.ErrnoException} */ (error).code})` }
+  }
+}

@@ -1,0 +1,122 @@
+// Reads keycast.yaml: where each kind of key gets its content, and how fresh it is kept.
+import { readFileSync } from 'node:fs'
+import { parseDocument } from 'yaml'
+import { Misconfigured } from '../misconfigured.js'
+import { journalNamespaceOf } from './journal-schema.js'
+import { describe, file } from './schema.js'
+import { substituteVariables } from './variables.js'
+
+/**
+ * @typedef {object} Namespace
+ * @property {string} name
+ * @property {'http'} source
+ * @property {(id: string) => string} urlFor the URL of an id; throws a RangeError for one that would leave the path
+ * @property {string} origin scheme, host and port of every URL of the namespace
+ * @property {Record<string, string>} headers sent with each request, names in lower case. Secret: never log them
+ * @property {number} maxAgeMs a get is answered from memory up to this age
+ * @property {number} refreshMs asked again this often while somebody watches; 0: only when told
+ * @property {number} timeoutMs
+ * @property {number} bytesMax
+ * @property {number} [idSegmentsMax] an id has so many segments at most, 1 unless said; see id-problem.js
+ *
+ * @typedef {{ get: (name: string) => Namespace | undefined, names: string[] }} Namespaces those of values
+ * @typedef {{ get: (name: string) => import('./journal-schema.js').JournalNamespace | undefined, names: string[] }} JournalNamespaces
+ *   those of messages
+ */
+
+/** keycast.yaml cannot be used. The message names every bad field. */
+export class NamespacesError extends Misconfigured {
+  /** @param {string} path @param {string[]} problems */
+  constructor(path, problems) {
+    super(`Invalid namespaces in ${path}:\n${problems.map(problem => `  ${problem}`).join('\n')}`)
+    this.name = 'NamespacesError'
+    this.problems = problems
+  }
+}
+
+/**
+ * @param {object} options
+ * @param {string} options.path of keycast.yaml
+ * @param {NodeJS.ProcessEnv} [options.env] what `${NAME}` stands for
+ * @param {boolean} [options.headers] false: `headers` are left out, so that a gateway, which asks no backend, needs none
+ *   of the variables in them
+ * @returns {Namespaces & { journal: JournalNamespaces }}
+ * @throws {NamespacesError}
+ */
+export function readNamespaces({ path, env = process.env, headers: withHeaders = true }) {
+  const written = withoutAccess(readYaml(path))
+  const document = withHeaders ? written : withoutHeaders(written)
+  // Substituted after parsing, so that a variable's value is text whatever it holds, never YAML.
+  const { value, problems } = substituteVariables(document, env)
+  if (problems.length > 0) throw new NamespacesError(path, problems)
+  const parsed = file.safeParse(value)
+  if (!parsed.success) throw new NamespacesError(path, parsed.error.issues.flatMap(describe))
+
+  /** @type {Map<string, Namespace>} */
+  const values = new Map()
+  /** @type {Map<string, import('./journal-schema.js').JournalNamespace>} */
+  const rooms = new Map()
+  for (const [name, read] of Object.entries(parsed.data.namespaces)) {
+    if (read.source === 'journal') rooms.set(name, journalNamespaceOf(name, read))
+    else values.set(name, httpNamespaceOf(name, read))
+  }
+  return { ...lookUp(values), journal: lookUp(rooms) }
+}
+
+/** @template N @param {Map<string, N>} named */
+const lookUp = named => ({ get: (/** @type {string} */ name) => named.get(name), names: [...named.keys()] })
+
+/** @param {string} name @param {import('./schema.js').HttpNamespace} parsed @returns {Namespace} */
+function httpNamespaceOf(name, { source, url, headers, maxAge, refresh, timeout, maxBytes, ids }) {
+  return {
+    name,
+    source,
+    ...url,
+    headers,
+    maxAgeMs: maxAge,
+    refreshMs: refresh,
+    timeoutMs: timeout,
+    bytesMax: maxBytes,
+    idSegmentsMax: ids.segments,
+  }
+}
+
+/** @param {string} path @returns {unknown} */
+function readYaml(path) {
+  let text
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (error) {
+    throw new NamespacesError(path, [`the file cannot be read (${/** @type {NodeJS.ErrnoException} */ (error).code})`])
+  }
+  const document = parseDocument(text)
+  const faults = [...document.errors, ...document.warnings]
+  // Only the first line, which says what and where: those after it show the text, which may hold a secret.
+  if (faults.length > 0)
+    throw new NamespacesError(
+      path,
+      faults.map(({ message }) => message.split('\n')[0]),
+    )
+  try {
+    return document.toJS()
+  } catch (error) {
+    // An alias without its anchor is only found here.
+    throw new NamespacesError(path, [/** @type {Error} */ (error).message])
+  }
+}
+
+/** Access rights are for gateways: other services need none of their variables. @param {unknown} document not yet checked */
+function withoutAccess(document) {
+  if (typeof document !== 'object' || document === null || !('access' in document)) return document
+  const { access: _, ...rest } = document
+  return rest
+}
+
+/** @param {unknown} document not yet checked */
+function withoutHeaders(document) {
+  const { namespaces } = /** @type {{ namespaces?: Record<string, unknown> }} */ (document ?? {})
+  for (const namespace of Object.values(namespaces ?? {})) {
+    if (typeof namespace === 'object' && namespace !== null && 'headers' in namespace) delete namespace.headers
+  }
+  return document
+}

@@ -1,0 +1,31 @@
+// Long work in short turns, so that nothing else waits for it: no beat is late because 100,000 keys are being moved.
+
+/** How long one piece of work may keep everything else waiting. A beat is not late for this. */
+export const TURN_MS = 4
+
+/**
+ * Work that is done step by step, as many steps in a turn of the event loop as {@link TURN_MS} has room for. Anything may
+ * change between two turns, so a step looks at what is there when it runs.
+ *
+ * @param {object} options
+ * @param {() => number} options.now in milliseconds
+ * @param {() => boolean} options.step does a little; returns whether there is more to do
+ * @returns {{ start: () => void }} `start` lets it begin in the next turn, unless it is under way
+ */
+export function createTurns({ now, step }) {
+  let isScheduled = false
+
+  function start() {
+    if (isScheduled) return
+    isScheduled = true
+    setImmediate(run)
+  }
+
+  function run() {
+    isScheduled = false
+    const endsAt = now() + TURN_MS
+    while (step()) if (now() >= endsAt) return start()
+  }
+
+  return { start }
+}

@@ -1,0 +1,104 @@
+// Reads the repository's Markdown: the files there are, their headings, links and the paths they name.
+import { readdirSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
+
+/** Above it a line of Markdown is hard to read beside code, and to review. */
+export const LINE_CHARACTERS_MAX = 120
+
+/** Folders that git ignores: what is in them differs from one checkout to the next. */
+const ignored = new Set(['.git', '.pm2', 'coverage', 'node_modules', 'loadtest/results', 'proxy/run'])
+
+/**
+ * Every file of the repository, as a path from its root.
+ *
+ * @param {string} [folder]
+ * @returns {string[]}
+ */
+export function filesOf(folder = '') {
+  return readdirSync(`${root}${folder}`, { withFileTypes: true }).flatMap(entry => {
+    const path = folder === '' ? entry.name : `${folder}/${entry.name}`
+    if (ignored.has(path) || ignored.has(entry.name)) return []
+    return entry.isDirectory() ? filesOf(path) : [path]
+  })
+}
+
+/** @param {string} path from the root */
+export function read(path) {
+  return readFileSync(`${root}${path}`, 'utf8')
+}
+
+/**
+ * The anchors that GitHub gives the headings of a page, in their order.
+ *
+ * @param {string} page
+ */
+export function anchorsOf(page) {
+  /** @type {Map<string, number>} */
+  const seen = new Map()
+  return [...proseOf(page).matchAll(/^#{1,6} (.+)$/gm)].map(([, heading]) => {
+    const text = heading.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').toLowerCase()
+    const slug = text.replaceAll(/[^\p{Letter}\p{Number} _-]/gu, '').replaceAll(' ', '-')
+    const times = seen.get(slug) ?? 0
+    seen.set(slug, times + 1)
+    return times === 0 ? slug : `${slug}-${times}`
+  })
+}
+
+/**
+ * The targets of a page's links that lead to this repository, as they are written.
+ *
+ * @param {string} page
+ */
+export function linksOf(page) {
+  const prose = proseOf(page).replaceAll(/`[^`]*`/g, '')
+  const targets = [...prose.matchAll(/\]\(([^)\s]+)\)|\b(?:src|href)="([^"]+)"/g)].map(([, link, html]) => link ?? html)
+  return targets.filter(target => !/^[a-z]+:/.test(target))
+}
+
+/**
+ * The words in a page's code, inline and fenced, that read as paths of files or folders.
+ *
+ * @param {string} page
+ * @param {string[]} folders at the root of the repository
+ */
+export function pathsOf(page, folders) {
+  const inline = [...proseOf(page).matchAll(/`([^`]+)`/g)].map(([, code]) => code)
+  const fenced = [...page.matchAll(/^```.*\n([\s\S]*?)^```/gm)].map(([, code]) => code)
+  const words = [
+    ...inline.flatMap(code => code.split(/[\s,;()"'=]+/)),
+    // In a listing only what begins at a folder of the repository: the rest may be anybody's.
+    ...fenced.flatMap(code => code.split(/[\s,;()"'=]+/)).filter(word => folders.includes(word.split('/')[0])),
+  ]
+  return words.map(word => word.replace(/[:.]$/, '')).filter(word => isPath(word, folders))
+}
+
+/** @param {string} word @param {string[]} folders */
+function isPath(word, folders) {
+  if (!/^[\w.*@-]+(\/[\w.*@-]+)*\/?$/.test(word)) return false
+  if (word.includes('/') && folders.includes(word.split('/')[0])) return true
+  return /\w\.(js|cjs|md|ya?ml|sh|css|html|template)$/.test(word)
+}
+
+/** A page without its fenced listings: a `#` in one is a comment. @param {string} page */
+function proseOf(page) {
+  return page.replaceAll(/^```[\s\S]*?^```/gm, '')
+}
+
+/**
+ * A paragraph or an item of a list, broken into lines that the check of {@link LINE_CHARACTERS_MAX} accepts.
+ *
+ * @param {string} text without line breaks
+ * @param {string} [indent] of all lines but the first
+ */
+export function wrap(text, indent = '') {
+  const [first, ...words] = text.split(' ')
+  const lines = [first]
+  for (const word of words) {
+    const line = `${lines[lines.length - 1]} ${word}`
+    if ([...line].length <= LINE_CHARACTERS_MAX) lines[lines.length - 1] = line
+    else lines.push(`${indent}${word}`)
+  }
+  return lines.join('\n')
+}

@@ -1,0 +1,13 @@
+import { stopOrder } from './stop.js'
+
+test('gateways stop first and together, the backend last', () => {
+  expect(stopOrder(['data-provider', 'fetcher', 'gateway', 'gateway-2'])).toEqual([
+    ['gateway', 'gateway-2'],
+    ['fetcher'],
+    ['data-provider'],
+  ])
+})
+
+test('what was never started is not stopped', () => {
+  expect(stopOrder(['data-provider'])).toEqual([['data-provider']])
+})

@@ -1,0 +1,104 @@
+// Which fetch is next for one backend origin: a cap on fetches in flight, shared by two lanes. Cold fetches, for which
+// somebody waits, go first; refreshes follow. Neither lane takes more than three quarters of the cap while the other has
+// fetches queued: so a flood of new keys does not stop refreshes, and a slow backend's refreshes do not stop new keys.
+import { createUniqueQueue } from '@keycast/service'
+
+/**
+ * @typedef {'cold' | 'refresh'} Lane
+ * @typedef {{ lane: Lane }} Queued the lane it is queued in, or was started from
+ */
+
+/** A lane's share of the cap while the other has fetches queued. */
+const SHARE = 0.75
+
+/**
+ * @template {Queued} T
+ * @typedef {ReturnType<typeof createFetchQueue<T>>} FetchQueue
+ */
+
+/**
+ * @template {Queued} T
+ * @param {{ cap: number }} options at least 1
+ */
+export function createFetchQueue({ cap }) {
+  /** @returns {Record<Lane, import('@keycast/service').UniqueQueue<T>>} */
+  const newLanes = () => ({ cold: createUniqueQueue(), refresh: createUniqueQueue() })
+  const queued = newLanes()
+  /** Started before, and given back. */
+  const returned = newLanes()
+  const inFlight = { cold: 0, refresh: 0 }
+  // At least one each, or a cap of 1 would let nothing through while both have fetches queued.
+  const share = Math.max(1, Math.floor(cap * SHARE))
+
+  /** @param {T} item */
+  function add(item) {
+    queued[item.lane].add(item)
+  }
+
+  /** Puts an item before the others of its lane: it has had its turn already. @param {T} item that {@link ended} */
+  function putBack(item) {
+    returned[item.lane].add(item)
+  }
+
+  /** Somebody waits for it now. @param {T} item */
+  function promote(item) {
+    if (item.lane === 'cold') return
+    for (const lanes of [queued, returned]) {
+      if (!lanes.refresh.delete(item)) continue
+      item.lane = 'cold'
+      lanes.cold.add(item)
+    }
+  }
+
+  /** @param {T} item */
+  function remove(item) {
+    queued[item.lane].delete(item)
+    returned[item.lane].delete(item)
+  }
+
+  /** @param {Lane} lane */
+  function queuedIn(lane) {
+    return queued[lane].size + returned[lane].size
+  }
+
+  /**
+   * Takes the next item out; it is in flight until {@link ended}.
+   *
+   * @returns {T | undefined} `undefined` where nothing is queued or nothing more may start
+   */
+  function next() {
+    if (inFlight.cold + inFlight.refresh >= cap) return undefined
+    return takeFrom('cold', 'refresh') ?? takeFrom('refresh', 'cold')
+  }
+
+  /** @param {Lane} lane @param {Lane} other */
+  function takeFrom(lane, other) {
+    if (inFlight[lane] >= share && queuedIn(other) > 0) return undefined
+    const item = returned[lane].take() ?? queued[lane].take()
+    if (item) inFlight[lane]++
+    return item
+  }
+
+  /** @param {T} item that {@link next} gave */
+  function ended(item) {
+    inFlight[item.lane]--
+  }
+
+  /** Takes an item out that is not to be started. @returns {T | undefined} `undefined` where none is queued */
+  function withdraw() {
+    return returned.cold.take() ?? queued.cold.take() ?? returned.refresh.take() ?? queued.refresh.take()
+  }
+
+  return {
+    add,
+    putBack,
+    promote,
+    remove,
+    next,
+    ended,
+    withdraw,
+    queuedIn,
+    /** @param {Lane} lane */
+    inFlightOf: lane => inFlight[lane],
+  }
+}

@@ -1,0 +1,236 @@
+// A fetch's way: wanted, queued, leased to a worker, ended with a result. At most one per key at a time.
+import { isCold, isKept, isWanted } from '../keys/interest.js'
+
+/**
+ * @typedef {import('../../work/messages.js').Lease} LeaseMessage
+ * @typedef {import('../../work/messages.js').Result} Result
+ * @typedef {import('../keys/entry.js').Entry} Entry
+ * @typedef {import('../origins/breaker.js').Verdict} Verdict
+ * @typedef {import('../origins/origins.js').Origin} Origin
+ * @typedef {ReturnType<typeof createFetches>} Fetches
+ *
+ * A fetch from the moment it is wanted. Without `sentAt` it is queued in its lane. `attempt`: which worker this is.
+ * `again`: what it brings is too old for somebody, so another fetch must follow.
+ * @typedef {{ entry: Entry, lane: import('./fetch-queue.js').Lane, queuedAt: number, sentAt: number | undefined,
+ *   attempt: 1 | 2, probe: boolean, again: boolean }} Fetch
+ *
+ * What fetches need of the workers. `lease` must only be called while there is credit.
+ * @typedef {object} Pool
+ * @property {() => boolean} hasCredit
+ * @property {(fetch: Fetch, message: Omit<LeaseMessage, 'type' | 'lease'>) => void} lease
+ *
+ * What becomes of fetches. `onResult`: `closed` says that the fetch closed the origin's breaker. `onRefused`: the origin's
+ * breaker lets nothing through. `onAbandoned`: nobody wants the key whose worker was lost.
+ * @typedef {object} FetchEvents
+ * @property {(fetch: Fetch, result: Result, body: Buffer | undefined, delta: Buffer | undefined, closed: boolean) => void} onResult
+ * @property {(entry: Entry) => void} onRefused
+ * @property {(entry: Entry) => void} onAbandoned
+ */
+
+/**
+ * @param {object} deps
+ * @param {Iterable<Origin>} deps.origins
+ * @param {Pool} deps.pool
+ * @param {import('../timing/in-turns.js').InTurns} deps.inTurns
+ * @param {import('../metrics.js').FetchMetrics} deps.metrics
+ * @param {() => number} deps.now
+ */
+export function createFetches({ origins, pool, inTurns, metrics, now }) {
+  const rotation = [...origins]
+  /** Those whose queues are being emptied, because their breakers opened. @type {Set<Origin>} */
+  const refusing = new Set()
+  /** @type {FetchEvents} */
+  let events
+
+  /**
+   * Before the first fetch is wanted. Not given at creation: results set timers, and timers want fetches.
+   *
+   * @param {FetchEvents} fetchEvents
+   */
+  function start(fetchEvents) {
+    events = fetchEvents
+  }
+
+  /**
+   * Has the key fetched, unless that is under way. Where somebody waits now a queued refresh becomes a cold fetch.
+   *
+   * @param {Entry} entry
+   */
+  function want(entry) {
+    const { origin, fetch } = entry
+    if (fetch) {
+      if (fetch.sentAt === undefined && isCold(entry)) origin.queue.promote(fetch)
+      return
+    }
+    if (!origin.breaker.admits()) return events.onRefused(entry)
+    const lane = isCold(entry) ? 'cold' : 'refresh'
+    entry.fetch = { entry, lane, queuedAt: now(), sentAt: undefined, attempt: 1, probe: false, again: false }
+    origin.queue.add(entry.fetch)
+    startNext(origin)
+  }
+
+  /**
+   * The same for somebody to whom what the backend was asked before `sinceMs` says nothing: where the fetch under way is
+   * that old, another one follows it.
+   *
+   * @param {Entry} entry
+   * @param {number} sinceMs
+   */
+  function wantSince(entry, sinceMs) {
+    if (entry.fetch?.sentAt !== undefined && entry.fetch.sentAt < sinceMs) entry.fetch.again = true
+    want(entry)
+  }
+
+  /**
+   * The backend changed: what a worker was sent for may have been read before that, so another fetch follows it.
+   *
+   * @param {Entry} entry
+   * @returns {boolean} whether a worker has the key
+   */
+  function repeat(entry) {
+    if (entry.fetch?.sentAt === undefined) return false
+    entry.fetch.again = true
+    return true
+  }
+
+  /**
+   * Nobody wants the key any more: a fetch that no worker has is not made.
+   *
+   * @param {Entry} entry
+   */
+  function abandon(entry) {
+    const { origin, fetch } = entry
+    if (!fetch || fetch.sentAt !== undefined) return
+    origin.queue.remove(fetch)
+    entry.fetch = undefined
+    if (fetch.probe) origin.breaker.end('void', true)
+  }
+
+  /** Starts what may start. Backends take turns to be first, in case credit is short. */
+  function startAll() {
+    if (rotation.length > 1) rotation.push(/** @type {Origin} */ (rotation.shift()))
+    for (const origin of rotation) startNext(origin)
+  }
+
+  /** @param {Origin} origin */
+  function startNext(origin) {
+    while (pool.hasCredit()) {
+      const fetch = origin.queue.next()
+      if (!fetch) return
+      if (!fetch.probe && !origin.breaker.admits()) {
+        origin.queue.ended(fetch)
+        refuse(fetch)
+        return refuseQueued(origin)
+      }
+      send(fetch)
+    }
+  }
+
+  /** Nothing that is queued may start, until the breaker admits something. @param {Origin} origin */
+  function refuseQueued(origin) {
+    const { queue, breaker } = origin
+    if (refusing.has(origin)) return
+    refusing.add(origin)
+    inTurns(() => {
+      const fetch = breaker.admits() ? undefined : queue.withdraw()
+      if (!fetch) {
+        refusing.delete(origin)
+        return false
+      }
+      // Its worker was lost. Without this no other probe would ever be let through.
+      if (fetch.probe) breaker.end('void', true)
+      refuse(fetch)
+      return true
+    })
+  }
+
+  /** @param {Fetch} fetch */
+  function send(fetch) {
+    const { entry } = fetch
+    const { namespace, origin } = entry
+    const { value } = entry.held
+    fetch.sentAt = now()
+    fetch.probe = origin.breaker.start()
+    metrics.started(fetch.lane, fetch.sentAt - fetch.queuedAt)
+    pool.lease(fetch, {
+      key: entry.key,
+      url: entry.url,
+      headers: namespace.headers,
+      timeoutMs: namespace.timeoutMs,
+      bytesMax: namespace.bytesMax,
+      // No delta answers a get: where nobody watches it would be made, and the body held for the next one, for nothing.
+      delta: isKept(entry),
+      version: value?.version,
+      etag: value?.etag,
+      lastModified: value?.lastModified,
+    })
+  }
+
+  /** @param {Fetch} fetch that is not queued */
+  function refuse({ entry }) {
+    entry.fetch = undefined
+    events.onRefused(entry)
+  }
+
+  /**
+   * A fetch under a lease in force ended.
+   *
+   * @param {Fetch} fetch
+   * @param {Result} result
+   * @param {Buffer} [body]
+   * @param {Buffer} [delta]
+   */
+  function ended(fetch, result, body, delta) {
+    const { entry } = fetch
+    const { queue, breaker } = entry.origin
+    metrics.ended(result, body?.length ?? 0, now() - /** @type {number} */ (fetch.sentAt))
+    queue.ended(fetch)
+    entry.fetch = undefined
+    const change = breaker.end(verdictOf(result), fetch.probe)
+    events.onResult(fetch, result, body, delta, change === 'closed')
+    if (change === 'opened') refuseQueued(entry.origin)
+    startAll()
+  }
+
+  /**
+   * The worker that had a fetch will not answer. Another one is asked, once, if somebody still wants the key.
+   *
+   * @param {Fetch} fetch
+   */
+  function lost(fetch) {
+    if (fetch.attempt === 2) return ended(fetch, twiceLost)
+    const { entry } = fetch
+    const { queue } = entry.origin
+    queue.ended(fetch)
+    fetch.attempt = 2
+    fetch.sentAt = undefined
+    queue.putBack(fetch)
+    if (isWanted(entry)) return metrics.reissued()
+    abandon(entry)
+    events.onAbandoned(entry)
+  }
+
+  return { start, want, wantSince, repeat, abandon, startAll, ended, lost }
+}
+
+/** @type {Result} */
+const twiceLost = {
+  kind: 'failed',
+  code: 'fetcher_timeout',
+  message: 'two workers in a row ended or fell silent over this key',
+}
+
+/** What a result says of the backend as a whole. @param {Result} result @returns {Verdict} */
+function verdictOf(result) {
+  if (result.kind !== 'failed') return 'good'
+  switch (result.code) {
+    case 'backend_error':
+    case 'backend_timeout':
+    case 'backend_unreachable':
+      return 'bad'
+    case 'fetcher_timeout':
+      return 'void'
+    default:
+      return 'neutral'
+  }
+}

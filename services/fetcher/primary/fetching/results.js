@@ -1,0 +1,125 @@
+// What a fetch's result does to its key: what is held from now on, who is notified, when the key is tried again.
+import { detached } from '@keycast/service'
+import { confirmValue, holdFailure, holdNotFound, holdValue, invalidate, isFailing } from '../keys/held.js'
+import { isCold, isKept, isWaitedFor } from '../keys/interest.js'
+
+/**
+ * @typedef {import('../../work/messages.js').FailedResult} FailedResult
+ * @typedef {import('../../work/messages.js').Result} Result
+ * @typedef {import('../keys/entry.js').Entry} Entry
+ * @typedef {import('./fetches.js').Fetch} Fetch
+ */
+
+/**
+ * @param {object} deps
+ * @param {Pick<import('../keys/key-table.js').KeyTable, 'hasRoomFor' | 'recount'>} deps.table
+ * @param {Pick<import('../keys/interest.js').Interest, 'notifyAll'>} deps.interest
+ * @param {import('../timing/schedule.js').Schedule} deps.schedule
+ * @param {Pick<import('../origins/recovery.js').Recovery, 'noteEnd' | 'probe'>} deps.recovery
+ * @param {Pick<import('./fetches.js').Fetches, 'want'>} deps.fetches
+ * @param {(entry: Entry) => void} deps.onNoRoom the first value of a key that is wanted does not fit
+ * @param {() => number} deps.now
+ */
+export function createResults({ table, interest, schedule, recovery, fetches, onNoRoom, now }) {
+  /**
+   * @param {Fetch} fetch
+   * @param {Result} result
+   * @param {Buffer | undefined} body of a value
+   * @param {Buffer | undefined} delta that makes the body out of the version its result names
+   * @param {boolean} closed it closed the origin's breaker
+   */
+  function take({ entry, again, sentAt = now() }, result, body, delta, closed) {
+    const fits = result.kind !== 'value' || !body || table.hasRoomFor(entry, body.length)
+    if (fits || entry.held.value) {
+      // Links that have watched for long do not pay for those that came since: they keep the value they have, hear that it is
+      // old, and get the next one that there is room for.
+      hold(entry, fits ? result : noRoom, body, delta, { askedAt: sentAt, changed: again })
+      interest.notifyAll(entry)
+      // A key that fails is tried again anyway; and what nobody waits for is marked as invalid, which is enough.
+      if (again && !isFailing(entry) && (isKept(entry) || isCold(entry))) fetches.want(entry)
+      table.recount(entry)
+    } else {
+      onNoRoom(entry)
+    }
+    recovery.noteEnd(entry.origin, result.kind !== 'failed' || result.code === 'not_found', closed)
+  }
+
+  /**
+   * @param {Entry} entry
+   * @param {Result} result
+   * @param {Buffer | undefined} received the body
+   * @param {Buffer | undefined} delta
+   * @param {{ askedAt: number, changed: boolean }} when the backend was asked, and whether the key changed since
+   */
+  function hold(entry, result, received, delta, { askedAt, changed }) {
+    switch (result.kind) {
+      case 'value': {
+        const body = detached(received ?? Buffer.alloc(0))
+        // A delta is worth less than room for another key.
+        const isKeptToo = delta !== undefined && table.hasRoomFor(entry, body.length + delta.length)
+        holdValue(entry, result, body, isKeptToo ? detached(delta) : undefined, {
+          askedAt,
+          cameAt: now(),
+          invalid: changed,
+        })
+        return schedule.succeeded(entry)
+      }
+      case 'current': {
+        if (!entry.held.value) return fail(entry, unexpectedCurrent, askedAt, changed)
+        confirmValue(entry, result, askedAt, changed)
+        return schedule.succeeded(entry)
+      }
+      case 'failed': {
+        if (result.code !== 'not_found') return fail(entry, result, askedAt, changed)
+        holdNotFound(entry, { code: result.code, message: result.message, askedAt }, result.maxAgeMs, changed)
+        return schedule.succeeded(entry)
+      }
+    }
+  }
+
+  /** @param {Entry} entry @param {FailedResult} failed @param {number} askedAt @param {boolean} changed */
+  function fail(entry, failed, askedAt, changed) {
+    holdFailure(entry, { code: failed.code, message: failed.message, askedAt })
+    if (changed) invalidate(entry)
+    schedule.failed(entry, failed)
+  }
+
+  /**
+   * The backend's breaker is open: it is not asked, and links that wait get the failure at once.
+   *
+   * @param {Entry} entry
+   */
+  function refuse(entry) {
+    // Gateways that were sent what is wrong need not hear that nothing was tried since.
+    if (!isFailing(entry) || isWaitedFor(entry)) {
+      // A `not_found` goes, too: whether there is nothing is no longer known.
+      holdFailure(entry, { code: 'backend_unavailable', message: breakerOpen, askedAt: now() })
+    }
+    schedule.park(entry, entry.origin.breaker.retryAt())
+    interest.notifyAll(entry)
+    table.recount(entry)
+    recovery.probe(entry.origin)
+  }
+
+  return { take, refuse }
+}
+
+const breakerOpen = 'the backend failed too often: its circuit breaker is open'
+
+/** Room is not made in a moment, and each try costs the backend a whole answer. */
+const NO_ROOM_RETRY_MS = 5_000
+
+/** @type {FailedResult} */
+const noRoom = {
+  kind: 'failed',
+  code: 'capacity',
+  message: 'the value has grown, and the server holds as many values as it may',
+  retryAfterMs: NO_ROOM_RETRY_MS,
+}
+
+/** @type {FailedResult} */
+const unexpectedCurrent = {
+  kind: 'failed',
+  code: 'invalid_content',
+  message: 'the backend says that nothing changed, but nothing is held',
+}

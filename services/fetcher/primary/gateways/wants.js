@@ -1,0 +1,247 @@
+// What gateways want, each by its link: whether that is in memory, under way, or to be fetched.
+import { errorCodes, keyProblem, namespaceOf } from '@keycast/protocol'
+import { createEntry } from '../keys/entry.js'
+import { dropAll, invalidate, isAnswered, isFailing, isFresh, isMissing, isNoOlder } from '../keys/held.js'
+import { isKept, isWanted, isWantedBy, isWatched, watcherOf } from '../keys/interest.js'
+import { takeAnswer } from './answers.js'
+import { createRefusedWants } from './refused-wants.js'
+
+/**
+ * @typedef {import('@keycast/backbone').Held} GatewayHeld
+ * @typedef {import('@keycast/backbone').HubEvents} HubEvents
+ * @typedef {import('../keys/entry.js').Entry} Entry
+ * @typedef {import('../keys/interest.js').Seen} Seen
+ * @typedef {import('../keys/interest.js').Want} Want
+ * @typedef {{ key: string, held: GatewayHeld | undefined }} Wanted a key, and what the gateway holds of it
+ */
+
+/**
+ * @param {object} deps
+ * @param {import('@keycast/service').Namespaces} deps.namespaces
+ * @param {Map<string, import('../origins/origins.js').Origin>} deps.origins
+ * @param {import('../keys/key-table.js').KeyTable} deps.table
+ * @param {import('../keys/interest.js').Interest} deps.interest
+ * @param {import('../fetching/fetches.js').Fetches} deps.fetches
+ * @param {import('../timing/schedule.js').Schedule} deps.schedule
+ * @param {Pick<import('../origins/recovery.js').Recovery, 'probe'>} deps.recovery
+ * @param {import('../timing/in-turns.js').InTurns} deps.inTurns
+ * @param {(link: string, key: string) => void} deps.markDue the link is due the key's latest state
+ * @param {import('../metrics.js').FetchMetrics} deps.metrics
+ * @param {() => number} deps.now
+ */
+export function createWants({
+  namespaces,
+  origins,
+  table,
+  interest,
+  fetches,
+  schedule,
+  recovery,
+  inTurns,
+  markDue,
+  metrics,
+  now,
+}) {
+  const refused = createRefusedWants()
+
+  /** @param {string} link @param {Wanted} wanted */
+  function onWatch(link, { key, held }) {
+    const entry = open(link, key, 'watch')
+    if (!entry) return
+    if (refused.forgive(link, key, 'watch')) onGet(link, { key, held })
+    const wasKept = isKept(entry)
+    const watcher = interest.watch(link, entry, seenOf(held))
+    table.recount(entry)
+    if (table.get(key) !== entry) return // it took room that other keys need, and its links were refused
+
+    if (!isAnsweredByMemory(entry, watcher, wasKept)) return ask(entry, watcher)
+    metrics.wanted('memory')
+    interest.notify(link, entry, watcher)
+    if (wasKept) return
+    schedule.begin(entry)
+    if (isFailing(entry)) return recovery.probe(entry.origin)
+    // A node that comes to own a watched key may have missed that it changed, and what is not refreshed by itself
+    // would stay as it is.
+    if (held || entry.namespace.refreshMs === 0) fetches.want(entry)
+  }
+
+  /**
+   * Whether a watch is answered from memory.
+   *
+   * @param {Entry} entry
+   * @param {Seen} seen
+   * @param {boolean} wasKept whether the key was kept fresh before
+   */
+  function isAnsweredByMemory(entry, seen, wasKept) {
+    // A failure is sent with what is held, or without; and the key is tried again soon.
+    if (isFailing(entry) && !entry.fetch) return wasKept || isBackingOff(entry)
+    if (!isAnswered(entry)) return false
+    // A key the backend never had is asked for ever more rarely: whoever comes to watch it has just been told that it is there.
+    const isRefreshed = wasKept && !isMissing(entry)
+    return (isRefreshed ? !entry.held.invalid : isFresh(entry, now())) && isNoOlder(entry, seen)
+  }
+
+  /** @param {string} link @param {string} key */
+  function onUnwatch(link, key) {
+    refused.withdraw(link, key, 'watch')
+    const entry = table.get(key)
+    if (entry && interest.unwatch(link, entry)) afterWatch(entry)
+  }
+
+  /** @param {string} link @param {Wanted} wanted */
+  function onGet(link, { key, held }) {
+    const entry = open(link, key, 'get')
+    if (!entry) return
+    if (refused.forgive(link, key, 'get')) onWatch(link, { key, held })
+    const seen = seenOf(held)
+    const ready = (isFresh(entry, now()) && isNoOlder(entry, seen)) || (!entry.fetch && isBackingOff(entry))
+    interest.wait(link, entry, seen, { ready, needsFollowUp: entry.fetch?.again === true })
+    table.recount(entry)
+    if (table.get(key) !== entry) return
+
+    if (!ready) return ask(entry, seen)
+    metrics.wanted('memory')
+    markDue(link, key)
+  }
+
+  /** @param {string} link @param {string} key */
+  function onCancelGet(link, key) {
+    refused.withdraw(link, key, 'get')
+    const entry = table.get(key)
+    if (entry && interest.stopWaiting(link, entry)) release(entry)
+  }
+
+  /** @param {string} key */
+  function onRefresh(key) {
+    const entry = table.get(key)
+    if (!entry) return // nothing is held that could be old
+    invalidate(entry)
+    schedule.forgetAbsence(entry)
+    if (fetches.repeat(entry)) return
+    if (entry.timing.notBeforeAt > now()) schedule.insist(entry)
+    else if (isKept(entry)) fetches.want(entry)
+    else schedule.forgetBackoff(entry)
+  }
+
+  /** @param {string} link */
+  function onLinkLost(link) {
+    const entries = interest.entriesOf(link)
+    // A link that is lost never comes back under its id, so its wants may go one after the other.
+    inTurns(() => {
+      const entry = entries.pop()
+      if (!entry) {
+        refused.dropLink(link)
+        return false
+      }
+      if (interest.stopWaiting(link, entry)) release(entry)
+      if (interest.unwatch(link, entry)) afterWatch(entry)
+      return true
+    })
+  }
+
+  /** @param {string} link @param {string} key */
+  function answerFor(link, key) {
+    const refusal = refused.take(link, key)
+    const entry = table.get(key)
+    if (refusal || !entry) return refusal
+    // A link that was sent something before is sent a change now, and that change is as old as it waited for credit.
+    const isChange = watcherOf(entry, link)?.owed === false
+    const { value } = entry.held
+    const { answer, more } = takeAnswer(interest, entry, link, now())
+    if (more) markDue(link, key)
+    release(entry)
+    if (answer) metrics.answered(answer.type)
+    if (isChange && answer?.type === 'value' && value) metrics.relayed(now() - value.cameAt)
+    return answer
+  }
+
+  /**
+   * The entry of a key a link wants; `undefined` where it cannot be had, which the link is sent then.
+   *
+   * @param {string} link
+   * @param {string} key anything a gateway sent
+   * @param {Want} want
+   */
+  function open(link, key, want) {
+    const opened = table.get(key)
+    if (opened && (isWantedBy(opened, link) || (isKept(opened) && table.hasRoomForWant(opened)))) return opened
+    const why = keyProblem(key)
+    if (why) return refuse(link, key, 'bad_key', why, want)
+    const namespace = namespaces.get(namespaceOf(key))
+    const origin = namespace && origins.get(namespace.origin)
+    if (!origin) return refuse(link, key, 'unknown_namespace', errorCodes.unknown_namespace, want)
+    const entry = table.open(key, () => createEntry(key, namespace, origin))
+    return entry ?? refuse(link, key, 'capacity', errorCodes.capacity, want)
+  }
+
+  /**
+   * @param {string} link
+   * @param {string} key
+   * @param {'bad_key' | 'unknown_namespace' | 'capacity'} code
+   * @param {string} message
+   * @param {Want} want
+   */
+  function refuse(link, key, code, message, want) {
+    metrics.wanted('refused')
+    refused.add(link, { type: 'failed', key, code, message, ageMs: 0 }, want)
+    markDue(link, key)
+    return undefined
+  }
+
+  /** @param {GatewayHeld | undefined} held @returns {Seen} */
+  function seenOf(held) {
+    return { version: held?.version, askedAt: held ? now() - held.ageMs : Number.NEGATIVE_INFINITY }
+  }
+
+  /** Whether a try now would come before its time. @param {Entry} entry */
+  function isBackingOff(entry) {
+    const { nextTryAt } = entry.timing
+    return isFailing(entry) && nextTryAt !== undefined && nextTryAt > now()
+  }
+
+  /** Has the key fetched for somebody. @param {Entry} entry @param {Seen} seen */
+  function ask(entry, { askedAt }) {
+    metrics.wanted(entry.fetch ? 'joined' : 'fetched')
+    fetches.wantSince(entry, askedAt)
+  }
+
+  /** A link watches no more. @param {Entry} entry */
+  function afterWatch(entry) {
+    if (!isWatched(entry)) {
+      interest.linger(entry, () => {
+        schedule.end(entry)
+        release(entry)
+      })
+    }
+    release(entry)
+  }
+
+  /** Lets go of what nobody wants any more. @param {Entry} entry */
+  function release(entry) {
+    if (!isWanted(entry)) fetches.abandon(entry)
+    table.recount(entry)
+  }
+
+  /** Sends `capacity` to all that want a key, and lets go of it. @param {Entry} entry for which there is no room beside all else */
+  function refuseAll(entry) {
+    for (const { link, want } of interest.dropAll(entry)) {
+      refuse(link, entry.key, 'capacity', errorCodes.capacity, want)
+    }
+    dropAll(entry)
+    schedule.end(entry)
+    fetches.abandon(entry)
+    table.recount(entry)
+  }
+
+  /** @type {HubEvents} */
+  const hubEvents = {
+    onWatch,
+    onUnwatch,
+    onGet: onGet,
+    onCancelGet: onCancelGet,
+    onRefresh,
+    onLinkLost,
+    answerFor,
+  }
+  return { hubEvents, refuseAll }
+}

@@ -1,0 +1,54 @@
+// What the primary knows of one key. Each part is changed by one module only; all others call that module's functions.
+//
+// part            changed by            says
+// interest        keys/interest.js      which links watch the key or wait for it
+// held            keys/held.js          the value, or why there is none
+// timing          timing/schedule.js    when the key is tried by itself
+// fetch           fetching/fetches.js   the fetch under way
+// bytes, counted  keys/key-table.js     what the entry costs
+import { idOf } from '@keycast/protocol'
+import { newTiming } from '../timing/schedule.js'
+import { newHeld } from './held.js'
+import { isWanted, newInterest } from './interest.js'
+
+/**
+ * @typedef {import('@keycast/service').Namespace} Namespace
+ * @typedef {import('../fetching/fetches.js').Fetch} Fetch
+ * @typedef {import('../origins/origins.js').Origin} Origin
+ *
+ * @typedef {object} Entry
+ * @property {string} key well-formed, of a known namespace
+ * @property {Namespace} namespace
+ * @property {Origin} origin
+ * @property {string} url where its content is; made once, since checking it costs as much as the rest of handing out a lease
+ * @property {import('./interest.js').EntryInterest} interest
+ * @property {import('./held.js').Held} held
+ * @property {import('../timing/schedule.js').Timing} timing
+ * @property {Fetch | undefined} fetch
+ * @property {number} bytes what the key table counts the entry as
+ * @property {boolean} counted whether the key table counts the key as kept fresh
+ */
+
+/**
+ * @param {string} key
+ * @param {Namespace} namespace
+ * @param {Origin} origin
+ * @returns {Entry}
+ */
+export function createEntry(key, namespace, origin) {
+  return {
+    key,
+    namespace,
+    origin,
+    url: namespace.urlFor(idOf(key)),
+    interest: newInterest(),
+    held: newHeld(namespace.maxAgeMs),
+    timing: newTiming(),
+    fetch: undefined,
+    bytes: 0,
+    counted: false,
+  }
+}
+
+/** Whether the entry must stay. @param {Entry} entry */
+export const isInUse = entry => isWanted(entry) || entry.fetch !== undefined

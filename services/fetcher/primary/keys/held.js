@@ -1,0 +1,158 @@
+// What is held of a key: its value, or the backend's word that there is none; and why the last fetch failed.
+
+/**
+ * @typedef {import('@keycast/backbone').Delta} Delta
+ * @typedef {import('@keycast/backbone').Format} Format
+ * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode
+ * @typedef {import('../../work/messages.js').ValueResult} ValueResult
+ * @typedef {import('./entry.js').Entry} Entry
+ *
+ * The bytes held, and what the backend said of them. `store` false: held only while somebody wants the key. `delta`: from
+ * the version held before, where there is one. `cameAt`: when a worker brought it.
+ * @typedef {{ version: string, contentType: string, format: Format, body: Buffer, delta: Delta | undefined, store: boolean,
+ *   etag: string | undefined, lastModified: string | undefined, cameAt: number }} Value
+ *
+ * Why the last fetch failed. Made anew each time, so that it also tells one fetch from the next. `askedAt`: when the
+ * backend was asked in that fetch.
+ * @typedef {{ code: ErrorCode, message: string, askedAt: number }} Failure
+ *
+ * @typedef {object} Held
+ * @property {Value | undefined} value
+ * @property {Failure | undefined} failure of the last fetch; undefined after a good one. `not_found` is an answer: then there
+ *   is no value
+ * @property {number} askedAt when the backend was asked for the value or the `not_found` held
+ * @property {number} maxAgeMs up to which age that answers a get
+ * @property {boolean} invalid the backend said that it changed since
+ * @property {'found' | 'missing' | undefined} seen whether the backend ever had a value, as far as this entry knows
+ */
+
+/** @param {number} maxAgeMs @returns {Held} */
+export function newHeld(maxAgeMs) {
+  return {
+    value: undefined,
+    failure: undefined,
+    askedAt: Number.NEGATIVE_INFINITY,
+    maxAgeMs,
+    invalid: false,
+    seen: undefined,
+  }
+}
+
+/**
+ * The backend gave a value.
+ *
+ * @param {Entry} entry
+ * @param {ValueResult} result
+ * @param {Buffer} body
+ * @param {Buffer | undefined} delta from the version that the result names
+ * @param {{ askedAt: number, cameAt: number, invalid: boolean }} when `invalid`: changed since it was asked
+ */
+export function holdValue(entry, result, body, delta, { askedAt, cameAt, invalid }) {
+  const { version, contentType, format, store, etag, lastModified, deltaFrom } = result
+  entry.held.seen = 'found'
+  entry.held.value = {
+    version,
+    contentType,
+    format,
+    store,
+    etag,
+    lastModified,
+    body,
+    delta: deltaFrom !== undefined && delta ? { from: deltaFrom, bytes: delta } : undefined,
+    cameAt,
+  }
+  answered(entry, undefined, result.maxAgeMs, askedAt, invalid)
+}
+
+/**
+ * The backend said that the value held is still the latest.
+ *
+ * @param {Entry} entry that holds a value
+ * @param {import('../../work/messages.js').CurrentResult} result
+ * @param {number} askedAt
+ * @param {boolean} invalid changed since it was asked
+ */
+export function confirmValue(entry, { store, etag, lastModified, maxAgeMs }, askedAt, invalid) {
+  const value = /** @type {Value} */ (entry.held.value)
+  const lifetimeMs = store === undefined ? (maxAgeMs ?? entry.held.maxAgeMs) : maxAgeMs
+  Object.assign(value, { store: store ?? value.store, etag, lastModified })
+  answered(entry, undefined, lifetimeMs, askedAt, invalid)
+}
+
+/**
+ * The backend said that it has nothing under the key.
+ *
+ * @param {Entry} entry
+ * @param {Failure} notFound
+ * @param {number | undefined} maxAgeMs
+ * @param {boolean} invalid changed since it was asked
+ */
+export function holdNotFound(entry, notFound, maxAgeMs, invalid) {
+  entry.held.value = undefined
+  entry.held.seen ??= 'missing'
+  answered(entry, notFound, maxAgeMs, notFound.askedAt, invalid)
+}
+
+/**
+ * @param {Entry} entry
+ * @param {Failure | undefined} failure
+ * @param {number | undefined} maxAgeMs the backend's, which can only shorten the namespace's
+ * @param {number} askedAt
+ * @param {boolean} invalid
+ */
+function answered({ held, namespace }, failure, maxAgeMs, askedAt, invalid) {
+  held.failure = failure
+  held.askedAt = askedAt
+  held.maxAgeMs = Math.min(namespace.maxAgeMs, maxAgeMs ?? Number.POSITIVE_INFINITY)
+  held.invalid = invalid
+}
+
+/** A fetch failed: what is held stays. @param {Entry} entry @param {Failure} failure */
+export function holdFailure({ held }, failure) {
+  held.failure = failure
+}
+
+/** The backend said that the key changed: what is held is no answer any more. @param {Entry} entry */
+export function invalidate({ held }) {
+  held.invalid = true
+}
+
+/** @param {Entry} entry whose value may not stay */
+export function dropValue({ held }) {
+  held.value = undefined
+}
+
+/** @param {Entry} entry */
+export function dropAll({ held }) {
+  held.seen = undefined
+  held.value = undefined
+  held.failure = undefined
+}
+
+/** Whether the last fetch failed; that the backend has nothing is no failure. @param {Entry} entry */
+export const isFailing = ({ held: { failure } }) => failure !== undefined && failure.code !== 'not_found'
+
+/** Whether the backend never had the key, when it was asked: perhaps somebody made it up. @param {Entry} entry */
+export const isMissing = ({ held: { seen } }) => seen === 'missing'
+
+/** Whether there is an answer of the backend: its value, or that it has none. @param {Entry} entry */
+export const isAnswered = ({ held: { value, failure } }) => value !== undefined || failure?.code === 'not_found'
+
+/**
+ * Whether what is held answers a get.
+ *
+ * @param {Entry} entry
+ * @param {number} now
+ */
+export const isFresh = (entry, now) =>
+  isAnswered(entry) && !entry.held.invalid && now - entry.held.askedAt <= entry.held.maxAgeMs
+
+/**
+ * Whether what is held may be sent to a gateway that holds `seen` already: it is the same, or was asked for later. Versions
+ * have no order; when the backend was asked has.
+ *
+ * @param {Entry} entry that is answered
+ * @param {{ version: string | undefined, askedAt: number }} seen
+ */
+export const isNoOlder = ({ held }, seen) =>
+  (held.value !== undefined && held.value.version === seen.version) || held.askedAt >= seen.askedAt

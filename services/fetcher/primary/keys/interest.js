@@ -1,0 +1,240 @@
+// Which links watch a key or wait for it. Each want stands in the key's entry and in an index by link, so that a link that
+// is lost costs its own keys and not a walk over all of them. Only this file changes either.
+import { isFailing, isNoOlder } from './held.js'
+
+/**
+ * @typedef {import('@keycast/backbone').Answer} Answer
+ * @typedef {import('../timing/timer-wheel.js').Timer} Timer
+ * @typedef {import('./entry.js').Entry} Entry
+ * @typedef {import('./held.js').Failure} Failure
+ * @typedef {ReturnType<typeof createInterest>} Interest
+ *
+ * What a link's gateway holds of a key. `askedAt`: when the backend was asked for that.
+ * @typedef {{ version: string | undefined, askedAt: number }} Seen
+ *
+ * A link that watches, with what its gateway holds by its own word or because it was sent since. `failure`: the last one it
+ * was sent, unless something better followed. `owed`: it said `watch` and was sent nothing yet. `notified`: the hub knows
+ * that it is due something, though that may not have been sent.
+ * @typedef {Seen & { failure: Failure | undefined, owed: boolean, notified: boolean }} Watcher
+ *
+ * A link that waits for one answer. `ready`: it is there, and goes out when the link has credit. `needsFollowUp`: the fetch
+ * under way asked the backend before the key changed, and this link came after: only the fetch that follows will do.
+ * @typedef {Seen & { ready: boolean, needsFollowUp: boolean }} Waiter
+ *
+ * `waiters`: absent where nobody waits, as for most keys that are watched. `lingerTimer`: set for a moment after the last
+ * watcher left, while the key is still kept fresh.
+ * @typedef {{ watchers: Map<string, Watcher>, waiters: Map<string, Waiter> | undefined, lingerTimer: Timer | undefined }} EntryInterest
+ *
+ * @typedef {'watch' | 'get'} Want
+ */
+
+/** A key is kept fresh for this long after its last viewer left: people reload pages. */
+const LINGER_MS = 1_000
+
+/** @returns {EntryInterest} */
+export function newInterest() {
+  return { watchers: new Map(), waiters: undefined, lingerTimer: undefined }
+}
+
+/**
+ * @param {object} deps
+ * @param {(link: string, key: string) => void} deps.markDue the link is due the key's latest state
+ * @param {Pick<import('../timing/timer-wheel.js').TimerWheel, 'set' | 'cancel'>} deps.wheel
+ * @param {() => number} deps.now
+ */
+export function createInterest({ markDue, wheel, now }) {
+  /** What each link watches or waits for. @type {Map<string, Set<Entry>>} */
+  const byLink = new Map()
+
+  /** @param {string} link @param {Entry} entry */
+  function index(link, entry) {
+    const entries = byLink.get(link)
+    if (entries) entries.add(entry)
+    else byLink.set(link, new Set([entry]))
+  }
+
+  /** A link watches or waits no more, and may still do the other. @param {string} link @param {Entry} entry */
+  function unindex(link, entry) {
+    if (watcherOf(entry, link) || waiterOf(entry, link)) return
+    const entries = byLink.get(link)
+    if (entries?.delete(entry) && entries.size === 0) byLink.delete(link)
+  }
+
+  /** @param {string} link @param {Entry} entry @param {Seen} seen @returns {Watcher} */
+  function watch(link, entry, { version, askedAt }) {
+    const watcher = { version, askedAt, failure: undefined, owed: true, notified: false }
+    entry.interest.watchers.set(link, watcher)
+    index(link, entry)
+    stopLingering(entry)
+    return watcher
+  }
+
+  /** @param {string} link @param {Entry} entry @returns {boolean} whether it watched */
+  function unwatch(link, entry) {
+    if (!entry.interest.watchers.delete(link)) return false
+    unindex(link, entry)
+    return true
+  }
+
+  /**
+   * @param {string} link
+   * @param {Entry} entry
+   * @param {Seen} seen
+   * @param {Pick<Waiter, 'ready' | 'needsFollowUp'>} state
+   * @returns {Waiter}
+   */
+  function wait(link, entry, { version, askedAt }, { ready, needsFollowUp }) {
+    const waiter = { version, askedAt, ready, needsFollowUp }
+    entry.interest.waiters ??= new Map()
+    entry.interest.waiters.set(link, waiter)
+    index(link, entry)
+    // The gateway's latest word on what it holds: it may have let go of what it was sent.
+    const watcher = watcherOf(entry, link)
+    if (watcher) watcher.version = version
+    return waiter
+  }
+
+  /** @param {string} link @param {Entry} entry @returns {boolean} whether it waited */
+  function stopWaiting(link, entry) {
+    const { interest } = entry
+    if (!interest.waiters?.delete(link)) return false
+    if (interest.waiters.size === 0) interest.waiters = undefined
+    unindex(link, entry)
+    return true
+  }
+
+  /** @param {string} link @returns {Entry[]} what it watches or waits for */
+  function entriesOf(link) {
+    return [...(byLink.get(link) ?? [])]
+  }
+
+  /**
+   * Ends all interest in a key.
+   *
+   * @param {Entry} entry
+   * @returns {{ link: string, want: Want }[]} what that was, watches first
+   */
+  function dropAll(entry) {
+    const watches = [...entry.interest.watchers.keys()]
+    const gets = [...(entry.interest.waiters?.keys() ?? [])]
+    for (const link of watches) unwatch(link, entry)
+    for (const link of gets) stopWaiting(link, entry)
+    stopLingering(entry)
+    return [
+      ...watches.map(link => ({ link, want: /** @type {const} */ ('watch') })),
+      ...gets.map(link => ({ link, want: /** @type {const} */ ('get') })),
+    ]
+  }
+
+  /**
+   * Keeps a key fresh a moment longer, unless somebody comes to watch it.
+   *
+   * @param {Entry} entry whose last watcher left
+   * @param {() => void} onEnd
+   */
+  function linger(entry, onEnd) {
+    stopLingering(entry)
+    entry.interest.lingerTimer = wheel.set(now() + LINGER_MS, () => {
+      entry.interest.lingerTimer = undefined
+      onEnd()
+    })
+  }
+
+  /** @param {Entry} entry */
+  function stopLingering({ interest }) {
+    wheel.cancel(interest.lingerTimer)
+    interest.lingerTimer = undefined
+  }
+
+  /** There is something to send to a link that watches. @param {string} link @param {Entry} entry @param {Watcher} watcher */
+  function notify(link, entry, watcher) {
+    watcher.notified = true
+    markDue(link, entry.key)
+  }
+
+  /** What is held of a key changed, or was confirmed, or failed to. @param {Entry} entry */
+  function notifyAll(entry) {
+    const { watchers, waiters } = entry.interest
+    if (waiters) {
+      for (const [link, waiter] of waiters) {
+        waiter.ready ||= isFailing(entry) || (!waiter.needsFollowUp && isNoOlder(entry, waiter))
+        waiter.needsFollowUp = false
+        if (waiter.ready) markDue(link, entry.key)
+      }
+    }
+    for (const [link, watcher] of watchers) notify(link, entry, watcher)
+  }
+
+  /**
+   * A link is sent what it is due now, and waits for nothing more.
+   *
+   * @param {string} link
+   * @param {Entry} entry
+   * @param {Answer | undefined} answer `undefined` where there is nothing to send
+   */
+  function noteSent(link, entry, answer) {
+    stopWaiting(link, entry)
+    const watcher = watcherOf(entry, link)
+    if (!watcher || !answer) return
+    watcher.owed = false
+    watcher.failure = answer.type === 'failed' ? entry.held.failure : undefined
+    if (answer.type !== 'failed') {
+      watcher.version = answer.version
+      watcher.askedAt = Math.max(watcher.askedAt, entry.held.askedAt)
+    } else if (answer.code === 'not_found') {
+      // A gateway lets go of its value then.
+      watcher.version = undefined
+      watcher.askedAt = entry.held.askedAt
+    }
+  }
+
+  return {
+    watch,
+    unwatch,
+    wait,
+    stopWaiting,
+    entriesOf,
+    dropAll,
+    linger,
+    notify,
+    notifyAll,
+    noteSent,
+    /** Links that want something. */
+    links: () => byLink.keys(),
+  }
+}
+
+/** @param {Entry} entry @param {string} link */
+export const watcherOf = ({ interest }, link) => interest.watchers.get(link)
+
+/** @param {Entry} entry @param {string} link */
+export const waiterOf = ({ interest }, link) => interest.waiters?.get(link)
+
+/** Whether the link wants the key already. @param {Entry} entry @param {string} link */
+export const isWantedBy = (entry, link) => watcherOf(entry, link) !== undefined || waiterOf(entry, link) !== undefined
+
+/** How many wants links have of the key. @param {Entry} entry */
+export const wantsOf = ({ interest: { watchers, waiters } }) => watchers.size + (waiters?.size ?? 0)
+
+/** Whether the key is kept fresh: somebody watches it, or did a moment ago. @param {Entry} entry */
+export const isKept = ({ interest }) => interest.watchers.size > 0 || interest.lingerTimer !== undefined
+
+/** Whether somebody watches the key now. @param {Entry} entry */
+export const isWatched = ({ interest }) => interest.watchers.size > 0
+
+/** Whether somebody waits for an answer. @param {Entry} entry */
+export const isWaitedFor = ({ interest }) => interest.waiters !== undefined
+
+/** Whether somebody wants the key: it is kept fresh, or waited for. @param {Entry} entry */
+export const isWanted = entry => isKept(entry) || isWaitedFor(entry)
+
+/**
+ * Whether a link wants the key that has nothing of it yet, and nothing to come.
+ *
+ * @param {Entry} entry
+ */
+export function isCold({ interest: { watchers, waiters } }) {
+  if (waiters) for (const { ready } of waiters.values()) if (!ready) return true
+  for (const { version, notified } of watchers.values()) if (version === undefined && !notified) return true
+  return false
+}

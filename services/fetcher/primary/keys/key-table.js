@@ -1,0 +1,178 @@
+// Entries by key, within a limit of bytes: wanted keys stay, the others are evicted, the one used longest ago first. Keys that
+// the backend never had cost whoever makes them up nothing, so they get little room, and none that another key needs.
+import { createUniqueQueue } from '@keycast/service'
+import { isInUse } from './entry.js'
+import { dropValue, isMissing } from './held.js'
+import { isKept, wantsOf } from './interest.js'
+
+/**
+ * @typedef {import('./entry.js').Entry} Entry
+ * @typedef {ReturnType<typeof createKeyTable>} KeyTable
+ *
+ * Entries that may have to go, the one that went in longest ago first, and their bytes.
+ * @typedef {{ queue: import('@keycast/service').UniqueQueue<Entry>, bytes: number }} Evictable
+ */
+
+/**
+ * What an entry costs beside its body: the entry, its key, the wants of {@link WANTS_INCLUDED} links, validators, and its
+ * places in timers, queues and this table.
+ */
+export const ENTRY_BYTES = 2_048
+
+export const WANTS_INCLUDED = 4
+
+/** What each further link costs: its want, its place in the index by link, and in what the link is due. */
+export const WANT_BYTES = 256
+
+/** The share of all room that keys may take which the backend never had. */
+export const MISSING_SHARE = 1 / 8
+
+/**
+ * @param {object} options
+ * @param {number} options.bytesMax
+ * @param {(entry: Entry) => void} [options.onEvicted] a key that is wanted must go: all who want it are to be told, and the
+ *   entry recounted
+ */
+export function createKeyTable({ bytesMax, onEvicted = () => {} }) {
+  /** @type {Map<string, Entry>} */
+  const entries = new Map()
+  /** Entries that nobody wants now. */
+  const idle = newEvictable()
+  /** Entries that the backend never had, and nobody wants. */
+  const missingIdle = newEvictable()
+  /** Entries that the backend never had, and somebody wants. */
+  const missing = newEvictable()
+  const evictables = [idle, missingIdle, missing]
+  let bytes = 0
+  let kept = 0
+
+  /** @param {string} key */
+  function get(key) {
+    return entries.get(key)
+  }
+
+  /**
+   * The entry of a key that a link is about to want.
+   *
+   * @param {string} key
+   * @param {() => Entry} create
+   * @returns {Entry | undefined} `undefined` where what is wanted takes all the room there is
+   */
+  function open(key, create) {
+    const opened = entries.get(key)
+    if (opened) return hasRoomForWant(opened) ? opened : undefined
+    if (wantedBytes() + ENTRY_BYTES > bytesMax) return undefined
+    const entry = create()
+    entry.bytes = ENTRY_BYTES
+    bytes += entry.bytes
+    entries.set(key, entry)
+    return entry
+  }
+
+  /** Whether one more link may want the key. @param {Entry} entry */
+  function hasRoomForWant(entry) {
+    return wantsOf(entry) < WANTS_INCLUDED || wantedBytes() + WANT_BYTES <= bytesMax
+  }
+
+  /**
+   * Whether a body of that size fits beside everything that is wanted.
+   *
+   * @param {Entry} entry that is wanted
+   * @param {number} bodyBytes
+   */
+  function hasRoomFor(entry, bodyBytes) {
+    const own = missing.queue.has(entry) ? 0 : entry.bytes
+    return wantedBytes() - own + bareCostOf(entry) + bodyBytes <= bytesMax
+  }
+
+  /**
+   * Counts an entry again. Removes it where it is of no use, and others where there is no room. To be called after each change
+   * of what an entry holds, of who wants it, and of whether it is fetched; check-invariants.fixture.js finds a missed call.
+   *
+   * @param {Entry} entry
+   */
+  function recount(entry) {
+    if (entries.get(entry.key) !== entry) return
+    for (const evictable of evictables) if (evictable.queue.delete(entry)) evictable.bytes -= entry.bytes
+    const inUse = isInUse(entry)
+    kept += Number(isKept(entry)) - Number(entry.counted)
+    entry.counted = isKept(entry)
+    if (!inUse && entry.held.value?.store === false) dropValue(entry)
+
+    const cost = costOf(entry)
+    bytes += cost - entry.bytes
+    entry.bytes = cost
+    if (!inUse && !entry.held.value && !entry.held.failure) return remove(entry)
+    const evictable = evictableOf(entry, inUse)
+    evictable?.queue.add(entry)
+    if (evictable) evictable.bytes += cost
+    makeRoom()
+  }
+
+  /** @param {Entry} entry @param {boolean} inUse @returns {Evictable | undefined} `undefined` for one that stays */
+  function evictableOf(entry, inUse) {
+    if (isMissing(entry)) return inUse ? missing : missingIdle
+    return inUse ? undefined : idle
+  }
+
+  function makeRoom() {
+    const missingMax = bytesMax * MISSING_SHARE
+    // One always has room, or in a small table no key could be watched that the backend has not yet.
+    while (missingIdle.bytes + missing.bytes > missingMax && missingIdle.queue.size + missing.queue.size > 1) {
+      evictFrom(missingIdle.queue.size > 0 ? missingIdle : missing)
+    }
+    while (bytes > bytesMax) {
+      const evictable = [missingIdle, idle, missing].find(({ queue }) => queue.size > 0)
+      if (!evictable) return
+      evictFrom(evictable)
+    }
+  }
+
+  /** @param {Evictable} evictable that is not empty */
+  function evictFrom(evictable) {
+    const entry = /** @type {Entry} */ (evictable.queue.take())
+    evictable.bytes -= entry.bytes
+    if (evictable === missing) onEvicted(entry)
+    else remove(entry)
+  }
+
+  /** @param {Entry} entry that is in no queue */
+  function remove(entry) {
+    entries.delete(entry.key)
+    bytes -= entry.bytes
+  }
+
+  /** What none may take: that of all keys that are wanted, unless the backend never had them. */
+  function wantedBytes() {
+    return bytes - idle.bytes - missingIdle.bytes - missing.bytes
+  }
+
+  return {
+    get,
+    open,
+    hasRoomForWant,
+    hasRoomFor,
+    recount,
+    /** All of them, for checks. */
+    entries: () => entries.values(),
+    stats: () => ({ keys: entries.size, kept, bytes }),
+    /** How many keys are held that the backend never had. */
+    missing: () => missingIdle.queue.size + missing.queue.size,
+  }
+}
+
+/** @returns {Evictable} */
+function newEvictable() {
+  return { queue: createUniqueQueue(), bytes: 0 }
+}
+
+/** What an entry counts as. @param {Entry} entry */
+export function costOf(entry) {
+  const { value } = entry.held
+  return bareCostOf(entry) + (value ? value.body.length + (value.delta?.bytes.length ?? 0) : 0)
+}
+
+/** The same without what it holds. @param {Entry} entry */
+function bareCostOf(entry) {
+  return ENTRY_BYTES + Math.max(0, wantsOf(entry) - WANTS_INCLUDED) * WANT_BYTES
+}

@@ -1,0 +1,95 @@
+// How the keys of a failing backend find out that it works again, sooner than each would by its own backoff, without a
+// storm: one of them is tried each second. When some key's fetch succeeds the others follow, spread over a second.
+import { PROBE_MS } from './breaker.js'
+
+/**
+ * @typedef {import('../keys/entry.js').Entry} Entry
+ * @typedef {import('./origins.js').Origin} Origin
+ * @typedef {ReturnType<typeof createRecovery>} Recovery
+ */
+
+/** All keys of a backend that works again are tried within this time. */
+const SPREAD_MS = 1_000
+
+/**
+ * A key tried before its time because others succeed is not tried so again for this long: where some keys always fail
+ * among many that do not, they would be tried at each success.
+ */
+const WAKE_MS_MIN = 5_000
+
+/**
+ * @param {object} deps
+ * @param {Pick<import('../timing/timer-wheel.js').TimerWheel, 'set' | 'cancel'>} deps.wheel
+ * @param {import('../timing/in-turns.js').InTurns} deps.inTurns
+ * @param {Pick<import('../timing/schedule.js').Schedule, 'wake'>} deps.schedule
+ * @param {(entry: Entry) => void} deps.want has the key fetched, unless that is under way
+ * @param {() => number} deps.now
+ * @param {() => number} deps.random 0 up to 1
+ */
+export function createRecovery({ wheel, inTurns, schedule, want, now, random }) {
+  /**
+   * A fetch of some key ended, and everything else that follows from it is done.
+   *
+   * @param {Origin} origin
+   * @param {boolean} succeeded
+   * @param {boolean} closed its breaker closed
+   */
+  function noteEnd(origin, succeeded, closed) {
+    if (closed || (succeeded && now() - origin.wokenAt >= SPREAD_MS)) wake(origin, closed)
+    probe(origin)
+  }
+
+  /**
+   * @param {Origin} origin
+   * @param {boolean} all also keys woken a moment ago: with the breaker open none was tried by itself
+   */
+  function wake(origin, all) {
+    if (origin.failing.size === 0) return
+    origin.wokenAt = now()
+    const failing = [...origin.failing]
+    inTurns(() => {
+      const entry = failing.pop()
+      if (entry && origin.failing.has(entry)) wakeOne(entry, all)
+      return failing.length > 0
+    })
+  }
+
+  /** @param {Entry} entry that fails @param {boolean} all */
+  function wakeOne(entry, all) {
+    const nowMs = now()
+    const { timer, nextTryAt, notBeforeAt, wokenAt } = entry.timing
+    if (entry.fetch || (!all && nowMs - wokenAt < WAKE_MS_MIN)) return
+    const atMs = Math.max(nowMs + random() * SPREAD_MS, notBeforeAt)
+    if (timer && nextTryAt !== undefined && nextTryAt <= atMs) return
+    schedule.wake(entry, atMs)
+  }
+
+  /**
+   * Tries one failing key if a probe is due, and does so again when the next one is.
+   *
+   * @param {Origin} origin
+   */
+  function probe(origin) {
+    wheel.cancel(origin.probeTimer)
+    origin.probeTimer = undefined
+    const { breaker, failing } = origin
+    if (failing.size === 0) return
+    let dueAt = breaker.probeAt()
+    if (dueAt <= now()) {
+      if (breaker.admits()) tryOne(failing)
+      dueAt = now() + PROBE_MS
+    }
+    origin.probeTimer = wheel.set(dueAt, () => probe(origin))
+  }
+
+  /** @param {Set<Entry>} failing */
+  function tryOne(failing) {
+    const nowMs = now()
+    for (const entry of failing) {
+      if (entry.fetch || entry.timing.notBeforeAt > nowMs) continue
+      return want(entry)
+    }
+  }
+
+  return { noteEnd, probe }
+}

@@ -1,0 +1,217 @@
+// When a watched key is fetched again by itself: at a fixed period from a random phase while fetches succeed, by backoff
+// while they fail.
+import { isFailing, isMissing } from '../keys/held.js'
+import { isKept } from '../keys/interest.js'
+
+/**
+ * @typedef {import('../keys/entry.js').Entry} Entry
+ * @typedef {ReturnType<typeof createSchedule>} Schedule
+ *
+ * @typedef {object} Timing
+ * @property {number | undefined} phaseAt the time of some periodic refresh; the others are whole periods away
+ * @property {number | undefined} nextTryAt when the key is tried by itself; for one that fails unwatched, from when on
+ *   it may be tried
+ * @property {number} notBeforeAt the backend asked for patience until then
+ * @property {number} backoffAt when the last wait of its own is over, whatever the backend asked for
+ * @property {import('./backoff.js').Backoff | undefined} backoff while fetches fail
+ * @property {number | undefined} absenceMs the period of a key that the backend never had
+ * @property {number} wokenAt when it last was tried before its time because its backend had recovered
+ * @property {import('./timer-wheel.js').Timer | undefined} timer of the next try
+ */
+
+/** @returns {Timing} */
+export function newTiming() {
+  return {
+    phaseAt: undefined,
+    nextTryAt: undefined,
+    notBeforeAt: Number.NEGATIVE_INFINITY,
+    backoffAt: Number.NEGATIVE_INFINITY,
+    backoff: undefined,
+    absenceMs: undefined,
+    wokenAt: Number.NEGATIVE_INFINITY,
+    timer: undefined,
+  }
+}
+
+/**
+ * Retry-After is how long one ought to wait (RFC 9110 section 10.2.3), by the guess of a backend that may be back sooner. A
+ * viewer sees an old value until then, so a longer time is cut to this: a backend that still means it says so again, at the
+ * cost of one request a key.
+ */
+const PATIENCE_MS_MAX = 300_000
+
+/**
+ * A key that the backend never had is asked for less and less often, down to this. Anybody can watch keys that they made up,
+ * and a backend that has a new value can say so.
+ */
+const ABSENCE_MS_MAX = 60_000
+
+/**
+ * @param {object} deps
+ * @param {Pick<import('./timer-wheel.js').TimerWheel, 'set' | 'cancel'>} deps.wheel
+ * @param {() => import('./backoff.js').Backoff} deps.firstBackoff
+ * @param {(entry: Entry) => void} deps.want has the key fetched, unless that is under way
+ * @param {() => number} deps.now
+ * @param {() => number} deps.random 0 up to 1
+ */
+export function createSchedule({ wheel, firstBackoff, want, now, random }) {
+  /**
+   * The first watcher of a key came, and what is held is good enough for now.
+   *
+   * @param {Entry} entry that is answered or failing
+   */
+  function begin(entry) {
+    const { refreshMs } = entry.namespace
+    if (isFailing(entry)) {
+      noteFailing(entry)
+      tryAt(entry, entry.timing.nextTryAt ?? now())
+    } else if (refreshMs > 0) {
+      // Counted from when the backend was asked, so that what is held is at no time older than a period.
+      entry.timing.phaseAt = Math.max(now(), entry.held.askedAt + random() * refreshMs)
+      tryAt(entry, entry.timing.phaseAt)
+    }
+  }
+
+  /**
+   * The last watcher of a key left.
+   *
+   * @param {Entry} entry
+   */
+  function end(entry) {
+    cancel(entry)
+    entry.origin.failing.delete(entry)
+    entry.timing.phaseAt = undefined
+    entry.timing.absenceMs = undefined
+    // A get before that time is answered with the failure: backoff holds for keys that nobody watches, too.
+    if (!isFailing(entry)) entry.timing.nextTryAt = undefined
+  }
+
+  /**
+   * The backend gave an answer.
+   *
+   * @param {Entry} entry
+   */
+  function succeeded(entry) {
+    entry.timing.backoff = undefined
+    entry.origin.failing.delete(entry)
+    const { refreshMs } = entry.namespace
+    if (isKept(entry) && refreshMs > 0) {
+      entry.timing.phaseAt ??= now() + random() * refreshMs
+      entry.timing.absenceMs = isMissing(entry) ? nextAbsenceMs(entry) : undefined
+      tryAt(entry, nextPeriodOf(entry))
+    } else {
+      cancel(entry)
+      entry.timing.nextTryAt = undefined
+    }
+  }
+
+  /**
+   * A fetch failed.
+   *
+   * @param {Entry} entry
+   * @param {{ code: string, retryAfterMs?: number }} failure
+   */
+  function failed(entry, { code, retryAfterMs }) {
+    entry.timing.backoff = entry.timing.backoff?.next() ?? firstBackoff()
+    entry.timing.backoffAt = now() + entry.timing.backoff.duration
+    const nextTryAt = Math.max(entry.timing.backoffAt, now() + Math.min(retryAfterMs ?? 0, PATIENCE_MS_MAX))
+    const isPatience = retryAfterMs !== undefined || code === 'backend_throttled'
+    entry.timing.notBeforeAt = isPatience ? nextTryAt : Number.NEGATIVE_INFINITY
+    noteFailing(entry)
+    tryAt(entry, nextTryAt)
+  }
+
+  /**
+   * Forces one try despite the backend's Retry-After: a refresh said that the key changed. The key's own backoff holds all the
+   * same and grows with each failure, so that repeated refreshes are no way around being throttled.
+   *
+   * @param {Entry} entry
+   */
+  function insist(entry) {
+    entry.timing.notBeforeAt = entry.timing.backoffAt
+    tryAt(entry, Math.max(now(), entry.timing.backoffAt))
+  }
+
+  /**
+   * The backend's breaker is open: recovery.js tries the key when the backend works again.
+   *
+   * @param {Entry} entry that fails
+   * @param {number} retryAt about then
+   */
+  function park(entry, retryAt) {
+    noteFailing(entry)
+    cancel(entry)
+    entry.timing.nextTryAt = retryAt
+  }
+
+  /** @param {Entry} entry */
+  function noteFailing(entry) {
+    const { failing } = entry.origin
+    failing.delete(entry)
+    if (isKept(entry)) failing.add(entry)
+  }
+
+  /**
+   * Has the key tried at that time and no other; one that nobody watches only remembers it.
+   *
+   * @param {Entry} entry
+   * @param {number} atMs
+   */
+  function tryAt(entry, atMs) {
+    cancel(entry)
+    entry.timing.nextTryAt = atMs
+    if (isKept(entry)) entry.timing.timer = wheel.set(atMs, () => due(entry))
+  }
+
+  /** @param {Entry} entry */
+  function due(entry) {
+    entry.timing.timer = undefined
+    // Set first, so that a refresh that is still queued costs none of the later ones.
+    if (!isFailing(entry) && entry.namespace.refreshMs > 0) tryAt(entry, nextPeriodOf(entry))
+    want(entry)
+  }
+
+  /** The next time in the key's phase; those missed are skipped. @param {Entry} entry of a namespace that is refreshed */
+  function nextPeriodOf({ timing, namespace }) {
+    timing.phaseAt ??= now()
+    const { phaseAt, absenceMs } = timing
+    const periodMs = absenceMs ?? namespace.refreshMs
+    const periods = Math.max(0, Math.floor((now() - phaseAt) / periodMs) + 1)
+    return phaseAt + periods * periodMs
+  }
+
+  /** @param {Entry} entry @returns {number} */
+  function nextAbsenceMs({ timing, namespace: { refreshMs } }) {
+    if (timing.absenceMs === undefined) return refreshMs
+    return Math.max(refreshMs, Math.min(timing.absenceMs * 2, ABSENCE_MS_MAX))
+  }
+
+  /** The key that the backend never had may be there now: it is asked for as often as any other again. @param {Entry} entry */
+  function forgetAbsence(entry) {
+    entry.timing.absenceMs = undefined
+  }
+
+  /**
+   * Has a failing key tried before its time: its backend has recovered.
+   *
+   * @param {Entry} entry
+   * @param {number} atMs
+   */
+  function wake(entry, atMs) {
+    entry.timing.wokenAt = now()
+    tryAt(entry, atMs)
+  }
+
+  /** The next want of the key has it tried at once. @param {Entry} entry that nobody watches */
+  function forgetBackoff(entry) {
+    entry.timing.nextTryAt = undefined
+  }
+
+  /** @param {Entry} entry */
+  function cancel(entry) {
+    wheel.cancel(entry.timing.timer)
+    entry.timing.timer = undefined
+  }
+
+  return { begin, end, succeeded, failed, insist, park, wake, forgetBackoff, forgetAbsence }
+}

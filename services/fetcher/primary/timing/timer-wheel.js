@@ -1,0 +1,96 @@
+// Many deadlines, one real timer: a hashed timing wheel (Varghese and Lauck, 1987). Setting and cancelling cost the
+// same however many timers there are.
+import { everyInterval, TURN_MS } from '@keycast/service'
+
+/**
+ * @typedef {{ tick: number, run: () => void }} Timer
+ * @typedef {ReturnType<typeof createTimerWheel>} TimerWheel
+ */
+
+/** A timer fires up to this long after its time. The shortest refresh is 50 ms. */
+export const TICK_MS = 10
+
+/** One turn of the wheel takes ten seconds: only timers that are further away are looked at before their time. */
+const SLOTS = 1_024
+
+/**
+ * @param {object} options
+ * @param {() => number} options.now monotonic, in milliseconds
+ * @param {import('@keycast/service').Every} [options.every]
+ */
+export function createTimerWheel({ now, every = everyInterval }) {
+  /** @type {Set<Timer>[]} */
+  const slots = Array.from({ length: SLOTS }, () => new Set())
+  let size = 0
+  let reached = tickOf(now())
+  /** @type {(() => void) | undefined} */
+  let stopTicking
+
+  function tickOf(/** @type {number} */ atMs) {
+    return Math.ceil(atMs / TICK_MS)
+  }
+
+  /**
+   * @param {number} atMs never fires earlier; where that is past, at the next tick
+   * @param {() => void} run
+   * @returns {Timer}
+   */
+  function set(atMs, run) {
+    if (!stopTicking) {
+      // Nothing waited, so nothing has turned the wheel.
+      reached = Math.floor(now() / TICK_MS)
+      stopTicking = every(TICK_MS, turn)
+    }
+    const timer = { tick: Math.max(tickOf(atMs), reached + 1), run }
+    slots[timer.tick % SLOTS].add(timer)
+    size++
+    return timer
+  }
+
+  /** @param {Timer | undefined} timer that may have fired or been cancelled */
+  function cancel(timer) {
+    if (timer && slots[timer.tick % SLOTS].delete(timer)) size--
+  }
+
+  /** Fires what is due, once, also after a standstill; what would take too long follows in the next turns. */
+  function turn() {
+    const endsAt = now() + TURN_MS
+    const until = Math.floor(now() / TICK_MS)
+    const from = Math.max(reached + 1, until - SLOTS + 1)
+    // Set first: what is set while firing goes to a later tick.
+    reached = until
+    for (let tick = from; tick <= until; tick++) {
+      if (fire(tick, until, endsAt)) continue
+      reached = tick - 1
+      break
+    }
+    if (size === 0) stop()
+  }
+
+  /** @param {number} tick @param {number} until the tick that is due last @param {number} endsAt @returns {boolean} whether all were */
+  function fire(tick, until, endsAt) {
+    for (const timer of slots[tick % SLOTS]) {
+      if (timer.tick > until) continue
+      cancel(timer)
+      timer.run()
+      if (now() >= endsAt) return false
+    }
+    return true
+  }
+
+  function stop() {
+    stopTicking?.()
+    stopTicking = undefined
+  }
+
+  return {
+    set,
+    cancel,
+    /** Forgets every timer. */
+    stop() {
+      for (const slot of slots) slot.clear()
+      size = 0
+      stop()
+    },
+  }
+}

@@ -1,0 +1,94 @@
+// Which worker has which fetch, and until when. A result counts only while its lease stands in this table.
+
+/**
+ * A fetch handed to a worker. `what` is the primary's own business.
+ *
+ * @template T
+ * @typedef {{ id: number, worker: number, deadlineAt: number, what: T }} Lease
+ */
+
+/**
+ * @template T
+ * @typedef {ReturnType<typeof createLeases<T>>} Leases
+ */
+
+/**
+ * A worker ends a request after `timeoutMs` and says so itself: a lease that is still open this much later has no worker.
+ */
+export const LEASE_GRACE_MS = 1_000
+
+/**
+ * @template T
+ * @param {{ now: () => number }} options `now`: monotonic, in milliseconds
+ */
+export function createLeases({ now }) {
+  /** @type {Map<number, Lease<T>>} */
+  const leases = new Map()
+  /** How many each worker has. @type {Map<number, number>} */
+  const counts = new Map()
+  let lastId = 0
+
+  /**
+   * @param {number} worker
+   * @param {number} timeoutMs
+   * @param {T} what
+   * @returns {number} the lease's id
+   */
+  function grant(worker, timeoutMs, what) {
+    const id = ++lastId
+    leases.set(id, { id, worker, deadlineAt: now() + timeoutMs + LEASE_GRACE_MS, what })
+    counts.set(worker, countOf(worker) + 1)
+    return id
+  }
+
+  /**
+   * Ends a lease with its result.
+   *
+   * @param {number} id
+   * @param {number} worker that says so
+   * @returns {Lease<T> | undefined} `undefined` where that lease is not in force, or not this worker's
+   */
+  function end(id, worker) {
+    const lease = leases.get(id)
+    if (lease?.worker !== worker) return undefined
+    leases.delete(id)
+    counts.set(worker, countOf(worker) - 1)
+    return lease
+  }
+
+  /**
+   * Ends all leases of a worker that will bring no more results.
+   *
+   * @param {number} worker
+   * @returns {Lease<T>[]} the oldest first
+   */
+  function takeFrom(worker) {
+    const taken = [...leases.values()].filter(lease => lease.worker === worker)
+    for (const { id } of taken) leases.delete(id)
+    counts.delete(worker)
+    return taken
+  }
+
+  /** @returns {Map<number, number>} for each worker with a lease past its deadline, by how many milliseconds at most */
+  function overdue() {
+    const overdueMs = new Map()
+    const nowMs = now()
+    for (const { worker, deadlineAt } of leases.values()) {
+      const overMs = nowMs - deadlineAt
+      if (overMs >= 0) overdueMs.set(worker, Math.max(overMs, overdueMs.get(worker) ?? 0))
+    }
+    return overdueMs
+  }
+
+  /** Moves every deadline: this process stood still for so long, and could read no result. @param {number} ms */
+  function postpone(ms) {
+    for (const lease of leases.values()) lease.deadlineAt += ms
+  }
+
+  /** @param {number} worker */
+  function countOf(worker) {
+    return counts.get(worker) ?? 0
+  }
+
+  return { grant, end, takeFrom, overdue, postpone, countOf }
+}

@@ -1,0 +1,57 @@
+// Finds workers that hang: those that say nothing, and those that keep a lease long after its deadline.
+import { everyMeasured, SILENT_MS } from '@keycast/service'
+
+/**
+ * @typedef {import('./workers.js').Worker} Worker
+ * @typedef {{ silentMs: number, overdueMs: number | undefined }} Silence `overdueMs`: of its lease that is most overdue
+ */
+
+/**
+ * With a lease overdue this much silence is enough. A worker that still beats is behind, not dead: to kill it would move its
+ * work to others that are behind as well, and cost the start of a process on top.
+ */
+export const SILENT_OVERDUE_MS = 1_500
+
+/** A lease this much overdue is lost, though its worker beats: it may have dropped the lease. */
+export const LOST_LEASE_MS = 10_000
+
+/** Node, this program and its modules on a machine that has much else to do. */
+export const STARTUP_MS = 15_000
+
+/** How often all workers are looked at: a dead one is found this much too late at most. */
+export const SWEEP_MS = 100
+
+/**
+ * @param {object} deps
+ * @param {Map<number, Worker>} deps.workers those that are counted on
+ * @param {Pick<import('./leases.js').Leases<unknown>, 'overdue' | 'postpone'>} deps.leases
+ * @param {(worker: Worker, silence: Silence) => void} deps.onSilent the worker is to be killed
+ * @param {import('@keycast/service').Every} deps.every
+ * @param {() => number} deps.now monotonic, in milliseconds
+ * @returns {() => void} ends it
+ */
+export function startWatchdog({ workers, leases, onSilent, every, now }) {
+  /** @param {number} standstillMs of this process, in which it heard nobody */
+  function sweep(standstillMs) {
+    const nowMs = now()
+    if (standstillMs > 0) {
+      leases.postpone(standstillMs)
+      for (const worker of workers.values()) worker.heardAt += standstillMs
+    }
+    const overdue = leases.overdue()
+    for (const worker of [...workers.values()]) {
+      const overdueMs = overdue.get(worker.process.id)
+      const silentMs = nowMs - worker.heardAt
+      const isLost = overdueMs !== undefined && overdueMs >= LOST_LEASE_MS
+      if (isLost || silentMs >= patienceWith(worker, overdueMs)) onSilent(worker, { silentMs, overdueMs })
+    }
+  }
+
+  return everyMeasured({ periodMs: SWEEP_MS, every, now, tick: sweep })
+}
+
+/** How long a worker may be silent. @param {Worker} worker @param {number | undefined} overdueMs */
+function patienceWith({ routingId }, overdueMs) {
+  if (!routingId) return STARTUP_MS
+  return overdueMs === undefined ? SILENT_MS : SILENT_OVERDUE_MS
+}

@@ -1,0 +1,117 @@
+import { SILENT_MS } from '@keycast/service'
+import { createLeases, LEASE_GRACE_MS } from './leases.js'
+import { LOST_LEASE_MS, SILENT_OVERDUE_MS, STARTUP_MS, SWEEP_MS, startWatchdog } from './watchdog.js'
+
+/** @typedef {import('./workers.js').Worker} Worker */
+
+/** Workers 1, 2, …, which speak when the test says so. @param {number} count */
+function setup(count) {
+  let at = 10_000
+  let sweep = () => {}
+  let watching = true
+  const now = () => at
+  const leases = createLeases({ now })
+  /** @type {Map<number, Worker>} */
+  const workers = new Map()
+  /** @type {number[]} */
+  const silent = []
+  for (let id = 1; id <= count; id++) {
+    const worker = { process: { id }, routingId: Buffer.from(`route ${id}`), heardAt: at }
+    workers.set(id, /** @type {Worker} */ (/** @type {unknown} */ (worker)))
+  }
+  const workerOf = (/** @type {number} */ id) => /** @type {Worker} */ (workers.get(id))
+  const stop = startWatchdog({
+    workers,
+    leases,
+    onSilent: ({ process }) => {
+      silent.push(process.id)
+      workers.delete(process.id)
+    },
+    every: (_, tick) => {
+      sweep = tick
+      return () => {
+        watching = false
+      }
+    },
+    now,
+  })
+  return {
+    leases,
+    silent,
+    workerOf,
+    stop,
+    watching: () => watching,
+    /** @param {number} ms @param {number[]} [beating] ids of workers that beat meanwhile */
+    pass(ms, beating = []) {
+      for (const until = at + ms; at < until; ) {
+        at += SWEEP_MS
+        if (at % 1_000 === 0) for (const id of beating) workerOf(id).heardAt = at
+        sweep()
+      }
+    },
+    /** Time passes, and nothing runs: then everything at once. @param {number} ms */
+    freeze(ms) {
+      at += ms
+      sweep()
+    },
+  }
+}
+
+test('a worker is not waited for after three seconds of silence', () => {
+  const { silent, pass } = setup(2)
+  pass(SILENT_MS - SWEEP_MS, [2])
+  expect(silent).toEqual([])
+  pass(2 * SWEEP_MS, [2])
+  expect(silent).toEqual([1])
+})
+
+test('one with a lease past its deadline is given less time to be silent', () => {
+  const { leases, silent, pass } = setup(1)
+  leases.grant(1, 2_000, 'late')
+  pass(3_000, [1])
+  pass(SILENT_OVERDUE_MS - SWEEP_MS)
+  expect(silent).toEqual([])
+  pass(2 * SWEEP_MS)
+  expect(silent).toEqual([1])
+})
+
+test('one that is behind but speaks is left to its work, until a lease must be lost', () => {
+  const { leases, silent, pass } = setup(1)
+  const late = leases.grant(1, 2_000, 'late')
+  pass(9_000, [1])
+  expect(silent).toEqual([])
+  leases.end(late, 1)
+
+  leases.grant(1, 2_000, 'dropped')
+  pass(2_000 + LEASE_GRACE_MS + LOST_LEASE_MS - SWEEP_MS, [1])
+  expect(silent).toEqual([])
+  pass(SWEEP_MS, [1])
+  expect(silent).toEqual([1])
+})
+
+test('a primary that stood still judges nobody: first it listens', () => {
+  const { leases, silent, freeze, pass } = setup(1)
+  const lease = leases.grant(1, 2_000, 'a')
+  freeze(60_000)
+  expect(silent).toEqual([])
+  leases.end(lease, 1)
+  pass(SILENT_MS - 2 * SWEEP_MS)
+  expect(silent).toEqual([])
+  pass(2 * SWEEP_MS)
+  expect(silent).toEqual([1])
+})
+
+test('one that never announces itself is given the time it takes to start', () => {
+  const { silent, workerOf, pass } = setup(1)
+  workerOf(1).routingId = undefined
+  pass(STARTUP_MS - SWEEP_MS)
+  expect(silent).toEqual([])
+  pass(2 * SWEEP_MS)
+  expect(silent).toEqual([1])
+})
+
+test('the watch can be ended', () => {
+  const { stop, watching } = setup(1)
+  stop()
+  expect(watching()).toBe(false)
+})

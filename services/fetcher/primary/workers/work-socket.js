@@ -1,0 +1,110 @@
+// The primary's socket to its workers; work/messages.js shows what it carries.
+import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createWriter, receive } from '@keycast/backbone'
+import { Router } from 'zeromq'
+import { batchPerTurn } from '../../work/batch-per-turn.js'
+import { decodeFromWorker, encodeWork } from '../../work/messages.js'
+
+/**
+ * @typedef {import('../../work/messages.js').Credit} Credit
+ * @typedef {import('../../work/messages.js').Lease} Lease
+ * @typedef {import('../../work/messages.js').ResultMessage} ResultMessage
+ * @typedef {Awaited<ReturnType<typeof bindWork>>} WorkSocket
+ */
+
+const DIRECTORY_PREFIX = 'keycast-work-'
+const SOCKET_NAME = 'work'
+
+/** A younger socket without a listener may be of a primary that is just starting, not of one that was killed. */
+const LEFTOVER_MS_MIN = 60_000
+
+/**
+ * Binds a fresh path, in a directory that only this user can enter: a process that could connect would be handed leases,
+ * and the backends' credentials with them.
+ *
+ * @param {object} options
+ * @param {(routingId: Buffer, message: Credit | ResultMessage, body: Buffer | undefined, delta: Buffer | undefined) => void} options.onMessage
+ * @param {(error: Error) => void} options.onBroken the socket cannot be used any more
+ * @param {string} [options.parent] directory
+ */
+export async function bindWork({ onMessage, onBroken, parent = tmpdir() }) {
+  await removeLeftovers(parent)
+  const directory = mkdtempSync(join(parent, DIRECTORY_PREFIX))
+  chmodSync(directory, 0o700)
+  const endpoint = `ipc://${join(directory, SOCKET_NAME)}`
+  // `mandatory`: a lease for a worker that is gone fails instead of vanishing. No high-water mark: credit is the bound.
+  const router = new Router({ mandatory: true, sendTimeout: 0, sendHighWaterMark: 0, linger: 0 })
+  try {
+    await router.bind(endpoint)
+  } catch (error) {
+    router.close()
+    rmSync(directory, { recursive: true, force: true })
+    throw error
+  }
+  const remove = () => rmSync(directory, { recursive: true, force: true })
+  // However the process ends, if it still can do anything then.
+  process.once('exit', remove)
+  const writer = createWriter(router)
+  let closed = false
+  const batch = batchPerTurn((/** @type {{ message: Lease }[]} */ leases, /** @type {Buffer} */ routingId) => {
+    // Leases that cannot be sent are for a worker that just ended: they go to others when its end is noticed.
+    if (!closed) writer.write([routingId, ...encodeWork(leases)], () => {})
+  })
+
+  receive(router, ([routingId, ...parts]) => {
+    for (const { message, body, delta } of decodeFromWorker(parts)) onMessage(routingId, message, body, delta)
+  }).catch(error => {
+    if (!closed) onBroken(error)
+  })
+
+  return {
+    endpoint,
+
+    /** @param {Buffer} routingId of a worker, always the same buffer @param {Lease} lease */
+    send(routingId, lease) {
+      batch.add({ message: lease }, routingId)
+    },
+
+    close() {
+      closed = true
+      // No unbind first: in libzmq 4.3.5 that can abort the process while a peer's pipe ends.
+      router.close()
+      process.off('exit', remove)
+      remove()
+    },
+  }
+}
+
+/** Removes the sockets of primaries that were killed. @param {string} parent */
+async function removeLeftovers(parent) {
+  for (const name of readdirSync(parent)) {
+    if (!name.startsWith(DIRECTORY_PREFIX)) continue
+    const directory = join(parent, name)
+    try {
+      const { mtimeMs, uid } = statSync(directory)
+      if (uid !== process.getuid?.() || Date.now() - mtimeMs < LEFTOVER_MS_MIN) continue
+      if (!(await isListenedTo(join(directory, SOCKET_NAME)))) rmSync(directory, { recursive: true, force: true })
+    } catch (error) {
+      // Another primary that starts removes the same.
+      if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'ENOENT') throw error
+    }
+  }
+}
+
+/** @param {string} path @returns {Promise<boolean>} */
+function isListenedTo(path) {
+  return new Promise(resolve => {
+    const socket = connect(path)
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.once('error', error => {
+      const { code = '' } = /** @type {NodeJS.ErrnoException} */ (error)
+      resolve(!['ECONNREFUSED', 'ENOENT'].includes(code))
+    })
+  })
+}

@@ -1,0 +1,63 @@
+// How often an address may have tokens checked: a bucket each, so that garbage costs its sender's share and nobody else's.
+import { createRecentMap } from './recent-map.js'
+
+/** Checks that fail, a second and address. One costs some 0.25 ms of a core, so 20 are half a percent of it. */
+const PER_SECOND = 20
+
+/** Checks that may be under way or fail at once: a crowd behind one address that comes back after a restart. */
+const BURST = 200
+
+/** Addresses remembered: at some 150 bytes each they take 10 MB. An address forgotten has a full bucket again. */
+const ADDRESSES_MAX = 65_536
+
+/**
+ * @param {object} options
+ * @param {() => number} options.now monotonic, in milliseconds
+ * @param {number} [options.perSecond]
+ * @param {number} [options.burst]
+ * @param {number} [options.addressesMax]
+ */
+export function createAttempts({ now, perSecond = PER_SECOND, burst = BURST, addressesMax = ADDRESSES_MAX }) {
+  /** @type {import('./recent-map.js').RecentMap<string, { left: number, atMs: number }>} */
+  const buckets = createRecentMap(addressesMax)
+
+  /** @param {string} address */
+  function refilled(address) {
+    const nowMs = now()
+    let bucket = buckets.get(address)
+    if (!bucket) {
+      bucket = { left: burst, atMs: nowMs }
+      buckets.set(address, bucket)
+    }
+    bucket.left = Math.min(burst, bucket.left + ((nowMs - bucket.atMs) * perSecond) / 1_000)
+    bucket.atMs = nowMs
+    return bucket
+  }
+
+  return {
+    /**
+     * Takes one attempt.
+     *
+     * @param {string} address as {@link import('./client-address.js').limitKeyOf} gives it
+     * @returns {number} 0: it may be made; else how long to wait, in milliseconds, and nothing is taken
+     */
+    take(address) {
+      const bucket = refilled(address)
+      if (bucket.left < 1) return Math.ceil(((1 - bucket.left) * 1_000) / perSecond)
+      bucket.left--
+      return 0
+    },
+
+    /**
+     * The token was good: what it took is given back, or a crowd behind one address could not come in.
+     *
+     * @param {string} address
+     */
+    giveBack(address) {
+      const bucket = refilled(address)
+      bucket.left = Math.min(burst, bucket.left + 1)
+    },
+  }
+}
+
+/** @typedef {ReturnType<typeof createAttempts>} Attempts */

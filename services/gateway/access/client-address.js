@@ -1,0 +1,121 @@
+// The address that limits are counted by: the connection's own, or the one that a trusted proxy names.
+import { BlockList, isIP } from 'node:net'
+
+/** Shared by what has no address, as a connection that is gone already. */
+const UNKNOWN = 'unknown'
+
+/** IPv4 in IPv6, as a listener on `::` shows it (RFC 4291 section 2.5.5.2). */
+const mappedGrammar = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i
+
+/**
+ * What is wrong with a list of networks, if anything.
+ *
+ * @param {string} text comma-separated addresses and networks, as in `10.0.0.0/8, fd00::/8`; empty: none
+ */
+export function trustedProxiesProblem(text) {
+  for (const written of listOf(text)) {
+    if (networkOf(written) === undefined) {
+      return `${JSON.stringify(written)} is no address or network, as in 10.0.0.7, 10.0.0.0/8 or fd00::/8`
+    }
+  }
+  return undefined
+}
+
+/**
+ * @param {string} trustedProxies without a problem
+ * @returns {(request: Pick<import('node:http').IncomingMessage, 'headers' | 'socket'>) => string} the client's address:
+ *   the last one in `X-Forwarded-For` that no trusted proxy has
+ */
+export function readClientAddress(trustedProxies) {
+  const isTrusted = readNetworks(trustedProxies)
+
+  return ({ headers, socket }) => {
+    let address = plain(socket.remoteAddress ?? '')
+    if (!address) return UNKNOWN
+    // From the end, where the nearest proxy writes: what stands before the first stranger, a stranger wrote.
+    let left = String(headers['x-forwarded-for'] ?? '')
+    while (left !== '' && isTrusted(address)) {
+      const comma = left.lastIndexOf(',')
+      const named = plain(withoutPort(left.slice(comma + 1).trim()))
+      // A trusted proxy wrote what is no address: nothing before it can be believed.
+      if (!named) break
+      address = named
+      left = comma === -1 ? '' : left.slice(0, comma)
+    }
+    return address
+  }
+}
+
+/**
+ * @param {string} trustedProxies without a problem
+ * @returns {(request: Pick<import('node:http').IncomingMessage, 'socket'>) => boolean} whether the connection comes from
+ *   a trusted proxy, or from a program at its address
+ */
+export function readIsTrusted(trustedProxies) {
+  const isTrusted = readNetworks(trustedProxies)
+  return ({ socket }) => {
+    const address = plain(socket.remoteAddress ?? '')
+    return address !== '' && isTrusted(address)
+  }
+}
+
+/** @param {string} trustedProxies @returns {(address: string) => boolean} */
+function readNetworks(trustedProxies) {
+  const networks = new BlockList()
+  for (const written of listOf(trustedProxies)) {
+    const network = networkOf(written)
+    if (network) networks.addSubnet(network.address, network.prefix, network.family)
+  }
+  return address => networks.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
+}
+
+/**
+ * What limits are counted under: an IPv4 address, or the /64 of an IPv6 one, for a single line is given a whole /64.
+ *
+ * @param {string} address as {@link readClientAddress} gives it
+ */
+export function limitKeyOf(address) {
+  if (isIP(address) !== 6) return address
+  const [head, tail] = address.split('::', 2)
+  const groups = head === '' ? [] : head.split(':')
+  if (tail !== undefined) {
+    const after = tail === '' ? [] : tail.split(':')
+    // An IPv4 address at the end stands for two groups.
+    const width = after.length + (tail.includes('.') ? 1 : 0)
+    groups.push(...Array(Math.max(0, 8 - groups.length - width)).fill('0'), ...after)
+  }
+  return `${groups
+    .slice(0, 4)
+    .map(group => Number.parseInt(group, 16).toString(16))
+    .join(':')}::/64`
+}
+
+/** @param {string} address @returns {string} empty where it is none; an IPv4 one never as IPv6, and without a zone */
+function plain(address) {
+  const mapped = mappedGrammar.exec(address)?.[1]
+  if (mapped !== undefined) return isIP(mapped) === 4 ? mapped : ''
+  const zone = address.indexOf('%')
+  const bare = zone === -1 ? address : address.slice(0, zone)
+  return isIP(bare) === 0 ? '' : bare.toLowerCase()
+}
+
+/** Some proxies add the port: `192.0.2.1:4711`, `[2001:db8::1]:4711`. @param {string} text */
+function withoutPort(text) {
+  return /^\[([^\]]*)\](?::\d+)?$/.exec(text)?.[1] ?? /^([\d.]+):\d+$/.exec(text)?.[1] ?? text
+}
+
+/** @param {string} text */
+function listOf(text) {
+  return text.trim() === '' ? [] : text.split(',').map(each => each.trim())
+}
+
+/** @param {string} written @returns {{ address: string, prefix: number, family: 'ipv4' | 'ipv6' } | undefined} */
+function networkOf(written) {
+  const [address, prefix, ...rest] = written.split('/')
+  const version = isIP(address)
+  if (version === 0 || rest.length > 0 || address.includes('%')) return undefined
+  const bits = version === 4 ? 32 : 128
+  if (prefix !== undefined && !/^\d{1,3}$/.test(prefix)) return undefined
+  const width = prefix === undefined ? bits : Number(prefix)
+  return width <= bits ? { address, prefix: width, family: version === 4 ? 'ipv4' : 'ipv6' } : undefined
+}

@@ -1,0 +1,100 @@
+// When sessions expire: one calendar for all of them, looked at by the gateway's sweep, in place of a timer each.
+
+/** How long a session may go on after its token has expired. It was told, and can renew it. */
+export const GRACE_MS = 25_000
+
+/** How late a session may come up beside the period of the sweep. A page of the calendar is as long. */
+const PAGE_MS = 1_000
+
+/**
+ * Times are wall-clock ones, as `exp` is. A clock that is set back makes sessions live on until it comes to their time
+ * again; one that is set forward ends them.
+ *
+ * @template T
+ * @typedef {{ item: T, expiresAtMs: number, told: boolean, page: number }} Entry
+ */
+
+/**
+ * @template {object} T
+ * @param {object} events
+ * @param {(item: T) => void} events.expired once per token: to be told `token_expired`; may schedule or cancel
+ * @param {(item: T) => void} events.over the grace is over: to be closed with 4001; it stands in the calendar no more
+ */
+export function createExpiries({ expired, over }) {
+  /** @type {Map<T, Entry<T>>} */
+  const entries = new Map()
+  /** @type {Map<number, Set<Entry<T>>>} */
+  const pages = new Map()
+
+  /** @param {Entry<T>} entry @param {number} atMs */
+  function put(entry, atMs) {
+    entry.page = Math.ceil(atMs / PAGE_MS)
+    const page = pages.get(entry.page)
+    if (page) page.add(entry)
+    else pages.set(entry.page, new Set([entry]))
+  }
+
+  /** @param {Entry<T>} entry */
+  function takeOut(entry) {
+    const page = pages.get(entry.page)
+    page?.delete(entry)
+    if (page?.size === 0) pages.delete(entry.page)
+  }
+
+  /** @param {T} item */
+  function cancel(item) {
+    const entry = entries.get(item)
+    if (!entry) return
+    entries.delete(item)
+    takeOut(entry)
+  }
+
+  return {
+    /**
+     * A session has a token, or another one.
+     *
+     * @param {T} item
+     * @param {number} expiresAtMs
+     */
+    schedule(item, expiresAtMs) {
+      cancel(item)
+      const entry = { item, expiresAtMs, told: false, page: 0 }
+      entries.set(item, entry)
+      put(entry, expiresAtMs)
+    },
+
+    /** A session ended: the calendar holds it no longer. */
+    cancel,
+
+    /** @param {number} nowMs */
+    sweep(nowMs) {
+      const lastPage = Math.floor(nowMs / PAGE_MS)
+      // Pages that hold nothing are not in the map, so a clock that leaps costs nothing.
+      const due = [...pages.keys()].filter(page => page <= lastPage).sort((a, b) => a - b)
+      for (const number of due) {
+        for (const entry of pages.get(number) ?? []) {
+          takeOut(entry)
+          if (nowMs >= entry.expiresAtMs + GRACE_MS) {
+            entries.delete(entry.item)
+            if (!entry.told) expired(entry.item)
+            // Telling may have brought another token.
+            if (!entries.has(entry.item)) over(entry.item)
+            continue
+          }
+          entry.told = true
+          put(entry, entry.expiresAtMs + GRACE_MS)
+          expired(entry.item)
+        }
+      }
+    },
+
+    get size() {
+      return entries.size
+    },
+  }
+}
+
+/**
+ * @template {object} T
+ * @typedef {ReturnType<typeof createExpiries<T>>} Expiries
+ */

@@ -1,0 +1,122 @@
+// Tokens that are refused before their time: those of a user that were issued before some moment, or a single one.
+import { z } from 'zod'
+
+/** At some 150 bytes each they take 15 MB. Beyond, a revocation is refused aloud: to drop another would let a token live. */
+const ENTRIES_MAX = 100_000
+
+/** Clocks differ; further ahead it is a mistake, as milliseconds in place of seconds, that would shut the user out. */
+const AHEAD_SECONDS_MAX = 24 * 3_600
+
+const NAME_CHARACTERS_MAX = 512
+
+const named = z.string().min(1).max(NAME_CHARACTERS_MAX)
+
+const body = z.union([
+  z.strictObject({ sub: named, before: z.number().nonnegative().optional() }),
+  z.strictObject({ jti: named }),
+])
+
+/**
+ * Tokens of a user issued before a time in Unix seconds, or the one with that `jti`.
+ *
+ * @typedef {{ sub: string, before: number } | { jti: string }} Revocation
+ *
+ * What tells whether a token is revoked.
+ * @typedef {{ user: string, issuedAt: number | undefined, jti: string | undefined }} Issued `issuedAt` in Unix seconds
+ */
+
+/**
+ * Reads the body of `POST /v1/revoke`.
+ *
+ * @param {unknown} given
+ * @param {number} nowMs wall clock: `before` unless said
+ * @returns {{ revocation: Revocation } | { problem: string }}
+ */
+export function readRevocation(given, nowMs) {
+  const parsed = body.safeParse(given)
+  if (!parsed.success) {
+    return {
+      problem: `the body must be {"sub":"ann"}, {"sub":"ann","before":1800000000} (Unix seconds) or {"jti":"…"}; names have 1 to ${NAME_CHARACTERS_MAX} characters`,
+    }
+  }
+  if ('jti' in parsed.data) return { revocation: parsed.data }
+  const { sub, before = nowMs / 1_000 } = parsed.data
+  if (before > nowMs / 1_000 + AHEAD_SECONDS_MAX) {
+    return { problem: `"before" is ${before}, over a day ahead: it is in Unix seconds, not milliseconds` }
+  }
+  return { revocation: { sub, before } }
+}
+
+/**
+ * Whether a revocation ends what a token began. A token that does not say when it was issued counts as older.
+ *
+ * @param {Revocation} revocation
+ * @param {Issued} issued
+ */
+export function revokes(revocation, { user, issuedAt, jti }) {
+  if ('jti' in revocation) return jti === revocation.jti
+  return user === revocation.sub && (issuedAt === undefined || issuedAt < revocation.before)
+}
+
+/**
+ * @param {object} options
+ * @param {number} options.lifetimeMsMax longest time that a token is valid: after it no revocation is needed
+ * @param {() => number} options.now wall clock, in milliseconds
+ * @param {number} [options.entriesMax]
+ */
+export function createRevocations({ lifetimeMsMax, now, entriesMax = ENTRIES_MAX }) {
+  /** @type {Map<string, { before: number, untilMs: number }>} */
+  const users = new Map()
+  /** By `jti`, until when. @type {Map<string, number>} */
+  const single = new Map()
+
+  const size = () => users.size + single.size
+
+  return {
+    /**
+     * @param {Revocation} revocation
+     * @returns {'added' | 'known' | 'full'} `known`: one at least as strong stands; `full`: nothing was revoked
+     */
+    add(revocation) {
+      const untilMs = now() + lifetimeMsMax
+      if ('jti' in revocation) {
+        if (single.has(revocation.jti)) return 'known'
+        if (size() >= entriesMax) return 'full'
+        single.set(revocation.jti, untilMs)
+        return 'added'
+      }
+      const { sub, before } = revocation
+      const held = users.get(sub)
+      if (held && held.before >= before) return 'known'
+      if (!held && size() >= entriesMax) return 'full'
+      users.set(sub, { before, untilMs })
+      return 'added'
+    },
+
+    /** @param {Issued} issued */
+    isRevoked({ user, issuedAt, jti }) {
+      if (jti !== undefined && single.has(jti)) return true
+      const held = users.get(user)
+      return held !== undefined && revokes({ sub: user, before: held.before }, { user, issuedAt, jti })
+    },
+
+    /** Forgets what no valid token can meet any more. Looks at all: once a minute is often enough. */
+    sweep() {
+      const nowMs = now()
+      for (const [user, { untilMs }] of users) if (untilMs <= nowMs) users.delete(user)
+      for (const [jti, untilMs] of single) if (untilMs <= nowMs) single.delete(jti)
+    },
+
+    /** All that stand, to be told to a gateway that starts. @returns {Generator<Revocation>} */
+    *list() {
+      for (const [sub, { before }] of users) yield { sub, before }
+      for (const jti of single.keys()) yield { jti }
+    },
+
+    get size() {
+      return size()
+    },
+  }
+}
+
+/** @typedef {ReturnType<typeof createRevocations>} Revocations */

@@ -1,0 +1,54 @@
+// Signature checks, a few at a time: they run beside the event loop and would take its core from it.
+
+/** More would keep all threads that also look up names and read files from doing so. */
+const AT_ONCE = 2
+
+/** At 0.25 ms a check the last of them waits for a quarter of a second. */
+const WAITING_MAX = 2_000
+
+/** @param {{ atOnce?: number, waitingMax?: number }} [options] */
+export function createCheckQueue({ atOnce = AT_ONCE, waitingMax = WAITING_MAX } = {}) {
+  let running = 0
+  /** Those before `next` have begun. @type {(() => void)[]} */
+  let waiting = []
+  let next = 0
+
+  function done() {
+    if (next === waiting.length) {
+      running--
+      return
+    }
+    // The place is handed over as it is: were it free for a moment, another could take it, too.
+    waiting[next++]()
+    // Now and then, and not each time: taking the first out of an array moves all others.
+    if (next === waiting.length || next >= waitingMax) {
+      waiting = waiting.slice(next)
+      next = 0
+    }
+  }
+
+  return {
+    /**
+     * @template T
+     * @param {() => Promise<T>} check
+     * @returns {Promise<T> | undefined} `undefined`: too many wait, and the check is not made
+     */
+    run(check) {
+      if (running >= atOnce && waiting.length - next >= waitingMax) return undefined
+      return begin(check)
+    },
+  }
+
+  /** @template T @param {() => Promise<T>} check */
+  async function begin(check) {
+    if (running < atOnce) running++
+    else await new Promise(resolve => waiting.push(() => resolve(undefined)))
+    try {
+      return await check()
+    } finally {
+      done()
+    }
+  }
+}
+
+/** @typedef {ReturnType<typeof createCheckQueue>} CheckQueue */

@@ -1,0 +1,272 @@
+// Everything that goes to a session goes through here, a close included. What is queued during a turn of the event loop
+// leaves in one write. While a session's socket does not drain, only control messages are queued: its values stay due.
+import { encode } from '@keycast/protocol'
+import { addDueFrames, mustWait, WAITS } from './due.js'
+import { createFlusher } from './flusher.js'
+import { queuedBytesOf } from './slow-clients.js'
+
+/**
+ * @typedef {import('@keycast/protocol').RequestId} RequestId
+ * @typedef {import('@keycast/protocol').ControlMessage} ControlMessage
+ * @typedef {import('../sessions/session.js').Session} Session
+ * @typedef {import('../keys/subscriptions.js').Subscription} Subscription
+ * @typedef {keyof typeof import('@keycast/protocol').closeCodes} CloseCode
+ * @typedef {ReturnType<typeof createOutbox>} Outbox
+ *
+ * What the outbox reports to parts that are built after it.
+ * @typedef {object} OutboxEvents
+ * @property {(session: Session, code: CloseCode) => void} onEnd the session is to be closed now, and what is queued for it
+ *   dropped
+ * @property {(session: Session) => void} onWritable the session takes values: those its client asked for go before those it is due
+ */
+
+/**
+ * About this many bytes are written to a session before others get their turn, and before it is checked whether its
+ * client takes them. One value may pass it by its size.
+ */
+const BATCH_BYTES = 256 * 1024
+
+/**
+ * @param {object} deps
+ * @param {OutboxEvents} deps.events
+ * @param {Pick<import('./slow-clients.js').SlowClients, 'begin' | 'finish'>} deps.slowClients
+ * @param {number} deps.unsentBytesMax queued for one session that does not drain
+ * @param {import('../metrics.js').Counts} deps.counts
+ * @param {() => number} deps.now monotonic, in milliseconds
+ */
+export function createOutbox({ events, slowClients, unsentBytesMax, counts, now }) {
+  const flusher = createFlusher({ flush, now })
+
+  /**
+   * Queues a message for one session.
+   *
+   * @param {Session} session
+   * @param {ControlMessage} message
+   */
+  function send(session, message) {
+    if (message.type === 'error' && !session.ended) counts.errors[message.code]++
+    sendText(session, message.type, encode(message))
+  }
+
+  /**
+   * Queues a message that is encoded already.
+   *
+   * @param {Session} session
+   * @param {ControlMessage['type']} type
+   * @param {string} text
+   */
+  function sendText(session, type, text) {
+    if (session.ended) return
+    counts.sent[type]++
+    session.pieces.push(text)
+    queued(session, Buffer.byteLength(text))
+  }
+
+  /**
+   * Queues a value as the answer to one request.
+   *
+   * @param {Session} session
+   * @param {import('../keys/value.js').Value} value
+   * @param {RequestId | undefined} id of the request
+   */
+  function sendValue(session, value, id) {
+    if (session.ended) return
+    counts.sent.value++
+    queued(session, session.encoding.addAnswer(value, id, session.pieces))
+  }
+
+  /**
+   * Queues a whole frame of the session's transport.
+   *
+   * @param {Session} session
+   * @param {Buffer} frame
+   */
+  function sendFrame(session, frame) {
+    if (session.ended) return
+    session.pieces.push(frame)
+    queued(session, frame.length)
+  }
+
+  /** @param {Session} session @param {number} bytes */
+  function queued(session, bytes) {
+    session.pieceBytes += bytes
+    if (session.stalledAtMs !== undefined) {
+      if (queuedBytesOf(session) > unsentBytesMax) events.onEnd(session, 'slow')
+    } else if (session.pieceBytes >= BATCH_BYTES) {
+      flush(session)
+    } else {
+      flusher.mark(session)
+    }
+  }
+
+  /**
+   * Makes a state of its key due to a subscription: the latest there is when its session is next written to.
+   *
+   * @param {Subscription} subscription
+   * @param {number} bits of due.js
+   */
+  function owe(subscription, bits) {
+    if (subscription.due === 0) subscription.session.due.push(subscription)
+    else if (subscription.due & bits) counts.conflated++
+    subscription.due |= bits
+    markDue(subscription.session)
+  }
+
+  /**
+   * Nothing is due to the subscription any more: it ended.
+   *
+   * @param {Subscription} subscription
+   */
+  function forget(subscription) {
+    const { session, due } = subscription
+    if (due === 0) return
+    subscription.due = 0
+    // It stands in an encoding's list and not in the session's.
+    if (due & WAITS) return
+    session.dueEnded++
+    // Most leave with the next flush; for a session that is not flushed they must not pile up.
+    if (session.dueEnded * 2 <= session.due.length) return
+    session.due = session.due.filter(each => each.due !== 0)
+    session.dueEnded = 0
+  }
+
+  /**
+   * The encoding has made what these subscriptions waited for, or never will.
+   *
+   * @param {Subscription[]} waiting
+   */
+  function resume(waiting) {
+    for (const subscription of waiting) {
+      // One without the bit ended meanwhile.
+      if (!(subscription.due & WAITS)) continue
+      subscription.due &= ~WAITS
+      subscription.session.due.push(subscription)
+      markDue(subscription.session)
+    }
+  }
+
+  /** @param {Session} session */
+  function markDue(session) {
+    if (!session.dirty && session.stalledAtMs === undefined) flusher.mark(session)
+  }
+
+  /** Whether values can be queued for the session now. @param {Session} session */
+  function isWritable(session) {
+    return session.stalledAtMs === undefined
+  }
+
+  /**
+   * Closes the session once what is queued for it was written; at once where it does not take it.
+   *
+   * @param {Session} session
+   * @param {CloseCode} code
+   */
+  function close(session, code) {
+    if (session.ended || session.closing) return
+    if (session.stalledAtMs !== undefined) return events.onEnd(session, code)
+    session.closing = code
+    flusher.mark(session)
+  }
+
+  /**
+   * Writes what the session is due, up to a batch of it.
+   *
+   * @param {Session} session
+   */
+  function flush(session) {
+    if (session.ended || session.stalledAtMs !== undefined) return
+    // A close frame is out, the client's or the transport's, and nothing may follow it (RFC 6455 section 5.5.1).
+    if (!session.transport.isOpen()) return discard(session)
+
+    // Before the values it is due: a client that reads slower than they change is always due some. The answers may fill
+    // the socket.
+    if (session.deferredGets.length > 0) events.onWritable(session)
+    if (session.ended || session.stalledAtMs !== undefined) return
+
+    const { pieces } = session
+    const bytes = session.pieceBytes + addDue(session)
+    if (pieces.length > 0) {
+      session.transport.write(pieces)
+      counts.sentBytes += bytes
+      const isStalled = session.transport.isStalled()
+      if (isStalled) slowClients.begin(session, pieces)
+      pieces.length = 0
+      session.pieceBytes = 0
+      if (isStalled) {
+        session.stalledAtMs = now()
+        if (session.closing) events.onEnd(session, session.closing)
+        return
+      }
+    }
+    if (session.due.length > 0) flusher.mark(session)
+    else if (session.closing) events.onEnd(session, session.closing)
+  }
+
+  /** @param {Session} session @returns {number} bytes added to its pieces */
+  function addDue(session) {
+    const { due, pieces } = session
+    if (due.length === 0) return 0
+    // One at least: a client that never runs out of gets would otherwise see no change of what it watches.
+    const bytesMax = Math.max(1, BATCH_BYTES - session.pieceBytes)
+    const nowMs = now()
+    let bytes = 0
+    let done = 0
+    while (done < due.length && bytes < bytesMax) {
+      const subscription = due[done++]
+      if (subscription.due === 0) {
+        session.dueEnded--
+        continue
+      }
+      if (session.encoding.mustWait && mustWait(subscription)) continue
+      bytes += addDueFrames(pieces, subscription, counts, nowMs)
+      subscription.due = 0
+    }
+    if (done === due.length) due.length = 0
+    else session.due = due.slice(done)
+    return bytes
+  }
+
+  /**
+   * The session took all that was written.
+   *
+   * @param {Session} session
+   */
+  function drained(session) {
+    if (session.stalledAtMs === undefined) return
+    counts.stalls.observe(now() - session.stalledAtMs)
+    session.stalledAtMs = undefined
+    // The last ping may still be unread in its socket, but the client is there.
+    session.heard = true
+    slowClients.finish(session)
+    flusher.mark(session)
+  }
+
+  /**
+   * Drops all that is queued for a session that has ended.
+   *
+   * @param {Session} session
+   */
+  function discard(session) {
+    slowClients.finish(session)
+    session.pieces = []
+    session.pieceBytes = 0
+    session.due = []
+    session.dueEnded = 0
+    session.deferredGets = []
+  }
+
+  return {
+    send,
+    sendText,
+    sendValue,
+    sendFrame,
+    owe,
+    forget,
+    resume,
+    isWritable,
+    close,
+    drained,
+    discard,
+    fence: flusher.fence,
+  }
+}

@@ -1,0 +1,296 @@
+// Every door against every kind of token: what is wrong is refused and counted, and nobody learns which keys exist.
+import { once } from 'node:events'
+import { request as httpRequest } from 'node:http'
+import { text } from 'node:stream/consumers'
+import { createLog } from '@keycast/service'
+import { readRule } from './access/rights.js'
+import { badTokens, issuers, sign } from './access/test-tokens.js'
+import { createPublicApp } from './http/public.js'
+import { createTestGateway } from './test-support.js'
+
+/** @type {(() => unknown)[]} */
+const cleanUps = []
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
+})
+
+const nowMs = 1_800_000_000_000
+
+/** Of the event loop, for what ought to come in a few. */
+const TURNS_MAX = 2_000
+
+const rule = (/** @type {unknown} */ written, user = false) => readRule(written, { user, strict: true }).rule
+
+/** @param {Partial<import('./access/policy.js').Access>} [policy] @param {Partial<import('./settings.js').Settings>} [settings] */
+async function start(policy, settings) {
+  const testGateway = createTestGateway({
+    startAtMs: nowMs,
+    namespaces: { tick: {}, user: {} },
+    settings,
+    policy: {
+      tokens: issuers,
+      anonymous: rule({ read: ['tick:open'] }),
+      everyone: rule({ read: ['user:{sub}'] }, true),
+      cookie: 'session',
+      ...policy,
+    },
+  })
+  const { gateway, backbone } = testGateway
+  const app = createPublicApp({
+    ...gateway,
+    singleFlight: gateway.singleFlight,
+    log: createLog({ name: 'test', level: 'silent' }),
+    connectionsMax: 1_000,
+    unreadBytesMax: 2 ** 24,
+  })
+  gateway.attach(app.server)
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  cleanUps.push(() => app.close())
+  const { port } = /** @type {import('node:net').AddressInfo} */ (app.server.address())
+  gateway.revoke({ sub: 'mallory', before: nowMs / 1_000 + 3_600 })
+  backbone.calls.length = 0
+
+  /** @param {string} path @param {Record<string, string>} headers */
+  const get = async (path, headers = {}) => {
+    const sent = httpRequest({ port, path, headers, agent: false })
+    sent.end()
+    const [response] = await Promise.race([once(sent, 'response'), once(sent, 'upgrade')])
+    if (response.statusCode === 101) {
+      response.socket.destroy()
+      return { status: 101, headers: response.headers, body: '' }
+    }
+    return { status: response.statusCode, headers: response.headers, body: await text(response) }
+  }
+  /** @param {Record<string, string>} headers */
+  const upgrade = headers =>
+    get('/ws', {
+      connection: 'Upgrade',
+      upgrade: 'websocket',
+      'sec-websocket-version': '13',
+      'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
+      ...headers,
+    })
+  return { ...testGateway, get, upgrade }
+}
+
+/** @typedef {Awaited<ReturnType<typeof start>>} Started */
+
+/** Doors at which a token is shown with the request. @type {Record<string, (started: Started, token: string) => ReturnType<Started['get']>>} */
+const requests = {
+  'upgrade, header': ({ upgrade }, token) => upgrade({ authorization: `Bearer ${token}` }),
+  'upgrade, cookie': ({ upgrade }, token) => upgrade({ cookie: `session=${token}` }),
+  'GET /v1/values, header': ({ get }, token) => get('/v1/values/tick:mine', { authorization: `Bearer ${token}` }),
+  'GET /v1/values, cookie': ({ get }, token) => get('/v1/values/tick:mine', { cookie: `session=${token}` }),
+}
+
+describe.each(Object.entries(requests))('%s', (_, ask) => {
+  test.each(Object.entries(badTokens))('a token that is %s', async (_, make) => {
+    const started = await start()
+    const token = await make(nowMs)
+    const { status, headers, body } = await ask(started, token)
+    expect(status).toBe(401)
+    expect(headers['www-authenticate']).toBe('Bearer error="invalid_token"')
+    expect(body).toContain('the token was refused')
+    if (token) expect(body).not.toContain(token)
+    expect(sum(started.gateway.counts.tokensRefused)).toBe(1)
+    expect(sum(started.gateway.counts.tokensAccepted)).toBe(0)
+    expect(started.backbone.calls).toEqual([])
+  })
+})
+
+describe.each(['first message', 'renewal'])('auth as %s', kind => {
+  test.each(Object.entries(badTokens))('a token that is %s', async (_, make) => {
+    const { connect, gateway, backbone } = await start()
+    const client = await connect()
+    if (kind === 'renewal') await authed(client, await sign({ nowMs }))
+    const token = await make(nowMs)
+    expect(await authed(client, token)).toEqual([
+      { type: 'error', id: 7, code: 'token_refused', message: 'the token was refused' },
+    ])
+    expect(sum(gateway.counts.tokensRefused)).toBe(1)
+    const [{ code }] = await client.ask({ type: 'get', key: 'tick:mine' })
+    expect(code).toBe(kind === 'renewal' ? 'forbidden' : 'unauthenticated')
+    expect(backbone.calls).toEqual([])
+    // It is no reason to lose what the session had.
+    client.send({ type: 'get', key: 'tick:open' })
+    expect(backbone.calls).toEqual(['get tick:open'])
+  })
+})
+
+/** @type {Record<string, (started: Started, key: string, token?: string) => Promise<unknown>>} */
+const doors = {
+  get: (started, key, token) => overSocket(started, { type: 'get', id: 1, key }, token),
+  subscribe: (started, key, token) => overSocket(started, { type: 'subscribe', id: 1, keys: [key] }, token),
+  async 'GET /v1/values'({ get }, key, token) {
+    const { status, headers, body } = await get(`/v1/values/${key}`, token ? { authorization: `Bearer ${token}` } : {})
+    const { date, ...others } = headers
+    return { status, headers: others, body: JSON.parse(body) }
+  },
+}
+
+describe.each(Object.entries(doors))('%s', (_, ask) => {
+  test.each([
+    ['without a token', undefined, 'unauthenticated'],
+    ['with a token for other keys', { read: ['tick:mine'] }, 'forbidden'],
+    ['with a token that grants no more than it is', undefined, 'forbidden'],
+  ])('a key %s is refused alike, whether it exists or not', async (what, keys, code) => {
+    const started = await start()
+    const token = what === 'without a token' ? undefined : await sign({ nowMs, keys })
+    // Cached and watched by one who may: it is there, and fresh.
+    const reader = await started.connect()
+    await authed(reader, await sign({ nowMs, sub: 'bob', keys: { read: ['tick:there'] } }))
+    await reader.ask({ type: 'subscribe', keys: ['tick:there'] })
+    started.backbone.value('tick:there', '"secret"')
+    await reader.received()
+    started.backbone.calls.length = 0
+
+    const [there, ...others] = await Promise.all(
+      ['tick:there', 'tick:none', 'nowhere:there', 'tick:there/below'].map(key => ask(started, key, token)),
+    )
+    expect(JSON.stringify(there)).toContain(code)
+    for (const [index, key] of ['tick:none', 'nowhere:there', 'tick:there/below'].entries()) {
+      expect(JSON.parse(JSON.stringify(others[index]).replaceAll(key, 'tick:there'))).toEqual(there)
+    }
+    expect(JSON.stringify([there, others])).not.toContain('secret')
+    expect(started.backbone.calls).toEqual([])
+    expect(started.gateway.counts.accessRefused).toMatchObject({ [code]: 4 })
+  })
+
+  test('what is granted is had: to anybody, to every user, by the token', async () => {
+    const token = await sign({ nowMs, keys: { read: ['tick:mine'] } })
+    for (const [key, shown] of /** @type {const} */ ([
+      ['tick:open', undefined],
+      ['tick:open', token],
+      ['user:ann', token],
+      ['tick:mine', token],
+    ])) {
+      const started = await start()
+      const asked = ask(started, key, shown)
+      await answerTo(started, key)
+      expect(JSON.stringify(await asked)).toContain('good')
+    }
+  })
+})
+
+test('a subscription repeated after its rights are gone is refused', async () => {
+  const { connect } = await start()
+  const client = await connect()
+  await authed(client, await sign({ nowMs, keys: { read: ['tick:mine'] } }))
+  await client.ask({ type: 'subscribe', keys: ['tick:mine'] })
+  await authed(client, await sign({ nowMs, keys: { read: ['tick:other'] } }))
+  const answers = await client.ask({ type: 'subscribe', id: 2, keys: ['tick:mine'] })
+  expect(answers).toMatchObject([
+    { type: 'subscribed', keys: [] },
+    { id: 2, key: 'tick:mine', code: 'forbidden' },
+  ])
+})
+
+test('a get that waits while its session is renewed to fewer rights is not answered with the value', async () => {
+  const { connect, backbone } = await start()
+  const client = await connect()
+  await authed(client, await sign({ nowMs, keys: { read: ['tick:mine'] } }))
+  client.send({ type: 'get', id: 1, key: 'tick:mine' })
+  await authed(client, await sign({ nowMs }))
+  backbone.value('tick:mine', '"secret"')
+  expect(await client.received()).toMatchObject([{ type: 'error', id: 1, key: 'tick:mine', code: 'forbidden' }])
+})
+
+test('a token that came with the upgrade is in the welcome, and its user may act at once', async () => {
+  const { upgrade, connect, gateway } = await start()
+  const token = await sign({ nowMs, keys: { read: ['tick:mine'] } })
+  for (const headers of [{ authorization: `bearer ${token}` }, { cookie: `other=1; session=${token}` }]) {
+    expect(await upgrade(/** @type {any} */ (headers))).toMatchObject({ status: 101 })
+  }
+  expect(gateway.counts.tokensAccepted).toEqual({ header: 1, cookie: 1, message: 0 })
+  const verified = { user: 'ann', rights: /** @type {any} */ ({ grants: [] }), expiresAtMs: nowMs + 60_000 }
+  const from = {
+    origin: { address: 'a', isNamed: true },
+    verified: { ...verified, issuedAt: undefined, jti: undefined },
+  }
+  expect((await connect('', '', from)).welcome).toMatchObject({ type: 'welcome', user: 'ann', expiresInMs: 60_000 })
+})
+
+test('of a header and a cookie the header counts', async () => {
+  const { upgrade } = await start()
+  const cookie = `session=${await sign({ nowMs })}`
+  expect((await upgrade({ authorization: 'Bearer garbage', cookie })).status).toBe(401)
+})
+
+test('a crowd of bad tokens from one address is told to come later, and costs others nothing', async () => {
+  const { upgrade } = await start({}, { trustedProxies: '127.0.0.1' })
+  const attack = { 'x-forwarded-for': '192.0.2.1', authorization: 'Bearer a.b.c' }
+  for (let n = 0; n < 200; n++) expect((await upgrade(attack)).status).toBe(401)
+  const refused = await upgrade(attack)
+  expect(refused.status).toBe(503)
+  expect(Number(refused.headers['retry-after'])).toBeGreaterThanOrEqual(1)
+  const authorization = `Bearer ${await sign({ nowMs })}`
+  expect((await upgrade({ 'x-forwarded-for': '192.0.2.2', authorization })).status).toBe(101)
+})
+
+test('a client that went away while its token was checked becomes no session', async () => {
+  const { upgrade, gateway, turn } = await start({}, { sessionsMax: 1 })
+  const authorization = `Bearer ${await sign({ nowMs })}`
+  expect((await upgrade({ authorization })).status).toBe(101)
+  for (let turns = 0; gateway.notReady() && turns < TURNS_MAX; turns++) await turn()
+  expect(gateway.notReady()).toBeUndefined()
+})
+
+test('sessions of one user, or of one address, are limited; those of a proxy that names no client are not', async () => {
+  const { upgrade, connect } = await start({}, { sessionsPerUserMax: 1, sessionsPerAddressMax: 2 })
+  const named = { address: '192.0.2.7', isNamed: true }
+  await connect('', '', { origin: named })
+  await connect('', '', { origin: named })
+  expect((await upgrade({ 'x-forwarded-for': '192.0.2.7' })).status).toBe(429)
+  expect((await upgrade({ 'x-forwarded-for': '192.0.2.8' })).status).toBe(101)
+  for (let n = 0; n < 5; n++) expect((await upgrade({})).status).toBe(101)
+
+  const [one, other] = [await connect(), await connect()]
+  expect(await authed(one, await sign({ nowMs }))).toMatchObject([{ type: 'authed' }])
+  expect(await authed(other, await sign({ nowMs }))).toMatchObject([{ code: 'rate_limited', retryAfterMs: 5_000 }])
+  expect((await upgrade({ authorization: `Bearer ${await sign({ nowMs })}` })).status).toBe(429)
+})
+
+/** @param {Awaited<ReturnType<Started['connect']>>} client @param {string} token @returns {Promise<any[]>} */
+async function authed(client, token) {
+  client.send({ type: 'auth', id: 7, token })
+  return until(client)
+}
+
+/** What comes once something does. @param {Awaited<ReturnType<Started['connect']>>} client @returns {Promise<any[]>} */
+async function until(client) {
+  for (let turns = 0; turns < TURNS_MAX; turns++) {
+    const messages = await client.received()
+    if (messages.length > 0) return messages
+  }
+  throw new Error('nothing came')
+}
+
+/** @param {Started} started @param {object} message @param {string} [token] */
+async function overSocket({ connect }, message, token) {
+  const client = await connect()
+  if (token) await authed(client, token)
+  client.send(message)
+  const messages = await until(client)
+  // A value follows in a later turn, and only where it is granted.
+  const [{ type, keys }] = messages
+  if (type === 'subscribed' && keys.length > 0 && messages.length === 1) messages.push(...(await until(client)))
+  return messages
+}
+
+/** @param {Started} started @param {string} key */
+async function answerTo({ backbone, turn }, key) {
+  for (let turns = 0; turns < TURNS_MAX; turns++) {
+    if (backbone.calls.some(call => call === `get ${key}` || call === `watch ${key}`)) {
+      backbone.calls.length = 0
+      backbone.value(key, '"good"')
+      return
+    }
+    await turn()
+  }
+  throw new Error(`${key} was not asked for`)
+}
+
+/** @param {Record<string, number>} counter */
+function sum(counter) {
+  return Object.values(counter).reduce((total, count) => total + count, 0)
+}

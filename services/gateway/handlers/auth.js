@@ -1,0 +1,69 @@
+// Says for whom a session is, with a token: as its first message, in place of anonymous rights, or to renew it in place.
+import { errorMessage } from '@keycast/protocol'
+import { REFUSED } from '../access/tokens/tokens.js'
+import { OFFENCE_TOKENS } from '../sessions/rate-limit.js'
+
+/**
+ * @typedef {import('@keycast/protocol').Auth} Auth
+ * @typedef {import('../sessions/session.js').Session} Session
+ */
+
+/** Tokens of one session that may be under verification. More would only wait for each other. */
+const PENDING_MAX = 4
+
+/** When to come back where a user has too many sessions, in milliseconds. */
+const FULL_RETRY_MS = 5_000
+
+/** @param {Pick<import('./index.js').HandlerDeps, 'identify' | 'revocations' | 'accounts' | 'credentials' | 'outbox' | 'rateLimit'>} deps */
+export const createAuth = ({ identify, revocations, accounts, credentials, outbox, rateLimit }) => {
+  /**
+   * @param {Session} session
+   * @param {Auth} message
+   */
+  function auth(session, { id, token }) {
+    if (session.authsPending >= PENDING_MAX) {
+      const message = 'too many tokens of this session are being checked: wait for the answers first'
+      return outbox.send(session, errorMessage('too_many_waiting', { id, message }))
+    }
+    session.authsPending++
+    const verifying = identify.verify(token, session.origin.address, 'message')
+    // In the order in which they were sent: the later one wins, however long the earlier took.
+    session.lastAuth = Promise.all([verifying, session.lastAuth]).then(([result]) => {
+      session.authsPending--
+      if (session.authsPending === 0) session.lastAuth = undefined
+      if (!session.ended && !session.closing) conclude(session, id, result)
+    })
+  }
+
+  /**
+   * @param {Session} session
+   * @param {Auth['id']} id
+   * @param {Awaited<ReturnType<import('../access/identify.js').Identify['verify']>>} result
+   */
+  function conclude(session, id, result) {
+    if ('refused' in result) {
+      const { code, message, retryAfterMs } = result.refused
+      return refuse(session, errorMessage(code, { id, message, retryAfterMs }))
+    }
+    const { verified } = result
+    if (session.verified && session.verified.user !== verified.user) {
+      return refuse(session, errorMessage('other_user', { id }))
+    }
+    // It may have been revoked while it waited for one before it.
+    if (revocations.isRevoked(verified)) return refuse(session, errorMessage('token_refused', { id, message: REFUSED }))
+    if (!session.verified && !accounts.hasRoom(accounts.of(verified.user, session.origin))) {
+      const message = 'this user has too many sessions: close some'
+      return outbox.send(session, errorMessage('rate_limited', { id, message, retryAfterMs: FULL_RETRY_MS }))
+    }
+    credentials.renew(session, verified, id)
+  }
+
+  /** @param {Session} session @param {import('@keycast/protocol').ControlMessage & { type: 'error' }} error */
+  function refuse(session, error) {
+    outbox.send(session, error)
+    // No honest client has many tokens refused. One that could not be checked is not its fault.
+    if (error.retryAfterMs === undefined) rateLimit.charge(session, OFFENCE_TOKENS)
+  }
+
+  return auth
+}

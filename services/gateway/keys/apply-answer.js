@@ -1,0 +1,84 @@
+// What an answer of the fetcher does to the entry of its key.
+import { createProblem } from './problem.js'
+import { createValue } from './value.js'
+
+/**
+ * @typedef {import('@keycast/backbone').Answer} Answer
+ * @typedef {import('@keycast/backbone').FailedAnswer} FailedAnswer
+ * @typedef {import('./entry.js').Entry} Entry
+ *
+ * `value`: another version, or one where there was none; `confirmed`: the entry's version is the latest; `failed`: the try
+ * gave nothing and the entry keeps its value; `gone`: the backend has nothing under the key; `refused`: it failed and will
+ * not be tried again.
+ * @typedef {'value' | 'confirmed' | 'failed' | 'gone' | 'refused'} Change
+ */
+
+/**
+ * @param {Entry} entry
+ * @param {Answer} answer
+ * @param {number} nowMs
+ * @returns {Change | undefined} `undefined` where it speaks of a version that the entry does not have
+ */
+export function applyAnswer(entry, answer, nowMs) {
+  const askedAtMs = nowMs - answer.ageMs
+  switch (answer.type) {
+    case 'value':
+      confirm(entry, answer, askedAtMs)
+      if (entry.value?.version === answer.version) return 'confirmed'
+      entry.value = createValue(answer)
+      entry.wasFound = true
+      return 'value'
+    case 'current':
+      if (entry.value?.version !== answer.version) return undefined
+      confirm(entry, answer, askedAtMs)
+      return 'confirmed'
+    case 'failed':
+      return answer.code === 'not_found' ? takeNotFound(entry, answer, nowMs) : takeFailure(entry, answer, nowMs)
+  }
+}
+
+/**
+ * @param {Entry} entry
+ * @param {{ maxAgeMs: number, store: boolean }} answer
+ * @param {number} askedAtMs
+ */
+function confirm(entry, { maxAgeMs, store }, askedAtMs) {
+  entry.askedAtMs = Math.max(entry.askedAtMs, askedAtMs)
+  entry.maxAgeMs = maxAgeMs
+  entry.store = store
+  entry.problem = undefined
+}
+
+/**
+ * That there is nothing is an answer like any other, with an age up to which it may be used.
+ *
+ * @param {Entry} entry
+ * @param {FailedAnswer} answer
+ * @param {number} nowMs
+ * @returns {Change}
+ */
+function takeNotFound(entry, answer, nowMs) {
+  entry.value = undefined
+  entry.askedAtMs = Math.max(entry.askedAtMs, nowMs - answer.ageMs)
+  entry.maxAgeMs = answer.maxAgeMs ?? entry.namespace.maxAgeMs
+  // A subscription outlives it: the backend may have the key at the next refresh, or say that it has.
+  const retryAfterMs = answer.retryAfterMs ?? (entry.namespace.refreshMs || entry.maxAgeMs)
+  entry.problem = problemOf(answer, retryAfterMs, nowMs)
+  return 'gone'
+}
+
+/**
+ * @param {Entry} entry
+ * @param {FailedAnswer} answer
+ * @param {number} nowMs
+ * @returns {Change}
+ */
+function takeFailure(entry, answer, nowMs) {
+  entry.problem = problemOf(answer, answer.retryAfterMs, nowMs)
+  return answer.retryAfterMs === undefined ? 'refused' : 'failed'
+}
+
+/** @param {FailedAnswer} answer @param {number | undefined} retryAfterMs @param {number} nowMs */
+function problemOf({ code, message }, retryAfterMs, nowMs) {
+  return createProblem(code, nowMs, { message, retryAfterMs: retryAfterMs && Math.ceil(retryAfterMs) })
+}

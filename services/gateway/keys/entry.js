@@ -1,0 +1,89 @@
+// What this gateway knows of one key: its value, its problem, and the sessions and requests that want it.
+
+/**
+ * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode
+ * @typedef {import('@keycast/service').Namespace} Namespace
+ * @typedef {import('./problem.js').Problem} Problem
+ * @typedef {import('./value.js').Value} Value
+ * @typedef {import('./subscriptions.js').Subscription} Subscription
+ *
+ * What a request for a key is given. `ageMs`: since the backend was asked for it; `maxAgeMs`: up to which age it may be
+ * used; `store` false: not to be kept by anyone (`no-store`, `private`).
+ * @typedef {{ value: Value, problem?: undefined, ageMs: number, maxAgeMs: number, store: boolean }} Found
+ * @typedef {{ value?: undefined, problem: Problem }} NotFound
+ * @typedef {Found | NotFound} Result
+ *
+ * A request that waits for an answer of the fetcher.
+ * @typedef {{ resolve: (result: Result) => void, deadlineAtMs: number }} Waiter
+ *
+ * @typedef {object} Entry
+ * @property {string} key
+ * @property {Namespace} namespace
+ * @property {Value | undefined} value
+ * @property {boolean} wasFound whether it has had a value since it was made
+ * @property {number} askedAtMs when the backend was asked for what is known (value or `not_found`); never moves back
+ * @property {number} maxAgeMs
+ * @property {boolean} store
+ * @property {Problem | undefined} problem of the last try; undefined after a good one
+ * @property {Subscription[]} subscriptions while there are any, the key is watched
+ * @property {number} pendingSubscriptions how many of them have not been sent anything of the value yet
+ * @property {number} watchedAtMs
+ * @property {boolean} isWatchAnswered whether anything came since it is watched: from then on the fetcher keeps it fresh
+ * @property {ErrorCode | undefined} announcedCode of the `error` that every subscriber has been sent
+ * @property {boolean} stale whether every subscriber has been sent `stale`
+ * @property {import('../encodings/slots.js').Slots<Buffer> | undefined} problemFrames the frames of that `error` or `stale`
+ * @property {number} problemFramesAtMs
+ * @property {Waiter[]} waiters
+ * @property {number} calendarPage where calendar.js has it; Infinity where it has not
+ * @property {number} bytes what the cache counts it as
+ */
+
+/** Shared by all entries without subscriptions or waiters, so that an idle one costs no lists. Never pushed to. */
+export const NOBODY = /** @type {any[]} */ (/** @type {unknown} */ (Object.freeze([])))
+
+/**
+ * @param {string} key well-formed
+ * @param {Namespace} namespace
+ * @returns {Entry}
+ */
+export function createEntry(key, namespace) {
+  return {
+    key,
+    namespace,
+    value: undefined,
+    wasFound: false,
+    askedAtMs: Number.NEGATIVE_INFINITY,
+    maxAgeMs: namespace.maxAgeMs,
+    store: true,
+    problem: undefined,
+    subscriptions: NOBODY,
+    pendingSubscriptions: 0,
+    watchedAtMs: Number.NEGATIVE_INFINITY,
+    isWatchAnswered: false,
+    announcedCode: undefined,
+    stale: false,
+    problemFrames: undefined,
+    problemFramesAtMs: Number.NEGATIVE_INFINITY,
+    waiters: NOBODY,
+    calendarPage: Number.POSITIVE_INFINITY,
+    bytes: 0,
+  }
+}
+
+/**
+ * Whether the backend has nothing under the key and never had, as far as this gateway saw: anyone can invent such keys.
+ *
+ * @param {Entry} entry
+ */
+export function isMissing({ wasFound, problem }) {
+  return !wasFound && problem?.code === 'not_found'
+}
+
+/**
+ * Whether a session or a request wants the key now: it is then kept whatever it costs.
+ *
+ * @param {Entry} entry
+ */
+export function isWanted(entry) {
+  return entry.subscriptions.length > 0 || entry.waiters.length > 0
+}

@@ -1,0 +1,86 @@
+// Single flight: however many requests want a key that has to be asked for, the fetcher is asked once, and all of them
+// are given its answer.
+import { NOBODY } from './entry.js'
+import { createProblem, silentFetcher } from './problem.js'
+
+/**
+ * @typedef {import('@keycast/backbone').Backbone} Backbone
+ * @typedef {import('./entry.js').Entry} Entry
+ * @typedef {import('./entry.js').Result} Result
+ * @typedef {ReturnType<typeof createSingleFlight>} SingleFlight
+ */
+
+/**
+ * How long past a namespace's timeout an answer is waited for: what the fetcher itself says of a backend that does not
+ * answer (timeout, and 1 s more for a silent worker's lease) shall arrive first.
+ */
+export const ANSWER_GRACE_MS = 2_000
+
+/**
+ * @param {object} deps
+ * @param {Pick<import('./values.js').Values, 'open'>} deps.values
+ * @param {import('./cache.js').Cache} deps.cache
+ * @param {Pick<Backbone, 'get' | 'cancelGet' | 'nodesAlive'>} deps.backbone
+ * @param {Pick<import('./calendar.js').Calendar, 'schedule'>} deps.calendar
+ * @param {Pick<import('../metrics.js').Counts, 'coalesced'>} deps.counts
+ * @param {() => number} deps.now monotonic, in milliseconds
+ */
+export function createSingleFlight({ values, cache, backbone, calendar, counts, now }) {
+  /**
+   * Waits for the fetcher's next answer for a key.
+   *
+   * @param {string} key that passed the check of access.js
+   * @param {{ deadlineMs?: number }} [options] how long to wait; by default as long as an answer may take
+   * @returns {Promise<Result>} never rejects
+   */
+  function want(key, { deadlineMs } = {}) {
+    if (!cache.peek(key) && cache.isFull()) return Promise.resolve({ problem: createProblem('capacity', now()) })
+    const entry = values.open(key)
+    const deadlineAtMs = now() + (deadlineMs ?? entry.namespace.timeoutMs + ANSWER_GRACE_MS)
+    return new Promise(resolve => {
+      if (entry.waiters.length === 0) {
+        entry.waiters = [{ resolve, deadlineAtMs }]
+        cache.update(entry)
+        backbone.get(key)
+      } else {
+        entry.waiters.push({ resolve, deadlineAtMs })
+        counts.coalesced++
+      }
+      calendar.schedule(entry, deadlineAtMs)
+    })
+  }
+
+  /**
+   * Gives a result to all who wait for a key.
+   *
+   * @param {Entry} entry
+   * @param {Result} result
+   */
+  function resolve(entry, result) {
+    for (const waiter of entry.waiters) waiter.resolve(result)
+    entry.waiters = NOBODY
+  }
+
+  /**
+   * Gives up on the requests that have waited past their deadline. With the last of them the fetcher is asked no longer.
+   *
+   * @param {Entry} entry
+   */
+  function expire(entry) {
+    if (entry.waiters.length === 0) return
+    const nowMs = now()
+    const inTime = entry.waiters.filter(waiter => waiter.deadlineAtMs > nowMs)
+    if (inTime.length < entry.waiters.length) {
+      const problem = silentFetcher(backbone.nodesAlive(), nowMs)
+      for (const waiter of entry.waiters) if (waiter.deadlineAtMs <= nowMs) waiter.resolve({ problem })
+      entry.waiters = inTime.length > 0 ? inTime : NOBODY
+      if (inTime.length === 0) {
+        backbone.cancelGet(entry.key)
+        cache.update(entry)
+      }
+    }
+    for (const waiter of inTime) calendar.schedule(entry, waiter.deadlineAtMs)
+  }
+
+  return { want, resolve, expire }
+}

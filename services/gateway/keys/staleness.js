@@ -1,0 +1,89 @@
+// Decides when the subscribers of a key are due word of a problem: its last try failed, or the fetcher is silent.
+import { silentFetcher } from './problem.js'
+import { ANSWER_GRACE_MS } from './single-flight.js'
+
+/**
+ * @typedef {import('./entry.js').Entry} Entry
+ * @typedef {ReturnType<typeof createStaleness>} Staleness
+ */
+
+/**
+ * How much later the silence of a fetcher that is alive counts than its own report would: it gives a worker's lease as
+ * long over the timeout before it reports a failure.
+ */
+const LEASE_GRACE_MS = 1_000
+
+/** How often a key that nothing is known of is checked again: the code of its problem may change. */
+const RECHECK_MS = 1_000
+
+/**
+ * @param {object} deps
+ * @param {Pick<import('./calendar.js').Calendar, 'schedule'>} deps.calendar
+ * @param {Pick<import('@keycast/backbone').Backbone, 'nodesAlive'>} deps.backbone
+ * @param {() => number} deps.now monotonic, in milliseconds
+ */
+export function createStaleness({ calendar, backbone, now }) {
+  /**
+   * To be called when a watched key's state changed and when it comes up in the calendar; schedules the next time itself.
+   *
+   * @param {Entry} entry
+   * @returns {boolean} whether word of the entry's `problem` is due to every subscriber now
+   */
+  function check(entry) {
+    if (entry.subscriptions.length === 0) return false
+    return entry.value ? checkValue(entry) : checkMissing(entry)
+  }
+
+  /**
+   * There is no value: the first failed try is reported, and after it each change of the code.
+   *
+   * @param {Entry} entry
+   */
+  function checkMissing(entry) {
+    if (!entry.problem || entry.problem.isLocal) {
+      const reportAtMs = entry.watchedAtMs + entry.namespace.timeoutMs + ANSWER_GRACE_MS
+      if (!entry.problem && now() < reportAtMs) {
+        calendar.schedule(entry, reportAtMs)
+        return false
+      }
+      entry.problem = silentFetcher(backbone.nodesAlive(), now())
+      calendar.schedule(entry, now() + RECHECK_MS)
+    }
+    if (entry.announcedCode === entry.problem.code) return false
+    entry.announcedCode = entry.problem.code
+    entry.problemFrames = undefined
+    return true
+  }
+
+  /**
+   * There is a value: it is stale when it is older than it may get while the fetcher's tries succeed. Reported once.
+   *
+   * @param {Entry} entry
+   */
+  function checkValue(entry) {
+    if (entry.stale) return false
+    const staleAtMs = staleFrom(entry)
+    if (now() < staleAtMs) {
+      calendar.schedule(entry, staleAtMs)
+      return false
+    }
+    entry.problem ??= silentFetcher(backbone.nodesAlive(), now())
+    entry.stale = true
+    entry.problemFrames = undefined
+    return true
+  }
+
+  /** @param {Entry} entry @returns {number} the time to check again, or when it is stale if nothing comes before */
+  function staleFrom({ namespace, askedAtMs, watchedAtMs, isWatchAnswered, problem }) {
+    const limitAtMs = askedAtMs + namespace.refreshMs + namespace.timeoutMs
+    if (problem) return limitAtMs
+    if (!isWatchAnswered) return watchedAtMs + namespace.timeoutMs + ANSWER_GRACE_MS
+    const alive = backbone.nodesAlive() > 0
+    // Asked for only on a refresh, such a value has no age to go by; but with no node alive no refresh would reach it.
+    if (namespace.refreshMs === 0) return alive ? now() + Math.max(namespace.timeoutMs, RECHECK_MS) : now()
+    if (now() < limitAtMs || !alive) return limitAtMs
+    return limitAtMs + LEASE_GRACE_MS
+  }
+
+  return { check }
+}

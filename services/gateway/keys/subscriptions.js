@@ -1,0 +1,280 @@
+// Which sessions watch which keys: ties sessions to entries, and makes each change of an entry due to its subscribers.
+import { encode, errorMessage } from '@keycast/protocol'
+import { CHANGED, CURRENT, PROBLEM, VALUE } from '../delivery/due.js'
+import { NOBODY } from './entry.js'
+import { createProblem } from './problem.js'
+
+/**
+ * @typedef {import('./entry.js').Entry} Entry
+ * @typedef {import('./problem.js').Problem} Problem
+ * @typedef {import('../sessions/session.js').Session} Session
+ *
+ * One session's interest in one key. There may be millions, so it is small: a place in its entry's list, and bits.
+ * @typedef {object} Subscription
+ * @property {Session} session
+ * @property {Entry} entry
+ * @property {number} index in the entry's list
+ * @property {number} due bits of due.js; while there are any it stands in its session's `due`, or WAITS is one of them
+ * @property {boolean} isPending whether the first value is still to come
+ * @property {string | undefined} clientVersion the version the client has: while pending, the one it named; where the
+ *   encoding has deltas, also the one it was last sent, from which a delta may start
+ *
+ * @typedef {ReturnType<typeof createSubscriptions>} Subscriptions
+ */
+
+/**
+ * @param {object} deps
+ * @param {Pick<import('../access/access.js').Access, 'check'>} deps.access
+ * @param {Pick<import('./values.js').Values, 'open'>} deps.values
+ * @param {import('./cache.js').Cache} deps.cache
+ * @param {Pick<import('@keycast/backbone').Backbone, 'watch' | 'unwatch'>} deps.backbone
+ * @param {Pick<import('../delivery/outbox.js').Outbox, 'owe' | 'forget' | 'sendText'>} deps.outbox
+ * @param {Pick<import('./staleness.js').Staleness, 'check'>} deps.staleness
+ * @param {(entry: Entry) => void} deps.onFanOut a new version is on its way to every subscriber
+ * @param {number} deps.keysPerSessionMax
+ * @param {number} deps.subscriptionsMax of all sessions together
+ * @param {import('../metrics.js').Counts} deps.counts
+ * @param {() => number} deps.now monotonic, in milliseconds
+ */
+export function createSubscriptions({
+  access,
+  values,
+  cache,
+  backbone,
+  outbox,
+  staleness,
+  onFanOut,
+  keysPerSessionMax,
+  subscriptionsMax,
+  counts,
+  now,
+}) {
+  let count = 0
+  let keys = 0
+
+  /**
+   * Subscribes a session to a key. One that is subscribed is sent the key's state again.
+   *
+   * @param {Session} session
+   * @param {string} key as a client sent it
+   * @param {string | undefined} version the client holds
+   * @returns {Problem | undefined} why it was not subscribed
+   */
+  function add(session, key, version) {
+    const refusal = access.check(session.rights, 'read', key)
+    if (refusal) return refusal
+    const subscribed = session.subscriptions.get(key)
+    if (subscribed) {
+      // The client may not have read all it was sent: a delta starts from a version that both sides name, or there is none.
+      if (subscribed.clientVersion !== version) subscribed.clientVersion = undefined
+      inform(subscribed, version)
+      return undefined
+    }
+    const { account } = session
+    if (session.subscriptions.size >= keysPerSessionMax || (account && account.keys >= account.keysMax)) {
+      return createProblem('too_many_keys', now())
+    }
+    if (count >= subscriptionsMax) return createProblem('capacity', now())
+    // Watched keys cannot be dropped: past the limit there is room only for keys that are watched already.
+    if (!cache.get(key)?.subscriptions.length && cache.isFull()) return createProblem('capacity', now())
+
+    const entry = values.open(key)
+    if (entry.subscriptions.length === 0) begin(entry)
+    const subscription = {
+      session,
+      entry,
+      index: entry.subscriptions.length,
+      due: 0,
+      isPending: false,
+      clientVersion: session.encoding.delta ? version : undefined,
+    }
+    entry.subscriptions.push(subscription)
+    // Under the entry's own string: the one parsed from this message would be in memory once per session.
+    session.subscriptions.set(entry.key, subscription)
+    count++
+    if (account) account.keys++
+    inform(subscription, version)
+    if (entry.subscriptions.length === 1) {
+      cache.update(entry)
+      backbone.watch(key)
+      check(entry)
+    }
+    return undefined
+  }
+
+  /** @param {Entry} entry without subscriptions until now */
+  function begin(entry) {
+    keys++
+    entry.subscriptions = []
+    entry.watchedAtMs = now()
+    entry.isWatchAnswered = false
+    // That the backend has nothing is an answer, good for its time. Any other problem is one of an earlier try.
+    if (entry.problem?.code === 'not_found' && now() - entry.askedAtMs <= entry.maxAgeMs)
+      entry.announcedCode = 'not_found'
+    else entry.problem = undefined
+  }
+
+  /**
+   * Makes the key's state due to one subscription, or has it wait for the first value.
+   *
+   * @param {Subscription} subscription
+   * @param {string | undefined} version
+   */
+  function inform(subscription, version) {
+    const { entry } = subscription
+    const { value } = entry
+    // The fetcher keeps a watched key fresh. One that was not watched may be old, unless its age says otherwise.
+    if (value && (entry.isWatchAnswered || now() - entry.askedAtMs <= entry.maxAgeMs)) {
+      counts.subscribeHits++
+      endPending(subscription)
+      return outbox.owe(subscription, value.version === version ? CURRENT : VALUE)
+    }
+    counts.subscribeMisses++
+    if (!subscription.isPending) entry.pendingSubscriptions++
+    subscription.isPending = true
+    // A client that is told that there is none is sent the value whole when there is one again.
+    subscription.clientVersion = entry.problem?.code === 'not_found' ? undefined : version
+    if (!value && entry.problem) outbox.owe(subscription, PROBLEM)
+  }
+
+  /** @param {Subscription} subscription */
+  function endPending(subscription) {
+    if (!subscription.isPending) return
+    subscription.isPending = false
+    if (!subscription.session.encoding.delta) subscription.clientVersion = undefined
+    subscription.entry.pendingSubscriptions--
+  }
+
+  /**
+   * Ends a session's subscription to a key: nothing of the key is written after.
+   *
+   * @param {Session} session
+   * @param {string} key
+   */
+  function remove(session, key) {
+    const subscription = session.subscriptions.get(key)
+    if (!subscription) return
+    session.subscriptions.delete(key)
+    end(subscription)
+  }
+
+  /** @param {Session} session that ended */
+  function drop(session) {
+    for (const subscription of session.subscriptions.values()) end(subscription)
+    session.subscriptions.clear()
+  }
+
+  /** @param {Subscription} subscription */
+  function end(subscription) {
+    endPending(subscription)
+    outbox.forget(subscription)
+    count--
+    if (subscription.session.account) subscription.session.account.keys--
+    const { entry, index } = subscription
+    const last = /** @type {Subscription} */ (entry.subscriptions.pop())
+    if (last !== subscription) {
+      entry.subscriptions[index] = last
+      last.index = index
+    }
+    if (entry.subscriptions.length === 0) finish(entry)
+  }
+
+  /** @param {Entry} entry whose last subscription ended */
+  function finish(entry) {
+    keys--
+    entry.subscriptions = NOBODY
+    entry.isWatchAnswered = false
+    clearProblem(entry)
+    backbone.unwatch(entry.key)
+    cache.update(entry)
+  }
+
+  /**
+   * Makes a change of an entry due to its subscribers.
+   *
+   * @param {Entry} entry
+   * @param {import('./apply-answer.js').Change} change
+   */
+  function changed(entry, change) {
+    if (entry.subscriptions.length === 0) return
+    switch (change) {
+      case 'value':
+        clearProblem(entry)
+        oweAll(entry, VALUE | CHANGED)
+        onFanOut(entry)
+        break
+      case 'confirmed': {
+        const wasStale = entry.stale
+        clearProblem(entry)
+        oweAll(entry, wasStale ? CURRENT : 0)
+        break
+      }
+      case 'failed':
+        // A pending subscription is sent the value there is, though old: `stale` follows.
+        if (entry.value) oweAll(entry, 0)
+        break
+      case 'gone':
+        // No client has a version any more: when the backend has the key again, all are sent it whole.
+        entry.stale = false
+        for (const subscription of entry.subscriptions) subscription.clientVersion = undefined
+        break
+      case 'refused':
+        return refuse(entry, /** @type {Problem} */ (entry.problem))
+    }
+    check(entry)
+  }
+
+  /**
+   * Makes word of a problem due to subscribers where it is time for that. To be called when an entry comes up in the calendar.
+   *
+   * @param {Entry} entry
+   */
+  function check(entry) {
+    if (staleness.check(entry)) oweAll(entry, PROBLEM)
+  }
+
+  /**
+   * Makes the given bits due to every subscriber, or the value to those still pending if it is there.
+   *
+   * @param {Entry} entry
+   * @param {number} bits 0 where only pending ones are concerned
+   */
+  function oweAll(entry, bits) {
+    const { subscriptions, value } = entry
+    if (bits === 0 && entry.pendingSubscriptions === 0) return
+    // The loop every fan-out runs once per subscriber: no iterator, no closure.
+    for (let index = 0; index < subscriptions.length; index++) {
+      const subscription = subscriptions[index]
+      if (subscription.isPending && value) {
+        outbox.owe(subscription, subscription.clientVersion === value.version ? CURRENT : VALUE)
+        endPending(subscription)
+      } else if (bits !== 0) {
+        outbox.owe(subscription, bits)
+      }
+    }
+  }
+
+  /**
+   * The key will have no value here, or not now: its subscriptions end with the reason.
+   *
+   * @param {Entry} entry
+   * @param {Problem} problem
+   */
+  function refuse(entry, { code, message }) {
+    const text = encode(errorMessage(code, { key: entry.key, subscribed: false, message }))
+    for (const { session } of [...entry.subscriptions]) {
+      remove(session, entry.key)
+      counts.errors[code]++
+      outbox.sendText(session, 'error', text)
+    }
+  }
+
+  return { add, remove, drop, changed, check, stats: () => ({ subscriptions: count, keys }) }
+}
+
+/** @param {Entry} entry */
+function clearProblem(entry) {
+  entry.announcedCode = undefined
+  entry.stale = false
+  entry.problemFrames = undefined
+}

@@ -1,0 +1,60 @@
+// What happens when the backbone brings an answer: the entry takes it, the requests that wait are given it, and the
+// key's subscribers are due what changed.
+import { applyAnswer } from './apply-answer.js'
+import { isMissing, isWanted } from './entry.js'
+import { createProblem } from './problem.js'
+
+/**
+ * @param {object} deps
+ * @param {import('./cache.js').Cache} deps.cache
+ * @param {Pick<import('@keycast/backbone').Backbone, 'get'>} deps.backbone
+ * @param {Pick<import('./values.js').Values, 'fresh' | 'latest'>} deps.values
+ * @param {Pick<import('./single-flight.js').SingleFlight, 'resolve'>} deps.singleFlight
+ * @param {Pick<import('./subscriptions.js').Subscriptions, 'changed'>} deps.subscriptions
+ * @param {() => number} deps.now monotonic, in milliseconds
+ */
+export function createTakeAnswer({ cache, backbone, values, singleFlight, subscriptions, now }) {
+  /**
+   * @param {import('@keycast/backbone').Answer} answer
+   * @param {boolean} isForGet whether it answers the key's get, and not only its watch
+   */
+  return function takeAnswer(answer, isForGet) {
+    const entry = cache.get(answer.key)
+    // The key is no longer wanted, and nothing of it is kept.
+    if (!entry) return
+    const isFirst = !entry.value
+    let change = applyAnswer(entry, answer, now())
+    if (!change) {
+      // It speaks of bytes that were dropped since the request: asked again, now without a version, the bytes come.
+      if (isWanted(entry)) backbone.get(entry.key)
+      return
+    }
+    entry.isWatchAnswered = entry.isWatchAnswered || entry.subscriptions.length > 0
+    if (entry.waiters.length > 0) answerWaiters(entry, isForGet)
+    // The waiting requests have it. A newer version of a value that is kept is always taken: an update must not end a
+    // subscription.
+    const hasNoRoom =
+      (isFirst && change === 'value' && isWanted(entry) && !cache.fits(entry)) ||
+      (change === 'gone' && isMissing(entry) && isWanted(entry) && !cache.fitsMissing(entry))
+    if (hasNoRoom) {
+      entry.value = undefined
+      entry.wasFound = false
+      entry.problem = createProblem('capacity', now())
+      change = 'refused'
+    }
+    subscriptions.changed(entry, change)
+    cache.update(entry)
+  }
+
+  /** @param {import('./entry.js').Entry} entry @param {boolean} isForGet */
+  function answerWaiters(entry, isForGet) {
+    // A watch may be answered with an older state than a request accepts that came after it: the get's own answer follows.
+    const result = isForGet ? lastTry(entry) : values.fresh(entry.key)
+    if (result) singleFlight.resolve(entry, result)
+  }
+
+  /** @param {import('./entry.js').Entry} entry @returns {import('./entry.js').Result} */
+  function lastTry(entry) {
+    return entry.problem ? { problem: entry.problem } : values.latest(entry)
+  }
+}

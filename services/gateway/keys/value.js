@@ -1,0 +1,42 @@
+// One version of a key's value, with room for what each encoding makes of it once for all sessions.
+import { detached } from '@keycast/service'
+import { emptySlots } from '../encodings/slots.js'
+
+/**
+ * @typedef {import('@keycast/backbone').Delta} Delta
+ * @typedef {import('@keycast/backbone').Format} Format
+ *
+ * `body` is the content itself; `format` says how it may be shown. Both stay as they are for the life of the version.
+ * @typedef {object} Value
+ * @property {string} key
+ * @property {string} version
+ * @property {string} contentType
+ * @property {Format} format
+ * @property {Buffer} body
+ * @property {Delta | undefined} delta from the version before it, where the fetcher made one
+ * @property {import('../encodings/slots.js').Slots<unknown>} forms what encodings made of the value; only the encoding itself reads it
+ * @property {import('../encodings/slots.js').Slots<Buffer> | undefined} currentFrames that tell a client that this version is the latest
+ * @property {number} compressedBytes what its compressed forms take
+ * @property {number} receivedAtMs when it reached this gateway as a change for sessions that had subscribed before; NaN
+ *   where there was none
+ */
+
+/**
+ * @param {{ key: string, version: string, contentType: string, format: Format, body: Buffer, delta?: Delta }} answer
+ * @returns {Value}
+ */
+export function createValue({ key, version, contentType, format, body, delta }) {
+  return {
+    key,
+    version,
+    contentType,
+    format,
+    body: detached(body),
+    // At once, also where no session takes deltas: a delta is small, and as it came it shares a block with others.
+    delta: delta && { from: delta.from, bytes: detached(delta.bytes) },
+    forms: emptySlots(),
+    currentFrames: undefined,
+    compressedBytes: 0,
+    receivedAtMs: Number.NaN,
+  }
+}

@@ -1,0 +1,115 @@
+// The table of keys: an entry for each that is wanted or worth keeping, and what can be answered from it.
+import { keyProblem, namespaceOf } from '@keycast/protocol'
+import { createEntry } from './entry.js'
+
+/**
+ * @typedef {import('@keycast/backbone').Backbone} Backbone
+ * @typedef {import('@keycast/backbone').Held} Held
+ * @typedef {import('./entry.js').Entry} Entry
+ * @typedef {import('./entry.js').Result} Result
+ * @typedef {ReturnType<typeof createValues>} Values
+ */
+
+/**
+ * @param {object} deps
+ * @param {import('@keycast/service').Namespaces} deps.namespaces
+ * @param {import('./cache.js').Cache} deps.cache
+ * @param {Pick<Backbone, 'ownerOf'>} deps.backbone
+ * @param {() => number} deps.now monotonic, in milliseconds
+ */
+export function createValues({ namespaces, cache, backbone, now }) {
+  /**
+   * The entry of a key, made where there is none. It must be wanted (subscribed to or waited for) before the cache's
+   * `update` sees it, or it is gone again.
+   *
+   * @param {string} key that passed the check of access.js
+   * @returns {Entry}
+   */
+  function open(key) {
+    const known = cache.get(key)
+    if (known) return known
+    const namespace = namespaces.get(namespaceOf(key))
+    // A door that forgot to check would let a stranger choose what the fetcher asks the backend for.
+    if (!namespace || keyProblem(key)) throw new Error(`opened ${JSON.stringify(key)}, which nobody checked`)
+    const entry = createEntry(key, namespace)
+    cache.add(entry)
+    return entry
+  }
+
+  /**
+   * What a key can be answered with from memory: its value, or that the backend has nothing under it, no older than
+   * its `maxAgeMs`. `undefined` where the fetcher has to be asked.
+   *
+   * @param {string} key
+   * @param {number} [asOfMs] when it must not have been too old: now, unless the question was asked earlier
+   * @returns {Result | undefined}
+   */
+  function fresh(key, asOfMs = now()) {
+    const entry = cache.get(key)
+    if (!entry) return undefined
+    if (asOfMs - entry.askedAtMs > entry.maxAgeMs) return undefined
+    if (entry.value) return latest(entry)
+    return entry.problem?.code === 'not_found' ? { problem: entry.problem } : undefined
+  }
+
+  /**
+   * What is known of a key, however old.
+   *
+   * @param {Entry} entry that has a value or a problem
+   * @returns {Result}
+   */
+  function latest(entry) {
+    if (!entry.value) return { problem: /** @type {import('./problem.js').Problem} */ (entry.problem) }
+    return { value: entry.value, ageMs: ageOf(entry), maxAgeMs: entry.maxAgeMs, store: entry.store }
+  }
+
+  /**
+   * What this gateway has of a key, for the backbone to tell the fetcher.
+   *
+   * @param {string} key
+   * @returns {Held | undefined}
+   */
+  function held(key) {
+    const entry = cache.get(key)
+    return entry?.value && { version: entry.value.version, ageMs: ageOf(entry) }
+  }
+
+  /** @param {Entry} entry */
+  function ageOf(entry) {
+    return Math.max(0, now() - entry.askedAtMs)
+  }
+
+  /**
+   * Everything known of a key, for an operator who asks why it is stale. All of it is this gateway's view.
+   *
+   * @param {string} key
+   */
+  function describe(key) {
+    const entry = cache.peek(key)
+    const nowMs = now()
+    return {
+      key,
+      owner: backbone.ownerOf(key),
+      watched: entry ? entry.subscriptions.length > 0 : false,
+      subscribers: entry?.subscriptions.length ?? 0,
+      waiters: entry?.waiters.length ?? 0,
+      stale: entry?.stale ?? false,
+      value: entry?.value && {
+        version: entry.value.version,
+        contentType: entry.value.contentType,
+        bytes: entry.value.body.length,
+        ageMs: Math.round(nowMs - entry.askedAtMs),
+        maxAgeMs: entry.maxAgeMs,
+        store: entry.store,
+      },
+      problem: entry?.problem && {
+        code: entry.problem.code,
+        message: entry.problem.message,
+        retryAfterMs: entry.problem.retryAfterMs,
+        agoMs: Math.round(nowMs - entry.problem.atMs),
+      },
+    }
+  }
+
+  return { open, fresh, latest, held, describe }
+}

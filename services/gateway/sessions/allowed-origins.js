@@ -1,0 +1,47 @@
+// Origins whose pages may connect (RFC 6454): the setting, and what browsers send.
+
+/** Stands for all of them. */
+const ANY = '*'
+
+/**
+ * What is wrong with a list of origins, if anything. An origin that no browser sends as it is written would match nothing,
+ * and no error would say so.
+ *
+ * @param {string} text comma-separated
+ */
+export function originsProblem(text) {
+  if (text === ANY) return undefined
+  for (const origin of listOf(text)) {
+    if (origin === ANY) return '* means any origin, and stands alone'
+    const sent = sentFor(origin)
+    if (sent === undefined) return `${JSON.stringify(origin)} is no origin, as in https://example.org`
+    if (sent !== origin) return `no browser sends ${JSON.stringify(origin)}: write ${sent}`
+  }
+  return undefined
+}
+
+/**
+ * @param {string} text without a problem
+ * @returns {(origin: string) => boolean} whether pages of that origin may connect
+ */
+export function readOrigins(text) {
+  if (text === ANY) return () => true
+  const allowed = new Set(listOf(text))
+  return origin => allowed.has(origin)
+}
+
+/** @param {string} text */
+function listOf(text) {
+  return text.split(',').map(origin => origin.trim())
+}
+
+/**
+ * The origin of a URL. Not its `origin`, which is null for those that apps have (`capacitor://localhost`).
+ *
+ * @param {string} url
+ */
+function sentFor(url) {
+  if (!URL.canParse(url)) return undefined
+  const { protocol, host } = new URL(url)
+  return host === '' ? undefined : `${protocol}//${host}`
+}

@@ -1,0 +1,104 @@
+// What a session may do over its life: as anybody, with its first token, with those that renew it, until it expires or is
+// revoked. No session has a timer: the gateway's sweep looks at all whose time has come.
+import { errorMessage } from '@keycast/protocol'
+import { createExpiries } from '../access/expiry.js'
+
+/**
+ * @typedef {import('../access/tokens/tokens.js').Verified} Verified
+ * @typedef {import('./session.js').Session} Session
+ * @typedef {ReturnType<typeof createCredentials>} Credentials
+ */
+
+/**
+ * @param {object} deps
+ * @param {ReturnType<typeof import('../access/rights.js').createRights>} deps.rights
+ * @param {Pick<import('../access/access.js').Access, 'check'>} deps.access
+ * @param {Pick<import('../keys/subscriptions.js').Subscriptions, 'remove'>} deps.subscriptions
+ * @param {Pick<import('../delivery/outbox.js').Outbox, 'send' | 'close'>} deps.outbox
+ * @param {Pick<import('./accounts.js').Accounts, 'of' | 'move'>} deps.accounts
+ * @param {number} deps.authMs how long a session that may do nothing has to send `auth`
+ * @param {() => number} deps.now monotonic, in milliseconds
+ * @param {() => number} deps.wallNow in milliseconds since 1970
+ */
+export function createCredentials({ rights, access, subscriptions, outbox, accounts, authMs, now, wallNow }) {
+  /** Sessions that have to send `auth`, in the order in which they came. @type {Set<Session>} */
+  const unauthenticated = new Set()
+
+  /** @type {import('../access/expiry.js').Expiries<Session>} */
+  const expiries = createExpiries({
+    expired: session => outbox.send(session, errorMessage('token_expired')),
+    over: session => outbox.close(session, 'unauthenticated'),
+  })
+
+  /** @param {Verified} verified */
+  const expiresInMs = ({ expiresAtMs }) => Math.max(0, expiresAtMs - wallNow())
+
+  /**
+   * A session begins.
+   *
+   * @param {Session} session
+   * @param {Verified | undefined} verified the token that its connection came with
+   * @returns {{ user: string, expiresInMs: number } | undefined} for its welcome
+   */
+  function begin(session, verified) {
+    accounts.move(session, accounts.of(verified?.user, session.origin))
+    if (verified) {
+      session.verified = verified
+      session.rights = verified.rights
+      expiries.schedule(session, verified.expiresAtMs)
+      return { user: verified.user, expiresInMs: expiresInMs(verified) }
+    }
+    session.mustAuth = !rights.anonymousMayAct
+    if (session.mustAuth) unauthenticated.add(session)
+    return undefined
+  }
+
+  /**
+   * A session has another token: the first one, or one that renews it. Subscriptions that it does not cover end.
+   *
+   * @param {Session} session
+   * @param {Verified} verified of the same user, if it has one
+   * @param {import('@keycast/protocol').RequestId | undefined} id of the request
+   */
+  function renew(session, verified, id) {
+    const isSame = session.rights === verified.rights
+    session.verified = verified
+    session.rights = verified.rights
+    session.mustAuth = false
+    unauthenticated.delete(session)
+    expiries.schedule(session, verified.expiresAtMs)
+    accounts.move(session, accounts.of(verified.user, session.origin))
+    outbox.send(session, { type: 'authed', id, user: verified.user, expiresInMs: expiresInMs(verified) })
+    if (!isSame) endUncovered(session)
+  }
+
+  /** @param {Session} session */
+  function endUncovered(session) {
+    for (const key of [...session.subscriptions.keys()]) {
+      const problem = access.check(session.rights, 'read', key)
+      if (!problem) continue
+      subscriptions.remove(session, key)
+      outbox.send(session, errorMessage(problem.code, { key, subscribed: false, message: problem.message }))
+    }
+  }
+
+  /** The session ended. @param {Session} session */
+  function forget(session) {
+    unauthenticated.delete(session)
+    expiries.cancel(session)
+    accounts.move(session, undefined)
+  }
+
+  /** Tells and closes those whose time has come. */
+  function sweep() {
+    expiries.sweep(wallNow())
+    const dueMs = now() - authMs
+    for (const session of unauthenticated) {
+      if (session.openedAtMs > dueMs) break
+      // Its token is being checked: the answer decides.
+      if (session.authsPending === 0) outbox.close(session, 'unauthenticated')
+    }
+  }
+
+  return { begin, renew, forget, sweep }
+}

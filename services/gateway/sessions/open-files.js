@@ -1,0 +1,47 @@
+// How many sessions the process's limit of open files leaves room for. Past that limit not even a 503 can be sent: accept
+// fails, and so do the name look-ups and connections that lead to the fetcher.
+import { readFileSync } from 'node:fs'
+
+/** Files besides those of sessions: listeners, HTTP connections of pollers and proxies, links to fetcher nodes, look-ups, the log. */
+const OTHER_FILES = 500
+
+/**
+ * The limit in force, or `undefined` where there is none or the system does not say (Linux does, in proc_pid_limits(5)).
+ *
+ * @param {() => string} [read]
+ */
+export function openFilesMax(read = () => readFileSync('/proc/self/limits', 'utf8')) {
+  let limits
+  try {
+    limits = read()
+  } catch {
+    return undefined
+  }
+  const soft = /^Max open files +(\d+)/m.exec(limits)?.[1]
+  return soft === undefined ? undefined : Number(soft)
+}
+
+/** Connections that are no sessions: all requests that may wait for the fetcher, and idle ones. At 10 KB each, 50 MB. */
+const HTTP_CONNECTIONS_MAX = 5_000
+
+/** Of the other files, those that HTTP connections must leave. */
+const NOT_HTTP_FILES = 100
+
+/**
+ * How many connections that are no sessions there may be.
+ *
+ * @param {number} sessionsMax as there may be
+ * @param {number | undefined} filesMax
+ */
+export function httpConnectionsWithin(sessionsMax, filesMax = Number.POSITIVE_INFINITY) {
+  return Math.min(HTTP_CONNECTIONS_MAX, Math.max(NOT_HTTP_FILES, filesMax - sessionsMax - NOT_HTTP_FILES))
+}
+
+/**
+ * @param {number} sessionsMax as set
+ * @param {number | undefined} filesMax
+ * @returns {number} as many of them as there may be
+ */
+export function sessionsWithin(sessionsMax, filesMax = Number.POSITIVE_INFINITY) {
+  return Math.min(sessionsMax, Math.max(1, filesMax - OTHER_FILES))
+}

@@ -1,0 +1,61 @@
+// How a session begins: a connection gets its record, its encoding, and the welcome.
+import { createSession } from './session.js'
+
+/**
+ * @typedef {import('@keycast/protocol').ControlMessage} ControlMessage
+ * @typedef {import('../transport/transport.js').Transport} Transport
+ */
+
+/**
+ * @param {object} deps
+ * @param {Pick<import('./sessions.js').Sessions, 'add' | 'end' | 'closed'>} deps.sessions
+ * @param {Pick<import('../encodings/index.js').Encodings, 'forTransport'>} deps.encodings
+ * @param {Pick<import('./receive.js').Receive, 'message' | 'ping' | 'pong'>} deps.receive
+ * @param {Pick<import('./unfinished.js').Unfinished, 'report'>} deps.unfinished
+ * @param {Pick<import('../delivery/outbox.js').Outbox, 'send' | 'drained'>} deps.outbox
+ * @param {Pick<import('./credentials.js').Credentials, 'begin'>} deps.credentials
+ * @param {import('../access/rights.js').Rights} deps.anonymous
+ * @param {{ tokens: number, keyTokens: number }} deps.atStart what it may ask, see rate-limit.js
+ * @param {Omit<Extract<ControlMessage, { type: 'welcome' }>, 'type' | 'session' | 'user' | 'expiresInMs'>} deps.welcome
+ * @param {() => number} deps.now monotonic, in milliseconds
+ */
+export function createOpen({
+  sessions,
+  encodings,
+  receive,
+  unfinished,
+  outbox,
+  credentials,
+  anonymous,
+  atStart,
+  welcome,
+  now,
+}) {
+  /** @type {import('../transport/transport.js').TransportEvents} */
+  const events = {
+    onMessage: receive.message,
+    onPing: receive.ping,
+    onPong: receive.pong,
+    onUnfinished(session, bytes) {
+      const largest = unfinished.report(session, bytes)
+      if (largest) sessions.end(largest, 'unfinished')
+    },
+    onDrain: outbox.drained,
+    onClose: sessions.closed,
+  }
+
+  /**
+   * Makes a session of a connection.
+   *
+   * @param {Transport} transport open, and nothing read from it yet
+   * @param {{ origin: import('../access/identify.js').Origin, verified?: import('../access/tokens/tokens.js').Verified }} from
+   */
+  return function open(transport, { origin, verified }) {
+    const start = { ...atStart, nowMs: now(), origin, rights: anonymous }
+    const session = createSession(transport, encodings.forTransport(transport), start)
+    sessions.add(session)
+    const holder = credentials.begin(session, verified)
+    transport.serve(session, events)
+    outbox.send(session, { type: 'welcome', session: session.id, ...welcome, ...holder })
+  }
+}

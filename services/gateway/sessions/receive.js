@@ -1,0 +1,91 @@
+// Takes what a client sends: charges it, reads it, passes it to its handler, and answers what cannot be handled.
+import { errorCodes, errorMessage, ProtocolError, readClientMessage, readRequestId } from '@keycast/protocol'
+import { costOf, OFFENCE_TOKENS } from './rate-limit.js'
+
+/**
+ * @typedef {import('./session.js').Session} Session
+ * @typedef {ReturnType<typeof createReceive>} Receive
+ */
+
+/** What a session may send before it got `authed`, where it may do nothing without: two of the longest tokens. */
+const EARLY_BYTES_MAX = 16 * 1_024
+
+/**
+ * @param {object} deps
+ * @param {(session: Session, message: import('@keycast/protocol').ClientMessage) => void} deps.handle
+ * @param {Pick<import('../delivery/outbox.js').Outbox, 'send' | 'sendFrame' | 'close'>} deps.outbox
+ * @param {Pick<import('./rate-limit.js').RateLimit, 'charge'>} deps.rateLimit
+ */
+export function createReceive({ handle, outbox, rateLimit }) {
+  /**
+   * @param {Session} session
+   * @param {Buffer} data
+   * @param {boolean} isBinary
+   */
+  function message(session, data, isBinary) {
+    // What follows a message that closed the session was sent before the client could know.
+    if (session.ended || session.closing) return
+    session.heard = true
+    if (isBinary) return outbox.close(session, 'unsupportedData')
+    const waitMs = rateLimit.charge(session, costOf(data.length))
+    if (waitMs > 0) return refuse(session, data, waitMs)
+
+    if (session.mustAuth) {
+      session.earlyBytes += data.length
+      if (session.earlyBytes > EARLY_BYTES_MAX) return outbox.close(session, 'unauthenticated')
+    }
+
+    let request
+    try {
+      request = readClientMessage(data.toString())
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error
+      return answerOffence(session, error)
+    }
+    // All else waits for `authed`. Which keys or namespaces exist, it is not told.
+    if (session.mustAuth && request.type !== 'auth' && request.type !== 'ping') {
+      return answerOffence(session, new ProtocolError('unauthenticated', errorCodes.unauthenticated, request.id))
+    }
+    handle(session, request)
+  }
+
+  /**
+   * A WebSocket ping. Charged like a request, for it is answered like one.
+   *
+   * @param {Session} session
+   * @param {Buffer} payload
+   */
+  function ping(session, payload) {
+    if (session.ended || session.closing) return
+    session.heard = true
+    // Over the limit it stays unanswered: a client may not count on an answer to each (RFC 6455 section 5.5.3).
+    if (rateLimit.charge(session, 1) === 0) outbox.sendFrame(session, session.transport.pongFrame(payload))
+  }
+
+  /**
+   * A pong: the answer to a ping, or one that nobody asked for (RFC 6455 section 5.5.3). Charged like a ping, for a flood
+   * of them costs as much.
+   *
+   * @param {Session} session
+   */
+  function pong(session) {
+    if (session.ended || session.closing) return
+    session.heard = true
+    rateLimit.charge(session, 1)
+  }
+
+  /** @param {Session} session @param {Buffer} data @param {number} retryAfterMs */
+  function refuse(session, data, retryAfterMs) {
+    if (session.ended) return
+    // Parsed once more only here, whatever its size: its bytes are charged, and in debt a session can afford few.
+    outbox.send(session, errorMessage('rate_limited', { id: readRequestId(data.toString()), retryAfterMs }))
+  }
+
+  /** @param {Session} session @param {ProtocolError} error */
+  function answerOffence(session, { code, message, id }) {
+    outbox.send(session, errorMessage(code, { id, message }))
+    rateLimit.charge(session, OFFENCE_TOKENS)
+  }
+
+  return { message, ping, pong }
+}

@@ -1,0 +1,90 @@
+// One connected client as the gateway sees it: a plain record, for there are tens of thousands of them. Each field names
+// the file that reads and writes it.
+import { randomBytes } from 'node:crypto'
+
+/**
+ * @typedef {import('@keycast/protocol').Get} Get
+ * @typedef {import('../encodings/encoding.js').Encoding} Encoding
+ * @typedef {import('../keys/subscriptions.js').Subscription} Subscription
+ * @typedef {import('../transport/transport.js').Piece} Piece
+ * @typedef {import('../transport/transport.js').Transport} Transport
+ *
+ * A get that waits for its client to read, and the time as of which its answer must be fresh.
+ * @typedef {{ get: Get, asOfMs: number }} DeferredGet
+ *
+ * @typedef {object} Session
+ * @property {string} id
+ * @property {Transport} transport
+ * @property {Encoding} encoding
+ * @property {Map<string, Subscription>} subscriptions by key; subscriptions.js
+ * @property {Piece[]} pieces what leaves with the next flush, in order; this and the next three: outbox.js
+ * @property {number} pieceBytes
+ * @property {Subscription[]} due subscriptions that are due something, written after the pieces
+ * @property {number} dueEnded how many of them ended meanwhile
+ * @property {DeferredGet[]} deferredGets handlers/get.js
+ * @property {number} pendingGets how many wait for the fetcher; handlers/get.js
+ * @property {boolean} dirty whether a flush is coming; flusher.js
+ * @property {number | undefined} stalledAtMs since when the client has not taken what was written; outbox.js
+ * @property {import('../delivery/outbox.js').CloseCode | undefined} closing how it is to be closed after the next flush
+ * @property {boolean} ended nothing is read from it or queued for it any more; sessions.js
+ * @property {string | undefined} endReason why, where the gateway ended it
+ * @property {number} tokens requests it may send now; this and the next three: rate-limit.js
+ * @property {number} tokensAtMs
+ * @property {number} keyTokens keys it may subscribe to now
+ * @property {number} keyTokensAtMs
+ * @property {boolean} heard whether anything came from it since the last ping; heartbeat.js
+ * @property {import('../access/identify.js').Origin} origin from where it came; this and all that follow: credentials.js
+ * @property {number} openedAtMs
+ * @property {import('../access/rights.js').Rights} rights every door asks them; never kept elsewhere
+ * @property {import('../access/tokens/tokens.js').Verified | undefined} verified its token; `undefined` for an anonymous session
+ * @property {import('./accounts.js').Account | undefined} account which limits it shares with others
+ * @property {boolean} mustAuth whether it may do nothing until it sent a token
+ * @property {number} earlyBytes sent while it must; receive.js
+ * @property {number} authsPending handlers/auth.js, as the next
+ * @property {Promise<unknown> | undefined} lastAuth of those pending
+ * @property {number} slice in which it is pinged; sessions.js
+ */
+
+/** Names a session in the log and to its client: 128 bits, so that no id is guessed or used twice. */
+const ID_BYTES = 16
+
+/**
+ * @param {Transport} transport
+ * @param {Encoding} encoding
+ * @param {{ tokens: number, keyTokens: number, nowMs: number, origin: Session['origin'], rights: Session['rights'] }} start
+ * @returns {Session}
+ */
+export function createSession(transport, encoding, { tokens, keyTokens, nowMs, origin, rights }) {
+  return {
+    id: randomBytes(ID_BYTES).toString('base64url'),
+    transport,
+    encoding,
+    subscriptions: new Map(),
+    pieces: [],
+    pieceBytes: 0,
+    due: [],
+    dueEnded: 0,
+    deferredGets: [],
+    pendingGets: 0,
+    dirty: false,
+    stalledAtMs: undefined,
+    closing: undefined,
+    ended: false,
+    endReason: undefined,
+    tokens,
+    tokensAtMs: nowMs,
+    keyTokens,
+    keyTokensAtMs: nowMs,
+    heard: true,
+    origin,
+    openedAtMs: nowMs,
+    rights,
+    verified: undefined,
+    account: undefined,
+    mustAuth: false,
+    earlyBytes: 0,
+    authsPending: 0,
+    lastAuth: undefined,
+    slice: 0,
+  }
+}

@@ -1,0 +1,124 @@
+// The sessions there are, how they end, and in which order they get their pings.
+import { closeCodes } from '@keycast/protocol'
+import { countOne } from '../metrics.js'
+
+/**
+ * @typedef {import('../delivery/outbox.js').CloseCode} CloseCode
+ * @typedef {import('./session.js').Session} Session
+ * @typedef {ReturnType<typeof createSessions>} Sessions
+ */
+
+/** Sessions are pinged in so many slices over the heartbeat, so that no turn of the event loop pings thousands. */
+export const SLICES = 25
+
+/** How long a client that is no longer read, or holds memory that others need, has to read why it is closed. */
+const CLOSE_READ_MS = 1_000
+
+/**
+ * @param {object} deps
+ * @param {Pick<import('../delivery/outbox.js').Outbox, 'discard'>} deps.outbox
+ * @param {Pick<import('../keys/subscriptions.js').Subscriptions, 'drop'>} deps.subscriptions
+ * @param {Pick<import('./credentials.js').Credentials, 'forget'>} deps.credentials
+ * @param {Pick<import('./unfinished.js').Unfinished, 'forget'>} deps.unfinished
+ * @param {ReturnType<typeof import('./session-log.js').createSessionLog>} deps.sessionLog
+ * @param {Pick<import('../metrics.js').Counts, 'closed'>} deps.counts
+ */
+export function createSessions({ outbox, subscriptions, credentials, unfinished, sessionLog, counts }) {
+  /** @type {Set<Session>[]} */
+  const slices = Array.from({ length: SLICES }, () => new Set())
+  let added = 0
+  let size = 0
+
+  /** @param {Session} session */
+  function add(session) {
+    session.slice = added++ % SLICES
+    slices[session.slice].add(session)
+    size++
+    sessionLog.opened(session)
+  }
+
+  /**
+   * Ends a session now and closes its connection. What is queued for it is dropped: the outbox's `close` has that written
+   * first.
+   *
+   * @param {Session} session
+   * @param {CloseCode} name
+   * @param {boolean} [isUrgent] whether what its socket still holds must soon be gone
+   */
+  function end(session, name, isUrgent = false) {
+    if (session.ended) return
+    session.endReason = name
+    detach(session)
+    const { transport } = session
+    // The client shut down its side or a close frame is out already. ws would wait, without a timer, until the client has
+    // read everything: one that stopped reading would stay for ever.
+    if (!transport.isOpen()) return transport.terminate()
+    const { code, doc } = closeCodes[name]
+    transport.close(code, doc)
+    // It may go on sending at full speed. Unread that costs nothing, but the answer to the close is not read either.
+    const isSending = name === 'abusive' || name === 'unfinished'
+    if (isSending) transport.pause()
+    if (isSending || isUrgent) setTimeout(() => transport.terminate(), CLOSE_READ_MS).unref()
+  }
+
+  /**
+   * Cuts a connection to which nothing more can be said.
+   *
+   * @param {Session} session
+   * @param {string} reason for the metrics
+   */
+  function terminate(session, reason) {
+    session.endReason ??= reason
+    detach(session)
+    session.transport.terminate()
+  }
+
+  /**
+   * The session's connection is gone.
+   *
+   * @param {Session} session
+   * @param {number} code
+   */
+  function closed(session, code) {
+    detach(session)
+    slices[session.slice].delete(session)
+    size--
+    const reason = session.endReason ?? reasonOf(code)
+    countOne(counts.closed, reason)
+    sessionLog.ended(session, reason)
+  }
+
+  /** @param {Session} session */
+  function detach(session) {
+    if (session.ended) return
+    session.ended = true
+    subscriptions.drop(session)
+    credentials.forget(session)
+    outbox.discard(session)
+    unfinished.forget(session)
+  }
+
+  function* all() {
+    for (const slice of slices) yield* slice
+  }
+
+  return { add, end, terminate, closed, all, slices, size: () => size }
+}
+
+/** @param {number} code a connection was closed with, not by this gateway's own decision */
+function reasonOf(code) {
+  switch (code) {
+    case 1006:
+      return 'lost'
+    case 1007:
+      return 'badUtf8'
+    case 1009:
+      return 'tooBig'
+    case 1002:
+      return 'protocol'
+    case 1008:
+      return 'unfinished'
+    default:
+      return 'client'
+  }
+}

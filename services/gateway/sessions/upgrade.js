@@ -1,0 +1,195 @@
+// Lets HTTP upgrades at /ws in, or answers why not: each that is let in becomes a session. Attached to the HTTP server that
+// also serves values.
+import { ServerResponse, STATUS_CODES } from 'node:http'
+import { REFUSED } from '../access/tokens/tokens.js'
+import { chooseSubprotocol, subprotocols } from '../encodings/index.js'
+import { INVALID_TOKEN } from '../http/problems.js'
+import { countOne } from '../metrics.js'
+import { readOrigins } from './allowed-origins.js'
+
+/**
+ * @typedef {import('node:http').IncomingMessage} IncomingMessage
+ * @typedef {import('node:stream').Duplex} Duplex
+ */
+
+/** When to come back to a gateway that is full, or with too many sessions, in seconds: others may have room at once. */
+const RETRY_AFTER_SECONDS = 5
+
+/**
+ * @param {object} deps
+ * @param {ReturnType<typeof import('../transport/accept.js').createAccept>} deps.accept
+ * @param {ReturnType<typeof import('./open.js').createOpen>} deps.open
+ * @param {Pick<import('../access/identify.js').Identify, 'originOf' | 'verifyRequest'>} deps.identify
+ * @param {Pick<import('../access/revocations.js').Revocations, 'isRevoked'>} deps.revocations
+ * @param {Pick<import('./accounts.js').Accounts, 'of' | 'hasRoom'>} deps.accounts
+ * @param {() => number} deps.sessionCount
+ * @param {() => boolean} deps.isDraining
+ * @param {number} deps.sessionsMax
+ * @param {string} deps.origins
+ * @param {import('../metrics.js').Counts} deps.counts
+ */
+export function createUpgrades({
+  accept,
+  open,
+  identify,
+  revocations,
+  accounts,
+  sessionCount,
+  isDraining,
+  sessionsMax,
+  origins,
+  counts,
+}) {
+  const isAllowed = readOrigins(origins)
+
+  /**
+   * @param {import('node:http').Server} httpServer
+   * @param {IncomingMessage} request
+   * @param {Duplex} socket
+   * @param {Buffer} head
+   */
+  function upgrade(httpServer, request, socket, head) {
+    // First of all: an error without a listener ends the process.
+    socket.on('error', destroy)
+    const refusal = refusalOf(request)
+    if (refusal) return turnAway(socket, refusal)
+    const origin = identify.originOf(request)
+    const verifying = identify.verifyRequest(request, origin.address)
+    if (!verifying) return letIn(httpServer, request, socket, head, { origin })
+    // Never rejects.
+    void verifying.then(result => {
+      // The client is gone: it waited no longer, and a handshake would be written to nobody.
+      if (socket.destroyed || !socket.writable) return
+      if ('refused' in result) return turnAway(socket, refusalForToken(result.refused))
+      if (revocations.isRevoked(result.verified)) return turnAway(socket, refusalForToken({ message: REFUSED }))
+      // Meanwhile others took the room, or the gateway began to stop.
+      const later = refusalOf(request)
+      if (later) return turnAway(socket, later)
+      letIn(httpServer, request, socket, head, { origin, verified: result.verified })
+    })
+  }
+
+  /**
+   * @param {import('node:http').Server} httpServer
+   * @param {IncomingMessage} request
+   * @param {Duplex} socket
+   * @param {Buffer} head
+   * @param {Parameters<typeof open>[1]} from
+   */
+  function letIn(httpServer, request, socket, head, from) {
+    if (!accounts.hasRoom(accounts.of(from.verified?.user, from.origin))) return turnAway(socket, tooMany)
+    accept(request, socket, head, transport => {
+      socket.off('error', destroy)
+      httpServer.emit('webSocket', socket)
+      open(transport, from)
+    })
+  }
+
+  /** @param {Duplex} socket @param {Refusal} refusal */
+  function turnAway(socket, refusal) {
+    countOne(counts.refused, refusal.reason)
+    refuse(socket, refusal)
+  }
+
+  /** @param {import('node:http').Server} httpServer */
+  function attach(httpServer) {
+    httpServer.on('upgrade', (request, socket, head) => {
+      if (isOrdinary(request)) answerOrdinarily(httpServer, request, /** @type {import('node:net').Socket} */ (socket))
+      else upgrade(httpServer, request, socket, head)
+    })
+  }
+
+  /**
+   * @param {IncomingMessage} request
+   * @returns {Refusal | undefined}
+   */
+  function refusalOf({ url = '', headers }) {
+    if (url.split('?', 1)[0] !== '/ws') return { status: 404, reason: 'path', message: 'WebSockets are served at /ws' }
+    if (isDraining()) return unavailable('draining', 'this gateway is being stopped')
+    if (sessionCount() >= sessionsMax) return unavailable('full', 'this gateway is full')
+    // Only browsers send an origin, and no page can change it. A program can, so a request without one is let in.
+    if (headers.origin !== undefined && !isAllowed(headers.origin)) {
+      return { status: 403, reason: 'origin', message: 'pages of this origin may not connect' }
+    }
+    const offered = headers['sec-websocket-protocol']?.split(',').map(name => name.trim())
+    if (offered && !chooseSubprotocol(offered)) {
+      return { status: 400, reason: 'subprotocol', message: `offer ${subprotocols.join(' or ')}, or no subprotocol` }
+    }
+    return undefined
+  }
+
+  return { attach }
+}
+
+/**
+ * Whether a request only offers to speak something else than HTTP, but not WebSocket: most of all `h2c`, as Java's HTTP
+ * client and `curl --http2` do. A server may ignore the offer (RFC 9110 section 7.8). Node takes it for an upgrade all
+ * the same, and does not read a body then; but nothing here takes one.
+ *
+ * @param {IncomingMessage} request
+ */
+function isOrdinary({ method, headers }) {
+  return (method === 'GET' || method === 'HEAD') && !/\bwebsocket\b/i.test(headers.upgrade ?? '')
+}
+
+/**
+ * Has a request answered that Node has detached from its server as an upgrade. The connection ends with it: nothing reads
+ * it any more.
+ *
+ * @param {import('node:http').Server} httpServer
+ * @param {IncomingMessage} request
+ * @param {import('node:net').Socket} socket
+ */
+function answerOrdinarily(httpServer, request, socket) {
+  socket.on('error', destroy)
+  const response = new ServerResponse(request)
+  response.shouldKeepAlive = false
+  response.assignSocket(socket)
+  response.once('finish', () => {
+    response.detachSocket(socket)
+    socket.destroySoon()
+  })
+  httpServer.emit('request', request, response)
+}
+
+/**
+ * @typedef {{ status: number, reason: string, message: string, retryAfterSeconds?: number, challenge?: string }} Refusal
+ *   `challenge`: the scheme that is asked for (RFC 9110 section 11.6.1)
+ */
+
+/** @param {string} reason @param {string} message @returns {Refusal} */
+const unavailable = (reason, message) => ({ status: 503, reason, message, retryAfterSeconds: RETRY_AFTER_SECONDS })
+
+/** @type {Refusal} */
+const tooMany = {
+  status: 429,
+  reason: 'account',
+  message: 'too many connections of this user or address',
+  retryAfterSeconds: RETRY_AFTER_SECONDS,
+}
+
+/** @param {{ message: string, retryAfterMs?: number }} refused @returns {Refusal} */
+function refusalForToken({ message, retryAfterMs }) {
+  if (retryAfterMs === undefined) return { status: 401, reason: 'token', message, challenge: INVALID_TOKEN }
+  return { status: 503, reason: 'token', message, retryAfterSeconds: Math.ceil(retryAfterMs / 1_000) }
+}
+
+/** @param {Duplex} socket @param {Refusal} refusal */
+function refuse(socket, { status, message, retryAfterSeconds, challenge }) {
+  const body = `${message}\n`
+  const head = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    'Connection: close',
+    'Content-Type: text/plain; charset=utf-8',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    ...(challenge ? [`WWW-Authenticate: ${challenge}`] : []),
+    ...(retryAfterSeconds ? [`Retry-After: ${retryAfterSeconds}`] : []),
+  ]
+  socket.once('finish', destroy)
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
+}
+
+/** @this {Duplex} */
+function destroy() {
+  this.destroy()
+}

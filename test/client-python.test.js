@@ -1,0 +1,93 @@
+// The Python client: its own tests, its types, and a whole Keycast for it to be used with.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { fileURLToPath } from 'node:url'
+import { answers, startBackend } from './support/backend.js'
+import { atEnd } from './support/cleanup.js'
+import { within } from './support/deadline.js'
+import { startSystem } from './support/system.js'
+
+const folder = new URL('../clients/python/', import.meta.url)
+
+/** pytest with a whole system takes a few seconds, far more on a busy machine. */
+const PYTHON_MS = 120_000
+
+/**
+ * Runs a module of the folder's own Python, and fails with what it printed.
+ *
+ * @param {string[]} args
+ * @param {Record<string, string>} [env]
+ */
+async function python(args, env = {}) {
+  const program = fileURLToPath(new URL('.venv/bin/python', folder))
+  const child = spawn(program, ['-m', ...args], { cwd: fileURLToPath(folder), env: { ...process.env, ...env } })
+  atEnd(() => child.kill('SIGKILL'))
+  let output = ''
+  child.stdout.on('data', chunk => {
+    output += chunk
+  })
+  child.stderr.on('data', chunk => {
+    output += chunk
+  })
+  const [code] = await within(
+    once(child, 'close'),
+    () => `the end of ${args.join(' ')}, which printed ${output},`,
+    PYTHON_MS,
+  )
+  if (code !== 0) throw new Error(output)
+  return output
+}
+
+/** What the tests in Python ask for over HTTP: other contents of the backend, and that a gateway goes. */
+async function startControl() {
+  const backend = await startBackend()
+  const system = await startSystem({ namespaces: { doc: { url: `${backend.origin}/doc/{id}`, refresh: '100ms' } } })
+  let [gateway] = system.gateways
+
+  /** @type {Record<string, (body: any) => Promise<void>>} */
+  const deeds = {
+    async '/publish'({ path, text, type = 'application/json' }) {
+      backend.on(path, answers.content(text, type))
+    },
+    async '/kill'() {
+      const old = gateway
+      gateway = await system.startGateway(system.nodes)
+      await old.process.kill()
+    },
+    async '/stop'() {
+      const old = gateway
+      gateway = await system.startGateway(system.nodes)
+      old.process.signal('SIGTERM')
+    },
+  }
+  const server = createServer(async (request, response) => {
+    let body = ''
+    for await (const chunk of request) body += chunk
+    await deeds[String(request.url)](JSON.parse(body))
+    response.end(JSON.stringify({ url: gateway.url }))
+  })
+  await new Promise(resolve => server.listen(0, '127.0.0.1', () => resolve(undefined)))
+  atEnd(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return `http://127.0.0.1:${/** @type {import('node:net').AddressInfo} */ (server.address()).port}`
+}
+
+test(
+  'it does as the transcripts say, and follows a whole Keycast through losses',
+  async () => {
+    const output = await python(['pytest', 'tests', 'system_tests'], { KEYCAST_TEST_CONTROL: await startControl() })
+    expect(output).toMatch(/ passed in /)
+  },
+  PYTHON_MS,
+)
+
+test(
+  'its types hold',
+  async () => {
+    expect(await python(['mypy', '--cache-dir=/dev/null'])).toContain('no issues found')
+  },
+  PYTHON_MS,
+)

@@ -1,0 +1,204 @@
+// The client library against a whole Keycast: what an application holds is what the backend says, whatever happens.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { connect } from '@keycast/client'
+import WebSocket from 'ws'
+import { answers, startBackend } from './support/backend.js'
+import { atEnd } from './support/cleanup.js'
+import { within } from './support/deadline.js'
+import { show } from './support/figures.js'
+import { startSystem } from './support/system.js'
+
+/** @typedef {import('@keycast/client').ValueState} ValueState */
+
+/** @type {import('./support/backend.js').Backend} */
+let backend
+/** @type {import('./support/system.js').System} */
+let system
+
+beforeAll(async () => {
+  backend = await startBackend()
+  system = await startSystem({
+    namespaces: { doc: { url: `${backend.origin}/doc/{id}`, refresh: '100ms' } },
+  })
+})
+
+/** A conversation that grows: what is new is small beside the whole. @param {number} revision */
+const conversation = revision => ({
+  revision,
+  lines: Array.from(
+    { length: 40 },
+    (_, n) => `line ${n} of what was said: ${n === revision % 40 ? revision : 'hello'}`,
+  ),
+})
+
+/** @param {string} id @param {number} revision */
+const publish = (id, revision) => backend.on(`/doc/${id}`, answers.json(JSON.stringify(conversation(revision))))
+
+/** A client whose next connection goes wherever `route` leads then, as through a load balancer. @param {{ url: string }} route */
+function startClient(route) {
+  const counts = { deltas: 0, values: 0, connections: 0 }
+  /** @type {any[]} */
+  const sent = []
+  class Routed extends WebSocket {
+    /** @param {string} _ @param {string} protocol */
+    constructor(_, protocol) {
+      super(route.url, protocol, { perMessageDeflate: false })
+      counts.connections += 1
+      this.addEventListener('message', ({ data }) => {
+        if (typeof data === 'string') return
+        const bytes = Buffer.from(/** @type {ArrayBuffer} */ (data))
+        const { type, id } = JSON.parse(bytes.toString('utf8', 0, bytes.indexOf(10)))
+        if (type === 'delta') counts.deltas += 1
+        else if (id === undefined) counts.values += 1
+      })
+    }
+    /** @param {any} text */
+    send(text) {
+      sent.push(JSON.parse(text))
+      super.send(text)
+    }
+  }
+  const keycast = connect('ws://somewhere/ws', {
+    WebSocket: Routed,
+    // Waits that are short by chance: how long they are is tested elsewhere.
+    environment: { random: () => Math.random() / 10 },
+  })
+  atEnd(() => keycast.close())
+  return { keycast, counts, sent }
+}
+
+/** Follows a key, and fails where a revision goes back or a content is not whole. @param {import('@keycast/client').Keycast} keycast @param {string} key */
+function follow(keycast, key) {
+  const handle = keycast.value(key)
+  /** @type {number[]} */
+  const revisions = []
+  /** @type {string[]} */
+  const problems = []
+  /** @type {Set<() => void>} */
+  const waiters = new Set()
+  handle.on('change', ({ value, version }) => {
+    if (version === undefined) return
+    const last = revisions.at(-1) ?? -1
+    if (value.revision < last) problems.push(`${key} went back from ${last} to ${value.revision}`)
+    if (JSON.stringify(value) !== JSON.stringify(conversation(value.revision))) problems.push(`${key} is not whole`)
+    if (value.revision > last) revisions.push(value.revision)
+    for (const wake of waiters) wake()
+  })
+  return {
+    handle,
+    revisions,
+    problems,
+    /** @param {number} revision */
+    async reaches(revision) {
+      const met = new Promise(resolve => {
+        const wake = () => (revisions.at(-1) ?? -1) >= revision && resolve(undefined)
+        waiters.add(wake)
+        wake()
+      })
+      await within(met, () => `revision ${revision} of ${key}, which is at ${revisions.at(-1)},`)
+    },
+  }
+}
+
+/** @param {import('@keycast/client').Keycast} keycast @param {string} name */
+async function stateOf(keycast, name) {
+  const met = new Promise(resolve => keycast.on('state', state => state.name === name && resolve(undefined)))
+  await within(met, `the connection being ${name}`)
+}
+
+test('every change arrives, most as a delta; a get and other content come, too', async () => {
+  const { keycast, counts } = startClient(system.gateways[0])
+  publish('1', 0)
+  const followed = follow(keycast, 'doc:1')
+  await followed.reaches(0)
+  for (let revision = 1; revision <= 20; revision += 1) {
+    publish('1', revision)
+    await followed.reaches(revision)
+  }
+  expect(followed.revisions).toEqual(Array.from({ length: 21 }, (_, n) => n))
+  expect(followed.problems).toEqual([])
+  expect(counts.deltas).toBeGreaterThan(10)
+  show(`21 versions: ${counts.values} whole, ${counts.deltas} as deltas`)
+
+  expect(await keycast.get('doc:1')).toEqual(conversation(20))
+  backend.on('/doc/text', answers.content('héllo', 'text/plain; charset=utf-8'))
+  backend.on('/doc/image', answers.content(Buffer.from([0, 255, 10]), 'image/png'))
+  expect(await keycast.get('doc:text')).toBe('héllo')
+  expect([...(await keycast.get('doc:image'))]).toEqual([0, 255, 10])
+  await expect(keycast.get('doc:absent')).rejects.toMatchObject({ code: 'not_found', key: 'doc:absent' })
+  await expect(keycast.get('nowhere:1')).rejects.toMatchObject({ code: 'unknown_namespace' })
+  keycast.close()
+})
+
+test('a gateway that is killed and replaced loses nothing: keys are resumed by version, and none goes back', async () => {
+  let gateway = await system.startGateway(system.nodes)
+  const route = { url: gateway.url }
+  const { keycast, counts, sent } = startClient(route)
+  const ids = Array.from({ length: 10 }, (_, n) => `killed-${n}`)
+  for (const id of ids) publish(id, 0)
+  const followed = ids.map(id => follow(keycast, `doc:${id}`))
+  for (const one of followed) await one.reaches(0)
+
+  for (let round = 1; round <= 3; round += 1) {
+    for (const id of ids) publish(id, round * 10)
+    for (const one of followed) await one.reaches(round * 10)
+    await gateway.process.kill()
+    await stateOf(keycast, 'waiting')
+    // Every second key changes while nobody is connected.
+    for (const [n, id] of ids.entries()) if (n % 2) publish(id, round * 10 + 5)
+    gateway = await system.startGateway(system.nodes)
+    route.url = gateway.url
+    await stateOf(keycast, 'open')
+    for (const [n, one] of followed.entries()) await one.reaches(round * 10 + (n % 2 ? 5 : 0))
+    const resumed = sent.findLast(({ type }) => type === 'subscribe')
+    expect(resumed.keys).toEqual(ids.map(id => ({ key: `doc:${id}`, version: expect.any(String) })))
+  }
+  for (const id of ids) publish(id, 99)
+  for (const one of followed) await one.reaches(99)
+  expect(followed.flatMap(({ problems }) => problems)).toEqual([])
+  for (const { handle } of followed) expect(handle.state).toMatchObject({ stale: false, error: undefined })
+  show(`${counts.connections} connections, ${counts.values} values whole, ${counts.deltas} deltas`)
+  keycast.close()
+})
+
+test('a gateway that is stopped is left as it asks, and the next one goes on from what is held', async () => {
+  const stopped = await system.startGateway(system.nodes)
+  const route = { url: stopped.url }
+  const { keycast, sent } = startClient(route)
+  publish('moved', 1)
+  const followed = follow(keycast, 'doc:moved')
+  await followed.reaches(1)
+  route.url = system.gateways[0].url
+  const left = new Promise(resolve => keycast.on('state', ({ name }) => name === 'connecting' && resolve(undefined)))
+  stopped.process.signal('SIGTERM')
+  await within(left, 'a new connection')
+  await stateOf(keycast, 'open')
+  publish('moved', 2)
+  await followed.reaches(2)
+  expect(sent.filter(({ type }) => type === 'subscribe')).toMatchObject([
+    { keys: ['doc:moved'] },
+    { keys: [{ key: 'doc:moved', version: expect.any(String) }] },
+  ])
+  expect(followed).toMatchObject({ revisions: [1, 2], problems: [] })
+  keycast.close()
+})
+
+test('the command prints what it sees', async () => {
+  const [{ url }] = system.gateways
+  const command = fileURLToPath(new URL('../packages/client/bin/keycast.js', import.meta.url))
+  publish('shown', 1)
+  const child = spawn(process.execPath, [command, 'watch', 'doc:shown', '--url', url], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  atEnd(() => child.kill('SIGKILL'))
+  const lines = createInterface(child.stdout)[Symbol.asyncIterator]()
+  const next = async () => JSON.parse((await within(lines.next(), 'a line of the command')).value)
+  expect(await next()).toMatchObject({ key: 'doc:shown', value: conversation(1), stale: false })
+  publish('shown', 2)
+  expect(await next()).toMatchObject({ key: 'doc:shown', value: conversation(2) })
+  child.kill('SIGINT')
+  expect(await within(once(child, 'close'), 'the end of the command')).toEqual([0, null])
+})

@@ -1,0 +1,53 @@
+// A node that beats and hears no requests, as where a firewall blocks only its port for them: its keys go to the other
+// node, stay there, and come back when the port is open again.
+import { answers, documentOf, startBackend } from './support/backend.js'
+import { startBlackhole } from './support/blackhole.js'
+import { connect } from './support/client.js'
+import { eventually } from './support/deadline.js'
+import { msSince, show } from './support/figures.js'
+import { nodeAt, startSystem } from './support/system.js'
+
+const backend = await startBackend()
+const namespaces = { doc: { url: `${backend.origin}/docs/{id}`, refresh: '100ms', timeout: '500ms' } }
+const { fetchers, nodes, startGateway } = await startSystem({ gateways: 0, fetchers: 2, namespaces })
+const requests = await startBlackhole(fetchers[0].ports.requestsPort)
+const blocked = nodeAt({ ...fetchers[0].ports, requestsPort: requests.port })
+const gateway = await startGateway([blocked, nodes[1]])
+
+/** The nodes that these keys are asked of. @param {string[]} keys */
+async function ownersOf(keys) {
+  return new Set(await Promise.all(keys.map(async key => (await gateway.inspect(key)).owner.node)))
+}
+
+test.each(/** @type {const} */ (['drop', 'hold']))(
+  'a node whose port for requests is blocked (%s) gives up its keys, and has them back',
+  async how => {
+    const keys = Array.from({ length: 40 }, (_, index) => `doc:${how}-${index}`)
+    /** @param {number} revision */
+    const put = revision => {
+      for (const key of keys) backend.on(`/docs/${key.slice(4)}`, answers.json(documentOf(revision)))
+    }
+    put(1)
+    const viewer = await connect(gateway.url)
+    expect((await ownersOf(keys)).size).toBe(2)
+
+    requests.swallow(how)
+    const blockedAt = performance.now()
+    await viewer.subscribe(keys)
+    for (const key of keys) await viewer.reaches(key, 1)
+    show(`${how}: all keys served ${msSince(blockedAt)} after they were asked for`)
+    for (let revision = 2; revision <= 30; revision++) {
+      put(revision)
+      for (const key of keys) await viewer.reaches(key, revision)
+      expect(await ownersOf(keys)).toEqual(new Set([nodes[1]]))
+    }
+
+    requests.mend()
+    const mendedAt = performance.now()
+    await eventually(async () => (await ownersOf(keys)).has(blocked), 'that the node has keys again')
+    show(`${how}: the node has its keys again ${msSince(mendedAt)} after mending`)
+    put(31)
+    for (const key of keys) await viewer.reaches(key, 31)
+    viewer.close()
+  },
+)
