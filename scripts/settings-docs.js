@@ -5,6 +5,7 @@ import { common } from '@keycast/service'
 import { settings as dataProvider } from '../services/data-provider/settings.js'
 import { settings as fetcher } from '../services/fetcher/settings.js'
 import { settings as gateway } from '../services/gateway/settings.js'
+import { settings as journal } from '../services/journal/settings.js'
 import { wrap } from './docs/markdown.js'
 import { readSettings } from './proxy/settings.js'
 import { settings as start } from './start/settings.js'
@@ -24,6 +25,7 @@ const lists = {
   common: () => itemsOf(common),
   gateway: () => itemsOf(gateway, common),
   fetcher: () => itemsOf(fetcher, common),
+  journal: () => itemsOf(journal, common),
   'data-provider': () => itemsOf(dataProvider, common),
   // The ports and addresses of npm start are those of the services.
   'npm-start': () => itemsOf(start, common, gateway, fetcher, dataProvider),

@@ -9,7 +9,7 @@ const page = readFileSync(new URL('../docs/configuration.md', import.meta.url), 
 
 test('docs/configuration.md shows every setting as it is declared (node scripts/settings-docs.js writes it)', () => {
   const asked = [...page.matchAll(/<!-- settings: (\S+) -->/g)].map(([, name]) => name)
-  expect(asked.sort()).toEqual(['common', 'data-provider', 'fetcher', 'gateway', 'npm-start', 'proxy'])
+  expect(asked.sort()).toEqual(['common', 'data-provider', 'fetcher', 'gateway', 'journal', 'npm-start', 'proxy'])
   expect(withLists(page)).toBe(page)
 })
 

@@ -2,7 +2,16 @@
 export { FetcherUnavailable } from './backbone.js'
 export { fnv1a } from './fnv1a.js'
 export { readNodes } from './gateway/nodes.js'
-export { createZeromqBackbone, createZeromqHub, isLoopback } from './zeromq/backbone-zeromq.js'
+export { createRoomsBackbone } from './gateway/rooms-backbone.js'
+export { createHub } from './hub/hub.js'
+export { gapFrom, HISTORY_BYTES_MAX, readHistoryKey, roomErrorCodes, roomsCodec } from './wire/rooms-codec.js'
+export {
+  createZeromqBackbone,
+  createZeromqHub,
+  createZeromqRooms,
+  createZeromqRoomsHub,
+  isLoopback,
+} from './zeromq/backbone-zeromq.js'
 export { createCurveKeyPair, curveKeyProblems, curvePairOf } from './zeromq/curve.js'
 export { receive } from './zeromq/receive.js'
 export { createWriter } from './zeromq/writer.js'
@@ -17,4 +26,16 @@ export { createWriter } from './zeromq/writer.js'
  * @typedef {import('./backbone.js').Held} Held
  * @typedef {import('./backbone.js').Hub} Hub
  * @typedef {import('./backbone.js').HubEvents} HubEvents
+ * @typedef {import('./gateway/rooms-backbone.js').RoomsBackbone} RoomsBackbone
+ * @typedef {import('./gateway/rooms-backbone.js').RoomsEvents} RoomsEvents
+ * @typedef {import('./wire/rooms-codec.js').Answer} RoomAnswer
+ * @typedef {import('./wire/rooms-codec.js').GapReason} GapReason
+ * @typedef {import('./wire/rooms-codec.js').Message} Message
+ * @typedef {import('./wire/rooms-codec.js').NotPublished} NotPublished
+ * @typedef {import('./wire/rooms-codec.js').Publish} PublishCommand
+ * @typedef {import('./wire/rooms-codec.js').Published} Published
+ * @typedef {import('./wire/rooms-codec.js').RoomErrorCode} RoomErrorCode
+ * @typedef {import('./hub/hub.js').Hub<import('./wire/rooms-codec.js').Rooms>} RoomsHub
+ * @typedef {import('./wire/rooms-codec.js').Position} Position
+ * @typedef {import('./wire/rooms-codec.js').Rooms} Rooms
  */

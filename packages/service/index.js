@@ -22,6 +22,8 @@ export { createUniqueQueue } from './unique-queue.js'
  * @typedef {import('./metrics/metrics.js').Metrics} Metrics
  * @typedef {import('./internal-server.js').InternalServer} InternalServer
  * @typedef {import('./internal-server.js').Problem} Problem
+ * @typedef {import('./namespaces/journal-schema.js').JournalNamespace} JournalNamespace
+ * @typedef {import('./namespaces/namespaces.js').JournalNamespaces} JournalNamespaces
  * @typedef {import('./namespaces/namespaces.js').Namespace} Namespace
  * @typedef {import('./namespaces/namespaces.js').Namespaces} Namespaces
  */

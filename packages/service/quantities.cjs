@@ -8,12 +8,12 @@
  * @property {string} expects completes "must be …"
  */
 
-const durationGrammar = /^(\d{1,12})(ms|s|m|h)?$/
+const durationGrammar = /^(\d{1,12})(ms|s|m|h|d)?$/
 const sizeGrammar = /^(\d{1,15})(KiB|MiB|GiB)?$/
 const integerGrammar = /^-?\d{1,15}$/
 
 /** @type {Record<string, number>} */
-const msPerUnit = { h: 3_600_000, m: 60_000, s: 1_000, ms: 1 }
+const msPerUnit = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1_000, ms: 1 }
 /** @type {Record<string, number>} */
 const bytesPerUnit = { GiB: 1_024 ** 3, MiB: 1_024 ** 2, KiB: 1_024 }
 
@@ -21,7 +21,7 @@ const bytesPerUnit = { GiB: 1_024 ** 3, MiB: 1_024 ** 2, KiB: 1_024 }
 const MILLISECONDS_MAX = 2 ** 31 - 1
 
 /**
- * A duration in milliseconds: `500ms`, `1s`, `2m`, `1h`. Zero needs no unit. Another plain number is refused, because it
+ * A duration in milliseconds: `500ms`, `1s`, `2m`, `1h`, `7d`. Zero needs no unit. Another plain number is refused, because it
  * could be meant in seconds, unless the name carries the unit (`HEARTBEAT_MS=25000`).
  *
  * @param {object} [options]

@@ -12,6 +12,7 @@ const elsewhere = [
   /^report\.html$/,
   /^both\.html$/,
   /^proxy\/run\b/,
+  /^clients\/python\/\.venv\b/,
   /^loadtest\/results\b/,
   /(^|\/)local\//,
 ]

@@ -26,7 +26,7 @@ const LINES_SHOWN = 40
 const running = new Map()
 
 /**
- * @param {'gateway' | 'fetcher' | 'data-provider'} name
+ * @param {'gateway' | 'fetcher' | 'journal' | 'data-provider'} name
  * @param {Record<string, string>} env beside PATH; nothing else of the test's own environment reaches a service
  * @returns {Promise<ServiceProcess>} once it listens
  */

@@ -88,7 +88,8 @@ export function createCommands({ now }) {
 
     /** Ends the commands whose deadline has passed. */
     expire() {
-      for (const command of pending.values()) if (now() >= command.deadlineAt) finish(command, unheard(command))
+      const at = now()
+      for (const command of pending.values()) if (at >= command.deadlineAt) finish(command, unheard(command))
     },
 
     /** Ends all commands: the link stops. */

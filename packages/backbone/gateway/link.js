@@ -323,9 +323,13 @@ export function createLink({ codec, dial, events, now, every, log }) {
     flush()
   }
 
-  /** Ends what is overdue, and runs while anything may become so. */
   function expire() {
     commands.expire()
+    watchDeadlines()
+  }
+
+  /** Looks at deadlines while there are any. Not with each command: that would cost as much as there are under way. */
+  function watchDeadlines() {
     if (hasDeadlines === commands.size > 0) return
     hasDeadlines = commands.size > 0
     stopDeadlines()
@@ -372,7 +376,7 @@ export function createLink({ codec, dial, events, now, every, log }) {
     command({ id, command, deadlineMs }, done) {
       if (!codec.encodeCommand) throw new Error(`${codec.wire} has no commands`)
       commands.add({ id, encoded: codec.encodeCommand(command), deadlineAt: now() + deadlineMs, done })
-      expire()
+      watchDeadlines()
       flush()
     },
     get alive() {

@@ -1,4 +1,4 @@
-// Finds the fetcher nodes: a setting names their hosts, which are looked up again and again, since containers come and
+// Finds the nodes of a service: a setting names their hosts, which are looked up again and again, since containers come and
 // go.
 import { lookup } from 'node:dns/promises'
 
@@ -12,20 +12,26 @@ const LOOKUPS_MISSED_MAX = 3
  * @typedef {{ host: string, requestsPort: number, answersPort: number }} NodeAddress
  */
 
+/** Where a node listens unless the setting says otherwise. */
+const PORTS = { fetcher: ['7001', '7002'], journal: ['7003', '7004'] }
+
 /**
  * Reads `host[:requests:answers]`, comma-separated.
  *
  * @param {string} text e.g. `fetcher` or `10.0.0.1:7001:7002,10.0.0.2:7001:7002`
+ * @param {keyof typeof PORTS} [service]
  * @returns {NodeAddress[]}
  * @throws {Error} naming the part that is wrong
  */
-export function readNodes(text) {
+export function readNodes(text, service = 'fetcher') {
   return text.split(',').map(part => {
     const match = /^([A-Za-z0-9._-]+)(?::(\d{1,5}):(\d{1,5}))?$/.exec(part.trim())
-    const [, host, requests = '7001', answers = '7002'] = match ?? []
+    const [, host, requests = PORTS[service][0], answers = PORTS[service][1]] = match ?? []
     const [requestsPort, answersPort] = [Number(requests), Number(answers)]
     if (!host || !isPort(requestsPort) || !isPort(answersPort)) {
-      throw new Error(`${JSON.stringify(part.trim())} is no fetcher node: write host or host:requestsPort:answersPort`)
+      throw new Error(
+        `${JSON.stringify(part.trim())} is no ${service} node: write host or host:requestsPort:answersPort`,
+      )
     }
     return { host, requestsPort, answersPort }
   })
@@ -63,7 +69,7 @@ export function createNodeSource({ nodes, every, log, resolve = resolveIpv4 }) {
     try {
       found = await resolve(host)
     } catch (error) {
-      log.warn({ host, error: /** @type {Error} */ (error).message }, 'a fetcher host cannot be looked up')
+      log.warn({ host, error: /** @type {Error} */ (error).message }, 'a host cannot be looked up')
       return
     }
     const addresses = /** @type {Map<string, number>} */ (hosts.get(host))

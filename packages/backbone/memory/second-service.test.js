@@ -76,6 +76,20 @@ test('a command the node may have heard ends as unknown at its deadline, one tha
   expect(node.entriesOf('room:1')).toHaveLength(1)
 })
 
+test('a command costs the same however many are under way', async () => {
+  const network = createMemoryNetwork()
+  let clockReads = 0
+  const now = () => {
+    clockReads++
+    return network.now()
+  }
+  const { append } = startLogLink({ dial: network.dialOf('n1'), every: network.every, now })
+  for (let n = 0; n < 1_000; n++) append('room:1', `id-${n}`, 'text')
+  clockReads = 0
+  append('room:1', 'id-last', 'text')
+  expect(clockReads).toBeLessThan(10)
+})
+
 test('a command of a kind that the node does not know is refused, and the next one is done', async () => {
   const { network, link, append } = await setup()
   /** @type {unknown[]} */

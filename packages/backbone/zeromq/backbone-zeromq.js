@@ -1,10 +1,13 @@
-// The backbone of values over ZeroMQ, as a gateway and a fetcher's primary create it. Everything but the sockets is in
+// The backbones of values and of rooms over ZeroMQ, as gateways and nodes create them. Everything but the sockets is in
 // gateway/ and hub/.
 import { isIP } from 'node:net'
 import { everyInterval } from '@keycast/service'
 import { createNodeSource, endpointsOf, readNodes } from '../gateway/nodes.js'
+import { createRoomsBackbone } from '../gateway/rooms-backbone.js'
 import { createValuesBackbone } from '../gateway/values-backbone.js'
+import { createHub } from '../hub/hub.js'
 import { createValuesHub } from '../hub/values-hub.js'
+import { HISTORY_BYTES_MAX, roomsCodec } from '../wire/rooms-codec.js'
 import { bindZeromq } from './bind.js'
 import { linkSecurity } from './curve.js'
 import { dialZeromq } from './dial.js'
@@ -35,19 +38,69 @@ export function createZeromqBackbone({ nodes, messageBytesMax, events, log, curv
   })
 }
 
+/** Largest part taken from a journal: a history, and as much again for what says whose each message is. */
+const ROOMS_PART_BYTES_MAX = 2 * HISTORY_BYTES_MAX
+
 /**
- * The fetcher's side. Port 0 takes a free one.
+ * The gateway's side of rooms.
  *
  * @param {object} options
- * @param {string} options.host
- * @param {number} options.requestsPort
- * @param {number} options.answersPort
+ * @param {string} options.nodes `host[:publications:deliveries]` of the journal, comma-separated
+ * @param {import('../gateway/rooms-backbone.js').RoomsEvents} options.events
  * @param {import('../gateway/link.js').Log} options.log
- * @param {import('./bind.js').HubCurve} [options.curve] encrypts, and admits only the clients it names
- * @returns {import('../backbone.js').Hub & { ports: () => { requestsPort: number, answersPort: number } }}
+ * @param {import('./curve.js').LinkCurve} [options.curve] as the nodes have it; absent: plaintext
+ * @returns {import('../gateway/rooms-backbone.js').RoomsBackbone}
+ * @throws {Error} when `nodes` or a key cannot be read
+ */
+export function createZeromqRooms({ nodes, events, log, curve }) {
+  const security = curve && linkSecurity(curve)
+  return createRoomsBackbone({
+    nodeSource: createNodeSource({ nodes: readNodes(nodes, 'journal'), every: everyInterval, log }),
+    dialOf: name => dialZeromq(endpointsOf(name), { messageBytesMax: ROOMS_PART_BYTES_MAX, security }),
+    events,
+    now,
+    every: everyInterval,
+    log,
+  })
+}
+
+/**
+ * Where a node binds. Port 0 takes a free one; `curve` encrypts, and admits only the clients it names.
+ *
+ * @typedef {{ host: string, requestsPort: number, answersPort: number, log: import('../gateway/link.js').Log,
+ *   curve?: import('./bind.js').HubCurve }} NodeOptions
+ * @typedef {{ ports: () => { requestsPort: number, answersPort: number } }} Ports
+ */
+
+/**
+ * The fetcher's side.
+ *
+ * @param {NodeOptions} options
+ * @returns {import('../backbone.js').Hub & Ports}
  * @throws {Error} when the host is not a loopback address and there is no CURVE: every peer would be served
  */
-export function createZeromqHub({ host, requestsPort, answersPort, log, curve }) {
+export function createZeromqHub(options) {
+  return hubOver(options, createValuesHub)
+}
+
+/**
+ * The journal's side.
+ *
+ * @param {NodeOptions} options
+ * @returns {import('../hub/hub.js').Hub<import('../wire/rooms-codec.js').Rooms> & Ports}
+ * @throws {Error} as {@link createZeromqHub}
+ */
+export function createZeromqRoomsHub(options) {
+  return hubOver(options, sockets => createHub({ codec: roomsCodec, ...sockets }))
+}
+
+/**
+ * @template H
+ * @param {NodeOptions} options
+ * @param {(sockets: Omit<Parameters<typeof createValuesHub>[0], 'codec'>) => H} create
+ * @returns {H & Ports}
+ */
+function hubOver({ host, requestsPort, answersPort, log, curve }, create) {
   if (!curve && !isLoopback(host)) {
     throw new Error(`without CURVE the backbone binds loopback addresses only: ${host} is none`)
   }
@@ -62,7 +115,7 @@ export function createZeromqHub({ host, requestsPort, answersPort, log, curve })
       },
     },
   )
-  return { ...createValuesHub({ bind, now, every: everyInterval, log }), ports: () => ports }
+  return { ...create({ bind, now, every: everyInterval, log }), ports: () => ports }
 }
 
 /** @param {string} host @param {number} port */

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { parseDocument } from 'yaml'
 import { Misconfigured } from '../misconfigured.js'
+import { journalNamespaceOf } from './journal-schema.js'
 import { describe, file } from './schema.js'
 import { substituteVariables } from './variables.js'
 
@@ -18,7 +19,9 @@ import { substituteVariables } from './variables.js'
  * @property {number} bytesMax
  * @property {number} [idSegmentsMax] an id has so many segments at most, 1 unless said; see id-problem.js
  *
- * @typedef {{ get: (name: string) => Namespace | undefined, names: string[] }} Namespaces
+ * @typedef {{ get: (name: string) => Namespace | undefined, names: string[] }} Namespaces those of values
+ * @typedef {{ get: (name: string) => import('./journal-schema.js').JournalNamespace | undefined, names: string[] }} JournalNamespaces
+ *   those of messages
  */
 
 /** keycast.yaml cannot be used. The message names every bad field. */
@@ -37,7 +40,7 @@ export class NamespacesError extends Misconfigured {
  * @param {NodeJS.ProcessEnv} [options.env] what `${NAME}` stands for
  * @param {boolean} [options.headers] false: `headers` are left out, so that a gateway, which asks no backend, needs none
  *   of the variables in them
- * @returns {Namespaces}
+ * @returns {Namespaces & { journal: JournalNamespaces }}
  * @throws {NamespacesError}
  */
 export function readNamespaces({ path, env = process.env, headers: withHeaders = true }) {
@@ -49,24 +52,33 @@ export function readNamespaces({ path, env = process.env, headers: withHeaders =
   const parsed = file.safeParse(value)
   if (!parsed.success) throw new NamespacesError(path, parsed.error.issues.flatMap(describe))
 
-  const namespaces = new Map(
-    Object.entries(parsed.data.namespaces).map(([name, { url, headers, maxAge, refresh, timeout, maxBytes, ids }]) => {
-      /** @type {Namespace} */
-      const namespace = {
-        name,
-        source: 'http',
-        ...url,
-        headers,
-        maxAgeMs: maxAge,
-        refreshMs: refresh,
-        timeoutMs: timeout,
-        bytesMax: maxBytes,
-        idSegmentsMax: ids.segments,
-      }
-      return [name, namespace]
-    }),
-  )
-  return { get: name => namespaces.get(name), names: [...namespaces.keys()] }
+  /** @type {Map<string, Namespace>} */
+  const values = new Map()
+  /** @type {Map<string, import('./journal-schema.js').JournalNamespace>} */
+  const rooms = new Map()
+  for (const [name, read] of Object.entries(parsed.data.namespaces)) {
+    if (read.source === 'journal') rooms.set(name, journalNamespaceOf(name, read))
+    else values.set(name, httpNamespaceOf(name, read))
+  }
+  return { ...lookUp(values), journal: lookUp(rooms) }
+}
+
+/** @template N @param {Map<string, N>} named */
+const lookUp = named => ({ get: (/** @type {string} */ name) => named.get(name), names: [...named.keys()] })
+
+/** @param {string} name @param {import('./schema.js').HttpNamespace} parsed @returns {Namespace} */
+function httpNamespaceOf(name, { source, url, headers, maxAge, refresh, timeout, maxBytes, ids }) {
+  return {
+    name,
+    source,
+    ...url,
+    headers,
+    maxAgeMs: maxAge,
+    refreshMs: refresh,
+    timeoutMs: timeout,
+    bytesMax: maxBytes,
+    idSegmentsMax: ids.segments,
+  }
 }
 
 /** @param {string} path @returns {unknown} */

@@ -106,9 +106,53 @@ colour: blue
   )
 })
 
-test('the source journal is named as not supported', () => {
-  const problems = problemsOf(() => read('namespaces: { room: { source: journal, history: 1000 } }'))
-  expect(problems).toContain('namespaces.room.source: journal is not supported yet; use http')
+test('namespaces of messages are apart from those of values, and have defaults', () => {
+  const namespaces = read(`namespaces:
+  a: { source: http, url: "http://h/{id}" }
+  room: { source: journal }
+  all:
+    source: journal
+    publish: server
+    history: { messages: 100, age: 30d, bytes: 1MiB }
+    maxBytes: 1KiB
+    members: named
+    names: unique
+`)
+  expect(namespaces.names).toEqual(['a'])
+  expect(namespaces.get('room')).toBeUndefined()
+  expect(namespaces.journal.names).toEqual(['room', 'all'])
+  expect(namespaces.journal.get('room')).toEqual({
+    name: 'room',
+    source: 'journal',
+    history: { messages: 1_000, ageMs: 604_800_000, bytes: 16_777_216 },
+    bytesMax: 65_536,
+    publish: 'client',
+    members: 'none',
+    names: 'any',
+  })
+  expect(namespaces.journal.get('all')).toMatchObject({
+    history: { messages: 100, ageMs: 2_592_000_000, bytes: 1_048_576 },
+    bytesMax: 1_024,
+    publish: 'server',
+    members: 'named',
+    names: 'unique',
+  })
+})
+
+test.each([
+  ['history: 1000', 'namespaces.a.history: must be a map with messages, age and bytes'],
+  ['history: { messages: 0 }', 'namespaces.a.history.messages: must be a whole number: 1 to 1000000'],
+  ['history: { messages: 1.5 }', 'namespaces.a.history.messages: must be a whole number: 1 to 1000000'],
+  ['history: { age: 400d }', 'namespaces.a.history.age: must be a duration, as in 12h or 7d: 1s to 366d'],
+  ['history: { bytes: 1 }', 'namespaces.a.history.bytes: must be a size, as in 64KiB or 4MiB: 1KiB to 1GiB'],
+  ['history: { length: 1 }', 'namespaces.a.history.length: unknown field'],
+  ['maxBytes: 1MiB', 'namespaces.a.maxBytes: must be a size, as in 64KiB or 4MiB: 1 to 512KiB'],
+  ['publish: everybody', 'namespaces.a.publish: must be client or server'],
+  ['members: all', 'namespaces.a.members: must be none or counted or named'],
+  ['names: many', 'namespaces.a.names: must be unique or any'],
+  ['url: http://h/{id}', 'namespaces.a.url: unknown field'],
+])('of a journal, %s is refused', (field, problem) => {
+  expect(problemsOf(() => readOne(`source: journal\n${field}`))).toEqual([problem])
 })
 
 test('ids have one segment, or as many as the namespace says', () => {

@@ -3,6 +3,7 @@ import { validateHeaderName, validateHeaderValue } from 'node:http'
 import { namespaceProblem } from '@keycast/protocol'
 import { z } from 'zod'
 import { duration, size } from '../quantities.cjs'
+import { journalNamespace } from './journal-schema.js'
 import { readUrlTemplate } from './url-template.js'
 
 /** A day: Keycast is for live values, not an archive. */
@@ -72,11 +73,9 @@ const headers = z
     return /** @type {Record<string, string>} */ (Object.fromEntries(sent))
   })
 
-const namespace = z.strictObject(
+const httpNamespace = z.strictObject(
   {
-    source: z.literal('http', {
-      error: ({ input }) => (input === 'journal' ? 'journal is not supported yet; use http' : 'must be http'),
-    }),
+    source: z.literal('http', { error: 'must be http or journal' }),
     url,
     headers: headers.default({}),
     maxAge: quantity(duration({ maxMs: DURATION_MS_MAX })).default(1_000),
@@ -89,6 +88,17 @@ const namespace = z.strictObject(
   },
   { error: 'must be a map with source and url' },
 )
+
+/** @typedef {z.output<typeof httpNamespace>} HttpNamespace */
+
+/** By its source; one with another source is checked as one of values, so that all that is wrong is said at once. */
+const namespace = z.unknown().transform((written, context) => {
+  const { source } = /** @type {{ source?: unknown }} */ (written ?? {})
+  const read = (source === 'journal' ? journalNamespace : httpNamespace).safeParse(written)
+  if (read.success) return read.data
+  for (const issue of read.error.issues) context.issues.push(/** @type {any} */ ({ ...issue, input: written }))
+  return z.NEVER
+})
 
 /** The whole file. */
 export const file = z.strictObject(

@@ -1,0 +1,286 @@
+// The gateway's backbone of rooms: follows each watched room message by message, publishes, and reads histories. A hole in
+// a room's order is never passed on: it is asked for again.
+import { randomBytes } from 'node:crypto'
+import { HISTORY_MESSAGES_MAX, historyKey, readHistoryKey, roomErrorCodes, roomsCodec } from '../wire/rooms-codec.js'
+import { createRouter } from './router.js'
+
+/**
+ * @typedef {import('../wire/rooms-codec.js').Position} Position
+ * @typedef {import('../wire/rooms-codec.js').Message} Message
+ * @typedef {import('../wire/rooms-codec.js').RoomErrorCode} RoomErrorCode
+ * @typedef {import('../wire/rooms-codec.js').HistoryRange} HistoryRange
+ * @typedef {import('../wire/rooms-codec.js').Published} Published
+ * @typedef {import('../wire/rooms-codec.js').NotPublished} NotPublished
+ *
+ * @typedef {Omit<import('../wire/rooms-codec.js').HistoryAnswer, 'type' | 'key'> & { error?: undefined }} History
+ */
+
+/**
+ * The gateway's side of rooms. Watches are state: the room's node is told of them when a link to it is up, and told again,
+ * with the position reached by then, whenever that may have been lost.
+ *
+ * @typedef {object} RoomsBackbone
+ * @property {() => Promise<void>} start resolves when the sockets exist, not when a journal answers
+ * @property {() => Promise<void>} stop ends all that is under way
+ * @property {(room: string, position?: Position) => void} watch every message after the position is wanted, or without
+ *   one those after the head; until `unwatch`. A room that is watched already goes on as it is
+ * @property {(room: string) => void} unwatch
+ * @property {(publish: { room: string, messageId: string | undefined, from: string, data: Buffer },
+ *   options: { deadlineMs: number }) => Promise<Published | NotPublished>} publish never rejects. Those of one room are
+ *   kept in the order given. `publish_unknown`: the same messageId may be sent again, so the caller should give one
+ * @property {(room: string, range: HistoryRange, options: { deadlineMs: number }) => Promise<History | NotPublished>} history
+ *   never rejects. Those who ask the same part of a room meanwhile share one read
+ * @property {(room: string) => Position | undefined} positionOf how far the room's stream is; `undefined` where it is not
+ *   watched, or its position is not known yet
+ * @property {(room: string) => boolean} isAvailable whether the room's journal answers now
+ * @property {(room: string) => { node: string | undefined, alive: boolean }} ownerOf
+ * @property {() => number} nodesAlive
+ * @property {() => { watched: number, publishesUnderWay: number, historiesUnderWay: number, healed: number }} stats
+ *   `healed`: holes that were asked for again
+ */
+
+/**
+ * What a gateway gives it. All are synchronous, and called only for rooms that are watched. Of each room come first
+ * `onHead` or `onGap`, then messages that follow each other without a hole and without one twice; `onGap` is the only
+ * way out of that.
+ *
+ * @typedef {object} RoomsEvents
+ * @property {(room: string, head: { epoch: string, seq: number, oldest: number, after: number }) => void} onHead where
+ *   the room stands. Messages follow from `after` + 1 on: the position reached so far. Again whenever a link began anew
+ * @property {(room: string, batch: { epoch: string, messages: Message[] }) => void} onMessages one at least. `data` may be
+ *   kept; it is a slice of a batch of up to 64 KiB
+ * @property {(room: string, gap: { epoch: string, seq: number, oldest: number,
+ *   reason: import('../wire/rooms-codec.js').GapReason }) => void} onGap what followed the position cannot be given; the
+ *   stream goes on after `seq`
+ * @property {(room: string, failure: { code: RoomErrorCode, message: string, retryAfterMs?: number }) => void} onFailed
+ *   the watch stands. With `retryAfterMs` the journal tries again by itself
+ * @property {() => void} [onRouted] which journals answer may have changed: see `isAvailable`
+ */
+
+/** What is told to a client to wait where the journal is away. */
+const RETRY_MS = 1_000
+
+/** Publishes under way, and their data: above it new ones are refused, since the journal is behind. */
+const PUBLISHES_MAX = 50_000
+const PUBLISH_BYTES_MAX = 64 * 2 ** 20
+
+/** A hub cuts off a gateway that sends a larger part. */
+const DATA_BYTES_MAX = 2 ** 20 - 1
+
+/** How exactly the deadline of a history is kept. */
+const DEADLINE_CHECK_MS = 100
+
+/**
+ * @param {object} options
+ * @param {import('./router.js').NodeSource} options.nodeSource
+ * @param {(name: string) => import('./link.js').Dial} options.dialOf
+ * @param {RoomsEvents} options.events
+ * @param {() => number} options.now
+ * @param {import('@keycast/service').Every} options.every
+ * @param {import('./link.js').Log} options.log
+ * @returns {RoomsBackbone}
+ */
+export function createRoomsBackbone({ nodeSource, dialOf, events, now, every, log }) {
+  /**
+   * `isPlaced`: the journal has said where the stream goes on since the watch was last said. Until then, and while a
+   * hole is asked for again, messages that do not follow belong to what was said before.
+   *
+   * @type {Map<string, { position: Position | undefined, isPlaced: boolean }>}
+   */
+  const watched = new Map()
+  /** By key of the get. @type {Map<string, Set<{ deadlineAt: number, done: (end: History | NotPublished) => void }>>} */
+  const histories = new Map()
+  let stopDeadlines = () => {}
+  let publishes = 0
+  let publishBytes = 0
+  let nextCommand = 0
+  let healed = 0
+
+  const router = createRouter({
+    codec: roomsCodec,
+    nodeSource,
+    dialOf,
+    events: { position: room => watched.get(room)?.position, onAnswer, onHeads, onRouted: () => events.onRouted?.() },
+    now,
+    every,
+    log,
+  })
+
+  /** @param {import('../wire/rooms-codec.js').Answer} answer */
+  function onAnswer(answer) {
+    if (answer.type === 'history') {
+      const { type, key, ...history } = answer
+      return endHistory(key, history)
+    }
+    const { type, key, ...said } = answer
+    if (type === 'failed' && readHistoryKey(key)) return endHistory(key, { error: answer.code, ...failureOf(answer) })
+    const room = watched.get(key)
+    if (!room) return
+    switch (answer.type) {
+      case 'head':
+        return onHead(key, room, answer)
+      case 'gap':
+        room.isPlaced = true
+        room.position = { epoch: answer.epoch, seq: answer.seq }
+        return events.onGap(key, /** @type {any} */ (said))
+      case 'failed':
+        return events.onFailed(key, { code: answer.code, ...failureOf(answer) })
+      case 'messages':
+        return onMessages(key, room, answer)
+    }
+  }
+
+  /**
+   * @param {string} key @param {{ position: Position | undefined, isPlaced: boolean }} room
+   * @param {import('../wire/rooms-codec.js').HeadAnswer} head
+   */
+  function onHead(key, room, { epoch, seq, oldest, after }) {
+    const { position } = room
+    // It was made for the position of an earlier watch: messages that were under way have passed it meanwhile, or it is
+    // not what was asked for.
+    if (position && (position.epoch !== epoch || position.seq < after)) return heal(key, room)
+    room.isPlaced = true
+    room.position ??= { epoch, seq: after }
+    events.onHead(key, { epoch, seq, oldest, after: room.position.seq })
+  }
+
+  /**
+   * @param {string} key @param {{ position: Position | undefined, isPlaced: boolean }} room
+   * @param {import('../wire/rooms-codec.js').MessagesAnswer} batch
+   */
+  function onMessages(key, room, { epoch, messages }) {
+    const { position } = room
+    if (!position) return
+    const follows = epoch === position.epoch && messages[0].seq <= position.seq + 1
+    if (!follows) return room.isPlaced ? heal(key, room) : undefined
+    const fresh = messages.slice(position.seq + 1 - messages[0].seq)
+    if (fresh.length === 0) return
+    position.seq = /** @type {Message} */ (fresh.at(-1)).seq
+    events.onMessages(key, { epoch, messages: fresh })
+  }
+
+  /** How far the journal has sent each room: what is not here by now was lost. @param {import('../wire/rooms-codec.js').Heads} heads */
+  function onHeads(heads) {
+    for (const { key, epoch, seq } of heads) {
+      const room = watched.get(key)
+      if (!room?.isPlaced || !room.position) continue
+      if (room.position.epoch !== epoch || room.position.seq < seq) heal(key, room)
+    }
+  }
+
+  /** Says the watch again, with the position reached. @param {string} key @param {{ isPlaced: boolean }} room */
+  function heal(key, room) {
+    room.isPlaced = false
+    healed++
+    router.linkOf(key)?.renewWatch(key)
+  }
+
+  /** @param {string} room @param {Position} [position] */
+  function watch(room, position) {
+    if (watched.has(room)) return
+    watched.set(room, { position: position && { ...position }, isPlaced: false })
+    router.watch(room)
+  }
+
+  /** @param {string} room */
+  function unwatch(room) {
+    if (watched.delete(room)) router.unwatch(room)
+  }
+
+  /** @type {RoomsBackbone['publish']} */
+  async function publish({ room, messageId, from, data }, { deadlineMs }) {
+    const link = router.linkOf(room)
+    if (!link?.alive) return refusal('journal_unavailable')
+    if (publishes >= PUBLISHES_MAX || publishBytes >= PUBLISH_BYTES_MAX) return refusal('journal_unavailable')
+    if (data.length > DATA_BYTES_MAX) return { error: 'too_large', message: roomErrorCodes.too_large }
+    publishes++
+    publishBytes += data.length
+    /** @type {import('../wire/rooms-codec.js').Publish} */
+    const command = { type: 'publish', room, messageId: messageId ?? newMessageId(), from, data }
+    const id = String(++nextCommand)
+    const end = await new Promise(resolve => link.command({ id, command, deadlineMs }, resolve))
+    publishes--
+    publishBytes -= data.length
+    switch (/** @type {import('./commands.js').CommandEnd<Published | NotPublished>} */ (end).type) {
+      case 'result':
+        return end.result
+      case 'unknown':
+        return refusal('publish_unknown')
+      default:
+        return refusal('journal_unavailable')
+    }
+  }
+
+  /** @type {RoomsBackbone['history']} */
+  function history(room, range, { deadlineMs }) {
+    if (!isAvailable(room)) return Promise.resolve(refusal('journal_unavailable'))
+    const key = historyKey(room, { ...range, limit: Math.max(1, Math.min(range.limit, HISTORY_MESSAGES_MAX)) })
+    return new Promise(done => {
+      const waiting = histories.get(key) ?? new Set()
+      waiting.add({ deadlineAt: now() + deadlineMs, done })
+      if (histories.size === 0) stopDeadlines = every(DEADLINE_CHECK_MS, expire)
+      if (histories.has(key)) return
+      histories.set(key, waiting)
+      router.get(key)
+    })
+  }
+
+  /** @param {string} key @param {History | NotPublished} end */
+  function endHistory(key, end) {
+    const waiting = histories.get(key)
+    if (!waiting) return
+    forgetHistory(key)
+    for (const { done } of waiting) done(end)
+  }
+
+  /** @param {string} key */
+  function forgetHistory(key) {
+    histories.delete(key)
+    if (histories.size === 0) stopDeadlines()
+  }
+
+  function expire() {
+    for (const [key, waiting] of histories) {
+      for (const each of waiting) {
+        if (now() < each.deadlineAt) continue
+        waiting.delete(each)
+        each.done(refusal('journal_unavailable'))
+      }
+      if (waiting.size > 0) continue
+      forgetHistory(key)
+      router.cancelGet(key)
+    }
+  }
+
+  /** @param {string} room */
+  const isAvailable = room => router.ownerOf(room).alive
+
+  return {
+    start: router.start,
+    async stop() {
+      await router.stop()
+      for (const key of [...histories.keys()]) endHistory(key, refusal('journal_unavailable'))
+    },
+    watch,
+    unwatch,
+    publish,
+    history,
+    positionOf(room) {
+      const position = watched.get(room)?.position
+      return position && { ...position }
+    },
+    isAvailable,
+    ownerOf: router.ownerOf,
+    nodesAlive: router.nodesAlive,
+    stats: () => ({ watched: watched.size, publishesUnderWay: publishes, historiesUnderWay: histories.size, healed }),
+  }
+}
+
+/** Repeats of a publish after a loss are known by it. */
+export const newMessageId = () => randomBytes(12).toString('base64url')
+
+/** @param {'journal_unavailable' | 'publish_unknown'} error @returns {NotPublished} */
+const refusal = error => ({ error, message: roomErrorCodes[error], retryAfterMs: RETRY_MS })
+
+/** @param {import('../wire/rooms-codec.js').FailedAnswer} answer */
+const failureOf = ({ message, retryAfterMs }) => (retryAfterMs === undefined ? { message } : { message, retryAfterMs })

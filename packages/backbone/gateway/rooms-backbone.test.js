@@ -1,0 +1,192 @@
+// What a gateway makes of what a journal says; services/journal tests both together.
+import { createHub } from '../hub/hub.js'
+import { createMemoryNetwork } from '../memory/network.js'
+import { roomsCodec } from '../wire/rooms-codec.js'
+import { createRoomsBackbone } from './rooms-backbone.js'
+
+/** @type {any} */
+const silent = { debug() {}, info() {}, warn() {}, error() {} }
+
+/** A journal that says what the test puts into its mouth. */
+async function setup() {
+  const network = createMemoryNetwork()
+  const hub = createHub({ codec: roomsCodec, bind: network.bindOf('n1'), log: silent, ...network })
+  /** @type {any[]} */
+  const heard = []
+  /** @type {any[]} */
+  let answers = []
+  /** @type {any} */
+  let heads
+  let link = ''
+  await hub.start({
+    onWatch(from, { key, position }) {
+      link = from
+      heard.push(['watch', key, position?.seq])
+    },
+    onUnwatch: (_, key) => void heard.push(['unwatch', key]),
+    onGet(from, { key }) {
+      link = from
+      heard.push(['get', key])
+    },
+    onCancelGet: (_, key) => void heard.push(['cancelGet', key]),
+    onCommand: (from, id, command) => {
+      link = from
+      heard.push(['publish', id, command])
+    },
+    onLinkLost() {},
+    answersFor: () => ({ answers: answers.splice(0), more: false }),
+    headsFor: () => heads,
+  })
+  /** @type {any[]} */
+  const seen = []
+  const backbone = createRoomsBackbone({
+    ...network,
+    nodeSource: { start: async found => found(['n1']), stop() {} },
+    events: {
+      onHead: (room, { seq, after }) => seen.push(['head', room, seq, after]),
+      onMessages: (_, { messages }) => seen.push(...messages.map(({ seq }) => seq)),
+      onGap: (_, { seq, reason }) => seen.push(['gap', seq, reason]),
+      onFailed: (_, { code }) => seen.push(['failed', code]),
+    },
+    log: silent,
+  })
+  await backbone.start()
+  await network.settle()
+
+  /** @param {...any} said */
+  async function say(...said) {
+    answers = said
+    hub.tell(link, 'any')
+    await network.settle()
+  }
+  return {
+    network,
+    hub,
+    backbone,
+    heard,
+    seen,
+    say,
+    setHeads: (/** @type {any} */ said) => {
+      heads = said
+    },
+    tellResult: (/** @type {string} */ id, /** @type {any} */ result) => hub.tellResult(link, id, result),
+  }
+}
+
+const key = 'room:1'
+const head = (/** @type {number} */ seq, after = seq) => ({ type: 'head', key, epoch: 'E', seq, oldest: 1, after })
+const batch = (/** @type {number[]} */ ...seqs) => ({
+  type: 'messages',
+  key,
+  epoch: 'E',
+  messages: seqs.map(seq => ({ seq, at: 1, from: '', messageId: undefined, data: Buffer.from('1') })),
+})
+
+test('messages are passed on as they follow each other; those that were there already are not', async () => {
+  const { network, backbone, seen, say } = await setup()
+  backbone.watch(key)
+  await network.settle()
+  await say(head(3), batch(4, 5), batch(5, 6), batch(4))
+  expect(seen).toEqual([['head', key, 3, 3], 4, 5, 6])
+  expect(backbone.positionOf(key)).toEqual({ epoch: 'E', seq: 6 })
+})
+
+test('a hole is asked for again from the position reached, once, and nothing behind it is passed on', async () => {
+  const { network, backbone, heard, seen, say } = await setup()
+  backbone.watch(key, { epoch: 'E', seq: 3 })
+  await network.settle()
+  await say(head(3), batch(4), batch(6), batch(7))
+  expect(heard).toEqual([
+    ['watch', key, 3],
+    ['watch', key, 4],
+  ])
+  expect(backbone.stats().healed).toBe(1)
+  await say(head(7, 4), batch(5, 6, 7))
+  expect(seen).toEqual([['head', key, 3, 3], 4, ['head', key, 7, 4], 5, 6, 7])
+})
+
+test('a head on a beat shows that the last message was lost', async () => {
+  const { network, backbone, heard, say, setHeads } = await setup()
+  backbone.watch(key)
+  await network.settle()
+  await say(head(0), batch(1))
+  setHeads([
+    { key, epoch: 'E', seq: 1 },
+    { key: 'room:2', epoch: 'E', seq: 9 },
+  ])
+  await network.pass(1_000)
+  expect(heard).toHaveLength(1)
+  setHeads([{ key, epoch: 'E', seq: 2 }])
+  await network.pass(1_000)
+  expect(heard.slice(1)).toEqual([['watch', key, 1]])
+})
+
+test('after a gap the stream goes on behind the head; a failure is passed on', async () => {
+  const { network, backbone, seen, say } = await setup()
+  backbone.watch(key, { epoch: 'E', seq: 3 })
+  await network.settle()
+  await say(
+    { type: 'failed', key, code: 'journal_unavailable', message: 'later', retryAfterMs: 1_000 },
+    { type: 'gap', key, epoch: 'F', seq: 9, oldest: 5, reason: 'epoch' },
+    { ...batch(10), epoch: 'F' },
+  )
+  expect(seen).toEqual([['failed', 'journal_unavailable'], ['gap', 9, 'epoch'], 10])
+  backbone.unwatch(key)
+  await say({ ...batch(11), epoch: 'F' })
+  expect(seen).toHaveLength(3)
+})
+
+test('a publish ends with its result, or says whether it may have been kept', async () => {
+  const { network, hub, backbone, heard, tellResult } = await setup()
+  const publish = (/** @type {string} */ text) =>
+    backbone.publish({ room: key, messageId: undefined, from: 'ann', data: Buffer.from(text) }, { deadlineMs: 500 })
+  const kept = publish('1')
+  await network.settle()
+  const [[, id, command]] = heard
+  expect(command).toMatchObject({ room: key, messageId: expect.stringMatching(/^[\w-]{16}$/), from: 'ann' })
+  tellResult(id, { epoch: 'E', seq: 1, at: 5, duplicate: false })
+  await network.settle()
+  expect(await kept).toEqual({ epoch: 'E', seq: 1, at: 5, duplicate: false })
+
+  const unknown = publish('2')
+  await network.pass(600)
+  expect(await unknown).toMatchObject({ error: 'publish_unknown', retryAfterMs: 1_000 })
+  expect(backbone.stats().publishesUnderWay).toBe(0)
+
+  await hub.stop()
+  await network.settle()
+  expect(backbone.isAvailable(key)).toBe(false)
+  expect(await publish('3')).toMatchObject({ error: 'journal_unavailable', retryAfterMs: 1_000 })
+})
+
+test('those who ask the same part of a history share one read; each has its deadline', async () => {
+  const { network, backbone, heard, say } = await setup()
+  const first = backbone.history(key, { after: 0, limit: 50 }, { deadlineMs: 500 })
+  await network.settle()
+  const second = backbone.history(key, { after: 0, limit: 50 }, { deadlineMs: 5_000 })
+  await network.pass(1_000)
+  expect(await first).toMatchObject({ error: 'journal_unavailable' })
+  expect(heard).toEqual([['get', 'room:1 - after 0 50']])
+  const { messages } = batch(1, 2)
+  await say({
+    type: 'history',
+    key: heard[0][1],
+    epoch: 'E',
+    oldest: 1,
+    newest: 2,
+    messages,
+    more: false,
+    truncated: false,
+  })
+  expect(await second).toMatchObject({ epoch: 'E', newest: 2, messages: [{ seq: 1 }, { seq: 2 }] })
+
+  const left = backbone.history(key, { before: 9, limit: 1 }, { deadlineMs: 500 })
+  await network.pass(1_000)
+  expect(await left).toMatchObject({ error: 'journal_unavailable' })
+  expect(heard.at(-1)).toEqual(['cancelGet', 'room:1 - before 9 1'])
+
+  const other = backbone.history(key, { epoch: 'F', before: 9, limit: 1 }, { deadlineMs: 500 })
+  await network.settle()
+  await say({ type: 'failed', key: 'room:1 F before 9 1', code: 'other_epoch', message: 'another' })
+  expect(await other).toEqual({ error: 'other_epoch', message: 'another' })
+})

@@ -1,0 +1,81 @@
+// A namespace of messages in keycast.yaml: how much of each room's history is kept, and who publishes and is seen there.
+import { z } from 'zod'
+import { duration, showSize, size as sizeRule } from '../quantities.cjs'
+
+/**
+ * @typedef {object} JournalNamespace
+ * @property {string} name
+ * @property {'journal'} source
+ * @property {{ messages: number, ageMs: number, bytes: number }} history what is kept of each room; each bound alone trims
+ * @property {number} bytesMax of one message's data
+ * @property {'client' | 'server'} publish who publishes: clients as well, or only backends by the internal listener
+ * @property {'none' | 'counted' | 'named'} members what is told of who is there
+ * @property {'unique' | 'any'} names whether a name belongs to one user at a time
+ */
+
+const AGE_MS_MIN = 1_000
+const AGE_MS_MAX = 366 * 24 * 3_600_000
+const MESSAGES_MAX = 1_000_000
+const HISTORY_BYTES_MIN = 1_024
+const HISTORY_BYTES_MAX = 1_024 ** 3
+
+/** Half of what a journal's socket takes: a larger message would cut its gateway off. */
+const MESSAGE_BYTES_MAX = 512 * 1_024
+
+const ageError = 'must be a duration, as in 12h or 7d: 1s to 366d'
+const age = z
+  .union([z.string(), z.number()], { error: ageError })
+  .transform(written => duration({ maxMs: AGE_MS_MAX }).read(String(written)))
+  .refine(ms => ms >= AGE_MS_MIN && ms <= AGE_MS_MAX, { error: ageError })
+
+/** @param {number} min @param {number} max */
+function size(min, max) {
+  const error = `must be a size, as in 64KiB or 4MiB: ${showSize(min)} to ${showSize(max)}`
+  return z
+    .union([z.string(), z.number()], { error })
+    .transform(written => sizeRule().read(String(written)))
+    .refine(bytes => bytes >= min && bytes <= max, { error })
+}
+
+const messagesError = `must be a whole number: 1 to ${MESSAGES_MAX}`
+
+/** @param {[string, ...string[]]} values */
+const choice = (...values) => z.enum(values, { error: `must be ${values.join(' or ')}` })
+
+const history = z.strictObject(
+  {
+    messages: z
+      .int({ error: messagesError })
+      .min(1, { error: messagesError })
+      .max(MESSAGES_MAX, { error: messagesError })
+      .default(1_000),
+    age: age.default(7 * 24 * 3_600_000),
+    bytes: size(HISTORY_BYTES_MIN, HISTORY_BYTES_MAX).default(16 * 1_024 ** 2),
+  },
+  { error: 'must be a map with messages, age and bytes' },
+)
+
+export const journalNamespace = z.strictObject({
+  source: z.literal('journal'),
+  history: history.prefault({}),
+  maxBytes: size(1, MESSAGE_BYTES_MAX).default(64 * 1_024),
+  publish: choice('client', 'server').default('client'),
+  members: choice('none', 'counted', 'named').default('none'),
+  names: choice('unique', 'any').default('any'),
+})
+
+/**
+ * @param {string} name @param {z.output<typeof journalNamespace>} parsed
+ * @returns {JournalNamespace}
+ */
+export function journalNamespaceOf(name, { source, history, maxBytes, publish, members, names }) {
+  return /** @type {JournalNamespace} */ ({
+    name,
+    source,
+    history: { messages: history.messages, ageMs: history.age, bytes: history.bytes },
+    bytesMax: maxBytes,
+    publish,
+    members,
+    names,
+  })
+}

@@ -1,0 +1,120 @@
+// Group commit: one batch is under way, and all that is published meanwhile is the next. Batches grow with load by
+// themselves, so the disk is waited for once a batch and not once a message.
+
+/**
+ * @typedef {import('./log/log.js').Log} Log
+ * @typedef {import('./log/log.js').Publish} Publish
+ * @typedef {import('./log/log.js').Kept} Kept
+ *
+ * `publish_unknown`: the log does not know whether it was kept.
+ * @typedef {import('./log/log.js').Outcome | { error: 'publish_unknown' }} Outcome
+ *
+ * @typedef {{ publish: Publish, done: (outcome: Outcome) => void, at: number }} Entry
+ */
+
+/** Messages of one batch: the first waits for the last, and the next batch for both. */
+const BATCH_MESSAGES_MAX = 2_000
+
+/** Bytes of one batch, one message at least: some 20 ms of a disk that writes 200 MB a second. */
+const BATCH_BYTES_MAX = 4 * 2 ** 20
+
+/** What may be waiting beside the batch under way. Above it the disk is behind by seconds, and publishers must hear it. */
+const WAITING_MESSAGES_MAX = 50_000
+const WAITING_BYTES_MAX = 64 * 2 ** 20
+
+/**
+ * @param {object} deps
+ * @param {Pick<Log, 'append'>} deps.log
+ * @param {(publish: Publish, kept: Kept) => void} deps.onKept once for each new message, in order, before its `done`
+ * @param {(error: Error) => void} deps.onFailed the log could not say what became of a batch
+ * @param {{ acknowledged: (tookMs: number) => void, flushed: (messages: number, tookMs: number) => void }} deps.counts
+ * @param {() => number} deps.now
+ */
+export function createCommitter({ log, onKept, onFailed, counts, now }) {
+  /** @type {Entry[]} */
+  let waiting = []
+  let waitingBytes = 0
+  /** What else must have the log for itself. @type {(() => Promise<unknown>)[]} */
+  const tasks = []
+  let isStopped = false
+  /** @type {Promise<void> | undefined} */
+  let working
+
+  async function work() {
+    await undefined // lets what comes in this turn join
+    while (waiting.length > 0 || tasks.length > 0) {
+      await tasks.shift()?.()
+      if (waiting.length > 0) await commit(takeBatch())
+    }
+    working = undefined
+  }
+
+  function takeBatch() {
+    let bytes = 0
+    let count = 0
+    while (count < waiting.length && count < BATCH_MESSAGES_MAX && (count === 0 || bytes < BATCH_BYTES_MAX)) {
+      bytes += waiting[count++].publish.data.length
+    }
+    waitingBytes -= bytes
+    const batch = waiting.slice(0, count)
+    waiting = waiting.slice(count)
+    return batch
+  }
+
+  /** @param {Entry[]} batch */
+  async function commit(batch) {
+    const startedAt = now()
+    /** @type {Outcome[]} */
+    let outcomes
+    try {
+      outcomes = await log.append(batch.map(({ publish }) => publish))
+    } catch (error) {
+      onFailed(/** @type {Error} */ (error))
+      outcomes = batch.map(() => ({ error: 'publish_unknown' }))
+    }
+    const endedAt = now()
+    counts.flushed(batch.length, endedAt - startedAt)
+    // All are told to the watchers before the first is acknowledged: a publisher that watches sees its message first.
+    for (let index = 0; index < batch.length; index++) {
+      const outcome = outcomes[index]
+      if (outcome.error === undefined && !outcome.duplicate) onKept(batch[index].publish, outcome)
+    }
+    for (let index = 0; index < batch.length; index++) {
+      counts.acknowledged(endedAt - batch[index].at)
+      batch[index].done(outcomes[index])
+    }
+  }
+
+  const start = () => {
+    working ??= work()
+  }
+
+  return {
+    /**
+     * @param {Publish} publish @param {(outcome: Outcome) => void} done
+     * @returns {boolean} false where nothing was done: too much is waiting, or the committer stops
+     */
+    publish(publish, done) {
+      if (isStopped || waiting.length >= WAITING_MESSAGES_MAX || waitingBytes >= WAITING_BYTES_MAX) return false
+      waiting.push({ publish, done, at: now() })
+      waitingBytes += publish.data.length
+      start()
+      return true
+    },
+
+    /** Runs between batches: a log has never two things under way that write. @param {() => Promise<unknown>} task */
+    between(task) {
+      if (isStopped) return
+      tasks.push(task)
+      start()
+    },
+
+    /** Takes no more, and resolves when all that was taken has its outcome. */
+    async stop() {
+      isStopped = true
+      await working
+    },
+
+    stats: () => ({ waiting: waiting.length, waitingBytes }),
+  }
+}

@@ -1,0 +1,171 @@
+// A journal node, put together: publishes go through the committer into the log, and from there to the links that watch.
+import { roomErrorCodes } from '@keycast/backbone'
+import { keyProblem, namespaceOf } from '@keycast/protocol'
+import { everyInterval } from '@keycast/service'
+import { createCommitter } from './commit.js'
+import { createDeliveries } from './deliveries.js'
+import { createJournalMetrics, exportLevels } from './metrics.js'
+import { createRooms } from './rooms.js'
+
+/**
+ * @typedef {import('@keycast/backbone').RoomsHub} RoomsHub
+ * @typedef {import('@keycast/backbone').PublishCommand} PublishCommand
+ * @typedef {import('@keycast/backbone').RoomErrorCode} RoomErrorCode
+ */
+
+/** How often age trims rooms, and old messageIds are forgotten. */
+const EXPIRE_MS = 1_000
+
+/** What a gateway is told to wait where the journal cannot take a message. */
+const RETRY_MS = 1_000
+
+/** Longer ones name nobody. */
+const FROM_CHARACTERS_MAX = 255
+
+const messageIdGrammar = /^[A-Za-z0-9_-]{16,64}$/
+
+/** Control characters would break the log's own separators. */
+const fromGrammar = /^\P{Cc}*$/u
+
+/**
+ * @param {object} deps
+ * @param {import('@keycast/service').JournalNamespaces} deps.namespaces
+ * @param {RoomsHub} deps.hub
+ * @param {import('./log/log.js').Log} deps.log where messages are kept
+ * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>} deps.metrics
+ * @param {import('@keycast/service').Log} deps.report
+ * @param {() => number} [deps.now] monotonic, in milliseconds
+ * @param {import('@keycast/service').Every} [deps.every]
+ */
+export function createJournal({
+  namespaces,
+  hub,
+  log,
+  metrics,
+  report,
+  now = () => performance.now(),
+  every = everyInterval,
+}) {
+  const counts = createJournalMetrics(metrics)
+  const rooms = createRooms()
+  const deliveries = createDeliveries({
+    log,
+    rooms,
+    isRoom: key => namespaceProblem(key) === undefined,
+    tell: hub.tell,
+    counts,
+    onReadFailed: error => report.error({ err: error }, 'the log could not be read'),
+  })
+  const committer = createCommitter({
+    log,
+    onKept({ room, messageId, from, data }, { position: { seq }, at }) {
+      for (const link of rooms.keep(room, { seq, at, from, messageId, data })) hub.tell(link, room)
+    },
+    onFailed(error) {
+      report.error({ err: error }, 'the log could not say whether a batch was kept')
+      deliveries.onUncertain()
+    },
+    counts,
+    now,
+  })
+  exportLevels(metrics, { hub, log, committer, deliveries, rooms })
+  let isServing = false
+  let isFull = false
+  let stopExpiring = () => {}
+
+  /** @param {string} key */
+  function namespaceProblem(key) {
+    return keyProblem(key) ?? (namespaces.get(namespaceOf(key)) ? undefined : 'no such namespace')
+  }
+
+  /** @param {string} link @param {string} id @param {PublishCommand} command */
+  function onCommand(link, id, command) {
+    const problem = problemOf(command)
+    if (problem) return refuse(link, id, problem)
+    const { room, messageId, from, data } = command
+    const { history } = /** @type {import('@keycast/service').JournalNamespace} */ (namespaces.get(namespaceOf(room)))
+    const isTaken = committer.publish({ room, messageId, from, data, retention: history }, outcome => {
+      if (outcome.error !== undefined) {
+        if (outcome.error === 'log_full') reportFull()
+        return refuse(link, id, outcome.error)
+      }
+      isFull = false
+      counts.published(outcome.duplicate ? 'duplicate' : 'kept')
+      const { position, at, duplicate } = outcome
+      hub.tellResult(link, id, { ...position, at, duplicate })
+    })
+    if (!isTaken) refuse(link, id, 'journal_unavailable')
+  }
+
+  /** @param {PublishCommand} command @returns {RoomErrorCode | undefined} */
+  function problemOf({ room, messageId, from, data }) {
+    const namespace = keyProblem(room) === undefined ? namespaces.get(namespaceOf(room)) : undefined
+    if (!namespace) return 'unknown_namespace'
+    if (data.length > namespace.bytesMax) return 'too_large'
+    const hasGoodId = messageId === undefined || messageIdGrammar.test(messageId)
+    const hasGoodFrom = from.length <= FROM_CHARACTERS_MAX && fromGrammar.test(from)
+    return hasGoodId && hasGoodFrom && data.length > 0 ? undefined : 'bad_message'
+  }
+
+  /** @param {string} link @param {string} id @param {RoomErrorCode} error */
+  function refuse(link, id, error) {
+    counts.published(error)
+    const mayRetry = error === 'journal_unavailable' || error === 'publish_unknown' || error === 'log_full'
+    const message = roomErrorCodes[error]
+    hub.tellResult(link, id, mayRetry ? { error, message, retryAfterMs: RETRY_MS } : { error, message })
+  }
+
+  /** Once, until something is kept again. */
+  function reportFull() {
+    if (isFull) return
+    isFull = true
+    report.error(
+      log.stats(),
+      'the log has no room: nothing is kept until there is some (JOURNAL_BYTES_MAX, or the disk)',
+    )
+  }
+
+  async function expire() {
+    try {
+      await log.expire()
+    } catch (error) {
+      report.error({ err: error }, 'old messages could not be removed')
+    }
+  }
+
+  /** Resolves once gateways can connect. */
+  async function start() {
+    await hub.start({
+      onWatch: deliveries.onWatch,
+      onUnwatch: deliveries.onUnwatch,
+      onGet: deliveries.onGet,
+      onCancelGet: deliveries.onCancelGet,
+      onLinkLost: deliveries.onLinkLost,
+      onCommand,
+      answersFor: deliveries.answersFor,
+      headsFor: deliveries.headsFor,
+    })
+    let isExpiring = false
+    stopExpiring = every(EXPIRE_MS, () => {
+      if (isExpiring) return
+      isExpiring = true
+      committer.between(async () => {
+        await expire()
+        isExpiring = false
+      })
+    })
+    isServing = true
+  }
+
+  return {
+    start,
+    notReady: () => (isServing ? undefined : 'not serving'),
+    /** Takes no more publishes, gives those taken their results, and says goodbye to gateways. */
+    async stop() {
+      isServing = false
+      stopExpiring()
+      await committer.stop()
+      await hub.stop()
+    },
+  }
+}

@@ -1,0 +1,107 @@
+// The folder of an embedded log: one process at a time, and files that were not cut short.
+import { closeSync, constants, existsSync, mkdirSync, openSync, readSync, rmSync, statSync } from 'node:fs'
+import { connect, createServer } from 'node:net'
+import { join } from 'node:path'
+import { LogInUse, LogRefused } from './log.js'
+
+/** A socket, not a file with a process id: the kernel knows whether its owner lives, also in another container. */
+const LOCK_NAME = 'lock.socket'
+
+/**
+ * Takes the folder for this process until released. It is made where there is none.
+ *
+ * @param {string} folder
+ * @returns {Promise<{ release: () => Promise<void> }>}
+ * @throws {LogInUse}
+ */
+export async function lockFolder(folder) {
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  // By way of an open directory: the path of a socket may have 107 bytes, a folder's any number.
+  const directory = openSync(folder, constants.O_RDONLY | constants.O_DIRECTORY)
+  const path = `/proc/self/fd/${directory}/${LOCK_NAME}`
+  const server = createServer(socket => socket.destroy())
+  try {
+    if (!(await listen(server, path))) {
+      if (await isTaken(path)) {
+        throw new LogInUse(`${folder} is in use by another journal: only one process may have it`)
+      }
+      rmSync(path, { force: true })
+      if (!(await listen(server, path))) throw new LogInUse(`${folder} was just taken by another journal`)
+    }
+  } catch (error) {
+    closeSync(directory)
+    throw error
+  }
+  server.unref()
+  return {
+    release: () =>
+      new Promise(resolve =>
+        server.close(() => {
+          closeSync(directory)
+          resolve()
+        }),
+      ),
+  }
+}
+
+/** @param {import('node:net').Server} server @param {string} path @returns {Promise<boolean>} false where it is there */
+function listen(server, path) {
+  return new Promise((resolve, reject) => {
+    server.once('error', error => {
+      if (/** @type {NodeJS.ErrnoException} */ (error).code === 'EADDRINUSE') resolve(false)
+      else reject(error)
+    })
+    server.listen(path, () => resolve(true))
+  })
+}
+
+/** @param {string} path @returns {Promise<boolean>} */
+function isTaken(path) {
+  return new Promise(resolve => {
+    const socket = connect(path)
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.once('error', () => resolve(false))
+  })
+}
+
+// LMDB's file begins with two meta pages, written in turn; a crash can spoil one of them only.
+const META_PAGES = 2
+const META_OFFSET = 24
+const MAGIC = 0xbeefc0de
+const PAGE_BYTES = 4096
+const TRANSACTION_OFFSET = META_OFFSET + 128
+const LAST_PAGE_OFFSET = META_OFFSET + 120
+
+/**
+ * Refuses a file that is no log, or one that was cut short: LMDB maps it, and a read beyond its end would end the process
+ * without a word.
+ *
+ * @param {string} folder
+ * @param {string} name
+ * @throws {LogRefused} that names the file
+ */
+export function checkDataFile(folder, name) {
+  const file = join(folder, name)
+  if (!existsSync(file)) return
+  const { size } = statSync(file)
+  const start = Buffer.alloc(META_PAGES * PAGE_BYTES)
+  const descriptor = openSync(file, 'r')
+  const read = readSync(descriptor, start, 0, start.length, 0)
+  closeSync(descriptor)
+  const metas = [0, 1]
+    .map(page => start.subarray(page * PAGE_BYTES, (page + 1) * PAGE_BYTES))
+    .filter(page => page.readUInt32LE(META_OFFSET) === MAGIC)
+    .sort((one, other) => Number(other.readBigUInt64LE(TRANSACTION_OFFSET) - one.readBigUInt64LE(TRANSACTION_OFFSET)))
+  if (read < start.length || metas.length === 0) {
+    throw new LogRefused(`${file} is damaged: it does not begin as a log does. Restore a backup; nothing was changed`)
+  }
+  const bytesMin = (Number(metas[0].readBigUInt64LE(LAST_PAGE_OFFSET)) + 1) * PAGE_BYTES
+  if (size < bytesMin) {
+    throw new LogRefused(
+      `${file} is damaged: it has ${size} bytes, and should have ${bytesMin}. Restore a backup; nothing was changed`,
+    )
+  }
+}

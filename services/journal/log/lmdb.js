@@ -1,0 +1,322 @@
+// A log on this host's disk, in LMDB: one journal process, acknowledged once flushed. All that is known of the lmdb package's
+// ways is here.
+//
+// - `put` and `batch` resolve when committed, which may be before the disk has it: `flushed` is waited for.
+// - A commit that fails rejects, and so do the promises of its writes, which nobody else would handle.
+// - With `eventTurnBatching` it makes one more promise, which a failed commit rejects and nobody can reach.
+// - It prints the error of a failed commit to stderr by itself.
+// - A commit is visible to reads before it is flushed: `unflushed` hides it, or a crash could take back what was seen.
+// - Gets read the last commit: batches do not overlap, so what a batch has changed so far is kept in `touched`.
+import { createHash, randomBytes } from 'node:crypto'
+import { statSync } from 'node:fs'
+import { join } from 'node:path'
+import { open } from 'lmdb'
+import { checkDataFile, lockFolder } from './folder.js'
+import { bytesOf, ID_MS, IDS_MAX, LogRefused } from './log.js'
+
+/**
+ * @typedef {import('./log.js').Log} Log
+ * @typedef {import('./log.js').Message} Message
+ * @typedef {import('./log.js').Outcome} Outcome
+ * @typedef {import('./log.js').Publish} Publish
+ *
+ * `id` stands for the room's name in the keys of its messages. `oldest`, `oldestAt`: of the first message held.
+ * @typedef {{ id: number, seq: number, oldest: number, oldestAt: number, bytes: number,
+ *   retention: import('./log.js').Retention }} Room
+ *
+ * @typedef {{ seq: number, at: number, digest: string }} KnownId
+ */
+
+const DATA_FILE = 'data.mdb'
+
+/** Rooms looked at for old messages, and ids for their age, in one call of `expire`: it must not hold the loop up. */
+const EXPIRE_AT_ONCE = 1_000
+
+/** The disk is full, as LMDB tells it: ENOSPC, or EIO where a page could be written in part only. */
+/** @type {Set<unknown>} */
+const FULL_CODES = new Set([28, 5, 'ENOSPC', 'EIO'])
+
+/**
+ * @param {{ folder: string, bytesMax: number, now?: () => number, idsMax?: number }} options `now`: milliseconds since 1970
+ * @returns {Promise<Log>}
+ * @throws {LogRefused}
+ */
+export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = IDS_MAX }) {
+  const lock = await lockFolder(folder)
+  /** @type {import('lmdb').RootDatabase} */
+  let env
+  try {
+    checkDataFile(folder, DATA_FILE)
+    env = open({ path: folder, noSubdir: false, maxDbs: 8, encoding: 'json', eventTurnBatching: false })
+  } catch (error) {
+    await lock.release()
+    if (error instanceof LogRefused) throw error
+    throw new LogRefused(`${folder}/${DATA_FILE} cannot be opened: ${/** @type {Error} */ (error).message}`)
+  }
+  /** @type {import('lmdb').Database<Room, string>} */
+  const rooms = env.openDB('rooms', { encoding: 'json' })
+  /** By room id and seq. @type {import('lmdb').Database<Buffer, [number, number]>} */
+  const messages = env.openDB('messages', { encoding: 'binary' })
+  /** By room id, publisher and messageId. @type {import('lmdb').Database<KnownId, [number, string, string]>} */
+  const ids = env.openDB('ids', { encoding: 'json' })
+  /** The keys of `ids`, by time and a running number. @type {import('lmdb').Database<[number, string, string], [number, number]>} */
+  const idsByAge = env.openDB('ids-by-age', { encoding: 'json' })
+  /** @type {import('lmdb').Database<any, string>} */
+  const meta = env.openDB('meta', { encoding: 'json' })
+
+  // A file that was restored from a backup lacks what was acknowledged since: its numbers will stand for other messages, so
+  // it must not pass for the same history. A copy has another inode; a file moved within its file system keeps its own.
+  const { ino } = statSync(join(folder, DATA_FILE))
+  const isKnownFile = meta.get('inode') === ino
+  /** @type {string} */
+  const epoch = (isKnownFile && meta.get('epoch')) || randomBytes(9).toString('base64url')
+  let { bytes, nextRoom, nextId, idCount } = meta.get('counts') ?? { bytes: 0, nextRoom: 1, nextId: 1, idCount: 0 }
+  /** Where the next look for old messages goes on. */
+  let expireFrom = ''
+  /** The last seq that is on disk, of rooms that the batch under way changes. @type {Map<string, number>} */
+  const unflushed = new Map()
+
+  /**
+   * Commits writes, all or none, and waits for the disk.
+   *
+   * @param {(() => Promise<unknown>)[]} writes each puts or removes one thing
+   * @returns {Promise<boolean>} false where the disk is full: nothing was kept
+   */
+  async function commit(writes) {
+    try {
+      // Each write has a promise, which rejects beside the batch's own: nobody else would handle it.
+      const quietly = (/** @type {Promise<unknown>} */ written) => void written.catch(() => {})
+      const batched = env.batch(() => {
+        for (const write of writes) quietly(write())
+        quietly(meta.put('epoch', epoch))
+        quietly(meta.put('inode', ino))
+        quietly(meta.put('counts', { bytes, nextRoom, nextId, idCount }))
+      })
+      await batched
+      await env.flushed
+      return true
+    } catch (error) {
+      const cause = await causeOf(error)
+      if (FULL_CODES.has(cause.code)) return false
+      throw cause
+    }
+  }
+
+  /** @param {string} name @returns {Room | undefined} */
+  const roomOf = name => rooms.get(name)
+
+  /** @param {Publish[]} publishes @returns {Promise<Outcome[]>} */
+  async function append(publishes) {
+    const before = { bytes, nextRoom, nextId, idCount }
+    const wanted = publishes.reduce((sum, publish) => sum + bytesOf(publish), 0)
+    if (bytes + wanted > bytesMax) return publishes.map(() => ({ error: 'log_full' }))
+
+    const at = now()
+    /** @type {Map<string, Room>} */
+    const touched = new Map()
+    /** @type {Map<string, KnownId>} */
+    const minted = new Map()
+    /** @type {(() => Promise<unknown>)[]} */
+    const writes = []
+
+    const outcomes = publishes.map(publish => {
+      const room = touched.get(publish.room) ?? roomOf(publish.room) ?? newRoom(publish.retention)
+      touched.set(publish.room, room)
+      return keep(room, publish)
+    })
+    for (const [name, room] of touched) {
+      trim(room, at, writes)
+      writes.push(() => rooms.put(name, room))
+      unflushed.set(name, roomOf(name)?.seq ?? 0)
+    }
+    // As many as come, and one more: however many messages there are a second, ids do not pile up.
+    forgetIds(publishes.length + 1, at, writes)
+
+    /** @param {Room} room @param {Publish} publish @returns {Outcome} */
+    function keep(room, { room: name, messageId, from, data, retention }) {
+      const digest = messageId === undefined ? '' : createHash('sha256').update(data).digest('base64url')
+      if (messageId !== undefined) {
+        const known = minted.get(`${name}\n${from}\n${messageId}`) ?? ids.get([room.id, from, messageId])
+        if (known && known.digest !== digest) return { error: 'id_conflict' }
+        if (known) return { position: { epoch, seq: known.seq }, at: known.at, duplicate: true }
+      }
+      const seq = ++room.seq
+      room.retention = retention
+      if (room.oldest === seq) room.oldestAt = at
+      const weight = bytesOf({ data, from, messageId })
+      room.bytes += weight
+      bytes += weight
+      writes.push(() => messages.put([room.id, seq], encode({ at, from, messageId, data })))
+      if (messageId !== undefined) {
+        const known = { seq, at, digest }
+        minted.set(`${name}\n${from}\n${messageId}`, known)
+        const number = nextId++
+        idCount++
+        writes.push(() => ids.put([room.id, from, messageId], known))
+        writes.push(() => idsByAge.put([at, number], [room.id, from, messageId]))
+      }
+      return { position: { epoch, seq }, at, duplicate: false }
+    }
+
+    let kept = false
+    try {
+      kept = await commit(writes)
+    } finally {
+      if (!kept) ({ bytes, nextRoom, nextId, idCount } = before)
+      unflushed.clear()
+    }
+    return kept ? outcomes : publishes.map(() => ({ error: 'log_full' }))
+  }
+
+  /** @param {import('./log.js').Retention} retention @returns {Room} */
+  function newRoom(retention) {
+    return { id: nextRoom++, seq: 0, oldest: 1, oldestAt: 0, bytes: 0, retention }
+  }
+
+  /**
+   * @param {Room} room changed in place
+   * @param {number} at
+   * @param {(() => Promise<unknown>)[]} writes of what goes
+   */
+  function trim(room, at, writes) {
+    const { id, retention } = room
+    const oldestBefore = room.oldest
+    while (room.oldest <= room.seq) {
+      const held = room.seq - room.oldest + 1
+      // The newest stays whatever it weighs: it was acknowledged.
+      const isTooMuch = held > 1 && (held > retention.messages || room.bytes > retention.bytes)
+      if (!isTooMuch && at - room.oldestAt <= retention.ageMs) break
+      const seq = room.oldest
+      const stored = messages.get([id, seq])
+      // Kept and past in one batch: its write is among those to come, and so is its removal.
+      if (!stored) break
+      const weight = bytesOf(decode(stored))
+      room.bytes -= weight
+      bytes -= weight
+      room.oldest++
+      const next = messages.get([id, room.oldest])
+      if (next) room.oldestAt = decode(next).at
+      writes.push(() => messages.remove([id, seq]))
+    }
+    return room.oldest > oldestBefore
+  }
+
+  /**
+   * Forgets the oldest ids: those over the bound, and those whose time is over and whose message is gone.
+   *
+   * @param {number} limit of ids looked at
+   * @param {number} at
+   * @param {(() => Promise<unknown>)[]} writes of what goes
+   */
+  function forgetIds(limit, at, writes) {
+    for (const { key, value: id } of idsByAge.getRange({ limit })) {
+      if (idCount <= idsMax && at - key[0] <= ID_MS) break
+      const known = ids.get(id)
+      const isHeld = known !== undefined && messages.doesExist([id[0], known.seq])
+      writes.push(() => idsByAge.remove(key))
+      if (isHeld && idCount <= idsMax) {
+        // Looked at again when it may be gone.
+        const number = nextId++
+        writes.push(() => idsByAge.put([at, number], id))
+      } else {
+        idCount--
+        writes.push(() => ids.remove(id))
+      }
+    }
+  }
+
+  /** @param {string} name @param {Room | undefined} room @returns {import('./log.js').Head} */
+  function headOf(name, room) {
+    if (!room) return { epoch, seq: 0, oldest: 1, bytes: 0 }
+    const seq = unflushed.get(name) ?? room.seq
+    return { epoch, seq, oldest: Math.min(room.oldest, seq + 1), bytes: room.bytes }
+  }
+
+  // So that a position in an empty room outlives a restart.
+  if (!isKnownFile) await commit([])
+
+  return {
+    append,
+    head: async name => headOf(name, roomOf(name)),
+
+    async read(name, range) {
+      const room = roomOf(name)
+      const head = headOf(name, room)
+      /** @type {Message[]} */
+      const found = []
+      if (!room) return { head, messages: found }
+      const isForward = 'after' in range
+      const first = Math.max(isForward ? range.after + 1 : 0, room.oldest)
+      const last = isForward ? head.seq : Math.min(range.before - 1, head.seq)
+      if (first > last) return { head, messages: found }
+      let left = range.bytesMax
+      const scanned = isForward
+        ? messages.getRange({ start: [room.id, first], end: [room.id, last + 1], limit: range.limit })
+        : messages.getRange({ start: [room.id, last], end: [room.id, first - 1], limit: range.limit, reverse: true })
+      for (const { key, value } of scanned) {
+        const message = { seq: key[1], ...decode(value) }
+        left -= message.data.length
+        if (left < 0 && found.length > 0) break
+        found.push(message)
+      }
+      return { head, messages: isForward ? found : found.reverse() }
+    },
+
+    async expire() {
+      const before = { bytes, nextRoom, nextId, idCount }
+      const at = now()
+      /** @type {(() => Promise<unknown>)[]} */
+      const writes = []
+      let touched = 0
+      let looked = 0
+      let lastName = ''
+      for (const { key, value: room } of rooms.getRange({ start: expireFrom, limit: EXPIRE_AT_ONCE })) {
+        looked++
+        lastName = key
+        if (!trim(room, at, writes)) continue
+        touched++
+        writes.push(() => rooms.put(key, room))
+      }
+      // The next key there can be after that name.
+      expireFrom = looked < EXPIRE_AT_ONCE ? '' : `${lastName}\u0000`
+      forgetIds(EXPIRE_AT_ONCE, at, writes)
+      if (writes.length === 0) return touched
+      let kept = false
+      try {
+        kept = await commit(writes)
+      } finally {
+        if (!kept) ({ bytes, nextRoom, nextId, idCount } = before)
+      }
+      return kept ? touched : 0
+    },
+
+    stats: () => ({ bytes, bytesMax, rooms: nextRoom - 1 }),
+
+    async close() {
+      await env.close()
+      await lock.release()
+    },
+  }
+}
+
+/** @param {Omit<Message, 'seq'>} message @returns {Buffer} a line of JSON, then the data as it came */
+function encode({ at, from, messageId, data }) {
+  return Buffer.concat([Buffer.from(`${JSON.stringify({ at, from, messageId })}\n`), data])
+}
+
+/** @param {Buffer} stored @returns {Omit<Message, 'seq'>} */
+function decode(stored) {
+  const end = stored.indexOf(0x0a)
+  const { at, from, messageId } = JSON.parse(stored.toString('utf8', 0, end))
+  return { at, from, messageId, data: stored.subarray(end + 1) }
+}
+
+/** @param {any} error @returns {Promise<Error & { code?: number | string }>} */
+async function causeOf(error) {
+  try {
+    await error?.commitError
+  } catch (cause) {
+    return /** @type {Error} */ (cause)
+  }
+  return error
+}

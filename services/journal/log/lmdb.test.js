@@ -1,0 +1,105 @@
+import { cpSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { openLmdbLog } from './lmdb.js'
+import { testLog } from './suite.fixture.js'
+
+/** @type {string[]} */
+const folders = []
+afterAll(() => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
+})
+
+function newFolder() {
+  const folder = mkdtempSync(join(tmpdir(), 'keycast-log-'))
+  folders.push(folder)
+  return folder
+}
+
+testLog({ open: options => openLmdbLog({ folder: newFolder(), ...options }) })
+
+const bytesMax = 2 ** 30
+const publish = {
+  room: 'room:1',
+  messageId: undefined,
+  from: 'ann',
+  data: Buffer.from('1'),
+  retention: { messages: 10, ageMs: 1e9, bytes: 1e9 },
+}
+
+test('what was acknowledged is there after a restart, under the same epoch', async () => {
+  const folder = newFolder()
+  const first = await openLmdbLog({ folder, bytesMax })
+  const [{ position }] = /** @type {any[]} */ (await first.append([publish]))
+  const stats = first.stats()
+  await first.close()
+  const second = await openLmdbLog({ folder, bytesMax })
+  expect(await second.head('room:1')).toMatchObject(position)
+  expect(second.stats()).toEqual(stats)
+  expect(await second.append([publish])).toMatchObject([{ position: { epoch: position.epoch, seq: 2 } }])
+  await second.close()
+})
+
+test('an epoch outlives a restart without a message, and a file restored from a backup has another', async () => {
+  const folder = newFolder()
+  const first = await openLmdbLog({ folder, bytesMax })
+  const { epoch } = await first.head('room:1')
+  await first.close()
+  const second = await openLmdbLog({ folder, bytesMax })
+  expect((await second.head('room:1')).epoch).toBe(epoch)
+  await second.append([publish])
+  await second.close()
+
+  const restored = newFolder()
+  cpSync(folder, restored, { recursive: true })
+  const third = await openLmdbLog({ folder: restored, bytesMax })
+  const head = await third.head('room:1')
+  expect(head).toMatchObject({ seq: 1, epoch: expect.not.stringMatching(epoch) })
+  await third.close()
+  const fourth = await openLmdbLog({ folder: restored, bytesMax })
+  expect(await fourth.head('room:1')).toEqual(head)
+  await fourth.close()
+})
+
+test('a message is not seen before it is on disk', async () => {
+  const log = await openLmdbLog({ folder: newFolder(), bytesMax })
+  await log.append([publish])
+  let isKept = false
+  const kept = log.append([publish, publish]).then(() => {
+    isKept = true
+  })
+  const seen = new Set()
+  while (!isKept) {
+    const { head, messages } = await log.read('room:1', { after: 0, limit: 10, bytesMax })
+    if (!isKept) seen.add(head.seq).add(messages.length)
+    await new Promise(setImmediate)
+  }
+  await kept
+  expect([...seen]).toEqual([1])
+  expect(await log.head('room:1')).toMatchObject({ seq: 3 })
+  await log.close()
+})
+
+test('a folder that a journal has is refused to a second one, by name', async () => {
+  const folder = newFolder()
+  const first = await openLmdbLog({ folder, bytesMax })
+  await expect(openLmdbLog({ folder, bytesMax })).rejects.toThrow(`${folder} is in use by another journal`)
+  await first.close()
+  const second = await openLmdbLog({ folder, bytesMax })
+  await second.close()
+})
+
+test.each([
+  ['cut short', (/** @type {string} */ file) => truncateSync(file, 3 * 4096)],
+  ['overwritten', (/** @type {string} */ file) => writeFileSync(file, 'x'.repeat(20_000))],
+])('a file that was %s is refused by name, and left as it is', async (_, damage) => {
+  const folder = newFolder()
+  const log = await openLmdbLog({ folder, bytesMax })
+  for (let n = 0; n < 50; n++) await log.append([{ ...publish, data: Buffer.alloc(2_000, 'x') }])
+  await log.close()
+  const file = join(folder, 'data.mdb')
+  damage(file)
+  const damaged = readFileSync(file)
+  await expect(openLmdbLog({ folder, bytesMax })).rejects.toThrow(`${file} is damaged`)
+  expect(readFileSync(file).equals(damaged)).toBe(true)
+})

@@ -1,0 +1,66 @@
+// The promise of a log: where the journal keeps the messages of rooms. memory.js, lmdb.js and valkey.js keep it, and one suite
+// runs against all of them. The journal commits one batch at a time: no log has to order two that overlap.
+
+/**
+ * A place in a room's order. `seq` counts 1, 2, 3 … within an epoch; another epoch is another history.
+ * @typedef {{ epoch: string, seq: number }} Position
+ *
+ * How much of a room is kept: each bound alone trims. `bytes` are those of its messages as stored.
+ * @typedef {{ messages: number, ageMs: number, bytes: number }} Retention
+ *
+ * A message to be kept. `data` is JSON in UTF-8, kept as it is. With `messageId` the same one from the same publisher in the
+ * same room is the same message; `from` is empty for an anonymous publisher.
+ * @typedef {{ room: string, messageId: string | undefined, from: string, data: Buffer, retention: Retention }} Publish
+ *
+ * What became of it. `position` is the first one's where it is a `duplicate`. `id_conflict`: the messageId stands for other
+ * data. `log_full`: nothing of the batch was kept; there is room again when somebody makes some, or retention does.
+ * @typedef {{ position: Position, at: number, duplicate: boolean, error?: undefined }} Kept
+ * @typedef {{ error: 'id_conflict' | 'log_full' }} NotKept
+ * @typedef {Kept | NotKept} Outcome
+ *
+ * A message as it was kept. `at` is in milliseconds since 1970 and orders nothing.
+ * @typedef {{ seq: number, at: number, from: string, messageId: string | undefined, data: Buffer }} Message
+ *
+ * Where a room stands. `seq` is its last message's; 0 where there never was one. `oldest` is the first still held; `seq` + 1
+ * where none is.
+ * @typedef {{ epoch: string, seq: number, oldest: number, bytes: number }} Head
+ *
+ * What is read: messages with a seq above `after`, or below `before` and then the last of those, ascending. No more than
+ * `limit`, and no more than `bytesMax` of data, but one at least.
+ * @typedef {{ after: number, limit: number, bytesMax: number } | { before: number, limit: number, bytesMax: number }} Range
+ *
+ * @typedef {object} Log
+ * @property {(publishes: Publish[]) => Promise<Outcome[]>} append resolves once all of them are where a crash leaves them; in
+ *   the order given. Rejects where it cannot be known whether they are: the journal must then read the heads anew
+ * @property {(room: string) => Promise<Head>} head
+ * @property {(room: string, range: Range) => Promise<{ head: Head, messages: Message[] }>} read
+ * @property {() => Promise<number>} expire trims by age, and forgets ids that are old; resolves with the rooms it touched
+ * @property {() => { bytes: number, bytesMax: number, rooms: number }} stats
+ * @property {() => Promise<void>} close
+ */
+
+/** A messageId is known for as long as its message is held, and this long at least. */
+export const ID_MS = 5 * 60_000
+
+/** Ids remembered at most, over all rooms: at some 150 bytes each they take 150 MB. The oldest go first. */
+export const IDS_MAX = 1_000_000
+
+/** What a message costs beside its data: its place, its time, its publisher. */
+export const MESSAGE_BYTES = 96
+
+/** The log cannot be opened, e.g. because its files are damaged. The message is for the operator. */
+export class LogRefused extends Error {
+  /** @param {string} message */
+  constructor(message) {
+    super(message)
+    this.name = 'LogRefused'
+  }
+}
+
+/** Another process has the log. It may be about to end: another try can succeed. */
+export class LogInUse extends LogRefused {}
+
+/** @param {Pick<Message, 'data' | 'from' | 'messageId'>} message */
+export function bytesOf({ data, from, messageId }) {
+  return MESSAGE_BYTES + data.length + from.length + (messageId?.length ?? 0)
+}

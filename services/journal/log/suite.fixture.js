@@ -1,0 +1,203 @@
+// What every log must keep of its promise (log.js): run against each by its own test file.
+import { randomBytes } from 'node:crypto'
+import { bytesOf, ID_MS } from './log.js'
+
+/**
+ * @typedef {import('./log.js').Log} Log
+ * @typedef {import('./log.js').Publish} Publish
+ */
+
+const DAY_MS = 86_400_000
+const roomy = { messages: 1_000, ageMs: DAY_MS, bytes: 2 ** 24 }
+const newId = () => randomBytes(12).toString('base64url')
+
+/**
+ * @param {object} deps
+ * @param {(options: { now: () => number, bytesMax: number, idsMax?: number }) => Promise<Log>} deps.open a fresh, empty log
+ */
+export function testLog({ open }) {
+  /** @type {Log[]} */
+  const opened = []
+  afterEach(async () => {
+    for (const log of opened.splice(0)) await log.close()
+  })
+
+  /** @param {{ bytesMax?: number, idsMax?: number }} [options] */
+  async function setup({ bytesMax = 2 ** 30, idsMax } = {}) {
+    const clock = { at: 1_700_000_000_000 }
+    const log = await open({ now: () => clock.at, bytesMax, idsMax })
+    opened.push(log)
+    /** @param {Partial<Publish> & { text?: string }} [publish] @returns {Publish} */
+    const publishOf = ({ text = 'x', ...publish } = {}) => ({
+      room: 'room:1',
+      messageId: newId(),
+      from: 'ann',
+      data: Buffer.from(JSON.stringify(text)),
+      retention: roomy,
+      ...publish,
+    })
+    /** @param {...Parameters<typeof publishOf>[0]} publishes @returns {Promise<any[]>} */
+    const append = (...publishes) => log.append(publishes.map(publishOf))
+    /** @param {string} room @param {Partial<{ after: number, before: number, limit: number, bytesMax: number }>} [range] */
+    const read = async (room, range = {}) => {
+      const bounds = range.before === undefined ? { after: range.after ?? 0 } : { before: range.before }
+      const { head, messages } = await log.read(
+        room,
+        /** @type {any} */ ({ limit: 1e6, bytesMax: 1e9, ...range, ...bounds }),
+      )
+      return { head, seqs: messages.map(({ seq }) => seq), messages }
+    }
+    return { log, clock, append, read, publishOf }
+  }
+
+  test('messages of a room are numbered from 1, without a hole, in the order given', async () => {
+    const { append, read } = await setup()
+    const outcomes = await append({ text: 'a' }, { text: 'b', room: 'room:2' }, { text: 'c' })
+    expect(outcomes.map(({ position }) => position.seq)).toEqual([1, 1, 2])
+    await append({ text: 'd', from: 'bob' })
+    const { head, messages } = await read('room:1')
+    expect(head).toMatchObject({ epoch: outcomes[0].position.epoch, seq: 3, oldest: 1 })
+    expect(messages.map(({ seq, from, data }) => [seq, from, data.toString()])).toEqual([
+      [1, 'ann', '"a"'],
+      [2, 'ann', '"c"'],
+      [3, 'bob', '"d"'],
+    ])
+  })
+
+  test('a room that never had a message has a position', async () => {
+    const { log, read } = await setup()
+    expect(await log.head('room:1')).toMatchObject({ epoch: expect.stringMatching(/^.{8,}$/), seq: 0, oldest: 1 })
+    expect((await read('room:1')).messages).toEqual([])
+  })
+
+  test('data comes back byte for byte, a messageId and a time with it', async () => {
+    const { append, read, clock } = await setup()
+    const data = Buffer.from('{"text":"grüße\\n","n":[1, 2]}\n')
+    const messageId = newId()
+    await append({ data, messageId }, { messageId: undefined, from: '' })
+    const { messages } = await read('room:1')
+    expect(messages[0]).toEqual({ seq: 1, at: clock.at, from: 'ann', messageId, data })
+    expect(messages[1]).toMatchObject({ seq: 2, from: '', messageId: undefined })
+  })
+
+  test('the same messageId of the same publisher in the same room is the same message, also within a batch', async () => {
+    const { append, read, clock } = await setup()
+    const messageId = newId()
+    const [first, again] = await append({ messageId }, { messageId })
+    clock.at += 1_000
+    const [later] = await append({ messageId })
+    expect(again).toEqual({ ...first, duplicate: true })
+    expect(later).toEqual({ ...first, duplicate: true })
+    const [ofBob, inAnother] = await append({ messageId, from: 'bob' }, { messageId, room: 'room:2' })
+    expect([ofBob, inAnother]).toMatchObject([{ duplicate: false }, { duplicate: false }])
+    expect((await read('room:1')).seqs).toEqual([1, 2])
+  })
+
+  test('the same messageId with other data is refused, and takes no number', async () => {
+    const { append, read } = await setup()
+    const messageId = newId()
+    const [, conflict] = await append({ messageId }, { messageId, text: 'y' })
+    expect(conflict).toEqual({ error: 'id_conflict' })
+    await append({})
+    expect((await read('room:1')).seqs).toEqual([1, 2])
+  })
+
+  test('an id outlives a trimmed message by five minutes, and a held one for as long as it is held', async () => {
+    const { log, append, clock } = await setup()
+    const trimmed = newId()
+    const held = newId()
+    const one = { ...roomy, messages: 1 }
+    await append({ messageId: trimmed, retention: one }, { messageId: held, room: 'room:2' })
+    await append({ retention: one })
+    clock.at += ID_MS - 1
+    await log.expire()
+    expect(await append({ messageId: trimmed, retention: one })).toMatchObject([
+      { duplicate: true, position: { seq: 1 } },
+    ])
+    clock.at += 2 * ID_MS
+    await log.expire()
+    expect(await append({ messageId: trimmed, retention: one })).toMatchObject([{ duplicate: false }])
+    expect(await append({ messageId: held, room: 'room:2' })).toMatchObject([{ duplicate: true }])
+  })
+
+  test('the number of ids remembered is bounded: the oldest go first', async () => {
+    const { log, append } = await setup({ idsMax: 10 })
+    const ids = Array.from({ length: 30 }, newId)
+    await append(...ids.map(messageId => ({ messageId })))
+    await log.expire()
+    expect(await append({ messageId: ids[29] })).toMatchObject([{ duplicate: true }])
+    expect(await append({ messageId: ids[0] })).toMatchObject([{ duplicate: false }])
+  })
+
+  test.each([
+    ['messages', { ...roomy, messages: 3 }],
+    ['bytes', { ...roomy, bytes: 3 * bytesOf({ data: Buffer.from('"x"'), from: 'ann', messageId: newId() }) }],
+  ])('a bound of %s trims the oldest', async (_, retention) => {
+    const { append, read, log } = await setup()
+    for (let n = 0; n < 5; n++) await append({ retention })
+    expect(await read('room:1')).toMatchObject({ head: { seq: 5, oldest: 3 }, seqs: [3, 4, 5] })
+    expect(log.stats().bytes).toBe((await log.head('room:1')).bytes)
+  })
+
+  test('a message heavier than the bound of bytes is held until the next one', async () => {
+    const { append, read } = await setup()
+    await append({ retention: { ...roomy, bytes: 1 } })
+    expect((await read('room:1')).seqs).toEqual([1])
+  })
+
+  test('age trims by itself; a room emptied by it keeps its head', async () => {
+    const { append, read, log, clock } = await setup()
+    await append({}, {})
+    clock.at += DAY_MS + 1
+    await log.expire()
+    expect(await read('room:1')).toMatchObject({ head: { seq: 2, oldest: 3, bytes: 0 }, seqs: [] })
+    expect(await append({})).toMatchObject([{ position: { seq: 3 } }])
+    expect((await read('room:1')).head.oldest).toBe(3)
+  })
+
+  test('a part is read from either end, within a number and a size', async () => {
+    const { append, read } = await setup()
+    await append(...Array.from({ length: 10 }, () => ({})))
+    expect((await read('room:1', { after: 3, limit: 4 })).seqs).toEqual([4, 5, 6, 7])
+    expect((await read('room:1', { after: 9, limit: 4 })).seqs).toEqual([10])
+    expect((await read('room:1', { after: 10, limit: 4 })).seqs).toEqual([])
+    expect((await read('room:1', { after: 99, limit: 4 })).seqs).toEqual([])
+    expect((await read('room:1', { before: 8, limit: 3 })).seqs).toEqual([5, 6, 7])
+    expect((await read('room:1', { before: 99, limit: 2 })).seqs).toEqual([9, 10])
+    expect((await read('room:1', { before: 1, limit: 2 })).seqs).toEqual([])
+    expect((await read('room:1', { after: 0, bytesMax: 7 })).seqs).toEqual([1, 2])
+    expect((await read('room:1', { before: 11, bytesMax: 1 })).seqs).toEqual([10])
+  })
+
+  test('a log that has no room keeps nothing of a batch, and takes messages again when there is some', async () => {
+    const { append, read, log, clock } = await setup({ bytesMax: 1_000 })
+    await append({ text: 'y'.repeat(500) })
+    expect(await append({ room: 'room:2', text: 'y'.repeat(500) })).toEqual([{ error: 'log_full' }])
+    expect(await read('room:2')).toMatchObject({ head: { seq: 0 }, seqs: [] })
+    clock.at += DAY_MS + 1
+    await log.expire()
+    expect(await append({ room: 'room:2', text: 'y'.repeat(500) })).toMatchObject([{ position: { seq: 1 } }])
+  })
+
+  test('random batches leave what a plain list would', async () => {
+    const { log, append, read } = await setup()
+    /** @type {Map<string, string[]>} */
+    const expected = new Map()
+    for (let round = 0; round < 60; round++) {
+      const batch = Array.from({ length: 1 + Math.floor(Math.random() * 20) }, (_, n) => ({
+        room: `room:${Math.floor(Math.random() * 3)}`,
+        text: `${round}/${n}`,
+        retention: { ...roomy, messages: 25 },
+      }))
+      await append(...batch)
+      for (const { room, text } of batch) expected.set(room, [...(expected.get(room) ?? []), text])
+    }
+    for (const [room, all] of expected) {
+      await append({ room, text: 'last', retention: { ...roomy, messages: 25 } })
+      const { head, messages } = await read(room)
+      expect(head.seq).toBe(all.length + 1)
+      expect(messages.map(({ data }) => JSON.parse(data.toString()))).toEqual([...all, 'last'].slice(-25))
+    }
+    expect(log.stats().rooms).toBe(expected.size)
+  })
+}

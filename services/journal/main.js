@@ -1,0 +1,88 @@
+// Wires a journal to the real world: settings, log, hub, internal listener, signals.
+import { createZeromqRoomsHub } from '@keycast/backbone'
+import {
+  createInternalServer,
+  createLog,
+  createMetrics,
+  Misconfigured,
+  readNamespaces,
+  readSettings,
+  runService,
+} from '@keycast/service'
+import { createJournal } from './journal.js'
+import { openLmdbLog } from './log/lmdb.js'
+import { LogInUse, LogRefused } from './log/log.js'
+import { createMemoryLog } from './log/memory.js'
+import { conflictsOf, curveOf, settings } from './settings.js'
+
+const name = 'keycast-journal'
+const config = readSettings(settings, {
+  name,
+  about: 'Orders, keeps and hands out the messages of rooms.',
+  check: conflictsOf,
+})
+const report = createLog({ name, level: config.logLevel, format: config.logFormat })
+
+/** @type {Awaited<ReturnType<typeof start>>} */
+let parts
+
+async function openLog() {
+  if (config.logKind === 'memory') return createMemoryLog({ bytesMax: config.bytesMax })
+  try {
+    return await openLmdbLog({ folder: config.folder, bytesMax: config.bytesMax })
+  } catch (error) {
+    // Another start would find the same, unless another process had it: a person must look.
+    if (error instanceof LogRefused && !(error instanceof LogInUse)) throw new Misconfigured(error.message)
+    throw error
+  }
+}
+
+async function start() {
+  const { journal: namespaces } = readNamespaces({ path: config.configPath, headers: false })
+  const hub = createZeromqRoomsHub({
+    host: config.host,
+    requestsPort: config.publicationsPort,
+    answersPort: config.deliveriesPort,
+    curve: curveOf(config),
+    log: report,
+  })
+  const metrics = createMetrics({ service: 'journal' })
+  const log = await openLog()
+  const journal = createJournal({ namespaces, hub, log, metrics, report })
+  const internal = createInternalServer({
+    host: config.metricsHost,
+    port: config.metricsPort,
+    metrics,
+    ready: journal.notReady,
+    log: report,
+  })
+  const metricsPort = await internal.listen()
+  await journal.start()
+  const { requestsPort: publicationsPort, answersPort: deliveriesPort } = hub.ports()
+  report.info(
+    {
+      publicationsPort,
+      deliveriesPort,
+      metricsPort,
+      log: config.logKind,
+      namespaces: namespaces.names,
+      ...log.stats(),
+    },
+    'listening',
+  )
+  return { journal, internal, log }
+}
+
+await runService({
+  name,
+  log: report,
+  graceMs: config.shutdownGraceMs,
+  async start() {
+    parts = await start()
+  },
+  stop: [
+    ['gateways', () => parts.journal.stop()],
+    ['log', () => parts.log.close()],
+    ['internal listener', () => parts.internal.close()],
+  ],
+})

@@ -1,0 +1,99 @@
+// What the journal counts, and how Prometheus sees it. No label has more values than there are results or error codes.
+import { createFastHistogram } from '@keycast/service'
+
+/** @typedef {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>} Makers */
+
+/** @param {Makers} metrics */
+export function createJournalMetrics({ counter, histogram, fastHistogram }) {
+  const seconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5]
+  const acknowledged = createFastHistogram(seconds)
+  fastHistogram({ name: 'acknowledge_seconds', help: 'From a publish being read to its result.', source: acknowledged })
+  const flushed = createFastHistogram(seconds)
+  fastHistogram({
+    name: 'flush_seconds',
+    help: 'From a batch being given to the log to its being kept.',
+    source: flushed,
+  })
+  const batch = histogram({
+    name: 'batch_messages',
+    help: 'Publishes of one batch.',
+    buckets: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000],
+  })
+  const publishes = counter({
+    name: 'publishes_total',
+    help: 'Publishes by result: kept, duplicate, or an error code.',
+    labelNames: ['result'],
+  })
+  const resumes = counter({
+    name: 'watches_total',
+    help: 'Watches of rooms: new ones, whole resumes, and those that met a gap (trimmed, epoch, ahead).',
+    labelNames: ['outcome'],
+  })
+  const gaps = counter({ name: 'gaps_total', help: 'Streams under way that fell behind the history.' })
+  const delivered = counter({
+    name: 'delivered_messages_total',
+    help: 'Messages given to links, by whether they were in memory or read from the log.',
+    labelNames: ['from'],
+  })
+  for (const result of ['kept', 'duplicate', 'log_full']) publishes.inc({ result }, 0)
+  for (const outcome of ['new', 'whole', 'trimmed', 'epoch', 'ahead']) resumes.inc({ outcome }, 0)
+  for (const from of ['tail', 'log']) delivered.inc({ from }, 0)
+
+  return {
+    /** @param {number} tookMs */
+    acknowledged: tookMs => acknowledged.observe(tookMs),
+    /** @param {number} messages @param {number} tookMs */
+    flushed(messages, tookMs) {
+      batch.observe(messages)
+      flushed.observe(tookMs)
+    },
+    /** @param {string} result */
+    published: result => publishes.inc({ result }),
+    /** @param {string} outcome */
+    resumed: outcome => resumes.inc({ outcome }),
+    gap: () => gaps.inc(),
+    /** @param {'tail' | 'log'} from @param {number} messages */
+    read: (from, messages) => delivered.inc({ from }, messages),
+  }
+}
+
+/**
+ * Exports what the parts say of themselves at each scrape.
+ *
+ * @param {Pick<Makers, 'gauge'>} metrics
+ * @param {object} parts
+ * @param {Pick<import('@keycast/backbone').RoomsHub, 'stats'>} parts.hub
+ * @param {Pick<import('./log/log.js').Log, 'stats'>} parts.log
+ * @param {Pick<ReturnType<typeof import('./commit.js').createCommitter>, 'stats'>} parts.committer
+ * @param {Pick<ReturnType<typeof import('./deliveries.js').createDeliveries>, 'stats'>} parts.deliveries
+ * @param {Pick<ReturnType<typeof import('./rooms.js').createRooms>, 'stats'>} parts.rooms
+ */
+export function exportLevels({ gauge }, { hub, log, committer, deliveries, rooms }) {
+  /** @param {string} name @param {string} help @param {() => number} read */
+  const level = (name, help, read) =>
+    gauge({
+      name,
+      help,
+      collect() {
+        this.set(read())
+      },
+    })
+  level('log_bytes', 'Messages held, as they count towards the bound.', () => log.stats().bytes)
+  level('log_max_bytes', 'What they may count to.', () => log.stats().bytesMax)
+  level('log_rooms', 'Rooms that ever had a message.', () => log.stats().rooms)
+  level('publishes_waiting', 'Publishes read that are in no batch yet.', () => committer.stats().waiting)
+  level('watched_rooms', 'Rooms some gateway watches.', () => rooms.stats().rooms)
+  level('tail_bytes', 'Newest messages of watched rooms, held in memory.', () => rooms.stats().tailBytes)
+  level('log_reads', 'Parts of histories being read, or waiting to be sent.', () => deliveries.stats().readsUnderWay)
+  level('links', 'Gateways linked to this node.', () => hub.stats().links)
+  level(
+    'link_lacking_keys',
+    'Rooms of which some gateway is still to be sent something.',
+    () => hub.stats().lackingKeys,
+  )
+  level(
+    'link_unconfirmed_bytes',
+    'Bytes sent to gateways that they have not said they took.',
+    () => hub.stats().bytesOut,
+  )
+}

@@ -1,0 +1,108 @@
+// The rooms that some gateway watches: which links do, how far each room is, and its newest messages. What all gateways
+// are sent soon is read from here; only those that are behind cost a read of the log.
+
+/**
+ * @typedef {import('@keycast/backbone').Message} Message
+ *
+ * `head`: the highest seq known, 0 until one is. `tail` holds the messages up to the head from `start` on, without a hole.
+ * @typedef {{ links: Set<string>, head: number, tail: Message[], start: number }} Room
+ */
+
+/** What the tails of all rooms may hold: some seconds of a busy journal. */
+export const TAILS_BYTES_MAX = 32 * 2 ** 20
+
+/** What a message weighs beside its data. */
+const MESSAGE_BYTES = 128
+
+/** @param {{ tailsBytesMax?: number }} [options] */
+export function createRooms({ tailsBytesMax = TAILS_BYTES_MAX } = {}) {
+  /** @type {Map<string, Room>} */
+  const rooms = new Map()
+  /** Every message in a tail, oldest first, from `nextOut` on. @type {{ room: Room, seq: number, bytes: number }[]} */
+  let order = []
+  let nextOut = 0
+  let bytes = 0
+
+  function shrink() {
+    while (bytes > tailsBytesMax) {
+      const { room, seq, bytes: weight } = order[nextOut++]
+      bytes -= weight
+      if (room.tail[room.start]?.seq === seq) forgetFirst(room)
+    }
+    if (nextOut * 2 <= order.length) return
+    order = order.slice(nextOut)
+    nextOut = 0
+  }
+
+  /** @param {Room} room */
+  function forgetFirst(room) {
+    room.start++
+    if (room.start * 2 <= room.tail.length) return
+    room.tail = room.tail.slice(room.start)
+    room.start = 0
+  }
+
+  /** @param {Room} room */
+  function forgetTail(room) {
+    room.tail = []
+    room.start = 0
+  }
+
+  return {
+    /** @param {string} key */
+    get: key => rooms.get(key),
+
+    /** @param {string} key @param {string} link */
+    watch(key, link) {
+      const room = rooms.get(key) ?? { links: new Set(), head: 0, tail: [], start: 0 }
+      rooms.set(key, room)
+      room.links.add(link)
+    },
+
+    /** @param {string} key @param {string} link */
+    unwatch(key, link) {
+      const room = rooms.get(key)
+      if (!room) return
+      room.links.delete(link)
+      if (room.links.size > 0) return
+      forgetTail(room)
+      rooms.delete(key)
+    },
+
+    /**
+     * Notes a new message.
+     *
+     * @param {string} key @param {Message} message
+     * @returns {Iterable<string>} the links that watch the room
+     */
+    keep(key, message) {
+      const room = rooms.get(key)
+      if (!room) return []
+      if (room.tail.at(-1)?.seq !== message.seq - 1) forgetTail(room)
+      room.head = Math.max(room.head, message.seq)
+      room.tail.push(message)
+      const weight = MESSAGE_BYTES + message.data.length
+      order.push({ room, seq: message.seq, bytes: weight })
+      bytes += weight
+      shrink()
+      return room.links
+    },
+
+    /**
+     * The messages that follow a seq, some `bytesMax` of them, one at least.
+     *
+     * @param {Room} room @param {number} after @param {number} bytesMax
+     * @returns {Message[] | undefined} where they are not in the tail
+     */
+    following({ tail, start }, after, bytesMax) {
+      const first = tail[start]?.seq
+      if (first === undefined || after + 1 < first || after >= tail[tail.length - 1].seq) return undefined
+      let end = start + after + 1 - first
+      const begin = end
+      for (let left = bytesMax; end < tail.length && left > 0; end++) left -= MESSAGE_BYTES + tail[end].data.length
+      return tail.slice(begin, end)
+    },
+
+    stats: () => ({ rooms: rooms.size, tailBytes: bytes }),
+  }
+}

@@ -1,0 +1,59 @@
+import { createRooms } from './rooms.js'
+
+const message = (/** @type {number} */ seq, bytes = 100) => ({
+  seq,
+  at: 0,
+  from: '',
+  messageId: undefined,
+  data: Buffer.alloc(bytes),
+})
+
+/** @param {ReturnType<typeof createRooms>} rooms @param {number} after @param {number} [bytesMax] */
+const seqsAfter = (rooms, after, bytesMax = 1e6) =>
+  rooms.following(/** @type {any} */ (rooms.get('room:1')), after, bytesMax)?.map(({ seq }) => seq)
+
+test('the newest messages of a watched room are at hand, as far as they go', () => {
+  const rooms = createRooms()
+  expect([...rooms.keep('room:1', message(1))]).toEqual([]) // nobody watches
+  rooms.watch('room:1', 'L1')
+  rooms.watch('room:1', 'L2')
+  for (const seq of [2, 3, 4]) expect([...rooms.keep('room:1', message(seq))]).toEqual(['L1', 'L2'])
+  expect(seqsAfter(rooms, 1)).toEqual([2, 3, 4])
+  expect(seqsAfter(rooms, 2)).toEqual([3, 4])
+  expect(seqsAfter(rooms, 0)).toBeUndefined()
+  expect(seqsAfter(rooms, 4)).toBeUndefined()
+  expect(seqsAfter(rooms, 1, 200)).toEqual([2])
+  expect(seqsAfter(rooms, 1, 300)).toEqual([2, 3])
+})
+
+test('a hole starts a tail anew', () => {
+  const rooms = createRooms()
+  rooms.watch('room:1', 'L1')
+  for (const seq of [1, 2, 5]) rooms.keep('room:1', message(seq))
+  expect(seqsAfter(rooms, 1)).toBeUndefined()
+  expect(seqsAfter(rooms, 4)).toEqual([5])
+})
+
+test('the tails of all rooms have one bound: the oldest messages go, whose ever they are', () => {
+  const rooms = createRooms({ tailsBytesMax: 10_000 })
+  for (const key of ['room:1', 'room:2']) rooms.watch(key, 'L1')
+  rooms.keep('room:2', message(1))
+  for (let seq = 1; seq <= 1_000; seq++) rooms.keep('room:1', message(seq))
+  expect(rooms.stats().tailBytes).toBeLessThanOrEqual(10_000)
+  expect(seqsAfter(rooms, 999)).toEqual([1_000])
+  expect(seqsAfter(rooms, 900)).toBeUndefined()
+  expect(rooms.get('room:2')?.tail).toHaveLength(0)
+})
+
+test('a room that nobody watches any more is forgotten', () => {
+  const rooms = createRooms({ tailsBytesMax: 1_000 })
+  rooms.watch('room:1', 'L1')
+  rooms.keep('room:1', message(1))
+  rooms.unwatch('room:1', 'L1')
+  rooms.unwatch('room:1', 'L1')
+  expect(rooms.get('room:1')).toBeUndefined()
+  rooms.watch('room:1', 'L1')
+  for (let seq = 2; seq <= 50; seq++) rooms.keep('room:1', message(seq))
+  expect(seqsAfter(rooms, 49)).toEqual([50])
+  expect(rooms.stats().tailBytes).toBeLessThanOrEqual(1_000)
+})

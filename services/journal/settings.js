@@ -1,0 +1,95 @@
+// What can be set about a journal. No other file reads the environment.
+import { curveKeyProblems, isLoopback } from '@keycast/backbone'
+import { common, setting } from '@keycast/service'
+
+export const settings = {
+  ...common,
+  configPath: setting.text({
+    env: 'KEYCAST_CONFIG',
+    default: 'keycast.yaml',
+    doc: 'The file that says which namespaces are of messages, and how much of each room is kept.',
+  }),
+  logKind: setting.choice({
+    env: 'JOURNAL_LOG',
+    values: ['lmdb', 'memory'],
+    default: 'lmdb',
+    doc: 'Where messages are kept. lmdb: on this disk, acknowledged once flushed. memory: nothing outlives a restart.',
+  }),
+  folder: setting.text({
+    env: 'JOURNAL_DATA',
+    default: '.keycast/journal',
+    doc: 'The folder of the log. One journal process has it at a time.',
+  }),
+  bytesMax: setting.bytes({
+    env: 'JOURNAL_BYTES_MAX',
+    default: 4 * 1024 ** 3,
+    min: 1024 ** 2,
+    doc: 'All messages held. Past it a publish gets the error log_full. The file takes more than that.',
+  }),
+  host: setting.text({
+    env: 'JOURNAL_HOST',
+    default: '127.0.0.1',
+    doc: 'Address gateways connect to. Without the two BACKBONE_ keys a loopback address only.',
+  }),
+  publicationsPort: setting.port({
+    env: 'JOURNAL_PUBLICATIONS_PORT',
+    default: 7003,
+    doc: 'Port on which gateways publish and say what they watch.',
+  }),
+  deliveriesPort: setting.port({
+    env: 'JOURNAL_DELIVERIES_PORT',
+    default: 7004,
+    doc: 'Port on which they are sent messages and results.',
+  }),
+  metricsHost: setting.text({
+    env: 'JOURNAL_METRICS_HOST',
+    default: '127.0.0.1',
+    doc: 'Address of the internal listener. Never one the public reaches.',
+  }),
+  metricsPort: setting.port({
+    env: 'JOURNAL_METRICS_PORT',
+    default: 8083,
+    doc: 'Port for metrics and health.',
+  }),
+  backboneSecretKey: setting.secret({
+    env: 'BACKBONE_SECRET_KEY',
+    doc: 'CURVE secret key (Z85) of this node: encrypts the backbone. Goes with BACKBONE_CLIENT_KEYS.',
+  }),
+  backboneClientKeys: setting.secret({
+    env: 'BACKBONE_CLIENT_KEYS',
+    doc: 'CURVE public keys (Z85) of the gateways that are admitted, apart by spaces.',
+  }),
+}
+
+/** @typedef {import('@keycast/service').Config<typeof settings>} Settings */
+
+/**
+ * What is wrong with settings that are well-formed one by one.
+ *
+ * @param {Pick<Settings, 'host' | 'backboneSecretKey' | 'backboneClientKeys'>} config
+ * @returns {string[]}
+ */
+export function conflictsOf({ host, backboneSecretKey, backboneClientKeys }) {
+  const keys = {
+    BACKBONE_SECRET_KEY: backboneSecretKey === undefined ? [] : [backboneSecretKey],
+    BACKBONE_CLIENT_KEYS: keysIn(backboneClientKeys),
+  }
+  const problems = curveKeyProblems(keys)
+  if (problems.length === 0 && !backboneSecretKey && !isLoopback(host)) {
+    problems.push(`JOURNAL_HOST=${host} is no loopback address: beyond this host the backbone needs the BACKBONE_ keys`)
+  }
+  return problems
+}
+
+/**
+ * The keys of an encrypted backbone, or `undefined` for a plain one.
+ *
+ * @param {Pick<Settings, 'backboneSecretKey' | 'backboneClientKeys'>} config without conflicts
+ * @returns {{ secretKey: string, clientKeys: string[] } | undefined}
+ */
+export function curveOf({ backboneSecretKey: secretKey, backboneClientKeys }) {
+  return secretKey === undefined ? undefined : { secretKey, clientKeys: keysIn(backboneClientKeys) }
+}
+
+/** @param {string | undefined} text */
+const keysIn = text => (text ?? '').split(/[\s,]+/).filter(Boolean)

@@ -1,0 +1,139 @@
+// The journal as a process, driven over its sockets as gateways do: what was acknowledged is kept, once and in order,
+// whatever happens to the process.
+import { closeSync, openSync, readFileSync, statSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { eventually, pause } from './support/deadline.js'
+import { show } from './support/figures.js'
+import {
+  createChecker,
+  newFolder,
+  notOnceIn,
+  readHistories,
+  startJournal,
+  startLoad,
+  startRooms,
+} from './support/journal.js'
+
+const rooms = Array.from({ length: 10 }, (_, n) => `room:${n}`)
+
+/** A journal with two gateways that publish into all rooms and see all. @param {number} perSecond of both together */
+async function startRun(perSecond, { deadlineMs = 10_000 } = {}) {
+  const journal = await startJournal()
+  const checker = createChecker()
+  const gateways = []
+  const loads = []
+  for (const name of ['one', 'two']) {
+    const backbone = await startRooms(name, journal.node, checker)
+    for (const room of rooms) backbone.watch(room)
+    gateways.push(backbone)
+    await eventually(() => rooms.every(room => backbone.positionOf(room)), 'every room having a position')
+    loads.push(startLoad({ name, backbone, checker, rooms, perSecond: perSecond / 2, deadlineMs }))
+  }
+  return { journal, checker, gateways, loads }
+}
+
+/** Everything is acknowledged, kept once and seen by everybody. @param {Awaited<ReturnType<typeof startRun>>} run */
+async function expectWhole({ journal, checker, gateways, loads }) {
+  const sent = (await Promise.all(loads.map(load => load.stop()))).flat()
+  const late = await startRooms('late', journal.node, checker)
+  const ids = await readHistories(late, checker, rooms)
+  expect(notOnceIn(ids, sent)).toEqual([])
+
+  // One that comes only now and asks for everything.
+  const { epoch } = /** @type {any} */ (await late.history(rooms[0], { after: 0, limit: 1 }, { deadlineMs: 10_000 }))
+  for (const room of rooms) late.watch(room, { epoch, seq: 0 })
+  for (const backbone of [...gateways, late]) {
+    for (const room of rooms) {
+      const { newest } = /** @type {any} */ (await late.history(room, { before: 1, limit: 1 }, { deadlineMs: 10_000 }))
+      await eventually(() => backbone.positionOf(room)?.seq === newest, `${room} being seen to its end`)
+    }
+  }
+  expect(checker.problems().slice(0, 10)).toEqual([])
+  return sent
+}
+
+test('killed again and again under 2,000 publishes a second, it has every acknowledged message once', async () => {
+  const run = await startRun(2_000)
+  const { journal, loads } = run
+  for (let round = 0; round < 5; round++) {
+    const before = loads[0].acknowledged()
+    await eventually(() => loads[0].acknowledged() > before + 500, 'publishes being acknowledged')
+    journal.process().signal('SIGKILL')
+    await journal.process().exited
+    await journal.restart()
+  }
+  const sent = await expectWhole(run)
+  const errors = JSON.stringify(loads.map(load => load.errors))
+  show(`5 kills under 2,000 publishes a second: ${sent.length} sent and kept once, errors on the way ${errors}`)
+})
+
+test('stopped in order under load, it has every message, and hardly anybody notices', async () => {
+  const run = await startRun(1_000)
+  const { journal, loads } = run
+  await eventually(() => loads[0].acknowledged() > 500, 'publishes being acknowledged')
+  journal.process().signal('SIGTERM')
+  expect(await journal.process().exited).toEqual({ code: 0, signal: null })
+  await journal.restart()
+  await expectWhole(run)
+})
+
+test('stopped for 10 s, publishers are told within their deadline, and everything heals', async () => {
+  const deadlineMs = 2_000
+  const run = await startRun(500, { deadlineMs })
+  const { journal, loads } = run
+  await eventually(() => loads[0].acknowledged() > 200, 'publishes being acknowledged')
+  journal.process().signal('SIGSTOP')
+  await pause(10_000)
+  expect(loads[0].errors.publish_unknown).toBeGreaterThan(0)
+  journal.process().signal('SIGCONT')
+  const before = loads[0].acknowledged()
+  await eventually(() => loads[0].acknowledged() > before, 'publishes being acknowledged again')
+  await expectWhole(run)
+  for (const load of loads) expect(load.longestMs()).toBeLessThan(deadlineMs + 2_000)
+})
+
+test('a second journal on the folder is refused, and the first goes on', async () => {
+  const journal = await startJournal()
+  await expect(startJournal({ folder: journal.folder })).rejects.toThrow(
+    `${journal.folder} is in use by another journal`,
+  )
+  expect((await journal.internal('/health/ready')).status).toBe(200)
+})
+
+test('a damaged file is refused by name with exit code 2, and left as it is', async () => {
+  const folder = newFolder()
+  const first = await startJournal({ folder })
+  const backbone = await startRooms('one', first.node, createChecker())
+  const publish = { room: 'room:1', messageId: undefined, from: '', data: Buffer.from('1') }
+  expect(await backbone.publish(publish, { deadlineMs: 10_000 })).toMatchObject({ seq: 1 })
+  first.process().signal('SIGTERM')
+  await first.process().exited
+
+  const file = join(folder, 'data.mdb')
+  const descriptor = openSync(file, 'r+')
+  writeSync(descriptor, Buffer.alloc(8_192, 'x'), 0, 8_192, 0)
+  closeSync(descriptor)
+  const damaged = readFileSync(file)
+  await expect(startJournal({ folder })).rejects.toThrow(/ended with 2 before it listened:[\s\S]*data\.mdb is damaged/)
+  expect(readFileSync(file).equals(damaged)).toBe(true)
+  expect(statSync(file).size).toBe(damaged.length)
+})
+
+test('with a log in memory a restart is another history, and everybody is told', async () => {
+  const journal = await startJournal({ env: { JOURNAL_LOG: 'memory' } })
+  /** @type {any[]} */
+  const gaps = []
+  const checker = createChecker()
+  const backbone = await startRooms('one', journal.node, {
+    ...checker,
+    saw: (_, __, sight) => void (sight.type === 'gap' && gaps.push(sight)),
+  })
+  backbone.watch('room:1')
+  const publish = { room: 'room:1', messageId: undefined, from: '', data: Buffer.from('1') }
+  const first = /** @type {any} */ (await backbone.publish(publish, { deadlineMs: 10_000 }))
+  await eventually(() => backbone.positionOf('room:1')?.seq === 1, 'the message')
+  await journal.process().kill()
+  await journal.restart()
+  await eventually(() => gaps.length > 0, 'the gap')
+  expect(gaps[0]).toMatchObject({ seq: 0, epoch: expect.not.stringMatching(first.epoch) })
+})

@@ -1,0 +1,141 @@
+// Judges a run of conversations by what was acknowledged and what everybody saw, and by nothing of Keycast's own: finds
+// what was lost, what came twice, what came in another order, and a part that was passed off as the whole.
+
+/**
+ * What a viewer of a room is told. `head`: it stands at `seq`, and everything after `after` follows. `gap`: what followed
+ * the last message cannot be given, and everything after `seq` follows.
+ *
+ * @typedef {{ type: 'head', epoch: string, seq: number, after: number } | { type: 'gap', epoch: string, seq: number }
+ *   | { type: 'message', epoch: string, seq: number, messageId: string | undefined, data?: string }} Sight
+ *
+ * @typedef {{ epoch: string, seq: number, messageId: string | undefined, data?: string }} Placed
+ */
+
+export function createChecker() {
+  /** Acknowledged publishes of each publisher and room, in the order sent. @type {Map<string, (Placed & { duplicate: boolean })[]>} */
+  const acknowledged = new Map()
+  /** By viewer and room. @type {Map<string, { room: string, sights: Sight[] }>} */
+  const views = new Map()
+  /** @type {Map<string, { epoch: string, oldest: number, newest: number, messages: Placed[] }>} */
+  const histories = new Map()
+
+  /** @template T @param {Map<string, T>} map @param {string} key @param {() => T} make @returns {T} */
+  function entry(map, key, make) {
+    const found = map.get(key) ?? make()
+    map.set(key, found)
+    return found
+  }
+
+  /** Everything that is wrong, each in words that name the room and the place. @returns {string[]} */
+  function problems() {
+    /** @type {string[]} */
+    const found = []
+    /** What stands at each place, as the first one to say so had it. @type {Map<string, { messageId: string | undefined, data: string | undefined, who: string }>} */
+    const places = new Map()
+
+    /** @param {string} who @param {string} room @param {Placed} placed */
+    function place(who, room, { epoch, seq, messageId, data }) {
+      const where = `${room} ${epoch}/${seq}`
+      const first = entry(places, where, () => ({ messageId, data, who }))
+      if (first.messageId !== messageId || (data !== undefined && first.data !== undefined && first.data !== data)) {
+        found.push(`disorder: at ${where} ${first.who} has ${first.messageId}, ${who} has ${messageId}`)
+      }
+    }
+
+    for (const [room, { epoch, oldest, newest, messages }] of histories) {
+      const seqs = messages.map(({ seq }) => seq)
+      const expected = Array.from({ length: newest - oldest + 1 }, (_, index) => oldest + index)
+      if (seqs.join() !== expected.join()) {
+        found.push(`part as whole: the history of ${room} says ${oldest} to ${newest} and has ${seqs.length} messages`)
+      }
+      /** @type {Map<string, number>} */
+      const seqOfId = new Map()
+      for (const message of messages) {
+        place('the history', room, message)
+        const { messageId, seq } = message
+        if (messageId === undefined) continue
+        const first = seqOfId.get(messageId)
+        if (first !== undefined) found.push(`duplicate: ${messageId} stands in ${room} at ${epoch}/${first} and ${seq}`)
+        seqOfId.set(messageId, seq)
+      }
+    }
+
+    /** @type {Map<string, Set<number>>} */
+    const held = new Map([...histories].map(([room, { messages }]) => [room, new Set(messages.map(({ seq }) => seq))]))
+    for (const [publisher, placed] of acknowledged) {
+      const [who, room] = publisher.split('\n')
+      const history = histories.get(room)
+      let before = 0
+      for (const { epoch, seq, messageId, duplicate, data } of placed) {
+        place(`${who}'s acknowledgement`, room, { epoch, seq, messageId, data })
+        if (!duplicate && seq <= before)
+          found.push(`disorder: ${who} sent ${messageId} to ${room} after ${before}, and it is ${seq}`)
+        if (!duplicate) before = seq
+        if (!history || history.epoch !== epoch || seq < history.oldest) continue
+        if (!held.get(room)?.has(seq)) {
+          found.push(`loss: ${messageId}, acknowledged as ${room} ${epoch}/${seq}, is not in the history`)
+        }
+      }
+    }
+
+    for (const [viewer, { room, sights }] of views) checkView(viewer.split('\n')[0], room, sights, found, place)
+    return found
+  }
+
+  return {
+    /**
+     * A publish was acknowledged. To be called in the order sent.
+     *
+     * @param {string} publisher @param {string} room @param {Placed & { duplicate: boolean }} placed
+     */
+    acknowledged: (publisher, room, placed) => void entry(acknowledged, `${publisher}\n${room}`, () => []).push(placed),
+    /** @param {string} viewer @param {string} room @param {Sight} sight */
+    saw: (viewer, room, sight) =>
+      void entry(views, `${viewer}\n${room}`, () => ({ room, sights: [] })).sights.push(sight),
+    /** The whole of what is held in the end. @param {string} room @param {{ epoch: string, oldest: number, newest: number, messages: Placed[] }} history */
+    history: (room, history) => void histories.set(room, history),
+    problems,
+  }
+}
+
+/**
+ * @param {string} who @param {string} room @param {Sight[]} sights @param {string[]} found
+ * @param {(who: string, room: string, placed: Placed) => void} place
+ */
+function checkView(who, room, sights, found, place) {
+  /** @type {{ epoch: string, seq: number } | undefined} */
+  let position
+  let promised = 0
+  for (const sight of sights) {
+    const { type, epoch, seq } = sight
+    if (type === 'gap') {
+      position = { epoch, seq }
+      promised = seq
+    } else if (type === 'head') {
+      if (position && (position.epoch !== epoch || position.seq !== sight.after)) {
+        found.push(
+          `part as whole: ${who} was at ${room} ${position.epoch}/${position.seq} and goes on after ${sight.after}`,
+        )
+      }
+      position = { epoch, seq: sight.after }
+      promised = seq
+    } else if (!position) {
+      found.push(`disorder: ${who} saw ${room} ${epoch}/${seq} before any head`)
+      position = { epoch, seq }
+    } else {
+      place(who, room, sight)
+      if (epoch !== position.epoch) found.push(`disorder: ${who} saw ${room} ${epoch}/${seq} without a gap`)
+      else if (seq <= position.seq) {
+        found.push(
+          `${seq === position.seq ? 'duplicate' : 'disorder'}: ${who} saw ${room} ${seq} after ${position.seq}`,
+        )
+      } else if (seq > position.seq + 1) {
+        found.push(`loss: ${who} did not see ${room} ${position.seq + 1} to ${seq - 1}`)
+      }
+      position = { epoch, seq }
+    }
+  }
+  if (position && position.seq < promised) {
+    found.push(`part as whole: ${who} was told that ${room} is at ${promised}, and was given it up to ${position.seq}`)
+  }
+}
