@@ -5,6 +5,7 @@ import { bytesOf } from '../wire/bytes.js'
 import { WireError } from '../wire/codec.js'
 import { decodeBeat, decodeRequest, encodeAnswers, encodeMessage } from '../wire/envelope.js'
 import { CREDIT_BYTES, createCredit } from './credit.js'
+import { createArrivals, takeBeat, takeRequest } from './lost-requests.js'
 
 /**
  * @typedef {import('../wire/codec.js').Service} Service
@@ -53,12 +54,9 @@ import { CREDIT_BYTES, createCredit } from './credit.js'
 
 /**
  * @template {Service} S
- * @typedef {object} LinkState
+ * @typedef {object} LinkFields
  * @property {string} id
  * @property {Buffer} routingId of its latest beat: a gateway's sockets get a new one when they reconnect
- * @property {number} received requests
- * @property {number} announced requests sent, as of its latest beat
- * @property {number} receivedAtBeat `received`, at its latest beat
  * @property {number} answered messages of answers sent
  * @property {import('./credit.js').Account} account
  * @property {number} lastHeardAt
@@ -66,6 +64,11 @@ import { CREDIT_BYTES, createCredit } from './credit.js'
  * @property {import('../wire/envelope.js').CommandResult<S>[]} results it is to be sent; not held back by credit, since
  *   the gateway bounds its commands under way
  * @property {number} resultsFrom bytes that had been sent when the first of these results came
+ */
+
+/**
+ * @template {Service} S
+ * @typedef {LinkFields<S> & import('./lost-requests.js').Arrivals} LinkState
  */
 
 /** How long a closed socket may take to send its goodbyes. A gateway that does not take its own notices the silence. */
@@ -183,13 +186,9 @@ export function createHub({ codec, bind, now, every, log }) {
     link.lastHeardAt = now()
     link.account.take(message.taken)
     if (message.type === 'beat') {
-      // Behind is not lost: requests come by another socket, thousands of keys may wait in it, and each takes its time.
-      // Lossy is one that stands still from one beat to the next while nothing waits to be read; unless it was this
-      // process that stood still.
-      const isStanding = link.received === link.receivedAtBeat && now() - standstillAt >= BEAT_MS
-      if (link.announced > link.received && isStanding) loseUnlessBehind(link)
-      link.announced = message.number
-      link.receivedAtBeat = link.received
+      const { announced } = link
+      // A process that stood still itself has read nothing meanwhile.
+      if (takeBeat(link, message.number) && now() - standstillAt >= BEAT_MS) loseUnlessBehind(link, announced)
       beat(link)
     }
     if (link.lacking.size > 0) schedule(link)
@@ -200,9 +199,10 @@ export function createHub({ codec, bind, now, every, log }) {
    * than a beat. Dropped for that, it would say them again, and the node would never get through.
    *
    * @param {LinkState<S>} link
+   * @param {number} announced of which some did not come
    */
-  async function loseUnlessBehind(link) {
-    const { received, announced } = link
+  async function loseUnlessBehind(link, announced) {
+    const { received } = link
     if (!(await sockets.hasReadAll())) return
     if (links.get(link.id) !== link || link.received > received) return
     log.warn({ link: link.id, received, announced }, 'requests were lost on the way')
@@ -213,12 +213,11 @@ export function createHub({ codec, bind, now, every, log }) {
   function onRequest({ link: id, number, body }) {
     const link = links.get(id)
     if (!link) return // its next beat is answered with resync
-    if (number !== link.received + 1) {
+    if (!takeRequest(link, number)) {
       log.warn({ link: link.id, received: link.received, number }, 'requests were lost on the way')
       return lose(link)
     }
     link.lastHeardAt = now()
-    link.received = number
     switch (body.type) {
       case 'watch':
         for (const want of body.wants) events.onWatch(id, want)
@@ -267,9 +266,7 @@ export function createHub({ codec, bind, now, every, log }) {
     const link = {
       id,
       routingId,
-      received: 0,
-      announced: 0,
-      receivedAtBeat: 0,
+      ...createArrivals(),
       answered: 0,
       account: credit.open(),
       lastHeardAt: now(),

@@ -1,0 +1,43 @@
+// Notices that requests of a gateway were lost on the way: a number is missing, or one that a beat announced never came.
+
+/**
+ * How far the requests of one link have come.
+ *
+ * @typedef {object} Arrivals
+ * @property {number} received requests
+ * @property {number} announced requests sent, as of the link's latest beat
+ * @property {number} receivedAtBeat `received`, at that beat
+ */
+
+/** @returns {Arrivals} of a link that has said nothing yet */
+export const createArrivals = () => ({ received: 0, announced: 0, receivedAtBeat: 0 })
+
+/**
+ * Takes the number of a request that came.
+ *
+ * @param {Arrivals} arrivals
+ * @param {number} number requests are numbered from 1
+ * @returns {boolean} false where one before it was lost
+ */
+export function takeRequest(arrivals, number) {
+  if (number !== arrivals.received + 1) return false
+  arrivals.received = number
+  return true
+}
+
+/**
+ * Takes how many requests a beat says were sent.
+ *
+ * Behind is not lost: requests come by another socket, thousands of keys may wait in it, and each takes its time. What the
+ * beat before announced is missed only where nothing at all has come since.
+ *
+ * @param {Arrivals} arrivals
+ * @param {number} sent
+ * @returns {boolean} true where some may be lost: unless they still wait to be read
+ */
+export function takeBeat(arrivals, sent) {
+  const { received, announced, receivedAtBeat } = arrivals
+  arrivals.announced = sent
+  arrivals.receivedAtBeat = received
+  return announced > received && received === receivedAtBeat
+}
