@@ -1,5 +1,6 @@
 // Slow clients: sessions whose sockets do not drain. Those that take nothing at all for too long are closed, and those that
-// hold most where all of them together hold too much memory. They are checked now and then, never per message.
+// hold most where all of them together hold too much memory. They are checked now and then, never per message. A session whose own
+// queue passes its limit is cut by outbox.js.
 
 /**
  * @typedef {import('../transport/transport.js').Piece} Piece
