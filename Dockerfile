@@ -15,6 +15,7 @@ COPY packages/service/package.json packages/service/
 COPY services/data-provider/package.json services/data-provider/
 COPY services/fetcher/package.json services/fetcher/
 COPY services/gateway/package.json services/gateway/
+COPY services/journal/package.json services/journal/
 COPY loadtest/package.json loadtest/
 
 # No install scripts: zeromq ships its binaries.
