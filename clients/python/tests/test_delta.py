@@ -14,7 +14,7 @@ def test_copies_and_inserts_make_the_result() -> None:
 
 
 def test_a_version_is_made_of_the_content() -> None:
-    assert version_of(b'{"n":1,"pad":"lorem ipsum dolor sit amet"}') == "Zj0yJjugUcLCDwL7Yp3C8A"
+    assert version_of(b'{"n":1,"pad":"lorem ipsum dolor sit amet"}', "application/json") == "Zj0yJjugUcLCDwL7Yp3C8A"
 
 
 @pytest.mark.parametrize(

@@ -186,7 +186,7 @@ class Values:
             body = apply_delta(held.body, delta)
         except DeltaError:
             return self._doubt(entry)
-        if version_of(body) != version:
+        if version_of(body, message["contentType"]) != version:
             return self._doubt(entry)
         entry.held = entry.shown = Content(version, message["contentType"], body)
 

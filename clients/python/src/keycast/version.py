@@ -7,5 +7,10 @@ from hashlib import sha256
 _VERSION_BYTES = 16
 
 
-def version_of(content: bytes) -> str:
-    return urlsafe_b64encode(sha256(content).digest()[:_VERSION_BYTES]).rstrip(b"=").decode()
+#: The type that goes into no version. Of any other a zero byte and its name are hashed after the bytes.
+_CONTENT_TYPE_DEFAULT = "application/json"
+
+
+def version_of(content: bytes, content_type: str) -> str:
+    named = b"" if content_type == _CONTENT_TYPE_DEFAULT else b"\0" + content_type.encode()
+    return urlsafe_b64encode(sha256(content + named).digest()[:_VERSION_BYTES]).rstrip(b"=").decode()

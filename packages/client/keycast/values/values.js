@@ -95,7 +95,7 @@ export function createValues({ environment: { date, sha256 }, send, nextId, crea
   async function check(entry, made, sha256) {
     const { lineage } = entry
     const turn = ++entry.turn
-    const isRight = await versionOf(made.bytes, sha256).then(
+    const isRight = await versionOf(made, sha256).then(
       version => version === made.version,
       () => false,
     )
