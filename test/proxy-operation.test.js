@@ -183,10 +183,13 @@ test('a reload reads the settings file again: who connects then comes to the gat
   const file = join(temporaryFolder(), 'settings')
   writeFileSync(file, `PROXY_GATEWAYS=127.0.0.1:${first.port}\n`)
   const filed = await startProxy([], { args: ['--settings', file] })
+  const workersBefore = filed.workers()
   expect((await request(filed.url('/'))).body).toBe('first')
   writeFileSync(file, `# both\nPROXY_GATEWAYS="127.0.0.1:${second.port} 127.0.0.1:${second.port}"\n`)
   filed.reload()
   await eventually(async () => (await request(filed.url('/'))).body === 'second', 'an answer of the other gateway')
+  // The new workers answer while the old ones still leave.
+  await eventually(() => !filed.workers().some(pid => workersBefore.includes(pid)), 'the end of the old workers')
 
   // One that is wrong changes nothing, neither now nor for a reload that nginx is told of by somebody else.
   const rendered = join(filed.directory, 'nginx.conf')
