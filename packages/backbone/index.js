@@ -30,6 +30,7 @@ export { createWriter } from './zeromq/writer.js'
  * @typedef {import('./gateway/rooms-backbone.js').RoomsEvents} RoomsEvents
  * @typedef {import('./wire/rooms-codec.js').Answer} RoomAnswer
  * @typedef {import('./wire/rooms-codec.js').GapReason} GapReason
+ * @typedef {import('./gateway/rooms-backbone.js').History} History
  * @typedef {import('./wire/rooms-codec.js').Message} Message
  * @typedef {import('./wire/rooms-codec.js').NotPublished} NotPublished
  * @typedef {import('./wire/rooms-codec.js').Publish} PublishCommand

@@ -1,0 +1,19 @@
+// Stands for the backbone of rooms where keycast.yaml has none: no key passes as a room's, so it is never asked.
+
+/** @returns {import('@keycast/backbone').RoomsBackbone} */
+export function createNoJournal() {
+  const error = { error: /** @type {const} */ ('unknown_namespace'), message: 'there are no rooms here' }
+  return {
+    async start() {},
+    async stop() {},
+    watch() {},
+    unwatch() {},
+    publish: async () => error,
+    history: async () => error,
+    positionOf: () => undefined,
+    isAvailable: () => false,
+    ownerOf: () => ({ node: undefined, alive: false }),
+    nodesAlive: () => 0,
+    stats: () => ({ watched: 0, publishesUnderWay: 0, historiesUnderWay: 0, healed: 0 }),
+  }
+}
