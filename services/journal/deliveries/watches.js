@@ -54,8 +54,8 @@ const NOTHING = Object.freeze({ answers: [], more: false })
 
 /**
  * @param {object} deps
- * @param {Pick<import('./log/log.js').Log, 'head' | 'read'>} deps.log
- * @param {ReturnType<typeof import('./rooms.js').createRooms>} deps.rooms
+ * @param {Pick<import('../log/log.js').Log, 'head' | 'read'>} deps.log
+ * @param {ReturnType<typeof import('../rooms.js').createRooms>} deps.rooms
  * @param {(key: string) => boolean} deps.isRoom
  * @param {(link: string, key: string) => void} deps.tell
  * @param {{ resumed: (outcome: 'new' | 'whole' | import('@keycast/backbone').GapReason) => void, gap: () => void,
