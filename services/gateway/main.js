@@ -36,11 +36,8 @@ let parts
 function assemble() {
   const namespaces = readNamespaces({ path: config.configPath, headers: false })
   const { journal } = namespaces
-  const policy = readAccess({
-    path: config.configPath,
-    origins: config.origins,
-    namespaces: [...namespaces.names, ...journal.names],
-  })
+  const names = [...namespaces.names, ...journal.names]
+  const policy = readAccess({ path: config.configPath, origins: config.origins, namespaces: names })
   for (const note of policy.notes) log.warn(note)
   const bytesMax = Math.max(0, ...namespaces.names.map(each => namespaces.get(each)?.bytesMax ?? 0))
   const metrics = createMetrics({ service: 'gateway' })

@@ -3,7 +3,7 @@ import { roomErrorCodes } from '@keycast/backbone'
 import { keyProblem, namespaceOf } from '@keycast/protocol'
 import { everyInterval } from '@keycast/service'
 import { createCommitter } from './commit.js'
-import { createDeliveries } from './deliveries.js'
+import { createDeliveries } from './deliveries/deliveries.js'
 import { createJournalMetrics, exportLevels } from './metrics.js'
 import { createRooms } from './rooms.js'
 

@@ -103,7 +103,7 @@ export async function joinRooms(url, { name = '', checker, headers = {} } = {}) 
   socket.on('error', () => {})
 
   /** @param {any} message */
-  function note({ type, key, keys, seq, epoch, count, messageId, data }) {
+  function note({ type, key, keys, seq, epoch, messageId, data }) {
     if (type === 'subscribed') {
       for (const each of keys) {
         const after = each.seq - each.count
