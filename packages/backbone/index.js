@@ -33,6 +33,7 @@ export { createWriter } from './zeromq/writer.js'
  * @typedef {import('./wire/rooms-codec.js').Answer} RoomAnswer
  * @typedef {import('./wire/rooms-codec.js').GapReason} GapReason
  * @typedef {import('./wire/members-codec.js').Join} Join
+ * @typedef {import('./wire/members-codec.js').Leaving} Leaving
  * @typedef {import('./wire/members-codec.js').Member} Member
  * @typedef {import('./wire/members-codec.js').MembersAnswer} MembersAnswer
  * @typedef {import('./wire/members-codec.js').PresenceAnswer} PresenceAnswer

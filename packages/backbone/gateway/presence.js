@@ -22,8 +22,8 @@ import { roomErrorCodes } from '../wire/rooms-codec.js'
  * @property {(joining: Joining, options: { deadlineMs: number, onLost: (refusal: Refusal) => void }) =>
  *   { tab: string, joined: Promise<Joined | Refusal> }} join never rejects. One that is refused is over. `onLost`: it
  *   stood, and the room's node refuses it now; that happens where a node has lost its memory
- * @property {(tab: string, how: { isGone: boolean }) => void} leave the join is over at once. `isGone`: the connection
- *   broke, so the member stays for a while and may come back elsewhere
+ * @property {(tab: string, leaving: import('../wire/members-codec.js').Leaving) => void} leave the join is over. `later`:
+ *   the connection broke, so the member stays for a while and may come back elsewhere
  * @property {(room: string) => void} watchMembers who is there is wanted, and every change, until `unwatchMembers`
  * @property {(room: string) => void} unwatchMembers
  * @property {(room: string, options: { deadlineMs: number }) => Promise<Members | Refusal>} membersOf asks once; never
@@ -72,8 +72,8 @@ export function createPresence({ router, events, now, every }) {
   const joins = new Map()
   /** Keys of joins that wait for their answer. @type {Set<string>} */
   const pending = new Set()
-  /** Keys of joins whose connection broke, oldest first. */
-  const gone = /** @type {import('@keycast/service').UniqueQueue<string>} */ (createUniqueQueue())
+  /** Keys of joins that are over, until the node knows it; oldest first. */
+  const ending = /** @type {import('@keycast/service').UniqueQueue<string>} */ (createUniqueQueue())
   /** By room; `undefined` until it is known. @type {Map<string, { epoch: string, seq: number } | undefined>} */
   const watched = new Map()
   /** By room. @type {Map<string, { deadlineAt: number, done: (end: Members | Refusal) => void }[]>} */
@@ -83,7 +83,7 @@ export function createPresence({ router, events, now, every }) {
 
   /** Looks at deadlines while there are any. */
   function check() {
-    const isNeeded = pending.size + gone.size + reads.size > 0
+    const isNeeded = pending.size + ending.size + reads.size > 0
     if (isNeeded === isChecking) return
     isChecking = isNeeded
     stopChecks()
@@ -95,7 +95,7 @@ export function createPresence({ router, events, now, every }) {
       const join = /** @type {Join} */ (joins.get(key))
       if (now() >= join.deadlineAt) refuse(key, join, unavailable())
     }
-    for (let key = gone.first(); key !== undefined && isOver(key); key = gone.first()) forget(key)
+    for (let key = ending.first(); key !== undefined && isOver(key); key = ending.first()) forget(key)
     for (const [room, waiting] of reads) {
       const over = waiting.filter(each => now() >= each.deadlineAt)
       if (over.length === waiting.length) endRead(room, unavailable())
@@ -110,7 +110,7 @@ export function createPresence({ router, events, now, every }) {
     check()
   }
 
-  /** @param {string} key of a join whose connection broke */
+  /** @param {string} key of a join that is over */
   const isOver = key => now() >= /** @type {Join} */ (joins.get(key)).deadlineAt
 
   /** @type {PresenceBackbone['join']} */
@@ -118,7 +118,8 @@ export function createPresence({ router, events, now, every }) {
     const key = joinKey(room, `${incarnation}.${++tabs}`)
     const known = user === '' ? (claim ?? randomBytes(16).toString('base64url')) : undefined
     const joined = new Promise(done => {
-      const said = { user, name, claim: known, isGone: false }
+      /** @type {import('../wire/members-codec.js').Join} */
+      const said = { user, name, claim: known, leaving: undefined }
       joins.set(key, { said, isJoined: false, deadlineAt: now() + deadlineMs, done, onLost })
     })
     pending.add(key)
@@ -128,35 +129,38 @@ export function createPresence({ router, events, now, every }) {
   }
 
   /** @type {PresenceBackbone['leave']} */
-  function leave(key, { isGone }) {
+  function leave(key, leaving) {
     const join = joins.get(key)
-    if (!join) return
-    if (!isGone || !join.isJoined) {
-      forget(key)
-      join.done(unavailable())
-    } else if (!gone.has(key)) {
-      join.said.isGone = true
-      router.linkOf(key)?.renewWatch(key)
-      // By then the node has let the member go.
-      join.deadlineAt = now() + GHOST_MS
-      gone.add(key)
-    }
+    if (!join || join.said.leaving) return
+    join.done(unavailable())
+    pending.delete(key)
+    // Said as a state too: alone, the end of a watch may mean that the room has another node.
+    join.said.leaving = leaving
+    router.linkOf(key)?.renewWatch(key)
+    // A node that has not heard it by then has long missed this gateway.
+    join.deadlineAt = now() + GHOST_MS
+    ending.add(key)
+    check()
+  }
+
+  /** @param {string} key of a join that the node knows to be over */
+  function end(key) {
+    forget(key)
     check()
   }
 
   /** @param {string} key of a join */
   function forget(key) {
     pending.delete(key)
-    gone.delete(key)
+    ending.delete(key)
     if (joins.delete(key)) router.unwatch(key)
   }
 
   /** @param {string} key @param {Join} join @param {Refusal} refusal */
   function refuse(key, join, refusal) {
-    forget(key)
-    check()
+    end(key)
     if (!join.isJoined) join.done(refusal)
-    else if (!join.said.isGone) join.onLost(refusal)
+    else if (!join.said.leaving) join.onLost(refusal)
   }
 
   /**
@@ -179,7 +183,8 @@ export function createPresence({ router, events, now, every }) {
     const join = joins.get(answer.key)
     if (!join || isGot) return
     if (answer.type === 'failed') return refuse(answer.key, join, refusalOf(answer))
-    if (answer.type !== 'joined' || join.isJoined) return
+    if (answer.type === 'left' && join.said.leaving) return end(answer.key)
+    if (answer.type !== 'joined' || join.isJoined || join.said.leaving) return
     join.isJoined = true
     pending.delete(answer.key)
     check()
@@ -257,7 +262,7 @@ export function createPresence({ router, events, now, every }) {
         each.done(unavailable())
       }
       pending.clear()
-      for (let key = gone.take(); key !== undefined; key = gone.take());
+      for (let key = ending.take(); key !== undefined; key = ending.take());
       for (const room of [...reads.keys()]) endRead(room, unavailable())
       check()
     },

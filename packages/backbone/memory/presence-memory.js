@@ -89,10 +89,10 @@ export function createMemoryPresence({ isAway, isNamed }) {
         })
         return { tab, joined: Promise.resolve({ name, claim: known }) }
       },
-      leave(tab, { isGone }) {
+      leave(tab, leaving) {
         const room = tab.split(' ')[0]
         const known = roomOf(room).tabs.get(tab)
-        if (known && isGone) known.isGone = true
+        if (known && leaving === 'later') known.isGone = true
         else if (known) changing(room, () => roomOf(room).tabs.delete(tab))
       },
       watchMembers(room) {

@@ -3,9 +3,11 @@
 import { WireError } from './codec.js'
 
 /**
- * What a join says. `user` is empty for an anonymous one, who is known by the `claim`. `isGone`: the connection broke; the
- * member stays for a while, and may come back elsewhere.
- * @typedef {{ user: string, name: string, claim: string | undefined, isGone: boolean }} Join
+ * What a join says. `user` is empty for an anonymous one, who is known by the `claim`. `leaving`: it is over. `now`: the
+ * member said so. `later`: the connection broke, so the member stays for a while and may come back elsewhere. That is
+ * so as well where the watch just ends: then another node has the room.
+ * @typedef {{ user: string, name: string, claim: string | undefined, leaving: Leaving | undefined }} Join
+ * @typedef {'now' | 'later'} Leaving
  *
  * A user in a room. `id` is the same for all tabs of the user, and another in each room; `user` is missing where it is an
  * anonymous one.
@@ -13,6 +15,9 @@ import { WireError } from './codec.js'
  *
  * The join stands, under this name.
  * @typedef {{ type: 'joined', key: string, name: string }} JoinedAnswer
+ *
+ * The node knows that the join is over.
+ * @typedef {{ type: 'left', key: string }} LeftAnswer
  *
  * Who is there as of `rev`. `members` is missing where they are only counted.
  * @typedef {{ type: 'members', key: string, epoch: string, rev: number, count: number, members?: Member[] }} MembersAnswer
@@ -22,7 +27,7 @@ import { WireError } from './codec.js'
  * @typedef {{ type: 'presence', key: string, epoch: string, rev: number, count: number, joined?: Member[],
  *   left?: Member[] }} PresenceAnswer
  *
- * @typedef {JoinedAnswer | MembersAnswer | PresenceAnswer} PresenceAnswers
+ * @typedef {JoinedAnswer | LeftAnswer | MembersAnswer | PresenceAnswer} PresenceAnswers
  */
 
 const keyGrammar = /^(\S+) (?:members|join (\S+))$/
@@ -51,10 +56,11 @@ export function readPresenceKey(key) {
 }
 
 /** @param {any} payload @returns {Join} */
-export function readJoin({ user, name, claim, isGone }) {
+export function readJoin({ user, name, claim, leaving }) {
   const isText = typeof user === 'string' && typeof name === 'string'
   if (!isText || (claim !== undefined && typeof claim !== 'string')) throw new WireError('a join is incomplete')
-  return { user, name, claim, isGone: isGone === true }
+  if (leaving === undefined) return { user, name, claim, leaving }
+  return { user, name, claim, leaving: leaving === 'now' ? leaving : 'later' }
 }
 
 /**
@@ -66,7 +72,7 @@ const encodedLists = new WeakMap()
 
 /** @param {PresenceAnswers} answer @returns {import('./codec.js').Encoded} */
 export function encodePresence(answer) {
-  if (answer.type === 'joined') return { head: answer, parts: [] }
+  if (answer.type === 'joined' || answer.type === 'left') return { head: answer, parts: [] }
   const { type, key, epoch, rev, count } = answer
   const lists = answer.type === 'members' ? answer.members : answer.joined && [answer.joined, answer.left]
   const head = { type, key, epoch, rev, count }
@@ -82,6 +88,7 @@ export function decodePresence({ type, key, epoch, rev, count, name }, parts) {
     if (typeof name !== 'string') throw new WireError(`the name of ${key} is missing`)
     return { type, key, name }
   }
+  if (type === 'left') return { type, key }
   if (typeof epoch !== 'string' || !isCount(rev) || !isCount(count))
     throw new WireError(`the ${type} of ${key} is incomplete`)
   const said = { key, epoch, rev, count }

@@ -86,8 +86,7 @@ export const roomsCodec = {
   readPosition,
   readPayload: readJoin,
   encodeAnswer(answer) {
-    if (answer.type === 'joined' || answer.type === 'members' || answer.type === 'presence')
-      return encodePresence(answer)
+    if (isAboutPresence(answer)) return encodePresence(answer)
     if (answer.type !== 'messages' && answer.type !== 'history') return { head: answer, parts: [] }
     const { messages, ...head } = answer
     const first = messages[0]?.seq ?? 0
@@ -117,6 +116,7 @@ export const roomsCodec = {
       case 'failed':
         return { type: head.type, key: head.key, ...readFailure({ ...head, error: head.code }, 'code') }
       case 'joined':
+      case 'left':
       case 'members':
       case 'presence':
         return decodePresence(head, parts)
@@ -158,6 +158,12 @@ export function gapFrom(position, head) {
   if (position.epoch !== head.epoch) return 'epoch'
   if (position.seq > head.seq) return 'ahead'
   return position.seq + 1 < head.oldest ? 'trimmed' : undefined
+}
+
+/** @param {Answer} answer @returns {answer is import('./members-codec.js').PresenceAnswers} */
+function isAboutPresence(answer) {
+  const { type } = answer
+  return type === 'joined' || type === 'left' || type === 'members' || type === 'presence'
 }
 
 /** @param {any} head @returns {Position} */

@@ -72,10 +72,11 @@ export function createMembers({ room, key, epoch, isNamed, isUnique, isGhost }) 
     // A tab that says again what it said before must not undo a name that another tab gave since.
     if (tab.member === member && tab.name === name) return {}
     if (isUnique && (names.get(name) ?? member) !== member) return { refusal: 'name_taken' }
-    const replaced = tab.member === member ? undefined : ghostOf(member)
-    if (!replaced && member.tabs.size >= TABS_MAX) return { refusal: 'capacity' }
+    const isNew = tab.member !== member
+    const replaced = isNew ? ghostOf(member) : undefined
+    if (isNew && !replaced && member.tabs.size >= TABS_MAX) return { refusal: 'capacity' }
     if (replaced) leave(replaced)
-    if (tab.member !== member) leave(tab)
+    if (isNew) leave(tab)
     freeName(member)
     if (isUnique) names.set(name, member)
     member.name = name
@@ -190,6 +191,8 @@ export function createMembers({ room, key, epoch, isNamed, isUnique, isGhost }) 
     get isEmpty() {
       return members.size === 0
     },
+    /** @param {{ epoch: string, seq: number } | undefined} position */
+    isAt: position => position?.epoch === epoch && position.seq === rev,
     get position() {
       return { epoch, seq: rev }
     },

@@ -20,7 +20,7 @@ import { createMembers } from './members.js'
  * @typedef {{ name: string, key: string, members: ReturnType<typeof createMembers<Tab>>, watches: Map<string, Watch>, tabs: number,
  *   batchAt: number | undefined, toldAt: number, settledAt: number }} Room
  *
- * `link` is missing where the gateway said that the connection broke.
+ * `link` is missing where its gateway said that the connection broke.
  * @typedef {import('./members.js').AnyTab & { key: string, room: Room, link: Link | undefined }} Tab
  *
  * What one link said. `watches` and `gets` by key. `answers`: to joins, and refusals, which it is still to be sent.
@@ -42,9 +42,9 @@ const TICK_MS = 20
 
 /**
  * Gateways that had a room's members of a node before say again within this time who is there. Until then they are not
- * told of those who have: everybody else would be seen to leave and come back.
+ * told of those who have: everybody else would be seen to leave and come back. Gateways look for nodes each 5 s.
  */
-const SETTLE_MS = 3_000
+const SETTLE_MS = 6_000
 
 /** Tabs in all rooms: some 150 MiB. */
 export const TABS_MAX = 200_000
@@ -131,7 +131,7 @@ export function createPresence({ rulesOf, tell, counts, now, every, tabsMax = TA
     for (const [link, watch] of room.watches) {
       if (watch.isHeld && now() >= room.settledAt) watch.isHeld = false
       if (watch.isHeld) schedule(room, room.settledAt)
-      else if (watch.position?.seq !== room.members.position.seq) tell(link, room.key)
+      else if (!room.members.isAt(watch.position)) tell(link, room.key)
     }
     forgetRoomIfIdle(room)
   }
@@ -205,7 +205,7 @@ export function createPresence({ rulesOf, tell, counts, now, every, tabsMax = TA
     if (rules.members === 'none') return answer(link, want.key, 'bad_message', 'the namespace has no members')
     if (tab === undefined) watch(link, want, roomOf(room, rules))
     else if (!want.payload) answer(link, want.key, 'bad_message')
-    else if (want.payload.isGone) onGone(want.key)
+    else if (want.payload.leaving) leave(link, want.key, want.payload.leaving)
     else join(link, want.key, want.payload, roomOf(room, rules))
   }
 
@@ -254,11 +254,19 @@ export function createPresence({ rulesOf, tell, counts, now, every, tabsMax = TA
     tell(link.id, key)
   }
 
-  /** The gateway lost the connection of a join. @param {string} key */
-  function onGone(key) {
+  /** @param {Link} link @param {string} key @param {import('@keycast/backbone').Leaving} leaving */
+  function leave(link, key, leaving) {
     const tab = tabs.get(key)
-    if (!tab || isGhost(tab)) return
-    tab.link?.tabs.delete(key)
+    if (tab && leaving === 'now') forget(tab)
+    else if (tab) haunt(tab)
+    link.answers.set(key, { type: 'left', key })
+    tell(link.id, key)
+  }
+
+  /** @param {Tab} tab whose connection broke */
+  function haunt(tab) {
+    if (isGhost(tab)) return
+    tab.link?.tabs.delete(tab.key)
     tab.link = undefined
     ghosts.add([tab].values())
     tickWhileNeeded()
@@ -279,8 +287,7 @@ export function createPresence({ rulesOf, tell, counts, now, every, tabsMax = TA
     const link = links.get(id)
     link?.answers.delete(key)
     const tab = tabs.get(key)
-    // Another link says it now: what this one said came late.
-    if (tab && (isGhost(tab) || tab.link === link)) forget(tab)
+    if (tab && tab.link === link) haunt(tab) // otherwise another link says it now
     const room = link?.watches.get(key)
     if (!room) return
     link?.watches.delete(key)
