@@ -34,6 +34,7 @@ export const errorCodes = Object.freeze({
   id_conflict: 'the messageId stands for another message: use a new one for each',
   journal_unavailable: 'the journal cannot be reached, or cannot take more: nothing was kept',
   log_full: 'the log has no room: nothing was kept',
+  name_taken: 'another user has this name here: choose another',
   other_epoch: 'the history of that epoch is gone: load what is there now',
 })
 

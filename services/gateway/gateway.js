@@ -48,6 +48,7 @@ import { createAccept } from './transport/accept.js'
  * @typedef {import('@keycast/backbone').BackboneEvents} BackboneEvents
  * @typedef {import('@keycast/backbone').RoomsBackbone} RoomsBackbone
  * @typedef {import('@keycast/backbone').RoomsEvents} RoomsEvents
+ * @typedef {import('@keycast/backbone').MessageEvents} MessageEvents
  * @typedef {import('./delivery/outbox.js').OutboxEvents} OutboxEvents
  * @typedef {{ onBehind: (subscription: import('./rooms/room.js').RoomSubscription) => void }} DueEvents
  * @typedef {Pick<import('./settings.js').Settings, 'sessionsMax' | 'keysPerSessionMax' | 'subscriptionsMax' | 'requestsPerSecondMax'
@@ -90,7 +91,7 @@ export function createGateway({
   // Each part is given parts that were built before it. Some events go the other way: the backbones and the outbox, which
   // most parts need, report to parts that need them. They are named here and tied at the end, before anything can happen.
   // One object in one place, so that no part closes over another that does not exist yet.
-  /** @type {BackboneEvents & RoomsEvents & OutboxEvents & DueEvents} */
+  /** @type {BackboneEvents & MessageEvents & OutboxEvents & DueEvents} */
   const events = {
     held: untied,
     onAnswer: untied,

@@ -32,7 +32,7 @@ const publishRefusals = [
   'forbidden',
   'unauthenticated',
   'too_many_waiting',
-  ...Object.keys(roomErrorCodes).filter(code => code !== 'other_epoch'),
+  ...Object.keys(roomErrorCodes).filter(code => code !== 'other_epoch' && code !== 'name_taken'),
 ]
 
 /** How an HTTP request for a value can end. */

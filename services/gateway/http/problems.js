@@ -28,6 +28,7 @@ export const statusOf = {
   rate_limited: 429,
   backend_throttled: 429,
   id_conflict: 409,
+  name_taken: 409,
   other_epoch: 410,
   backend_error: 502,
   backend_refused: 502,

@@ -3,6 +3,7 @@
 /** @returns {import('@keycast/backbone').RoomsBackbone} */
 export function createNoJournal() {
   const error = { error: /** @type {const} */ ('unknown_namespace'), message: 'there are no rooms here' }
+  const none = { watched: 0, publishesUnderWay: 0, historiesUnderWay: 0, joins: 0, watchedMembers: 0, healed: 0 }
   return {
     async start() {},
     async stop() {},
@@ -14,6 +15,11 @@ export function createNoJournal() {
     isAvailable: () => false,
     ownerOf: () => ({ node: undefined, alive: false }),
     nodesAlive: () => 0,
-    stats: () => ({ watched: 0, publishesUnderWay: 0, historiesUnderWay: 0, healed: 0 }),
+    join: () => ({ tab: '', joined: Promise.resolve(error) }),
+    leave() {},
+    watchMembers() {},
+    unwatchMembers() {},
+    membersOf: async () => error,
+    stats: () => none,
   }
 }

@@ -3,7 +3,7 @@ import { createAnnouncement } from './announcement.js'
 import { unavailable } from './placing.js'
 
 /**
- * @typedef {import('@keycast/backbone').RoomsEvents} RoomsEvents
+ * @typedef {import('@keycast/backbone').MessageEvents} MessageEvents
  * @typedef {import('../sessions/session.js').Session} Session
  * @typedef {import('./room.js').RoomStart} RoomStart
  * @typedef {import('./room.js').RoomSubscription} RoomSubscription
@@ -27,7 +27,7 @@ const RETRY_MS = 1_000
 export function createRooms({ followers, placing, behind, tails, backbone, outbox, counts, now }) {
   let triedAtMs = now()
 
-  /** @type {RoomsEvents['onHead']} */
+  /** @type {MessageEvents['onHead']} */
   function onHead(key, { epoch, oldest, after }) {
     const room = followers.get(key)
     if (!room) return
@@ -40,7 +40,7 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
     for (const subscription of [...room.subscriptions]) placing.place(subscription)
   }
 
-  /** @type {RoomsEvents['onMessages']} */
+  /** @type {MessageEvents['onMessages']} */
   function onMessages(key, { messages }) {
     const room = followers.get(key)
     if (!room) return
@@ -53,7 +53,7 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
     }
   }
 
-  /** @type {RoomsEvents['onGap']} */
+  /** @type {MessageEvents['onGap']} */
   function onGap(key, { epoch, seq, oldest, reason }) {
     const room = followers.get(key)
     if (!room) return
@@ -76,7 +76,7 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
     }
   }
 
-  /** @type {RoomsEvents['onFailed']} */
+  /** @type {MessageEvents['onFailed']} */
   function onFailed(key, failure) {
     for (const subscription of [...(followers.get(key)?.subscriptions ?? [])]) {
       if (failure.retryAfterMs === undefined) placing.refuse(subscription, failure)
