@@ -13,6 +13,7 @@ import { createJournal } from './journal.js'
 import { openLmdbLog } from './log/lmdb.js'
 import { LogInUse, LogRefused } from './log/log.js'
 import { createMemoryLog } from './log/memory.js'
+import { openValkeyLog } from './log/valkey.js'
 import { conflictsOf, curveOf, settings } from './settings.js'
 
 const name = 'keycast-journal'
@@ -27,9 +28,17 @@ const report = createLog({ name, level: config.logLevel, format: config.logForma
 let parts
 
 async function openLog() {
-  if (config.logKind === 'memory') return createMemoryLog({ bytesMax: config.bytesMax })
+  const { logKind, bytesMax } = config
+  if (logKind === 'memory') return createMemoryLog({ bytesMax })
   try {
-    return await openLmdbLog({ folder: config.folder, bytesMax: config.bytesMax })
+    if (logKind === 'lmdb') return await openLmdbLog({ folder: config.folder, bytesMax })
+    return await openValkeyLog({
+      url: /** @type {string} */ (config.valkeyUrl),
+      bytesMax,
+      replicasMin: config.valkeyReplicasMin,
+      allowsLoss: config.valkeyAllowsLoss,
+      report,
+    })
   } catch (error) {
     // Another start would find the same, unless another process had it: a person must look.
     if (error instanceof LogRefused && !(error instanceof LogInUse)) throw new Misconfigured(error.message)

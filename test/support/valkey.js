@@ -9,6 +9,9 @@ import { join } from 'node:path'
 /** What a journal asks for. */
 const safe = ['--appendonly', 'yes', '--appendfsync', 'always', '--maxmemory-policy', 'noeviction']
 
+/** Characters of its log that are shown where it does not start. */
+const SAID_MAX = 10_000
+
 /** @param {{ settings?: string[], port?: number }} [options] `settings`: beside, or instead of, what a journal asks for */
 export async function startValkey({ settings = [], port } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'keycast-valkey-'))
@@ -18,8 +21,14 @@ export async function startValkey({ settings = [], port } = {}) {
 
   async function run() {
     const started = spawn('valkey-server', common, { stdio: ['ignore', 'pipe', 'inherit'] })
-    for await (const chunk of started.stdout) if (String(chunk).includes('Ready to accept connections')) break
-    started.stdout.resume()
+    let said = ''
+    await new Promise((resolve, reject) => {
+      started.stdout.on('data', chunk => {
+        if (said.length < SAID_MAX) said += chunk
+        if (String(chunk).includes('Ready to accept connections')) resolve(undefined)
+      })
+      started.once('exit', code => reject(new Error(`valkey-server ended with ${code}:\n${said}`)))
+    })
     return started
   }
 

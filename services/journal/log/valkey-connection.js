@@ -8,6 +8,7 @@
 import { BEAT_MS, everyInterval, everyMeasured, SILENT_MS } from '@keycast/service'
 import { createClient, RESP_TYPES } from '@redis/client'
 import { LogRefused } from './log.js'
+import { clientUrl, hostOf } from './valkey-url.js'
 
 /**
  * One that works. Commands are sent in the order given, and what is sent in one turn goes in one write.
@@ -32,14 +33,14 @@ const asBuffers = { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } }
 
 /**
  * @param {object} options
- * @param {string} options.url `valkey://`, `redis://` or with TLS `valkeys://`, `rediss://`
+ * @param {string} options.url as valkey-url.js has it
  * @param {(session: Session) => Promise<void>} options.prepare checks what was met; a session is used only when it resolves
  * @param {(channel: string, message: string) => void} options.onMessage of a channel that was subscribed
  * @param {(error: Error) => void} options.onLost a session ended by itself, or could not be opened
  * @param {() => number} [options.now] monotonic, in milliseconds
  */
 export function createConnection({ url, prepare, onMessage, onLost, now = () => performance.now() }) {
-  const where = new URL(url).host
+  const where = hostOf(url)
   /** @type {Session | undefined} */
   let current
   let isClosed = false
@@ -144,7 +145,7 @@ export function createConnection({ url, prepare, onMessage, onLost, now = () => 
 /** @param {string} url */
 function newClient(url) {
   return createClient({
-    url: url.replace(/^valkey/, 'redis'),
+    url: clientUrl(url),
     RESP: 3,
     name: 'keycast-journal',
     disableOfflineQueue: true,

@@ -138,7 +138,7 @@ export async function openValkeyLog({
         outcomes.push(...outcomesOf(reply.value))
       } else {
         const error = refusalOf(reply.reason)
-        if (error === 'journal_unavailable') session.end(reply.reason) // what it is now, the next session checks
+        if (CHANGED.test(reply.reason.message)) session.end(reply.reason)
         outcomes.push(...calls[index].map(() => ({ error })))
       }
     }
@@ -290,6 +290,9 @@ function callsOf(publishes) {
 
 /** Valkey refuses with these before it does anything. */
 const UNAVAILABLE = /^(READONLY|NOREPLICAS|LOADING|MASTERDOWN|MISCONF|BUSY|NOAUTH|NOPERM|ERR Function not found)/
+
+/** It is no longer what was checked: another session looks at it anew. */
+const CHANGED = /^(READONLY|NOAUTH|NOPERM|ERR Function not found)/
 
 /** @param {Error} error of a call @returns {'log_full' | 'journal_unavailable'} @throws {Error} where it may have been done */
 function refusalOf(error) {
