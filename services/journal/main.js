@@ -14,7 +14,6 @@ import { createJournal } from './journal.js'
 import { openLmdbLog } from './log/lmdb.js'
 import { LogInUse, LogRefused } from './log/log.js'
 import { createMemoryLog } from './log/memory.js'
-import { openValkeyLog } from './log/valkey.js'
 import { conflictsOf, curveOf, settings } from './settings.js'
 
 const name = 'keycast-journal'
@@ -33,6 +32,8 @@ async function openLog() {
   if (logKind === 'memory') return createMemoryLog({ bytesMax })
   try {
     if (logKind === 'lmdb') return await openLmdbLog({ folder: config.folder, bytesMax })
+    // Its client package takes a second and 30 MB to load.
+    const { openValkeyLog } = await import('./log/valkey.js')
     return await openValkeyLog({
       url: /** @type {string} */ (config.valkeyUrl),
       bytesMax,
