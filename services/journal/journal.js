@@ -1,11 +1,12 @@
 // A journal node, put together: publishes go through the committer into the log, and from there to the links that watch.
-import { roomErrorCodes } from '@keycast/backbone'
+import { readPresenceKey, roomErrorCodes } from '@keycast/backbone'
 import { keyProblem, namespaceOf } from '@keycast/protocol'
 import { createOnceAMinute, everyInterval } from '@keycast/service'
 import { createCommitter } from './commit.js'
 import { createDeliveries } from './deliveries/deliveries.js'
 import { createJournalMetrics, exportLevels } from './metrics.js'
 import { followNews } from './news.js'
+import { createPresence } from './presence/presence.js'
 import { createRooms } from './rooms.js'
 
 /**
@@ -61,6 +62,13 @@ export function createJournal({
       if (isLogDue(error.message)) report.error({ err: error }, 'the log could not be read')
     },
   })
+  const presence = createPresence({
+    rulesOf: key => (keyProblem(key) === undefined ? namespaces.get(namespaceOf(key)) : undefined),
+    tell: hub.tell,
+    counts,
+    now,
+    every,
+  })
   const committer = createCommitter({
     log,
     onKept({ room, messageId, from, data }, { position: { epoch, seq }, at }) {
@@ -73,7 +81,7 @@ export function createJournal({
     counts,
     now,
   })
-  exportLevels(metrics, { hub, log, committer, deliveries, rooms })
+  exportLevels(metrics, { hub, log, committer, deliveries, rooms, presence })
   let isServing = false
   let isFull = false
   let stopExpiring = () => {}
@@ -131,6 +139,9 @@ export function createJournal({
     )
   }
 
+  /** A key is about who is in a room, or about its messages. @param {string} key */
+  const partOf = key => (readPresenceKey(key) ? presence : deliveries)
+
   async function expire() {
     try {
       await log.expire()
@@ -142,13 +153,16 @@ export function createJournal({
   /** Resolves once gateways can connect. */
   async function start() {
     await hub.start({
-      onWatch: deliveries.onWatch,
-      onUnwatch: deliveries.onUnwatch,
-      onGet: deliveries.onGet,
-      onCancelGet: deliveries.onCancelGet,
-      onLinkLost: deliveries.onLinkLost,
+      onWatch: (link, want) => partOf(want.key).onWatch(link, want),
+      onUnwatch: (link, key) => partOf(key).onUnwatch(link, key),
+      onGet: (link, want) => partOf(want.key).onGet(link, want),
+      onCancelGet: (link, key) => partOf(key).onCancelGet(link, key),
+      onLinkLost(link) {
+        deliveries.onLinkLost(link)
+        return presence.onLinkLost(link)
+      },
       onCommand,
-      answersFor: deliveries.answersFor,
+      answersFor: (link, key, bytesLeft) => partOf(key).answersFor(link, key, bytesLeft),
       headsFor: deliveries.headsFor,
     })
     let isExpiring = false
@@ -172,6 +186,7 @@ export function createJournal({
       isServing = false
       stopExpiring()
       stopNews()
+      presence.stop()
       await committer.stop()
       await hub.stop()
     },
