@@ -35,7 +35,8 @@ let parts
 
 function assemble() {
   const namespaces = readNamespaces({ path: config.configPath, headers: false })
-  const policy = readAccess({ path: config.configPath, origins: config.origins, namespaces: namespaces.names })
+  const names = [...namespaces.names, ...namespaces.journal.names]
+  const policy = readAccess({ path: config.configPath, origins: config.origins, namespaces: names })
   for (const note of policy.notes) log.warn(note)
   const bytesMax = Math.max(0, ...namespaces.names.map(each => namespaces.get(each)?.bytesMax ?? 0))
   const metrics = createMetrics({ service: 'gateway' })

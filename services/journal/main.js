@@ -1,4 +1,5 @@
 // Wires a journal to the real world: settings, log, hub, internal listener, signals.
+import { resolve } from 'node:path'
 import { createZeromqRoomsHub } from '@keycast/backbone'
 import {
   createInternalServer,
@@ -65,6 +66,7 @@ async function start() {
       deliveriesPort,
       metricsPort,
       log: config.logKind,
+      folder: config.logKind === 'lmdb' ? resolve(config.folder) : undefined,
       namespaces: namespaces.names,
       ...log.stats(),
     },

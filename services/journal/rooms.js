@@ -69,6 +69,12 @@ export function createRooms({ tailsBytesMax = TAILS_BYTES_MAX } = {}) {
       rooms.delete(key)
     },
 
+    /** The room is known to be this far. @param {string} key @param {number} seq */
+    raise(key, seq) {
+      const room = rooms.get(key)
+      if (room) room.head = Math.max(room.head, seq)
+    },
+
     /**
      * Notes a new message.
      *
