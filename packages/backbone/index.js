@@ -1,4 +1,4 @@
-// What other workspaces use of the backbone.
+// The part of the backbone that other workspaces use.
 export { FetcherUnavailable } from './backbone.js'
 export { fnv1a } from './fnv1a.js'
 export { readNodes } from './gateway/nodes.js'

@@ -80,7 +80,7 @@ export async function startRooms(name, node, checker) {
 }
 
 /**
- * Publishes at a steady pace into some rooms. What was not acknowledged is sent again under its messageId until it is.
+ * Publishes at a steady pace into some rooms. A message not acknowledged is sent again under its messageId until it is.
  *
  * @param {object} options
  * @param {string} options.name
@@ -184,7 +184,7 @@ export async function readHistories(backbone, checker, rooms) {
 }
 
 /**
- * What was sent and is not there once, and what is there and was not sent.
+ * Finds messages that were sent and are not there once, and messages that are there and were not sent.
  *
  * @param {string[]} ids @param {{ messageId: string }[]} sent
  */
