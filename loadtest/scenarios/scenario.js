@@ -8,10 +8,9 @@
  * @property {(options: any) => string | undefined} [problem] options that do not go together
  * @property {(options: any) => import('../system/start.js').Content} content what a system started for it serves
  * @property {(options: any) => number} clients how many at most: processes, gateways and source addresses follow from
- * it
+ *   it
  * @property {{ count: string, label: string }[]} rates counts of the series that make the throughput chart, the one
- * that
- *   is shown as it goes first
+ *   that is shown as it goes first
  * @property {boolean} [needsProvider] whether it asks the backend itself
  * @property {(context: Context, options: any) => Promise<Outcome>} run
  *
@@ -20,8 +19,7 @@
  * @property {import('../system/start.js').System} target
  * @property {(load: Omit<import('../generator/pool.js').PoolOptions, 'urls' | 'onSecond' | 'processes'> &
  *   { urls?: string[], processes?: number, onSecond?: (second: SeriesSecond) => void }) =>
- * Promise<import('../generator/pool.js').Pool>} startPool
- *   its seconds become the run's series
+ *   Promise<import('../generator/pool.js').Pool>} startPool its seconds become the run's series
  * @property {import('../system/watcher.js').Watcher} watcher
  * @property {SeriesSecond[]} series
  * @property {(name: string) => void} phase what the coming seconds belong to

@@ -26,7 +26,7 @@ const RETRY_AFTER_MS = 1_000
  * @param {object} deps
  * @param {Pick<import('../access/access.js').Access, 'checkForOperator'>} deps.access
  * @param {(revocation: import('../access/revocations.js').Revocation) => { outcome: 'added' | 'known' | 'full',
- * sessions: number }} deps.revoke
+ *   sessions: number }} deps.revoke
  * @param {() => number} [deps.wallNow] in milliseconds since 1970
  * @param {Pick<import('../keys/values.js').Values, 'describe'>} deps.values
  * @param {Pick<import('@keycast/backbone').Backbone, 'refresh'>} deps.backbone
