@@ -5,8 +5,11 @@ import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { jest } from '@jest/globals'
 import { explainAccess, readViewer } from './key/access.js'
 import { explain } from './key.js'
+
+jest.setTimeout(20_000) // each test starts a process, on a machine that may be busy
 
 const script = fileURLToPath(new URL('key.js', import.meta.url))
 
