@@ -122,7 +122,7 @@ function createContext({ options, target, interrupted, progress, pools }) {
             const entry = { at, phase: inPhase, open, connecting, counts, latency, generator, ...sample }
             series.push(entry)
             progress.show(entry)
-            onSecond?.(entry)
+            onSecond?.(entry, histograms)
           })
         },
       })

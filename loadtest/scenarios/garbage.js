@@ -1,12 +1,16 @@
 // Tokens that are none, sent by the thousand from one address: what do they cost the others? The same clients are measured
 // without them and with them.
 import { readDuration, readInteger } from '../command-line/options.js'
+import { createHistogram } from '../generator/histogram.js'
 import { allOpen } from './connect-all.js'
 
 const COUNTS = ['requested', 'answered', 'refusals', 'lost', 'unexpected', 'sent', 'refused', 'unanswered']
 
 /** From where garbage comes, on this host: an address of its own, as limits are by address. */
 const ATTACKER = '127.0.0.200'
+
+/** For connecting, and for what is compiled by then. */
+const WARM_UP_MS = 2_000
 
 /** What the 99th percentile may rise by. */
 const RISE_MS_MAX = 20
@@ -25,7 +29,7 @@ export const garbage = {
       .option('--rate <n>', 'garbage tokens a second', readInteger(100, 100_000), 10_000)
       .option('--attackers <n>', 'sessions that send them', readInteger(1, 1_000), 100)
       .option('--seconds <n>', 'time to measure without them, and again with them', readInteger(1, 600), 10)
-      .option('--key <key>', 'the key bystanders get', 'text:1')
+      .option('--key <key>', 'the key bystanders get', 'conversation:1')
   },
 
   problem: ({ rate, attackers }) =>
@@ -48,37 +52,46 @@ export const garbage = {
     crowd.ramp({ everyUs: 1_000, count: attackers })
     await allOpen(context, crowd, { clients: attackers })
 
-    /** @param {string} phase */
-    const measure = async phase => {
-      context.phase(phase)
-      const settings = { keys: [key], intervalMs: interval }
-      const pool = await context.startPool({ workload: 'get', settings, clientsMax: clients, processes: 1 })
-      pool.ramp({ everyUs: 1_000, count: clients })
-      await allOpen(context, pool, { clients })
-      await context.wait(seconds * 1_000)
-      context.phase('end')
-      await pool.finish()
-      return pool.totals
-    }
-    const quiet = await measure('quiet')
+    const latencies = { quiet: createHistogram(), garbage: createHistogram() }
+    const bystanders = await context.startPool({
+      workload: 'get',
+      settings: { keys: [key], intervalMs: interval },
+      clientsMax: clients,
+      processes: 1,
+      onSecond({ phase }, histograms) {
+        if (phase === 'quiet' || phase === 'garbage') latencies[phase].add(histograms.latency)
+      },
+    })
+    bystanders.ramp({ everyUs: 1_000, count: clients })
+    await allOpen(context, bystanders, { clients })
+    await context.wait(WARM_UP_MS)
+    context.phase('quiet')
+    await context.wait(seconds * 1_000)
+    context.phase('begin')
     crowd.tell({ begin: true })
+    await context.wait(WARM_UP_MS)
+    context.phase('garbage')
     const startMs = performance.now()
     const before = crowd.totals.counts.sent ?? 0
-    const attacked = await measure('garbage')
+    await context.wait(seconds * 1_000)
     const sentPerSecond = ((crowd.totals.counts.sent ?? 0) - before) / ((performance.now() - startMs) / 1_000)
+    context.phase('end')
     await crowd.finish()
+    await bystanders.finish()
 
-    const p99 = (/** @type {import('../generator/pool.js').Totals} */ { histograms }) =>
-      histograms.latency.getValueAtPercentile(99) / 1_000
+    const p99 = (/** @type {import('../generator/histogram.js').Histogram} */ histogram) =>
+      histogram.getValueAtPercentile(99) / 1_000
+    const { quiet, garbage: attacked } = latencies
     const rise = p99(attacked) - p99(quiet)
     const of = crowd.totals.counts
+    const bystander = bystanders.totals
     /** @type {Record<string, number>} */
     const counts = {
-      ...attacked.counts,
+      ...bystander.counts,
       sent: of.sent ?? 0,
       refused: of.answered ?? 0,
       unanswered: of.lost ?? 0,
-      unexpected: (attacked.counts.unexpected ?? 0) + (of.unexpected ?? 0),
+      unexpected: (bystander.counts.unexpected ?? 0) + (of.unexpected ?? 0),
     }
     return {
       headline: `With ${Math.round(sentPerSecond).toLocaleString('en')} garbage tokens a second the 99th percentile of others went from ${p99(quiet).toFixed(1)} to ${p99(attacked).toFixed(1)} ms.`,
@@ -105,10 +118,10 @@ export const garbage = {
           holds: counts.requested === counts.answered + counts.refusals + counts.lost,
         },
       ],
-      latency: attacked.histograms.latency,
+      latency: attacked,
       latencyLabel: 'With garbage: from the time a request was due to the last byte of its answer',
-      reasons: attacked.reasons,
-      measured: context.series.filter(({ phase }) => phase === 'garbage').slice(1),
+      reasons: bystander.reasons,
+      measured: context.series.filter(({ phase }) => phase === 'garbage'),
       notes: [
         'The limit of requests a second is off in a system that --start started: with it the attackers would be cut off.',
       ],

@@ -18,7 +18,7 @@
  * @typedef {object} Context
  * @property {import('../system/start.js').System} target
  * @property {(load: Omit<import('../generator/pool.js').PoolOptions, 'urls' | 'onSecond' | 'processes'> &
- *   { urls?: string[], processes?: number, onSecond?: (second: SeriesSecond) => void, aside?: boolean })
+ *   { urls?: string[], processes?: number, onSecond?: (second: SeriesSecond, histograms: Record<string, import('../generator/histogram.js').Histogram>) => void, aside?: boolean })
  *   => Promise<import('../generator/pool.js').Pool>} startPool its seconds become the run's series, unless it is `aside`.
  *   Its clients bring tokens where the run's do, unless `signing` says otherwise
  * @property {import('../system/watcher.js').Watcher} watcher
