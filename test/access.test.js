@@ -151,10 +151,18 @@ test('scripts/key.js says who may read a key, and which rule refuses', async () 
   expect(key(['doc:secret', '--as-anybody'])).toContain('anonymous.read has doc:open')
 })
 
-test('without an access section nobody gets in, and start-up says what to write', async () => {
-  const closed = await startSystem({ namespaces: { doc: { url: `${backend.origin}/docs/{id}` } }, access: {} })
-  const [{ http, url }] = closed.gateways
+test.each([
+  ['without an access section', null, 'no "access" in'],
+  ['with an empty one', {}, 'access lets nobody in'],
+])('%s nobody gets in, and start-up says what to write', async (_, access, note) => {
+  const closed = await startSystem({ namespaces: { doc: { url: `${backend.origin}/docs/{id}` } }, access })
+  const [{ http, url, process: gateway }] = closed.gateways
+  const warned = gateway.log().find(({ level }) => level === 'warn')
+  expect(warned?.msg).toContain(note)
+  expect(warned?.msg).toContain('access: { anonymous: { read: ["*:**"] } }')
+
   expect((await ask(`${http}/v1/values/doc:open`)).status).toBe(401)
+  expect(await upgrade(url, { authorization: `Bearer ${await signed()}` })).toBe(401)
   const client = await connect(url)
   expect(await client.request({ type: 'get', key: 'doc:open' })).toMatchObject({ code: 'unauthenticated' })
   expect((await client.gone()).code).toBe(4001)
