@@ -50,18 +50,29 @@ const sessionsBytesMax = read('GATEWAY_SESSIONS_MAX', integer({ min: 1, unit: 's
 
 const graceMs = read('SHUTDOWN_GRACE_MS', duration({ minMs: 100, plainMs: true }), 10_000)
 
-const host = env.FETCHER_HOST && env.FETCHER_HOST !== '0.0.0.0' ? env.FETCHER_HOST : '127.0.0.1'
-const node = `${host}:${readPort('FETCHER_REQUESTS_PORT', 7001)}:${readPort('FETCHER_ANSWERS_PORT', 7002)}`
+/** Where gateways find a service of this host. @param {string | undefined} host that it listens on */
+const reachable = host => (host && host !== '0.0.0.0' ? host : '127.0.0.1')
+
+const fetcherNode = [
+  reachable(env.FETCHER_HOST),
+  readPort('FETCHER_REQUESTS_PORT', 7001),
+  readPort('FETCHER_ANSWERS_PORT', 7002),
+].join(':')
+const journalNode = [
+  reachable(env.JOURNAL_HOST),
+  readPort('JOURNAL_PUBLICATIONS_PORT', 7003),
+  readPort('JOURNAL_DELIVERIES_PORT', 7004),
+].join(':')
 
 /**
  * @param {string} name
  * @param {string} service its folder
  * @param {object} options
- * @param {number} options.heldBytesMax what it may hold beside {@link OTHER_BYTES}
+ * @param {number} [options.heldBytesMax] what it may hold beside {@link OTHER_BYTES}; any amount where it is left out
  * @param {Record<string, string | number>} [options.own] of its environment
  * @param {string[]} [options.nodeArguments]
  */
-const app = (name, service, { heldBytesMax, own = {}, nodeArguments = [] }) => ({
+const app = (name, service, { heldBytesMax, own = {}, nodeArguments = [] } = {}) => ({
   name,
   script: `services/${service}/main.js`,
   cwd: __dirname,
@@ -83,7 +94,7 @@ const app = (name, service, { heldBytesMax, own = {}, nodeArguments = [] }) => (
   stop_exit_codes: [2],
   // In bytes, checked every 30 s. pm2 then restarts the service as a reload does: clients are told. Of a fetcher pm2 sees
   // the primary alone; a worker's caches have bounds of their own, and its primary replaces one that the kernel kills.
-  max_memory_restart: heldBytesMax + OTHER_BYTES,
+  ...(heldBytesMax === undefined ? {} : { max_memory_restart: heldBytesMax + OTHER_BYTES }),
   // One log file by the service's name, PM2_HOME/logs/gateway-out.log, without pm2's number, which changes.
   merge_logs: true,
   // No probes into the services, which export their own metrics; no look at git.
@@ -100,11 +111,14 @@ const providers = read('PROVIDERS', integer({ max: 1 }), 1)
 exports.apps = [
   ...Array.from({ length: providers }, () => app('data-provider', 'data-provider', { heldBytesMax: 128 * MIB })),
   app('fetcher', 'fetcher', { heldBytesMax: cacheBytesMax.fetcher }),
+  // Its log is a mapped file: pm2 would take every part of it that was read lately for memory of the process.
+  app('journal', 'journal'),
   ...Array.from({ length: gateways }, (_, index) =>
     app(index === 0 ? 'gateway' : `gateway-${index + 1}`, 'gateway', {
       heldBytesMax: cacheBytesMax.gateway + sessionsBytesMax + unsentBytesMax,
       own: {
-        FETCHER_NODES: env.FETCHER_NODES || node,
+        FETCHER_NODES: env.FETCHER_NODES || fetcherNode,
+        JOURNAL_NODES: env.JOURNAL_NODES || journalNode,
         GATEWAY_PORT: readPort('GATEWAY_PORT', 8080) + index * GATEWAY_PORT_STEP,
         GATEWAY_INTERNAL_PORT: readPort('GATEWAY_INTERNAL_PORT', 8081) + index * GATEWAY_PORT_STEP,
       },

@@ -28,7 +28,7 @@ const lists = {
   journal: () => itemsOf(journal, common),
   'data-provider': () => itemsOf(dataProvider, common),
   // The ports and addresses of npm start are those of the services.
-  'npm-start': () => itemsOf(start, common, gateway, fetcher, dataProvider),
+  'npm-start': () => itemsOf(start, common, gateway, fetcher, journal, dataProvider),
   proxy: () => proxyItems(readFileSync(proxySettings, 'utf8')),
 }
 

@@ -35,14 +35,39 @@ test('docs/configuration.md shows every field of a namespace with its default', 
   expect(JSON.stringify(namespaceWith(Object.fromEntries(defaults)))).toBe(JSON.stringify(byDefault))
 })
 
+test('docs/configuration.md shows every field of a namespace of rooms with its default', () => {
+  const properties = {
+    history: ['history'],
+    maxBytes: ['bytesMax'],
+    publish: ['publish'],
+    members: ['members'],
+    names: ['names'],
+  }
+  const section = page.split('\n## Namespaces of rooms\n')[1].split('\n## ')[0]
+  const shown = [...section.matchAll(/^- \*\*`(\w+)`\*\*, default `([^`]*)`/gm)]
+  expect(shown.map(([, name]) => name)).toEqual(Object.keys(properties))
+
+  const byDefault = roomsWith({})
+  expect(Object.keys(byDefault).sort()).toEqual(['name', 'source', ...Object.values(properties).flat()].sort())
+  const defaults = shown.map(([, name, standard]) => [name, parse(standard)])
+  expect(roomsWith(Object.fromEntries(defaults))).toEqual(byDefault)
+})
+
 /** @param {Record<string, unknown>} fields beside those it has to have */
-function namespaceWith(fields) {
+const namespaceWith = fields =>
+  /** @type {object} */ (namespacesWith({ source: 'http', url: 'http://h/{id}', ...fields }).get('a'))
+
+/** @param {Record<string, unknown>} fields */
+const roomsWith = fields => /** @type {object} */ (namespacesWith({ source: 'journal', ...fields }).journal.get('a'))
+
+/** @param {Record<string, unknown>} a the one namespace */
+function namespacesWith(a) {
   const folder = mkdtempSync(join(tmpdir(), 'keycast-docs-'))
   try {
     const path = join(folder, 'keycast.yaml')
     // JSON is YAML.
-    writeFileSync(path, JSON.stringify({ namespaces: { a: { source: 'http', url: 'http://h/{id}', ...fields } } }))
-    return /** @type {object} */ (readNamespaces({ path }).get('a'))
+    writeFileSync(path, JSON.stringify({ namespaces: { a } }))
+    return readNamespaces({ path })
   } finally {
     rmSync(folder, { recursive: true })
   }

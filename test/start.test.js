@@ -1,12 +1,13 @@
 // npm start as a person uses it: everything comes up, a client gets a value, and however it ends no process is left.
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { atEnd } from './support/cleanup.js'
 import { connect } from './support/client.js'
 import { eventually, within } from './support/deadline.js'
+import { newFolder } from './support/journal.js'
 import { createMark, newHome, root } from './support/pm2.js'
 import { isAlive } from './support/processes.js'
 
@@ -18,6 +19,9 @@ const portVariables = [
   'FETCHER_REQUESTS_PORT',
   'FETCHER_ANSWERS_PORT',
   'FETCHER_METRICS_PORT',
+  'JOURNAL_PUBLICATIONS_PORT',
+  'JOURNAL_DELIVERIES_PORT',
+  'JOURNAL_METRICS_PORT',
   'PROVIDER_PORT',
 ]
 
@@ -41,7 +45,7 @@ function start(env, { command = [process.execPath, 'scripts/start.js'], input = 
   const [program, ...args] = command
   const child = spawn(program, args, {
     cwd: root,
-    env: { PATH: process.env.PATH, HOME: process.env.HOME, ...mark.env, ...env },
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, ...mark.env, JOURNAL_DATA: newFolder(), ...env },
     // The leader of a process group, as a shell makes it: Ctrl-C reaches the whole group.
     detached: true,
     stdio: ['pipe', 'pipe', 'pipe'],
@@ -89,7 +93,8 @@ test('everything comes up, a client gets a value, and Ctrl-C leaves no process b
 
   const ports = await freePorts()
   // A duration as the services read it: pm2's own file must take it, too.
-  const system = start({ ...ports, PM2_HOME: newHome(), GATEWAYS: '1', SHUTDOWN_GRACE_MS: '9s' })
+  const folder = newFolder()
+  const system = start({ ...ports, JOURNAL_DATA: folder, PM2_HOME: newHome(), GATEWAYS: '1', SHUTDOWN_GRACE_MS: '9s' })
   await system.said('Keycast is running')
   expect(system.text()).toContain(`http://127.0.0.1:${ports.GATEWAY_PORT}/`)
 
@@ -103,13 +108,15 @@ test('everything comes up, a client gets a value, and Ctrl-C leaves no process b
   expect(await client.request({ type: 'auth', token: token.toString().trim() })).toMatchObject({ user: 'ann' })
   const page = await fetch(`http://127.0.0.1:${ports.GATEWAY_PORT}/`)
   expect(await page.text()).toContain('<title>Keycast</title>')
+  expect(system.text()).toContain(`Messages       ${folder}`)
+  expect(existsSync(join(folder, 'data.mdb'))).toBe(true)
 
   // As npm does it: Ctrl-C reaches the group, and npm passes it on once more.
   system.signal('SIGINT')
   system.signal('SIGINT')
   expect(await system.ended()).toBe(0)
   expect(system.left()).toEqual([])
-  expect(system.text()).toMatch(/stopping gateway(.|\n)*stopping fetcher(.|\n)*stopping data-provider/)
+  expect(system.text()).toMatch(/stopping gateway(.|\n)*stopping fetcher, journal(.|\n)*stopping data-provider/)
   expect(isAlive(otherPm2)).toBe(true)
 })
 
@@ -184,7 +191,7 @@ describe('npm start', () => {
     await system.ended()
     expect(system.left()).toEqual([])
     expect(seen.filter(isAlive)).toEqual([])
-    expect(system.text()).toMatch(/stopping gateway(.|\n)*stopping fetcher(.|\n)*stopping data-provider/)
+    expect(system.text()).toMatch(/stopping gateway(.|\n)*stopping fetcher, journal(.|\n)*stopping data-provider/)
   })
 
   test.each(/** @type {const} */ (['SIGHUP', 'SIGKILL']))('%s to npm alone stops everything in order', async signal => {
@@ -193,7 +200,7 @@ describe('npm start', () => {
     const seen = system.left()
     process.kill(system.pid, signal)
     await system.gone(seen)
-    expect(system.text()).toMatch(/stopping gateway(.|\n)*stopping fetcher(.|\n)*stopping data-provider/)
+    expect(system.text()).toMatch(/stopping gateway(.|\n)*stopping fetcher, journal(.|\n)*stopping data-provider/)
   })
 
   test.each([

@@ -2,6 +2,7 @@
 // failure stop everything again.
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
+import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { readSettings } from '@keycast/service'
 import { ensureSigningSecret } from '../support/signing-secret.js'
@@ -24,7 +25,7 @@ const DAEMON_WATCH_MS = 1_000
 const config = readSettings(settings, {
   name: 'npm start',
   about:
-    'runs the whole system on this host until Ctrl-C: data-provider, fetcher and gateway, under a pm2 of its own. ' +
+    'runs the whole system on this host until Ctrl-C: data-provider, fetcher, journal and gateway, under a pm2 of its own. ' +
     "The services read their own settings from the same environment: node services/gateway/main.js --help lists a gateway's.",
 })
 const services = planServices(config, readApps())
@@ -191,6 +192,7 @@ Keycast is running. Ctrl-C stops it.
                  {"type":"subscribe","id":1,"keys":["conversation:1"]}
   With a token   node scripts/token.js --sub ann --read 'conversation:*'
                  {"type":"auth","id":2,"token":"…"}
+  Messages       ${config.journalLogKind === 'memory' ? 'in memory only' : resolve(config.journalFolder)}
   pm2            PM2_HOME=${home} npx pm2 list
 `
 }

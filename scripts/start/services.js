@@ -38,6 +38,19 @@ export function planServices(config, apps) {
         healthUrl: healthAt(fetcherMetricsHost, fetcherMetricsPort),
       }
     }
+    if (name === 'journal') {
+      const { journalHost, journalMetricsHost, journalMetricsPort } = config
+      return {
+        name,
+        app,
+        ports: [
+          port(journalHost, config.journalPublicationsPort, 'JOURNAL_PUBLICATIONS_PORT'),
+          port(journalHost, config.journalDeliveriesPort, 'JOURNAL_DELIVERIES_PORT'),
+          port(journalMetricsHost, journalMetricsPort, 'JOURNAL_METRICS_PORT'),
+        ],
+        healthUrl: healthAt(journalMetricsHost, journalMetricsPort),
+      }
+    }
     const { gatewayHost, gatewayInternalHost } = config
     const internalPort = Number(app.env.GATEWAY_INTERNAL_PORT)
     return {

@@ -3,6 +3,7 @@ import { common, setting } from '@keycast/service'
 import { settings as provider } from '../../services/data-provider/settings.js'
 import { settings as fetcher } from '../../services/fetcher/settings.js'
 import { settings as gateway } from '../../services/gateway/settings.js'
+import { settings as journal } from '../../services/journal/settings.js'
 
 /** Each gateway is a process with ports of its own; more than this is no job for one host. */
 const GATEWAYS_MAX = 16
@@ -31,6 +32,13 @@ export const settings = {
   fetcherAnswersPort: fetcher.answersPort,
   fetcherMetricsHost: fetcher.metricsHost,
   fetcherMetricsPort: fetcher.metricsPort,
+  journalLogKind: journal.logKind,
+  journalFolder: journal.folder,
+  journalHost: journal.host,
+  journalPublicationsPort: journal.publicationsPort,
+  journalDeliveriesPort: journal.deliveriesPort,
+  journalMetricsHost: journal.metricsHost,
+  journalMetricsPort: journal.metricsPort,
   providerHost: provider.host,
   providerPort: provider.port,
   logFormat: setting.choice({

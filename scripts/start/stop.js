@@ -22,12 +22,13 @@ export async function stop(supervisor, { home, started, graceMs, say }) {
 }
 
 /**
- * Groups that stop together. Gateways first: clients are told, and nothing asks a service that is gone.
+ * Groups that stop together. Gateways first: clients are told, nothing asks a service that is gone, and every publish
+ * under way gets its result from the journal.
  *
  * @param {string[]} services
  */
 export function stopOrder(services) {
-  const groups = [services.filter(name => name.startsWith('gateway')), ['fetcher'], ['data-provider']]
+  const groups = [services.filter(name => name.startsWith('gateway')), ['fetcher', 'journal'], ['data-provider']]
   return groups.map(group => group.filter(name => services.includes(name))).filter(group => group.length > 0)
 }
 

@@ -1,9 +1,9 @@
 import { stopOrder } from './stop.js'
 
 test('gateways stop first and together, the backend last', () => {
-  expect(stopOrder(['data-provider', 'fetcher', 'gateway', 'gateway-2'])).toEqual([
+  expect(stopOrder(['data-provider', 'fetcher', 'journal', 'gateway', 'gateway-2'])).toEqual([
     ['gateway', 'gateway-2'],
-    ['fetcher'],
+    ['fetcher', 'journal'],
     ['data-provider'],
   ])
 })

@@ -1,18 +1,17 @@
-// A node's side of its links: what each gateway wants, whether anything was lost, and how much each may be sent. Knows
-// neither sockets, which come from `bind`, nor what is carried, which the codec knows.
-import { BEAT_MS, createOnceAMinute, createTurns, createUniqueQueue, everyMeasured, SILENT_MS } from '@keycast/service'
-import { bytesOf } from '../wire/bytes.js'
+// A node's side of its links: keeps the list of them, hears what each gateway wants, and notices lost requests. The
+// file answers.js sends. Sockets come from `bind`, and the codec knows what is carried.
+import { BEAT_MS, createOnceAMinute, createTurns, everyMeasured, SILENT_MS } from '@keycast/service'
 import { WireError } from '../wire/codec.js'
-import { decodeBeat, decodeRequest, encodeAnswers, encodeMessage } from '../wire/envelope.js'
-import { CREDIT_BYTES, createCredit } from './credit.js'
+import { decodeBeat, decodeRequest, encodeMessage } from '../wire/envelope.js'
+import { createAnswers } from './answers.js'
 import { createArrivals, takeBeat, takeRequest } from './lost-requests.js'
 
 /**
  * @typedef {import('../wire/codec.js').Service} Service
  *
  * The bound sockets. `send` queues parts for the peer with that routing id; it calls `failed` if there is none. `close`
- * lets what was queued leave first, as far as its receivers take it. `hasReadAll` tells whether there is a moment now at
- * which no request that arrived waits to be read.
+ * lets what was queued leave first, as far as its receivers take it. `hasReadAll` tells whether there is a moment now
+ * at which no request that arrived waits to be read.
  * @typedef {{ send: (routingId: Buffer, parts: Buffer[], failed: () => void) => void, close: () => Promise<void>,
  *   hasReadAll: () => Promise<boolean> }} Bound
  * @typedef {{ request: (parts: Buffer[]) => void, beat: (part: Buffer, routingId: Buffer) => void }} FromGateways
@@ -20,7 +19,7 @@ import { createArrivals, takeBeat, takeRequest } from './lost-requests.js'
  */
 
 /**
- * What a node gives its hub. All are synchronous.
+ * The functions that a node gives its hub. All are synchronous.
  *
  * @template {Service} S
  * @typedef {object} NodeEvents
@@ -32,7 +31,8 @@ import { createArrivals, takeBeat, takeRequest } from './lost-requests.js'
  * @property {(link: string, notice: S['Notice']) => void} [onNotice] may come twice
  * @property {(link: string, id: string, command: S['Command']) => void} [onCommand] may come twice, under the same id;
  *   to be answered with `tellResult`
- * @property {(link: string) => Iterator<unknown> | void} onLinkLost everything the link said is void. To forget 100,000 keys
+ * @property {(link: string) => Iterator<unknown> | void} onLinkLost everything the link said is void. To forget 100,000
+ * keys
  *   may take long: what comes as an iterator is run to its end turn by turn
  * @property {(link: string, key: string, bytesLeft: number) => { answers: S['Answer'][], more: boolean }} answersFor
  *   what the link is to be sent of the key now: some `bytesLeft` of it, one answer at least. `more`: it is asked again
@@ -57,31 +57,16 @@ import { createArrivals, takeBeat, takeRequest } from './lost-requests.js'
  * @typedef {object} LinkFields
  * @property {string} id
  * @property {Buffer} routingId of its latest beat: a gateway's sockets get a new one when they reconnect
- * @property {number} answered messages of answers sent
- * @property {import('./credit.js').Account} account
  * @property {number} lastHeardAt
- * @property {import('@keycast/service').UniqueQueue<string>} lacking keys of which it is to be sent something
- * @property {import('../wire/envelope.js').CommandResult<S>[]} results it is to be sent; not held back by credit, since
- *   the gateway bounds its commands under way
- * @property {number} resultsFrom bytes that had been sent when the first of these results came
  */
 
 /**
  * @template {Service} S
- * @typedef {LinkFields<S> & import('./lost-requests.js').Arrivals} LinkState
+ * @typedef {LinkFields<S> & import('./lost-requests.js').Arrivals & import('./answers.js').Outgoing<S>} LinkState
  */
 
 /** How long a closed socket may take to send its goodbyes. A gateway that does not take its own notices the silence. */
 export const FAREWELL_MS = 200
-
-/** Small answers leave together up to this size: at 100 bytes each that is several times faster than one by one. */
-const BATCH_BYTES = 64 * 1024
-
-/** What an answer weighs beside its body, so that answers without one count too. */
-const HEAD_BYTES = 256
-
-/** Keys looked up for one message: there may be nothing to say of most. */
-const KEYS_PER_BATCH_MAX = 500
 
 /**
  * @template {Service} S
@@ -96,10 +81,14 @@ const KEYS_PER_BATCH_MAX = 500
 export function createHub({ codec, bind, now, every, log }) {
   /** @type {Map<string, LinkState<S>>} */
   const links = new Map()
-  /** Links to be sent something, each a message in turn. */
-  const due = /** @type {import('@keycast/service').UniqueQueue<LinkState<S>>} */ (createUniqueQueue())
-  const sending = createTurns({ now, step: sendNext })
-  const credit = createCredit()
+  const answers = createAnswers({
+    codec,
+    answersFor: (...of) => events.answersFor(...of),
+    send: (/** @type {LinkState<S>} */ link, parts, failed) => sockets.send(link.routingId, parts, failed),
+    // No peer had that routing id: the gateway is gone, or has new sockets and is told of the loss at its next beat.
+    onFailed: link => links.get(link.id) === link && lose(link),
+    now,
+  })
   /** What is still to be forgotten of links that were lost. @type {Iterator<unknown>[]} */
   const forgetting = []
   const forgets = createTurns({ now, step: forgetNext })
@@ -108,7 +97,6 @@ export function createHub({ codec, bind, now, every, log }) {
   /** @type {Bound} */
   let sockets
   let stopSweep = () => {}
-  let stopped = false
   const isLogDue = createOnceAMinute(now)
   /** When this process last found that it had stood still. */
   let standstillAt = Number.NEGATIVE_INFINITY
@@ -121,10 +109,10 @@ export function createHub({ codec, bind, now, every, log }) {
   }
 
   async function stop() {
-    stopped = true
+    answers.stop()
     stopSweep()
     for (const link of links.values()) {
-      if (link.results.length > 0) sendBatch(link, []) // without it, what was done would be repeated elsewhere
+      answers.sendResults(link) // without them, what was done would be repeated elsewhere
       // Its keys go to other nodes at once, instead of after the silence that tells of a death.
       sockets.send(link.routingId, [encodeMessage({ type: 'bye', link: link.id })], () => {})
     }
@@ -191,7 +179,7 @@ export function createHub({ codec, bind, now, every, log }) {
       if (takeBeat(link, message.number) && now() - standstillAt >= BEAT_MS) loseUnlessBehind(link, announced)
       beat(link)
     }
-    if (link.lacking.size > 0) schedule(link)
+    answers.resume(link)
   }
 
   /**
@@ -241,7 +229,7 @@ export function createHub({ codec, bind, now, every, log }) {
           if (command !== undefined) events.onCommand?.(id, commandId, command)
           else {
             onUnknown(id, 'command')
-            queueResult(link, { id: commandId, isRefused: true })
+            answers.tellResult(link, { id: commandId, isRefused: true })
           }
         }
         break
@@ -250,7 +238,7 @@ export function createHub({ codec, bind, now, every, log }) {
     }
   }
 
-  /** A newer gateway's. What it said counts as heard, or the link would be taken for lossy again and again. */
+  /** A newer gateway's request counts as heard, or its link would be taken for lossy again and again. */
   function onUnknown(/** @type {string} */ link, /** @type {string} */ kind) {
     if (isLogDue(`kind ${link}`)) {
       log.warn(
@@ -263,17 +251,7 @@ export function createHub({ codec, bind, now, every, log }) {
   /** @param {string} id @param {Buffer} routingId */
   function introduce(id, routingId) {
     /** @type {LinkState<S>} */
-    const link = {
-      id,
-      routingId,
-      ...createArrivals(),
-      answered: 0,
-      account: credit.open(),
-      lastHeardAt: now(),
-      lacking: createUniqueQueue(),
-      results: [],
-      resultsFrom: 0,
-    }
+    const link = { id, routingId, lastHeardAt: now(), ...createArrivals(), ...answers.open() }
     links.set(id, link)
     return link
   }
@@ -306,8 +284,7 @@ export function createHub({ codec, bind, now, every, log }) {
   /** @param {LinkState<S>} link */
   function drop(link) {
     links.delete(link.id)
-    due.delete(link)
-    link.account.close()
+    answers.close(link)
     const rest = events.onLinkLost(link.id)
     if (!rest) return
     forgetting.push(rest)
@@ -342,84 +319,19 @@ export function createHub({ codec, bind, now, every, log }) {
   /** @param {string} id @param {string} key */
   function tell(id, key) {
     const link = links.get(id)
-    if (!link) return
-    link.lacking.add(key)
-    schedule(link)
+    if (link) answers.tell(link, key)
   }
 
   /** @param {string} id @param {string} commandId @param {S['Result']} result */
   function tellResult(id, commandId, result) {
     const link = links.get(id)
-    if (link) queueResult(link, { id: commandId, result }) // otherwise its gateway repeats the command
-  }
-
-  /** @param {LinkState<S>} link @param {import('../wire/envelope.js').CommandResult<S>} result */
-  function queueResult(link, result) {
-    if (link.results.length === 0) link.resultsFrom = link.account.sentBytes
-    link.results.push(result)
-    schedule(link)
-  }
-
-  /** @param {LinkState<S>} link */
-  function schedule(link) {
-    due.add(link)
-    sending.start()
-  }
-
-  /** Sends the next link one message. @returns {boolean} whether there is more to send */
-  function sendNext() {
-    const link = stopped ? undefined : due.take()
-    if (!link) return false
-    sendBatch(link, hasAnswersToSend(link) ? answersOf(link) : [])
-    if (hasAnswersToSend(link) || link.results.length > 0) due.add(link)
-    return due.size > 0
-  }
-
-  /** @param {LinkState<S>} link */
-  const hasAnswersToSend = link => link.lacking.size > 0 && link.account.hasRoom()
-
-  /** Answers for one message, of as many of the lacking keys as it has room for. @param {LinkState<S>} link */
-  function answersOf(link) {
-    const encoded = []
-    let bytesLeft = BATCH_BYTES
-    for (let keys = 0; keys < KEYS_PER_BATCH_MAX && bytesLeft > 0; keys++) {
-      const key = link.lacking.take()
-      if (key === undefined) break
-      const { answers, more } = events.answersFor(link.id, key, bytesLeft)
-      for (const answer of answers) {
-        const each = codec.encodeAnswer(answer)
-        encoded.push(each)
-        bytesLeft -= HEAD_BYTES + bytesOf(each.parts)
-      }
-      // Behind the other keys. Nothing and more of it would be asked for without end.
-      if (more && answers.length > 0) link.lacking.add(key)
-    }
-    return encoded
-  }
-
-  /**
-   * Sends answers, and the results so far behind the last of those told before them. A link that lacks something all the
-   * time has its results after as much as its credit.
-   *
-   * @param {LinkState<S>} link @param {import('../wire/codec.js').Encoded[]} answers
-   */
-  function sendBatch(link, answers) {
-    const isResultsTurn = !hasAnswersToSend(link) || link.account.sentBytes - link.resultsFrom >= CREDIT_BYTES
-    const results = link.results.length > 0 && isResultsTurn ? link.results.splice(0) : []
-    if (answers.length === 0 && results.length === 0) return
-    link.answered++
-    const parts = encodeAnswers({ link: link.id, number: link.answered, reached: link.received }, answers, results)
-    link.account.send(bytesOf(parts))
-    sockets.send(link.routingId, parts, () => {
-      // No peer had that routing id: the gateway is gone, or has new sockets and is told of the loss at its next beat.
-      if (links.get(link.id) === link) lose(link)
-    })
+    if (link) answers.tellResult(link, { id: commandId, result }) // otherwise its gateway repeats the command
   }
 
   function stats() {
     let lackingKeys = 0
     for (const link of links.values()) lackingKeys += link.lacking.size
-    return { links: links.size, lackingKeys, bytesOut: credit.bytes() }
+    return { links: links.size, lackingKeys, bytesOut: answers.bytesOut() }
   }
 
   return { start, stop, tell, tellResult, stats }

@@ -43,6 +43,7 @@ test('the file of the repository is readable without any variable set', () => {
   const path = new URL('../../../keycast.yaml', import.meta.url).pathname
   const namespaces = readNamespaces({ path, env: {} })
   expect(namespaces.names).toEqual(['conversation', 'text', 'binary', 'tick'])
+  expect(namespaces.journal.names).toEqual(['room', 'user', 'all'])
   expect(namespaces.get('conversation')).toMatchObject({ name: 'conversation', source: 'http', headers: {} })
   expect(namespaces.get('conversation')?.urlFor('42')).toBe('http://127.0.0.1:3000/conversations/42')
 

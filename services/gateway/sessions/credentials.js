@@ -1,5 +1,5 @@
-// What a session may do over its life: as anybody, with its first token, with those that renew it, until it expires or is
-// revoked. No session has a timer: the gateway's sweep looks at all whose time has come.
+// Keeps a session's rights over its life: those of anybody, of its first token, of those that renew it, until it
+// expires or is revoked. No session has a timer: the gateway's sweep looks at all whose time has come.
 import { errorMessage } from '@keycast/protocol'
 import { createExpiries } from '../access/expiry.js'
 
@@ -12,17 +12,17 @@ import { createExpiries } from '../access/expiry.js'
 /**
  * @param {object} deps
  * @param {ReturnType<typeof import('../access/rights.js').createRights>} deps.rights
- * @param {Pick<import('../access/access.js').Access, 'check'>} deps.access
- * @param {Pick<import('../keys/subscriptions.js').Subscriptions, 'remove'>} deps.subscriptions
+ * @param {Pick<import('../access/access.js').Access, 'refusalOf'>} deps.access
+ * @param {Pick<import('../keys/endings.js').Endings, 'remove'>} deps.endings
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'send' | 'close'>} deps.outbox
  * @param {Pick<import('./accounts.js').Accounts, 'of' | 'move'>} deps.accounts
  * @param {number} deps.authMs how long a session that may do nothing has to send `auth`
  * @param {() => number} deps.now monotonic, in milliseconds
  * @param {() => number} deps.wallNow in milliseconds since 1970
  */
-export function createCredentials({ rights, access, subscriptions, outbox, accounts, authMs, now, wallNow }) {
-  /** Sessions that have to send `auth`, in the order in which they came. @type {Set<Session>} */
-  const unauthenticated = new Set()
+export function createCredentials({ rights, access, endings, outbox, accounts, authMs, now, wallNow }) {
+  /** Sessions that have to send `auth`, with when they came, in that order. @type {Map<Session, number>} */
+  const unauthenticated = new Map()
 
   /** @type {import('../access/expiry.js').Expiries<Session>} */
   const expiries = createExpiries({
@@ -41,7 +41,7 @@ export function createCredentials({ rights, access, subscriptions, outbox, accou
    * @returns {{ user: string, expiresInMs: number } | undefined} for its welcome
    */
   function begin(session, verified) {
-    accounts.move(session, accounts.of(verified?.user, session.origin))
+    accounts.move(session, accounts.of(verified?.user, session))
     if (verified) {
       session.verified = verified
       session.rights = verified.rights
@@ -49,7 +49,7 @@ export function createCredentials({ rights, access, subscriptions, outbox, accou
       return { user: verified.user, expiresInMs: expiresInMs(verified) }
     }
     session.mustAuth = !rights.anonymousMayAct
-    if (session.mustAuth) unauthenticated.add(session)
+    if (session.mustAuth) unauthenticated.set(session, now())
     return undefined
   }
 
@@ -67,7 +67,7 @@ export function createCredentials({ rights, access, subscriptions, outbox, accou
     session.mustAuth = false
     unauthenticated.delete(session)
     expiries.schedule(session, verified.expiresAtMs)
-    accounts.move(session, accounts.of(verified.user, session.origin))
+    accounts.move(session, accounts.of(verified.user, session))
     outbox.send(session, { type: 'authed', id, user: verified.user, expiresInMs: expiresInMs(verified) })
     if (!isSame) endUncovered(session)
   }
@@ -75,9 +75,9 @@ export function createCredentials({ rights, access, subscriptions, outbox, accou
   /** @param {Session} session */
   function endUncovered(session) {
     for (const key of [...session.subscriptions.keys()]) {
-      const problem = access.check(session.rights, 'read', key)
+      const problem = access.refusalOf(session.rights, 'read', key)
       if (!problem) continue
-      subscriptions.remove(session, key)
+      endings.remove(session, key)
       outbox.send(session, errorMessage(problem.code, { key, subscribed: false, message: problem.message }))
     }
   }
@@ -93,8 +93,8 @@ export function createCredentials({ rights, access, subscriptions, outbox, accou
   function sweep() {
     expiries.sweep(wallNow())
     const dueMs = now() - authMs
-    for (const session of unauthenticated) {
-      if (session.openedAtMs > dueMs) break
+    for (const [session, openedAtMs] of unauthenticated) {
+      if (openedAtMs > dueMs) break
       // Its token is being checked: the answer decides.
       if (session.authsPending === 0) outbox.close(session, 'unauthenticated')
     }

@@ -4,22 +4,23 @@ import { randomBytes } from 'node:crypto'
 
 /**
  * @typedef {import('@keycast/protocol').Get} Get
+ * @typedef {import('@keycast/protocol').History} History
  * @typedef {import('../encodings/encoding.js').Encoding} Encoding
- * @typedef {import('../keys/subscriptions.js').Subscription} Subscription
+ * @typedef {import('../keys/subscriptions.js').Subscription | import('../rooms/room.js').RoomSubscription} AnySubscription
  * @typedef {import('../transport/transport.js').Piece} Piece
  * @typedef {import('../transport/transport.js').Transport} Transport
  *
  * A get that waits for its client to read, and the time as of which its answer must be fresh.
- * @typedef {{ get: Get, asOfMs: number }} DeferredGet
+ * @typedef {{ get: Get | History, asOfMs: number }} DeferredGet
  *
  * @typedef {object} Session
  * @property {string} id
  * @property {Transport} transport
  * @property {Encoding} encoding
- * @property {Map<string, Subscription>} subscriptions by key; subscriptions.js
+ * @property {Map<string, AnySubscription>} subscriptions by key; subscriptions.js, rooms/followers.js
  * @property {Piece[]} pieces what leaves with the next flush, in order; this and the next three: outbox.js
  * @property {number} pieceBytes
- * @property {Subscription[]} due subscriptions that are due something, written after the pieces
+ * @property {AnySubscription[]} due subscriptions that are due something, written after the pieces
  * @property {number} dueEnded how many of them ended meanwhile
  * @property {DeferredGet[]} deferredGets handlers/get.js
  * @property {number} pendingGets how many wait for the fetcher; handlers/get.js
@@ -33,9 +34,9 @@ import { randomBytes } from 'node:crypto'
  * @property {number} keyTokens keys it may subscribe to now
  * @property {number} keyTokensAtMs
  * @property {boolean} heard whether anything came from it since the last ping; heartbeat.js
- * @property {import('../access/identify.js').Origin} origin from where it came; this and all that follow: credentials.js
- * @property {number} openedAtMs
- * @property {import('../access/rights.js').Rights} rights every door asks them; never kept elsewhere
+ * @property {string} address this and the next: from where it came, see access/identify.js
+ * @property {boolean} isNamed
+ * @property {import('../access/rights.js').Rights} rights every door asks them; never kept elsewhere. This and all that follow: credentials.js
  * @property {import('../access/tokens/tokens.js').Verified | undefined} verified its token; `undefined` for an anonymous session
  * @property {import('./accounts.js').Account | undefined} account which limits it shares with others
  * @property {boolean} mustAuth whether it may do nothing until it sent a token
@@ -51,7 +52,7 @@ const ID_BYTES = 16
 /**
  * @param {Transport} transport
  * @param {Encoding} encoding
- * @param {{ tokens: number, keyTokens: number, nowMs: number, origin: Session['origin'], rights: Session['rights'] }} start
+ * @param {{ tokens: number, keyTokens: number, nowMs: number, origin: import('../access/identify.js').Origin, rights: Session['rights'] }} start
  * @returns {Session}
  */
 export function createSession(transport, encoding, { tokens, keyTokens, nowMs, origin, rights }) {
@@ -76,8 +77,8 @@ export function createSession(transport, encoding, { tokens, keyTokens, nowMs, o
     keyTokens,
     keyTokensAtMs: nowMs,
     heard: true,
-    origin,
-    openedAtMs: nowMs,
+    address: origin.address,
+    isNamed: origin.isNamed,
     rights,
     verified: undefined,
     account: undefined,

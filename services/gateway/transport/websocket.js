@@ -1,17 +1,20 @@
-// A session's connection over WebSocket. All private knowledge of ws 8.23.0 and of Node's sockets beneath it is here, but
-// for how ws inflates, which is in inflate.js. websocket.test.js pins that version.
+// A session's connection over WebSocket. All private knowledge of ws 8.23.0 and of Node's sockets beneath it is here,
+// but for how ws inflates, which is in inflate.js. websocket.test.js pins that version.
 //
 // Why not ws.send(): it frames the same value again for every session and writes every frame on its own, and one write
 // a delivery is what limits a gateway. Here a frame is built once, and what a session is due leaves in one write.
 //
-// What this relies on, and any release of ws may change:
+// This relies on, and any release of ws may change:
 // - `_socket` is the net.Socket, and frames written to it stay whole: while nobody sends compressed messages or Blobs
 //   through ws it buffers nothing, and writes its own frames (the answers to a close or to a protocol error) in one
 //   piece as well;
-// - the socket's `_handle` is libuv's stream, whose `bytesWritten` and `writeQueueSize` Node itself reads to tell a slow
+// - the socket's `_handle` is libuv's stream, whose `bytesWritten` and `writeQueueSize` Node itself reads to tell a
+// slow
 //   connection from a dead one;
 // - `new WebSocketServer({ WebSocket })` constructs that class, `autoPong: false` leaves pings to us;
-// - when the client shuts down its side, `readyState` is CLOSING and the socket's `end()` was called;
+// - when the client shuts down its side, `readyState` is CLOSING and the socket's `end()` was called; ws does so in the
+//   last listener of the socket's `end`, one function for all sockets;
+// - Node keeps the address of the other end in the socket's `_peername` once it was asked for, and asks again without;
 // - `_receiver._bufferedBytes` are bytes of a frame that is not whole, and `_fragmented` is not 0 while fragments of a
 //   message are held;
 // - no method or field of ws has a name that the class below gives its own.
@@ -34,6 +37,9 @@ const CHUNK_BYTES = 256
 
 /** Under it a socket holds its transport: so one function serves all sockets. */
 const TRANSPORT = Symbol('transport')
+
+/** What ws does where a client shut down its side. @type {((this: import('node:net').Socket) => void) | undefined} */
+let wsOnEnd
 
 /** How long a client that shut down its side may take to read what was written to it. */
 const HALF_CLOSED_MS = 5_000
@@ -79,13 +85,19 @@ export class WebSocketTransport extends WebSocket {
     this.on('ping', onPing)
     this.on('pong', onPong)
     this.on('close', onClose)
-    // ws answers what a client gets wrong at this level with a close, and `close` follows. Unheard, an error ends the process.
+    // ws answers what a client gets wrong at this level with a close, and `close` follows. Unheard, an error ends the
+    // process.
     this.on('error', ignore)
     const socket = Object.assign(socketOf(this), { [TRANSPORT]: this })
     // After ws's own listener: what it made of the bytes is known then.
     socket.on('data', onData)
     socket.on('drain', onDrain)
+    // In place of ws's listener, which it calls: a third one would make Node keep a list with room for nineteen.
+    wsOnEnd ??= /** @type {() => void} */ (socket.listeners('end').at(-1))
+    socket.off('end', wsOnEnd)
     socket.on('end', onEnd)
+    // Asked for at the handshake, and kept for as long as the socket lives.
+    Object.assign(socket, { _peername: undefined })
   }
 
   isOpen() {
@@ -207,12 +219,13 @@ function reportUnfinished(transport, bytes) {
 }
 
 /**
- * The client shut down its side. ws then ends ours, but sets no timer: the socket of a client that stopped reading would
- * stay for ever.
+ * The client shut down its side. ws then ends ours, but sets no timer: the socket of a client that stopped reading
+ * would stay for ever.
  *
  * @this {import('node:net').Socket}
  */
 function onEnd() {
+  wsOnEnd?.call(this)
   const timer = setTimeout(() => this.destroy(), HALF_CLOSED_MS)
   this.once('close', () => clearTimeout(timer))
 }

@@ -1,0 +1,148 @@
+// Sends each link its answers and results: in turn, many small ones in one message, as far as its credit reaches.
+import { createTurns, createUniqueQueue } from '@keycast/service'
+import { bytesOf } from '../wire/bytes.js'
+import { encodeAnswers } from '../wire/envelope.js'
+import { CREDIT_BYTES, createCredit } from './credit.js'
+
+/** @typedef {import('../wire/codec.js').Service} Service */
+
+/**
+ * The messages that a link is to be sent, and how far that is done.
+ *
+ * @template {Service} S
+ * @typedef {object} Outgoing
+ * @property {number} answered messages of answers sent
+ * @property {import('./credit.js').Account} account
+ * @property {import('@keycast/service').UniqueQueue<string>} lacking keys of which it is to be sent something
+ * @property {import('../wire/envelope.js').CommandResult<S>[]} results it is to be sent; not held back by credit, since
+ *   the gateway bounds its commands under way
+ * @property {number} resultsFrom bytes that had been sent when the first of these results came
+ */
+
+/** Small answers leave together up to this size: at 100 bytes each that is several times faster than one by one. */
+const BATCH_BYTES = 64 * 1024
+
+/** What an answer weighs beside its body, so that answers without one count too. */
+const HEAD_BYTES = 256
+
+/** Keys looked up for one message: there may be nothing to say of most. */
+const KEYS_PER_BATCH_MAX = 500
+
+/**
+ * @template {Service} S
+ * @template {Outgoing<S> & { id: string, received: number }} L
+ * @param {object} options
+ * @param {import('../wire/codec.js').Codec<S>} options.codec
+ * @param {import('./hub.js').NodeEvents<S>['answersFor']} options.answersFor
+ * @param {(link: L, parts: Buffer[], failed: () => void) => void} options.send
+ * @param {(link: L) => void} options.onFailed a message could not be sent
+ * @param {() => number} options.now
+ */
+export function createAnswers({ codec, answersFor, send, onFailed, now }) {
+  /** Links to be sent something, each a message in turn. */
+  const due = /** @type {import('@keycast/service').UniqueQueue<L>} */ (createUniqueQueue())
+  const sending = createTurns({ now, step: sendNext })
+  const credit = createCredit()
+  let isStopped = false
+
+  /** The fields of a link that has not been sent anything. @returns {Outgoing<S>} */
+  const open = () => ({
+    answered: 0,
+    account: credit.open(),
+    lacking: createUniqueQueue(),
+    results: [],
+    resultsFrom: 0,
+  })
+
+  /** @param {L} link */
+  function close(link) {
+    due.delete(link)
+    link.account.close()
+  }
+
+  /** There is something to send of the key. @param {L} link @param {string} key */
+  function tell(link, key) {
+    link.lacking.add(key)
+    schedule(link)
+  }
+
+  /** @param {L} link @param {import('../wire/envelope.js').CommandResult<S>} result */
+  function tellResult(link, result) {
+    if (link.results.length === 0) link.resultsFrom = link.account.sentBytes
+    link.results.push(result)
+    schedule(link)
+  }
+
+  /** The link may have credit again. @param {L} link */
+  function resume(link) {
+    if (link.lacking.size > 0) schedule(link)
+  }
+
+  /** @param {L} link */
+  function schedule(link) {
+    due.add(link)
+    sending.start()
+  }
+
+  /** Sends the next link one message. @returns {boolean} whether there is more to send */
+  function sendNext() {
+    const link = isStopped ? undefined : due.take()
+    if (!link) return false
+    const answers = hasAnswersToSend(link) ? answersOf(link) : []
+    sendBatch(link, answers, isResultsTurn(link))
+    if (hasAnswersToSend(link) || link.results.length > 0) due.add(link)
+    return due.size > 0
+  }
+
+  /** @param {L} link */
+  const hasAnswersToSend = link => link.lacking.size > 0 && link.account.hasRoom()
+
+  /** Answers for one message, of as many of the lacking keys as it has room for. @param {L} link */
+  function answersOf(link) {
+    const encoded = []
+    let bytesLeft = BATCH_BYTES
+    for (let keys = 0; keys < KEYS_PER_BATCH_MAX && bytesLeft > 0; keys++) {
+      const key = link.lacking.take()
+      if (key === undefined) break
+      const { answers, more } = answersFor(link.id, key, bytesLeft)
+      for (const answer of answers) {
+        const each = codec.encodeAnswer(answer)
+        encoded.push(each)
+        bytesLeft -= HEAD_BYTES + bytesOf(each.parts)
+      }
+      // Behind the other keys. Nothing and more of it would be asked for without end.
+      if (more && answers.length > 0) link.lacking.add(key)
+    }
+    return encoded
+  }
+
+  /**
+   * Results leave behind the last of the answers told before them. A link that lacks something all the time has its
+   * results after as much as its credit.
+   *
+   * @param {L} link
+   */
+  const isResultsTurn = link => !hasAnswersToSend(link) || link.account.sentBytes - link.resultsFrom >= CREDIT_BYTES
+
+  /** @param {L} link @param {import('../wire/codec.js').Encoded[]} answers @param {boolean} withResults */
+  function sendBatch(link, answers, withResults) {
+    const results = link.results.length > 0 && withResults ? link.results.splice(0) : []
+    if (answers.length === 0 && results.length === 0) return
+    link.answered++
+    const parts = encodeAnswers({ link: link.id, number: link.answered, reached: link.received }, answers, results)
+    link.account.send(bytesOf(parts))
+    send(link, parts, () => onFailed(link))
+  }
+
+  /** Sends results though answers told before them have not left. @param {L} link */
+  function sendResults(link) {
+    sendBatch(link, [], true)
+  }
+
+  /** Only `sendResults` sends from now on. */
+  function stop() {
+    isStopped = true
+  }
+
+  return { open, close, tell, tellResult, resume, sendResults, stop, bytesOut: credit.bytes }
+}
