@@ -138,6 +138,9 @@ export function createFakeBackbone() {
   return fake
 }
 
+/** Stands for what ws does where a client shuts down its side. */
+function endedByWs() {}
+
 /** A connection as ws gives it, whose socket is an array. Writes are taken at once unless `stuck` is set. */
 export class FakeConnection extends EventEmitter {
   OPEN = 1
@@ -157,7 +160,7 @@ export class FakeConnection extends EventEmitter {
   terminated = false
   paused = false
   stuck = false
-  _socket = Object.assign(new EventEmitter(), {
+  _socket = Object.assign(new EventEmitter().on('end', endedByWs), {
     _handle: { bytesWritten: 0, writeQueueSize: 0 },
     writableLength: 0,
     writableNeedDrain: false,

@@ -1,10 +1,11 @@
 // A journal node, put together: publishes go through the committer into the log, and from there to the links that watch.
-import { roomErrorCodes } from '@keycast/backbone'
+import { readPresenceKey, roomErrorCodes } from '@keycast/backbone'
 import { keyProblem, namespaceOf } from '@keycast/protocol'
 import { everyInterval } from '@keycast/service'
 import { createCommitter } from './commit.js'
 import { createDeliveries } from './deliveries/deliveries.js'
 import { createJournalMetrics, exportLevels } from './metrics.js'
+import { createPresence } from './presence/presence.js'
 import { createRooms } from './rooms.js'
 
 /**
@@ -56,6 +57,13 @@ export function createJournal({
     counts,
     onReadFailed: error => report.error({ err: error }, 'the log could not be read'),
   })
+  const presence = createPresence({
+    rulesOf: key => (keyProblem(key) === undefined ? namespaces.get(namespaceOf(key)) : undefined),
+    tell: hub.tell,
+    counts,
+    now,
+    every,
+  })
   const committer = createCommitter({
     log,
     onKept({ room, messageId, from, data }, { position: { seq }, at }) {
@@ -68,7 +76,7 @@ export function createJournal({
     counts,
     now,
   })
-  exportLevels(metrics, { hub, log, committer, deliveries, rooms })
+  exportLevels(metrics, { hub, log, committer, deliveries, rooms, presence })
   let isServing = false
   let isFull = false
   let stopExpiring = () => {}
@@ -125,6 +133,9 @@ export function createJournal({
     )
   }
 
+  /** A key is about who is in a room, or about its messages. @param {string} key */
+  const partOf = key => (readPresenceKey(key) ? presence : deliveries)
+
   async function expire() {
     try {
       await log.expire()
@@ -136,13 +147,16 @@ export function createJournal({
   /** Resolves once gateways can connect. */
   async function start() {
     await hub.start({
-      onWatch: deliveries.onWatch,
-      onUnwatch: deliveries.onUnwatch,
-      onGet: deliveries.onGet,
-      onCancelGet: deliveries.onCancelGet,
-      onLinkLost: deliveries.onLinkLost,
+      onWatch: (link, want) => partOf(want.key).onWatch(link, want),
+      onUnwatch: (link, key) => partOf(key).onUnwatch(link, key),
+      onGet: (link, want) => partOf(want.key).onGet(link, want),
+      onCancelGet: (link, key) => partOf(key).onCancelGet(link, key),
+      onLinkLost(link) {
+        deliveries.onLinkLost(link)
+        return presence.onLinkLost(link)
+      },
       onCommand,
-      answersFor: deliveries.answersFor,
+      answersFor: (link, key, bytesLeft) => partOf(key).answersFor(link, key, bytesLeft),
       headsFor: deliveries.headsFor,
     })
     let isExpiring = false
@@ -164,6 +178,7 @@ export function createJournal({
     async stop() {
       isServing = false
       stopExpiring()
+      presence.stop()
       await committer.stop()
       await hub.stop()
     },

@@ -44,9 +44,9 @@ export async function startJournal({ folder = newFolder(), env = {} } = {}) {
     folder,
     node: `127.0.0.1:${publicationsPort}:${deliveriesPort}`,
     process: () => process,
-    /** Starts it again, after it has ended, where gateways look for it. */
-    async restart() {
-      process = await startService('journal', { ...common, ...samePorts })
+    /** Starts it again, after it has ended, where gateways look for it. @param {Record<string, string>} [changed] */
+    async restart(changed = {}) {
+      process = await startService('journal', { ...common, ...samePorts, ...changed })
     },
     /** @param {string} path */
     internal: path => ask(`http://127.0.0.1:${process.listening.metricsPort}${path}`),

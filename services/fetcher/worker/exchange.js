@@ -1,5 +1,5 @@
 // axios's way to the network: one GET and its whole response. axios's own adapter does much that a fetcher never needs
-// (forms, redirects, proxies, progress), at over twice the CPU time: docs/decisions, 11.
+// (forms, redirects, proxies, progress), at over twice the CPU time: docs/decisions, 14.
 import { urlToHttpOptions } from 'node:url'
 import { promisify } from 'node:util'
 import zlib from 'node:zlib'

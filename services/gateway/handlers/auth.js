@@ -26,7 +26,7 @@ export const createAuth = ({ identify, revocations, accounts, credentials, outbo
       return outbox.send(session, errorMessage('too_many_waiting', { id, message }))
     }
     session.authsPending++
-    const verifying = identify.verify(token, session.origin.address, 'message')
+    const verifying = identify.verify(token, session.address, 'message')
     // In the order in which they were sent: the later one wins, however long the earlier took.
     session.lastAuth = Promise.all([verifying, session.lastAuth]).then(([result]) => {
       session.authsPending--
@@ -51,7 +51,7 @@ export const createAuth = ({ identify, revocations, accounts, credentials, outbo
     }
     // It may have been revoked while it waited for one before it.
     if (revocations.isRevoked(verified)) return refuse(session, errorMessage('token_refused', { id, message: REFUSED }))
-    if (!session.verified && !accounts.hasRoom(accounts.of(verified.user, session.origin))) {
+    if (!session.verified && !accounts.hasRoom(accounts.of(verified.user, session))) {
       const message = 'this user has too many sessions: close some'
       return outbox.send(session, errorMessage('rate_limited', { id, message, retryAfterMs: FULL_RETRY_MS }))
     }

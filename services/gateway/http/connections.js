@@ -17,15 +17,22 @@ const RESPONSE_MS_MAX = 120_000
 export function limitConnections(server, connectionsMax) {
   /** @type {Set<unknown>} */
   const open = new Set()
+  /** One function for all, that a session's socket no longer has: sessions are many, and live long. @this {unknown} */
+  function closed() {
+    open.delete(this)
+  }
   server.on('connection', socket => {
     if (open.size >= connectionsMax) {
       socket.destroy()
       return
     }
     open.add(socket)
-    socket.once('close', () => open.delete(socket))
+    socket.on('close', closed)
   })
-  server.on('webSocket', socket => open.delete(socket))
+  server.on('webSocket', socket => {
+    open.delete(socket)
+    socket.off('close', closed)
+  })
 }
 
 /**

@@ -21,8 +21,8 @@ import { createExpiries } from '../access/expiry.js'
  * @param {() => number} deps.wallNow in milliseconds since 1970
  */
 export function createCredentials({ rights, access, subscriptions, outbox, accounts, authMs, now, wallNow }) {
-  /** Sessions that have to send `auth`, in the order in which they came. @type {Set<Session>} */
-  const unauthenticated = new Set()
+  /** Sessions that have to send `auth`, with when they came, in that order. @type {Map<Session, number>} */
+  const unauthenticated = new Map()
 
   /** @type {import('../access/expiry.js').Expiries<Session>} */
   const expiries = createExpiries({
@@ -41,7 +41,7 @@ export function createCredentials({ rights, access, subscriptions, outbox, accou
    * @returns {{ user: string, expiresInMs: number } | undefined} for its welcome
    */
   function begin(session, verified) {
-    accounts.move(session, accounts.of(verified?.user, session.origin))
+    accounts.move(session, accounts.of(verified?.user, session))
     if (verified) {
       session.verified = verified
       session.rights = verified.rights
@@ -49,7 +49,7 @@ export function createCredentials({ rights, access, subscriptions, outbox, accou
       return { user: verified.user, expiresInMs: expiresInMs(verified) }
     }
     session.mustAuth = !rights.anonymousMayAct
-    if (session.mustAuth) unauthenticated.add(session)
+    if (session.mustAuth) unauthenticated.set(session, now())
     return undefined
   }
 
@@ -67,7 +67,7 @@ export function createCredentials({ rights, access, subscriptions, outbox, accou
     session.mustAuth = false
     unauthenticated.delete(session)
     expiries.schedule(session, verified.expiresAtMs)
-    accounts.move(session, accounts.of(verified.user, session.origin))
+    accounts.move(session, accounts.of(verified.user, session))
     outbox.send(session, { type: 'authed', id, user: verified.user, expiresInMs: expiresInMs(verified) })
     if (!isSame) endUncovered(session)
   }
@@ -93,8 +93,8 @@ export function createCredentials({ rights, access, subscriptions, outbox, accou
   function sweep() {
     expiries.sweep(wallNow())
     const dueMs = now() - authMs
-    for (const session of unauthenticated) {
-      if (session.openedAtMs > dueMs) break
+    for (const [session, openedAtMs] of unauthenticated) {
+      if (openedAtMs > dueMs) break
       // Its token is being checked: the answer decides.
       if (session.authsPending === 0) outbox.close(session, 'unauthenticated')
     }

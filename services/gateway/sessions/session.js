@@ -33,9 +33,9 @@ import { randomBytes } from 'node:crypto'
  * @property {number} keyTokens keys it may subscribe to now
  * @property {number} keyTokensAtMs
  * @property {boolean} heard whether anything came from it since the last ping; heartbeat.js
- * @property {import('../access/identify.js').Origin} origin from where it came; this and all that follow: credentials.js
- * @property {number} openedAtMs
- * @property {import('../access/rights.js').Rights} rights every door asks them; never kept elsewhere
+ * @property {string} address this and the next: from where it came, see access/identify.js
+ * @property {boolean} isNamed
+ * @property {import('../access/rights.js').Rights} rights every door asks them; never kept elsewhere. This and all that follow: credentials.js
  * @property {import('../access/tokens/tokens.js').Verified | undefined} verified its token; `undefined` for an anonymous session
  * @property {import('./accounts.js').Account | undefined} account which limits it shares with others
  * @property {boolean} mustAuth whether it may do nothing until it sent a token
@@ -51,7 +51,7 @@ const ID_BYTES = 16
 /**
  * @param {Transport} transport
  * @param {Encoding} encoding
- * @param {{ tokens: number, keyTokens: number, nowMs: number, origin: Session['origin'], rights: Session['rights'] }} start
+ * @param {{ tokens: number, keyTokens: number, nowMs: number, origin: import('../access/identify.js').Origin, rights: Session['rights'] }} start
  * @returns {Session}
  */
 export function createSession(transport, encoding, { tokens, keyTokens, nowMs, origin, rights }) {
@@ -76,8 +76,8 @@ export function createSession(transport, encoding, { tokens, keyTokens, nowMs, o
     keyTokens,
     keyTokensAtMs: nowMs,
     heard: true,
-    origin,
-    openedAtMs: nowMs,
+    address: origin.address,
+    isNamed: origin.isNamed,
     rights,
     verified: undefined,
     account: undefined,

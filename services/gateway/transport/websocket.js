@@ -11,7 +11,9 @@
 // - the socket's `_handle` is libuv's stream, whose `bytesWritten` and `writeQueueSize` Node itself reads to tell a slow
 //   connection from a dead one;
 // - `new WebSocketServer({ WebSocket })` constructs that class, `autoPong: false` leaves pings to us;
-// - when the client shuts down its side, `readyState` is CLOSING and the socket's `end()` was called;
+// - when the client shuts down its side, `readyState` is CLOSING and the socket's `end()` was called; ws does so in the
+//   last listener of the socket's `end`, one function for all sockets;
+// - Node keeps the address of the other end in the socket's `_peername` once it was asked for, and asks again without;
 // - `_receiver._bufferedBytes` are bytes of a frame that is not whole, and `_fragmented` is not 0 while fragments of a
 //   message are held;
 // - no method or field of ws has a name that the class below gives its own.
@@ -34,6 +36,9 @@ const CHUNK_BYTES = 256
 
 /** Under it a socket holds its transport: so one function serves all sockets. */
 const TRANSPORT = Symbol('transport')
+
+/** What ws does where a client shut down its side. @type {((this: import('node:net').Socket) => void) | undefined} */
+let wsOnEnd
 
 /** How long a client that shut down its side may take to read what was written to it. */
 const HALF_CLOSED_MS = 5_000
@@ -85,7 +90,12 @@ export class WebSocketTransport extends WebSocket {
     // After ws's own listener: what it made of the bytes is known then.
     socket.on('data', onData)
     socket.on('drain', onDrain)
+    // In place of ws's listener, which it calls: a third one would make Node keep a list with room for nineteen.
+    wsOnEnd ??= /** @type {() => void} */ (socket.listeners('end').at(-1))
+    socket.off('end', wsOnEnd)
     socket.on('end', onEnd)
+    // Asked for at the handshake, and kept for as long as the socket lives.
+    Object.assign(socket, { _peername: undefined })
   }
 
   isOpen() {
@@ -213,6 +223,7 @@ function reportUnfinished(transport, bytes) {
  * @this {import('node:net').Socket}
  */
 function onEnd() {
+  wsOnEnd?.call(this)
   const timer = setTimeout(() => this.destroy(), HALF_CLOSED_MS)
   this.once('close', () => clearTimeout(timer))
 }

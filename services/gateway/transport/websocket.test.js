@@ -62,6 +62,19 @@ test('websocket.js relies on ws 8.23.0: read the changes before another version 
   expect(require('../package.json').dependencies.ws).toBe('8.23.0')
 })
 
+test('a socket has one listener of its end beside Node’s own, and forgets the address of its peer', async () => {
+  for (const { ws } of [await connected(), await connected()]) {
+    const socket = /** @type {any} */ (ws)._socket
+    const [, ofWs] = socket.listeners('end')
+    expect(socket.remoteAddress).toMatch('127.0.0.1')
+    ws.serve(/** @type {any} */ ({}), /** @type {any} */ ({ onClose() {} }))
+    expect(socket.listeners('end')).toHaveLength(2)
+    expect(socket.listeners('end')[1]).not.toBe(ofWs)
+    expect(ofWs.name).toBe('socketOnEnd')
+    expect(socket._peername).toBeUndefined()
+  }
+})
+
 test('pieces arrive in order: texts framed, frames as they are, large ones between small ones', async () => {
   const { ws, peer } = await connected()
   const large = textFrame('l'.repeat(100_000)).frame

@@ -57,6 +57,9 @@ export class LogRefused extends Error {
   }
 }
 
+/** There is no log where one was looked for. */
+export class LogMissing extends LogRefused {}
+
 /** Another process has the log. It may be about to end: another try can succeed. */
 export class LogInUse extends LogRefused {}
 

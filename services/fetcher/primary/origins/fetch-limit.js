@@ -1,5 +1,5 @@
 // How many fetches one backend may have in flight: as many as it answers without getting slower, up to a ceiling. Additive
-// increase, multiplicative decrease, as TCP does it (Chiu and Jain, 1989). Why no library: docs/decisions, 12.
+// increase, multiplicative decrease, as TCP does it (Chiu and Jain, 1989). Why no library: docs/decisions, 15.
 
 /**
  * What a fetch says about the backend's load: `answered`, with whatever; `overloaded`, it said so or gave no answer;
