@@ -1,10 +1,11 @@
 // A journal node, put together: publishes go through the committer into the log, and from there to the links that watch.
 import { readPresenceKey, roomErrorCodes } from '@keycast/backbone'
 import { keyProblem, namespaceOf } from '@keycast/protocol'
-import { everyInterval } from '@keycast/service'
+import { createOnceAMinute, everyInterval } from '@keycast/service'
 import { createCommitter } from './commit.js'
 import { createDeliveries } from './deliveries/deliveries.js'
 import { createJournalMetrics, exportLevels } from './metrics.js'
+import { followNews } from './news.js'
 import { createPresence } from './presence/presence.js'
 import { createRooms } from './rooms.js'
 
@@ -48,14 +49,18 @@ export function createJournal({
   every = everyInterval,
 }) {
   const counts = createJournalMetrics(metrics)
-  const rooms = createRooms()
+  const rooms = createRooms({ news: log.news })
+  const isLogDue = createOnceAMinute(now)
   const deliveries = createDeliveries({
     log,
     rooms,
     isRoom: key => namespaceProblem(key) === undefined,
     tell: hub.tell,
     counts,
-    onReadFailed: error => report.error({ err: error }, 'the log could not be read'),
+    onReadFailed(error) {
+      // A log that cannot be reached fails for every room.
+      if (isLogDue(error.message)) report.error({ err: error }, 'the log could not be read')
+    },
   })
   const presence = createPresence({
     rulesOf: key => (keyProblem(key) === undefined ? namespaces.get(namespaceOf(key)) : undefined),
@@ -66,8 +71,8 @@ export function createJournal({
   })
   const committer = createCommitter({
     log,
-    onKept({ room, messageId, from, data }, { position: { seq }, at }) {
-      for (const link of rooms.keep(room, { seq, at, from, messageId, data })) hub.tell(link, room)
+    onKept({ room, messageId, from, data }, { position: { epoch, seq }, at }) {
+      for (const link of rooms.keep(room, epoch, { seq, at, from, messageId, data })) hub.tell(link, room)
     },
     onFailed(error) {
       report.error({ err: error }, 'the log could not say whether a batch was kept')
@@ -80,6 +85,7 @@ export function createJournal({
   let isServing = false
   let isFull = false
   let stopExpiring = () => {}
+  let stopNews = () => {}
 
   /** @param {string} key */
   function namespaceProblem(key) {
@@ -140,7 +146,7 @@ export function createJournal({
     try {
       await log.expire()
     } catch (error) {
-      report.error({ err: error }, 'old messages could not be removed')
+      if (isLogDue(`expire ${error}`)) report.error({ err: error }, 'old messages could not be removed')
     }
   }
 
@@ -168,16 +174,18 @@ export function createJournal({
         isExpiring = false
       })
     })
+    if (log.news) stopNews = followNews({ news: log.news, rooms, tell: hub.tell, every })
     isServing = true
   }
 
   return {
     start,
-    notReady: () => (isServing ? undefined : 'not serving'),
+    notReady: () => (isServing ? log.notReady?.() : 'not serving'),
     /** Takes no more publishes, gives those taken their results, and says goodbye to gateways. */
     async stop() {
       isServing = false
       stopExpiring()
+      stopNews()
       presence.stop()
       await committer.stop()
       await hub.stop()

@@ -65,8 +65,8 @@ function headersOf({ headers, etag, lastModified }) {
 }
 
 /**
- * What an exchange that did not end with a whole response means. Messages reach clients: nothing of the error but its
- * code goes into them, for Node's errors carry the backend's address.
+ * The meaning of an exchange that did not end with a whole response. Messages reach clients: nothing of the error but
+ * its code goes into them, for Node's errors carry the backend's address.
  *
  * @param {Lease} lease
  * @param {unknown} error
