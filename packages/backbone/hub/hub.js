@@ -65,8 +65,8 @@ import { createArrivals, takeBeat, takeRequest } from './lost-requests.js'
  * @typedef {LinkFields<S> & import('./lost-requests.js').Arrivals & import('./answers.js').Outgoing<S>} LinkState
  */
 
-/** How long a closed socket may take to send its goodbyes. A gateway that does not take its own notices the silence. */
-export const FAREWELL_MS = 200
+/** How long a closed socket may take to send its goodbyes, to a busy peer. A peer that misses its own notices the silence. */
+export const FAREWELL_MS = 1_000
 
 /**
  * @template {Service} S
