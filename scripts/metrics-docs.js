@@ -42,12 +42,15 @@ if (isMain(import.meta.url)) {
     journal: { type: 'string', default: 'http://127.0.0.1:8083/metrics' },
     provider: { type: 'string', default: 'http://127.0.0.1:3000/metrics' },
   })
-  await runCommand({ name: 'metrics-docs', usage, options }, async ({ values: { gateway, fetcher, journal, provider } }) => {
-    /** @type {Record<string, string>} */
-    const exported = {}
-    for (const [name, url] of Object.entries({ gateway, fetcher, journal, provider })) {
-      exported[name] = await (await fetch(url)).text()
-    }
-    writeFileSync(page, withLists(readFileSync(page, 'utf8'), exported))
-  })
+  await runCommand(
+    { name: 'metrics-docs', usage, options },
+    async ({ values: { gateway, fetcher, journal, provider } }) => {
+      /** @type {Record<string, string>} */
+      const exported = {}
+      for (const [name, url] of Object.entries({ gateway, fetcher, journal, provider })) {
+        exported[name] = await (await fetch(url)).text()
+      }
+      writeFileSync(page, withLists(readFileSync(page, 'utf8'), exported))
+    },
+  )
 }
