@@ -304,10 +304,14 @@ export function exportCounts({ counter, gauge, fastHistogram }, counts, stats, j
 
   level('watched_rooms', 'Rooms with at least one subscriber here.', () => stats().rooms)
   level('tail_bytes', 'Newest messages of rooms held here (GATEWAY_TAIL_BYTES_MAX).', () => stats().tailBytes)
-  level('journal_nodes_alive', 'Journal nodes that this gateway hears.', () => stats().journalNodesAlive)
   level('joins', 'Rooms that sessions here have joined, counted once per session.', () => stats().joins)
   level('watched_member_rooms', 'Rooms whose members some session here is told of.', () => stats().watchedMembers)
   totals('joins_total', 'Joins of rooms, by what became of them.', 'result', () => counts.joins)
+  level(
+    'journal_nodes_alive',
+    'Journal nodes that this gateway hears; NaN without rooms.',
+    () => stats().journalNodesAlive,
+  )
   totals('publishes_total', 'Publishes, by what became of them.', 'result', () => counts.publishes)
   totals(
     'resumes_total',
