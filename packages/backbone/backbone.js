@@ -5,7 +5,7 @@
 /**
  * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode
  *
- * What a gateway itself holds of a key: the version of those bytes, and how long ago the backend was asked for them.
+ * The value that a gateway itself holds: its version, and how long ago the backend was asked for it.
  * @typedef {{ version: string, ageMs: number }} Held
  *
  * A wanted key, with what the asking gateway holds of it: bytes that the gateway has, never merely a client's version.
@@ -57,7 +57,7 @@
  */
 
 /**
- * What a gateway gives the backbone.
+ * The functions that a gateway gives the backbone.
  *
  * @typedef {object} BackboneEvents
  * @property {(key: string) => Held | undefined} held
@@ -87,7 +87,8 @@
  * @property {(link: string, want: Want) => void} onGet
  * @property {(link: string, key: string) => void} onCancelGet
  * @property {(key: string) => void} onRefresh
- * @property {(link: string) => Iterator<unknown> | void} onLinkLost forget everything that the link said; what comes as an
+ * @property {(link: string) => Iterator<unknown> | void} onLinkLost forget everything that the link said; what comes as
+ * an
  *   iterator is run to its end turn by turn, so that 100,000 keys hold nothing up
  * @property {(link: string, key: string) => Answer | undefined} answerFor the latest state of the key for that link, to
  *   be sent now; `undefined` when there is nothing to say (any more)

@@ -26,10 +26,10 @@ export function newFolder() {
 }
 
 /**
- * @param {{ folder?: string, env?: Record<string, string> }} [options]
+ * @param {{ folder?: string, env?: Record<string, string>, config?: string }} [options] `config`: the path of a keycast.yaml
  */
-export async function startJournal({ folder = newFolder(), env = {} } = {}) {
-  const common = { KEYCAST_CONFIG: writeConfig(namespaces), JOURNAL_DATA: folder, JOURNAL_METRICS_PORT: '0', ...env }
+export async function startJournal({ folder = newFolder(), env = {}, config = writeConfig(namespaces) } = {}) {
+  const common = { KEYCAST_CONFIG: config, JOURNAL_DATA: folder, JOURNAL_METRICS_PORT: '0', ...env }
   let process = await startService('journal', {
     ...common,
     JOURNAL_PUBLICATIONS_PORT: '0',
@@ -80,7 +80,7 @@ export async function startRooms(name, node, checker) {
 }
 
 /**
- * Publishes at a steady pace into some rooms. What was not acknowledged is sent again under its messageId until it is.
+ * Publishes at a steady pace into some rooms. A message not acknowledged is sent again under its messageId until it is.
  *
  * @param {object} options
  * @param {string} options.name
@@ -184,7 +184,7 @@ export async function readHistories(backbone, checker, rooms) {
 }
 
 /**
- * What was sent and is not there once, and what is there and was not sent.
+ * Finds messages that were sent and are not there once, and messages that are there and were not sent.
  *
  * @param {string[]} ids @param {{ messageId: string }[]} sent
  */

@@ -1,5 +1,5 @@
-// The gateway's backbone of rooms: follows each watched room message by message, publishes, and reads histories. A hole in
-// a room's order is never passed on: it is asked for again.
+// The gateway's backbone of rooms: follows each watched room message by message, publishes, and reads histories. A hole
+// in a room's order is never passed on: it is asked for again.
 import { randomBytes } from 'node:crypto'
 import { roomOf } from '../wire/members-codec.js'
 import { HISTORY_MESSAGES_MAX, historyKey, readHistoryKey, roomErrorCodes, roomsCodec } from '../wire/rooms-codec.js'
@@ -18,8 +18,8 @@ import { createRouter } from './router.js'
  */
 
 /**
- * The gateway's side of rooms. Watches are state: the room's node is told of them when a link to it is up, and told again,
- * with the position reached by then, whenever that may have been lost.
+ * The gateway's side of rooms. Watches are state: the room's node is told of them when a link to it is up, and told
+ * again, with the position reached by then, whenever that may have been lost.
  *
  * @typedef {RoomsStream & import('./presence.js').PresenceBackbone} RoomsBackbone
  *
@@ -32,9 +32,11 @@ import { createRouter } from './router.js'
  * @property {(publish: { room: string, messageId: string | undefined, from: string, data: Buffer },
  *   options: { deadlineMs: number }) => Promise<Published | NotPublished>} publish never rejects. Those of one room are
  *   kept in the order given. `publish_unknown`: the same messageId may be sent again, so the caller should give one
- * @property {(room: string, range: HistoryRange, options: { deadlineMs: number }) => Promise<History | NotPublished>} history
+ * @property {(room: string, range: HistoryRange, options: { deadlineMs: number }) => Promise<History | NotPublished>}
+ * history
  *   never rejects. Those who ask the same part of a room meanwhile share one read
- * @property {(room: string) => Position | undefined} positionOf how far the room's stream is; `undefined` where it is not
+ * @property {(room: string) => Position | undefined} positionOf how far the room's stream is; `undefined` where it is
+ * not
  *   watched, or its position is not known yet
  * @property {(room: string) => boolean} isAvailable whether the room's journal answers now
  * @property {(room: string) => { node: string | undefined, alive: boolean }} ownerOf
@@ -45,19 +47,21 @@ import { createRouter } from './router.js'
  */
 
 /**
- * What a gateway gives it. All are synchronous, and called only for rooms that are watched. Of each room come first
- * `onHead` or `onGap`, then messages that follow each other without a hole and without one twice; `onGap` is the only
- * way out of that.
+ * The functions that a gateway gives it. All are synchronous, and called only for rooms that are watched. Of each room
+ * come first `onHead` or `onGap`, then messages that follow each other without a hole and without one twice; `onGap` is
+ * the only way out of that.
  *
  * @typedef {MessageEvents & import('./presence.js').PresenceEvents} RoomsEvents
  *
  * @typedef {object} MessageEvents
  * @property {(room: string, head: { epoch: string, seq: number, oldest: number, after: number }) => void} onHead where
  *   the room stands. Messages follow from `after` + 1 on: the position reached so far. Again whenever a link began anew
- * @property {(room: string, batch: { epoch: string, messages: Message[] }) => void} onMessages one at least. `data` may be
+ * @property {(room: string, batch: { epoch: string, messages: Message[] }) => void} onMessages one at least. `data` may
+ * be
  *   kept; it is a slice of a batch of up to 64 KiB
  * @property {(room: string, gap: { epoch: string, seq: number, oldest: number,
- *   reason: import('../wire/rooms-codec.js').GapReason }) => void} onGap what followed the position cannot be given; the
+ *   reason: import('../wire/rooms-codec.js').GapReason }) => void} onGap what followed the position cannot be given;
+ * the
  *   stream goes on after `seq`
  * @property {(room: string, failure: { code: RoomErrorCode, message: string, retryAfterMs?: number }) => void} onFailed
  *   the watch stands. With `retryAfterMs` the journal tries again by itself

@@ -13,7 +13,7 @@ import { ownersAmong } from './rendezvous.js'
  */
 
 /**
- * What is wanted of a key, and the link to the node it was asked of. A link and no name: a node that is gone may be found
+ * The wants of a key, and the link to the node it was asked of. A link and no name: a node that is gone may be found
  * again under its name, and was not asked then.
  *
  * @template {Service} S

@@ -1,6 +1,6 @@
-// Rooms on the wire: positions are places in a room's order, answers are its messages from there on, and the one command
-// is a publish. A get asks for a part of the history: its key names the room and the part. Who is in a room is
-// members-codec.js's matter.
+// Rooms on the wire: positions are places in a room's order, answers are its messages from there on, and the one
+// command is a publish. A get asks for a part of the history: its key names the room and the part. The members of a room
+// are in members-codec.js.
 import { readKey, WireError } from './codec.js'
 import { decodePresence, encodePresence, readJoin } from './members-codec.js'
 
@@ -16,8 +16,8 @@ import { decodePresence, encodePresence, readJoin } from './members-codec.js'
  * is), and the messages from `after` + 1 on follow.
  * @typedef {{ type: 'head', key: string, epoch: string, seq: number, oldest: number, after: number }} HeadAnswer
  *
- * What follows the gateway's position cannot be given; the stream goes on after `seq`, the head. `trimmed`: the history
- * no longer reaches back. `epoch`: the position is one of another history. `ahead`: it is beyond the head.
+ * Messages after the gateway's position cannot be given; the stream goes on after `seq`, the head. `trimmed`: the
+ * history no longer reaches back. `epoch`: the position is one of another history. `ahead`: it is beyond the head.
  * @typedef {'trimmed' | 'epoch' | 'ahead'} GapReason
  * @typedef {{ type: 'gap', key: string, epoch: string, seq: number, oldest: number, reason: GapReason }} GapAnswer
  *

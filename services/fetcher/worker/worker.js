@@ -1,4 +1,4 @@
-// What a worker does: it announces its credit each second, pulls the keys it is leased, and sends the results.
+// A worker announces its credit each second, pulls the keys it is leased, and sends the results.
 
 /**
  * @typedef {import('../work/messages.js').Lease} Lease
