@@ -1,5 +1,5 @@
 // Conversations through random faults, with the log on one journal's disk. Ten minutes of it, with a seed that is printed:
-// FAULT_RUN_SECONDS=600 npm run test:e2e -- --testPathPatterns test/fault-run
+// FAULT_RUN_SECONDS=600 npm run test:e2e -- --testPathPatterns fault-run
 import { seconds, startFaultRun, timeoutMs } from './support/fault-run.js'
 
 test(
