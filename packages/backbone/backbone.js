@@ -26,7 +26,7 @@
  * `store` false: to be held only while watched (`no-store`, `private`). `delta`: only where it starts `from` the
  * version the gateway holds or was last sent.
  * @typedef {{ type: 'value', key: string, version: string, ageMs: number, maxAgeMs: number, store: boolean,
- *   contentType: string, format: Format, body: Buffer, delta?: Delta, next?: Next }} ValueAnswer
+ *   contentType: string, format: Format, body: Buffer, delta?: Delta, delayMs?: number, next?: Next }} ValueAnswer
  *
  * The version the gateway holds (or was last sent on this link) is the latest as of `ageMs` ago.
  * @typedef {{ type: 'current', key: string, version: string, ageMs: number, maxAgeMs: number, store: boolean,
@@ -100,8 +100,7 @@
  * @property {(link: string, key: string) => void} onCancelGet
  * @property {(key: string) => void} onRefresh
  * @property {(link: string) => Iterator<unknown> | void} onLinkLost forget everything that the link said; what comes as
- * an
- *   iterator is run to its end turn by turn, so that 100,000 keys hold nothing up
+ *   an iterator is run to its end turn by turn, so that 100,000 keys hold nothing up
  * @property {() => Record<string, number> | undefined} [lagsMs] how long ago, by namespace, lies the moment up to which all
  *   that was to be asked again was asked, and links were told what came of it
  * @property {(link: string, key: string) => Answer | undefined} answerFor the latest state of the key for that link, to

@@ -2,6 +2,7 @@
 import { createTurns, TURN_MS } from '@keycast/service'
 import { createAccess } from './access/access.js'
 import { createAttempts } from './access/attempts.js'
+import { createExplain } from './access/explain.js'
 import { createIdentify } from './access/identify.js'
 import { createRevocations, revokes } from './access/revocations.js'
 import { createRights } from './access/rights.js'
@@ -305,8 +306,7 @@ export function createGateway({
   function onFanOut({ value, askedAtMs }) {
     const startMs = now()
     if (value) value.receivedAtMs = startMs
-    histograms.valueAged(startMs - askedAtMs)
-    outbox.fence(() => histograms.fannedOut(now() - startMs))
+    outbox.fence(() => histograms.delivered({ startMs, endMs: now(), askedAtMs, delayMs: value?.delayMs }))
   }
 
   function stats() {
@@ -351,6 +351,9 @@ export function createGateway({
     publishes,
     histories,
     counts,
+
+    /** Why somebody may or may not use a key, for the operator. */
+    explain: createExplain({ policy, rights, tokens, revocations, access, wallNow }),
 
     /** For whom an HTTP request is. */
     authenticate: createAuthenticate({ identify, anonymous: rights.anonymous, accounts }),
