@@ -8,10 +8,9 @@
  * @property {(options: any) => string | undefined} [problem] options that do not go together
  * @property {(options: any) => import('../system/start.js').Content} content what a system started for it serves
  * @property {(options: any) => number} clients how many at most: processes, gateways and source addresses follow from
- * it
+ *   it
  * @property {{ count: string, label: string }[]} rates counts of the series that make the throughput chart, the one
- * that
- *   is shown as it goes first
+ *   that is shown as it goes first
  * @property {boolean} [needsProvider] whether it asks the backend itself
  * @property {boolean} [needsTokens] whether its clients bring tokens also without --token
  * @property {(context: Context, options: any) => Promise<Outcome>} run

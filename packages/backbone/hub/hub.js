@@ -32,8 +32,7 @@ import { createArrivals, takeBeat, takeRequest } from './lost-requests.js'
  * @property {(link: string, id: string, command: S['Command']) => void} [onCommand] may come twice, under the same id;
  *   to be answered with `tellResult`
  * @property {(link: string) => Iterator<unknown> | void} onLinkLost everything the link said is void. To forget 100,000
- * keys
- *   may take long: what comes as an iterator is run to its end turn by turn
+ *   keys may take long: what comes as an iterator is run to its end turn by turn
  * @property {(link: string, key: string, bytesLeft: number) => { answers: S['Answer'][], more: boolean }} answersFor
  *   what the link is to be sent of the key now: some `bytesLeft` of it, one answer at least. `more`: it is asked again
  *   for the rest, after other keys and as credit allows

@@ -38,7 +38,7 @@ const RETRY_AFTER_MS = 1_000
  * @param {Pick<import('../access/access.js').Access, 'checkForOperator'>} deps.access
  * @param {ReturnType<typeof import('../access/explain.js').createExplain>} deps.explain
  * @param {(revocation: import('../access/revocations.js').Revocation) => { outcome: 'added' | 'known' | 'full',
- * sessions: number }} deps.revoke
+ *   sessions: number }} deps.revoke
  * @param {(revocation: import('../access/revocations.js').Revocation) => Promise<{ problem: string } | undefined>}
  *   [deps.shareRevocation] tells the other gateways; absent where nothing would keep it for them
  * @param {() => number} [deps.wallNow] in milliseconds since 1970

@@ -23,7 +23,7 @@ import { isCold, isKept, isWanted } from '../keys/interest.js'
  * breaker lets nothing through. `onAbandoned`: nobody wants the key whose worker was lost.
  * @typedef {object} FetchEvents
  * @property {(fetch: Fetch, result: Result, body: Buffer | undefined, delta: Buffer | undefined, closed: boolean) =>
- * void} onResult
+ *   void} onResult
  * @property {(entry: Entry) => void} onRefused
  * @property {(entry: Entry) => void} onAbandoned
  */
