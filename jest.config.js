@@ -26,6 +26,8 @@ const needs = {
   'test/proxy.test.js': ['nginx', 'openssl'],
   'test/systemd.test.js': ['systemd-analyze'],
   'test/journal-full.test.js': ['the right to mount'],
+  'test/journal-valkey.test.js': ['valkey-server'],
+  'test/fault-run-valkey.test.js': ['valkey-server'],
   'services/journal/log/lmdb-full.test.js': ['the right to mount'],
   'services/journal/log/valkey.test.js': ['valkey-server'],
   'services/journal/log/valkey-faults.test.js': ['valkey-server'],

@@ -301,8 +301,7 @@ export function createGateway({
   function onFanOut({ value, askedAtMs }) {
     const startMs = now()
     if (value) value.receivedAtMs = startMs
-    histograms.valueAged(startMs - askedAtMs)
-    outbox.fence(() => histograms.fannedOut(now() - startMs))
+    outbox.fence(() => histograms.delivered({ startMs, endMs: now(), askedAtMs, delayMs: value?.delayMs }))
   }
 
   /**
