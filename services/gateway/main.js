@@ -72,12 +72,13 @@ function assemble() {
       failed: (issuer, problem) => log.warn({ issuer, problem }, 'the key set cannot be had: keys held go on serving'),
     },
   })
-  const { access, authenticate, values, backbone, revoke, counts } = gateway
+  const { access, authenticate, values, backbone, histories, publishes, rooms, revoke, counts } = gateway
   const publicApp = createPublicApp({
     access,
     authenticate,
     values,
     singleFlight: limitPending(gateway.singleFlight, HTTP_PENDING_MAX),
+    histories,
     counts,
     log,
     connectionsMax: httpConnectionsWithin(sessionsMax, filesMax),
@@ -91,7 +92,16 @@ function assemble() {
     ready: gateway.notReady,
     log,
   })
-  addInternal(internal.app, { access, values, backbone, namespaces, revoke, apiToken: config.apiToken })
+  addInternal(internal.app, {
+    access,
+    values,
+    backbone,
+    namespaces,
+    revoke,
+    publishes,
+    rooms,
+    apiToken: config.apiToken,
+  })
   return { gateway, publicApp, internal }
 }
 

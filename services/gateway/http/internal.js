@@ -1,10 +1,12 @@
 // The calls of the backend and the operator, on the internal listener and under a bearer token: `POST /v1/refresh` when
-// content changed, `GET /v1/keys/{key}` to answer "why is this stale?", `POST /v1/revoke` to end a user's sessions.
+// content changed, `GET /v1/keys/{key}` to answer "why is this stale?", `POST /v1/revoke` to end a user's sessions. Those
+// about rooms are in publish.js.
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { FetcherUnavailable } from '@keycast/backbone'
 import { namespaceOf } from '@keycast/protocol'
 import { readRevocation } from '../access/revocations.js'
 import { sendProblem } from './problems.js'
+import { addRoomCalls } from './publish.js'
 
 /** As many keys as a session may hold by default: a backend with more to refresh makes several calls. */
 const KEYS_MAX = 5_000
@@ -24,16 +26,19 @@ const RETRY_AFTER_MS = 1_000
 /**
  * @param {import('fastify').FastifyInstance} app of the internal listener
  * @param {object} deps
- * @param {Pick<import('../access/access.js').Access, 'checkForOperator'>} deps.access
+ * @param {Pick<import('../access/access.js').Access, 'checkForOperator' | 'checkRoomForOperator'>} deps.access
  * @param {(revocation: import('../access/revocations.js').Revocation) => { outcome: 'added' | 'known' | 'full',
  * sessions: number }} deps.revoke
  * @param {() => number} [deps.wallNow] in milliseconds since 1970
  * @param {Pick<import('../keys/values.js').Values, 'describe'>} deps.values
  * @param {Pick<import('@keycast/backbone').Backbone, 'refresh'>} deps.backbone
  * @param {import('@keycast/service').Namespaces} deps.namespaces
+ * @param {Parameters<typeof addRoomCalls>[1]['publishes']} deps.publishes
+ * @param {Parameters<typeof addRoomCalls>[1]['rooms']} deps.rooms
  * @param {string | undefined} deps.apiToken
  */
-export function addInternal(app, { access, values, backbone, namespaces, revoke, apiToken, wallNow = Date.now }) {
+export function addInternal(app, deps) {
+  const { access, values, backbone, namespaces, revoke, apiToken, wallNow = Date.now } = deps
   app.register(async calls => {
     calls.addHook('onRequest', createGuard(apiToken))
 
@@ -63,6 +68,8 @@ export function addInternal(app, { access, values, backbone, namespaces, revoke,
       // Gateways do not tell each other, and the caller must not believe that they do.
       return { ...read.revocation, sessionsEnded: sessions, reach: 'this gateway: call each one' }
     })
+
+    addRoomCalls(calls, deps)
 
     // As at /v1/values: the id may hold `/`.
     calls.get('/v1/keys/*', async (request, reply) => {

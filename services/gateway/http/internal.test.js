@@ -47,6 +47,8 @@ async function setup({
       return revoke
     },
     values: { describe: key => ({ ...described, ...known, key }) },
+    publishes: /** @type {any} */ (undefined),
+    rooms: /** @type {any} */ (undefined),
     backbone: {
       refresh: keys => {
         refreshed.push(keys)

@@ -142,7 +142,17 @@ export function createTails({ bytesMax, now }) {
     room.freshBytes = 0
   }
 
-  return { append, seal, following, covers, addPage, forget, bytes: () => bytes }
+  /** What is held of a room, for an operator. @param {Room} room */
+  function describe(room) {
+    seal(room)
+    const { segments, pages } = room
+    return {
+      messages: segments.reduce((count, { ends }) => count + ends.length, 0),
+      bytes: [...segments, ...pages].reduce((sum, segment) => sum + segmentBytes(segment), 0),
+    }
+  }
+
+  return { append, seal, following, covers, addPage, forget, describe, bytes: () => bytes }
 }
 
 /** The one among segments without a hole that holds a seq. @param {Segment[]} segments @param {number} seq */
