@@ -37,7 +37,8 @@ export function createTails({ bytesMax, now }) {
     order.push({ room, segment })
     held.add(segment)
     bytes += segmentBytes(segment)
-    while (bytes > bytesMax && oldest < order.length) dropOldest()
+    // But for this one: somebody waits for it.
+    while (bytes > bytesMax && oldest < order.length - 1) dropOldest()
     // Also where nothing is dropped for its size: rooms come and go.
     if (order.length <= 2 * held.size + SPARE_PLACES) return
     order = order.slice(oldest).filter(each => held.has(each.segment))
