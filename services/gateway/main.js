@@ -72,7 +72,7 @@ function assemble() {
       failed: (issuer, problem) => log.warn({ issuer, problem }, 'the key set cannot be had: keys held go on serving'),
     },
   })
-  const { access, authenticate, values, backbone, histories, publishes, rooms, revoke, counts } = gateway
+  const { access, authenticate, explain, values, backbone, histories, publishes, rooms, revoke, counts } = gateway
   const publicApp = createPublicApp({
     access,
     authenticate,
@@ -94,6 +94,7 @@ function assemble() {
   })
   addInternal(internal.app, {
     access,
+    explain,
     values,
     backbone,
     namespaces,

@@ -1,9 +1,10 @@
 // The calls of the backend and the operator, on the internal listener and under a bearer token: `POST /v1/refresh` when
-// content changed, `GET /v1/keys/{key}` to answer "why is this stale?", `POST /v1/revoke` to end a user's sessions. Those
-// about rooms are in publish.js.
+// content changed, `GET /v1/keys/{key}` to answer "why is this stale?", `POST /v1/access` to answer "why may ann not read
+// this?", `POST /v1/revoke` to end a user's sessions. Those about rooms are in publish.js.
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { FetcherUnavailable } from '@keycast/backbone'
 import { namespaceOf } from '@keycast/protocol'
+import { z } from 'zod'
 import { readRevocation } from '../access/revocations.js'
 import { sendProblem } from './problems.js'
 import { addRoomCalls } from './publish.js'
@@ -17,6 +18,15 @@ const REVOCATION_BYTES_MAX = 8 * 1_024
 /** 5,000 of the longest keys and what stands between them. */
 const BODY_BYTES_MAX = 2 * 1024 ** 2
 
+/** A token, or the rights of one, and a key. */
+const VIEWER_BYTES_MAX = 16 * 1_024
+
+const viewer = z.union([
+  z.strictObject({ key: z.string(), token: z.string() }),
+  z.strictObject({ key: z.string(), sub: z.string().min(1), keys: z.unknown().optional() }),
+  z.strictObject({ key: z.string() }),
+])
+
 /** How long nodes may take to confirm: a dead one is noticed, and no longer waited for, within 4 s. */
 const REFRESH_DEADLINE_MS = 5_000
 
@@ -27,8 +37,9 @@ const RETRY_AFTER_MS = 1_000
  * @param {import('fastify').FastifyInstance} app of the internal listener
  * @param {object} deps
  * @param {Pick<import('../access/access.js').Access, 'checkForOperator' | 'checkRoomForOperator'>} deps.access
+ * @param {ReturnType<typeof import('../access/explain.js').createExplain>} deps.explain
  * @param {(revocation: import('../access/revocations.js').Revocation) => { outcome: 'added' | 'known' | 'full',
- * sessions: number }} deps.revoke
+ *   sessions: number }} deps.revoke
  * @param {() => number} [deps.wallNow] in milliseconds since 1970
  * @param {Pick<import('../keys/values.js').Values, 'describe'>} deps.values
  * @param {Pick<import('@keycast/backbone').Backbone, 'refresh'>} deps.backbone
@@ -38,7 +49,7 @@ const RETRY_AFTER_MS = 1_000
  * @param {string | undefined} deps.apiToken
  */
 export function addInternal(app, deps) {
-  const { access, values, backbone, namespaces, revoke, apiToken, wallNow = Date.now } = deps
+  const { access, explain, values, backbone, namespaces, revoke, apiToken, wallNow = Date.now } = deps
   app.register(async calls => {
     calls.addHook('onRequest', createGuard(apiToken))
 
@@ -70,6 +81,19 @@ export function addInternal(app, deps) {
     })
 
     addRoomCalls(calls, deps)
+
+    // Posted, so that a token is in no URL, which is logged.
+    calls.post('/v1/access', { bodyLimit: VIEWER_BYTES_MAX }, async (request, reply) => {
+      const parsed = viewer.safeParse(request.body)
+      if (!parsed.success) {
+        const message = 'the body must be {"key":K} with {"token":T}, {"sub":USER} and perhaps {"keys":{…}}, or neither'
+        return sendProblem(reply, { code: 'bad_request', message })
+      }
+      const { key, ...who } = parsed.data
+      const explained = await explain(key, who)
+      if ('problem' in explained) return sendProblem(reply, { code: 'bad_request', message: explained.problem })
+      return explained
+    })
 
     // As at /v1/values: the id may hold `/`.
     calls.get('/v1/keys/*', async (request, reply) => {
