@@ -9,6 +9,9 @@ import { asBackbone, joinRooms, startConversations } from './support/rooms.js'
 /** All of a test is held, so that it can be counted in the end. */
 const everything = { history: { messages: 1_000_000, bytes: '1GiB' } }
 
+/** Writers here send as fast as they are answered. */
+const unlimited = { GATEWAY_REQUESTS_PER_SECOND_MAX: '1000000' }
+
 const rooms = ['room:1', 'room:2', 'room:3', 'room:4']
 
 /** @param {import('./support/rooms.js').RoomClient} reader @param {string} room @param {number} seq */
@@ -101,7 +104,7 @@ test('the clients of a killed gateway go on at another: nothing is missing and n
 test('a reader that stalls costs no memory and delays nobody, and is given the whole or told', async () => {
   const { gateways } = await startConversations({
     namespaces: { room: everything, short: { history: { messages: 1_000 } } },
-    env: { GATEWAY_STALL_MS_MAX: '600000', GATEWAY_TAIL_BYTES_MAX: '4MiB' },
+    env: { ...unlimited, GATEWAY_STALL_MS_MAX: '600000', GATEWAY_TAIL_BYTES_MAX: '4MiB' },
   })
   const [gateway] = gateways
   const keys = ['room:1', 'short:1']
@@ -144,7 +147,7 @@ test('a reader that stalls costs no memory and delays nobody, and is given the w
 test('only a reader that stalls too long is closed, and it can resume', async () => {
   const { gateways } = await startConversations({
     namespaces: { room: everything },
-    env: { GATEWAY_STALL_MS_MAX: '1000' },
+    env: { ...unlimited, GATEWAY_STALL_MS_MAX: '1000' },
   })
   const [{ url }] = gateways
   const checker = createChecker()
