@@ -22,7 +22,7 @@
  * `store` false: to be held only while watched (`no-store`, `private`). `delta`: only where it starts `from` the
  * version the gateway holds or was last sent.
  * @typedef {{ type: 'value', key: string, version: string, ageMs: number, maxAgeMs: number, store: boolean,
- *   contentType: string, format: Format, body: Buffer, delta?: Delta }} ValueAnswer
+ *   contentType: string, format: Format, body: Buffer, delta?: Delta, delayMs?: number }} ValueAnswer
  *
  * The version the gateway holds (or was last sent on this link) is the latest as of `ageMs` ago.
  * @typedef {{ type: 'current', key: string, version: string, ageMs: number, maxAgeMs: number, store: boolean }}

@@ -72,7 +72,19 @@ function assemble() {
       failed: (issuer, problem) => log.warn({ issuer, problem }, 'the key set cannot be had: keys held go on serving'),
     },
   })
-  const { access, authenticate, explain, values, backbone, histories, publishes, rooms, revoke, counts } = gateway
+  const {
+    access,
+    authenticate,
+    explain,
+    values,
+    backbone,
+    histories,
+    publishes,
+    rooms,
+    revoke,
+    shareRevocation,
+    counts,
+  } = gateway
   const publicApp = createPublicApp({
     access,
     authenticate,
@@ -101,6 +113,7 @@ function assemble() {
     revoke,
     publishes,
     rooms,
+    shareRevocation,
     apiToken: config.apiToken,
   })
   return { gateway, publicApp, internal }
