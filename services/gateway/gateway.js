@@ -1,5 +1,5 @@
 // Puts a gateway together from its parts. main.js gives it the real world, tests give it theirs.
-import { revocationsRoom } from '@keycast/service'
+import { createTurns, revocationsRoom, TURN_MS } from '@keycast/service'
 import { createAccess } from './access/access.js'
 import { createAttempts } from './access/attempts.js'
 import { createExplain } from './access/explain.js'
@@ -126,7 +126,7 @@ export function createGateway({
   const access = createAccess({ namespaces, cache, counts, now })
   const backbone = createBackbone({
     held: key => events.held(key),
-    onAnswer: (answer, isForGet) => events.onAnswer(answer, isForGet),
+    onAnswer: (...of) => events.onAnswer(...of),
   })
   const values = createValues({ namespaces, cache, backbone, now })
   const singleFlight = createSingleFlight({ values, cache, backbone, calendar, counts, now })
@@ -293,6 +293,18 @@ export function createGateway({
 
   exportCounts(metrics, counts, stats, tokens.jwksStatus, settings)
 
+  /** With a million keys many thousands come up at one time: what the first turn leaves is looked at in later ones. */
+  const looks = createTurns({ now, step: lookAtNext })
+
+  /** @returns {boolean} whether there may be more to look at */
+  function lookAtNext() {
+    const entry = calendar.takeDue(now())
+    if (!entry) return false
+    singleFlight.expire(entry)
+    subscriptions.check(entry)
+    return true
+  }
+
   /** @type {NodeJS.Timeout | undefined} */
   let sweeper
   let sweptSeldomAtMs = now()
@@ -343,11 +355,13 @@ export function createGateway({
     }
   }
 
+  function lookAtDue() {
+    const endsAtMs = now() + TURN_MS
+    while (lookAtNext()) if (now() >= endsAtMs) return looks.start()
+  }
+
   function sweep() {
-    calendar.sweep(now(), entry => {
-      singleFlight.expire(entry)
-      subscriptions.check(entry)
-    })
+    lookAtDue()
     slowClients.sweep(sessions.end)
     credentials.sweep()
     rooms.sweep()

@@ -391,6 +391,10 @@ export function createLink({ codec, dial, events, now, every, log }) {
       watchDeadlines()
       flush()
     },
+    /** Of the present incarnation: what was said under another one is void. */
+    get id() {
+      return id
+    },
     get alive() {
       return alive
     },
