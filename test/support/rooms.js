@@ -176,3 +176,28 @@ export async function joinRooms(url, { name = '', checker, headers = {}, onMessa
   refused.catch(() => {}) // it ends some time
   return client
 }
+
+/**
+ * A client, as the load and the reader of histories take it.
+ *
+ * @param {RoomClient} client
+ * @returns {any}
+ */
+export const asBackbone = client => ({
+  isAvailable: () => true,
+  /** @param {{ room: string, messageId: string, data: Buffer }} publish */
+  async publish({ room, messageId, data }) {
+    const answer = await client.publish(room, JSON.parse(data.toString()), messageId)
+    return answer.type === 'published' ? answer : { error: answer.code }
+  },
+  /** @param {string} key @param {{ after: number, limit: number }} range */
+  async history(key, range) {
+    const answer = await client.request({ type: 'history', key, ...range })
+    if (answer.type !== 'history') return { error: answer.code }
+    const messages = answer.messages.map((/** @type {any} */ { data, ...rest }) => ({
+      ...rest,
+      data: Buffer.from(JSON.stringify(data)),
+    }))
+    return { ...answer, messages }
+  },
+})

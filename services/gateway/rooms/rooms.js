@@ -135,6 +135,29 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
       if (now() - triedAtMs >= RETRY_MS) retry()
     },
 
+    /**
+     * Everything known of a room here, for an operator who asks why a message did not arrive.
+     *
+     * @param {string} key of a room
+     */
+    describe(key) {
+      const room = followers.get(key)
+      const owner = backbone.ownerOf(key)
+      const subscriptions = room?.subscriptions ?? []
+      return {
+        key,
+        owner: { node: owner.node ?? null, alive: owner.alive },
+        watched: room !== undefined,
+        sessionsSubscribed: subscriptions.length,
+        sessionsPlacing: subscriptions.filter(({ placing }) => placing).length,
+        sessionsBehind: subscriptions.filter(({ placing, cursor, room: { reached } }) => !placing && cursor < reached)
+          .length,
+        position: room?.epoch === undefined ? undefined : { epoch: room.epoch, seq: room.reached },
+        oldest: room?.epoch === undefined ? undefined : room.oldest,
+        tail: room && tails.describe(room),
+      }
+    },
+
     stats: () => ({ rooms: followers.size(), tailBytes: tails.bytes() }),
   }
 }
