@@ -22,6 +22,7 @@ export {
   HISTORY_MAX,
   historyBody,
   MESSAGE_TAIL,
+  readHistoryQuery,
   readPublishFields,
 } from './room-messages.js'
 export { VERSION_CHARACTERS_MAX, versionOf } from './version.js'

@@ -95,6 +95,8 @@ export function createCounts() {
     httpMisses: 0,
     /** Requests at /v1/values, by the status they were answered with. */
     httpValues: zeros(statuses),
+    /** Requests at /v1/messages, likewise. */
+    httpMessages: zeros(statuses),
     /** From when a change reaches this gateway to when it is written to a session. */
     deliveries: createFastHistogram(DELIVERY_BUCKETS),
     /** From when a session does not take what was written to when it has taken it. */
@@ -300,6 +302,7 @@ export function exportCounts({ counter, gauge, fastHistogram }, counts, stats, j
     () => counts.accessRefused,
   )
   totals('http_values_total', 'Requests at /v1/values, by status.', 'status', () => counts.httpValues)
+  totals('http_messages_total', 'Requests at /v1/messages, by status.', 'status', () => counts.httpMessages)
   counter({
     name: 'lookups_total',
     help: 'Keys asked for. A hit is one that the cache could answer.',
