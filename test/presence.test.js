@@ -1,6 +1,6 @@
 // Who is in a room, through real processes: members of all gateways are seen by all, and nobody who comes back in time is
 // seen to leave, whatever process is killed.
-import { pause } from './support/deadline.js'
+import { eventually, pause } from './support/deadline.js'
 import { joinRooms, startConversations } from './support/rooms.js'
 
 const room = 'room:1'
@@ -115,4 +115,44 @@ test('a gateway is killed: who comes back within 10 s was never gone, and the ot
   expect(performance.now() - killedAt).toBeGreaterThan(9_000)
   expect(watcher.left.sort()).toEqual(names.slice(5))
   expect(watcher.all('presence').at(-1).left).toHaveLength(5)
+})
+
+test('the journal is killed and starts again: nobody is seen to leave, and who left meanwhile is gone', async () => {
+  const { journal, gateways } = await start({ gateways: 2 })
+  const watcher = await watch(gateways[1].url)
+  const ann = await join(gateways[0].url, 'Ann')
+  await join(gateways[0].url, 'Bob')
+  await join(gateways[1].url, 'Cal')
+  await watcher.until('Ann', 'Bob', 'Cal')
+  await journal.process().kill()
+  ann.socket.close(1000)
+  await eventually(async () => (await gateways[0].metric('journal_nodes_alive')) === 0, 'the journal being missed')
+  expect(watcher.names()).toEqual(['Ann', 'Bob', 'Cal'])
+  await journal.restart()
+  await watcher.until('Bob', 'Cal')
+  expect(watcher.left).toEqual(['Ann'])
+  await join(gateways[1].url, 'Ann')
+  await watcher.until('Ann', 'Bob', 'Cal')
+})
+
+test('the journal stands still: joins say so, and go on when it does', async () => {
+  const { journal, gateways } = await start()
+  const watcher = await watch(gateways[0].url)
+  const ann = await join(gateways[0].url, 'Ann')
+  await watcher.until('Ann')
+  journal.process().signal('SIGSTOP')
+  const bob = await joinRooms(gateways[0].url)
+  expect(await bob.request({ type: 'join', key: room, name: 'Bob' })).toMatchObject({
+    type: 'error',
+    code: 'journal_unavailable',
+    retryAfterMs: 1_000,
+  })
+  journal.process().signal('SIGCONT')
+  await eventually(async () => {
+    const { type } = await bob.request({ type: 'join', key: room, name: 'Bob' })
+    return type === 'joined'
+  }, 'the join')
+  await watcher.until('Ann', 'Bob')
+  expect(watcher.left).toEqual([])
+  expect(ann.received.filter(({ type }) => type === 'error')).toEqual([])
 })
