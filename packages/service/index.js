@@ -15,6 +15,7 @@ export { runService } from './run.js'
 export { common, readSettings, SettingsError, setting } from './settings/settings.js'
 export { createTurns, TURN_MS } from './turns.js'
 export { createUniqueQueue } from './unique-queue.js'
+export { lineOf } from './yaml-line.js'
 
 /**
  * @typedef {import('./beats.js').Every} Every
