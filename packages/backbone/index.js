@@ -5,6 +5,7 @@ export { readNodes } from './gateway/nodes.js'
 export { createRoomsBackbone } from './gateway/rooms-backbone.js'
 export { createHub } from './hub/hub.js'
 export { gapFrom, HISTORY_BYTES_MAX, readHistoryKey, roomErrorCodes, roomsCodec } from './wire/rooms-codec.js'
+export { ANONYMOUS_VIEWER, readViewerKey, viewerKey } from './wire/viewer-key.js'
 export {
   createZeromqBackbone,
   createZeromqHub,
@@ -20,6 +21,8 @@ export { createWriter } from './zeromq/writer.js'
  * @typedef {import('./backbone.js').Answer} Answer
  * @typedef {import('./backbone.js').Backbone} Backbone
  * @typedef {import('./backbone.js').BackboneEvents} BackboneEvents
+ * @typedef {import('./backbone.js').Credentials} Credentials
+ * @typedef {import('./backbone.js').Decision} Decision
  * @typedef {import('./backbone.js').Delta} Delta
  * @typedef {import('./backbone.js').FailedAnswer} FailedAnswer
  * @typedef {import('./backbone.js').Format} Format

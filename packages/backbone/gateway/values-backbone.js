@@ -2,6 +2,7 @@
 import { FetcherUnavailable } from '../backbone.js'
 import { valuesCodec } from '../wire/values-codec.js'
 import { chunksOf, createPendingRefresh, refreshNotice } from './pending-refresh.js'
+import { createQuestions } from './questions.js'
 import { createRecentRefreshes } from './recent-refreshes.js'
 import { createRouter } from './router.js'
 
@@ -25,6 +26,7 @@ export function createValuesBackbone({ nodeSource, dialOf, events, now, every, l
     dialOf,
     events: {
       position: events.held,
+      payload: events.credentials,
       onAnswer: events.onAnswer,
       onNode(link) {
         // The node was not told of these while it was out of reach or not known; those still pending come by
@@ -33,14 +35,18 @@ export function createValuesBackbone({ nodeSource, dialOf, events, now, every, l
       },
       onRouted() {
         for (const refresh of refreshes) refresh.route()
+        questions.route()
       },
     },
     now,
     every,
     log,
   })
+  /** @type {ReturnType<typeof createQuestions<import('../wire/values-codec.js').Values>>} */
+  const questions = createQuestions({ linkOf: router.linkOf, now })
 
   async function stop() {
+    questions.stop()
     await router.stop()
     for (const refresh of refreshes) refresh.fail(new FetcherUnavailable('the gateway is stopping'))
   }
@@ -84,6 +90,9 @@ export function createValuesBackbone({ nodeSource, dialOf, events, now, every, l
     unwatch: router.unwatch,
     get: router.get,
     cancelGet: router.cancelGet,
+    renewCredentials: key => router.linkOf(key)?.renewWatch(key),
+    authorize: (key, credentials, { deadlineMs }) =>
+      questions.ask(key, { type: 'authorize', key, ...credentials }, { deadlineMs }),
     ownerOf: router.ownerOf,
     nodesAlive: router.nodesAlive,
   }

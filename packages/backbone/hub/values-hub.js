@@ -22,6 +22,10 @@ export function createValuesHub(options) {
         onNotice: (_, { keys }) => {
           for (const key of keys) events.onRefresh(key)
         },
+        onCommand: (link, id, { type: _, ...question }) => {
+          if (events.onAuthorize) events.onAuthorize(link, id, question)
+          else hub.tellResult(link, id, { verdict: 'failed', message: 'this node asks no backend for decisions' })
+        },
         onLinkLost: events.onLinkLost,
         answersFor(link, key) {
           const answer = events.answerFor(link, key)
@@ -30,9 +34,10 @@ export function createValuesHub(options) {
       }),
     stop: hub.stop,
     tell: hub.tell,
+    tellDecision: hub.tellResult,
     stats: hub.stats,
   }
 }
 
 /** @param {PositionedWant} want @returns {import('../backbone.js').Want} */
-const heldOf = ({ key, position }) => ({ key, held: position })
+const heldOf = ({ key, position, payload }) => ({ key, held: position, credentials: payload })

@@ -1,5 +1,5 @@
-// Values on the wire: positions are the versions that gateways hold, answers are states of keys, and the one notice is
-// a refresh.
+// Values on the wire: positions are the versions that gateways hold, answers are states of keys, the one notice is a
+// refresh, and the one command asks whether a viewer may read a key. Wants of one viewer's values bring that viewer's token.
 import { errorCodes } from '@keycast/protocol'
 import { readKey, WireError } from './codec.js'
 
@@ -10,8 +10,11 @@ import { readKey, WireError } from './codec.js'
  * The backend's content changed: ask it now. At most KEYS_PER_REQUEST_MAX keys.
  * @typedef {{ type: 'refresh', keys: string[] }} RefreshNotice
  *
- * @typedef {{ Position: Held, Payload: never, Answer: Answer, Notice: RefreshNotice, Command: never, Result: never,
- *   Heads: never }} Values
+ * Whether the viewer that a viewer key names may read the key it names.
+ * @typedef {{ type: 'authorize', key: string } & import('../backbone.js').Credentials} AuthorizeCommand
+ *
+ * @typedef {{ Position: Held, Payload: import('../backbone.js').Credentials, Answer: Answer, Notice: RefreshNotice,
+ *   Command: AuthorizeCommand, Result: import('../backbone.js').Decision, Heads: never }} Values
  */
 
 const formats = new Set(['json', 'text', 'base64'])
@@ -24,7 +27,7 @@ const GENERAL_FORMAT = 'base64'
 
 /** @type {import('./codec.js').Codec<Values>} */
 export const valuesCodec = {
-  wire: 'values/1.0',
+  wire: 'values/1.1',
   readPosition({ version, ageMs }) {
     if (typeof version !== 'string' || !isAge(ageMs)) throw new WireError('a position is not a version and its age')
     return { version, ageMs }
@@ -48,6 +51,20 @@ export const valuesCodec = {
       default:
         return undefined
     }
+  },
+  readPayload: readCredentials,
+  encodeCommand: command => ({ head: command, parts: [] }),
+  decodeCommand({ type, key, ...credentials }) {
+    if (type !== 'authorize') return undefined
+    return { type, key: readKey(key), ...readCredentials(credentials) }
+  },
+  readResult({ verdict, message, ageMs, retryAfterMs }) {
+    const isWhole = [ageMs, retryAfterMs].every(ms => ms === undefined || isAge(ms))
+    if (typeof verdict !== 'string' || !isWhole) throw new WireError('a decision is incomplete')
+    // A newer fetcher's verdict admits nobody.
+    const known = verdict === 'admitted' || verdict === 'refused' ? verdict : 'failed'
+    if (known !== 'failed' && ageMs === undefined) throw new WireError('a decision has no age')
+    return { verdict: known, message: typeof message === 'string' ? message : '', ageMs, retryAfterMs }
   },
   readNotice({ type, keys }) {
     if (type !== 'refresh') return undefined
@@ -74,6 +91,17 @@ function readValue(head, parts) {
   head.delta = { from: head.deltaFrom, bytes: parts[1] }
   delete head.deltaFrom
   return head
+}
+
+/**
+ * Nothing of it goes into an error: that is logged.
+ *
+ * @param {any} head @returns {import('../backbone.js').Credentials}
+ */
+function readCredentials({ authorization, expiresAt }) {
+  if (authorization === undefined) return {}
+  if (typeof authorization !== 'string' || !isAge(expiresAt)) throw new WireError('the credentials are incomplete')
+  return { authorization, expiresAt }
 }
 
 /** @param {any} head @returns {Answer} */
