@@ -25,6 +25,7 @@ export { lineOf } from './yaml-line.js'
  * @typedef {import('./internal-server.js').Problem} Problem
  * @typedef {import('./namespaces/journal-schema.js').JournalNamespace} JournalNamespace
  * @typedef {import('./namespaces/namespaces.js').JournalNamespaces} JournalNamespaces
+ * @typedef {import('./namespaces/namespaces.js').Authorize} Authorize
  * @typedef {import('./namespaces/namespaces.js').Namespace} Namespace
  * @typedef {import('./namespaces/namespaces.js').Namespaces} Namespaces
  */

@@ -3,6 +3,7 @@ import cluster from 'node:cluster'
 import { BEAT_MS, common, createLog, readSettings, setting } from '@keycast/service'
 import { settings as declared } from '../settings.js'
 import { WORK_CREDIT_VARIABLE, WORK_ENDPOINT_VARIABLE } from '../work/messages.js'
+import { createAsker } from './ask.js'
 import { createDeltas } from './deltas.js'
 import { createPuller } from './pull.js'
 import { openWorkSocket } from './work-socket.js'
@@ -13,6 +14,7 @@ const settings = {
   logFormat: common.logFormat,
   deltaBytesMax: declared.deltaBytesMax,
   inFlightMax: declared.inFlightMax,
+  authorizeInFlightMax: declared.authorizeInFlightMax,
   // Not an operator's: the environment is what a primary can give to a process it forks before that runs.
   workCredit: setting.integer({ env: WORK_CREDIT_VARIABLE, default: 0, unit: 'leases', doc: 'Set by the primary.' }),
   workEndpoint: setting.text({ env: WORK_ENDPOINT_VARIABLE, default: '', doc: 'Set by the primary for its workers.' }),
@@ -20,10 +22,11 @@ const settings = {
 
 /** Runs this process as a worker, until the primary ends it with `worker.disconnect()` or is gone itself. */
 export function runWorker() {
-  const { logLevel, logFormat, deltaBytesMax, inFlightMax, workCredit, workEndpoint } = readSettings(settings, {
-    name: 'keycast-fetcher-worker',
-    about: 'pulls values over HTTP for the fetcher that started it.',
-  })
+  const { logLevel, logFormat, deltaBytesMax, inFlightMax, authorizeInFlightMax, workCredit, workEndpoint } =
+    readSettings(settings, {
+      name: 'keycast-fetcher-worker',
+      about: 'pulls values over HTTP for the fetcher that started it.',
+    })
   const log = createLog({ name: 'keycast-fetcher-worker', level: logLevel, format: logFormat })
   const self = cluster.worker
   if (!self || !workEndpoint || !workCredit)
@@ -42,9 +45,11 @@ export function runWorker() {
   process.on('SIGTERM', () => {})
 
   const puller = createPuller({ socketsMax: inFlightMax })
+  const asker = createAsker({ socketsMax: authorizeInFlightMax })
   const worker = startWorker({
     openWorkSocket: onLease => openWorkSocket({ endpoint: workEndpoint, onLease, onBroken: die }),
     puller,
+    asker,
     deltas: createDeltas({ bytesMax: deltaBytesMax }),
     id: self.id,
     credit: workCredit,
@@ -59,6 +64,7 @@ export function runWorker() {
   self.once('disconnect', () => {
     worker.stop()
     puller.close()
+    asker.close()
     process.exit(0)
   })
 }

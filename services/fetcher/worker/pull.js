@@ -16,7 +16,7 @@ import { failureOfHead, resultOf } from './response.js'
  * before the 2 s of gunicorn, the shortest in common use, and not on a whole second, where refreshes and servers'
  * timeouts meet. Having a timeout also makes Node's agents honour the one a server announces (`Keep-Alive: timeout=…`).
  */
-const IDLE_MS = 1_500
+export const IDLE_MS = 1_500
 
 /** When TCP's own probes begin. axios sets 60 s for each request: with another figure here each costs two system calls. */
 const PROBE_MS = 60_000
