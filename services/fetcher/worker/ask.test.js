@@ -46,14 +46,19 @@ async function setup(handler) {
   }
 }
 
-test.each(/** @type {const} */ (['HEAD', 'GET']))('%s brings the status, over connections that are kept', async statusOf => {
-  const { ask, requests, connections } = await setup((_, response) => response.writeHead(403, { 'content-length': 2 }).end('no'))
-  expect(await ask({ statusOf })).toMatchObject({ kind: 'status', status: 403 })
-  expect(requests[0].method).toBe(statusOf)
-  expect(requests[0].headers).toMatchObject({ authorization: 'Bearer ann', 'user-agent': 'keycast-fetcher' })
-  for (let i = 0; i < 9; i++) await ask({ statusOf })
-  expect(connections()).toBeLessThan(4)
-})
+test.each(/** @type {const} */ (['HEAD', 'GET']))(
+  '%s brings the status, over connections that are kept',
+  async statusOf => {
+    const { ask, requests, connections } = await setup((_, response) =>
+      response.writeHead(403, { 'content-length': 2 }).end('no'),
+    )
+    expect(await ask({ statusOf })).toMatchObject({ kind: 'status', status: 403 })
+    expect(requests[0].method).toBe(statusOf)
+    expect(requests[0].headers).toMatchObject({ authorization: 'Bearer ann', 'user-agent': 'keycast-fetcher' })
+    for (let i = 0; i < 9; i++) await ask({ statusOf })
+    expect(connections()).toBeLessThan(4)
+  },
+)
 
 test('a redirect is not followed, and Retry-After is passed on', async () => {
   const { ask, requests } = await setup((_, response) =>
