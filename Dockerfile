@@ -1,4 +1,4 @@
-# One image per service: docker build --target gateway . (or fetcher, data-provider, secrets)
+# One image per service: docker build --target gateway . (or fetcher, journal, data-provider, secrets)
 
 FROM node:24-bookworm-slim AS base
 WORKDIR /keycast
@@ -18,12 +18,15 @@ COPY services/gateway/package.json services/gateway/
 COPY services/journal/package.json services/journal/
 COPY loadtest/package.json loadtest/
 
-# No install scripts: zeromq ships its binaries.
+# No install scripts: zeromq and lmdb ship their binaries.
 FROM manifests AS gateway-modules
 RUN --mount=type=cache,target=/root/.npm npm ci --omit=dev --ignore-scripts -w services/gateway && prune-modules
 
 FROM manifests AS fetcher-modules
 RUN --mount=type=cache,target=/root/.npm npm ci --omit=dev --ignore-scripts -w services/fetcher && prune-modules
+
+FROM manifests AS journal-modules
+RUN --mount=type=cache,target=/root/.npm npm ci --omit=dev --ignore-scripts -w services/journal && prune-modules
 
 FROM manifests AS data-provider-modules
 RUN --mount=type=cache,target=/root/.npm npm ci --omit=dev --ignore-scripts -w services/data-provider && prune-modules
@@ -50,6 +53,22 @@ USER node
 EXPOSE 7001 7002 8082
 HEALTHCHECK --interval=5s --timeout=3s --start-period=30s --retries=3 CMD ["node", "packages/service/check-health.js", "http://127.0.0.1:8082/health/ready"]
 CMD ["node", "services/fetcher/main.js"]
+
+FROM base AS journal
+COPY --from=journal-modules /keycast ./
+COPY packages packages
+COPY services/journal services/journal
+COPY scripts/support/command.js scripts/support/
+COPY scripts/journal.js scripts/
+COPY scripts/journal scripts/journal
+COPY keycast.yaml ./
+# A volume mounted over /data takes its owner, and these two folders.
+RUN install -d -o node -g node -m 0700 /data /data/log /data/backups
+ENV JOURNAL_DATA=/data/log
+USER node
+EXPOSE 7003 7004 8083
+HEALTHCHECK --interval=5s --timeout=3s --start-period=30s --retries=3 CMD ["node", "packages/service/check-health.js", "http://127.0.0.1:8083/health/ready"]
+CMD ["node", "services/journal/main.js"]
 
 FROM base AS data-provider
 COPY --from=data-provider-modules /keycast ./

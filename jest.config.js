@@ -22,6 +22,9 @@ const needs = {
   'test/systemd.test.js': ['systemd-analyze'],
   'test/journal-full.test.js': ['the right to mount'],
   'services/journal/log/lmdb-full.test.js': ['the right to mount'],
+  'services/journal/log/valkey.test.js': ['valkey-server'],
+  'services/journal/log/valkey-faults.test.js': ['valkey-server'],
+  'services/journal/log/valkey-checks.test.js': ['valkey-server'],
 }
 
 const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', import.meta.dirname]

@@ -13,13 +13,13 @@ Makes those of these files that are missing, each readable by its owner only, an
 
   unit      file                              what it is
   token     FOLDER/gateway/api-token          bearer token of the internal calls   (API_TOKEN_FILE)
-  keys      FOLDER/fetcher/curve-secret-key   the fetcher's key                    (BACKBONE_SECRET_KEY_FILE)
+  keys      FOLDER/fetcher/curve-secret-key   the nodes' key                       (BACKBONE_SECRET_KEY_FILE)
             FOLDER/fetcher/curve-client-keys  public keys of the gateways admitted (BACKBONE_CLIENT_KEYS_FILE)
             FOLDER/gateway/curve-secret-key   this gateway's key                   (BACKBONE_SECRET_KEY_FILE)
-            FOLDER/gateway/curve-server-key   the fetcher's public key             (BACKBONE_SERVER_KEY_FILE)
+            FOLDER/gateway/curve-server-key   the nodes' public key                (BACKBONE_SERVER_KEY_FILE)
   password  FOLDER/grafana/admin-password     readable by everybody in the folder  (GF_SECURITY_ADMIN_PASSWORD__FILE)
 
-All gateways share one key, all fetcher nodes another.
+All gateways share one key, all fetcher nodes and the journal another: give the journal the files of fetcher/.
 
   --renew UNIT  makes the files of a unit anew; may be given several times. Running services keep what they read at
                 their start: restart them in the order that docs/deploy/upgrades.md gives ("Rotating secrets")

@@ -1,9 +1,11 @@
 // The client library against a whole Keycast: what an application holds is what the backend says, whatever happens.
 import { spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { connect } from '@keycast/client'
+import { SignJWT } from 'jose'
 import WebSocket from 'ws'
 import { answers, startBackend } from './support/backend.js'
 import { atEnd } from './support/cleanup.js'
@@ -37,8 +39,13 @@ const conversation = revision => ({
 /** @param {string} id @param {number} revision */
 const publish = (id, revision) => backend.on(`/doc/${id}`, answers.json(JSON.stringify(conversation(revision))))
 
-/** A client whose next connection goes wherever `route` leads then, as through a load balancer. @param {{ url: string }} route */
-function startClient(route) {
+/**
+ * A client whose next connection goes wherever `route` leads then, as through a load balancer.
+ *
+ * @param {{ url: string }} route
+ * @param {import('@keycast/client').ConnectOptions} [options]
+ */
+function startClient(route, options = {}) {
   const counts = { deltas: 0, values: 0, connections: 0 }
   /** @type {any[]} */
   const sent = []
@@ -65,6 +72,7 @@ function startClient(route) {
     WebSocket: Routed,
     // Waits that are short by chance: how long they are is tested elsewhere.
     environment: { random: () => Math.random() / 10 },
+    ...options,
   })
   atEnd(() => keycast.close())
   return { keycast, counts, sent }
@@ -201,4 +209,50 @@ test('the command prints what it sees', async () => {
   expect(await next()).toMatchObject({ key: 'doc:shown', value: conversation(2) })
   child.kill('SIGINT')
   expect(await within(once(child, 'close'), 'the end of the command')).toEqual([0, null])
+})
+
+test('tokens are renewed again and again without a change lost; one that is refused ends the client', async () => {
+  const JWT_SECRET = randomBytes(48).toString('base64')
+  const closed = await startSystem({
+    namespaces: { doc: { url: `${backend.origin}/doc/{id}`, refresh: '100ms' } },
+    access: { tokens: [{ secret: `\${JWT_SECRET}`, algorithms: ['HS256'] }] },
+    env: { JWT_SECRET },
+  })
+  let read = ['doc:*']
+  let given = 0
+  const token = () => {
+    given += 1
+    const nowSeconds = Math.floor(Date.now() / 1_000)
+    const jwt = new SignJWT({ keys: { read } }).setProtectedHeader({ alg: 'HS256' }).setSubject('ann')
+    return jwt
+      .setIssuedAt(nowSeconds)
+      .setExpirationTime(nowSeconds + 3)
+      .sign(Buffer.from(JWT_SECRET))
+  }
+  const { keycast, counts } = startClient(closed.gateways[0], { token })
+  for (const id of ['mine', 'other']) publish(id, 0)
+  const mine = follow(keycast, 'doc:mine')
+  const other = follow(keycast, 'doc:other')
+  await mine.reaches(0)
+  await other.reaches(0)
+  expect(keycast.state).toMatchObject({ name: 'open', user: 'ann' })
+  for (let revision = 1; given < 4; revision += 1) {
+    publish('mine', revision)
+    await mine.reaches(revision)
+  }
+  expect(counts.connections).toBe(1)
+  expect(mine.problems).toEqual([])
+
+  read = ['doc:mine']
+  await within(
+    new Promise(resolve => other.handle.on('change', ({ error }) => error?.code === 'forbidden' && resolve(undefined))),
+    'the end of what is no longer granted',
+  )
+  const last = mine.revisions.at(-1) ?? 0
+  publish('mine', last + 1)
+  await mine.reaches(last + 1)
+
+  const stranger = startClient(closed.gateways[0], { token: 'nonsense' })
+  await stateOf(stranger.keycast, 'closed')
+  expect(stranger.keycast.state).toMatchObject({ code: 'token_refused' })
 })

@@ -8,12 +8,18 @@ import { promisify } from 'node:util'
 import { common } from '@keycast/service'
 import { settings as fetcherSettings } from '../services/fetcher/settings.js'
 import { settings as gatewaySettings } from '../services/gateway/settings.js'
+import { settings as journalSettings } from '../services/journal/settings.js'
 import { atEnd } from './support/cleanup.js'
 
 const run = promisify(execFile)
 const root = fileURLToPath(new URL('..', import.meta.url))
 const source = join(root, 'deploy/systemd')
-const services = ['keycast-fetcher.service', 'keycast-gateway@8080.service', 'keycast-proxy.service']
+const services = [
+  'keycast-fetcher.service',
+  'keycast-journal.service',
+  'keycast-gateway@8080.service',
+  'keycast-proxy.service',
+]
 
 /** systemd's own figure, 0 to 10: a service without any restriction has 9.6. In tenths, as the option takes it. */
 const EXPOSURE_MAX = '20'
@@ -66,9 +72,16 @@ test('systemd waits longer than a service takes to stop in order', () => {
   expect(Number.parseInt(text, 10)).toBeGreaterThan(Number(proxySeconds))
 })
 
+test('the journal keeps its log where systemd lets it write, and stops after the gateways', () => {
+  const [folder] = linesOf('keycast-journal.service', 'StateDirectory')
+  expect(linesOf('keycast-journal.service', 'Environment')).toEqual([`JOURNAL_DATA=/var/lib/${folder}/log`])
+  expect(linesOf('keycast-gateway@.service', 'After')[0].split(' ')).toContain('keycast-journal.service')
+})
+
 test.each([
   ['gateway', 'keycast-gateway@.service'],
   ['fetcher', 'keycast-fetcher.service'],
+  ['journal', 'keycast-journal.service'],
 ])('the %s is started as in its image', (name, unit) => {
   const dockerfile = readFileSync(join(root, 'Dockerfile'), 'utf8')
   const commands = [...dockerfile.matchAll(/^CMD (.*)$/gm)].map(([, command]) => JSON.parse(command).slice(1))
@@ -78,10 +91,12 @@ test.each([
 })
 
 test('every variable a unit sets is a setting', () => {
-  const known = Object.values({ ...common, ...gatewaySettings, ...fetcherSettings }).map(({ env }) => env)
+  const known = Object.values({ ...common, ...gatewaySettings, ...fetcherSettings, ...journalSettings }).map(
+    ({ env }) => env,
+  )
   const files = unitFiles(source).map(file => file.slice(source.length + 1))
   const given = files.flatMap(file => linesOf(file, 'Environment')).flatMap(line => line.split(' '))
   const names = given.map(each => each.split('=')[0])
-  expect(names).toContain('GATEWAY_PORT')
+  expect(names).toEqual(expect.arrayContaining(['GATEWAY_PORT', 'JOURNAL_DATA']))
   expect(names.filter(name => !known.includes(name))).toEqual(['NODE_ENV'])
 })

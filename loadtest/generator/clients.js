@@ -1,10 +1,12 @@
-// The clients of one generator process: opened at given times, spread over the system's URLs and over loopback addresses.
+// The clients of one generator process: opened at given times, spread over the system's URLs and over loopback
+// addresses.
 import { setImmediate } from 'node:timers/promises'
 import { createClient } from './client.js'
 import { nowUs } from './clock.js'
 
 /**
- * An address has some 28,000 ports to give away for each port it connects to, and the kernel slows down before the last.
+ * An address has some 28,000 ports to give away for each port it connects to, and the kernel slows down before the
+ * last.
  */
 const CLIENTS_PER_ADDRESS = 15_000
 
@@ -21,7 +23,7 @@ const CLOSED_AT_ONCE = 500
  * @property {number} index of this process
  * @property {number} processes
  *
- * What a workload does with one client.
+ * A workload's handling of one client.
  * @typedef {object} Behaviour
  * @property {number} headBytesMax how much of each message it reads
  * @property {() => boolean} [wantsWhole] whether the message that now begins is to be handed on whole

@@ -1,10 +1,11 @@
-// What the reference programs serve, and what they are told at start.
+// The content that the reference programs serve, and their options.
 import { Command } from 'commander'
 import { readDuration, readPort, readSize } from '../command-line/options.js'
 
 /**
  * @param {{ name: string, about: string }} program
- * @returns {{ host: string, port: number, bytes: number, change: number }} `change`: milliseconds between two ticks of a key
+ * @returns {{ host: string, port: number, bytes: number, change: number }} `change`: milliseconds between two ticks of
+ * a key
  */
 export function readArguments({ name, about }) {
   return new Command(name)

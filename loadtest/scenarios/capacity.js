@@ -126,7 +126,7 @@ export const capacity = {
       latency: histograms.latency,
       latencyLabel: 'From the time a request was due to the last byte of its answer',
       reasons,
-      // What led to the limit, else the load that was held.
+      // The load that led to the limit, else the load that was held.
       measured:
         limit === undefined
           ? steady

@@ -8,7 +8,7 @@ import { sumOf } from './figures.js'
 const GIVE_UP_MS = 5_000
 
 /**
- * What one way costs.
+ * The cost of one way.
  *
  * @typedef {object} Way
  * @property {string} name

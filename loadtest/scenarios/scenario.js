@@ -7,17 +7,20 @@
  * @property {(command: import('commander').Command) => void} addOptions its own, beside those all have
  * @property {(options: any) => string | undefined} [problem] options that do not go together
  * @property {(options: any) => import('../system/start.js').Content} content what a system started for it serves
- * @property {(options: any) => number} clients how many at most: processes, gateways and source addresses follow from it
- * @property {{ count: string, label: string }[]} rates counts of the series that make the throughput chart, the one that
+ * @property {(options: any) => number} clients how many at most: processes, gateways and source addresses follow from
+ * it
+ * @property {{ count: string, label: string }[]} rates counts of the series that make the throughput chart, the one
+ * that
  *   is shown as it goes first
  * @property {boolean} [needsProvider] whether it asks the backend itself
  * @property {(context: Context, options: any) => Promise<Outcome>} run
  *
- * What a run offers its scenario.
+ * The means that a run gives its scenario.
  * @typedef {object} Context
  * @property {import('../system/start.js').System} target
  * @property {(load: Omit<import('../generator/pool.js').PoolOptions, 'urls' | 'onSecond' | 'processes'> &
- *   { urls?: string[], processes?: number, onSecond?: (second: SeriesSecond) => void }) => Promise<import('../generator/pool.js').Pool>} startPool
+ *   { urls?: string[], processes?: number, onSecond?: (second: SeriesSecond) => void }) =>
+ * Promise<import('../generator/pool.js').Pool>} startPool
  *   its seconds become the run's series
  * @property {import('../system/watcher.js').Watcher} watcher
  * @property {SeriesSecond[]} series

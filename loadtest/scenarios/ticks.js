@@ -1,5 +1,5 @@
-// The measurement of `ticker` and `fanout`: all clients watch the same ticking keys, and every change is counted at every
-// client.
+// The measurement of `ticker` and `fanout`: all clients watch the same ticking keys, and every change is counted at
+// every client.
 import { nowUs } from '../generator/clock.js'
 import { allOpen, connectionSum } from './connect-all.js'
 import { cpuFigures, sumOf } from './figures.js'
@@ -33,7 +33,8 @@ const REPLACED = 'conflated_total'
 /**
  * @param {import('./scenario.js').Context} context
  * @param {{ clients: number, ramp: number, keys: string[], changes: number, changeMs: number }} load `ramp`: clients
- *   opened a second; `changes`: how many are measured, of all keys together; `changeMs`: from one change of a key to the
+ *   opened a second; `changes`: how many are measured, of all keys together; `changeMs`: from one change of a key to
+ * the
  *   next, as the system was told
  */
 export async function measureTicks(context, { clients, ramp, keys, changes, changeMs }) {
@@ -101,7 +102,7 @@ export async function measureTicks(context, { clients, ramp, keys, changes, chan
       ...(replacedAfter === undefined
         ? []
         : [{ text: `deliveries that neither came nor were replaced: ${lost}`, holds: lost === 0 }]),
-      // What ended a run early ended it for its changes, too.
+      // A run that ended early has fewer changes, too.
       ...(context.ended() === undefined
         ? [{ text: `changes seen ${seen.length} = changes due ${changes}`, holds: seen.length === changes }]
         : []),

@@ -11,7 +11,7 @@ const READY_MS = 20_000
 const READY_LOOK_MS = 50
 
 /**
- * What the system is to serve.
+ * The content that the system is to serve.
  *
  * @typedef {object} Content
  * @property {number} documentBytes

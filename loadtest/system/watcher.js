@@ -14,9 +14,11 @@ const SCRAPE_MS = 900
  * @typedef {{ name: string, role: string, pid?: number, metricsUrl?: string, inspectorUrl?: string }} Watched `role`:
  *   gateway, fetcher, proxy, …; `inspectorUrl`: of a Node process started with --inspect
  *
- * Since the sample before. What could not be learnt is undefined.
- * @typedef {{ name: string, role: string, cpuMs?: number, residentBytes?: number, heapBytes?: number, majorGcs?: number }} ServiceSample
- * @typedef {{ seconds: number, freeBytes: number | undefined, cpuBusyRatio: number | undefined, services: ServiceSample[] }} Sample
+ * Since the sample before. A figure that could not be learnt is undefined.
+ * @typedef {{ name: string, role: string, cpuMs?: number, residentBytes?: number, heapBytes?: number, majorGcs?: number
+ * }} ServiceSample
+ * @typedef {{ seconds: number, freeBytes: number | undefined, cpuBusyRatio: number | undefined, services:
+ * ServiceSample[] }} Sample
  *   `cpuBusyRatio`: the share of the whole machine's CPU time in use, whoever used it
  *
  * @typedef {ReturnType<typeof createWatcher>} Watcher

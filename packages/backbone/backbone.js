@@ -5,7 +5,7 @@
 /**
  * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode
  *
- * What a gateway itself holds of a key: the version of those bytes, and how long ago the backend was asked for them.
+ * The value that a gateway itself holds: its version, and how long ago the backend was asked for it.
  * @typedef {{ version: string, ageMs: number }} Held
  *
  * The `Authorization` that a viewer's token makes, and until when the token is valid, in milliseconds since 1970. Both
@@ -69,7 +69,7 @@
  */
 
 /**
- * What a gateway gives the backbone.
+ * The functions that a gateway gives the backbone.
  *
  * @typedef {object} BackboneEvents
  * @property {(key: string) => Held | undefined} held
@@ -102,9 +102,14 @@
  * @property {(link: string, want: Want) => void} onGet
  * @property {(link: string, key: string) => void} onCancelGet
  * @property {(key: string) => void} onRefresh
+<<<<<<< HEAD
  * @property {(link: string, id: string, question: { key: string } & Credentials) => void} [onAuthorize] may come twice;
  *   to be answered with `tellDecision`
  * @property {(link: string) => Iterator<unknown> | void} onLinkLost forget everything that the link said; what comes as an
+=======
+ * @property {(link: string) => Iterator<unknown> | void} onLinkLost forget everything that the link said; what comes as
+ * an
+>>>>>>> main
  *   iterator is run to its end turn by turn, so that 100,000 keys hold nothing up
  * @property {(link: string, key: string) => Answer | undefined} answerFor the latest state of the key for that link, to
  *   be sent now; `undefined` when there is nothing to say (any more)

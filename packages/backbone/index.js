@@ -1,9 +1,11 @@
-// What other workspaces use of the backbone.
+// The part of the backbone that other workspaces use.
 export { FetcherUnavailable } from './backbone.js'
 export { fnv1a } from './fnv1a.js'
 export { readNodes } from './gateway/nodes.js'
+export { GHOST_MS } from './gateway/presence.js'
 export { createRoomsBackbone } from './gateway/rooms-backbone.js'
 export { createHub } from './hub/hub.js'
+export { joinKey, membersKey, readPresenceKey } from './wire/members-codec.js'
 export { gapFrom, HISTORY_BYTES_MAX, readHistoryKey, roomErrorCodes, roomsCodec } from './wire/rooms-codec.js'
 export { ANONYMOUS_VIEWER, readViewerKey, viewerKey } from './wire/viewer-key.js'
 export {
@@ -33,6 +35,11 @@ export { createWriter } from './zeromq/writer.js'
  * @typedef {import('./gateway/rooms-backbone.js').RoomsEvents} RoomsEvents
  * @typedef {import('./wire/rooms-codec.js').Answer} RoomAnswer
  * @typedef {import('./wire/rooms-codec.js').GapReason} GapReason
+ * @typedef {import('./wire/members-codec.js').Join} Join
+ * @typedef {import('./wire/members-codec.js').Leaving} Leaving
+ * @typedef {import('./wire/members-codec.js').Member} Member
+ * @typedef {import('./wire/members-codec.js').MembersAnswer} MembersAnswer
+ * @typedef {import('./wire/members-codec.js').PresenceAnswer} PresenceAnswer
  * @typedef {import('./wire/rooms-codec.js').Message} Message
  * @typedef {import('./wire/rooms-codec.js').NotPublished} NotPublished
  * @typedef {import('./wire/rooms-codec.js').Publish} PublishCommand

@@ -15,6 +15,7 @@ export {
   valueHead,
   valueLine,
 } from './messages.js'
+export { NAME_CHARACTERS_MAX, readMemberName } from './names.js'
 export { VERSION_CHARACTERS_MAX, versionOf } from './version.js'
 
 /**

@@ -1,4 +1,4 @@
-// What every service needs: settings, log, metrics, health, shutdown, and the namespaces of keycast.yaml.
+// The parts that every service needs: settings, log, metrics, health, shutdown, and the namespaces of keycast.yaml.
 export { BEAT_MS, everyInterval, everyMeasured, SILENT_MS } from './beats.js'
 export { detached } from './detached-bytes.js'
 export { createInternalServer } from './internal-server.js'

@@ -4,7 +4,7 @@ import Fastify from 'fastify'
 /** @typedef {ReturnType<typeof createInternalServer>} InternalServer */
 
 /**
- * What every answer that is no success holds, as on the gateway's public listener. The codes of this file are
+ * The body of every answer that is no success, as on the gateway's public listener. The codes of this file are
  * `bad_request`, `no_such_path`, `not_ready` and `internal_error`.
  *
  * @typedef {{ code: string, message: string }} Problem `code` is for programs, `message` for people

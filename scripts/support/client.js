@@ -1,4 +1,4 @@
-// What commands that drive a running system share: a client's connection, and checks that are printed one by one.
+// Shared by commands that drive a running system: a client's connection, and checks that are printed one by one.
 import { WebSocket } from 'ws'
 
 /**
@@ -47,7 +47,8 @@ export function createChecks(timeoutMs) {
      * Runs and prints one check.
      *
      * @param {string} what
-     * @param {(signal: AbortSignal) => Promise<string | undefined>} run gives a detail to print; the signal is aborted when time is up
+     * @param {(signal: AbortSignal) => Promise<string | undefined>} run gives a detail to print; the signal is aborted
+     * when time is up
      * @returns {Promise<boolean>}
      */
     async check(what, run) {

@@ -1,7 +1,7 @@
-// What all commands of scripts/ share: options and --help, exit codes, an output that is cut off.
+// Shared by all commands of scripts/: options and --help, exit codes, an output that is cut off.
 //
-// Exit codes: 0 done, or all is well; 1 tried, and something failed; 2 could not run as asked: wrong options, settings or
-// files, which another try does not mend.
+// Exit codes: 0 done, or all is well; 1 tried, and something failed; 2 could not run as asked: wrong options, settings
+// or files, which another try does not mend.
 import { realpathSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'

@@ -1,4 +1,4 @@
-// What a gateway counts, and what Prometheus is shown of it. Hot paths add to plain numbers, which are read at each scrape:
+// The counts and metrics of a gateway. Hot paths add to plain numbers, which are read at each scrape:
 // a labelled counter costs as much as encoding a pong.
 import { closeCodes, errorCodes } from '@keycast/protocol'
 import { createFastHistogram } from '@keycast/service'
@@ -127,7 +127,8 @@ export function createHistograms({ histogram }) {
  *
  * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'fastHistogram'>} metrics
  * @param {Counts} counts
- * @param {() => Record<'sessions' | 'stalled' | 'subscriptions' | 'keys' | 'cacheBytes' | 'cacheEntries' | 'nodesAlive' | 'revocations', number>} stats
+ * @param {() => Record<'sessions' | 'stalled' | 'subscriptions' | 'keys' | 'cacheBytes' | 'cacheEntries' | 'nodesAlive'
+ * | 'revocations', number>} stats
  * @param {import('./access/tokens/tokens.js').Tokens['jwksStatus']} jwksStatus
  * @param {{ sessionsMax: number, cacheBytesMax: number }} settings
  */

@@ -171,9 +171,10 @@ export const settings = {
 const LEAVE_MS = 1_000
 
 /**
- * What is wrong with settings that are well-formed one by one.
+ * Finds what is wrong with settings that are well-formed one by one.
  *
- * @param {Pick<Settings, 'drainMs' | 'shutdownGraceMs' | 'fetcherNodes' | 'backboneSecretKey' | 'backboneServerKey'>} config
+ * @param {Pick<Settings, 'drainMs' | 'shutdownGraceMs' | 'fetcherNodes' | 'backboneSecretKey' | 'backboneServerKey'>}
+ * config
  * @returns {string[]}
  */
 export function conflictsOf(config) {

@@ -1,10 +1,12 @@
 // A journal node, put together: publishes go through the committer into the log, and from there to the links that watch.
-import { roomErrorCodes } from '@keycast/backbone'
+import { readPresenceKey, roomErrorCodes } from '@keycast/backbone'
 import { keyProblem, namespaceOf } from '@keycast/protocol'
-import { everyInterval } from '@keycast/service'
+import { createOnceAMinute, everyInterval } from '@keycast/service'
 import { createCommitter } from './commit.js'
 import { createDeliveries } from './deliveries/deliveries.js'
 import { createJournalMetrics, exportLevels } from './metrics.js'
+import { followNews } from './news.js'
+import { createPresence } from './presence/presence.js'
 import { createRooms } from './rooms.js'
 
 /**
@@ -47,19 +49,30 @@ export function createJournal({
   every = everyInterval,
 }) {
   const counts = createJournalMetrics(metrics)
-  const rooms = createRooms()
+  const rooms = createRooms({ news: log.news })
+  const isLogDue = createOnceAMinute(now)
   const deliveries = createDeliveries({
     log,
     rooms,
     isRoom: key => namespaceProblem(key) === undefined,
     tell: hub.tell,
     counts,
-    onReadFailed: error => report.error({ err: error }, 'the log could not be read'),
+    onReadFailed(error) {
+      // A log that cannot be reached fails for every room.
+      if (isLogDue(error.message)) report.error({ err: error }, 'the log could not be read')
+    },
+  })
+  const presence = createPresence({
+    rulesOf: key => (keyProblem(key) === undefined ? namespaces.get(namespaceOf(key)) : undefined),
+    tell: hub.tell,
+    counts,
+    now,
+    every,
   })
   const committer = createCommitter({
     log,
-    onKept({ room, messageId, from, data }, { position: { seq }, at }) {
-      for (const link of rooms.keep(room, { seq, at, from, messageId, data })) hub.tell(link, room)
+    onKept({ room, messageId, from, data }, { position: { epoch, seq }, at }) {
+      for (const link of rooms.keep(room, epoch, { seq, at, from, messageId, data })) hub.tell(link, room)
     },
     onFailed(error) {
       report.error({ err: error }, 'the log could not say whether a batch was kept')
@@ -68,10 +81,11 @@ export function createJournal({
     counts,
     now,
   })
-  exportLevels(metrics, { hub, log, committer, deliveries, rooms })
+  exportLevels(metrics, { hub, log, committer, deliveries, rooms, presence })
   let isServing = false
   let isFull = false
   let stopExpiring = () => {}
+  let stopNews = () => {}
 
   /** @param {string} key */
   function namespaceProblem(key) {
@@ -125,24 +139,30 @@ export function createJournal({
     )
   }
 
+  /** A key is about who is in a room, or about its messages. @param {string} key */
+  const partOf = key => (readPresenceKey(key) ? presence : deliveries)
+
   async function expire() {
     try {
       await log.expire()
     } catch (error) {
-      report.error({ err: error }, 'old messages could not be removed')
+      if (isLogDue(`expire ${error}`)) report.error({ err: error }, 'old messages could not be removed')
     }
   }
 
   /** Resolves once gateways can connect. */
   async function start() {
     await hub.start({
-      onWatch: deliveries.onWatch,
-      onUnwatch: deliveries.onUnwatch,
-      onGet: deliveries.onGet,
-      onCancelGet: deliveries.onCancelGet,
-      onLinkLost: deliveries.onLinkLost,
+      onWatch: (link, want) => partOf(want.key).onWatch(link, want),
+      onUnwatch: (link, key) => partOf(key).onUnwatch(link, key),
+      onGet: (link, want) => partOf(want.key).onGet(link, want),
+      onCancelGet: (link, key) => partOf(key).onCancelGet(link, key),
+      onLinkLost(link) {
+        deliveries.onLinkLost(link)
+        return presence.onLinkLost(link)
+      },
       onCommand,
-      answersFor: deliveries.answersFor,
+      answersFor: (link, key, bytesLeft) => partOf(key).answersFor(link, key, bytesLeft),
       headsFor: deliveries.headsFor,
     })
     let isExpiring = false
@@ -154,16 +174,19 @@ export function createJournal({
         isExpiring = false
       })
     })
+    if (log.news) stopNews = followNews({ news: log.news, rooms, tell: hub.tell, every })
     isServing = true
   }
 
   return {
     start,
-    notReady: () => (isServing ? undefined : 'not serving'),
+    notReady: () => (isServing ? log.notReady?.() : 'not serving'),
     /** Takes no more publishes, gives those taken their results, and says goodbye to gateways. */
     async stop() {
       isServing = false
       stopExpiring()
+      stopNews()
+      presence.stop()
       await committer.stop()
       await hub.stop()
     },

@@ -28,9 +28,19 @@ const report = createLog({ name, level: config.logLevel, format: config.logForma
 let parts
 
 async function openLog() {
-  if (config.logKind === 'memory') return createMemoryLog({ bytesMax: config.bytesMax })
+  const { logKind, bytesMax } = config
+  if (logKind === 'memory') return createMemoryLog({ bytesMax })
   try {
-    return await openLmdbLog({ folder: config.folder, bytesMax: config.bytesMax })
+    if (logKind === 'lmdb') return await openLmdbLog({ folder: config.folder, bytesMax })
+    // Its client package takes a second and 30 MB to load.
+    const { openValkeyLog } = await import('./log/valkey.js')
+    return await openValkeyLog({
+      url: /** @type {string} */ (config.valkeyUrl),
+      bytesMax,
+      replicasMin: config.valkeyReplicasMin,
+      allowsLoss: config.valkeyAllowsLoss,
+      report,
+    })
   } catch (error) {
     // Another start would find the same, unless another process had it: a person must look.
     if (error instanceof LogRefused && !(error instanceof LogInUse)) throw new Misconfigured(error.message)

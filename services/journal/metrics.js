@@ -35,6 +35,16 @@ export function createJournalMetrics({ counter, histogram, fastHistogram }) {
     help: 'Messages given to links, by whether they were in memory or read from the log.',
     labelNames: ['from'],
   })
+  const joins = counter({
+    name: 'joins_total',
+    help: 'Joins of rooms by result: joined, or an error code. Those said again after a loss count again.',
+    labelNames: ['result'],
+  })
+  const changes = counter({
+    name: 'presence_changes_total',
+    help: 'Batches of changes of the members of a room.',
+  })
+  for (const result of ['joined', 'name_taken', 'bad_message', 'capacity']) joins.inc({ result }, 0)
   for (const result of ['kept', 'duplicate', 'log_full']) publishes.inc({ result }, 0)
   for (const outcome of ['new', 'whole', 'trimmed', 'epoch', 'ahead']) resumes.inc({ outcome }, 0)
   for (const from of ['tail', 'log']) delivered.inc({ from }, 0)
@@ -52,6 +62,9 @@ export function createJournalMetrics({ counter, histogram, fastHistogram }) {
     /** @param {string} outcome */
     resumed: outcome => resumes.inc({ outcome }),
     gap: () => gaps.inc(),
+    /** @param {string} result */
+    joined: result => joins.inc({ result }),
+    told: () => changes.inc(),
     /** @param {'tail' | 'log'} from @param {number} messages */
     read: (from, messages) => delivered.inc({ from }, messages),
   }
@@ -67,8 +80,9 @@ export function createJournalMetrics({ counter, histogram, fastHistogram }) {
  * @param {Pick<ReturnType<typeof import('./commit.js').createCommitter>, 'stats'>} parts.committer
  * @param {Pick<ReturnType<typeof import('./deliveries/deliveries.js').createDeliveries>, 'stats'>} parts.deliveries
  * @param {Pick<ReturnType<typeof import('./rooms.js').createRooms>, 'stats'>} parts.rooms
+ * @param {Pick<ReturnType<typeof import('./presence/presence.js').createPresence>, 'stats'>} parts.presence
  */
-export function exportLevels({ gauge }, { hub, log, committer, deliveries, rooms }) {
+export function exportLevels({ gauge }, { hub, log, committer, deliveries, rooms, presence }) {
   /** @param {string} name @param {string} help @param {() => number} read */
   const level = (name, help, read) =>
     gauge({
@@ -83,6 +97,8 @@ export function exportLevels({ gauge }, { hub, log, committer, deliveries, rooms
   level('log_rooms', 'Rooms that ever had a message.', () => log.stats().rooms)
   level('publishes_waiting', 'Publishes read that are in no batch yet.', () => committer.stats().waiting)
   level('watched_rooms', 'Rooms some gateway watches.', () => rooms.stats().rooms)
+  level('members', 'Joins of rooms that stand, or are kept for a while after a loss.', () => presence.stats().tabs)
+  level('member_rooms', 'Rooms with members, or whose members some gateway watches.', () => presence.stats().rooms)
   level('tail_bytes', 'Newest messages of watched rooms, held in memory.', () => rooms.stats().tailBytes)
   level('log_reads', 'Parts of histories being read, or waiting to be sent.', () => deliveries.stats().readsUnderWay)
   level('links', 'Gateways linked to this node.', () => hub.stats().links)

@@ -4,8 +4,9 @@
 /**
  * @typedef {import('@keycast/backbone').Message} Message
  *
- * `head`: the highest seq known, 0 until one is. `tail` holds the messages up to the head from `start` on, without a hole.
- * @typedef {{ links: Set<string>, head: number, tail: Message[], start: number }} Room
+ * `head`: the highest seq known in the epoch, 0 until one is. `tail` holds the newest messages from `start` on, without a
+ * hole. Both are of `epoch`: a log that failed over gives numbers again, and a link of another epoch must not be sent these.
+ * @typedef {{ links: Set<string>, epoch: string, head: number, tail: Message[], start: number }} Room
  */
 
 /** What the tails of all rooms may hold: some seconds of a busy journal. */
@@ -14,8 +15,12 @@ export const TAILS_BYTES_MAX = 32 * 2 ** 20
 /** What a message weighs beside its data. */
 const MESSAGE_BYTES = 128
 
-/** @param {{ tailsBytesMax?: number }} [options] */
-export function createRooms({ tailsBytesMax = TAILS_BYTES_MAX } = {}) {
+/**
+ * @param {object} [options]
+ * @param {number} [options.tailsBytesMax]
+ * @param {Pick<import('./log/log.js').News, 'watch' | 'unwatch'>} [options.news] hears of rooms that some link watches
+ */
+export function createRooms({ tailsBytesMax = TAILS_BYTES_MAX, news } = {}) {
   /** @type {Map<string, Room>} */
   const rooms = new Map()
   /** Every message in a tail, oldest first, from `nextOut` on. @type {{ room: Room, seq: number, bytes: number }[]} */
@@ -48,13 +53,22 @@ export function createRooms({ tailsBytesMax = TAILS_BYTES_MAX } = {}) {
     room.start = 0
   }
 
+  /** @param {Room} room @param {string} epoch */
+  function beginEpoch(room, epoch) {
+    if (room.epoch === epoch) return
+    forgetTail(room)
+    room.epoch = epoch
+    room.head = 0
+  }
+
   return {
     /** @param {string} key */
     get: key => rooms.get(key),
 
     /** @param {string} key @param {string} link */
     watch(key, link) {
-      const room = rooms.get(key) ?? { links: new Set(), head: 0, tail: [], start: 0 }
+      const room = rooms.get(key) ?? { links: new Set(), epoch: '', head: 0, tail: [], start: 0 }
+      if (room.links.size === 0) news?.watch(key)
       rooms.set(key, room)
       room.links.add(link)
     },
@@ -67,23 +81,33 @@ export function createRooms({ tailsBytesMax = TAILS_BYTES_MAX } = {}) {
       if (room.links.size > 0) return
       forgetTail(room)
       rooms.delete(key)
+      news?.unwatch(key)
     },
 
-    /** The room is known to be this far. @param {string} key @param {number} seq */
-    raise(key, seq) {
+    /**
+     * The room is known to be this far.
+     *
+     * @param {string} key @param {import('@keycast/backbone').Position} position
+     * @returns {Iterable<string>} the links that watch the room, where it is news
+     */
+    raise(key, { epoch, seq }) {
       const room = rooms.get(key)
-      if (room) room.head = Math.max(room.head, seq)
+      if (!room || (room.epoch === epoch && room.head >= seq)) return []
+      beginEpoch(room, epoch)
+      room.head = seq
+      return room.links
     },
 
     /**
      * Notes a new message.
      *
-     * @param {string} key @param {Message} message
+     * @param {string} key @param {string} epoch @param {Message} message
      * @returns {Iterable<string>} the links that watch the room
      */
-    keep(key, message) {
+    keep(key, epoch, message) {
       const room = rooms.get(key)
       if (!room) return []
+      beginEpoch(room, epoch)
       if (room.tail.at(-1)?.seq !== message.seq - 1) forgetTail(room)
       room.head = Math.max(room.head, message.seq)
       room.tail.push(message)
@@ -95,7 +119,7 @@ export function createRooms({ tailsBytesMax = TAILS_BYTES_MAX } = {}) {
     },
 
     /**
-     * The messages that follow a seq, some `bytesMax` of them, one at least.
+     * The messages that follow a seq of the room's epoch, some `bytesMax` of them, one at least.
      *
      * @param {Room} room @param {number} after @param {number} bytesMax
      * @returns {Message[] | undefined} where they are not in the tail
@@ -109,6 +133,7 @@ export function createRooms({ tailsBytesMax = TAILS_BYTES_MAX } = {}) {
       return tail.slice(begin, end)
     },
 
+    keys: () => [...rooms.keys()],
     stats: () => ({ rooms: rooms.size, tailBytes: bytes }),
   }
 }

@@ -1,6 +1,7 @@
 // What can be set about a journal. No other file reads the environment.
 import { curveKeyProblems, isLoopback } from '@keycast/backbone'
 import { common, setting } from '@keycast/service'
+import { valkeyUrlProblem } from './log/valkey-url.js'
 
 export const settings = {
   ...common,
@@ -11,14 +12,31 @@ export const settings = {
   }),
   logKind: setting.choice({
     env: 'JOURNAL_LOG',
-    values: ['lmdb', 'memory'],
+    values: ['lmdb', 'valkey', 'memory'],
     default: 'lmdb',
-    doc: 'Where messages are kept. lmdb: on this disk, acknowledged once flushed. memory: nothing outlives a restart.',
+    doc: 'Where messages are kept. lmdb: on this disk, acknowledged once flushed. valkey: in a Valkey that many journals share. memory: nothing outlives a restart.',
   }),
   folder: setting.text({
     env: 'JOURNAL_DATA',
     default: '.keycast/journal',
-    doc: 'The folder of the log. One journal process has it at a time.',
+    doc: 'The folder of an lmdb log. One journal process has it at a time.',
+  }),
+  valkeyUrl: setting.secret({
+    env: 'VALKEY_URL',
+    doc: 'The primary of a valkey log: valkey://[[user]:password@]host[:port][/database], or valkeys:// with TLS.',
+  }),
+  valkeyReplicasMin: setting.integer({
+    env: 'VALKEY_REPLICAS_MIN',
+    default: 0,
+    min: 0,
+    max: 16,
+    unit: 'replicas',
+    doc: 'Of a valkey log: replicas that must have a message on their disk, too, before it is acknowledged.',
+  }),
+  valkeyAllowsLoss: setting.flag({
+    env: 'VALKEY_ALLOW_LOSS',
+    default: false,
+    doc: 'true: also a Valkey is used that may lose acknowledged messages. The log says at each start how.',
   }),
   bytesMax: setting.bytes({
     env: 'JOURNAL_BYTES_MAX',
@@ -66,10 +84,10 @@ export const settings = {
 /**
  * What is wrong with settings that are well-formed one by one.
  *
- * @param {Pick<Settings, 'host' | 'backboneSecretKey' | 'backboneClientKeys'>} config
+ * @param {Pick<Settings, 'host' | 'backboneSecretKey' | 'backboneClientKeys' | 'logKind' | 'valkeyUrl'>} config
  * @returns {string[]}
  */
-export function conflictsOf({ host, backboneSecretKey, backboneClientKeys }) {
+export function conflictsOf({ host, backboneSecretKey, backboneClientKeys, logKind, valkeyUrl }) {
   const keys = {
     BACKBONE_SECRET_KEY: backboneSecretKey === undefined ? [] : [backboneSecretKey],
     BACKBONE_CLIENT_KEYS: keysIn(backboneClientKeys),
@@ -77,6 +95,10 @@ export function conflictsOf({ host, backboneSecretKey, backboneClientKeys }) {
   const problems = curveKeyProblems(keys)
   if (problems.length === 0 && !backboneSecretKey && !isLoopback(host)) {
     problems.push(`JOURNAL_HOST=${host} is no loopback address: beyond this host the backbone needs the BACKBONE_ keys`)
+  }
+  if (logKind === 'valkey') {
+    const problem = valkeyUrl === undefined ? 'JOURNAL_LOG=valkey needs it' : valkeyUrlProblem(valkeyUrl)
+    if (problem) problems.push(`VALKEY_URL: ${problem}`) // its text may hold a password
   }
   return problems
 }

@@ -33,3 +33,12 @@ test('keys that are none, or not all there, are named by their setting', () => {
     expect.stringContaining('BACKBONE_SECRET_KEY is not set'),
   ])
 })
+
+test('a log in Valkey needs its address, which is not repeated where it is wrong', () => {
+  const inValkey = { JOURNAL_LOG: 'valkey' }
+  expect(conflictsOf(read(inValkey))).toEqual(['VALKEY_URL: JOURNAL_LOG=valkey needs it'])
+  expect(conflictsOf(read({ ...inValkey, VALKEY_URL: 's3cret@valkey' }))).toEqual([
+    expect.stringMatching(/^VALKEY_URL: must be like valkey:(?!.*s3cret)/),
+  ])
+  expect(conflictsOf(read({ ...inValkey, VALKEY_URL: 'valkey://:s3cret@valkey:6379' }))).toEqual([])
+})

@@ -8,7 +8,8 @@ import { within } from './deadline.js'
  * @typedef {import('node:http').IncomingMessage} Request
  * @typedef {import('node:http').ServerResponse} Response
  * @typedef {(request: Request, response: Response) => unknown} Handler
- * @typedef {{ path: string, headers: import('node:http').IncomingHttpHeaders, remotePort: number, at: number, method: string }} Asked
+ * @typedef {{ path: string, headers: import('node:http').IncomingHttpHeaders, remotePort: number, at: number, method:
+ * string }} Asked
  * @typedef {Awaited<ReturnType<typeof startBackend>>} Backend
  */
 
@@ -68,7 +69,7 @@ export async function startBackend(port = 0) {
     askedFor: path => asked.filter(request => request.path === path),
 
     /**
-     * What a path answers from now on.
+     * Sets the answer of a path from now on.
      *
      * @param {string} path
      * @param {Handler} handler
@@ -78,7 +79,7 @@ export async function startBackend(port = 0) {
     },
 
     /**
-     * What every path answers instead; `undefined` when the backend is well again.
+     * Sets the answer of every path; `undefined` when the backend is well again.
      *
      * @param {Handler | undefined} handler
      */

@@ -2,8 +2,8 @@
 // what was lost, what came twice, what came in another order, and a part that was passed off as the whole.
 
 /**
- * What a viewer of a room is told. `head`: it stands at `seq`, and everything after `after` follows. `gap`: what followed
- * the last message cannot be given, and everything after `seq` follows.
+ * The events of a viewer of a room. `head`: it stands at `seq`, and everything after `after` follows. `gap`: what
+ * followed the last message cannot be given, and everything after `seq` follows.
  *
  * @typedef {{ type: 'head', epoch: string, seq: number, after: number } | { type: 'gap', epoch: string, seq: number }
  *   | { type: 'message', epoch: string, seq: number, messageId: string | undefined, data?: string }} Sight

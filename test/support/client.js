@@ -8,7 +8,7 @@ import { pause, within } from './deadline.js'
 /**
  * @typedef {import('@keycast/protocol').ServerMessage} ServerMessage
  *
- * What a viewer was sent of one key.
+ * The record of what a viewer was sent of one key.
  * @typedef {object} Sight
  * @property {string | undefined} version
  * @property {number | undefined} revision of the last value whose data carries one
@@ -220,8 +220,8 @@ export async function connect(url, { sights = createSights(), protocols = [] } =
 }
 
 /**
- * A client that behaves as a library would: it leaves when its gateway asks it to, and when its connection ends it takes
- * the next gateway and resumes from what it holds, until told to stop.
+ * A client that behaves as a library would: it leaves when its gateway asks it to, and when its connection ends it
+ * takes the next gateway and resumes from what it holds, until told to stop.
  *
  * @param {string[]} urls of the gateways, the preferred one first
  * @param {string[]} keys

@@ -44,9 +44,9 @@ export async function startJournal({ folder = newFolder(), env = {} } = {}) {
     folder,
     node: `127.0.0.1:${publicationsPort}:${deliveriesPort}`,
     process: () => process,
-    /** Starts it again, after it has ended, where gateways look for it. */
-    async restart() {
-      process = await startService('journal', { ...common, ...samePorts })
+    /** Starts it again, after it has ended, where gateways look for it. @param {Record<string, string>} [changed] */
+    async restart(changed = {}) {
+      process = await startService('journal', { ...common, ...samePorts, ...changed })
     },
     /** @param {string} path */
     internal: path => ask(`http://127.0.0.1:${process.listening.metricsPort}${path}`),
@@ -80,7 +80,7 @@ export async function startRooms(name, node, checker) {
 }
 
 /**
- * Publishes at a steady pace into some rooms. What was not acknowledged is sent again under its messageId until it is.
+ * Publishes at a steady pace into some rooms. A message not acknowledged is sent again under its messageId until it is.
  *
  * @param {object} options
  * @param {string} options.name
@@ -184,7 +184,7 @@ export async function readHistories(backbone, checker, rooms) {
 }
 
 /**
- * What was sent and is not there once, and what is there and was not sent.
+ * Finds messages that were sent and are not there once, and messages that are there and were not sent.
  *
  * @param {string[]} ids @param {{ messageId: string }[]} sent
  */

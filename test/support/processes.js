@@ -123,7 +123,7 @@ export function isAlive(pid) {
 }
 
 /**
- * Which of some processes has a TCP connection from a local port: the worker behind a request the backend got.
+ * Finds which of some processes has a TCP connection from a local port: the worker behind a request the backend got.
  *
  * @param {number} port
  * @param {number[]} pids

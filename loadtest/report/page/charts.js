@@ -1,4 +1,4 @@
-// Which charts a report has. One run, or two in the same charts.
+// The charts of a report, of one run or of two in the same charts.
 import {
   bars,
   clientsColor,

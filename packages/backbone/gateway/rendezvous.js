@@ -1,5 +1,5 @@
-// Which node owns a key: rendezvous hashing (Thaler and Ravishankar, 1998). Every gateway that sees the same nodes
-// picks the same owner, and when a node comes or goes only the keys it gains or loses move.
+// Finds the node that owns a key, by rendezvous hashing (Thaler and Ravishankar, 1998). Every gateway that sees the
+// same nodes picks the same owner, and when a node comes or goes only the keys it gains or loses move.
 import { fnv1a } from '../fnv1a.js'
 
 /**

@@ -1,7 +1,9 @@
-// The gateway's backbone of rooms: follows each watched room message by message, publishes, and reads histories. A hole in
-// a room's order is never passed on: it is asked for again.
+// The gateway's backbone of rooms: follows each watched room message by message, publishes, and reads histories. A hole
+// in a room's order is never passed on: it is asked for again.
 import { randomBytes } from 'node:crypto'
+import { roomOf } from '../wire/members-codec.js'
 import { HISTORY_MESSAGES_MAX, historyKey, readHistoryKey, roomErrorCodes, roomsCodec } from '../wire/rooms-codec.js'
+import { createPresence } from './presence.js'
 import { createRouter } from './router.js'
 
 /**
@@ -16,10 +18,12 @@ import { createRouter } from './router.js'
  */
 
 /**
- * The gateway's side of rooms. Watches are state: the room's node is told of them when a link to it is up, and told again,
- * with the position reached by then, whenever that may have been lost.
+ * The gateway's side of rooms. Watches are state: the room's node is told of them when a link to it is up, and told
+ * again, with the position reached by then, whenever that may have been lost.
  *
- * @typedef {object} RoomsBackbone
+ * @typedef {RoomsStream & import('./presence.js').PresenceBackbone} RoomsBackbone
+ *
+ * @typedef {object} RoomsStream
  * @property {() => Promise<void>} start resolves when the sockets exist, not when a journal answers
  * @property {() => Promise<void>} stop ends all that is under way
  * @property {(room: string, position?: Position) => void} watch every message after the position is wanted, or without
@@ -28,29 +32,36 @@ import { createRouter } from './router.js'
  * @property {(publish: { room: string, messageId: string | undefined, from: string, data: Buffer },
  *   options: { deadlineMs: number }) => Promise<Published | NotPublished>} publish never rejects. Those of one room are
  *   kept in the order given. `publish_unknown`: the same messageId may be sent again, so the caller should give one
- * @property {(room: string, range: HistoryRange, options: { deadlineMs: number }) => Promise<History | NotPublished>} history
+ * @property {(room: string, range: HistoryRange, options: { deadlineMs: number }) => Promise<History | NotPublished>}
+ * history
  *   never rejects. Those who ask the same part of a room meanwhile share one read
- * @property {(room: string) => Position | undefined} positionOf how far the room's stream is; `undefined` where it is not
+ * @property {(room: string) => Position | undefined} positionOf how far the room's stream is; `undefined` where it is
+ * not
  *   watched, or its position is not known yet
  * @property {(room: string) => boolean} isAvailable whether the room's journal answers now
  * @property {(room: string) => { node: string | undefined, alive: boolean }} ownerOf
  * @property {() => number} nodesAlive
- * @property {() => { watched: number, publishesUnderWay: number, historiesUnderWay: number, healed: number }} stats
+ * @property {() => { watched: number, publishesUnderWay: number, historiesUnderWay: number, joins: number,
+ *   watchedMembers: number, healed: number }} stats
  *   `healed`: holes that were asked for again
  */
 
 /**
- * What a gateway gives it. All are synchronous, and called only for rooms that are watched. Of each room come first
- * `onHead` or `onGap`, then messages that follow each other without a hole and without one twice; `onGap` is the only
- * way out of that.
+ * The functions that a gateway gives it. All are synchronous, and called only for rooms that are watched. Of each room
+ * come first `onHead` or `onGap`, then messages that follow each other without a hole and without one twice; `onGap` is
+ * the only way out of that.
  *
- * @typedef {object} RoomsEvents
+ * @typedef {MessageEvents & import('./presence.js').PresenceEvents} RoomsEvents
+ *
+ * @typedef {object} MessageEvents
  * @property {(room: string, head: { epoch: string, seq: number, oldest: number, after: number }) => void} onHead where
  *   the room stands. Messages follow from `after` + 1 on: the position reached so far. Again whenever a link began anew
- * @property {(room: string, batch: { epoch: string, messages: Message[] }) => void} onMessages one at least. `data` may be
+ * @property {(room: string, batch: { epoch: string, messages: Message[] }) => void} onMessages one at least. `data` may
+ * be
  *   kept; it is a slice of a batch of up to 64 KiB
  * @property {(room: string, gap: { epoch: string, seq: number, oldest: number,
- *   reason: import('../wire/rooms-codec.js').GapReason }) => void} onGap what followed the position cannot be given; the
+ *   reason: import('../wire/rooms-codec.js').GapReason }) => void} onGap what followed the position cannot be given;
+ * the
  *   stream goes on after `seq`
  * @property {(room: string, failure: { code: RoomErrorCode, message: string, retryAfterMs?: number }) => void} onFailed
  *   the watch stands. With `retryAfterMs` the journal tries again by itself
@@ -98,16 +109,25 @@ export function createRoomsBackbone({ nodeSource, dialOf, events, now, every, lo
 
   const router = createRouter({
     codec: roomsCodec,
+    placeOf: roomOf,
     nodeSource,
     dialOf,
-    events: { position: room => watched.get(room)?.position, onAnswer, onHeads, onRouted: () => events.onRouted?.() },
+    events: {
+      position: key => watched.get(key)?.position ?? presence.positionOf(key),
+      payload: key => presence.payloadOf(key),
+      onAnswer,
+      onHeads,
+      onRouted: () => events.onRouted?.(),
+    },
     now,
     every,
     log,
   })
+  const presence = createPresence({ router, events, now, every })
 
-  /** @param {import('../wire/rooms-codec.js').Answer} answer */
-  function onAnswer(answer) {
+  /** @param {import('../wire/rooms-codec.js').Answer} answer @param {boolean} isGot */
+  function onAnswer(answer, isGot) {
+    if (presence.onAnswer(answer, isGot)) return
     if (answer.type === 'history') {
       const { type, key, ...history } = answer
       return endHistory(key, history)
@@ -124,6 +144,7 @@ export function createRoomsBackbone({ nodeSource, dialOf, events, now, every, lo
         room.position = { epoch: answer.epoch, seq: answer.seq }
         return events.onGap(key, /** @type {any} */ (said))
       case 'failed':
+        if (isGot) return // the link asked for any answer, to see whether they arrive
         return events.onFailed(key, { code: answer.code, ...failureOf(answer) })
       case 'messages':
         return onMessages(key, room, answer)
@@ -259,6 +280,7 @@ export function createRoomsBackbone({ nodeSource, dialOf, events, now, every, lo
     start: router.start,
     async stop() {
       await router.stop()
+      presence.stop()
       for (const key of [...histories.keys()]) endHistory(key, refusal('journal_unavailable'))
     },
     watch,
@@ -272,7 +294,18 @@ export function createRoomsBackbone({ nodeSource, dialOf, events, now, every, lo
     isAvailable,
     ownerOf: router.ownerOf,
     nodesAlive: router.nodesAlive,
-    stats: () => ({ watched: watched.size, publishesUnderWay: publishes, historiesUnderWay: histories.size, healed }),
+    join: presence.join,
+    leave: presence.leave,
+    watchMembers: presence.watchMembers,
+    unwatchMembers: presence.unwatchMembers,
+    membersOf: presence.membersOf,
+    stats: () => ({
+      watched: watched.size,
+      publishesUnderWay: publishes,
+      historiesUnderWay: histories.size,
+      ...presence.stats(),
+      healed,
+    }),
   }
 }
 

@@ -13,7 +13,7 @@ import { ownersAmong } from './rendezvous.js'
  */
 
 /**
- * What is wanted of a key, and the link to the node it was asked of. A link and no name: a node that is gone may be found
+ * The wants of a key, and the link to the node it was asked of. A link and no name: a node that is gone may be found
  * again under its name, and was not asked then.
  *
  * @template {Service} S
@@ -39,6 +39,7 @@ import { ownersAmong } from './rendezvous.js'
  * @template {Service} S
  * @param {object} options
  * @param {import('../wire/codec.js').Codec<S>} options.codec
+ * @param {(key: string) => string} [options.placeOf] keys with the same place go to the same node
  * @param {NodeSource} options.nodeSource
  * @param {(name: string) => import('./link.js').Dial} options.dialOf
  * @param {RouterEvents<S>} options.events
@@ -46,7 +47,7 @@ import { ownersAmong } from './rendezvous.js'
  * @param {import('@keycast/service').Every} options.every
  * @param {import('./link.js').Log} options.log
  */
-export function createRouter({ codec, nodeSource, dialOf, events, now, every, log }) {
+export function createRouter({ codec, placeOf = key => key, nodeSource, dialOf, events, now, every, log }) {
   /** @type {Map<string, Node<S>>} */
   const nodes = new Map()
   /** @type {Map<string, Want<S>>} */
@@ -203,7 +204,7 @@ export function createRouter({ codec, nodeSource, dialOf, events, now, every, lo
 
   /** @param {string} key @returns {import('./link.js').Link<S> | undefined} to the node that owns the key now */
   function linkOf(key) {
-    const owner = ownerOf(key)
+    const owner = ownerOf(placeOf(key))
     return owner === undefined ? undefined : nodes.get(owner)?.link
   }
 
@@ -222,7 +223,7 @@ export function createRouter({ codec, nodeSource, dialOf, events, now, every, lo
     /** Links to all nodes that keys are routed to. */
     links: () => candidates.flatMap(name => nodes.get(name)?.link ?? []),
     /** @param {string} key */
-    ownerOf: key => ({ node: ownerOf(key), alive: linkOf(key)?.alive === true }),
+    ownerOf: key => ({ node: ownerOf(placeOf(key)), alive: linkOf(key)?.alive === true }),
     nodesAlive: () => {
       let alive = 0
       for (const { link } of nodes.values()) if (link.alive) alive++

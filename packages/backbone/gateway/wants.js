@@ -1,4 +1,4 @@
-// Which keys a gateway wants of one node, what the node has been told of them, and the requests that make up the
+// The keys that a gateway wants of one node, those that the node has been told of, and the requests that make up the
 // difference. Wants are state: all of them can be said again at any time.
 import { createUniqueQueue } from '@keycast/service'
 import { KEYS_PER_REQUEST_MAX, REQUEST_BYTES_MAX } from '../wire/envelope.js'
@@ -6,13 +6,13 @@ import { KEYS_PER_REQUEST_MAX, REQUEST_BYTES_MAX } from '../wire/envelope.js'
 /**
  * @typedef {import('../wire/codec.js').Service} Service
  *
- * What the gateway wants of a key. A watch stands until it is ended; a get is over with its answer.
+ * A gateway's interest in a key. A watch stands until it is ended; a get is over with its answer.
  * @typedef {{ watch: boolean, get: boolean }} Interest
  *
- * What the node has been told of a key. `since`: number of the request from which on the node knew the key; answers
- * made before it belong to an earlier interest. `getNumber`: number of the request that said the get. Both are Infinity
- * while an interest that began again is not said yet. `isWatchDue`: the watch is to be said again though the node was
- * told of it.
+ * The interest that the node has been told of. `since`: number of the request from which on the node knew the key;
+ * answers made before it belong to an earlier interest. `getNumber`: number of the request that said the get. Both are
+ * Infinity while an interest that began again is not said yet. `isWatchDue`: the watch is to be said again though the
+ * node was told of it.
  * @typedef {{ watch: boolean, get: boolean, since: number, getNumber: number, isWatchDue: boolean }} Told
  */
 
@@ -39,8 +39,8 @@ export function createWants({ position, payload }) {
   /** Keys whose interest changed, so that what was told of it may differ. */
   let changed = /** @type {import('@keycast/service').UniqueQueue<string>} */ (createUniqueQueue())
   /**
-   * Walks over all keys, to say them again; those that change meanwhile are said before. A walk instead of a queue of all
-   * keys: making that would take as long as a few thousand answers.
+   * Walks over all keys, to say them again; those that change meanwhile are said before. A walk instead of a queue of
+   * all keys: making that would take as long as a few thousand answers.
    *
    * @type {Iterator<string> | undefined}
    */

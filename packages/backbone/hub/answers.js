@@ -7,7 +7,7 @@ import { CREDIT_BYTES, createCredit } from './credit.js'
 /** @typedef {import('../wire/codec.js').Service} Service */
 
 /**
- * What a link is to be sent, and how far that is done.
+ * The messages that a link is to be sent, and how far that is done.
  *
  * @template {Service} S
  * @typedef {object} Outgoing

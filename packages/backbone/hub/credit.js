@@ -1,5 +1,5 @@
-// How many bytes of answers may be on their way: to one gateway, and to all of them. What a gateway has not reported as
-// taken lies in this process's memory, or in a peer's that may have stopped reading.
+// Limits the bytes of answers that are on their way: to one gateway, and to all of them. Answers that a gateway has not
+// reported as taken lie in this process's memory, or in that of a peer that may have stopped reading.
 
 /** To one gateway: covers 50 ms of a gigabit. More only delays the latest state. */
 export const CREDIT_BYTES = 8 * 2 ** 20

@@ -1,5 +1,5 @@
-// A node's side of its links: which there are, what each gateway wants, and whether anything was lost. What each is sent,
-// answers.js decides. Knows neither sockets, which come from `bind`, nor what is carried, which the codec knows.
+// A node's side of its links: keeps the list of them, hears what each gateway wants, and notices lost requests. The
+// file answers.js sends. Sockets come from `bind`, and the codec knows what is carried.
 import { BEAT_MS, createOnceAMinute, createTurns, everyMeasured, SILENT_MS } from '@keycast/service'
 import { WireError } from '../wire/codec.js'
 import { decodeBeat, decodeRequest, encodeMessage } from '../wire/envelope.js'
@@ -10,8 +10,8 @@ import { createArrivals, takeBeat, takeRequest } from './lost-requests.js'
  * @typedef {import('../wire/codec.js').Service} Service
  *
  * The bound sockets. `send` queues parts for the peer with that routing id; it calls `failed` if there is none. `close`
- * lets what was queued leave first, as far as its receivers take it. `hasReadAll` tells whether there is a moment now at
- * which no request that arrived waits to be read.
+ * lets what was queued leave first, as far as its receivers take it. `hasReadAll` tells whether there is a moment now
+ * at which no request that arrived waits to be read.
  * @typedef {{ send: (routingId: Buffer, parts: Buffer[], failed: () => void) => void, close: () => Promise<void>,
  *   hasReadAll: () => Promise<boolean> }} Bound
  * @typedef {{ request: (parts: Buffer[]) => void, beat: (part: Buffer, routingId: Buffer) => void }} FromGateways
@@ -19,7 +19,7 @@ import { createArrivals, takeBeat, takeRequest } from './lost-requests.js'
  */
 
 /**
- * What a node gives its hub. All are synchronous.
+ * The functions that a node gives its hub. All are synchronous.
  *
  * @template {Service} S
  * @typedef {object} NodeEvents
@@ -31,7 +31,8 @@ import { createArrivals, takeBeat, takeRequest } from './lost-requests.js'
  * @property {(link: string, notice: S['Notice']) => void} [onNotice] may come twice
  * @property {(link: string, id: string, command: S['Command']) => void} [onCommand] may come twice, under the same id;
  *   to be answered with `tellResult`
- * @property {(link: string) => Iterator<unknown> | void} onLinkLost everything the link said is void. To forget 100,000 keys
+ * @property {(link: string) => Iterator<unknown> | void} onLinkLost everything the link said is void. To forget 100,000
+ * keys
  *   may take long: what comes as an iterator is run to its end turn by turn
  * @property {(link: string, key: string, bytesLeft: number) => { answers: S['Answer'][], more: boolean }} answersFor
  *   what the link is to be sent of the key now: some `bytesLeft` of it, one answer at least. `more`: it is asked again
@@ -237,7 +238,7 @@ export function createHub({ codec, bind, now, every, log }) {
     }
   }
 
-  /** A newer gateway's. What it said counts as heard, or the link would be taken for lossy again and again. */
+  /** A newer gateway's request counts as heard, or its link would be taken for lossy again and again. */
   function onUnknown(/** @type {string} */ link, /** @type {string} */ kind) {
     if (isLogDue(`kind ${link}`)) {
       log.warn(

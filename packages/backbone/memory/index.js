@@ -1,3 +1,3 @@
-// What unit tests of services use of the backbone: one process, no sockets.
+// The backbone in one process, without sockets, for unit tests of services.
 export { createMemoryNetwork } from './network.js'
 export { createMemoryRooms } from './rooms-memory.js'

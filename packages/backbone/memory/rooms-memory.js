@@ -2,6 +2,7 @@
 // answered in a later microtask, as if it had been a moment under way.
 import { newMessageId } from '../gateway/rooms-backbone.js'
 import { gapFrom, HISTORY_MESSAGES_MAX, roomErrorCodes } from '../wire/rooms-codec.js'
+import { createMemoryPresence } from './presence-memory.js'
 
 /**
  * @typedef {import('../gateway/rooms-backbone.js').RoomsBackbone} RoomsBackbone
@@ -11,10 +12,11 @@ import { gapFrom, HISTORY_MESSAGES_MAX, roomErrorCodes } from '../wire/rooms-cod
 
 const RETRY_MS = 1_000
 
-/** @param {{ at?: () => number }} [options] `at`: the time of a message */
-export function createMemoryRooms({ at = () => 1_700_000_000_000 } = {}) {
+/** @param {{ at?: () => number, isNamed?: boolean }} [options] `at`: the time of a message. `isNamed`: or members are counted */
+export function createMemoryRooms({ at = () => 1_700_000_000_000, isNamed = true } = {}) {
   let epoch = 'E1'
   let isAway = false
+  const presence = createMemoryPresence({ isAway: () => isAway, isNamed })
   /** @type {Map<string, { messages: Message[], oldest: number }>} */
   const rooms = new Map()
   /** @typedef {{ events: RoomsEvents, positions: Map<string, { epoch: string, seq: number } | undefined> }} Gateway */
@@ -79,12 +81,15 @@ export function createMemoryRooms({ at = () => 1_700_000_000_000 } = {}) {
   /** @param {RoomsEvents} events @returns {RoomsBackbone} as one gateway has it */
   function backbone(events) {
     const gateway = { events, positions: new Map() }
+    const members = presence.backbone(events)
     return {
+      ...members,
       async start() {
         gateways.add(gateway)
       },
       async stop() {
         gateways.delete(gateway)
+        members.stop()
       },
       watch(room, position) {
         if (gateway.positions.has(room)) return
@@ -108,13 +113,21 @@ export function createMemoryRooms({ at = () => 1_700_000_000_000 } = {}) {
       isAvailable: () => !isAway,
       ownerOf: () => ({ node: 'memory', alive: !isAway }),
       nodesAlive: () => Number(!isAway),
-      stats: () => ({ watched: gateway.positions.size, publishesUnderWay: 0, historiesUnderWay: 0, healed: 0 }),
+      stats: () => ({
+        watched: gateway.positions.size,
+        publishesUnderWay: 0,
+        historiesUnderWay: 0,
+        healed: 0,
+        ...presence.stats(),
+      }),
     }
   }
 
   return {
     backbone,
     append,
+    endGhosts: presence.endGhosts,
+    refuseAll: presence.refuseAll,
     /** Forgets all but the newest messages. @param {string} name @param {number} left */
     trim(name, left) {
       const room = roomOf(name)

@@ -1,4 +1,4 @@
-// What a service adds to the envelope: its kinds of positions, answers, notices, commands, results and heads, and their
+// A service's part of the envelope: its kinds of positions, answers, notices, commands, results and heads, and their
 // bytes. Links and hubs carry them without looking inside; values-codec.js is the one of values.
 
 /**
@@ -19,9 +19,9 @@
  */
 
 /**
- * The readers are given JSON objects that a peer sent. Each throws {@link WireError} where a field it knows is missing or
- * wrong, and ignores fields it does not know. A reader that returns `undefined` says that it does not know the kind: a
- * newer peer's. A service without notices, commands or heads leaves their readers out.
+ * The readers are given JSON objects that a peer sent. Each throws {@link WireError} where a field it knows is missing
+ * or wrong, and ignores fields it does not know. A reader that returns `undefined` says that it does not know the kind:
+ * a newer peer's. A service without notices, commands or heads leaves their readers out.
  *
  * @template {Service} S
  * @typedef {object} Codec

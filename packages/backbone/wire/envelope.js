@@ -22,7 +22,7 @@ import { isCompatible, readKey, WireError } from './codec.js'
  */
 
 /**
- * What one request says. `command` is `undefined` where its kind is not known here.
+ * The content of one request. `command` is `undefined` where its kind is not known here.
  *
  * @template {Service} S
  * @typedef {{ type: 'watch' | 'get', wants: Want<S>[] }

@@ -1,6 +1,8 @@
-// Rooms on the wire: positions are places in a room's order, answers are its messages from there on, and the one command
-// is a publish. A get asks for a part of the history: its key names the room and the part.
+// Rooms on the wire: positions are places in a room's order, answers are its messages from there on, and the one
+// command is a publish. A get asks for a part of the history: its key names the room and the part. The members of a room
+// are in members-codec.js.
 import { readKey, WireError } from './codec.js'
+import { decodePresence, encodePresence, readJoin } from './members-codec.js'
 
 /**
  * A place in a room's order. `seq` counts 1, 2, 3 … within an epoch; another epoch is another history.
@@ -14,8 +16,8 @@ import { readKey, WireError } from './codec.js'
  * is), and the messages from `after` + 1 on follow.
  * @typedef {{ type: 'head', key: string, epoch: string, seq: number, oldest: number, after: number }} HeadAnswer
  *
- * What follows the gateway's position cannot be given; the stream goes on after `seq`, the head. `trimmed`: the history
- * no longer reaches back. `epoch`: the position is one of another history. `ahead`: it is beyond the head.
+ * Messages after the gateway's position cannot be given; the stream goes on after `seq`, the head. `trimmed`: the
+ * history no longer reaches back. `epoch`: the position is one of another history. `ahead`: it is beyond the head.
  * @typedef {'trimmed' | 'epoch' | 'ahead'} GapReason
  * @typedef {{ type: 'gap', key: string, epoch: string, seq: number, oldest: number, reason: GapReason }} GapAnswer
  *
@@ -30,7 +32,8 @@ import { readKey, WireError } from './codec.js'
  * A watch stands, and a later answer ends the failure where there is `retryAfterMs`; a get is over.
  * @typedef {{ type: 'failed', key: string, code: RoomErrorCode, message: string, retryAfterMs?: number }} FailedAnswer
  *
- * @typedef {HeadAnswer | GapAnswer | MessagesAnswer | HistoryAnswer | FailedAnswer} Answer
+ * @typedef {HeadAnswer | GapAnswer | MessagesAnswer | HistoryAnswer | FailedAnswer
+ *   | import('./members-codec.js').PresenceAnswers} Answer
  *
  * With a `messageId`, the same one of the same publisher in the same room is the same message.
  * @typedef {{ type: 'publish', room: string, messageId: string | undefined, from: string, data: Buffer }} Publish
@@ -44,15 +47,18 @@ import { readKey, WireError } from './codec.js'
  * How far a link was sent some of its rooms.
  * @typedef {{ key: string, epoch: string, seq: number }[]} Heads
  *
- * @typedef {{ Position: Position, Payload: never, Answer: Answer, Notice: never, Command: Publish,
+ * @typedef {{ Position: Position, Payload: import('./members-codec.js').Join | undefined,
+ *   Answer: Answer, Notice: never, Command: Publish,
  *   Result: Published | NotPublished, Heads: Heads }} Rooms
  */
 
 /** Why a room or a publish was refused. The last is a gateway's own. */
 export const roomErrorCodes = Object.freeze({
   bad_message: 'not as it must be: fix the client',
+  capacity: 'the journal holds as many members as it may: try again later',
   id_conflict: 'the messageId stands for another message: use a new one for each',
   journal_unavailable: 'the journal cannot be reached, or cannot take more: nothing was kept',
+  name_taken: 'another user has this name here: choose another',
   log_full: 'the log has no room: nothing was kept',
   other_epoch: 'the history was another one: load what is there now',
   too_large: "the message is over the namespace's maxBytes",
@@ -76,9 +82,11 @@ export const HISTORY_BYTES_MAX = 2 ** 20
 
 /** @type {import('./codec.js').Codec<Rooms>} */
 export const roomsCodec = {
-  wire: 'rooms/1.0',
+  wire: 'rooms/1.1',
   readPosition,
+  readPayload: readJoin,
   encodeAnswer(answer) {
+    if (isAboutPresence(answer)) return encodePresence(answer)
     if (answer.type !== 'messages' && answer.type !== 'history') return { head: answer, parts: [] }
     const { messages, ...head } = answer
     const first = messages[0]?.seq ?? 0
@@ -107,6 +115,11 @@ export const roomsCodec = {
       }
       case 'failed':
         return { type: head.type, key: head.key, ...readFailure({ ...head, error: head.code }, 'code') }
+      case 'joined':
+      case 'left':
+      case 'members':
+      case 'presence':
+        return decodePresence(head, parts)
       default:
         return undefined
     }
@@ -145,6 +158,12 @@ export function gapFrom(position, head) {
   if (position.epoch !== head.epoch) return 'epoch'
   if (position.seq > head.seq) return 'ahead'
   return position.seq + 1 < head.oldest ? 'trimmed' : undefined
+}
+
+/** @param {Answer} answer @returns {answer is import('./members-codec.js').PresenceAnswers} */
+function isAboutPresence(answer) {
+  const { type } = answer
+  return type === 'joined' || type === 'left' || type === 'members' || type === 'presence'
 }
 
 /** @param {any} head @returns {Position} */

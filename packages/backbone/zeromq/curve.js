@@ -28,7 +28,7 @@ export function curveKeyProblem(key) {
 }
 
 /**
- * What is wrong with the keys of one end of the backbone: they are all given or none is, and each is a key.
+ * Finds what is wrong with the keys of one end of the backbone: all are given or none is, and each is a key.
  *
  * @param {Record<string, string[]>} keys by the name of the setting that holds them
  * @returns {string[]} naming the setting, without the key

@@ -16,12 +16,13 @@ import { createWriter } from './writer.js'
  */
 const SEND_TIMEOUT_MS = 500
 
-/** Requests queued in the socket. What does not fit stays with the link as state, which is bounded by keys. */
+/** Requests queued in the socket. Further ones stay with the link as state, which is bounded by keys. */
 const REQUESTS_QUEUED_MAX = 16
 
 /**
  * @param {Endpoints} endpoints
- * @param {{ messageBytesMax: number, security?: ReturnType<typeof import('./curve.js').linkSecurity> }} options larger answers are refused,
+ * @param {{ messageBytesMax: number, security?: ReturnType<typeof import('./curve.js').linkSecurity> }} options larger
+ * answers are refused,
  *   and their sender is cut off
  * @returns {import('../gateway/link.js').Dial}
  */

@@ -12,6 +12,8 @@ import { createValues } from './values/values.js'
  * @typedef {import('./environment.js').Environment} Environment
  *
  * @typedef {object} ConnectOptions
+ * @property {import('./connection/auth.js').Token} [token] says for whom the sessions are; a function is asked again
+ *   before the token expires
  * @property {Environment['WebSocket']} [WebSocket] where there is no global one, as in Node 20: that of the package `ws`
  * @property {Partial<Environment>} [environment] clocks, timers, chance and the page, for tests
  *
@@ -25,7 +27,7 @@ import { createValues } from './values/values.js'
  * @param {ConnectOptions} [options]
  * @throws {TypeError} where the URL cannot be read or there is no WebSocket
  */
-export function connect(url, { WebSocket, environment: given = {} } = {}) {
+export function connect(url, { token, WebSocket, environment: given = {} } = {}) {
   const environment = completeEnvironment({ ...given, ...(WebSocket && { WebSocket }) })
   const timers = createTimers(environment)
   let lastId = 0
@@ -44,7 +46,8 @@ export function connect(url, { WebSocket, environment: given = {} } = {}) {
   const connection = createConnection({
     url: socketUrl(url),
     environment,
-    alarm: timers.alarm(),
+    createAlarm: timers.alarm,
+    token,
     onOpen: values.opened,
     onMessage: values.receive,
     onLost: values.lost,

@@ -55,7 +55,7 @@ test('the state is told to whoever asks, with what a person wants to know', asyn
     { name: 'open', session: 's' },
     { name: 'waiting', retryAt: 1_000, reason: 'cable pulled' },
     { name: 'connecting' },
-    { name: 'closed', code: 4007, reason: 'errors or requests kept coming far past the limits' },
+    { name: 'closed', code: 4007, reason: 'the gateway closed with 4007' },
   ])
   off()
   keycast.close()

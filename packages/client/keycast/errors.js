@@ -13,15 +13,18 @@ export class KeycastError extends Error {
    * @param {string} error.message
    * @param {string} [error.key]
    * @param {number} [error.retryAfterMs]
+   * @param {boolean} [error.subscribed]
    */
-  constructor({ code, message, key, retryAfterMs }) {
+  constructor({ code, message, key, retryAfterMs, subscribed }) {
     super(message)
     this.name = 'KeycastError'
     /** The cause, for programs. @type {KeycastErrorCode} */
     this.code = code
     /** The key it is about, if any. @type {string | undefined} */
     this.key = key
-    /** Where given, the subscription stands: the gateway tries again after so long. @type {number | undefined} */
+    /** Where given, trying again makes sense after so long. @type {number | undefined} */
     this.retryAfterMs = retryAfterMs
+    /** Whether the subscription to `key` stands: the gateway tries again by itself. @type {boolean | undefined} */
+    this.subscribed = subscribed
   }
 }

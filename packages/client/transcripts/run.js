@@ -1,9 +1,9 @@
 // Runs one transcript against the JavaScript client: README.md says what each step means.
 import { isDeepStrictEqual } from 'node:util'
-import { connect, KeycastError } from '../keycast.js'
+import { connect, KeycastError, TokenRefused } from '../keycast.js'
 import { createWorld } from '../test-support.js'
 
-const expectations = ['dials', 'out', 'hangs', 'state', 'holds', 'answers', 'open']
+const expectations = ['dials', 'out', 'hangs', 'asks', 'state', 'holds', 'answers', 'open']
 
 /**
  * @param {string} text of the file
@@ -21,6 +21,9 @@ export async function runTranscript(text) {
   const answers = new Map()
   /** The values of the names with `$`. @type {Map<string, unknown>} */
   const bound = new Map()
+  /** Answers the application's function for tokens that was called last. */
+  /** @type {{ give: (token: string) => void, refuse: (error: Error) => void }} */
+  let answer = { give() {}, refuse() {} }
 
   const client = () => keycast ?? fail('the transcript has not connected yet')
 
@@ -53,15 +56,21 @@ export async function runTranscript(text) {
     if (step.garbage !== undefined) return world.socket().onmessage?.({ data: step.garbage })
     if (step.lost) return world.socket().lose(step.lost)
     if (step.page) return world.page(step.page)
+    if (step.gives) return answer.give(step.gives)
+    if (step.refuses) return answer.refuse(new TokenRefused())
+    if (step.fails) return answer.refuse(new Error('the network failed'))
     if (step.random !== undefined) world.network.random = step.random
     else if (step.pass === undefined) fail('there is no such step')
   }
 
   /** @param {any} step */
-  function doStep({ do: deed, key, as }) {
+  function doStep({ do: deed, key, as, token }) {
     switch (deed) {
       case 'connect':
-        keycast = connect('ws://gateway/ws', { environment: world.environment })
+        keycast = connect('ws://gateway/ws', {
+          environment: world.environment,
+          token: token === true ? askForToken : token,
+        })
         return
       case 'value':
         return handles.set(as, client().value(key))
@@ -82,6 +91,13 @@ export async function runTranscript(text) {
       default:
         fail('there is no such deed')
     }
+  }
+
+  function askForToken() {
+    world.deeds.push({ asks: true })
+    return new Promise((give, refuse) => {
+      answer = { give, refuse }
+    })
   }
 
   /** @param {any} step */
@@ -105,7 +121,9 @@ export async function runTranscript(text) {
   function connectionState(expected) {
     const { state } = client()
     const retryInMs = state.name === 'waiting' ? state.retryAt - world.now() : undefined
-    return expected.retryInMs === undefined ? { name: state.name } : { name: state.name, retryInMs }
+    /** @type {Record<string, unknown>} */
+    const known = { ...state, retryInMs }
+    return Object.fromEntries(Object.keys(expected).map(field => [field, known[field]]))
   }
 
   /** @param {any} step */

@@ -2,7 +2,9 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { runTranscript } from './run.js'
 
-const files = readdirSync(new URL('.', import.meta.url)).filter(name => name.endsWith('.jsonl'))
+const files = readdirSync(new URL('.', import.meta.url), { recursive: true, encoding: 'utf8' })
+  .filter(name => name.endsWith('.jsonl'))
+  .sort()
 
 test.each(files)('%s', async name => {
   await runTranscript(readFileSync(new URL(name, import.meta.url), 'utf8'))

@@ -1,4 +1,4 @@
-// What a fetcher node measures, for Prometheus. No label has more values than there are backends or error codes.
+// The metrics of a fetcher node. No label has more values than there are backends or error codes.
 
 /**
  * @typedef {import('../work/messages.js').Result} Result
@@ -42,8 +42,8 @@ export function createFetcherMetrics({ counter, histogram }) {
     buckets: [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
   })
   const bytes = counter({ name: 'fetched_bytes_total', help: 'Bytes of the bodies of new versions.' })
-  // Of new versions of watched keys whose last version was held. no_base: the worker does not have that version; size: the
-  // body is too small or too large; time: deltas had used up their share of it; gain: over half of the body.
+  // Of new versions of watched keys whose last version was held. no_base: the worker does not have that version; size:
+  // the body is too small or too large; time: deltas had used up their share of it; gain: over half of the body.
   const deltas = counter({ name: 'deltas_total', help: 'Deltas to new versions, by result.', labelNames: ['result'] })
   const answers = counter({
     name: 'answers_total',

@@ -20,9 +20,9 @@ const LAST_MODIFIED_SETTLED_MS = 2_000
 const directiveGrammar = /([\w!#$%&'*+.^`|~-]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]*)))?/g
 
 /**
- * Cache-Control, Expires and Age (RFC 9111 sections 4.2, 5.1, 5.2.2, 5.3) as a shared cache reads them: `s-maxage` before
- * `max-age` before Expires, `private` as little to be stored as `no-store`. Where several values of a directive compete, the
- * first holds; one that is no number, like `no-cache`, leaves no time at all.
+ * Cache-Control, Expires and Age (RFC 9111 sections 4.2, 5.1, 5.2.2, 5.3) as a shared cache reads them: `s-maxage`
+ * before `max-age` before Expires, `private` as little to be stored as `no-store`. Where several values of a directive
+ * compete, the first holds; one that is no number, like `no-cache`, leaves no time at all.
  *
  * @param {Headers} headers
  * @param {number} now milliseconds since 1970, where the response has no Date
@@ -70,7 +70,7 @@ function readSeconds(text) {
 }
 
 /**
- * What the value can be asked for again with. An entity tag, weak or strong, goes back as it came.
+ * The validators for asking for the value again. An entity tag, weak or strong, goes back as it came.
  *
  * @param {Headers} headers
  * @param {number} now milliseconds since 1970, where the response has no Date

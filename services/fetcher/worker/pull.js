@@ -101,8 +101,8 @@ function headersOf({ headers, etag, lastModified }) {
 }
 
 /**
- * What an exchange that did not end with a whole response means. Messages reach clients: nothing of the error but its
- * code goes into them, for axios's errors carry the request, headers included, and Node's the backend's address.
+ * The meaning of an exchange that did not end with a whole response. Messages reach clients: nothing of the error but
+ * its code goes into them, for axios's errors carry the request, headers included, and Node's the backend's address.
  *
  * @param {Lease} lease
  * @param {any} error

@@ -9,18 +9,20 @@ const LEASES_BYTES_MAX = 2 ** 22
 
 /**
  * @typedef {object} WorkSocket
- * @property {(message: import('../work/messages.js').Credit | import('../work/messages.js').ResultMessage, body?: Buffer, delta?: Buffer) => Promise<void>} send
+ * @property {(message: import('../work/messages.js').Credit | import('../work/messages.js').ResultMessage, body?:
+ * Buffer, delta?: Buffer) => Promise<void>} send
  *   resolves once the socket has taken it; the credit given bounds what is queued until then
  * @property {() => void} close messages that the primary has not read are lost
  *
- * @typedef {import('../work/messages.js').Loaded<import('../work/messages.js').Credit | import('../work/messages.js').ResultMessage> & { taken: () => void }} Sending
+ * @typedef {import('../work/messages.js').Loaded<import('../work/messages.js').Credit |
+ * import('../work/messages.js').ResultMessage> & { taken: () => void }} Sending
  */
 
 /**
  * @param {object} options
  * @param {string} options.endpoint
  * @param {(lease: import('../work/messages.js').Lease) => void} options.onLease must return soon: the next lease waits
- *   for it. What it throws breaks the socket
+ *   for it. An error that it throws breaks the socket
  * @param {(error: Error) => void} options.onBroken the socket cannot be used any more
  * @returns {WorkSocket}
  */

@@ -1,5 +1,5 @@
-// What a worker does: it announces its credit each second, pulls the keys it is leased, asks backends whether viewers may
-// read, and sends the results.
+// A worker announces its credit each second, pulls the keys it is leased, asks backends whether viewers may read, and
+// sends the results.
 
 /**
  * @typedef {import('../work/messages.js').Lease} Lease

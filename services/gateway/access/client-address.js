@@ -8,7 +8,7 @@ const UNKNOWN = 'unknown'
 const mappedGrammar = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i
 
 /**
- * What is wrong with a list of networks, if anything.
+ * Finds what is wrong with a list of networks, if anything.
  *
  * @param {string} text comma-separated addresses and networks, as in `10.0.0.0/8, fd00::/8`; empty: none
  */
@@ -48,7 +48,8 @@ export function readClientAddress(trustedProxies) {
 
 /**
  * @param {string} trustedProxies without a problem
- * @returns {(request: Pick<import('node:http').IncomingMessage, 'socket'>) => boolean} whether the connection comes from
+ * @returns {(request: Pick<import('node:http').IncomingMessage, 'socket'>) => boolean} whether the connection comes
+ * from
  *   a trusted proxy, or from a program at its address
  */
 export function readIsTrusted(trustedProxies) {
@@ -70,7 +71,8 @@ function readNetworks(trustedProxies) {
 }
 
 /**
- * What limits are counted under: an IPv4 address, or the /64 of an IPv6 one, for a single line is given a whole /64.
+ * The name that limits are counted under: an IPv4 address, or the /64 of an IPv6 one, for a single line is given a
+ * whole /64.
  *
  * @param {string} address as {@link readClientAddress} gives it
  */

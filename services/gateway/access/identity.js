@@ -1,4 +1,5 @@
-// Where a request brings its token: the Authorization header, else the configured cookie. Never the URL, which is logged.
+// Where a request brings its token: the Authorization header, else the configured cookie. Never the URL, which is
+// logged.
 
 /** RFC 6265 section 4.1.1: a cookie's name is a token (RFC 9110 section 5.6.2). */
 const cookieNameGrammar = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
@@ -7,8 +8,8 @@ const cookieNameGrammar = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const bearerGrammar = /^bearer(?: +(.*))?$/is
 
 /**
- * A token that came with a request. It may be empty or no token at all: verifying it says so. It is then refused, and not
- * taken for anonymous, or a client's mistake would show as missing rights.
+ * A token that came with a request. It may be empty or no token at all: verifying it says so. It is then refused, and
+ * not taken for anonymous, or a client's mistake would show as missing rights.
  *
  * @typedef {{ token: string, source: 'header' | 'cookie' }} Presented
  */
@@ -29,7 +30,7 @@ export function readTokenSource({ cookie }) {
 }
 
 /**
- * What is wrong with taking tokens from a cookie, if anything.
+ * Finds what is wrong with taking tokens from a cookie, if anything.
  *
  * @param {string} name
  * @param {string} origins as GATEWAY_ORIGINS has them

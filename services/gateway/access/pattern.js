@@ -78,7 +78,7 @@ function idTrouble(segments, user) {
 }
 
 /**
- * Puts a user's name in. What comes out is text to compare with, whatever the name holds.
+ * Puts a user's name in. The result is text to compare with, whatever the name holds.
  *
  * @param {Pattern} pattern
  * @param {string} user

@@ -9,7 +9,7 @@ export const verbs = Object.freeze(/** @type {const} */ (['read', 'publish', 'jo
  * @typedef {typeof verbs[number]} Verb
  * @typedef {Record<Verb, import('./pattern.js').Pattern[]>} Rule patterns by verb
  *
- * What one rule grants.
+ * The grant of one rule.
  * @typedef {object} Grant
  * @property {string} name of the rule, as an operator finds it: `anonymous`, `everyone`, `token keys`
  * @property {Record<Verb, import('./pattern.js').PatternSet>} sets

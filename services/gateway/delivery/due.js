@@ -1,5 +1,5 @@
-// What a subscription is due, and the frames that give it that. A session is owed states, not a history: whatever
-// happened to a key since it was last written to, it is sent the latest.
+// The states that a subscription is due, and their frames. A session is owed states, not a history: whatever happened
+// to a key since the session was last written to, it is sent the latest.
 import { encode, errorMessage } from '@keycast/protocol'
 import { emptySlots } from '../encodings/slots.js'
 import { retryAfterMsOf } from '../keys/problem.js'
@@ -74,8 +74,8 @@ export function addDueFrames(pieces, subscription, counts, nowMs) {
 }
 
 /**
- * Whether a subscription that is due its key's value has to wait until the encoding has made the value's form. If so, WAITS
- * is set, and the session's list of due subscriptions no longer has it; the outbox's `resume` undoes both.
+ * Whether a subscription that is due its key's value has to wait until the encoding has made the value's form. If so,
+ * WAITS is set, and the session's list of due subscriptions no longer has it; the outbox's `resume` undoes both.
  *
  * @param {Subscription} subscription
  */

@@ -1,5 +1,6 @@
-// Everything that goes to a session goes through here, a close included. What is queued during a turn of the event loop
-// leaves in one write. While a session's socket does not drain, only control messages are queued: its values stay due.
+// Everything that goes to a session goes through here, a close included. Messages queued during one turn of the event
+// loop leave in one write. While a session's socket does not drain, only control messages are queued: its values stay
+// due.
 import { encode } from '@keycast/protocol'
 import { addDueFrames, mustWait, WAITS } from './due.js'
 import { createFlusher } from './flusher.js'
@@ -13,11 +14,13 @@ import { queuedBytesOf } from './slow-clients.js'
  * @typedef {keyof typeof import('@keycast/protocol').closeCodes} CloseCode
  * @typedef {ReturnType<typeof createOutbox>} Outbox
  *
- * What the outbox reports to parts that are built after it.
+ * The outbox's reports to parts that are built after it.
  * @typedef {object} OutboxEvents
- * @property {(session: Session, code: CloseCode) => void} onEnd the session is to be closed now, and what is queued for it
+ * @property {(session: Session, code: CloseCode) => void} onEnd the session is to be closed now, and what is queued for
+ * it
  *   dropped
- * @property {(session: Session) => void} onWritable the session takes values: those its client asked for go before those it is due
+ * @property {(session: Session) => void} onWritable the session takes values: those its client asked for go before
+ * those it is due
  */
 
 /**

@@ -11,7 +11,7 @@ import { DEFLATE_BYTES_MIN, deflateBlocks } from './deflate.js'
  * @typedef {import('../keys/value.js').Value} Value
  * @typedef {import('./encoding.js').PlainEncoding} PlainEncoding
  *
- * What is made of one version for one encoding. While it has neither `blocks` nor `isPlain`, it is being made.
+ * The compressed form of one version for one encoding. While it has neither `blocks` nor `isPlain`, it is being made.
  * @typedef {object} CompressedForm
  * @property {Buffer | undefined} start what stands before the blocks in the frame that every session is sent
  * @property {Buffer | undefined} blocks the body, compressed: the end of every frame
@@ -46,7 +46,7 @@ export function createCompression({ latest, grown, resume, counts, observe, now,
   let backlogBytes = 0
 
   /**
-   * What there is of a value in an encoding's slot. The first call has it made.
+   * The form of a value in an encoding's slot. The first call has it made.
    *
    * @param {Value} value
    * @param {number} slot of the compressed encoding

@@ -1,4 +1,4 @@
-// What an encoding is: the form in which the sessions of one subprotocol are sent their messages. A session has one for
+// An encoding is the form in which the sessions of one subprotocol are sent their messages. A session has one for
 // its life; a value keeps what each encoding made of it, so that thousands of sessions are written the same bytes.
 
 /**
@@ -14,11 +14,13 @@
  * @property {boolean} isCompressed whether it is for sessions whose clients take compressed messages
  * @property {number} slot where in `value.forms` and beside them this encoding keeps what it made
  * @property {(value: Value, pieces: Piece[]) => number} addValue adds a value as every session is sent it
- * @property {(value: Value, id: RequestId | undefined, pieces: Piece[]) => number} addAnswer adds it as the answer to a `get`
+ * @property {(value: Value, id: RequestId | undefined, pieces: Piece[]) => number} addAnswer adds it as the answer to a
+ * `get`
  * @property {((value: Value) => Buffer) | undefined} delta the whole frame of `value.delta`; `undefined` where the
  *   subprotocol has no deltas
  * @property {(text: string) => Buffer} control frames a control message that is kept for many sessions
- * @property {((value: Value, subscription: Subscription) => boolean) | undefined} mustWait whether the subscription has to
+ * @property {((value: Value, subscription: Subscription) => boolean) | undefined} mustWait whether the subscription has
+ * to
  *   wait for the value's form to be made. The gateway's `resume` is given the subscription once it no longer has to.
  *   `undefined` where nobody ever waits
  *

@@ -53,8 +53,8 @@ export function createEncodings(deps) {
 }
 
 /**
- * What a value is counted as in the cache: its body, its form in each plain encoding, whether made yet or not, and the
- * compressed forms there are.
+ * The bytes that a value counts as in the cache: its body, its form in each plain encoding, whether made yet or not,
+ * and the compressed forms there are.
  *
  * @param {Value} value
  */

@@ -25,7 +25,8 @@ const RETRY_AFTER_MS = 1_000
  * @param {import('fastify').FastifyInstance} app of the internal listener
  * @param {object} deps
  * @param {Pick<import('../access/access.js').Access, 'checkForOperator'>} deps.access
- * @param {(revocation: import('../access/revocations.js').Revocation) => { outcome: 'added' | 'known' | 'full', sessions: number }} deps.revoke
+ * @param {(revocation: import('../access/revocations.js').Revocation) => { outcome: 'added' | 'known' | 'full',
+ * sessions: number }} deps.revoke
  * @param {() => number} [deps.wallNow] in milliseconds since 1970
  * @param {Pick<import('../keys/values.js').Values, 'describe'>} deps.values
  * @param {Pick<import('@keycast/backbone').Backbone, 'refresh'>} deps.backbone
@@ -124,7 +125,7 @@ function readKeys(body, access) {
 }
 
 /**
- * What an operator reads. Ages are in milliseconds; a field that is not known is absent.
+ * The state of a key, for operators. Ages are in milliseconds; a field that is not known is absent.
  *
  * @param {ReturnType<import('../keys/values.js').Values['describe']>} known
  * @param {import('@keycast/service').Namespace | undefined} namespace

@@ -1,4 +1,4 @@
-// What an answer of the fetcher does to the entry of its key.
+// Applies an answer of the fetcher to the entry of its key.
 import { createProblem } from './problem.js'
 import { createValue } from './value.js'
 
@@ -7,9 +7,9 @@ import { createValue } from './value.js'
  * @typedef {import('@keycast/backbone').FailedAnswer} FailedAnswer
  * @typedef {import('./entry.js').Entry} Entry
  *
- * `value`: another version, or one where there was none; `confirmed`: the entry's version is the latest; `failed`: the try
- * gave nothing and the entry keeps its value; `gone`: the backend has nothing under the key; `refused`: it failed and will
- * not be tried again.
+ * `value`: another version, or one where there was none; `confirmed`: the entry's version is the latest; `failed`: the
+ * try gave nothing and the entry keeps its value; `gone`: the backend has nothing under the key; `refused`: it failed
+ * and will not be tried again.
  * @typedef {'value' | 'confirmed' | 'failed' | 'gone' | 'refused'} Change
  */
 

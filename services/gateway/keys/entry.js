@@ -1,4 +1,4 @@
-// What this gateway knows of one key: its value, its problem, and the sessions and requests that want it.
+// This gateway's record of one key: its value, its problem, and the sessions and requests that want it.
 
 /**
  * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode
@@ -7,7 +7,7 @@
  * @typedef {import('./value.js').Value} Value
  * @typedef {import('./subscriptions.js').Subscription} Subscription
  *
- * What a request for a key is given. `ageMs`: since the backend was asked for it; `maxAgeMs`: up to which age it may be
+ * The answer to a request for a key. `ageMs`: since the backend was asked for it; `maxAgeMs`: up to which age it may be
  * used; `store` false: not to be kept by anyone (`no-store`, `private`).
  * @typedef {{ value: Value, problem?: undefined, ageMs: number, maxAgeMs: number, store: boolean }} Found
  * @typedef {{ value?: undefined, problem: Problem }} NotFound
@@ -28,10 +28,12 @@
  * @property {Subscription[]} subscriptions while there are any, the key is watched
  * @property {number} pendingSubscriptions how many of them have not been sent anything of the value yet
  * @property {number} watchedAtMs
- * @property {boolean} isWatchAnswered whether anything came since it is watched: from then on the fetcher keeps it fresh
+ * @property {boolean} isWatchAnswered whether anything came since it is watched: from then on the fetcher keeps it
+ * fresh
  * @property {ErrorCode | undefined} announcedCode of the `error` that every subscriber has been sent
  * @property {boolean} stale whether every subscriber has been sent `stale`
- * @property {import('../encodings/slots.js').Slots<Buffer> | undefined} problemFrames the frames of that `error` or `stale`
+ * @property {import('../encodings/slots.js').Slots<Buffer> | undefined} problemFrames the frames of that `error` or
+ * `stale`
  * @property {number} problemFramesAtMs
  * @property {Waiter[]} waiters
  * @property {number} calendarPage where calendar.js has it; Infinity where it has not

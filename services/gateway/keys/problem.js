@@ -4,9 +4,10 @@ import { errorCodes } from '@keycast/protocol'
 /**
  * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode
  *
- * `atMs`: on the gateway's monotonic clock. With `retryAfterMs` it heals by itself. `isLocal`: the fetcher did not report
- * it, the gateway concluded it from hearing nothing.
- * @typedef {{ code: ErrorCode, message: string, retryAfterMs: number | undefined, atMs: number, isLocal: boolean }} Problem
+ * `atMs`: on the gateway's monotonic clock. With `retryAfterMs` it heals by itself. `isLocal`: the fetcher did not
+ * report it, the gateway concluded it from hearing nothing.
+ * @typedef {{ code: ErrorCode, message: string, retryAfterMs: number | undefined, atMs: number, isLocal: boolean }}
+ * Problem
  */
 
 /** When to ask again after the fetcher itself gave no answer: the backbone notices a dead node in 3 s. */
@@ -33,7 +34,7 @@ export function retryAfterMsOf({ retryAfterMs, atMs }, nowMs) {
 }
 
 /**
- * What it means now that the fetcher is not heard.
+ * The problem of a key now that the fetcher is not heard.
  *
  * @param {number} nodesAlive
  * @param {number} nowMs

@@ -1,4 +1,5 @@
-// Which sessions watch which keys: ties sessions to entries, and makes each change of an entry due to its subscribers.
+// Subscriptions of sessions to keys: ties sessions to entries, and makes each change of an entry due to its
+// subscribers.
 import { encode, errorMessage } from '@keycast/protocol'
 import { CHANGED, CURRENT, PROBLEM, VALUE } from '../delivery/due.js'
 import { NOBODY } from './entry.js'
@@ -65,7 +66,8 @@ export function createSubscriptions({
     if (refusal) return refusal
     const subscribed = session.subscriptions.get(key)
     if (subscribed) {
-      // The client may not have read all it was sent: a delta starts from a version that both sides name, or there is none.
+      // The client may not have read all it was sent: a delta starts from a version that both sides name, or there is
+      // none.
       if (subscribed.clientVersion !== version) subscribed.clientVersion = undefined
       inform(subscribed, version)
       return undefined
@@ -225,7 +227,8 @@ export function createSubscriptions({
   }
 
   /**
-   * Makes word of a problem due to subscribers where it is time for that. To be called when an entry comes up in the calendar.
+   * Makes word of a problem due to subscribers where it is time for that. To be called when an entry comes up in the
+   * calendar.
    *
    * @param {Entry} entry
    */

@@ -1,4 +1,4 @@
-// What happens when the backbone brings an answer: the entry takes it, the requests that wait are given it, and the
+// Takes an answer that the backbone brings: the entry is changed, the requests that wait are given it, and the
 // key's subscribers are due what changed.
 import { applyAnswer } from './apply-answer.js'
 import { isMissing, isWanted } from './entry.js'
@@ -48,7 +48,8 @@ export function createTakeAnswer({ cache, backbone, values, singleFlight, subscr
 
   /** @param {import('./entry.js').Entry} entry @param {boolean} isForGet */
   function answerWaiters(entry, isForGet) {
-    // A watch may be answered with an older state than a request accepts that came after it: the get's own answer follows.
+    // A watch may be answered with an older state than a request accepts that came after it: the get's own answer
+    // follows.
     const result = isForGet ? lastTry(entry) : values.fresh(entry.key)
     if (result) singleFlight.resolve(entry, result)
   }

@@ -37,7 +37,7 @@ export function createValues({ namespaces, cache, backbone, now }) {
   }
 
   /**
-   * What a key can be answered with from memory: its value, or that the backend has nothing under it, no older than
+   * The answer for a key from memory: its value, or that the backend has nothing under it, no older than
    * its `maxAgeMs`. `undefined` where the fetcher has to be asked.
    *
    * @param {string} key
@@ -53,7 +53,7 @@ export function createValues({ namespaces, cache, backbone, now }) {
   }
 
   /**
-   * What is known of a key, however old.
+   * The last value or failure known of a key, however old.
    *
    * @param {Entry} entry that has a value or a problem
    * @returns {Result}
@@ -64,7 +64,7 @@ export function createValues({ namespaces, cache, backbone, now }) {
   }
 
   /**
-   * What this gateway has of a key, for the backbone to tell the fetcher.
+   * The version of a key that this gateway has, for the backbone to tell the fetcher.
    *
    * @param {string} key
    * @returns {Held | undefined}

@@ -1,4 +1,4 @@
-// What differs between two JSON values, said per entry, so that only that is drawn anew and shown as changed.
+// Finds the differences between two JSON values, entry by entry, so that only that is drawn anew and shown as changed.
 
 /** @typedef {{ id: string, label: string, value: unknown }} Entry one member of an object or array */
 /** @typedef {{ path: string, kind: 'added' | 'removed' | 'changed', before?: unknown, after?: unknown }} Change */

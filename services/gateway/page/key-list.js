@@ -23,7 +23,7 @@ export function readKeys(typed) {
 }
 
 /**
- * The keys named by the page's address. What is no key there is left out without a word: addresses get mangled.
+ * The keys named by the page's address. Other words there are left out silently: addresses get mangled.
  *
  * @param {string} hash with or without its `#`
  */

@@ -74,7 +74,7 @@ function retry(key) {
     follow(entry)
     return
   }
-  // What a get is answered, all who are subscribed are told.
+  // All subscribers are told what a get is answered.
   keycast.get(key).catch(() => {})
 }
 

@@ -1,4 +1,4 @@
-// What the page knows of one key, and how each state that the client library tells changes that. Nothing here draws.
+// The page's record of one key, and how each state from the client library changes it. Nothing here draws.
 import { errorCodes } from './protocol-codes.js'
 
 /**
@@ -15,7 +15,8 @@ import { errorCodes } from './protocol-codes.js'
  * @property {number | undefined} changedAtMs when the page first saw this version
  * @property {number[]} activity the newest changes' times, for the chart
  * @property {{ sinceMs: number, code: string, text: string } | undefined} stale
- * @property {{ cause: unknown, code: string, text: string, subscribed: boolean, retryAtMs: number | undefined } | undefined} error
+ * @property {{ cause: unknown, code: string, text: string, subscribed: boolean, retryAtMs: number | undefined } |
+ * undefined} error
  */
 
 /** As long as the chart is wide. */

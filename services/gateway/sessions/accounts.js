@@ -1,5 +1,5 @@
-// What several sessions share a limit for: a user, else an address. Without it 20 connections would buy 20 times the
-// allowance of one.
+// Accounts: the sessions of one user, or else of one address, share limits. Without them 20 connections would buy 20
+// times the allowance of one.
 
 /**
  * @typedef {import('./session.js').Session} Session

@@ -4,8 +4,8 @@
 const ANY = '*'
 
 /**
- * What is wrong with a list of origins, if anything. An origin that no browser sends as it is written would match nothing,
- * and no error would say so.
+ * Finds what is wrong with a list of origins, if anything. An origin that no browser sends as it is written would match
+ * nothing, and no error would say so.
  *
  * @param {string} text comma-separated
  */

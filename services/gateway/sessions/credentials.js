@@ -1,5 +1,5 @@
-// What a session may do over its life: as anybody, with its first token, with those that renew it, until it expires or is
-// revoked. No session has a timer: the gateway's sweep looks at all whose time has come.
+// Keeps a session's rights over its life: those of anybody, of its first token, of those that renew it, until it
+// expires or is revoked. No session has a timer: the gateway's sweep looks at all whose time has come.
 import { errorMessage } from '@keycast/protocol'
 import { createExpiries } from '../access/expiry.js'
 

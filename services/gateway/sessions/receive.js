@@ -23,7 +23,7 @@ export function createReceive({ handle, outbox, rateLimit }) {
    * @param {boolean} isBinary
    */
   function message(session, data, isBinary) {
-    // What follows a message that closed the session was sent before the client could know.
+    // A message after the one that closed the session was sent before the client could know.
     if (session.ended || session.closing) return
     session.heard = true
     if (isBinary) return outbox.close(session, 'unsupportedData')
@@ -42,7 +42,7 @@ export function createReceive({ handle, outbox, rateLimit }) {
       if (!(error instanceof ProtocolError)) throw error
       return answerOffence(session, error)
     }
-    // All else waits for `authed`. Which keys or namespaces exist, it is not told.
+    // All else waits for `authed`: a stranger is not told which keys or namespaces exist.
     if (session.mustAuth && request.type !== 'auth' && request.type !== 'ping') {
       return answerOffence(session, new ProtocolError('unauthenticated', errorCodes.unauthenticated, request.id))
     }
@@ -63,8 +63,8 @@ export function createReceive({ handle, outbox, rateLimit }) {
   }
 
   /**
-   * A pong: the answer to a ping, or one that nobody asked for (RFC 6455 section 5.5.3). Charged like a ping, for a flood
-   * of them costs as much.
+   * A pong: the answer to a ping, or one that nobody asked for (RFC 6455 section 5.5.3). Charged like a ping, for a
+   * flood of them costs as much.
    *
    * @param {Session} session
    */

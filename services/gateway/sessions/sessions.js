@@ -38,8 +38,7 @@ export function createSessions({ outbox, subscriptions, credentials, unfinished,
   }
 
   /**
-   * Ends a session now and closes its connection. What is queued for it is dropped: the outbox's `close` has that written
-   * first.
+   * Ends a session now and closes its connection. Its queue is dropped: the outbox's `close` has that written first.
    *
    * @param {Session} session
    * @param {CloseCode} name
@@ -50,8 +49,8 @@ export function createSessions({ outbox, subscriptions, credentials, unfinished,
     session.endReason = name
     detach(session)
     const { transport } = session
-    // The client shut down its side or a close frame is out already. ws would wait, without a timer, until the client has
-    // read everything: one that stopped reading would stay for ever.
+    // The client shut down its side or a close frame is out already. ws would wait, without a timer, until the client
+    // has read everything: one that stopped reading would stay for ever.
     if (!transport.isOpen()) return transport.terminate()
     const { code, doc } = closeCodes[name]
     transport.close(code, doc)

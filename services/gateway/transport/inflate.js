@@ -1,20 +1,23 @@
-// Inflates what clients send compressed (permessage-deflate, RFC 7692). All private knowledge of how ws 8.23.0 inflates is
-// here; inflate.test.js pins that version.
+// Inflates what clients send compressed (permessage-deflate, RFC 7692). All private knowledge of how ws 8.23.0 inflates
+// is here; inflate.test.js pins that version.
 //
-// Why not as ws does it: each connection that ever sent a compressed message keeps an inflate stream, and a message makes
-// its way through zlib's threads and back: 90 µs of CPU for a request of 100 bytes, 5 to 15 µs in place. Requests are
-// small, and bounded with what they inflate to; each is independent of those before it, as no context is taken over.
+// Why not as ws does it: each connection that ever sent a compressed message keeps an inflate stream, and a message
+// makes its way through zlib's threads and back: 90 µs of CPU for a request of 100 bytes, 5 to 15 µs in place. Requests
+// are small, and bounded with what they inflate to; each is independent of those before it, as no context is taken
+// over.
 //
-// What this relies on, and any release of ws may change:
+// This relies on, and any release of ws may change:
 // - `_extensions['permessage-deflate']` is what the receiver calls `decompress(data, fin, callback)` of, for each frame
 //   of a compressed message, not again before the callback, and `callback(error, data)` is not to come at once;
-// - nothing else is asked of that object but `cleanup()`, when the connection is closed; its class is ws's own extension,
+// - nothing else is asked of that object but `cleanup()`, when the connection is closed; its class is ws's own
+// extension,
 //   which takes `isServer` and `maxPayload`, and `params` as negotiated.
 import { constants, inflateRawSync } from 'node:zlib'
 
 /**
  * @typedef {(error: Error | null, data?: Buffer) => void} Inflated
- * @typedef {{ params: object, decompress: (data: Buffer, fin: boolean, callback: Inflated) => void, cleanup: () => void }} Extension
+ * @typedef {{ params: object, decompress: (data: Buffer, fin: boolean, callback: Inflated) => void, cleanup: () => void
+ * }} Extension
  * @typedef {new (options: { isServer: boolean, maxPayload: number }) => Extension} WsExtension
  */
 
@@ -82,7 +85,7 @@ export function createInflate(bytesMax) {
       try {
         inflated = inflateRawSync(Buffer.concat([message, SYNC_TAIL]), options)
       } catch {
-        // What is wrong with it, and which code the connection is closed with for that, ws finds for itself.
+        // ws finds for itself what is wrong with it, and closes the connection with the code for that.
         askWs(message, callback)
         return
       }

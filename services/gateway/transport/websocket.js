@@ -1,14 +1,15 @@
-// A session's connection over WebSocket. All private knowledge of ws 8.23.0 and of Node's sockets beneath it is here, but
-// for how ws inflates, which is in inflate.js. websocket.test.js pins that version.
+// A session's connection over WebSocket. All private knowledge of ws 8.23.0 and of Node's sockets beneath it is here,
+// but for how ws inflates, which is in inflate.js. websocket.test.js pins that version.
 //
 // Why not ws.send(): it frames the same value again for every session and writes every frame on its own, and one write
 // a delivery is what limits a gateway. Here a frame is built once, and what a session is due leaves in one write.
 //
-// What this relies on, and any release of ws may change:
+// This relies on, and any release of ws may change:
 // - `_socket` is the net.Socket, and frames written to it stay whole: while nobody sends compressed messages or Blobs
 //   through ws it buffers nothing, and writes its own frames (the answers to a close or to a protocol error) in one
 //   piece as well;
-// - the socket's `_handle` is libuv's stream, whose `bytesWritten` and `writeQueueSize` Node itself reads to tell a slow
+// - the socket's `_handle` is libuv's stream, whose `bytesWritten` and `writeQueueSize` Node itself reads to tell a
+// slow
 //   connection from a dead one;
 // - `new WebSocketServer({ WebSocket })` constructs that class, `autoPong: false` leaves pings to us;
 // - when the client shuts down its side, `readyState` is CLOSING and the socket's `end()` was called; ws does so in the
@@ -84,7 +85,8 @@ export class WebSocketTransport extends WebSocket {
     this.on('ping', onPing)
     this.on('pong', onPong)
     this.on('close', onClose)
-    // ws answers what a client gets wrong at this level with a close, and `close` follows. Unheard, an error ends the process.
+    // ws answers what a client gets wrong at this level with a close, and `close` follows. Unheard, an error ends the
+    // process.
     this.on('error', ignore)
     const socket = Object.assign(socketOf(this), { [TRANSPORT]: this })
     // After ws's own listener: what it made of the bytes is known then.
@@ -217,8 +219,8 @@ function reportUnfinished(transport, bytes) {
 }
 
 /**
- * The client shut down its side. ws then ends ours, but sets no timer: the socket of a client that stopped reading would
- * stay for ever.
+ * The client shut down its side. ws then ends ours, but sets no timer: the socket of a client that stopped reading
+ * would stay for ever.
  *
  * @this {import('node:net').Socket}
  */

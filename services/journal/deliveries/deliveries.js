@@ -43,7 +43,7 @@ export function createDeliveries({ log, rooms, isRoom, tell, counts, onReadFaile
   async function onUncertain() {
     for (const key of new Set([...links.values()].flatMap(({ watches }) => [...watches.keys()]))) {
       try {
-        rooms.raise(key, (await log.head(key)).seq)
+        rooms.raise(key, await log.head(key))
       } catch (error) {
         onReadFailed(/** @type {Error} */ (error))
       }

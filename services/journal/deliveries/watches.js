@@ -102,8 +102,22 @@ export function createWatches({ link, slots, log, rooms, isRoom, tell, counts, o
     watched.said = reason
       ? { type: 'gap', key, epoch, seq, oldest, reason }
       : { type: 'head', key, epoch, seq, oldest, after: watched.cursor }
-    rooms.raise(key, seq)
+    for (const other of rooms.raise(key, head)) tell(other, key)
     tell(link, key)
+  }
+
+  /** The room's messages are of another epoch than the link knows. @param {Watch} watched @param {number} cursor */
+  function placeAnew(watched, cursor) {
+    slots.release(watched)
+    watched.position = { epoch: watched.epoch, seq: cursor }
+    watched.cursor = undefined
+    place(watched)
+  }
+
+  /** @param {Watch} watched that has a cursor */
+  function isBehind({ key, epoch, cursor = 0 }) {
+    const room = rooms.get(key)
+    return room !== undefined && (room.epoch !== epoch || room.head > cursor)
   }
 
   /** @param {Watch} watched @param {unknown} error */
@@ -135,7 +149,7 @@ export function createWatches({ link, slots, log, rooms, isRoom, tell, counts, o
       watched.cursor = /** @type {Message} */ (messages.at(-1)).seq
       beatKeys.add(key)
     }
-    return { answers, more: watched.cursor < (rooms.get(key)?.head ?? 0) }
+    return { answers, more: isBehind(watched) }
   }
 
   /** @param {Watch} watched @param {number} cursor @param {number} bytesLeft @returns {Message[]} */
@@ -147,7 +161,11 @@ export function createWatches({ link, slots, log, rooms, isRoom, tell, counts, o
       if (read[0].seq === cursor + 1) return read
     }
     const room = rooms.get(watched.key)
-    if (!room || room.head <= cursor || watched.isFailed) return []
+    if (!room || !isBehind(watched) || watched.isFailed) return []
+    if (room.epoch !== watched.epoch) {
+      placeAnew(watched, cursor)
+      return []
+    }
     const messages = rooms.following(room, cursor, bytesLeft)
     if (!messages) readOn(watched, cursor)
     else counts.read('tail', messages.length)
@@ -165,6 +183,11 @@ export function createWatches({ link, slots, log, rooms, isRoom, tell, counts, o
       return fail(watched, error)
     }
     if (!isCurrent(watched)) return
+    if (watched.cursor !== cursor) {
+      // Placed anew meanwhile: the part is of another epoch.
+      slots.release(watched)
+      return tell(link, key)
+    }
     const { head, messages } = found
     counts.read('log', messages.length)
     const follows = head.epoch === watched.epoch && messages[0]?.seq === cursor + 1
@@ -178,6 +201,7 @@ export function createWatches({ link, slots, log, rooms, isRoom, tell, counts, o
       watched.said = { type: 'gap', key, epoch, seq, oldest, reason }
       watched.epoch = epoch
       watched.cursor = seq
+      for (const other of rooms.raise(key, head)) tell(other, key)
     }
     tell(link, key)
   }
@@ -194,7 +218,7 @@ export function createWatches({ link, slots, log, rooms, isRoom, tell, counts, o
       if (watched.isFailed) retry(watched)
       if (watched.cursor === undefined) continue
       if (heads.length < HEADS_MAX) heads.push({ key, epoch: watched.epoch, seq: watched.cursor })
-      if (watched.cursor < (rooms.get(key)?.head ?? 0)) tell(link, key)
+      if (isBehind(watched)) tell(link, key)
     }
     return heads
   }

@@ -1,11 +1,24 @@
 // The folder of an embedded log: one process at a time, and files that were not cut short.
-import { closeSync, constants, existsSync, mkdirSync, openSync, readSync, rmSync, statSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs'
 import { connect, createServer } from 'node:net'
-import { join } from 'node:path'
-import { LogInUse, LogRefused } from './log.js'
+import { tmpdir } from 'node:os'
+import { basename, dirname, join, resolve } from 'node:path'
+import { DATA_FILE } from './lmdb-tables.js'
+import { LogInUse, LogMissing, LogRefused } from './log.js'
 
 /** A socket, not a file with a process id: the kernel knows whether its owner lives, also in another container. */
-const LOCK_NAME = 'lock.socket'
+export const LOCK_NAME = 'lock.socket'
 
 /**
  * Takes the folder for this process until released. It is made where there is none.
@@ -104,4 +117,32 @@ export function checkDataFile(folder, name) {
       `${file} is damaged: it has ${size} bytes, and should have ${bytesMin}. Restore a backup; nothing was changed`,
     )
   }
+}
+
+/**
+ * Refuses what {@link checkDataFile} refuses, and also where there is no log.
+ *
+ * @param {string} path of a log's folder, or of a backup
+ * @throws {LogRefused}
+ */
+export function checkLogFile(path) {
+  const stats = statSync(path, { throwIfNoEntry: false })
+  if (!stats) throw new LogMissing(`${path} is not there`)
+  if (!stats.isDirectory()) return checkDataFile(dirname(path), basename(path))
+  if (!existsSync(join(path, DATA_FILE))) throw new LogMissing(`${path} has no log: there is no ${DATA_FILE} in it`)
+  return checkDataFile(path, DATA_FILE)
+}
+
+/**
+ * The folder to open a log in: of a backup, which is a file, one with a link to it. Its lock then lies there, and not
+ * beside the backup.
+ *
+ * @param {string} path of a log's folder, or of a backup
+ * @returns {{ folder: string, release: () => void }}
+ */
+export function folderOf(path) {
+  if (statSync(path).isDirectory()) return { folder: path, release() {} }
+  const folder = mkdtempSync(join(tmpdir(), 'keycast-log-'))
+  symlinkSync(resolve(path), join(folder, DATA_FILE))
+  return { folder, release: () => rmSync(folder, { recursive: true, force: true }) }
 }

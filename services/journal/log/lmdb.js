@@ -1,5 +1,5 @@
-// A log on this host's disk, in LMDB: one journal process, acknowledged once flushed. All that is known of the lmdb package's
-// ways is here.
+// A log on this host's disk, in LMDB: one journal process, acknowledged once flushed. All that is known of how the lmdb
+// package writes is here.
 //
 // - `put` and `batch` resolve when committed, which may be before the disk has it: `flushed` is waited for.
 // - A commit that fails rejects, and so do the promises of its writes, which nobody else would handle.
@@ -10,8 +10,8 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
-import { open } from 'lmdb'
 import { checkDataFile, lockFolder } from './folder.js'
+import { DATA_FILE, decode, encode, openTables } from './lmdb-tables.js'
 import { bytesOf, ID_MS, IDS_MAX, LogRefused } from './log.js'
 
 /**
@@ -19,15 +19,9 @@ import { bytesOf, ID_MS, IDS_MAX, LogRefused } from './log.js'
  * @typedef {import('./log.js').Message} Message
  * @typedef {import('./log.js').Outcome} Outcome
  * @typedef {import('./log.js').Publish} Publish
- *
- * `id` stands for the room's name in the keys of its messages. `oldest`, `oldestAt`: of the first message held.
- * @typedef {{ id: number, seq: number, oldest: number, oldestAt: number, bytes: number,
- *   retention: import('./log.js').Retention }} Room
- *
- * @typedef {{ seq: number, at: number, digest: string }} KnownId
+ * @typedef {import('./lmdb-tables.js').KnownId} KnownId
+ * @typedef {import('./lmdb-tables.js').Room} Room
  */
-
-const DATA_FILE = 'data.mdb'
 
 /** Rooms looked at for old messages, and ids for their age, in one call of `expire`: it must not hold the loop up. */
 const EXPIRE_AT_ONCE = 1_000
@@ -43,26 +37,17 @@ const FULL_CODES = new Set([28, 5, 'ENOSPC', 'EIO'])
  */
 export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = IDS_MAX }) {
   const lock = await lockFolder(folder)
-  /** @type {import('lmdb').RootDatabase} */
-  let env
+  /** @type {import('./lmdb-tables.js').Tables} */
+  let tables
   try {
     checkDataFile(folder, DATA_FILE)
-    env = open({ path: folder, noSubdir: false, maxDbs: 8, encoding: 'json', eventTurnBatching: false })
+    tables = openTables(folder)
   } catch (error) {
     await lock.release()
     if (error instanceof LogRefused) throw error
     throw new LogRefused(`${folder}/${DATA_FILE} cannot be opened: ${/** @type {Error} */ (error).message}`)
   }
-  /** @type {import('lmdb').Database<Room, string>} */
-  const rooms = env.openDB('rooms', { encoding: 'json' })
-  /** By room id and seq. @type {import('lmdb').Database<Buffer, [number, number]>} */
-  const messages = env.openDB('messages', { encoding: 'binary' })
-  /** By room id, publisher and messageId. @type {import('lmdb').Database<KnownId, [number, string, string]>} */
-  const ids = env.openDB('ids', { encoding: 'json' })
-  /** The keys of `ids`, by time and a running number. @type {import('lmdb').Database<[number, string, string], [number, number]>} */
-  const idsByAge = env.openDB('ids-by-age', { encoding: 'json' })
-  /** @type {import('lmdb').Database<any, string>} */
-  const meta = env.openDB('meta', { encoding: 'json' })
+  const { env, rooms, messages, ids, idsByAge, meta } = tables
 
   // A file that was restored from a backup lacks what was acknowledged since: its numbers will stand for other messages, so
   // it must not pass for the same history. A copy has another inode; a file moved within its file system keeps its own.
@@ -297,18 +282,6 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
       await lock.release()
     },
   }
-}
-
-/** @param {Omit<Message, 'seq'>} message @returns {Buffer} a line of JSON, then the data as it came */
-function encode({ at, from, messageId, data }) {
-  return Buffer.concat([Buffer.from(`${JSON.stringify({ at, from, messageId })}\n`), data])
-}
-
-/** @param {Buffer} stored @returns {Omit<Message, 'seq'>} */
-function decode(stored) {
-  const end = stored.indexOf(0x0a)
-  const { at, from, messageId } = JSON.parse(stored.toString('utf8', 0, end))
-  return { at, from, messageId, data: stored.subarray(end + 1) }
 }
 
 /** @param {any} error @returns {Promise<Error & { code?: number | string }>} */

@@ -12,10 +12,11 @@
  * same room is the same message; `from` is empty for an anonymous publisher.
  * @typedef {{ room: string, messageId: string | undefined, from: string, data: Buffer, retention: Retention }} Publish
  *
- * What became of it. `position` is the first one's where it is a `duplicate`. `id_conflict`: the messageId stands for other
- * data. `log_full`: nothing of the batch was kept; there is room again when somebody makes some, or retention does.
+ * What became of it. `position` is the first one's where it is a `duplicate`. The others were not kept: `id_conflict`: the
+ * messageId stands for other data. `log_full`: there is room again when somebody makes some, or retention does.
+ * `journal_unavailable`: the log cannot be reached.
  * @typedef {{ position: Position, at: number, duplicate: boolean, error?: undefined }} Kept
- * @typedef {{ error: 'id_conflict' | 'log_full' }} NotKept
+ * @typedef {{ error: 'id_conflict' | 'log_full' | 'journal_unavailable' }} NotKept
  * @typedef {Kept | NotKept} Outcome
  *
  * A message as it was kept. `at` is in milliseconds since 1970 and orders nothing.
@@ -36,7 +37,19 @@
  * @property {(room: string, range: Range) => Promise<{ head: Head, messages: Message[] }>} read
  * @property {() => Promise<number>} expire trims by age, and forgets ids that are old; resolves with the rooms it touched
  * @property {() => { bytes: number, bytesMax: number, rooms: number }} stats
+ * @property {News} [news] of a log that other journals append to as well
+ * @property {() => string | undefined} [notReady] why nothing can be kept now; of a log that can be out of reach
  * @property {() => Promise<void>} close
+ */
+
+/**
+ * What others append. Hints come soon and may be lost, so heads are to be compared now and then.
+ *
+ * @typedef {object} News
+ * @property {(listener: (room: string, position: Position) => void) => void} listen to hints of rooms that are watched
+ * @property {(room: string) => void} watch
+ * @property {(room: string) => void} unwatch
+ * @property {(rooms: string[]) => Promise<{ room: string, position: Position }[]>} heads
  */
 
 /** A messageId is known for as long as its message is held, and this long at least. */
@@ -56,6 +69,9 @@ export class LogRefused extends Error {
     this.name = 'LogRefused'
   }
 }
+
+/** There is no log where one was looked for. */
+export class LogMissing extends LogRefused {}
 
 /** Another process has the log. It may be about to end: another try can succeed. */
 export class LogInUse extends LogRefused {}

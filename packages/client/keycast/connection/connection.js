@@ -1,4 +1,6 @@
 // One WebSocket that comes back by itself: it connects, notices silence, and waits with jitter after a loss.
+import { createAuth } from './auth.js'
+import { backoffMs } from './backoff.js'
 import { finalCloseCodes } from './codes.js'
 import { readFrame } from './frames.js'
 
@@ -7,17 +9,14 @@ import { readFrame } from './frames.js'
  * @typedef {{ messageBytes: number, keysPerSession: number, requestsPerSecond: number }} Limits
  *
  * How the connection stands. `retryAt` is in milliseconds since 1970; `reason` is for people to read. After `closed` with
- * a `code` the gateway wants this client back no more; without one, `close()` was called.
+ * a close code the gateway wants this client back no more, with an error code there is no token for it; without a code,
+ * `close()` was called.
  * @typedef {{ name: 'connecting' }
- *   | { name: 'open', session: string }
+ *   | { name: 'open', session: string, user?: string }
  *   | { name: 'waiting', retryAt: number, reason: string }
  *   | { name: 'offline', reason: string }
- *   | { name: 'closed', reason: string, code?: number }} ConnectionState
+ *   | { name: 'closed', reason: string, code?: number | import('./codes.js').ErrorCode }} ConnectionState
  */
-
-/** The first wait is at most this long, doubled with each failure; how long within that is chance. */
-const BACKOFF_FIRST_MS = 1_000
-const BACKOFF_MAX_MS = 30_000
 
 /** A connection must last this long before failures count from zero: one that is accepted and dropped does not. */
 const STEADY_MS = 5_000
@@ -33,22 +32,33 @@ const WAKE_PONG_MS = 3_000
 
 const HEARTBEAT_DEFAULT_MS = 25_000
 
+/** How a gateway ends a session that has no token any more. */
+const UNAUTHENTICATED = 4001
+
 /**
  * @param {object} deps
  * @param {string} deps.url
  * @param {Environment} deps.environment
- * @param {import('../timers.js').Alarm} deps.alarm
+ * @param {() => import('../timers.js').Alarm} deps.createAlarm
+ * @param {import('./auth.js').Token} [deps.token]
  * @param {(limits: Limits) => void} deps.onOpen requests may be sent from now on
  * @param {(message: any, bytes: Uint8Array | undefined) => void} deps.onMessage every message but the connection's own
  * @param {() => void} deps.onLost the session is gone, and with it what it was told
  * @param {(state: ConnectionState) => void} deps.onState
  */
-export function createConnection({ url, environment, alarm, onOpen, onMessage, onLost, onState }) {
+export function createConnection({ url, environment, createAlarm, token, onOpen, onMessage, onLost, onState }) {
   const { now, date, random, isOffline } = environment
+  const alarm = createAlarm()
+  const auth =
+    token === undefined
+      ? undefined
+      : createAuth({ token, environment, alarm: createAlarm(), send: transmit, onAuthed: open, onEnd: end })
   /** @type {ConnectionState} */
   let state = { name: 'connecting' }
   /** @type {import('../environment.js').Socket | undefined} */
   let socket
+  /** The first message of the session. @type {any} */
+  let welcome
   let failures = 0
   let heartbeatMs = HEARTBEAT_DEFAULT_MS
   let openedAtMs = 0
@@ -67,6 +77,19 @@ export function createConnection({ url, environment, alarm, onOpen, onMessage, o
   function connect() {
     drop()
     returnAtMs = undefined
+    limitHandshake('no token in time')
+    become({ name: 'connecting' })
+    // A listener may have closed it.
+    if (state.name === 'closed') return
+    // The token first: a gateway does not keep a connection for long that sends none.
+    if (auth) auth.obtain(dial, lost)
+    else dial()
+  }
+
+  /** @param {string} reason */
+  const limitHandshake = reason => alarm.set(() => lost(reason), HANDSHAKE_MS)
+
+  function dial() {
     const opened = new environment.WebSocket(url, 'keycast.v1.bytes')
     opened.binaryType = 'arraybuffer'
     socket = opened
@@ -78,8 +101,7 @@ export function createConnection({ url, environment, alarm, onOpen, onMessage, o
       if (socket === opened) lost(reason, code)
     }
     opened.onerror = () => {} // `close` follows; without a listener `ws` would throw
-    alarm.set(() => lost('no answer to the handshake'), HANDSHAKE_MS)
-    become({ name: 'connecting' })
+    limitHandshake('no answer to the handshake')
   }
 
   function drop() {
@@ -87,6 +109,7 @@ export function createConnection({ url, environment, alarm, onOpen, onMessage, o
     socket = undefined
     pongMs = 0
     alarm.clear()
+    auth?.lost()
     old?.close()
   }
 
@@ -106,25 +129,28 @@ export function createConnection({ url, environment, alarm, onOpen, onMessage, o
     }
     switch (message.type) {
       case 'welcome':
-        return welcome(message)
+        welcome = message
+        return auth ? auth.say() : open(message.user)
       case 'pong':
         return
       case 'closing':
         returnAtMs = now() + message.reconnectAfterMs
         return alarm.set(connect, message.reconnectAfterMs)
       default:
-        return onMessage(message, bytes)
+        if (!auth?.receive(message)) onMessage(message, bytes)
     }
   }
 
-  /** @param {{ session: string, heartbeatMs: number, limits: Limits }} message */
-  function welcome(message) {
-    heartbeatMs = message.heartbeatMs || HEARTBEAT_DEFAULT_MS
+  /** @param {string} [user] */
+  function open(user) {
+    // A token that was renewed changes nothing else.
+    if (state.name === 'open') return
+    heartbeatMs = welcome.heartbeatMs || HEARTBEAT_DEFAULT_MS
     openedAtMs = now()
     listen(heartbeatMs)
-    become({ name: 'open', session: message.session })
+    become({ name: 'open', session: welcome.session, user })
     // A listener may have closed it.
-    if (state.name === 'open') onOpen(message.limits)
+    if (socket) onOpen(welcome.limits)
   }
 
   /** Asks for a sign of life once nothing was heard for a heartbeat. @param {number} ms until then, at the earliest */
@@ -150,11 +176,10 @@ export function createConnection({ url, environment, alarm, onOpen, onMessage, o
   /** @param {string} reason @param {number} [code] @param {boolean} [atOnce] whether to connect without a wait */
   function lost(reason, code, atOnce = false) {
     if (state.name === 'open' && now() - openedAtMs >= STEADY_MS) failures = 0
+    if (code && finalCloseCodes.includes(code)) return end(code, reason || `the gateway closed with ${code}`)
     drop()
     onLost()
-    if (code !== undefined && code in finalCloseCodes) {
-      return become({ name: 'closed', reason: reason || finalCloseCodes[code], code })
-    }
+    if (code === UNAUTHENTICATED) auth?.forget()
     if (atOnce) return connect()
     wait(reason || 'the connection was lost')
   }
@@ -162,18 +187,26 @@ export function createConnection({ url, environment, alarm, onOpen, onMessage, o
   /** @param {string} reason */
   function wait(reason) {
     if (isOffline()) return become({ name: 'offline', reason })
-    const waitMs =
-      returnAtMs === undefined
-        ? random() * Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** failures)
-        : Math.max(0, returnAtMs - now())
-    failures += 1
+    const waitMs = returnAtMs === undefined ? backoffMs(random, failures++) : Math.max(0, returnAtMs - now())
     alarm.set(connect, waitMs)
     become({ name: 'waiting', retryAt: date() + waitMs, reason })
   }
 
+  /** @param {number | import('./codes.js').ErrorCode | undefined} code @param {string} reason */
+  function end(code, reason) {
+    drop()
+    onLost()
+    become({ name: 'closed', reason, code })
+  }
+
+  /** @param {object} message */
+  function transmit(message) {
+    socket?.send(JSON.stringify(message))
+  }
+
   /** @param {object} message is dropped where the connection is not open: the next session is told all of it anew */
   function send(message) {
-    if (state.name === 'open') socket?.send(JSON.stringify(message))
+    if (state.name === 'open') transmit(message)
   }
 
   return {
@@ -196,10 +229,6 @@ export function createConnection({ url, environment, alarm, onOpen, onMessage, o
       become({ name: 'offline', reason: state.reason })
     },
     /** @param {string} reason */
-    close(reason) {
-      drop()
-      onLost()
-      become({ name: 'closed', reason })
-    },
+    close: reason => end(undefined, reason),
   }
 }

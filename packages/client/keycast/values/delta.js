@@ -1,4 +1,4 @@
-// Applies a Fossil delta: https://fossil-scm.org/home/doc/trunk/www/delta_format.wiki. What came over a network is not
+// Applies a Fossil delta: https://fossil-scm.org/home/doc/trunk/www/delta_format.wiki. Bytes from a network are not
 // trusted: every number is checked before it is used.
 
 /** Bytes that a delta may make. A few bytes could ask for gigabytes otherwise; values of a gateway are far smaller. */

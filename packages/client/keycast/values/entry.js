@@ -21,7 +21,7 @@ import { createListeners } from '../listeners.js'
  * @property {string | undefined} contentType of the value
  * @property {number | undefined} sizeBytes of the value as the backend gave it
  * @property {Stale | false} stale
- * @property {KeycastError | undefined} error with `retryAfterMs` it heals by itself; without, the subscription has ended
+ * @property {KeycastError | undefined} error where `subscribed` it heals by itself; else the subscription has ended
  * @property {number | undefined} changedAt when `version` became what it is, in milliseconds since 1970
  */
 

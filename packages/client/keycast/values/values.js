@@ -47,7 +47,7 @@ export function createValues({ environment: { date, sha256 }, send, nextId, crea
   function fail(key, { code, message, retryAfterMs, subscribed = retryAfterMs !== undefined }) {
     const entry = entries.get(key)
     if (!entry) return
-    entry.error = new KeycastError({ code, message, key, retryAfterMs })
+    entry.error = new KeycastError({ code, message, key, retryAfterMs, subscribed })
     entry.ended = !subscribed
     // There is no value any more. After any other error what is held is the latest there is.
     if (code === 'not_found') {

@@ -14,15 +14,16 @@ import { isCold, isKept, isWanted } from '../keys/interest.js'
  * @typedef {{ kind: 'fetch', entry: Entry, lane: import('./fetch-queue.js').Lane, queuedAt: number, sentAt: number | undefined,
  *   attempt: 1 | 2, probe: boolean, again: boolean }} Fetch
  *
- * What fetches need of the workers. `lease` must only be called while there is credit.
+ * The part of the workers that fetches need. `lease` must only be called while there is credit.
  * @typedef {object} Pool
  * @property {() => boolean} hasCredit
  * @property {(fetch: Fetch, message: Omit<LeaseMessage, 'type' | 'lease'>) => void} lease
  *
- * What becomes of fetches. `onResult`: `closed` says that the fetch closed the origin's breaker. `onRefused`: the origin's
+ * The ends of fetches. `onResult`: `closed` says that the fetch closed the origin's breaker. `onRefused`: the origin's
  * breaker lets nothing through. `onAbandoned`: nobody wants the key whose worker was lost.
  * @typedef {object} FetchEvents
- * @property {(fetch: Fetch, result: Result, body: Buffer | undefined, delta: Buffer | undefined, closed: boolean) => void} onResult
+ * @property {(fetch: Fetch, result: Result, body: Buffer | undefined, delta: Buffer | undefined, closed: boolean) =>
+ * void} onResult
  * @property {(entry: Entry) => void} onRefused
  * @property {(entry: Entry) => void} onAbandoned
  */
@@ -79,8 +80,8 @@ export function createFetches({ origins, pool, inTurns, metrics, now }) {
   }
 
   /**
-   * The same for somebody to whom what the backend was asked before `sinceMs` says nothing: where the fetch under way is
-   * that old, another one follows it.
+   * The same for somebody to whom what the backend was asked before `sinceMs` says nothing: where the fetch under way
+   * is that old, another one follows it.
    *
    * @param {Entry} entry
    * @param {number} sinceMs

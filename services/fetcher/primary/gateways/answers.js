@@ -1,5 +1,5 @@
-// What a link is sent of a key: decided at the moment it goes out, from what is held then and what the link was sent
-// before. Nothing is queued per link, so no gateway is ever sent a state that has passed.
+// Decides what a link is sent of a key: at the moment it goes out, from the value held then and the one the link was
+// sent before. Nothing is queued per link, so no gateway is ever sent a state that has passed.
 import { isFresh, isNoOlder } from '../keys/held.js'
 import { waiterOf, watcherOf } from '../keys/interest.js'
 

@@ -1,6 +1,6 @@
-// What links want and cannot have, until each is sent why. No entry is held of such a key: mostly because there is no room
-// for one more (`capacity`), or because a gateway that read a newer configuration knows a namespace which this node does
-// not. Bounded as the hub's own set of what a link is due.
+// Wants of links that cannot be met, until each link is sent why. No entry is held of such a key: mostly because there
+// is no room for one more (`capacity`), or because a gateway that read a newer configuration knows a namespace which
+// this node does not. Bounded as the hub's own set of what a link is due.
 
 /**
  * @typedef {import('@keycast/backbone').FailedAnswer} FailedAnswer

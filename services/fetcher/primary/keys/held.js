@@ -1,4 +1,4 @@
-// What is held of a key: its value, or the backend's word that there is none; and why the last fetch failed.
+// The state held of a key: its value, or the backend's word that there is none; and why the last fetch failed.
 
 /**
  * @typedef {import('@keycast/backbone').Delta} Delta
@@ -7,9 +7,10 @@
  * @typedef {import('../../work/messages.js').ValueResult} ValueResult
  * @typedef {import('./entry.js').Entry} Entry
  *
- * The bytes held, and what the backend said of them. `store` false: held only while somebody wants the key. `delta`: from
- * the version held before, where there is one. `cameAt`: when a worker brought it.
- * @typedef {{ version: string, contentType: string, format: Format, body: Buffer, delta: Delta | undefined, store: boolean,
+ * The bytes held, and what the backend said of them. `store` false: held only while somebody wants the key. `delta`:
+ * from the version held before, where there is one. `cameAt`: when a worker brought it.
+ * @typedef {{ version: string, contentType: string, format: Format, body: Buffer, delta: Delta | undefined, store:
+ * boolean,
  *   etag: string | undefined, lastModified: string | undefined, cameAt: number }} Value
  *
  * Why the last fetch failed. Made anew each time, so that it also tells one fetch from the next. `askedAt`: when the
@@ -18,7 +19,8 @@
  *
  * @typedef {object} Held
  * @property {Value | undefined} value
- * @property {Failure | undefined} failure of the last fetch; undefined after a good one. `not_found` is an answer: then there
+ * @property {Failure | undefined} failure of the last fetch; undefined after a good one. `not_found` is an answer: then
+ * there
  *   is no value
  * @property {number} askedAt when the backend was asked for the value or the `not_found` held
  * @property {number} maxAgeMs up to which age that answers a get
@@ -148,8 +150,8 @@ export const isFresh = (entry, now) =>
   isAnswered(entry) && !entry.held.invalid && now - entry.held.askedAt <= entry.held.maxAgeMs
 
 /**
- * Whether what is held may be sent to a gateway that holds `seen` already: it is the same, or was asked for later. Versions
- * have no order; when the backend was asked has.
+ * Whether what is held may be sent to a gateway that holds `seen` already: it is the same, or was asked for later.
+ * Versions have no order; when the backend was asked has.
  *
  * @param {Entry} entry that is answered
  * @param {{ version: string | undefined, askedAt: number }} seen

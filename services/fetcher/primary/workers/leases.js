@@ -1,4 +1,4 @@
-// Which worker has which fetch, and until when. A result counts only while its lease stands in this table.
+// The leases: which worker has which fetch, and until when. A result counts only while its lease stands in this table.
 
 /**
  * A fetch handed to a worker. `what` is the primary's own business.
@@ -13,7 +13,8 @@
  */
 
 /**
- * A worker ends a request after `timeoutMs` and says so itself: a lease that is still open this much later has no worker.
+ * A worker ends a request after `timeoutMs` and says so itself: a lease that is still open this much later has no
+ * worker.
  */
 export const LEASE_GRACE_MS = 1_000
 

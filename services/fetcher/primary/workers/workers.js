@@ -15,10 +15,10 @@ import { startWatchdog } from './watchdog.js'
  * @property {(reason: 'exit' | 'silent') => void} workerLost
  * @property {() => void} lateResult the result of a lease that is not in force any more
  *
- * What workers need of the processes and the socket to them. `send` takes a worker's routing id, always the same buffer.
+ * The processes of the workers, and the socket to them. `send` takes a worker's routing id, always the same buffer.
  * @typedef {{ fork: import('./processes.js').Fork, send: (routingId: Buffer, lease: LeaseMessage) => void }} Connection
  *
- * What becomes of leases. `onLost`: the worker that had the fetch will not answer. `onCredit`: there may be credit again.
+ * The ends of leases. `onLost`: the worker that had the fetch will not answer. `onCredit`: there may be credit again.
  * @typedef {object} WorkerEvents
  * @property {(leased: Leased, result: Result, body: Buffer | undefined, delta: Buffer | undefined) => void} onResult
  * @property {(leased: Leased) => void} onLost
@@ -66,8 +66,8 @@ export function createWorkers({ count, firstBackoff, wheel, every, metrics, log,
   let endedCpuMs = 0
 
   /**
-   * Starts the processes. What happens to leases is not given at creation: fetches need these workers, and these events
-   * need the fetches.
+   * Starts the processes. Events of leases are given here and not at creation: fetches need these workers, and these
+   * events need the fetches.
    *
    * @param {Connection} connection
    * @param {WorkerEvents} workerEvents
@@ -119,7 +119,7 @@ export function createWorkers({ count, firstBackoff, wheel, every, metrics, log,
     const worker = workers.get(id)
     if (!worker) return // it was given up, and still speaks
     if (worker.routingId && !worker.routingId.equals(routingId)) {
-      // Which leases it has, and which of its results were lost with the connection, neither side can say.
+      // Neither side can say which leases it has, and which of its results were lost with the connection.
       log.warn({ workerPid: worker.process.pid }, 'a worker came by a second connection: killing it')
       return kill(worker)
     }

@@ -1,7 +1,7 @@
 // The algorithms that tokens may be signed with, and the keys that fit each (RFC 7518 section 3.1, RFC 8037, RFC 9864).
 
 /**
- * What a key must be for an algorithm, as a JWK says it and as Node does.
+ * The kind of key that an algorithm needs, as a JWK names it and as Node does.
  *
  * @typedef {{ kty: string, crv?: string, nodeType: string, nodeCurve?: string }} KeyShape
  */

@@ -9,7 +9,7 @@ import { algorithmsFor, publicAlgorithms, RSA_BITS_MAX, RSA_BITS_MIN, SECRET_ALG
 export const SECRET_BYTES_MIN = 32
 
 /**
- * What is wrong with the address of a key set, if anything.
+ * Finds what is wrong with the address of a key set, if anything.
  *
  * @param {string} url
  */
@@ -32,7 +32,8 @@ export function jwksProblem(url) {
  *
  * @param {{ jwks?: string, secret?: string[], publicKey?: string[], algorithms?: string[] }} entry
  * @param {string} folder
- * @returns {{ keys: import('node:crypto').KeyObject[] | undefined, problems: Problem[] }} no keys: all secrets are empty,
+ * @returns {{ keys: import('node:crypto').KeyObject[] | undefined, problems: Problem[] }} no keys: all secrets are
+ * empty,
  *   and the entry is as if it were not there
  */
 export function readKeys({ jwks, secret, publicKey, algorithms }, folder) {
@@ -124,7 +125,8 @@ function readPublicKey(path, algorithms) {
 }
 
 /**
- * Users of different issuers must not share a name: neither "1" of one and "1" of another, nor "ab" + "1" and "a" + "b1".
+ * Users of different issuers must not share a name: neither "1" of one and "1" of another, nor "ab" + "1" and "a" +
+ * "b1".
  *
  * @param {{ entry: { prefix?: string }, index: number }[]} entries
  */

@@ -1,5 +1,5 @@
-// A set of public keys that an identity provider publishes (RFC 7517): fetched within limits, kept, and asked again when
-// a token names a key that is not in it. While it cannot be had, the keys already held go on serving.
+// A set of public keys that an identity provider publishes (RFC 7517): fetched within limits, kept, and asked again
+// when a token names a key that is not in it. While it cannot be had, the keys already held go on serving.
 import { get as getHttp } from 'node:http'
 import { get as getHttps } from 'node:https'
 import { importJWK } from 'jose'
@@ -171,7 +171,8 @@ class JwksError extends Error {}
 
 /**
  * @param {string} url
- * @param {{ agent: import('node:https').Agent | import('node:http').Agent | undefined, signal: AbortSignal, bytesMax: number }} options
+ * @param {{ agent: import('node:https').Agent | import('node:http').Agent | undefined, signal: AbortSignal, bytesMax:
+ * number }} options
  * @returns {Promise<string>}
  */
 async function fetchText(url, { agent, signal, bytesMax }) {
@@ -223,7 +224,8 @@ function readSet(text) {
 }
 
 /**
- * What is needed of a key to check signatures; its certificates, and a private part published by mistake, are left.
+ * The members of a key that checking signatures needs; its certificates, and a private part published by mistake, are
+ * left.
  *
  * @param {any} key not yet checked
  * @returns {import('jose').JWK | undefined}

@@ -1,0 +1,121 @@
+// For whom a session is: asks the application for a token, sends it, and renews it before it expires.
+import { backoffMs } from './backoff.js'
+
+/**
+ * A token, or what gives one: called for the first connection, before the token expires and where it was refused.
+ *
+ * @typedef {string | (() => string | Promise<string>)} Token
+ */
+
+/** Thrown by a `token` function when the user is not signed in any more: the client closes and does not ask again. */
+export class TokenRefused extends Error {}
+
+/** A token is renewed so long before it expires, or a quarter of its time where that is shorter. */
+const MARGIN_MS = 30_000
+
+/** A function that gives the same token again and again must not be asked all the time. */
+const RENEWAL_MIN_MS = 1_000
+
+/** Browsers take a longer time for none at all. */
+const TIMER_MAX_MS = 2 ** 31 - 1
+
+/**
+ * @param {object} deps
+ * @param {Token} deps.token
+ * @param {Pick<import('../environment.js').Environment, 'now' | 'random'>} deps.environment
+ * @param {import('../timers.js').Alarm} deps.alarm
+ * @param {(message: object) => void} deps.send
+ * @param {(user: string) => void} deps.onAuthed
+ * @param {(code: import('./codes.js').ErrorCode, reason: string) => void} deps.onEnd no further token is to be had
+ */
+export function createAuth({ token: source, environment: { now, random }, alarm, send, onAuthed, onEnd }) {
+  const canRenew = typeof source === 'function'
+  /** @type {string | undefined} */
+  let token
+  /** Until then the token is good for another connection: an application is not asked at each loss. 0: there is none. */
+  let renewAtMs = 0
+  /** Of the sessions before: what they showed must not be resumed for somebody else. @type {string | undefined} */
+  let user
+  let wasRefused = false
+  let failures = 0
+  /** Stands for the question under way. An answer that comes after the next question, or after a loss, is late. */
+  let turn = {}
+
+  /** @param {() => void} use @param {(reason: string) => void} onFailure */
+  async function obtain(use, onFailure) {
+    const mine = {}
+    turn = mine
+    try {
+      if (now() >= renewAtMs) {
+        const given = await (canRenew ? source() : source)
+        // One that comes late serves the next connection, unless that has a newer one already.
+        if (turn === mine || renewAtMs === 0) {
+          token = given
+          renewAtMs = Infinity
+        }
+      }
+    } catch (error) {
+      if (turn !== mine) return
+      const { message } = /** @type {Error} */ (error)
+      if (error instanceof TokenRefused) end('token_refused', message || 'there is no token any more')
+      else onFailure(`no token: ${message}`)
+      return
+    }
+    if (turn === mine) use()
+  }
+
+  const say = () => send({ type: 'auth', id: 'auth', token })
+
+  function renew() {
+    renewAtMs = 0
+    obtain(say, () => alarm.set(renew, backoffMs(random, failures++)))
+  }
+
+  /** @param {import('./codes.js').ErrorCode} code @param {string} reason */
+  function end(code, reason) {
+    forget()
+    user = undefined
+    onEnd(code, reason)
+  }
+
+  function forget() {
+    renewAtMs = 0
+    wasRefused = false
+  }
+
+  return {
+    obtain,
+    say,
+    forget,
+    /** The session is gone, or given up. */
+    lost() {
+      turn = {}
+      alarm.clear()
+    },
+    /** @param {any} message @returns {boolean} whether it was about the token */
+    receive({ type, id, code, message, retryAfterMs, user: named, expiresInMs }) {
+      if (type === 'authed') {
+        if (user !== undefined && user !== named) end('other_user', 'the token names another user than before')
+        else {
+          user = named
+          wasRefused = false
+          failures = 0
+          const goodMs = Math.max(RENEWAL_MIN_MS, expiresInMs - Math.min(MARGIN_MS, expiresInMs / 4))
+          renewAtMs = now() + goodMs
+          if (canRenew) alarm.set(renew, Math.min(goodMs, TIMER_MAX_MS))
+          onAuthed(named)
+        }
+      } else if (type === 'error' && id === 'auth') {
+        if (retryAfterMs !== undefined) alarm.set(say, retryAfterMs)
+        else if (code !== 'token_refused' || !canRenew || wasRefused) end(code, message)
+        else {
+          wasRefused = true
+          renew()
+        }
+      } else if (code === 'token_expired') {
+        if (canRenew) renew()
+      } else return false
+      return true
+    },
+  }
+}

@@ -1,0 +1,60 @@
+// The rooms of a log, and the messages of one, as lines: for a person, or as JSON for a program.
+import { decode } from '../../services/journal/log/lmdb-tables.js'
+
+/** @typedef {import('../../services/journal/log/lmdb-tables.js').Tables} Tables */
+
+/**
+ * @param {Tables} tables
+ * @param {boolean} forPerson
+ * @returns {Iterable<string>}
+ */
+export function* roomsLines({ env, rooms, meta }, forPerson) {
+  const transaction = env.useReadTransaction()
+  try {
+    const epoch = meta.get('epoch', { transaction })
+    if (forPerson) yield `epoch ${epoch}\n${'newest'.padStart(10)}${'oldest'.padStart(10)}${'bytes'.padStart(12)}  room`
+    for (const { key: room, value } of rooms.getRange({ transaction })) {
+      const { seq, oldest, bytes } = value
+      yield forPerson
+        ? `${String(seq).padStart(10)}${String(oldest).padStart(10)}${String(bytes).padStart(12)}  ${printable(room)}`
+        : JSON.stringify({ room, epoch, seq, oldest, bytes })
+    }
+  } finally {
+    transaction.done()
+  }
+}
+
+/**
+ * @param {Tables} tables
+ * @param {string} name
+ * @param {{ after: number, last: number | undefined, forPerson: boolean }} options `last`: only the newest so many
+ * @returns {Iterable<string> | undefined} nothing where there is no such room
+ */
+export function roomLines(tables, name, { after, last, forPerson }) {
+  const room = tables.rooms.get(name)
+  if (!room) return undefined
+  const first = Math.max(after + 1, room.oldest, last === undefined ? 0 : room.seq - last + 1)
+  return messageLines(tables, room, first, forPerson)
+}
+
+/** @param {Tables} tables @param {import('../../services/journal/log/lmdb-tables.js').Room} room @param {number} first @param {boolean} forPerson */
+function* messageLines({ messages }, { id, seq: newest }, first, forPerson) {
+  for (const { key, value } of messages.getRange({ start: [id, first], end: [id, newest + 1] })) {
+    const [, seq] = key
+    const { at, from, messageId, data } = decode(value)
+    const text = data.toString()
+    if (forPerson) {
+      const time = new Date(at).toISOString()
+      yield printable(`${String(seq).padStart(10)}  ${time}  ${from || '(anonymous)'}  ${text}`)
+    } else {
+      // The data stands as it was published, and lies in one line: a line break within JSON is only between its parts.
+      const head = JSON.stringify({ seq, at, from, messageId })
+      yield `${head.slice(0, -1)},"data":${text.replaceAll(/[\r\n]/g, ' ')}}`
+    }
+  }
+}
+
+/** Control characters could make a terminal do something. @param {string} text */
+function printable(text) {
+  return text.replaceAll(/\p{Cc}/gu, character => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}

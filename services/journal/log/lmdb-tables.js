@@ -1,0 +1,48 @@
+// How a log lies in LMDB: its file, its tables, and a message in them. The log writes them; scripts/journal.js reads them.
+import { open } from 'lmdb'
+
+/**
+ * `id` stands for the room's name in the keys of its messages. `oldest`, `oldestAt`: of the first message held.
+ * @typedef {{ id: number, seq: number, oldest: number, oldestAt: number, bytes: number,
+ *   retention: import('./log.js').Retention }} Room
+ *
+ * @typedef {{ seq: number, at: number, digest: string }} KnownId
+ *
+ * @typedef {ReturnType<typeof openTables>} Tables
+ */
+
+export const DATA_FILE = 'data.mdb'
+
+/**
+ * @param {string} folder
+ * @param {{ readOnly?: boolean }} [options]
+ */
+export function openTables(folder, { readOnly = false } = {}) {
+  const env = open({ path: folder, noSubdir: false, maxDbs: 8, encoding: 'json', eventTurnBatching: false, readOnly })
+  /** @type {import('lmdb').Database<Room, string>} */
+  const rooms = env.openDB('rooms', { encoding: 'json' })
+  /** By room id and seq. @type {import('lmdb').Database<Buffer, [number, number]>} */
+  const messages = env.openDB('messages', { encoding: 'binary' })
+  /** By room id, publisher and messageId. @type {import('lmdb').Database<KnownId, [number, string, string]>} */
+  const ids = env.openDB('ids', { encoding: 'json' })
+  /** The keys of `ids`, by time and a running number. @type {import('lmdb').Database<[number, string, string], [number, number]>} */
+  const idsByAge = env.openDB('ids-by-age', { encoding: 'json' })
+  /** `epoch`, `inode` of the file that it is of, and `counts` over all rooms. @type {import('lmdb').Database<any, string>} */
+  const meta = env.openDB('meta', { encoding: 'json' })
+  return { env, rooms, messages, ids, idsByAge, meta }
+}
+
+/**
+ * @param {Omit<import('./log.js').Message, 'seq'>} message
+ * @returns {Buffer} a line of JSON, then the data as it came
+ */
+export function encode({ at, from, messageId, data }) {
+  return Buffer.concat([Buffer.from(`${JSON.stringify({ at, from, messageId })}\n`), data])
+}
+
+/** @param {Buffer} stored @returns {Omit<import('./log.js').Message, 'seq'>} */
+export function decode(stored) {
+  const end = stored.indexOf(0x0a)
+  const { at, from, messageId } = JSON.parse(stored.toString('utf8', 0, end))
+  return { at, from, messageId, data: stored.subarray(end + 1) }
+}

@@ -1,0 +1,103 @@
+// What a Valkey must be set to so that nothing acknowledged is lost. Weaker settings are refused, in words that name the loss.
+import { LogRefused } from './log.js'
+
+/**
+ * How many must have a batch on disk before it is acknowledged: `local` is 0 or 1.
+ * @typedef {{ local: number, replicas: number }} Acknowledgement
+ */
+
+/** @type {{ name: string, isSafe: (value: string) => boolean, loss: (value: string) => string }[]} */
+const demands = [
+  {
+    name: 'appendonly',
+    isSafe: value => value === 'yes',
+    loss: () => 'a restart loses messages that were acknowledged',
+  },
+  {
+    name: 'appendfsync',
+    isSafe: value => value === 'always',
+    loss: value =>
+      value === 'everysec'
+        ? 'a crash of its machine loses about the last second of acknowledged messages'
+        : 'a crash of its machine loses acknowledged messages, of half a minute perhaps',
+  },
+  {
+    name: 'no-appendfsync-on-rewrite',
+    isSafe: value => value === 'no',
+    loss: () => 'a crash of its machine while the file is rewritten loses acknowledged messages',
+  },
+  {
+    name: 'maxmemory-policy',
+    isSafe: value => value === 'noeviction',
+    loss: () => 'when its memory is full it drops whole histories, and nobody is told',
+  },
+]
+
+/**
+ * Looks at a server before it is used.
+ *
+ * @param {Pick<import('./valkey-connection.js').Session, 'read'>} session
+ * @param {{ where: string, replicasMin: number, allowsLoss: boolean }} options
+ * @returns {Promise<{ acknowledgement: Acknowledgement, losses: string[] }>} `losses`: what is accepted
+ * @throws {LogRefused}
+ */
+export async function checkValkey({ read }, { where, replicasMin, allowsLoss }) {
+  const about = fieldsOf(String(await read(['INFO', 'server', 'replication', 'cluster'])))
+  const wrong = kindProblem(about)
+  if (wrong) throw new LogRefused(`Valkey at ${where} ${wrong}`)
+
+  const settings = await settingsOf(read)
+  const losses = []
+  if (!settings) losses.push('CONFIG GET is not allowed, so whether it keeps what it acknowledges is not known')
+  for (const { name, isSafe, loss } of demands) {
+    const value = settings?.get(name)
+    if (value !== undefined && !isSafe(value)) losses.push(`${name} is ${value}: ${loss(value)}`)
+  }
+  const replicasToWrite = Number(settings?.get('min-replicas-to-write') ?? 0)
+  if (settings && replicasToWrite < replicasMin) {
+    losses.push(
+      `min-replicas-to-write is ${replicasToWrite}, below VALKEY_REPLICAS_MIN=${replicasMin}: a primary that is cut off ` +
+        'from its replicas goes on taking messages, and a failover loses them',
+    )
+  }
+  if (losses.length > 0 && !allowsLoss) {
+    throw new LogRefused(
+      `Valkey at ${where} would lose messages. ${losses.map(loss => `${loss}. `).join('')}` +
+        'Set it as docs/deploy/valkey.md says, or accept the loss with VALKEY_ALLOW_LOSS=true',
+    )
+  }
+  const isLocal = settings?.get('appendonly') === 'yes' && settings.get('appendfsync') === 'always'
+  return { acknowledgement: { local: isLocal ? 1 : 0, replicas: replicasMin }, losses }
+}
+
+/** @param {Map<string, string>} about @returns {string | undefined} why no setting can help */
+function kindProblem(about) {
+  const version = about.get('valkey_version') ?? about.get('redis_version') ?? '0'
+  const [major, minor] = version.split('.').map(Number)
+  if (major < 7 || (major === 7 && minor < 2)) return `is of release ${version}: it needs Valkey 7.2, which has WAITAOF`
+  if (about.get('cluster_enabled') === '1') return 'is part of a cluster: a log is in one primary and its replicas'
+  if (about.get('role') !== 'master') return 'is a replica: VALKEY_URL must lead to the primary'
+  return undefined
+}
+
+/**
+ * @param {Pick<import('./valkey-connection.js').Session, 'read'>['read']} read
+ * @returns {Promise<Map<string, string> | undefined>} where a managed Valkey does not say
+ */
+async function settingsOf(read) {
+  const wanted = [...demands.map(({ name }) => name), 'min-replicas-to-write']
+  let reply
+  try {
+    reply = await read(['CONFIG', 'GET', ...wanted])
+  } catch (error) {
+    if (/^(NOPERM|ERR)/.test(/** @type {Error} */ (error).message)) return undefined
+    throw error
+  }
+  return new Map(Object.entries(reply).map(([name, value]) => [name, String(value)]))
+}
+
+/** @param {string} text of INFO */
+function fieldsOf(text) {
+  const fields = text.split('\r\n').filter(line => line.includes(':'))
+  return new Map(fields.map(line => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]))
+}

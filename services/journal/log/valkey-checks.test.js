@@ -1,0 +1,94 @@
+import { jest } from '@jest/globals'
+import { startValkey } from '../../../test/support/valkey.js'
+import { openValkeyLog } from './valkey.js'
+
+// Valkeys are started and killed here, which takes a busy machine seconds.
+jest.setTimeout(60_000)
+
+/** @type {any[]} */
+const warned = []
+/** @type {any} */
+const report = { info() {}, warn: (/** @type {string} */ text) => warned.push(text), error() {} }
+
+/** @type {Awaited<ReturnType<typeof startValkey>>} */
+let valkey
+beforeAll(async () => {
+  valkey = await startValkey()
+})
+afterAll(() => valkey.remove())
+beforeEach(() => {
+  warned.length = 0
+  for (const [name, value] of Object.entries(safe)) valkey.cli('CONFIG', 'SET', name, value)
+})
+
+const safe = {
+  appendonly: 'yes',
+  appendfsync: 'always',
+  'no-appendfsync-on-rewrite': 'no',
+  'maxmemory-policy': 'noeviction',
+  'min-replicas-to-write': '0',
+}
+
+/** @param {Partial<Parameters<typeof openValkeyLog>[0]>} [options] */
+const open = options => openValkeyLog({ url: valkey.url, bytesMax: 2 ** 30, report, ...options })
+
+test('a Valkey that keeps what it acknowledges is used', async () => {
+  const log = await open()
+  expect(log.notReady?.()).toBeUndefined()
+  expect(warned).toEqual([])
+  await log.close()
+})
+
+test.each([
+  ['appendonly', 'no', 'appendonly is no: a restart loses messages that were acknowledged'],
+  ['appendfsync', 'everysec', 'a crash of its machine loses about the last second of acknowledged messages'],
+  ['appendfsync', 'no', 'a crash of its machine loses acknowledged messages, of half a minute perhaps'],
+  [
+    'no-appendfsync-on-rewrite',
+    'yes',
+    'a crash of its machine while the file is rewritten loses acknowledged messages',
+  ],
+  ['maxmemory-policy', 'allkeys-lru', 'when its memory is full it drops whole histories, and nobody is told'],
+])(
+  'one with %s %s is refused in words that name the loss, and used where the loss is accepted',
+  async (name, value, loss) => {
+    valkey.cli('CONFIG', 'SET', name, value)
+    await expect(open()).rejects.toThrow(loss)
+    const log = await open({ allowsLoss: true })
+    expect(warned).toEqual([expect.stringContaining(loss)])
+    const publish = { room: 'room:1', messageId: undefined, from: '', data: Buffer.from('1') }
+    const retention = { messages: 10, ageMs: 1e6, bytes: 1e6 }
+    expect(await log.append([{ ...publish, retention }])).toMatchObject([{ duplicate: false }])
+    await log.close()
+  },
+)
+
+test('with replicas to wait for, a primary that goes on without them is refused', async () => {
+  await expect(open({ replicasMin: 1 })).rejects.toThrow(
+    'min-replicas-to-write is 0, below VALKEY_REPLICAS_MIN=1: a primary that is cut off from its replicas goes on',
+  )
+})
+
+test('one that does not say how it is set is refused, unless the loss is accepted', async () => {
+  valkey.cli('ACL', 'SETUSER', 'journal', 'on', '>s3cret', '~*', '&*', '+@all', '-config')
+  const url = valkey.url.replace('//', '//journal:s3cret@')
+  await expect(open({ url })).rejects.toThrow('CONFIG GET is not allowed')
+  const log = await open({ url, allowsLoss: true })
+  await log.close()
+})
+
+test('a replica is refused', async () => {
+  const replica = await startValkey({ settings: ['--replicaof', '127.0.0.1', String(valkey.port)] })
+  await expect(open({ url: replica.url, allowsLoss: true })).rejects.toThrow(
+    'is a replica: VALKEY_URL must lead to the primary',
+  )
+  await replica.remove()
+})
+
+test('a Valkey that was stopped is named when the start gives up', async () => {
+  const gone = await startValkey()
+  await gone.remove()
+  await expect(open({ url: gone.url })).rejects.toThrow(
+    `Valkey at 127.0.0.1:${gone.port} cannot be used: connect ECONNREFUSED`,
+  )
+})

@@ -1,0 +1,185 @@
+// The way to Valkey: opened, checked, watched over, and opened anew when it is lost. All that is known of the @redis/client
+// package's ways is here.
+//
+// - A client that reconnects by itself would go on before what it met was checked: each serves one connection.
+// - Its time-outs end commands that are not written yet. One that Valkey never answers, only the watch below notices.
+// - Without its offline queue a command is refused at once where there is no connection, instead of kept and sent later.
+// - An `error` event that nobody listens to ends the process.
+import { BEAT_MS, everyInterval, everyMeasured, SILENT_MS } from '@keycast/service'
+import { createClient, RESP_TYPES } from '@redis/client'
+import { LogRefused } from './log.js'
+import { clientUrl, hostOf } from './valkey-url.js'
+
+/**
+ * One that works. Commands are sent in the order given, and what is sent in one turn goes in one write.
+ *
+ * @typedef {object} Session
+ * @property {(args: (string | Buffer)[]) => Promise<any>} write on a connection of its own: WAITAOF holds it up
+ * @property {(args: (string | Buffer)[]) => Promise<any>} read texts come as Buffers
+ * @property {(channels: string[]) => Promise<unknown>} subscribe to sharded channels
+ * @property {(channels: string[]) => Promise<unknown>} unsubscribe
+ * @property {(error: Error) => void} end rejects what is under way; another session is opened
+ */
+
+/** Between two attempts to open a session. */
+const RETRY_MS = 200
+
+const CONNECT_MS = 2_000
+
+/** How long a start tries: Valkey may be starting, too. Then a supervisor tries again, and says so. */
+const START_MS = 10_000
+
+const asBuffers = { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } }
+
+/**
+ * @param {object} options
+ * @param {string} options.url as valkey-url.js has it
+ * @param {(session: Session) => Promise<void>} options.prepare checks what was met; a session is used only when it resolves
+ * @param {(channel: string, message: string) => void} options.onMessage of a channel that was subscribed
+ * @param {(error: Error) => void} options.onLost a session ended by itself, or could not be opened
+ * @param {() => number} [options.now] monotonic, in milliseconds
+ */
+export function createConnection({ url, prepare, onMessage, onLost, now = () => performance.now() }) {
+  const where = hostOf(url)
+  /** @type {Session | undefined} */
+  let current
+  let isClosed = false
+  let stopWatching = () => {}
+  /** @type {NodeJS.Timeout | undefined} */
+  let retry
+
+  /** @returns {Promise<Session>} */
+  async function open() {
+    const clients = [newClient(url), newClient(url)]
+    const [writer, reader] = clients
+    let isEnded = false
+    /** @param {Error} error */
+    function end(error) {
+      if (isEnded) return
+      isEnded = true
+      stopWatching()
+      for (const client of clients) client.destroy()
+      if (current !== session) return
+      current = undefined
+      if (isClosed) return
+      onLost(error)
+      openLater()
+    }
+    for (const client of clients) client.on('error', end)
+    const watches = clients.map(() => createSilenceWatch(now))
+    /** @type {Session} */
+    const session = {
+      write: args => watches[0].over(writer.sendCommand(args)),
+      read: args => watches[1].over(reader.sendCommand(args, asBuffers)),
+      subscribe: channels =>
+        watches[1].over(reader.sSubscribe(channels, (message, channel) => onMessage(channel, message))),
+      unsubscribe: channels => watches[1].over(reader.sUnsubscribe(channels)),
+      end,
+    }
+    try {
+      await Promise.all(clients.map(client => client.connect()))
+      await prepare(session)
+    } catch (error) {
+      end(/** @type {Error} */ (error))
+      throw error
+    }
+    if (isEnded || isClosed) throw new Error('the connection was lost while it was made')
+    stopWatching = everyMeasured({
+      periodMs: BEAT_MS,
+      every: everyInterval,
+      now,
+      tick(standstillMs) {
+        if (watches.some(watch => watch.isSilent(standstillMs))) return end(new Error(`${where} does not answer`))
+        session.read(['PING']).catch(() => {})
+      },
+    })
+    current = session
+    return session
+  }
+
+  function openLater() {
+    retry = setTimeout(async () => {
+      try {
+        await open()
+      } catch (error) {
+        if (isClosed) return
+        onLost(/** @type {Error} */ (error))
+        openLater()
+      }
+    }, RETRY_MS)
+  }
+
+  return {
+    where,
+
+    /**
+     * Resolves when there is a session.
+     *
+     * @throws {LogRefused} of `prepare`, at once
+     * @throws {Error} where Valkey was not reached
+     */
+    async start() {
+      const startedAt = now()
+      for (;;) {
+        try {
+          return void (await open())
+        } catch (error) {
+          if (error instanceof LogRefused) throw error
+          if (now() - startedAt >= START_MS) throw new Error(`Valkey at ${where} cannot be used: ${whyNot(error)}`)
+          await new Promise(resolve => setTimeout(resolve, RETRY_MS))
+        }
+      }
+    },
+
+    /** The one that works, if any does now. */
+    session: () => current,
+
+    close() {
+      isClosed = true
+      clearTimeout(retry)
+      current?.end(new Error('closed'))
+    },
+  }
+}
+
+/** @param {string} url */
+function newClient(url) {
+  return createClient({
+    url: clientUrl(url),
+    RESP: 3,
+    name: 'keycast-journal',
+    disableOfflineQueue: true,
+    maintNotifications: 'disabled',
+    commandOptions: { timeout: undefined },
+    socket: { reconnectStrategy: false, connectTimeout: CONNECT_MS },
+  })
+}
+
+/** Whether commands are under way and nothing has come back for long. @param {() => number} now */
+function createSilenceWatch(now) {
+  let underWay = 0
+  let heardAt = now()
+  const hear = () => {
+    underWay--
+    heardAt = now()
+  }
+  return {
+    /** @template T @param {Promise<T>} command @returns {Promise<T>} */
+    over(command) {
+      if (underWay++ === 0) heardAt = now()
+      command.then(hear, hear)
+      return command
+    },
+    /** @param {number} standstillMs of this process, which could not hear anything meanwhile */
+    isSilent(standstillMs) {
+      if (standstillMs > 0) heardAt = now()
+      return underWay > 0 && now() - heardAt > SILENT_MS
+    },
+  }
+}
+
+/** @param {unknown} error which names no cause where all of a host's addresses refused */
+function whyNot(error) {
+  const { message, code, errors } = /** @type {any} */ (error)
+  return message || errors?.[0]?.message || code || String(error)
+}

@@ -1,0 +1,22 @@
+// The address of a Valkey, as an operator writes it.
+
+const PROTOCOLS = new Set(['valkey:', 'valkeys:', 'redis:', 'rediss:'])
+
+/**
+ * What is wrong with it. Its text is not repeated: it may hold a password.
+ *
+ * @param {string} url
+ * @returns {string | undefined}
+ */
+export function valkeyUrlProblem(url) {
+  const parsed = URL.canParse(url) ? new URL(url) : undefined
+  const isGood =
+    parsed && PROTOCOLS.has(parsed.protocol) && parsed.hostname !== '' && /^(\/\d{0,3})?$/.test(parsed.pathname)
+  return isGood ? undefined : 'must be like valkey://host:6379 or, with TLS, valkeys://user:password@host:6379/0'
+}
+
+/** As the client package knows it. @param {string} url */
+export const clientUrl = url => url.replace(/^valkey/, 'redis')
+
+/** Host and port, for messages. @param {string} url */
+export const hostOf = url => new URL(clientUrl(url)).host

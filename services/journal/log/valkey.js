@@ -1,0 +1,315 @@
+// A log in Valkey, which many journals share. Valkey gives every message its number, so any of them may append, and one
+// order comes out. What it does in there is in valkey.lua.
+import { createHash, randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { createOnceAMinute } from '@keycast/service'
+import { IDS_MAX } from './log.js'
+import { checkValkey } from './valkey-checks.js'
+import { createConnection } from './valkey-connection.js'
+
+/**
+ * @typedef {import('./log.js').Log} Log
+ * @typedef {import('./log.js').Message} Message
+ * @typedef {import('./log.js').Outcome} Outcome
+ * @typedef {import('./log.js').Publish} Publish
+ * @typedef {import('./valkey-connection.js').Session} Session
+ */
+
+const source = readFileSync(new URL('valkey.lua', import.meta.url), 'utf8')
+const library = `keycast_${createHash('sha256').update(source).digest('hex').slice(0, 12)}`
+const functions = `#!lua name=${library}\n${source.replaceAll('VERSION', library)}`
+
+/** How long replicas may take to have a batch on disk. After it whether it is kept is not known. */
+const ACKNOWLEDGE_MS = 2_000
+
+/** Of one call, one publish at least: while it runs, Valkey serves nobody else. */
+const CALL_PUBLISHES_MAX = 100
+const CALL_BYTES_MAX = 256 * 1024
+
+/** Rooms and ids looked at in one call of `expire`, and rooms of one comparison. */
+const EXPIRE_AT_ONCE = 200
+const HEADS_AT_ONCE = 1_000
+
+const CHANNEL = 'keycast:news:'
+
+/** What the functions call an outcome. */
+const KEPT = 0
+const DUPLICATE = 1
+const CONFLICT = 2
+
+/**
+ * @param {object} options
+ * @param {string} options.url of the primary
+ * @param {number} options.bytesMax
+ * @param {number} [options.replicasMin] that must have a batch on disk before it is acknowledged
+ * @param {boolean} [options.allowsLoss] uses a Valkey that may lose what was acknowledged, too
+ * @param {() => number} [options.now] milliseconds since 1970
+ * @param {number} [options.idsMax]
+ * @param {Pick<import('@keycast/service').Log, 'warn' | 'error' | 'info'>} options.report
+ * @returns {Promise<Log & { news: import('./log.js').News }>}
+ * @throws {import('./log.js').LogRefused} where it would lose messages, or cannot be used
+ */
+export async function openValkeyLog({
+  url,
+  bytesMax,
+  replicasMin = 0,
+  allowsLoss = false,
+  now = Date.now,
+  idsMax = IDS_MAX,
+  report,
+}) {
+  const isLogDue = createOnceAMinute(() => performance.now())
+  let acknowledgement = { local: 1, replicas: replicasMin }
+  let stored = { bytes: 0, rooms: 0 }
+  let epoch = ''
+  /** @type {Set<string>} */
+  const watched = new Set()
+  /** @type {(room: string, position: import('./log.js').Position) => void} */
+  let onNews = () => {}
+
+  const connection = createConnection({
+    url,
+    prepare,
+    onMessage(channel, message) {
+      const [epochHeard, seq] = message.split(' ')
+      onNews(channel.slice(CHANNEL.length), { epoch: epochHeard, seq: Number(seq) })
+    },
+    onLost(error) {
+      if (isLogDue(error.message)) report.error({ err: error }, 'Valkey cannot be used: nothing is kept meanwhile')
+    },
+  })
+
+  /** @param {Session} session */
+  async function prepare(session) {
+    const checked = await checkValkey(session, { where: connection.where, replicasMin, allowsLoss })
+    acknowledgement = checked.acknowledgement
+    for (const loss of checked.losses) if (isLogDue(loss)) report.warn(`Valkey may lose messages: ${loss}`)
+    try {
+      await session.write(['FUNCTION', 'LOAD', functions])
+    } catch (error) {
+      if (!/already exists/.test(/** @type {Error} */ (error).message)) throw error
+    }
+    await renew(session)
+    if (watched.size > 0) await session.subscribe([...watched].map(room => CHANNEL + room))
+    report.info({ where: connection.where, epoch }, 'Valkey is connected')
+  }
+
+  /** Has the epoch be the right one for the server as it is now. @param {Session} session */
+  async function renew(session) {
+    const [renewed, bytes, rooms] = await session.write(['FCALL', `${library}_open`, '0', newEpoch()])
+    stored = { bytes, rooms }
+    noteEpoch(renewed)
+  }
+
+  /** @param {string} epochNow */
+  function noteEpoch(epochNow) {
+    if (epoch !== '' && epochNow !== epoch) {
+      report.warn({ from: epoch, to: epochNow }, 'Valkey started again or failed over: every room has a new epoch')
+    }
+    epoch = epochNow
+  }
+
+  /** @returns {Session} @throws {Error} where there is none */
+  function sessionNow() {
+    const session = connection.session()
+    if (!session) throw new Error(`Valkey at ${connection.where} cannot be reached`)
+    return session
+  }
+
+  /** @param {Publish[]} publishes @returns {Promise<Outcome[]>} */
+  async function append(publishes) {
+    const session = connection.session()
+    if (!session) return publishes.map(() => ({ error: 'journal_unavailable' }))
+    const at = now()
+    const calls = callsOf(publishes)
+    const candidate = newEpoch()
+    const replies = Promise.allSettled(
+      calls.map(call => session.write(['FCALL', `${library}_append`, '0', ...argumentsOf(call, at, candidate)])),
+    )
+    const { local, replicas } = acknowledgement
+    const isAcknowledged = local + replicas > 0 ? acknowledged(session) : Promise.resolve(true)
+    const ended = await replies
+    /** @type {Outcome[]} */
+    const outcomes = []
+    let isKept = false
+    for (const [index, reply] of ended.entries()) {
+      if (reply.status === 'fulfilled') {
+        isKept = true
+        outcomes.push(...outcomesOf(reply.value))
+      } else {
+        const error = refusalOf(reply.reason)
+        if (CHANGED.test(reply.reason.message)) session.end(reply.reason)
+        outcomes.push(...calls[index].map(() => ({ error })))
+      }
+    }
+    if (!(await isAcknowledged) && isKept) {
+      throw new Error(`Valkey did not say within ${ACKNOWLEDGE_MS} ms that ${replicas} replicas have the batch on disk`)
+    }
+    hint(session, publishes, outcomes)
+    return outcomes
+
+    /** @param {Session} session it answers also when the time is over, with how many there are by then */
+    async function acknowledged(session) {
+      try {
+        const counts = await session.write(['WAITAOF', String(local), String(replicas), String(ACKNOWLEDGE_MS)])
+        return counts[0] >= local && counts[1] >= replicas
+      } catch {
+        return false
+      }
+    }
+  }
+
+  /** @param {Publish[]} publishes @param {number} at @param {string} candidate */
+  function argumentsOf(publishes, at, candidate) {
+    const args = [String(at), String(bytesMax), String(idsMax), candidate].map(
+      text => /** @type {string | Buffer} */ (text),
+    )
+    for (const { room, from, messageId, data, retention } of publishes) {
+      const digest = messageId === undefined ? '' : createHash('sha256').update(data).digest('base64url').slice(0, 22)
+      const { messages, ageMs, bytes } = retention
+      args.push(room, from, messageId ?? '', digest, data, String(messages), String(ageMs), String(bytes))
+    }
+    return args
+  }
+
+  /** @param {any} reply of append @returns {Outcome[]} */
+  function outcomesOf([epochNow, bytes, rooms, outcomes]) {
+    stored = { bytes, rooms }
+    noteEpoch(epochNow)
+    return outcomes.map((/** @type {number[]} */ [what, seq, at]) => {
+      if (what === KEPT || what === DUPLICATE) {
+        return { position: { epoch: epochNow, seq }, at, duplicate: what === DUPLICATE }
+      }
+      return { error: what === CONFLICT ? 'id_conflict' : 'log_full' }
+    })
+  }
+
+  /** Tells other journals of the rooms that have news. @param {Session} session @param {Publish[]} publishes @param {Outcome[]} outcomes */
+  function hint({ read }, publishes, outcomes) {
+    /** @type {Map<string, import('./log.js').Position>} */
+    const heads = new Map()
+    for (const [index, outcome] of outcomes.entries()) {
+      if (outcome.error === undefined && !outcome.duplicate) heads.set(publishes[index].room, outcome.position)
+    }
+    for (const [room, { epoch, seq }] of heads) {
+      read(['SPUBLISH', CHANNEL + room, `${epoch} ${seq}`]).catch(() => {}) // the next comparison tells
+    }
+  }
+
+  /**
+   * @param {string} room @param {import('./log.js').Range} range
+   * @returns {Promise<{ head: import('./log.js').Head, messages: Message[] }>}
+   */
+  async function read(room, range) {
+    const [side, bound] = 'after' in range ? ['after', range.after] : ['before', range.before]
+    const args = [room, side, String(bound), String(range.limit), String(range.bytesMax)]
+    const reply = await sessionNow().read(['FCALL_RO', `${library}_read`, '0', ...args])
+    const [epochNow, seq, oldest, bytes, entries] = reply
+    if (epochNow === null) throw new Error('Valkey was emptied')
+    const messages = entries.map(messageOf)
+    if (side === 'before') messages.reverse()
+    return { head: { epoch: String(epochNow), seq, oldest, bytes }, messages }
+  }
+
+  await connection.start().catch(error => {
+    connection.close()
+    throw error
+  })
+
+  return {
+    append,
+    read,
+    head: async room => (await read(room, { after: 0, limit: 0, bytesMax: 0 })).head,
+
+    async expire() {
+      const session = connection.session()
+      if (!session) return 0
+      const args = [String(now()), String(idsMax), String(EXPIRE_AT_ONCE)]
+      const [touched, bytes, rooms] = await session.write(['FCALL', `${library}_expire`, '0', ...args])
+      stored = { bytes, rooms }
+      return touched
+    },
+
+    news: {
+      listen(listener) {
+        onNews = listener
+      },
+
+      watch(room) {
+        watched.add(room)
+        connection
+          .session()
+          ?.subscribe([CHANNEL + room])
+          .catch(() => {})
+      },
+
+      unwatch(room) {
+        watched.delete(room)
+        connection
+          .session()
+          ?.unsubscribe([CHANNEL + room])
+          .catch(() => {})
+      },
+
+      async heads(rooms) {
+        const session = sessionNow()
+        const found = []
+        for (let start = 0; start === 0 || start < rooms.length; start += HEADS_AT_ONCE) {
+          const part = rooms.slice(start, start + HEADS_AT_ONCE)
+          const [isRight, epochThere, ...seqs] = await session.read(['FCALL_RO', `${library}_heads`, '0', ...part])
+          if (isRight === 1) noteEpoch(String(epochThere))
+          else await renew(session)
+          found.push(...part.map((room, index) => ({ room, position: { epoch, seq: seqs[index] } })))
+        }
+        return found
+      },
+    },
+
+    notReady: () => (connection.session() ? undefined : `Valkey at ${connection.where} cannot be reached`),
+    stats: () => ({ ...stored, bytesMax }),
+    close: async () => connection.close(),
+  }
+}
+
+/** Part by part. @param {Publish[]} publishes @returns {Publish[][]} */
+function callsOf(publishes) {
+  /** @type {Publish[][]} */
+  const calls = []
+  let bytes = 0
+  for (const publish of publishes) {
+    const last = calls.at(-1)
+    bytes += publish.data.length
+    if (last && last.length < CALL_PUBLISHES_MAX && bytes <= CALL_BYTES_MAX) last.push(publish)
+    else {
+      calls.push([publish])
+      bytes = publish.data.length
+    }
+  }
+  return calls
+}
+
+/** Valkey refuses with these before it does anything. */
+const UNAVAILABLE = /^(READONLY|NOREPLICAS|LOADING|MASTERDOWN|MISCONF|BUSY|NOAUTH|NOPERM|ERR Function not found)/
+
+/** It is no longer what was checked: another session looks at it anew. */
+const CHANGED = /^(READONLY|NOAUTH|NOPERM|ERR Function not found)/
+
+/** @param {Error} error of a call @returns {'log_full' | 'journal_unavailable'} @throws {Error} where it may have been done */
+function refusalOf(error) {
+  if (error.message.startsWith('OOM')) return 'log_full'
+  if (UNAVAILABLE.test(error.message)) return 'journal_unavailable'
+  throw error
+}
+
+/** @param {any} entry of a stream: its id, then names and values by turns @returns {Message} */
+function messageOf([id, [, at, , from, , messageId, , data]]) {
+  return {
+    seq: Number.parseInt(id, 10),
+    at: Number(at),
+    from: String(from),
+    messageId: messageId.length > 0 ? String(messageId) : undefined,
+    data,
+  }
+}
+
+const newEpoch = () => randomBytes(9).toString('base64url')

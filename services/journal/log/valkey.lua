@@ -1,0 +1,256 @@
+-- What a journal does in Valkey, as functions: each runs alone, so that any node may append and one order comes out.
+-- valkey.js loads them under a name that has the hash of this text: nodes of two releases do not change each other's.
+--
+-- key                       type        holds
+-- keycast:log               hash        the epoch and whose it is, bytes and rooms and ids in all
+-- keycast:room:<key>        hash        where the room stands, and how much of it is kept
+-- keycast:messages:<key>    stream      its messages, with <seq>-0 for an id: a seq cannot be given twice
+-- keycast:ids:<key>         hash        publisher and messageId to seq, digest and time
+-- keycast:ids               list        all ids, the oldest first
+-- keycast:expiry            sorted set  rooms by when their oldest message is past its age
+
+local LOG = 'keycast:log'
+local IDS = 'keycast:ids'
+local EXPIRY = 'keycast:expiry'
+
+-- As in log.js.
+local ID_MS = 5 * 60000
+local MESSAGE_BYTES = 96
+
+-- Messages trimmed of a room in one call: while it runs, Valkey serves nobody else.
+local TRIM_MAX = 10000
+
+local KEPT, DUPLICATE, CONFLICT, FULL = 0, 1, 2, 3
+
+local function whole(number) return string.format('%.0f', number) end
+
+-- It changes when a replica was made primary, and when Valkey was started again: messages that were acknowledged may be
+-- missing since.
+local function replid() return string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)') end
+
+-- The epoch of all rooms. Under another replid than before it is a new one: numbers that were lost are given again, and must
+-- not look like those that clients know.
+local function renewed(candidate)
+  local stored = redis.call('HMGET', LOG, 'epoch', 'replid')
+  local now = replid()
+  if stored[1] and stored[2] == now then return stored[1] end
+  redis.call('HSET', LOG, 'epoch', candidate, 'replid', now)
+  return candidate
+end
+
+local function loadLog()
+  local stored = redis.call('HMGET', LOG, 'bytes', 'rooms', 'ids')
+  return { bytes = tonumber(stored[1]) or 0, rooms = tonumber(stored[2]) or 0, ids = tonumber(stored[3]) or 0 }
+end
+
+-- Written even where nothing changed: then WAITAOF also waits for what a duplicate stands on.
+local function saveLog(log)
+  redis.call('HSET', LOG, 'bytes', whole(log.bytes), 'rooms', whole(log.rooms), 'ids', whole(log.ids))
+end
+
+local function loadRoom(name)
+  local stored = redis.call(
+    'HMGET', 'keycast:room:' .. name, 'seq', 'oldest', 'oldestAt', 'bytes', 'messages', 'ageMs', 'bytesMax')
+  return {
+    name = name,
+    isNew = not stored[1],
+    seq = tonumber(stored[1]) or 0,
+    oldest = tonumber(stored[2]) or 1,
+    oldestAt = tonumber(stored[3]) or 0,
+    bytes = tonumber(stored[4]) or 0,
+    messages = tonumber(stored[5]),
+    ageMs = tonumber(stored[6]),
+    bytesMax = tonumber(stored[7]),
+  }
+end
+
+local function saveRoom(room)
+  redis.call('HSET', 'keycast:room:' .. room.name,
+    'seq', whole(room.seq), 'oldest', whole(room.oldest), 'oldestAt', whole(room.oldestAt), 'bytes', whole(room.bytes),
+    'messages', whole(room.messages), 'ageMs', whole(room.ageMs), 'bytesMax', whole(room.bytesMax))
+  if room.oldest > room.seq then redis.call('ZREM', EXPIRY, room.name)
+  else redis.call('ZADD', EXPIRY, whole(room.oldestAt + room.ageMs), room.name) end
+end
+
+local function seqOf(entry) return tonumber(string.match(entry[1], '^%d+')) end
+
+-- An entry is {id, {'a', at, 'f', from, 'm', messageId, 'd', data}}.
+local function bytesOf(entry)
+  local fields = entry[2]
+  return MESSAGE_BYTES + #fields[4] + #fields[6] + #fields[8]
+end
+
+-- Takes the oldest messages away while there are too many, too heavy or too old ones.
+local function trim(room, log, at)
+  local messages = 'keycast:messages:' .. room.name
+  local first = room.oldest
+  local function isPast()
+    local held = room.seq - room.oldest + 1
+    if held < 1 or room.oldest - first >= TRIM_MAX then return false end
+    -- The newest stays whatever it weighs: it was acknowledged.
+    local isTooMuch = held > 1 and (held > room.messages or room.bytes > room.bytesMax)
+    return isTooMuch or at - room.oldestAt > room.ageMs
+  end
+  while isPast() do
+    local excess = room.seq - room.oldest + 1 - room.messages
+    local count = math.max(2, math.min(100, excess + 1))
+    local entries = redis.call('XRANGE', messages, whole(room.oldest) .. '-0', '+', 'COUNT', count)
+    local n = 1
+    while entries[n] and isPast() do
+      local bytes = bytesOf(entries[n])
+      room.bytes = room.bytes - bytes
+      log.bytes = log.bytes - bytes
+      room.oldest = seqOf(entries[n]) + 1
+      n = n + 1
+      if entries[n] then room.oldestAt = tonumber(entries[n][2][2]) end
+    end
+    -- The next one's age is not known where the part ended with the one that went.
+    if not entries[n] and room.oldest <= room.seq then
+      local following = redis.call('XRANGE', messages, whole(room.oldest) .. '-0', '+', 'COUNT', 1)[1]
+      if following then room.oldestAt = tonumber(following[2][2]) else room.oldest = room.seq + 1 end
+    end
+  end
+  if room.oldest == first then return end
+  if room.oldest <= room.seq then redis.call('XTRIM', messages, 'MINID', '=', whole(room.oldest) .. '-0')
+  else redis.call('DEL', messages) end
+end
+
+-- Forgets the oldest ids: those over the bound, and those whose time is over and whose message is gone.
+local function forgetIds(limit, at, idsMax, log)
+  for _ = 1, limit do
+    local oldest = redis.call('LINDEX', IDS, 0)
+    if not oldest then return end
+    local notedAt, name, id = string.match(oldest, '^(%d+)\n([^\n]+)\n(.*)$')
+    local isOver = log.ids > idsMax
+    if not isOver and at - tonumber(notedAt) <= ID_MS then return end
+    redis.call('LPOP', IDS)
+    local known = redis.call('HGET', 'keycast:ids:' .. name, id)
+    local seq = known and tonumber(string.match(known, '^%d+'))
+    local isHeld = seq and seq >= tonumber(redis.call('HGET', 'keycast:room:' .. name, 'oldest'))
+    if isHeld and not isOver then
+      redis.call('RPUSH', IDS, whole(at) .. '\n' .. name .. '\n' .. id) -- looked at again when it may be gone
+    else
+      redis.call('HDEL', 'keycast:ids:' .. name, id)
+      log.ids = log.ids - 1
+    end
+  end
+end
+
+-- at, bytesMax, idsMax, candidate; then of each publish: room, from, messageId or nothing, digest, data, and of the
+-- history messages, ageMs, bytesMax. Returns {epoch, bytes, rooms, outcomes}, an outcome being {what, seq, at}.
+local PUBLISH_ARGUMENTS = 8
+
+local function append(_, args)
+  local at, bytesMax, idsMax = tonumber(args[1]), tonumber(args[2]), tonumber(args[3])
+  local epoch = renewed(args[4])
+  local log = loadLog()
+  local rooms, outcomes = {}, {}
+
+  local function keep(name, from, messageId, digest, data, messages, ageMs, bytesOfRoomMax)
+    local id = from .. '\n' .. messageId
+    if messageId ~= '' then
+      local known = redis.call('HGET', 'keycast:ids:' .. name, id)
+      if known then
+        local seq, keptAt, knownDigest = string.match(known, '^(%d+) (%d+) (.*)$')
+        if knownDigest ~= digest then return { CONFLICT, 0, 0 } end
+        return { DUPLICATE, tonumber(seq), tonumber(keptAt) }
+      end
+    end
+    local bytes = MESSAGE_BYTES + #data + #from + #messageId
+    if log.bytes + bytes > bytesMax then return { FULL, 0, 0 } end
+    local room = rooms[name] or loadRoom(name)
+    rooms[name] = room
+    room.messages, room.ageMs, room.bytesMax = messages, ageMs, bytesOfRoomMax
+    room.seq = room.seq + 1
+    if room.oldest == room.seq then room.oldestAt = at end
+    room.bytes = room.bytes + bytes
+    log.bytes = log.bytes + bytes
+    redis.call('XADD', 'keycast:messages:' .. name, whole(room.seq) .. '-0',
+      'a', args[1], 'f', from, 'm', messageId, 'd', data)
+    if messageId ~= '' then
+      redis.call('HSET', 'keycast:ids:' .. name, id, whole(room.seq) .. ' ' .. args[1] .. ' ' .. digest)
+      redis.call('RPUSH', IDS, args[1] .. '\n' .. name .. '\n' .. id)
+      log.ids = log.ids + 1
+    end
+    return { KEPT, room.seq, at }
+  end
+
+  for n = 5, #args, PUBLISH_ARGUMENTS do
+    outcomes[#outcomes + 1] = keep(args[n], args[n + 1], args[n + 2], args[n + 3], args[n + 4],
+      tonumber(args[n + 5]), tonumber(args[n + 6]), tonumber(args[n + 7]))
+  end
+  for _, room in pairs(rooms) do
+    if room.isNew then log.rooms = log.rooms + 1 end
+    trim(room, log, at)
+    saveRoom(room)
+  end
+  -- As many as came, and one more: however many messages there are a second, ids do not pile up.
+  forgetIds(#outcomes + 1, at, idsMax, log)
+  saveLog(log)
+  return { epoch, log.bytes, log.rooms, outcomes }
+end
+
+-- at, idsMax, and how many rooms and ids are looked at. Returns {rooms touched, bytes, rooms}.
+local function expire(_, args)
+  local at, idsMax, limit = tonumber(args[1]), tonumber(args[2]), tonumber(args[3])
+  local log = loadLog()
+  local due = redis.call('ZRANGEBYSCORE', EXPIRY, '-inf', '(' .. args[1], 'LIMIT', 0, limit)
+  for _, name in ipairs(due) do
+    local room = loadRoom(name)
+    trim(room, log, at)
+    saveRoom(room)
+  end
+  local idsBefore = log.ids
+  forgetIds(limit, at, idsMax, log)
+  if #due > 0 or log.ids ~= idsBefore then saveLog(log) end
+  return { #due, log.bytes, log.rooms }
+end
+
+-- room, after or before, the bound, limit, bytesMax. Returns {epoch, seq, oldest, bytes, entries}, those entries from the
+-- bound on.
+local function read(_, args)
+  local side, bound, limit, bytesLeft = args[2], tonumber(args[3]), tonumber(args[4]), tonumber(args[5])
+  local room = loadRoom(args[1])
+  local messages = 'keycast:messages:' .. args[1]
+  local found = {}
+  local isForward = side == 'after'
+  local nextSeq = isForward and math.max(bound + 1, room.oldest) or math.min(bound - 1, room.seq)
+  local average = math.max(1, (room.bytes / math.max(1, room.seq - room.oldest + 1)) - MESSAGE_BYTES)
+  while #found < limit and bytesLeft > 0 and nextSeq >= room.oldest and nextSeq <= room.seq do
+    -- Not more than fits, as far as can be said before it is seen.
+    local count = whole(math.max(1, math.min(limit - #found, math.ceil(bytesLeft / average))))
+    local entries = isForward
+      and redis.call('XRANGE', messages, whole(nextSeq) .. '-0', '+', 'COUNT', count)
+      or redis.call('XREVRANGE', messages, whole(nextSeq) .. '-0', '-', 'COUNT', count)
+    if #entries == 0 then break end
+    for _, entry in ipairs(entries) do
+      bytesLeft = bytesLeft - #entry[2][8]
+      if bytesLeft < 0 and #found > 0 then break end
+      found[#found + 1] = entry
+      nextSeq = seqOf(entry) + (isForward and 1 or -1)
+    end
+  end
+  return { redis.call('HGET', LOG, 'epoch'), room.seq, room.oldest, room.bytes, found }
+end
+
+-- Rooms. Returns {whether the epoch is still right, epoch, the seq of each}.
+local function heads(_, rooms)
+  local stored = redis.call('HMGET', LOG, 'epoch', 'replid')
+  local found = { stored[2] == replid() and 1 or 0, stored[1] }
+  for _, name in ipairs(rooms) do found[#found + 1] = tonumber(redis.call('HGET', 'keycast:room:' .. name, 'seq')) or 0 end
+  return found
+end
+
+-- candidate. Returns {epoch, bytes, rooms}.
+local function open(_, args)
+  local epoch = renewed(args[1])
+  local log = loadLog()
+  return { epoch, log.bytes, log.rooms }
+end
+
+redis.register_function('VERSION_append', append)
+-- Without memory left they must run: expiry is what makes some.
+redis.register_function { function_name = 'VERSION_expire', callback = expire, flags = { 'allow-oom' } }
+redis.register_function { function_name = 'VERSION_open', callback = open, flags = { 'allow-oom' } }
+redis.register_function { function_name = 'VERSION_read', callback = read, flags = { 'no-writes' } }
+redis.register_function { function_name = 'VERSION_heads', callback = heads, flags = { 'no-writes' } }

@@ -1,0 +1,204 @@
+// The members of one room: users with a name and a number of tabs, whose changes are told in numbered batches. Knows
+// neither links nor time.
+import { createHash } from 'node:crypto'
+
+/**
+ * @typedef {import('@keycast/backbone').Member} Shown a member as gateways are told of it
+ * @typedef {import('@keycast/backbone').MembersAnswer} MembersAnswer
+ * @typedef {import('@keycast/backbone').PresenceAnswer} PresenceAnswer
+ *
+ * A user who is known by the token's `sub`, or by the claim of an anonymous one. `shown`: what was last told; `undefined`
+ * where nothing was.
+ * @typedef {{ identity: string, id: string, user: string, name: string, tabs: Set<AnyTab>, shown: Shown | undefined }} Member
+ *
+ * One connection of a member to the room.
+ * @typedef {{ member: Member | undefined, name: string }} AnyTab
+ */
+
+/** A longer list is of no use to a person, and costs each of its readers its whole length. */
+const LISTED_MAX = 250
+
+/** A room is listed again when it has so few: at the bound, each that comes or goes would send the list to everybody. */
+const LISTED_AGAIN_MAX = 200
+
+/** Tabs of one member: the first that is over is found by walking over them. */
+const TABS_MAX = 100
+
+/** Changes kept for links that are a little behind. One that is further behind is sent the members anew. */
+const RECENT_MAX = 16
+const RECENT_MEMBERS_MAX = 500
+
+/**
+ * @template {AnyTab} Tab
+ * @param {object} options
+ * @param {string} options.room
+ * @param {string} options.key of its members on the wire
+ * @param {string} options.epoch no other room, and no later incarnation of this one, has it
+ * @param {boolean} options.isNamed otherwise members are only counted
+ * @param {boolean} options.isUnique whether a name belongs to one member at a time
+ * @param {(tab: Tab) => boolean} options.isGhost whether the tab's connection broke: the member's next one replaces it
+ */
+export function createMembers({ room, key, epoch, isNamed, isUnique, isGhost }) {
+  /** By identity. @type {Map<string, Member>} */
+  const members = new Map()
+  /** @type {Map<string, Member>} */
+  const names = new Map()
+  /** Members of whom something may be to be told. @type {Set<Member>} */
+  const changed = new Set()
+  let count = 0 // as it was last told
+  let rev = 0
+  let isListed = isNamed
+  /** The changes up to `rev`, without a hole. @type {PresenceAnswer[]} */
+  let recent = []
+  /** @type {MembersAnswer | undefined} */
+  let whole
+
+  /**
+   * @param {Tab} tab which may be in the room already
+   * @param {{ user: string, name: string, claim: string | undefined }} who
+   * @returns {{ refusal?: 'name_taken' | 'capacity', replaced?: Tab }} `refusal`: the tab is as it was. `replaced`: a
+   *   ghost of the same member, which has left
+   */
+  function join(tab, { user, name, claim }) {
+    const identity = user === '' ? `claim ${claim}` : `user ${user}`
+    const member = members.get(identity) ?? {
+      identity,
+      id: idOf(identity),
+      user,
+      name,
+      tabs: new Set(),
+      shown: undefined,
+    }
+    // A tab that says again what it said before must not undo a name that another tab gave since.
+    if (tab.member === member && tab.name === name) return {}
+    if (isUnique && (names.get(name) ?? member) !== member) return { refusal: 'name_taken' }
+    const isNew = tab.member !== member
+    const replaced = isNew ? ghostOf(member) : undefined
+    if (isNew && !replaced && member.tabs.size >= TABS_MAX) return { refusal: 'capacity' }
+    if (replaced) leave(replaced)
+    if (isNew) leave(tab)
+    freeName(member)
+    if (isUnique) names.set(name, member)
+    member.name = name
+    member.tabs.add(tab)
+    members.set(identity, member)
+    changed.add(member)
+    tab.member = member
+    tab.name = name
+    return { replaced }
+  }
+
+  /** @param {Member} member */
+  function ghostOf({ tabs }) {
+    for (const tab of /** @type {Set<Tab>} */ (tabs)) if (isGhost(tab)) return tab
+    return undefined
+  }
+
+  /** @param {AnyTab} tab */
+  function leave(tab) {
+    const { member } = tab
+    if (!member) return
+    tab.member = undefined
+    member.tabs.delete(tab)
+    changed.add(member)
+    if (member.tabs.size === 0) freeName(member)
+  }
+
+  /** @param {Member} member */
+  function freeName(member) {
+    if (names.get(member.name) === member) names.delete(member.name)
+  }
+
+  /** The same for all tabs of a user, and nothing by which a claim could be guessed. @param {string} identity */
+  const idOf = identity => createHash('sha256').update(`${room} ${identity}`).digest('base64url').slice(0, 12)
+
+  /** Makes what changed the next `rev`. @returns {boolean} whether there is something to tell */
+  function publish() {
+    const { joined, left, came } = takeChanges()
+    const wasListed = isListed
+    const countBefore = count
+    count += came - left.length
+    isListed = isNamed && count <= (wasListed ? LISTED_MAX : LISTED_AGAIN_MAX)
+    const isToBeTold = isListed ? joined.length + left.length > 0 || !wasListed : count !== countBefore || wasListed
+    if (!isToBeTold) return false
+    rev++
+    whole = undefined
+    if (isListed !== wasListed)
+      recent = [] // whoever has a list must lose it, and the other way round
+    else keep({ type: 'presence', key, epoch, rev, count, ...(isListed && { joined, left }) })
+    return true
+  }
+
+  function takeChanges() {
+    const joined = []
+    const left = []
+    let came = 0
+    for (const member of changed) {
+      const { identity, id, user, name, tabs, shown } = member
+      if (tabs.size === 0) {
+        if (shown) left.push(shown)
+        if (members.get(identity) === member) members.delete(identity)
+        continue
+      }
+      if (shown?.name === name && shown.tabs === tabs.size) continue
+      if (!shown) came++
+      member.shown = { id, ...(user !== '' && { user }), name, tabs: tabs.size }
+      joined.push(member.shown)
+    }
+    changed.clear()
+    return { joined, left, came }
+  }
+
+  /** @param {PresenceAnswer} change */
+  function keep(change) {
+    recent.push(change)
+    let size = 0
+    let first = recent.length
+    while (first > 0 && recent.length - first < RECENT_MAX) {
+      const { joined, left } = recent[first - 1]
+      size += (joined?.length ?? 0) + (left?.length ?? 0)
+      if (size > RECENT_MEMBERS_MAX && first < recent.length) break
+      first--
+    }
+    if (first > 0) recent = recent.slice(first)
+  }
+
+  /**
+   * What follows a position: the changes since, or the members anew where those are not there any more.
+   *
+   * @param {{ epoch: string, seq: number } | undefined} position
+   * @returns {(MembersAnswer | PresenceAnswer)[]}
+   */
+  function after(position) {
+    const behind = position?.epoch === epoch ? rev - position.seq : -1
+    return behind < 0 || behind > recent.length ? [everybody()] : recent.slice(recent.length - behind)
+  }
+
+  /** @returns {MembersAnswer} as it was last told */
+  function everybody() {
+    if (whole) return whole
+    whole = { type: 'members', key, epoch, rev, count }
+    if (isListed) whole.members = [...members.values()].flatMap(({ shown }) => shown ?? [])
+    return whole
+  }
+
+  return {
+    join,
+    leave,
+    publish,
+    after,
+    everybody,
+    get isEmpty() {
+      return members.size === 0
+    },
+    /** @param {{ epoch: string, seq: number } | undefined} position */
+    isAt: position => position?.epoch === epoch && position.seq === rev,
+    get position() {
+      return { epoch, seq: rev }
+    },
+    /** As it was last told. */
+    get count() {
+      return count
+    },
+  }
+}

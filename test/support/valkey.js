@@ -1,0 +1,71 @@
+// A Valkey as a real process: started on a free port, killed, started again, made a replica.
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+/** What a journal asks for. */
+const safe = ['--appendonly', 'yes', '--appendfsync', 'always', '--maxmemory-policy', 'noeviction']
+
+/** Characters of its log that are shown where it does not start. */
+const SAID_MAX = 10_000
+
+/** @param {{ settings?: string[], port?: number }} [options] `settings`: beside, or instead of, what a journal asks for */
+export async function startValkey({ settings = [], port } = {}) {
+  const folder = mkdtempSync(join(tmpdir(), 'keycast-valkey-'))
+  const taken = port ?? (await freePort())
+  const common = ['--port', String(taken), '--bind', '127.0.0.1', '--dir', folder, '--save', '', ...safe, ...settings]
+  let child = await run()
+
+  async function run() {
+    const started = spawn('valkey-server', common, { stdio: ['ignore', 'pipe', 'inherit'] })
+    let said = ''
+    await new Promise((resolve, reject) => {
+      started.stdout.on('data', chunk => {
+        if (said.length < SAID_MAX) said += chunk
+        if (String(chunk).includes('Ready to accept connections')) resolve(undefined)
+      })
+      started.once('exit', code => reject(new Error(`valkey-server ended with ${code}:\n${said}`)))
+    })
+    return started
+  }
+
+  /** @param {string[]} args @returns {string} */
+  const cli = (...args) => execFileSync('valkey-cli', ['-p', String(taken), ...args], { encoding: 'utf8' }).trim()
+
+  async function kill() {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+  }
+
+  return {
+    port: taken,
+    url: `valkey://127.0.0.1:${taken}`,
+    cli,
+    kill,
+    /** @param {NodeJS.Signals} signal */
+    signal: signal => void child.kill(signal),
+    /** Starts it again on its files, after it has ended. */
+    async restart() {
+      child = await run()
+    },
+    /** Ends it, and removes its files. */
+    async remove() {
+      await kill()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** @returns {Promise<number>} */
+async function freePort() {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+  server.close()
+  await once(server, 'close')
+  return port
+}
