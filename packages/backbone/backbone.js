@@ -102,14 +102,10 @@
  * @property {(link: string, want: Want) => void} onGet
  * @property {(link: string, key: string) => void} onCancelGet
  * @property {(key: string) => void} onRefresh
-<<<<<<< HEAD
  * @property {(link: string, id: string, question: { key: string } & Credentials) => void} [onAuthorize] may come twice;
  *   to be answered with `tellDecision`
- * @property {(link: string) => Iterator<unknown> | void} onLinkLost forget everything that the link said; what comes as an
-=======
  * @property {(link: string) => Iterator<unknown> | void} onLinkLost forget everything that the link said; what comes as
  * an
->>>>>>> main
  *   iterator is run to its end turn by turn, so that 100,000 keys hold nothing up
  * @property {(link: string, key: string) => Answer | undefined} answerFor the latest state of the key for that link, to
  *   be sent now; `undefined` when there is nothing to say (any more)

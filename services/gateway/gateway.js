@@ -1,15 +1,18 @@
 // Puts a gateway together from its parts. main.js gives it the real world, tests give it theirs.
 import { createAccess } from './access/access.js'
 import { createAttempts } from './access/attempts.js'
+import { createDecisions } from './access/decisions.js'
 import { createIdentify } from './access/identify.js'
 import { createRevocations, revokes } from './access/revocations.js'
 import { createRights } from './access/rights.js'
 import { createTokens } from './access/tokens/tokens.js'
+import { createViewers } from './access/viewers.js'
 import { createOutbox } from './delivery/outbox.js'
 import { createSlowClients } from './delivery/slow-clients.js'
 import { chooseSubprotocol, createEncodings, valueBytes } from './encodings/index.js'
 import { createHandlers } from './handlers/index.js'
 import { createAuthenticate } from './http/authenticate.js'
+import { createAdmissions } from './keys/admissions.js'
 import { createCache } from './keys/cache.js'
 import { createCalendar, SWEEP_MS } from './keys/calendar.js'
 import { createSingleFlight } from './keys/single-flight.js'
@@ -69,11 +72,11 @@ export function createGateway({
   const { keysPerSessionMax, requestsPerSecondMax, getsWaitingMax, messageBytesMax, heartbeatMs } = settings
   let isDraining = false
 
-  // Each part is given parts that were built before it. Four events go the other way: the backbone and the outbox, which
-  // most parts need, report to parts that need them. They are named here and tied at the end, before anything can happen.
+  // Each part is given parts that were built before it. Five events go the other way: the backbone, the outbox and the decisions,
+  // which most parts need, report to parts that need them. They are named here and tied at the end, before anything can happen.
   // One object in one place, so that no part closes over another that does not exist yet.
-  /** @type {BackboneEvents & OutboxEvents} */
-  const events = { held: untied, onAnswer: untied, onEnd: untied, onWritable: untied }
+  /** @type {BackboneEvents & OutboxEvents & { onDecided: Parameters<typeof createDecisions>[0]['onDecided'] }} */
+  const events = { held: untied, onAnswer: untied, onEnd: untied, onWritable: untied, onDecided: untied }
 
   const counts = createCounts()
   const histograms = createHistograms(metrics)
@@ -82,12 +85,15 @@ export function createGateway({
   const rights = createRights(policy)
   const revocations = createRevocations({ lifetimeMsMax: policy.lifetimeMsMax, now: wallNow })
   const attempts = createAttempts({ now })
-  const tokens = createTokens({ access: policy, rights, revocations, attempts, now, wallNow, jwksEvents })
+  const isViewerNeeded = namespaces.names.some(name => namespaces.get(name)?.authorize !== undefined)
+  const keepTokens = isViewerNeeded
+  const tokens = createTokens({ access: policy, rights, revocations, attempts, now, wallNow, jwksEvents, keepTokens })
   const { cookie } = policy
   const identify = createIdentify({ tokens, cookie, trustedProxies: settings.trustedProxies, counts })
   const accounts = createAccounts({ ...settings, now })
 
   // keys: what is known of them, and how the fetcher is asked
+  /** @type {import('./keys/calendar.js').Calendar<import('./keys/entry.js').Entry>} */
   const calendar = createCalendar()
   const cache = createCache({ bytesMax: settings.cacheBytesMax, valueBytes, onUnwanted: calendar.cancel })
   const access = createAccess({ namespaces, cache, counts, now })
@@ -95,6 +101,15 @@ export function createGateway({
     held: key => events.held(key),
     onAnswer: (answer, isForGet) => events.onAnswer(answer, isForGet),
   })
+  const decisions = createDecisions({
+    namespaces,
+    backbone,
+    onDecided: (session, key, problem) => events.onDecided(session, key, problem),
+    counts,
+    now,
+    wallNow,
+  })
+  const viewers = createViewers({ isNeeded: isViewerNeeded, onForgotten: decisions.forget, onRenewed() {}, wallNow })
   const values = createValues({ namespaces, cache, backbone, now })
   const singleFlight = createSingleFlight({ values, cache, backbone, calendar, counts, now })
   const staleness = createStaleness({ calendar, backbone, now })
@@ -103,7 +118,6 @@ export function createGateway({
   const slowClients = createSlowClients({ ...settings, now })
   const outbox = createOutbox({ events, slowClients, unsentBytesMax: settings.unsentBytesMax, counts, now })
   const subscriptions = createSubscriptions({
-    access,
     values,
     cache,
     backbone,
@@ -113,6 +127,15 @@ export function createGateway({
     keysPerSessionMax,
     subscriptionsMax: settings.subscriptionsMax,
     counts,
+    now,
+  })
+  const admissions = createAdmissions({
+    access,
+    decisions,
+    subscriptions,
+    outbox,
+    keysPerSessionMax,
+    subscriptionsMax: settings.subscriptionsMax,
     now,
   })
   const takeAnswer = createTakeAnswer({ cache, backbone, values, singleFlight, subscriptions, now })
@@ -131,8 +154,8 @@ export function createGateway({
   // sessions: how they begin, what they ask, how they end
   const credentials = createCredentials({
     rights,
-    access,
-    subscriptions,
+    viewers,
+    admissions,
     outbox,
     accounts,
     authMs: settings.authMs,
@@ -142,7 +165,7 @@ export function createGateway({
   const unfinished = createUnfinished({ messageBytesMax })
   const sessions = createSessions({
     outbox,
-    subscriptions,
+    admissions,
     credentials,
     unfinished,
     sessionLog: createSessionLog({ log, now }),
@@ -157,6 +180,8 @@ export function createGateway({
     credentials,
     values,
     singleFlight,
+    decisions,
+    admissions,
     subscriptions,
     outbox,
     rateLimit,
@@ -208,6 +233,7 @@ export function createGateway({
   events.onAnswer = takeAnswer
   events.onEnd = sessions.end
   events.onWritable = handlers.resumeGets
+  events.onDecided = admissions.decided
 
   exportCounts(metrics, counts, stats, tokens.jwksStatus, settings)
 
@@ -229,6 +255,7 @@ export function createGateway({
       sessions: sessions.size(),
       stalled: slowClients.size(),
       ...subscriptions.stats(),
+      ...admissions.stats(),
       cacheBytes,
       cacheEntries,
       nodesAlive: backbone.nodesAlive(),
@@ -243,21 +270,24 @@ export function createGateway({
     })
     slowClients.sweep(sessions.end)
     credentials.sweep()
+    decisions.sweep()
     if (now() - sweptSeldomAtMs < SWEEP_SELDOM_MS) return
     sweptSeldomAtMs = now()
     revocations.sweep()
     accounts.sweep()
+    viewers.sweep()
   }
 
   return {
     access,
+    decisions,
     values,
     singleFlight,
     backbone,
     counts,
 
     /** For whom an HTTP request is. */
-    authenticate: createAuthenticate({ identify, anonymous: rights.anonymous, accounts }),
+    authenticate: createAuthenticate({ identify, anonymous: rights.anonymous, viewers, accounts }),
 
     /**
      * Refuses tokens from now on, and ends the sessions that came with them: nothing more is sent to those.
@@ -273,6 +303,7 @@ export function createGateway({
         sessions.end(session, 'revoked')
         ended++
       }
+      viewers.revoke(verified => revokes(revocation, verified), sessions.all())
       return { outcome, sessions: ended }
     },
 

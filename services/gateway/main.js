@@ -67,9 +67,10 @@ function assemble() {
       failed: (issuer, problem) => log.warn({ issuer, problem }, 'the key set cannot be had: keys held go on serving'),
     },
   })
-  const { access, authenticate, values, backbone, revoke, counts } = gateway
+  const { access, decisions, authenticate, values, backbone, revoke, counts } = gateway
   const publicApp = createPublicApp({
     access,
+    decisions,
     authenticate,
     values,
     singleFlight: limitPending(gateway.singleFlight, HTTP_PENDING_MAX),

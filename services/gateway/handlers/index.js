@@ -17,6 +17,8 @@ import { createUnsubscribe } from './unsubscribe.js'
  * @property {Pick<import('../sessions/credentials.js').Credentials, 'renew'>} credentials
  * @property {Pick<import('../keys/values.js').Values, 'fresh'>} values
  * @property {Pick<import('../keys/single-flight.js').SingleFlight, 'want'>} singleFlight
+ * @property {Pick<import('../access/decisions.js').Decisions, 'applies' | 'ask'>} decisions
+ * @property {import('../keys/admissions.js').Admissions} admissions
  * @property {import('../keys/subscriptions.js').Subscriptions} subscriptions
  * @property {import('../delivery/outbox.js').Outbox} outbox
  * @property {Pick<import('../sessions/rate-limit.js').RateLimit, 'charge' | 'keysWaitMs' | 'chargeKeys'>} rateLimit

@@ -9,8 +9,11 @@ import { errorMessage } from '@keycast/protocol'
 /** Cheap enough for a client that asks for thousands of keys too many, once. */
 const REFUSALS_PER_TOKEN = 10
 
-/** @param {Pick<import('./index.js').HandlerDeps, 'subscriptions' | 'outbox' | 'rateLimit'>} deps */
-export const createSubscribe = ({ subscriptions, outbox, rateLimit }) =>
+/** @param {Pick<import('./index.js').HandlerDeps, 'admissions' | 'subscriptions' | 'outbox' | 'rateLimit'>} deps */
+export const createSubscribe = ({ admissions, subscriptions, outbox, rateLimit }) => {
+  /** What has to be asked for, of the fetcher or the backend. */
+  const asked = () => subscriptions.stats().keys + admissions.stats().awaiting
+
   /**
    * @param {Session} session
    * @param {Subscribe} message
@@ -21,16 +24,16 @@ export const createSubscribe = ({ subscriptions, outbox, rateLimit }) =>
 
     // Of a key named twice the last version counts.
     const wanted = new Map(keys.map(({ key, version }) => [key, version]))
-    const keysBefore = subscriptions.stats().keys
+    const askedBefore = asked()
     const accepted = []
     const refused = []
     for (const [key, version] of wanted) {
-      const refusal = subscriptions.add(session, key, version)
+      const refusal = admissions.subscribe(session, key, version)
       if (refusal) refused.push(errorMessage(refusal.code, { id, key, subscribed: false, message: refusal.message }))
       else accepted.push({ key })
     }
 
-    const watchedAnew = subscriptions.stats().keys - keysBefore
+    const watchedAnew = Math.max(0, asked() - askedBefore)
     rateLimit.chargeKeys(session, { watchedAnew, watchedBefore: accepted.length - watchedAnew })
 
     // The states follow by themselves: what a subscription is due is written after what is queued here.
@@ -39,3 +42,6 @@ export const createSubscribe = ({ subscriptions, outbox, rateLimit }) =>
     // Each error is many times longer than a bad key: without a price one message could ask for megabytes of them.
     rateLimit.charge(session, Math.floor(refused.length / REFUSALS_PER_TOKEN))
   }
+
+  return subscribe
+}

@@ -26,6 +26,7 @@ const BODY_BYTES_MAX = 1_024
 /**
  * @param {object} deps
  * @param {import('./values.js').ValuesDeps['access']} deps.access
+ * @param {import('./values.js').ValuesDeps['decisions']} deps.decisions
  * @param {import('./values.js').ValuesDeps['values']} deps.values
  * @param {import('./values.js').ValuesDeps['singleFlight']} deps.singleFlight
  * @param {import('./values.js').ValuesDeps['authenticate']} deps.authenticate
@@ -36,6 +37,7 @@ const BODY_BYTES_MAX = 1_024
  */
 export function createPublicApp({
   access,
+  decisions,
   authenticate,
   values,
   singleFlight,
@@ -66,6 +68,6 @@ export function createPublicApp({
   addPage(app)
   addLibrary(app)
   const unreadBodies = createUnreadBodies(unreadBytesMax)
-  addValues(app, { access, authenticate, values, singleFlight, unreadBodies, counts })
+  addValues(app, { access, decisions, authenticate, values, singleFlight, unreadBodies, counts })
   return app
 }

@@ -45,6 +45,7 @@ async function setup({ fresh, later, refused, caller = { hasToken: false, rights
         return refused?.problem
       },
     },
+    decisions: { applies: () => false, ask: () => undefined },
     authenticate: async () => caller,
     values: {
       fresh: key => {

@@ -1,8 +1,8 @@
 // Brings entries up again when it is time to look at them: requests past their deadline, values that grow old.
 
 /**
- * @typedef {import('./entry.js').Entry} Entry
- * @typedef {ReturnType<typeof createCalendar>} Calendar
+ * @template {{ calendarPage: number }} T
+ * @typedef {ReturnType<typeof createCalendar<T>>} Calendar
  */
 
 /** By how much an entry may come up too late: the period of the sweep. */
@@ -12,16 +12,18 @@ export const SWEEP_MS = 250
  * A calendar with a page per {@link SWEEP_MS}, on which each entry stands at most once. Moving a deadline back costs
  * nothing: an entry that comes up early is looked at and scheduled anew, so a watched key is touched once per deadline
  * and not at each sweep or answer.
+ *
+ * @template {{ calendarPage: number }} T
  */
 export function createCalendar() {
-  /** @type {Map<number, Set<Entry>>} */
+  /** @type {Map<number, Set<T>>} */
   const pages = new Map()
   let nextPage = 0
 
   /**
    * Brings the entry up at that time, unless it comes up earlier anyway.
    *
-   * @param {Entry} entry
+   * @param {T} entry
    * @param {number} atMs monotonic
    */
   function schedule(entry, atMs) {
@@ -37,7 +39,7 @@ export function createCalendar() {
   /**
    * Takes the entry out. An unwanted one would otherwise be kept in memory here until its time.
    *
-   * @param {Entry} entry
+   * @param {T} entry
    */
   function cancel(entry) {
     const page = entry.calendarPage
@@ -52,7 +54,7 @@ export function createCalendar() {
    * Takes out the entries whose time has come and looks at each; looking may schedule it again.
    *
    * @param {number} nowMs
-   * @param {(entry: Entry) => void} look
+   * @param {(entry: T) => void} look
    */
   function sweep(nowMs, look) {
     const firstPage = nextPage

@@ -2,6 +2,7 @@
 // subscribers.
 import { encode, errorMessage } from '@keycast/protocol'
 import { CHANGED, CURRENT, PROBLEM, VALUE } from '../delivery/due.js'
+import { keyCountOf } from '../sessions/session.js'
 import { NOBODY } from './entry.js'
 import { createProblem } from './problem.js'
 
@@ -25,7 +26,6 @@ import { createProblem } from './problem.js'
 
 /**
  * @param {object} deps
- * @param {Pick<import('../access/access.js').Access, 'check'>} deps.access
  * @param {Pick<import('./values.js').Values, 'open'>} deps.values
  * @param {import('./cache.js').Cache} deps.cache
  * @param {Pick<import('@keycast/backbone').Backbone, 'watch' | 'unwatch'>} deps.backbone
@@ -38,7 +38,6 @@ import { createProblem } from './problem.js'
  * @param {() => number} deps.now monotonic, in milliseconds
  */
 export function createSubscriptions({
-  access,
   values,
   cache,
   backbone,
@@ -57,13 +56,11 @@ export function createSubscriptions({
    * Subscribes a session to a key. One that is subscribed is sent the key's state again.
    *
    * @param {Session} session
-   * @param {string} key as a client sent it
+   * @param {string} key that the session may read
    * @param {string | undefined} version the client holds
    * @returns {Problem | undefined} why it was not subscribed
    */
   function add(session, key, version) {
-    const refusal = access.check(session.rights, 'read', key)
-    if (refusal) return refusal
     const subscribed = session.subscriptions.get(key)
     if (subscribed) {
       // The client may not have read all it was sent: a delta starts from a version that both sides name, or there is
@@ -73,7 +70,7 @@ export function createSubscriptions({
       return undefined
     }
     const { account } = session
-    if (session.subscriptions.size >= keysPerSessionMax || (account && account.keys >= account.keysMax)) {
+    if (keyCountOf(session) >= keysPerSessionMax || (account && account.keys >= account.keysMax)) {
       return createProblem('too_many_keys', now())
     }
     if (count >= subscriptionsMax) return createProblem('capacity', now())
