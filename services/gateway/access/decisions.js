@@ -271,7 +271,8 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
   /** @param {Decision} decision that sessions are subscribed under */
   function look(decision) {
     if (!isWithinGrace(decision)) {
-      tellSessions(decision, decision.problem ?? silentFetcher(backbone.nodesAlive(), now()))
+      const { problem } = decision
+      tellSessions(decision, problem ? { ...problem, atMs: now() } : silentFetcher(backbone.nodesAlive(), now()))
     }
     if (decision.sessions.size === 0) return
     if (!standing(decision)) question(decision)
