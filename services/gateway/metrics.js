@@ -129,7 +129,7 @@ export function createHistograms({ histogram }) {
  *
  * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'fastHistogram'>} metrics
  * @param {Counts} counts
- * @param {() => Record<'sessions' | 'stalled' | 'subscriptions' | 'keys' | 'cacheBytes' | 'cacheEntries' | 'nodesAlive'
+ * @param {() => Record<'sessions' | 'stalled' | 'subscriptions' | 'awaiting' | 'keys' | 'cacheBytes' | 'cacheEntries' | 'nodesAlive'
  * | 'revocations', number>} stats
  * @param {import('./access/tokens/tokens.js').Tokens['jwksStatus']} jwksStatus
  * @param {{ sessionsMax: number, cacheBytesMax: number }} settings
@@ -172,6 +172,11 @@ export function exportCounts({ counter, gauge, fastHistogram }, counts, stats, j
   level('sessions_max', 'Connected clients that this gateway accepts at most.', () => settings.sessionsMax)
   level('sessions_stalled', 'Sessions whose client has not taken all that was written to it.', () => stats().stalled)
   level('subscriptions', 'Keys subscribed to, counted once per session.', () => stats().subscriptions)
+  level(
+    'subscriptions_awaiting',
+    'Keys whose backend has still to admit the viewer, counted once per session.',
+    () => stats().awaiting,
+  )
   level('watched_keys', 'Keys with at least one subscriber here.', () => stats().keys)
   level('cache_bytes', 'Size of all cache entries, as counted against cache_max_bytes.', () => stats().cacheBytes)
   level('cache_max_bytes', 'Size that the cache may have (GATEWAY_CACHE_BYTES_MAX).', () => settings.cacheBytesMax)
@@ -242,6 +247,12 @@ export function exportCounts({ counter, gauge, fastHistogram }, counts, stats, j
     'Keys refused because no rule of keycast.yaml or of the token covers them.',
     'code',
     () => counts.accessRefused,
+  )
+  totals(
+    'decisions_total',
+    'Whether a viewer may read a key, as its backend decides: kept, from memory; joined, with a question under way; asked.',
+    'met',
+    () => counts.decisions,
   )
   totals('http_values_total', 'Requests at /v1/values, by status.', 'status', () => counts.httpValues)
   counter({

@@ -200,11 +200,6 @@ test('where the backend is asked whether a viewer may read has a method and a ti
   expect(readOne(minimal)).not.toHaveProperty('authorize')
 })
 
-test('a value for each user is fetched with their token', () => {
-  expect(readOne(`${minimal}\nper: user\ncredentials: viewer`).isPerUser).toBe(true)
-  expect(readOne(minimal)).not.toHaveProperty('isPerUser')
-})
-
 test.each([
   ['authorize: http://api/{id}', 5, 'authorize: must be a map with url, method and keep'],
   ['authorize: {}', 5, 'authorize.url: must be a URL'],
@@ -213,15 +208,6 @@ test.each([
   ['authorize: { url: "http://api/{id}", keep: 500ms }', 5, 'authorize.keep: must be a duration'],
   ['authorize: { url: "http://api/{id}", keep: 25h }', 5, 'authorize.keep: must be a duration'],
   ['authorize: { url: "http://api/{id}", cache: 1s }', 5, 'authorize.cache: unknown field'],
-  ['per: session', 5, 'per: must be user'],
-  ['per: user', 5, 'per: user needs credentials: viewer'],
-  ['timeout: 1s\ncredentials: viewer', 6, 'credentials: viewer needs per: user'],
-  ['credentials: mine', 5, 'credentials: must be viewer'],
-  [
-    'per: user\ncredentials: viewer\nheaders: { Authorization: "Bearer x" }',
-    7,
-    'headers: must not set authorization beside credentials: viewer',
-  ],
 ])('%j is refused, with its line', (fields, line, problem) => {
   const problems = problemsOf(() => readOne(`${minimal}\n${fields}`))
   expect(problems.join('\n')).toContain(`line ${line}: namespaces.a.${problem}`)

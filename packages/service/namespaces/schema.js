@@ -87,13 +87,11 @@ const authorize = z.strictObject(
   { error: 'must be a map with url, method and keep' },
 )
 
-const httpFields = z.strictObject(
+const httpNamespace = z.strictObject(
   {
     source: z.literal('http', { error: 'must be http or journal' }),
     url,
     authorize: authorize.optional(),
-    per: z.literal('user', { error: 'must be user, or left out' }).optional(),
-    credentials: z.literal('viewer', { error: 'must be viewer, or left out' }).optional(),
     headers: headers.default({}),
     maxAge: quantity(duration({ maxMs: DURATION_MS_MAX })).default(1_000),
     refresh: quantity(duration({ minMs: REFRESH_MS_MIN, maxMs: DURATION_MS_MAX, zero: 'only when told' })).default(
@@ -106,18 +104,7 @@ const httpFields = z.strictObject(
   { error: 'must be a map with source and url' },
 )
 
-const httpNamespace = httpFields.superRefine(({ per, credentials, headers: { authorization } }, context) => {
-  /** @param {string} field @param {string} message */
-  const refuse = (field, message) => context.addIssue({ code: 'custom', path: [field], message })
-  if (credentials && !per)
-    refuse('credentials', 'viewer needs per: user: else one user would be shown the value of another')
-  if (per && !credentials) refuse('per', 'user needs credentials: viewer: else all users would have the same value')
-  if (credentials && authorization !== undefined) {
-    refuse('headers', 'must not set authorization beside credentials: viewer, whose token goes there')
-  }
-})
-
-/** @typedef {z.output<typeof httpFields>} HttpNamespace */
+/** @typedef {z.output<typeof httpNamespace>} HttpNamespace */
 
 /** By its source; one with another source is checked as one of values, so that all that is wrong is said at once. */
 const namespace = z.unknown().transform((written, context) => {
