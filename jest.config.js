@@ -9,6 +9,9 @@ const shared = { transform: {}, testEnvironment: 'node' }
  * In CI they are always run, and fail where it is missing.
  */
 const needs = {
+  'test/access.test.js': ['nginx', 'openssl'],
+  'test/access-oidc.test.js': ['openssl'],
+  'test/access-python.test.js': ['clients/python/.venv/bin/pytest', 'openssl'],
   'test/certificates.test.js': ['openssl'],
   'test/client-browser.test.js': ['chromium'],
   'test/client-python.test.js': ['clients/python/.venv/bin/pytest'],
@@ -21,6 +24,8 @@ const needs = {
   'test/proxy.test.js': ['nginx', 'openssl'],
   'test/systemd.test.js': ['systemd-analyze'],
   'test/journal-full.test.js': ['the right to mount'],
+  'test/journal-valkey.test.js': ['valkey-server'],
+  'test/fault-run-valkey.test.js': ['valkey-server'],
   'services/journal/log/lmdb-full.test.js': ['the right to mount'],
   'services/journal/log/valkey.test.js': ['valkey-server'],
   'services/journal/log/valkey-faults.test.js': ['valkey-server'],

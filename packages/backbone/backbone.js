@@ -31,7 +31,7 @@
  * `store` false: to be held only while watched (`no-store`, `private`). `delta`: only where it starts `from` the
  * version the gateway holds or was last sent.
  * @typedef {{ type: 'value', key: string, version: string, ageMs: number, maxAgeMs: number, store: boolean,
- *   contentType: string, format: Format, body: Buffer, delta?: Delta }} ValueAnswer
+ *   contentType: string, format: Format, body: Buffer, delta?: Delta, delayMs?: number }} ValueAnswer
  *
  * The version the gateway holds (or was last sent on this link) is the latest as of `ageMs` ago.
  * @typedef {{ type: 'current', key: string, version: string, ageMs: number, maxAgeMs: number, store: boolean }}
@@ -105,8 +105,7 @@
  * @property {(link: string, id: string, question: { key: string } & Credentials) => void} [onAuthorize] may come twice;
  *   to be answered with `tellDecision`
  * @property {(link: string) => Iterator<unknown> | void} onLinkLost forget everything that the link said; what comes as
- * an
- *   iterator is run to its end turn by turn, so that 100,000 keys hold nothing up
+ *   an iterator is run to its end turn by turn, so that 100,000 keys hold nothing up
  * @property {(link: string, key: string) => Answer | undefined} answerFor the latest state of the key for that link, to
  *   be sent now; `undefined` when there is nothing to say (any more)
  */

@@ -1,5 +1,5 @@
 // Wires a gateway to the real world: settings, backbone, listeners, signals.
-import { createZeromqBackbone } from '@keycast/backbone'
+import { createZeromqBackbone, createZeromqRooms } from '@keycast/backbone'
 import {
   createInternalServer,
   createLog,
@@ -35,7 +35,8 @@ let parts
 
 function assemble() {
   const namespaces = readNamespaces({ path: config.configPath, headers: false })
-  const names = [...namespaces.names, ...namespaces.journal.names]
+  const { journal } = namespaces
+  const names = [...namespaces.names, ...journal.names]
   const policy = readAccess({ path: config.configPath, origins: config.origins, namespaces: names })
   for (const note of policy.notes) log.warn(note)
   const bytesMax = Math.max(0, ...namespaces.names.map(each => namespaces.get(each)?.bytesMax ?? 0))
@@ -60,6 +61,10 @@ function assemble() {
         log,
         curve: curveOf(config),
       }),
+    createRoomsBackbone:
+      journal.names.length === 0
+        ? undefined
+        : events => createZeromqRooms({ nodes: config.journalNodes, events, log, curve: curveOf(config) }),
     metrics,
     log,
     jwksEvents: {
@@ -67,7 +72,7 @@ function assemble() {
       failed: (issuer, problem) => log.warn({ issuer, problem }, 'the key set cannot be had: keys held go on serving'),
     },
   })
-  const { access, decisions, authenticate, values, backbone, revoke, counts } = gateway
+  const { access, decisions, authenticate, explain, values, backbone, revoke, counts } = gateway
   const publicApp = createPublicApp({
     access,
     decisions,
@@ -87,7 +92,7 @@ function assemble() {
     ready: gateway.notReady,
     log,
   })
-  addInternal(internal.app, { access, values, backbone, namespaces, revoke, apiToken: config.apiToken })
+  addInternal(internal.app, { access, explain, values, backbone, namespaces, revoke, apiToken: config.apiToken })
   return { gateway, publicApp, internal }
 }
 

@@ -16,6 +16,10 @@ test('counts are exported at a scrape, again and again the same', async () => {
     cacheEntries: 4,
     nodesAlive: 1,
     revocations: 2,
+    rooms: 5,
+    tailBytes: 77,
+    journalNodesAlive: 1,
+    roomsHealed: 6,
   }
   const histograms = createHistograms(makers)
   exportCounts(
@@ -35,8 +39,8 @@ test('counts are exported at a scrape, again and again the same', async () => {
   countOne(counts.closed, 'slow')
   counts.deliveries.observe(7)
   counts.stalls.observe(2_000)
-  histograms.fannedOut(3)
-  histograms.valueAged(20)
+  histograms.delivered({ startMs: 20, endMs: 23, askedAtMs: 3, delayMs: 40 })
+  histograms.delivered({ startMs: 20, endMs: 23, askedAtMs: 3, delayMs: undefined })
 
   await registry.metrics()
   const text = await registry.metrics()
@@ -54,6 +58,11 @@ test('counts are exported at a scrape, again and again the same', async () => {
     'keycast_gateway_subscriptions_awaiting 1',
     'keycast_gateway_decisions_total{met="asked"} 0',
     'keycast_gateway_watched_keys 2',
+    'keycast_gateway_watched_rooms 5',
+    'keycast_gateway_tail_bytes 77',
+    'keycast_gateway_journal_nodes_alive 1',
+    'keycast_gateway_healed_holes_total 6',
+    'keycast_gateway_publishes_total{result="kept"} 0',
     'keycast_gateway_messages_sent_total{type="value"} 5',
     'keycast_gateway_messages_sent_total{type="delta"} 4',
     'keycast_gateway_delta_saved_bytes_total 300',
@@ -63,8 +72,10 @@ test('counts are exported at a scrape, again and again the same', async () => {
     'keycast_gateway_sessions_closed_total{reason="slow"} 2',
     'keycast_gateway_delivery_seconds_bucket{le="0.01"} 1',
     'keycast_gateway_stall_seconds_sum 2',
-    'keycast_gateway_fanout_seconds_bucket{le="0.005"} 1',
-    'keycast_gateway_fanout_value_age_seconds_sum 0.02',
+    'keycast_gateway_fanout_seconds_bucket{le="0.005"} 2',
+    'keycast_gateway_fanout_value_age_seconds_sum 0.04',
+    'keycast_gateway_change_delay_seconds_sum 0.043',
+    'keycast_gateway_change_delay_seconds_count 1',
   ]) {
     expect(text).toContain(`${line}\n`)
   }

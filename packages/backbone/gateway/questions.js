@@ -1,5 +1,5 @@
-// Questions to the owner of a key, each answered once: another node is asked where the owner changes meanwhile, so
-// asking twice must do no harm.
+// Questions to the owner of a key, each answered once. Where the owner changes meanwhile the question goes to the new one,
+// so asking twice must do no harm.
 
 /**
  * @template C
@@ -24,7 +24,7 @@ export function createQuestions({ linkOf, now }) {
     if (!link) return finish(question, undefined)
     question.link = link
     const deadlineMs = question.deadlineAt - now()
-    link.command({ id: String(++nextId), command: question.command, deadlineMs }, end => {
+    link.command({ id: String(++nextId), key: question.key, command: question.command, deadlineMs }, end => {
       if (question.link !== link || !open.has(question)) return
       if (end.type === 'result') finish(question, end.result)
       else if (end.type === 'refused') finish(question, undefined)
@@ -52,11 +52,6 @@ export function createQuestions({ linkOf, now }) {
         open.add(question)
         say(question)
       })
-    },
-
-    /** Keys may have other owners now. */
-    route() {
-      for (const question of open) if (linkOf(question.key) !== question.link) say(question)
     },
 
     stop() {

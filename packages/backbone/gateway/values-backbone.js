@@ -35,7 +35,6 @@ export function createValuesBackbone({ nodeSource, dialOf, events, now, every, l
       },
       onRouted() {
         for (const refresh of refreshes) refresh.route()
-        questions.route()
       },
     },
     now,

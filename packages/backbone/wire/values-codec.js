@@ -85,6 +85,7 @@ function readValue(head, parts) {
     return incomplete(head.key)
   }
   if (!formats.has(head.format)) head.format = GENERAL_FORMAT
+  if (!isAge(head.delayMs)) delete head.delayMs
   head.body = parts[0]
   if (head.deltaFrom === undefined) return head
   if (typeof head.deltaFrom !== 'string' || parts.length < 2) return incomplete(head.key)

@@ -1,8 +1,8 @@
 // One lease whose status alone is wanted: asks a backend whether a viewer may read. The body is thrown away.
 import http from 'node:http'
 import https from 'node:https'
+import { IDLE_MS } from './connections.js'
 import { retryAfterMsOf } from './freshness.js'
-import { IDLE_MS } from './pull.js'
 
 /**
  * @typedef {import('../work/messages.js').Lease} Lease

@@ -1,7 +1,6 @@
 // Subscriptions to keys whose backend decides who reads them. One begins when the backend has admitted its viewer. While
 // the backend cannot be asked it rests, and it ends when its viewer is refused.
 import { errorMessage } from '@keycast/protocol'
-import { keyCountOf } from '../sessions/session.js'
 import { createProblem, retryAfterMsOf } from './problem.js'
 
 /**
@@ -15,23 +14,15 @@ import { createProblem, retryAfterMsOf } from './problem.js'
 
 /**
  * @param {object} deps
- * @param {Pick<import('../access/access.js').Access, 'check'>} deps.access
+ * @param {Pick<import('../access/access.js').Access, 'check' | 'refusalOf'>} deps.access
  * @param {Pick<import('../access/decisions.js').Decisions, 'applies' | 'join' | 'leave'>} deps.decisions
- * @param {Pick<import('./subscriptions.js').Subscriptions, 'add' | 'remove' | 'drop' | 'stats'>} deps.subscriptions
+ * @param {Pick<import('./subscriptions.js').Subscriptions, 'add'>} deps.subscriptions
+ * @param {Pick<import('./endings.js').Endings, 'remove' | 'drop'>} deps.endings
+ * @param {Pick<import('./places.js').Places, 'take' | 'leave'>} deps.places
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'send'>} deps.outbox
- * @param {number} deps.keysPerSessionMax
- * @param {number} deps.subscriptionsMax of all sessions together
  * @param {() => number} deps.now monotonic, in milliseconds
  */
-export function createAdmissions({
-  access,
-  decisions,
-  subscriptions,
-  outbox,
-  keysPerSessionMax,
-  subscriptionsMax,
-  now,
-}) {
+export function createAdmissions({ access, decisions, subscriptions, endings, places, outbox, now }) {
   let awaiting = 0
 
   /**
@@ -53,17 +44,16 @@ export function createAdmissions({
       Object.assign(awaited, { version, toldCode: undefined })
       return undefined
     }
-    const { account } = session
-    if (keyCountOf(session) >= keysPerSessionMax || (account && account.keys >= account.keysMax)) {
-      return createProblem('too_many_keys', now())
-    }
-    if (subscriptions.stats().subscriptions + awaiting >= subscriptionsMax) return createProblem('capacity', now())
+    // Until it is known whether it is admitted the subscription has its place.
+    const code = places.take(session)
+    if (code) return createProblem(code, now())
     const { isAdmitted, problem } = decisions.join(session, key)
-    if (problem) return problem
-    if (!isAdmitted) {
+    if (!problem && !isAdmitted) {
       wait(session, key, version)
       return undefined
     }
+    places.leave(session)
+    if (problem) return problem
     const full = subscriptions.add(session, key, version)
     if (full) decisions.leave(session, key)
     return full
@@ -74,7 +64,6 @@ export function createAdmissions({
     session.awaited ??= new Map()
     session.awaited.set(key, { version, toldCode: undefined })
     awaiting++
-    if (session.account) session.account.keys++
   }
 
   /** @param {Session} session @param {string} key @returns {Awaited | undefined} what it waited for */
@@ -83,7 +72,7 @@ export function createAdmissions({
     if (!awaited) return undefined
     session.awaited?.delete(key)
     awaiting--
-    if (session.account) session.account.keys--
+    places.leave(session)
     return awaited
   }
 
@@ -95,7 +84,7 @@ export function createAdmissions({
    */
   function unsubscribe(session, key) {
     stopAwaiting(session, key)
-    subscriptions.remove(session, key)
+    endings.remove(session, key)
     decisions.leave(session, key)
   }
 
@@ -115,7 +104,9 @@ export function createAdmissions({
     }
     if (problem.retryAfterMs === undefined) return end(session, key, problem)
     if (session.subscriptions.has(key)) {
-      subscriptions.remove(session, key)
+      endings.remove(session, key)
+      // It has just left one.
+      places.take(session)
       wait(session, key, undefined)
     }
     const awaited = session.awaited?.get(key)
@@ -147,7 +138,7 @@ export function createAdmissions({
     /** Ends what the session's rights do not cover any more. @param {Session} session */
     endUncovered(session) {
       for (const key of keysOf(session)) {
-        const problem = access.check(session.rights, 'read', key)
+        const problem = access.refusalOf(session.rights, 'read', key)
         if (problem) end(session, key, problem)
       }
     },
@@ -170,8 +161,8 @@ export function createAdmissions({
 
     /** @param {Session} session that ended */
     drop(session) {
-      for (const key of keysOf(session)) if (decisions.applies(key)) unsubscribe(session, key)
-      subscriptions.drop(session)
+      if (session.viewer) for (const key of keysOf(session)) if (decisions.applies(key)) unsubscribe(session, key)
+      endings.drop(session)
     },
 
     /** Whether the session waits for something about the key, or is subscribed to it. @param {Session} session @param {string} key */

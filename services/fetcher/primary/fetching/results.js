@@ -28,12 +28,16 @@ export function createResults({ table, interest, schedule, recovery, fetches, on
    * @param {Buffer | undefined} delta that makes the body out of the version its result names
    * @param {boolean} closed it closed the origin's breaker
    */
-  function take({ entry, again, sentAt = now() }, result, body, delta, closed) {
+  function take({ entry, again, queuedAt, sentAt = now() }, result, body, delta, closed) {
     const fits = result.kind !== 'value' || !body || table.hasRoomFor(entry, body.length)
     if (fits || entry.held.value) {
       // Links that have watched for long do not pay for those that came since: they keep the value they have, hear that it is
       // old, and get the next one that there is room for.
-      hold(entry, fits ? result : noRoom, body, delta, { askedAt: sentAt, changed: again })
+      hold(entry, fits ? result : noRoom, body, delta, {
+        askedAt: sentAt,
+        waitedMs: sentAt - queuedAt,
+        changed: again,
+      })
       interest.notifyAll(entry)
       // A key that fails is tried again anyway; and what nobody waits for is marked as invalid, which is enough.
       if (again && !isFailing(entry) && (isKept(entry) || isCold(entry))) fetches.want(entry)
@@ -49,9 +53,10 @@ export function createResults({ table, interest, schedule, recovery, fetches, on
    * @param {Result} result
    * @param {Buffer | undefined} received the body
    * @param {Buffer | undefined} delta
-   * @param {{ askedAt: number, changed: boolean }} when the backend was asked, and whether the key changed since
+   * @param {{ askedAt: number, waitedMs: number, changed: boolean }} when the backend was asked, how long that waited
+   *   for a worker, and whether the key changed since
    */
-  function hold(entry, result, received, delta, { askedAt, changed }) {
+  function hold(entry, result, received, delta, { askedAt, waitedMs, changed }) {
     switch (result.kind) {
       case 'value': {
         const body = detached(received ?? Buffer.alloc(0))
@@ -59,6 +64,7 @@ export function createResults({ table, interest, schedule, recovery, fetches, on
         const isKeptToo = delta !== undefined && table.hasRoomFor(entry, body.length + delta.length)
         holdValue(entry, result, body, isKeptToo ? detached(delta) : undefined, {
           askedAt,
+          waitedMs,
           cameAt: now(),
           invalid: changed,
         })

@@ -151,7 +151,11 @@ export function createWants({
     if (more) markDue(link, key)
     release(entry)
     if (answer) metrics.answered(answer.type)
-    if (isChange && answer?.type === 'value' && value) metrics.relayed(now() - value.cameAt)
+    if (isChange && answer?.type === 'value' && value) {
+      const relayMs = now() - value.cameAt
+      metrics.relayed(relayMs)
+      answer.delayMs = value.waitedMs + relayMs
+    }
     return answer
   }
 
