@@ -10,8 +10,10 @@ const shared = { transform: {}, testEnvironment: 'node' }
  */
 const needs = {
   'test/access.test.js': ['nginx', 'openssl'],
+  'test/access-doors.test.js': ['nginx', 'openssl'],
   'test/access-oidc.test.js': ['openssl'],
   'test/access-python.test.js': ['clients/python/.venv/bin/pytest', 'openssl'],
+  'test/access-recipes.test.js': ['nginx'],
   'test/certificates.test.js': ['openssl'],
   'test/client-browser.test.js': ['chromium'],
   'test/client-python.test.js': ['clients/python/.venv/bin/pytest'],

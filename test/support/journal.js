@@ -173,6 +173,7 @@ export function startLoad({ name, backbone, checker, rooms, perSecond, deadlineM
 export async function readHistories(backbone, checker, rooms) {
   const ids = []
   for (const room of rooms) {
+    await eventually(() => backbone.isAvailable(room), `the journal of ${room} answering`) // of several, each has some rooms
     const placed = []
     let after = 0
     for (;;) {

@@ -31,7 +31,9 @@ import { ownersAmong } from './rendezvous.js'
 
 /**
  * @template {Service} S
- * @typedef {Omit<import('./link.js').LinkEvents<S>, 'onAlive' | 'onDead'> & {
+ * @typedef {Omit<import('./link.js').LinkEvents<S>, 'onAlive' | 'onDead' | 'onAnswer' | 'onHeads'> & {
+ *   onAnswer: (answer: S['Answer'], isGot: boolean, link: import('./link.js').Link<S>) => void,
+ *   onHeads?: (heads: S['Heads'], link: import('./link.js').Link<S>) => void,
  *   onNode?: (link: import('./link.js').Link<S>) => void, onRouted?: () => void }} RouterEvents
  *   `onNode`: a node is heard for the first time, or again. `onRouted`: the nodes that keys go to may have changed
  */
@@ -89,6 +91,7 @@ export function createRouter({ codec, placeOf = key => key, nodeSource, dialOf, 
   /** @param {string} name */
   function addNode(name) {
     log.info({ node: name }, 'linking to a node')
+    /** @type {import('./link.js').Link<S>} */
     const link = createLink({
       codec,
       dial: dialOf(name),
@@ -96,8 +99,9 @@ export function createRouter({ codec, placeOf = key => key, nodeSource, dialOf, 
         ...events,
         onAnswer: (answer, isGot) => {
           if (isGot) endGet(answer.key)
-          events.onAnswer(answer, isGot)
+          events.onAnswer(answer, isGot, link)
         },
+        onHeads: heads => events.onHeads?.(heads, link),
         onAlive: () => onJudged(name, 'a node answers'),
         onDead: () => onJudged(name, 'a node does not answer'),
       },

@@ -1,4 +1,4 @@
-// Questions whether a viewer may read a key, and the credentials that come with wants: both ends, on the memory network.
+// Questions whether a viewer may read a key: both ends, on the memory network.
 import { createHash } from 'node:crypto'
 import { ownersAmong } from '../gateway/rendezvous.js'
 import { viewerKey } from '../wire/viewer-key.js'
@@ -12,11 +12,9 @@ async function startNode(network, name) {
   const hub = network.hub(name)
   /** @type {{ link: string, id: string, question: any }[]} */
   const asked = []
-  /** @type {any[]} */
-  const wants = []
   await hub.start({
-    onWatch: (_, want) => wants.push(want),
-    onGet: (_, want) => wants.push(want),
+    onWatch() {},
+    onGet() {},
     onUnwatch() {},
     onCancelGet() {},
     onRefresh() {},
@@ -27,7 +25,6 @@ async function startNode(network, name) {
   return {
     hub,
     asked,
-    wants,
     /** @param {import('../backbone.js').Decision} decision */
     answer(decision) {
       for (const { link, id } of asked.splice(0)) hub.tellDecision(link, id, decision)
@@ -40,23 +37,10 @@ async function setup(names = ['n1']) {
   const network = createMemoryBackbone()
   const nodes = new Map()
   for (const name of names) nodes.set(name, await startNode(network, name))
-  let current = credentials
-  const backbone = network.backbone(names, {
-    held: () => undefined,
-    credentials: key => (key.includes(' ') ? current : undefined),
-    onAnswer() {},
-  })
+  const backbone = network.backbone(names, { held: () => undefined, onAnswer() {} })
   await backbone.start()
   await network.settle()
-  return {
-    network,
-    nodes,
-    backbone,
-    /** @param {typeof credentials} renewed */
-    renew: renewed => {
-      current = renewed
-    },
-  }
+  return { network, nodes, backbone }
 }
 
 const KEY = viewerKey('doc:1', ann)
@@ -111,31 +95,4 @@ test('a gateway that stops leaves no question open', async () => {
   await network.settle()
   await backbone.stop()
   expect(await decision).toBeUndefined()
-})
-
-test('a want of a viewer key says the credentials, and says them again when they were renewed', async () => {
-  const { network, nodes, backbone, renew } = await setup()
-  const { wants } = nodes.get('n1')
-  backbone.watch(KEY)
-  backbone.get(KEY)
-  backbone.watch('doc:1')
-  await network.settle()
-  expect(wants).toEqual([
-    { key: KEY, held: undefined, credentials },
-    { key: 'doc:1', held: undefined, credentials: undefined },
-    { key: KEY, held: undefined, credentials },
-  ])
-  const renewed = { authorization: 'Bearer renewed', expiresAt: 9_000 }
-  renew(renewed)
-  backbone.renewCredentials(KEY)
-  await network.settle()
-  expect(wants.at(-1)).toEqual({ key: KEY, held: undefined, credentials: renewed })
-})
-
-test('very long credentials of very many keys come in requests that a node takes', async () => {
-  const { network, nodes, backbone, renew } = await setup()
-  renew({ authorization: `Bearer ${'x'.repeat(8_192)}`, expiresAt: 9_000 })
-  for (let i = 0; i < 500; i++) backbone.watch(viewerKey(`doc:${i}`, ann))
-  await network.settle()
-  expect(nodes.get('n1').wants).toHaveLength(500)
 })

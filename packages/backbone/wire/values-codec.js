@@ -1,5 +1,5 @@
 // Values on the wire: positions are the versions that gateways hold, answers are states of keys, the one notice is a
-// refresh, and the one command asks whether a viewer may read a key. Wants of one viewer's values bring that viewer's token.
+// refresh, and the one command asks whether a viewer may read a key.
 import { errorCodes } from '@keycast/protocol'
 import { readKey, WireError } from './codec.js'
 
@@ -13,8 +13,13 @@ import { readKey, WireError } from './codec.js'
  * Whether the viewer that a viewer key names may read the key it names.
  * @typedef {{ type: 'authorize', key: string } & import('../backbone.js').Credentials} AuthorizeCommand
  *
- * @typedef {{ Position: Held, Payload: import('../backbone.js').Credentials, Answer: Answer, Notice: RefreshNotice,
- *   Command: AuthorizeCommand, Result: import('../backbone.js').Decision, Heads: never }} Values
+ * What a watch says: a quiet one hears of changes only. What a beat says, by namespace: how old the moment is up to which
+ * refreshes are over, and what came of them was sent before.
+ * @typedef {{ quiet: boolean }} WatchPayload
+ * @typedef {{ lagsMs: Record<string, number> }} ConfirmedHeads
+ *
+ * @typedef {{ Position: Held, Payload: WatchPayload, Answer: Answer, Notice: RefreshNotice, Command: AuthorizeCommand,
+ *   Result: import('../backbone.js').Decision, Heads: ConfirmedHeads }} Values
  */
 
 const formats = new Set(['json', 'text', 'base64'])
@@ -27,10 +32,17 @@ const GENERAL_FORMAT = 'base64'
 
 /** @type {import('./codec.js').Codec<Values>} */
 export const valuesCodec = {
-  wire: 'values/1.1',
+  wire: 'values/1.2',
   readPosition({ version, ageMs }) {
     if (typeof version !== 'string' || !isAge(ageMs)) throw new WireError('a position is not a version and its age')
     return { version, ageMs }
+  },
+  readPayload: ({ quiet }) => ({ quiet: quiet === true }),
+  readHeads({ lagsMs }) {
+    if (typeof lagsMs !== 'object' || lagsMs === null || !Object.values(lagsMs).every(isAge)) {
+      throw new WireError('heads are not ages by namespace')
+    }
+    return { lagsMs }
   },
   encodeAnswer(answer) {
     if (answer.type !== 'value') return { head: answer, parts: [] }
@@ -52,7 +64,6 @@ export const valuesCodec = {
         return undefined
     }
   },
-  readPayload: readCredentials,
   encodeCommand: command => ({ head: command, parts: [] }),
   decodeCommand({ type, key, ...credentials }) {
     if (type !== 'authorize') return undefined
@@ -114,7 +125,11 @@ function readFailed(head) {
 
 /** @param {any} head */
 const isKept = head =>
-  isAged(head) && typeof head.version === 'string' && head.maxAgeMs !== undefined && typeof head.store === 'boolean'
+  isAged(head) &&
+  typeof head.version === 'string' &&
+  head.maxAgeMs !== undefined &&
+  typeof head.store === 'boolean' &&
+  (head.next === undefined || (isAge(head.next?.inMs) && isAge(head.next.everyMs) && head.next.everyMs > 0))
 
 /** @param {any} head */
 const isAged = head => isAge(head.ageMs) && (head.maxAgeMs === undefined || isAge(head.maxAgeMs))

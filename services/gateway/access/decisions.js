@@ -2,7 +2,7 @@
 // and `keep`, for all sessions and requests of the viewer; again each `keep` while one of them is subscribed.
 import { viewerKey } from '@keycast/backbone'
 import { errorCodes, namespaceOf } from '@keycast/protocol'
-import { createUniqueQueue } from '@keycast/service'
+import { createUniqueQueue, TURN_MS } from '@keycast/service'
 import { createCalendar } from '../keys/calendar.js'
 import { createProblem, silentFetcher } from '../keys/problem.js'
 import { ANSWER_GRACE_MS } from '../keys/single-flight.js'
@@ -302,7 +302,14 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     },
 
     /** Asks again where that is due. */
-    sweep: () => calendar.sweep(now(), look),
+    sweep() {
+      const endsAtMs = now() + TURN_MS
+      for (let due = calendar.takeDue(now()); due; due = calendar.takeDue(now())) {
+        look(due)
+        // The rest comes with the next sweep.
+        if (now() >= endsAtMs) return
+      }
+    },
 
     stats: () => ({ waiting, idle: idle.size }),
   }
