@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 /**
  * A client's deeds, in their order.
  *
- * @typedef {{ dials: string, offers: string } | { out: any } | { hangs: true } | { asks: true }} Deed
+ * @typedef {{ dials: string, offers: string } | { out: any } | { hangs: true } | { asks: true } | { told: string, [field: string]: unknown }} Deed
  */
 
 /** @param {{ page?: boolean }} [options] whether there is a document and a window */
