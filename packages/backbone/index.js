@@ -29,9 +29,11 @@ export { createWriter } from './zeromq/writer.js'
  * @typedef {import('./backbone.js').Hub} Hub
  * @typedef {import('./backbone.js').HubEvents} HubEvents
  * @typedef {import('./gateway/rooms-backbone.js').RoomsBackbone} RoomsBackbone
+ * @typedef {import('./gateway/rooms-backbone.js').MessageEvents} MessageEvents
  * @typedef {import('./gateway/rooms-backbone.js').RoomsEvents} RoomsEvents
  * @typedef {import('./wire/rooms-codec.js').Answer} RoomAnswer
  * @typedef {import('./wire/rooms-codec.js').GapReason} GapReason
+ * @typedef {import('./gateway/rooms-backbone.js').History} History
  * @typedef {import('./wire/members-codec.js').Join} Join
  * @typedef {import('./wire/members-codec.js').Leaving} Leaving
  * @typedef {import('./wire/members-codec.js').Member} Member

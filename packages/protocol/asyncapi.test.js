@@ -5,6 +5,7 @@ import { Parser } from '@asyncapi/parser'
 import { Ajv } from 'ajv'
 import { applyDelta } from 'fossil-delta'
 import { parse } from 'yaml'
+import { ID_CHARACTERS_MAX } from './fields.js'
 import {
   BYTES_SUBPROTOCOL,
   deltaLine,
@@ -19,7 +20,6 @@ import {
   valueLine,
   versionOf,
 } from './index.js'
-import { ID_CHARACTERS_MAX } from './messages.js'
 import { VERSION_CHARACTERS_MAX } from './version.js'
 
 /**
@@ -41,6 +41,8 @@ const fromClients = {
   unsubscribe: { type: 'unsubscribe', id: 2, keys: [key] },
   ping: { type: 'ping', id: 3 },
   auth: { type: 'auth', id: 4, token: 't' },
+  publish: { type: 'publish', id: 5, key: 'room:42', messageId: 'q2VbR0cJmZC0yqk3', data: '{}' },
+  history: { type: 'history', id: 6, key: 'room:42', epoch: 'e', after: 1, before: 9, limit: 50 },
 }
 
 /** @type {{ [T in ControlMessage['type']]: Required<Extract<ControlMessage, { type: T }>> }} */
@@ -61,6 +63,24 @@ const fromGateways = {
   stale: { type: 'stale', key, sinceMs: 3.5, code: 'backend_error' },
   error: { type: 'error', id: 1, key, subscribed: true, code: 'not_found', message: 'none', retryAfterMs: 1_000 },
   closing: { type: 'closing', reconnectAfterMs: 850.5 },
+  published: { type: 'published', id: 1, key: 'room:42', epoch: 'e', seq: 7, at: 1_790_000_000_000, duplicate: true },
+  gap: { type: 'gap', key: 'room:42', epoch: 'e', seq: 7, oldest: 3, reason: 'trimmed' },
+}
+
+const inHistory = { seq: 7, at: 1_790_000_000_000, from: 'ann', messageId: 'q2VbR0cJmZC0yqk3', data: 0 }
+/** @type {Required<import('./messages.js').Message>} */
+const message = { type: 'message', key: 'room:42', ...inHistory }
+/** @type {Required<import('./messages.js').HistoryAnswer>} */
+const historyAnswer = {
+  type: 'history',
+  id: 1,
+  key: 'room:42',
+  epoch: 'e',
+  oldest: 3,
+  newest: 7,
+  messages: [inHistory],
+  more: true,
+  truncated: true,
 }
 
 /** Typed likewise; of a value's forms a message has one. @type {Required<Value>} */
@@ -104,6 +124,8 @@ test('every message the code makes or reads is one of the document', () => {
     const head = valueHead({ id: 'x', key, version, contentType: 'text/plain', format })
     expect(problemOf('value', 'payload', JSON.parse(`${head}"AA=="${VALUE_TAIL}`))).toBeUndefined()
   }
+  expect(problemOf('message', 'payload', message)).toBeUndefined()
+  expect(problemOf('historyPart', 'payload', historyAnswer)).toBeUndefined()
   expect(problemOf('valueBytes', 'headers', JSON.parse(valueLine(valueBytes)))).toBeUndefined()
   expect(problemOf('deltaBytes', 'headers', JSON.parse(deltaLine(deltaBytes)))).toBeUndefined()
 })
@@ -126,11 +148,11 @@ test('what is not in the document is found', () => {
 
 test('the messages and their fields are those of the code, no more and no fewer', () => {
   const { messages } = read().components
-  const samples = { ...fromClients, ...fromGateways, value }
+  const samples = { ...fromClients, ...fromGateways, value, message, historyPart: historyAnswer }
   const fields = Object.fromEntries(Object.entries(samples).map(([type, sample]) => [type, Object.keys(sample).sort()]))
   const { valueBytes: documentedValue, deltaBytes: documentedDelta, ...documented } = messages
   const documentedFields = Object.entries(documented).map(([type, { payload }]) => {
-    expect(payload.properties.type).toEqual({ const: type })
+    expect(payload.properties.type).toEqual({ const: type === 'historyPart' ? 'history' : type })
     return [type, Object.keys(payload.properties).sort()]
   })
   expect(Object.fromEntries(documentedFields)).toEqual(fields)
@@ -144,7 +166,7 @@ test('the messages and their fields are those of the code, no more and no fewer'
 test('each channel has every message of its subprotocol, and each message its operation', () => {
   const { channels, operations } = read()
   expect(Object.values(channels).map(({ title }) => title)).toEqual([...subprotocols])
-  const inBoth = [...Object.keys(fromClients), ...Object.keys(fromGateways), 'value']
+  const inBoth = [...Object.keys(fromClients), ...Object.keys(fromGateways), 'value', 'message', 'historyPart']
   for (const [name, subprotocol, types] of /** @type {const} */ ([
     ['json', JSON_SUBPROTOCOL, inBoth],
     ['bytes', BYTES_SUBPROTOCOL, [...inBoth, 'delta']],
@@ -169,8 +191,10 @@ test('what the document shows a client to send is what the code reads', () => {
   const { messages } = read().components
   for (const type of Object.keys(fromClients)) {
     for (const { payload } of messages[type].examples) {
-      const { keys, ...rest } = payload
-      expect(readClientMessage(JSON.stringify(payload))).toMatchObject(keys && type === 'subscribe' ? rest : payload)
+      const { keys, data, ...rest } = payload
+      const written = JSON.stringify(payload)
+      expect(readClientMessage(written)).toMatchObject(keys && type !== 'subscribe' ? payload : rest)
+      if (data !== undefined) expect(readClientMessage(written)).toMatchObject({ data: JSON.stringify(data) })
     }
   }
 })

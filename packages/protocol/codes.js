@@ -27,9 +27,15 @@ export const errorCodes = Object.freeze({
   backend_unreachable: 'no connection to the backend could be made or kept',
   backend_unavailable: 'the backend failed too often: its circuit breaker is open',
   invalid_content: "the backend's content is not what its type says (JSON that does not parse or is not UTF-8)",
-  too_large: "the backend's content is over the namespace's maxBytes: ask the operator to raise it",
+  too_large: "the content is over the namespace's maxBytes: ask the operator to raise it",
   fetcher_unavailable: 'no fetcher node can be reached',
   fetcher_timeout: 'the fetcher did not answer in time',
+  publish_unknown: 'whether the message was kept is not known: send the same again with the same messageId',
+  id_conflict: 'the messageId stands for another message: use a new one for each',
+  journal_unavailable: 'the journal cannot be reached, or cannot take more: nothing was kept',
+  log_full: 'the log has no room: nothing was kept',
+  name_taken: 'another user has this name here: choose another',
+  other_epoch: 'the history of that epoch is gone: load what is there now',
 })
 
 /** @typedef {keyof typeof errorCodes} ErrorCode */

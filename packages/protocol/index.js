@@ -1,5 +1,6 @@
 // The client protocol. Gateway, page and tests import it; no other file spells the name of a field.
 export * from './codes.js'
+export { ProtocolError } from './fields.js'
 export { idOf, keyProblem, namespaceOf, namespaceProblem } from './keys.js'
 export {
   BYTES_SUBPROTOCOL,
@@ -7,7 +8,6 @@ export {
   encode,
   errorMessage,
   JSON_SUBPROTOCOL,
-  ProtocolError,
   readClientMessage,
   readRequestId,
   subprotocols,
@@ -16,6 +16,14 @@ export {
   valueLine,
 } from './messages.js'
 export { NAME_CHARACTERS_MAX, readMemberName } from './names.js'
+export {
+  createMessageHeads,
+  HISTORY_DEFAULT,
+  HISTORY_MAX,
+  historyBody,
+  MESSAGE_TAIL,
+  readPublishFields,
+} from './room-messages.js'
 export { VERSION_CHARACTERS_MAX, versionOf } from './version.js'
 
 /**
@@ -25,9 +33,15 @@ export { VERSION_CHARACTERS_MAX, versionOf } from './version.js'
  * @typedef {import('./messages.js').ClientMessage} ClientMessage
  * @typedef {import('./messages.js').ControlMessage} ControlMessage
  * @typedef {import('./messages.js').Get} Get
+ * @typedef {import('./messages.js').History} History
  * @typedef {import('./messages.js').Ping} Ping
+ * @typedef {import('./messages.js').Publish} Publish
+ * @typedef {import('./messages.js').Published} Published
  * @typedef {import('./messages.js').RequestId} RequestId
+ * @typedef {import('./room-messages.js').RoomStart} RoomStart
+ * @typedef {import('./room-messages.js').RoomSubscribed} RoomSubscribed
  * @typedef {import('./messages.js').ServerMessage} ServerMessage
  * @typedef {import('./messages.js').Subscribe} Subscribe
  * @typedef {import('./messages.js').Unsubscribe} Unsubscribe
+ * @typedef {import('./messages.js').Wanted} Wanted
  */

@@ -1,5 +1,8 @@
-// Every message that crosses the WebSocket. No other file spells the name of a field.
+// Every message that crosses the WebSocket; those of rooms are in room-messages.js. No other file spells the name of a
+// field.
 import { errorCodes } from './codes.js'
+import { excerpt, ProtocolError, parseObject, readId, readKey, readList } from './fields.js'
+import { readHistory, readPublish, readStart } from './room-messages.js'
 import { VERSION_CHARACTERS_MAX } from './version.js'
 
 /** Text messages only. A client that offers no subprotocol gets this one too (RFC 6455 section 1.9). */
@@ -15,19 +18,22 @@ export const subprotocols = Object.freeze([JSON_SUBPROTOCOL, BYTES_SUBPROTOCOL])
  * @typedef {string | number} RequestId what a client puts on a request to recognise its answer
  * @typedef {import('./codes.js').ErrorCode} ErrorCode
  * @typedef {{ key: string, version: string | undefined }} KeyAndVersion a key and the version of it the client holds
+ * @typedef {KeyAndVersion & Partial<import('./room-messages.js').RoomStart>} Wanted a key to subscribe to
  *
  * @typedef {{ type: 'get', id?: RequestId, key: string, version?: string }} Get
- * @typedef {{ type: 'subscribe', id?: RequestId, keys: KeyAndVersion[] }} Subscribe
+ * @typedef {{ type: 'subscribe', id?: RequestId, keys: Wanted[] }} Subscribe
  * @typedef {{ type: 'unsubscribe', id?: RequestId, keys: string[] }} Unsubscribe
  * @typedef {{ type: 'ping', id?: RequestId }} Ping
  * @typedef {{ type: 'auth', id?: RequestId, token: string }} Auth
- * @typedef {Get | Subscribe | Unsubscribe | Ping | Auth} ClientMessage
+ * @typedef {import('./room-messages.js').Publish} Publish
+ * @typedef {import('./room-messages.js').History} History
+ * @typedef {Get | Subscribe | Unsubscribe | Ping | Auth | Publish | History} ClientMessage
  *
  * @typedef {{ messageBytes: number, keysPerSession: number, requestsPerSecond: number }} WelcomeLimits
  * @typedef {{ type: 'welcome', session: string, heartbeatMs: number, limits: WelcomeLimits, user?: string, expiresInMs?: number }} Welcome
  *   the last two where the connection was opened with a token
  * @typedef {{ type: 'authed', id?: RequestId, user: string, expiresInMs: number }} Authed
- * @typedef {{ type: 'subscribed', id?: RequestId, keys: { key: string }[] }} Subscribed
+ * @typedef {{ type: 'subscribed', id?: RequestId, keys: ({ key: string } | import('./room-messages.js').RoomSubscribed)[] }} Subscribed
  * @typedef {{ type: 'ok', id?: RequestId }} Ok
  * @typedef {{ type: 'pong', id?: RequestId, count: number }} Pong
  * @typedef {{ type: 'current', id?: RequestId, key: string, version: string }} Current
@@ -36,32 +42,19 @@ export const subprotocols = Object.freeze([JSON_SUBPROTOCOL, BYTES_SUBPROTOCOL])
  *   `subscribed`, with `key` always: whether the session is subscribed to it now
  * @typedef {{ type: 'closing', reconnectAfterMs: number }} Closing
  * @typedef {{ type: 'value', id?: RequestId, key: string, version: string, data?: unknown, contentType?: string, text?: string, base64?: string }} Value
- * @typedef {Welcome | Authed | Subscribed | Ok | Pong | Current | Stale | ErrorMessage | Closing} ControlMessage what the gateway encodes whole
- * @typedef {ControlMessage | Value} ServerMessage in `keycast.v1.json`
+ * @typedef {import('./room-messages.js').Published} Published
+ * @typedef {import('./room-messages.js').Gap} Gap
+ * @typedef {Welcome | Authed | Subscribed | Ok | Pong | Current | Stale | ErrorMessage | Closing | Published | Gap} ControlMessage
+ *   what the gateway encodes whole
+ * @typedef {import('./room-messages.js').Message} Message
+ * @typedef {import('./room-messages.js').HistoryAnswer} HistoryAnswer
+ * @typedef {ControlMessage | Value | Message | HistoryAnswer} ServerMessage in `keycast.v1.json`
  *
  * In `keycast.v1.bytes` these two are lines with the bytes behind them: of the content, or of a fossil delta from the
  * version `from` to it.
  * @typedef {{ type: 'value', id?: RequestId, key: string, version: string, contentType: string }} BytesValue
  * @typedef {{ type: 'delta', key: string, from: string, version: string, contentType: string }} BytesDelta
  */
-
-/** Longest string id. Answers echo it, so a long one would multiply what a client makes the gateway send. */
-export const ID_CHARACTERS_MAX = 128
-
-/** A client's message breaks the protocol. Carries what the `error` answer needs. */
-export class ProtocolError extends Error {
-  /**
-   * @param {ErrorCode} code
-   * @param {string} message says what to do
-   * @param {RequestId} [id] of the request, where it could be read
-   */
-  constructor(code, message, id) {
-    super(message)
-    this.name = 'ProtocolError'
-    this.code = code
-    this.id = id
-  }
-}
 
 /**
  * Reads one client message and checks its shape. Whether its keys are well-formed is not decided here: each key is
@@ -85,6 +78,10 @@ export function readClientMessage(text) {
       return { type: 'ping', id }
     case 'auth':
       return { type: 'auth', id, token: readToken(message.token, id) }
+    case 'publish':
+      return readPublish(message, text, id)
+    case 'history':
+      return readHistory(message, id)
     case undefined:
       throw new ProtocolError('bad_message', 'the field "type" is missing', id)
     default:
@@ -164,32 +161,6 @@ function line(head) {
   return `${JSON.stringify(head)}\n`
 }
 
-/** @param {string} text @returns {Record<string, unknown>} */
-function parseObject(text) {
-  let parsed
-  try {
-    parsed = JSON.parse(text)
-  } catch {
-    throw new ProtocolError('bad_message', 'a message must be one JSON object')
-  }
-  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
-    throw new ProtocolError('bad_message', 'a message must be one JSON object')
-  }
-  return parsed
-}
-
-/** @param {unknown} id @returns {RequestId | undefined} */
-function readId(id) {
-  if (id === undefined) return undefined
-  // A larger integer would come back as another one.
-  if (typeof id === 'number' && Math.abs(id) <= Number.MAX_SAFE_INTEGER) return id
-  if (typeof id === 'string' && id.length <= ID_CHARACTERS_MAX) return id
-  throw new ProtocolError(
-    'bad_message',
-    `"id" must be a number up to 2^53 - 1 or a string of at most ${ID_CHARACTERS_MAX} characters`,
-  )
-}
-
 /** @param {Record<string, unknown>} source @param {RequestId} [id] @returns {KeyAndVersion} */
 function readKeyAndVersion({ key, version }, id) {
   if (version !== undefined && (typeof version !== 'string' || version.length > VERSION_CHARACTERS_MAX)) {
@@ -202,36 +173,19 @@ function readKeyAndVersion({ key, version }, id) {
   return { key: readKey(key, id), version }
 }
 
-/** @param {unknown} entry @param {RequestId} [id] @returns {KeyAndVersion} */
+/** @param {unknown} entry @param {RequestId} [id] @returns {Wanted} */
 function readSubscribed(entry, id) {
   if (typeof entry === 'object' && entry !== null && !Array.isArray(entry)) {
-    return readKeyAndVersion(/** @type {Record<string, unknown>} */ (entry), id)
+    const fields = /** @type {Record<string, unknown>} */ (entry)
+    const start = readStart(fields, id)
+    // Of values there may be thousands in a message: they get no fields that only rooms have.
+    return start ? { ...readKeyAndVersion(fields, id), ...start } : readKeyAndVersion(fields, id)
   }
   return { key: readKey(entry, id), version: undefined }
-}
-
-/** @param {unknown} key @param {RequestId} [id] */
-function readKey(key, id) {
-  if (typeof key !== 'string') throw new ProtocolError('bad_message', 'a key must be a string', id)
-  return key
 }
 
 /** Whether it is a good one is decided elsewhere. No message says it back. @param {unknown} token @param {RequestId} [id] */
 function readToken(token, id) {
   if (typeof token !== 'string') throw new ProtocolError('bad_message', '"token" must be a string', id)
   return token
-}
-
-/** @param {unknown} keys @param {RequestId} [id] @returns {unknown[]} */
-function readList(keys, id) {
-  if (!Array.isArray(keys) || keys.length === 0) {
-    throw new ProtocolError('bad_message', '"keys" must be a list of at least one key', id)
-  }
-  return keys
-}
-
-/** @param {unknown} value from a client; a long one is cut before it is echoed */
-function excerpt(value) {
-  const text = JSON.stringify(value)
-  return text.length > 40 ? `${text.slice(0, 40)}…` : text
 }

@@ -12,12 +12,24 @@ import { createHandlers } from './handlers/index.js'
 import { createAuthenticate } from './http/authenticate.js'
 import { createCache } from './keys/cache.js'
 import { createCalendar, SWEEP_MS } from './keys/calendar.js'
+import { createEndings } from './keys/endings.js'
+import { createPlaces } from './keys/places.js'
 import { createSingleFlight } from './keys/single-flight.js'
 import { createStaleness } from './keys/staleness.js'
 import { createSubscriptions } from './keys/subscriptions.js'
 import { createTakeAnswer } from './keys/take-answer.js'
 import { createValues } from './keys/values.js'
 import { createCounts, createHistograms, exportCounts } from './metrics.js'
+import { createBehind } from './rooms/behind.js'
+import { createDueMessages } from './rooms/due-messages.js'
+import { createFollowers } from './rooms/followers.js'
+import { createHistories } from './rooms/histories.js'
+import { createNoJournal } from './rooms/no-journal.js'
+import { createPages } from './rooms/pages.js'
+import { createPlacing } from './rooms/placing.js'
+import { createPublishes } from './rooms/publishes.js'
+import { createRooms } from './rooms/rooms.js'
+import { createTails } from './rooms/tails.js'
 import { createAccounts } from './sessions/accounts.js'
 import { createCredentials } from './sessions/credentials.js'
 import { drain } from './sessions/drain.js'
@@ -34,10 +46,15 @@ import { createAccept } from './transport/accept.js'
 /**
  * @typedef {import('@keycast/backbone').Backbone} Backbone
  * @typedef {import('@keycast/backbone').BackboneEvents} BackboneEvents
+ * @typedef {import('@keycast/backbone').RoomsBackbone} RoomsBackbone
+ * @typedef {import('@keycast/backbone').RoomsEvents} RoomsEvents
+ * @typedef {import('@keycast/backbone').MessageEvents} MessageEvents
  * @typedef {import('./delivery/outbox.js').OutboxEvents} OutboxEvents
+ * @typedef {{ onBehind: (subscription: import('./rooms/room.js').RoomSubscription) => void }} DueEvents
  * @typedef {Pick<import('./settings.js').Settings, 'sessionsMax' | 'keysPerSessionMax' | 'subscriptionsMax' | 'requestsPerSecondMax'
  *   | 'messageBytesMax' | 'getsWaitingMax' | 'unsentBytesMax' | 'unsentTotalBytesMax' | 'stallMsMax' | 'heartbeatMs' | 'cacheBytesMax'
- *   | 'drainMs' | 'origins' | 'compression' | 'sessionsPerUserMax' | 'sessionsPerAddressMax' | 'trustedProxies' | 'authMs'>} GatewaySettings
+ *   | 'drainMs' | 'origins' | 'compression' | 'sessionsPerUserMax' | 'sessionsPerAddressMax' | 'trustedProxies' | 'authMs'
+ *   | 'tailBytesMax' | 'publishMs' | 'publishesPendingMax'>} GatewaySettings
  */
 
 /** How often revocations and accounts are looked through. */
@@ -46,9 +63,10 @@ const SWEEP_SELDOM_MS = 10_000
 /**
  * @param {object} deps
  * @param {GatewaySettings} deps.settings
- * @param {import('@keycast/service').Namespaces} deps.namespaces
+ * @param {import('@keycast/service').Namespaces & { journal: import('@keycast/service').JournalNamespaces }} deps.namespaces
  * @param {import('./access/policy.js').Access} deps.policy the `access` section of keycast.yaml
  * @param {(events: BackboneEvents) => Backbone} deps.createBackbone
+ * @param {(events: RoomsEvents) => RoomsBackbone} [deps.createRoomsBackbone] where there are namespaces of rooms
  * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>} deps.metrics
  * @param {import('./sessions/session-log.js').Log} [deps.log]
  * @param {Parameters<typeof createTokens>[0]['jwksEvents']} [deps.jwksEvents] for the log
@@ -60,6 +78,7 @@ export function createGateway({
   namespaces,
   policy,
   createBackbone,
+  createRoomsBackbone = createNoJournal,
   metrics,
   jwksEvents,
   log,
@@ -69,11 +88,22 @@ export function createGateway({
   const { keysPerSessionMax, requestsPerSecondMax, getsWaitingMax, messageBytesMax, heartbeatMs } = settings
   let isDraining = false
 
-  // Each part is given parts that were built before it. Four events go the other way: the backbone and the outbox, which
+  // Each part is given parts that were built before it. Some events go the other way: the backbones and the outbox, which
   // most parts need, report to parts that need them. They are named here and tied at the end, before anything can happen.
   // One object in one place, so that no part closes over another that does not exist yet.
-  /** @type {BackboneEvents & OutboxEvents} */
-  const events = { held: untied, onAnswer: untied, onEnd: untied, onWritable: untied }
+  /** @type {BackboneEvents & MessageEvents & OutboxEvents & DueEvents} */
+  const events = {
+    held: untied,
+    onAnswer: untied,
+    onHead: untied,
+    onMessages: untied,
+    onGap: untied,
+    onFailed: untied,
+    onRouted: untied,
+    onEnd: untied,
+    onWritable: untied,
+    onBehind: untied,
+  }
 
   const counts = createCounts()
   const histograms = createHistograms(metrics)
@@ -101,7 +131,11 @@ export function createGateway({
 
   // delivery: what sessions are written, and when
   const slowClients = createSlowClients({ ...settings, now })
-  const outbox = createOutbox({ events, slowClients, unsentBytesMax: settings.unsentBytesMax, counts, now })
+  const tails = createTails({ bytesMax: settings.tailBytesMax, now })
+  const addDueMessages = createDueMessages({ tails, onBehind: subscription => events.onBehind(subscription), counts })
+  const { unsentBytesMax } = settings
+  const outbox = createOutbox({ events, slowClients, addDueMessages, unsentBytesMax, counts, now })
+  const places = createPlaces(settings)
   const subscriptions = createSubscriptions({
     access,
     values,
@@ -110,8 +144,7 @@ export function createGateway({
     outbox,
     staleness,
     onFanOut,
-    keysPerSessionMax,
-    subscriptionsMax: settings.subscriptionsMax,
+    places,
     counts,
     now,
   })
@@ -128,11 +161,45 @@ export function createGateway({
     now,
   })
 
+  // rooms: their messages, who follows them, who publishes
+  const roomsBackbone = createRoomsBackbone({
+    onHead: (key, head) => events.onHead(key, head),
+    onMessages: (key, batch) => events.onMessages(key, batch),
+    onGap: (key, gap) => events.onGap(key, gap),
+    onFailed: (key, failure) => events.onFailed(key, failure),
+    onRouted: () => events.onRouted?.(),
+  })
+  const followers = createFollowers({
+    namespaces: namespaces.journal,
+    access,
+    backbone: roomsBackbone,
+    tails,
+    outbox,
+    places,
+    now,
+  })
+  const pages = createPages({ backbone: roomsBackbone, tails, counts })
+  const placing = createPlacing({ backbone: roomsBackbone, tails, pages, followers, outbox, counts })
+  const behind = createBehind({ tails, pages, outbox, counts })
+  const rooms = createRooms({ followers, placing, behind, tails, backbone: roomsBackbone, outbox, counts, now })
+  const histories = createHistories({ backbone: roomsBackbone })
+  const publishes = createPublishes({
+    namespaces: namespaces.journal,
+    access,
+    backbone: roomsBackbone,
+    outbox,
+    publishMs: settings.publishMs,
+    publishesPendingMax: settings.publishesPendingMax,
+    counts,
+    now,
+  })
+  const endings = createEndings({ subscriptions, rooms })
+
   // sessions: how they begin, what they ask, how they end
   const credentials = createCredentials({
     rights,
     access,
-    subscriptions,
+    endings,
     outbox,
     accounts,
     authMs: settings.authMs,
@@ -142,7 +209,7 @@ export function createGateway({
   const unfinished = createUnfinished({ messageBytesMax })
   const sessions = createSessions({
     outbox,
-    subscriptions,
+    endings,
     credentials,
     unfinished,
     sessionLog: createSessionLog({ log, now }),
@@ -158,6 +225,10 @@ export function createGateway({
     values,
     singleFlight,
     subscriptions,
+    endings,
+    rooms,
+    publishes,
+    histories,
     outbox,
     rateLimit,
     getsWaitingMax,
@@ -206,8 +277,10 @@ export function createGateway({
 
   events.held = values.held
   events.onAnswer = takeAnswer
+  Object.assign(events, rooms.events)
   events.onEnd = sessions.end
   events.onWritable = handlers.resumeGets
+  events.onBehind = behind.readOn
 
   exportCounts(metrics, counts, stats, tokens.jwksStatus, settings)
 
@@ -228,7 +301,11 @@ export function createGateway({
     return {
       sessions: sessions.size(),
       stalled: slowClients.size(),
+      subscriptions: places.taken(),
       ...subscriptions.stats(),
+      ...rooms.stats(),
+      journalNodesAlive: roomsBackbone.nodesAlive(),
+      roomsHealed: roomsBackbone.stats().healed,
       cacheBytes,
       cacheEntries,
       nodesAlive: backbone.nodesAlive(),
@@ -243,6 +320,7 @@ export function createGateway({
     })
     slowClients.sweep(sessions.end)
     credentials.sweep()
+    rooms.sweep()
     if (now() - sweptSeldomAtMs < SWEEP_SELDOM_MS) return
     sweptSeldomAtMs = now()
     revocations.sweep()
@@ -254,6 +332,9 @@ export function createGateway({
     values,
     singleFlight,
     backbone,
+    rooms,
+    publishes,
+    histories,
     counts,
 
     /** For whom an HTTP request is. */
@@ -297,7 +378,7 @@ export function createGateway({
     },
 
     async start() {
-      await backbone.start()
+      await Promise.all([backbone.start(), roomsBackbone.start()])
       // Not awaited: an identity provider that is down keeps nobody else waiting.
       void tokens.start()
       heartbeat.start()
@@ -314,7 +395,7 @@ export function createGateway({
       clearInterval(sweeper)
       heartbeat.stop()
       tokens.stop()
-      await backbone.stop()
+      await Promise.all([backbone.stop(), roomsBackbone.stop()])
     },
   }
 }

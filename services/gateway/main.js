@@ -1,5 +1,5 @@
 // Wires a gateway to the real world: settings, backbone, listeners, signals.
-import { createZeromqBackbone } from '@keycast/backbone'
+import { createZeromqBackbone, createZeromqRooms } from '@keycast/backbone'
 import {
   createInternalServer,
   createLog,
@@ -35,7 +35,8 @@ let parts
 
 function assemble() {
   const namespaces = readNamespaces({ path: config.configPath, headers: false })
-  const names = [...namespaces.names, ...namespaces.journal.names]
+  const { journal } = namespaces
+  const names = [...namespaces.names, ...journal.names]
   const policy = readAccess({ path: config.configPath, origins: config.origins, namespaces: names })
   for (const note of policy.notes) log.warn(note)
   const bytesMax = Math.max(0, ...namespaces.names.map(each => namespaces.get(each)?.bytesMax ?? 0))
@@ -60,6 +61,10 @@ function assemble() {
         log,
         curve: curveOf(config),
       }),
+    createRoomsBackbone:
+      journal.names.length === 0
+        ? undefined
+        : events => createZeromqRooms({ nodes: config.journalNodes, events, log, curve: curveOf(config) }),
     metrics,
     log,
     jwksEvents: {

@@ -1,5 +1,6 @@
 // The counts and metrics of a gateway. Hot paths add to plain numbers, which are read at each scrape:
 // a labelled counter costs as much as encoding a pong.
+import { roomErrorCodes } from '@keycast/backbone'
 import { closeCodes, errorCodes } from '@keycast/protocol'
 import { createFastHistogram } from '@keycast/service'
 import { refusalReasons } from './access/tokens/tokens.js'
@@ -25,6 +26,15 @@ const refusals = ['path', 'draining', 'full', 'origin', 'subprotocol', 'token', 
  */
 const zeros = labels => /** @type {Record<L, number>} */ (Object.fromEntries([...labels].map(label => [label, 0])))
 
+/** Why publishes are refused, here or by the journal. */
+const publishRefusals = [
+  'bad_key',
+  'forbidden',
+  'unauthenticated',
+  'too_many_waiting',
+  ...Object.keys(roomErrorCodes).filter(code => code !== 'other_epoch' && code !== 'name_taken'),
+]
+
 /** How an HTTP request for a value can end. */
 const statuses = new Set(['200', '304', ...Object.values(statusOf).map(String), '500'])
 
@@ -33,7 +43,7 @@ const DELIVERY_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 
 
 export function createCounts() {
   return {
-    received: { auth: 0, get: 0, subscribe: 0, unsubscribe: 0, ping: 0 },
+    received: { auth: 0, get: 0, subscribe: 0, unsubscribe: 0, ping: 0, publish: 0, history: 0 },
     sent: {
       welcome: 0,
       authed: 0,
@@ -46,6 +56,10 @@ export function createCounts() {
       stale: 0,
       error: 0,
       closing: 0,
+      message: 0,
+      gap: 0,
+      published: 0,
+      history: 0,
     },
     /** `error` and `stale` messages. */
     errors: zeros(/** @type {ErrorCode[]} */ (Object.keys(errorCodes))),
@@ -79,6 +93,19 @@ export function createCounts() {
     accessRefused: { unauthenticated: 0, forbidden: 0 },
     /** Upgrades, by why they were refused. */
     refused: zeros(refusals),
+    /** Publishes, by what became of them. */
+    publishes: zeros(['kept', 'duplicate', ...publishRefusals]),
+    /** From when a publish reaches this gateway to when the journal's word does. */
+    publishSeconds: createFastHistogram(DELIVERY_BUCKETS),
+    /** From when messages reach this gateway to when they are written to a session, once a write. */
+    messageDeliveries: createFastHistogram(DELIVERY_BUCKETS),
+    /** Subscriptions to rooms that named a position, by whether all after it was there. */
+    resumes: { recovered: 0, not_recovered: 0 },
+    /** Sessions told of a gap, by why. */
+    gaps: { trimmed: 0, epoch: 0, ahead: 0 },
+    /** Reads of the journal for sessions that were behind, and those that joined one. */
+    pageReads: 0,
+    pageReadsJoined: 0,
   }
 }
 
@@ -128,7 +155,7 @@ export function createHistograms({ histogram }) {
  * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'fastHistogram'>} metrics
  * @param {Counts} counts
  * @param {() => Record<'sessions' | 'stalled' | 'subscriptions' | 'keys' | 'cacheBytes' | 'cacheEntries' | 'nodesAlive'
- * | 'revocations', number>} stats
+ *   | 'revocations' | 'rooms' | 'tailBytes' | 'journalNodesAlive' | 'roomsHealed', number>} stats
  * @param {import('./access/tokens/tokens.js').Tokens['jwksStatus']} jwksStatus
  * @param {{ sessionsMax: number, cacheBytesMax: number }} settings
  */
@@ -257,6 +284,39 @@ export function exportCounts({ counter, gauge, fastHistogram }, counts, stats, j
     },
   })
 
+  level('watched_rooms', 'Rooms with at least one subscriber here.', () => stats().rooms)
+  level('tail_bytes', 'Newest messages of rooms held here (GATEWAY_TAIL_BYTES_MAX).', () => stats().tailBytes)
+  level('journal_nodes_alive', 'Journal nodes that this gateway hears.', () => stats().journalNodesAlive)
+  totals('publishes_total', 'Publishes, by what became of them.', 'result', () => counts.publishes)
+  totals(
+    'resumes_total',
+    'Subscriptions to rooms from a position, by whether every message after it was there.',
+    'result',
+    () => counts.resumes,
+  )
+  totals('gaps_total', 'Sessions that were told of a gap in a room, by reason.', 'reason', () => counts.gaps)
+  total(
+    'healed_holes_total',
+    'Holes in the order of a room that the journal was asked to fill.',
+    () => stats().roomsHealed,
+  )
+  total('history_reads_total', 'Reads of the journal for sessions behind the tail.', () => counts.pageReads)
+  total(
+    'history_reads_joined_total',
+    'Sessions behind the tail that joined a read under way.',
+    () => counts.pageReadsJoined,
+  )
+
+  fastHistogram({
+    name: 'publish_seconds',
+    help: 'From when a publish reaches this gateway to when the journal has answered.',
+    source: counts.publishSeconds,
+  })
+  fastHistogram({
+    name: 'message_delivery_seconds',
+    help: 'From when messages of a room reach this gateway to when they are written, for each write.',
+    source: counts.messageDeliveries,
+  })
   fastHistogram({
     name: 'delivery_seconds',
     help: 'From when a change reaches this gateway to when it is written, for each session, slow ones too.',

@@ -15,6 +15,10 @@ test('counts are exported at a scrape, again and again the same', async () => {
     cacheEntries: 4,
     nodesAlive: 1,
     revocations: 2,
+    rooms: 5,
+    tailBytes: 77,
+    journalNodesAlive: 1,
+    roomsHealed: 6,
   }
   const histograms = createHistograms(makers)
   exportCounts(
@@ -51,6 +55,11 @@ test('counts are exported at a scrape, again and again the same', async () => {
     'keycast_gateway_cache_max_bytes 100',
     'keycast_gateway_subscriptions 7',
     'keycast_gateway_watched_keys 2',
+    'keycast_gateway_watched_rooms 5',
+    'keycast_gateway_tail_bytes 77',
+    'keycast_gateway_journal_nodes_alive 1',
+    'keycast_gateway_healed_holes_total 6',
+    'keycast_gateway_publishes_total{result="kept"} 0',
     'keycast_gateway_messages_sent_total{type="value"} 5',
     'keycast_gateway_messages_sent_total{type="delta"} 4',
     'keycast_gateway_delta_saved_bytes_total 300',

@@ -36,13 +36,18 @@ export const settings = {
     default: '127.0.0.1:7001:7002',
     doc: 'The fetcher nodes, host[:requests:answers], comma-separated. A name that resolves to several addresses stands for all of them.',
   }),
+  journalNodes: setting.text({
+    env: 'JOURNAL_NODES',
+    default: '127.0.0.1:7003:7004',
+    doc: 'The journal nodes, host[:publications:deliveries], as FETCHER_NODES. Used where KEYCAST_CONFIG has namespaces of rooms.',
+  }),
   backboneSecretKey: setting.secret({
     env: 'BACKBONE_SECRET_KEY',
-    doc: "This gateway's CURVE key (Z85), which the fetcher nodes admit. Needed unless they are on this host.",
+    doc: "This gateway's CURVE key (Z85), which the fetcher and journal nodes admit. Needed unless they are on this host.",
   }),
   backboneServerKey: setting.secret({
     env: 'BACKBONE_SERVER_KEY',
-    doc: "The fetcher nodes' public CURVE key (Z85). Set together with BACKBONE_SECRET_KEY, or neither.",
+    doc: 'The public CURVE key (Z85) of the fetcher and journal nodes. Set together with BACKBONE_SECRET_KEY, or neither.',
   }),
   apiToken: setting.secret({
     env: 'API_TOKEN',
@@ -123,6 +128,25 @@ export const settings = {
     unit: 'gets',
     doc: 'Gets of one session that may wait, for the fetcher or for a client that does not read; further ones get an error.',
   }),
+  publishMs: setting.milliseconds({
+    env: 'GATEWAY_PUBLISH_MS',
+    default: 5_000,
+    min: 100,
+    doc: 'Within this time a publisher is told what became of its message, publish_unknown where the journal has not said.',
+  }),
+  publishesPendingMax: setting.integer({
+    env: 'GATEWAY_PUBLISHES_PENDING_MAX',
+    default: 256,
+    min: 1,
+    unit: 'publishes',
+    doc: 'Publishes of one session that may be under way; further ones get too_many_waiting.',
+  }),
+  tailBytesMax: setting.bytes({
+    env: 'GATEWAY_TAIL_BYTES_MAX',
+    default: 32 * 1024 ** 2,
+    min: 4 * 1024 ** 2,
+    doc: 'Newest messages of all rooms, held for sessions that are a little behind. For those further behind the journal is asked.',
+  }),
   unsentBytesMax: setting.bytes({
     env: 'GATEWAY_UNSENT_BYTES_MAX',
     default: 1024 ** 2,
@@ -173,15 +197,16 @@ const LEAVE_MS = 1_000
 /**
  * Finds what is wrong with settings that are well-formed one by one.
  *
- * @param {Pick<Settings, 'drainMs' | 'shutdownGraceMs' | 'fetcherNodes' | 'backboneSecretKey' | 'backboneServerKey'>}
- * config
+ * @param {Pick<Settings, 'drainMs' | 'shutdownGraceMs' | 'fetcherNodes' | 'journalNodes' | 'backboneSecretKey'
+ *   | 'backboneServerKey'>} config
  * @returns {string[]}
  */
 export function conflictsOf(config) {
   const { backboneSecretKey, backboneServerKey } = config
   return [
     ...drainProblems(config),
-    ...nodeProblems(config),
+    ...nodeProblems('FETCHER_NODES', config.fetcherNodes),
+    ...nodeProblems('JOURNAL_NODES', config.journalNodes, 'journal'),
     ...curveKeyProblems({
       BACKBONE_SECRET_KEY: backboneSecretKey === undefined ? [] : [backboneSecretKey],
       BACKBONE_SERVER_KEY: backboneServerKey === undefined ? [] : [backboneServerKey],
@@ -197,13 +222,13 @@ function drainProblems({ drainMs, shutdownGraceMs }) {
   ]
 }
 
-/** @param {Pick<Settings, 'fetcherNodes'>} config */
-function nodeProblems({ fetcherNodes }) {
+/** @param {string} env @param {string} nodes @param {Parameters<typeof readNodes>[1]} [service] */
+function nodeProblems(env, nodes, service) {
   try {
-    readNodes(fetcherNodes)
+    readNodes(nodes, service)
     return []
   } catch (error) {
-    return [`FETCHER_NODES: ${/** @type {Error} */ (error).message}`]
+    return [`${env}: ${/** @type {Error} */ (error).message}`]
   }
 }
 

@@ -1,6 +1,7 @@
 // Stand-ins for what surrounds a gateway: a backbone that records, connections without sockets, a clock the test turns.
 import { EventEmitter } from 'node:events'
 import { constants, inflateRawSync } from 'node:zlib'
+import { createMemoryRooms } from '@keycast/backbone/memory'
 import { versionOf } from '@keycast/protocol'
 import { readRule } from './access/rights.js'
 import { createGateway } from './gateway.js'
@@ -11,6 +12,7 @@ import { WebSocketTransport } from './transport/websocket.js'
  * @typedef {import('@keycast/backbone').Answer} Answer
  * @typedef {import('@keycast/backbone').Backbone} Backbone
  * @typedef {import('@keycast/backbone').BackboneEvents} BackboneEvents
+ * @typedef {import('@keycast/service').JournalNamespace} JournalNamespace
  * @typedef {import('@keycast/service').Namespace} Namespace
  * @typedef {import('@keycast/service').Namespaces} Namespaces
  * @typedef {import('./transport/transport.js').TransportEvents} TransportEvents
@@ -24,9 +26,10 @@ export const defaults = /** @type {import('./settings.js').Settings} */ (
 
 /**
  * @param {Record<string, Partial<Namespace>>} [given] by name
- * @returns {Namespaces}
+ * @param {Record<string, Partial<JournalNamespace>>} [rooms] by name
+ * @returns {Namespaces & { journal: import('@keycast/service').JournalNamespaces }}
  */
-export function createNamespaces(given = { tick: {} }) {
+export function createNamespaces(given = { tick: {} }, rooms = {}) {
   const namespaces = new Map(
     Object.entries(given).map(([name, rest]) => [
       name,
@@ -44,10 +47,24 @@ export function createNamespaces(given = { tick: {} }) {
       },
     ]),
   )
-  return { get: name => namespaces.get(name), names: [...namespaces.keys()] }
+  const journal = new Map(Object.entries(rooms).map(([name, rest]) => [name, { name, ...roomDefaults, ...rest }]))
+  return {
+    get: name => namespaces.get(name),
+    names: [...namespaces.keys()],
+    journal: { get: name => journal.get(name), names: [...journal.keys()] },
+  }
 }
 
-const everything = readRule({ read: ['*:**'] }, { user: false, strict: true }).rule
+const roomDefaults = {
+  source: /** @type {const} */ ('journal'),
+  history: { messages: 1_000, ageMs: 3_600_000, bytes: 1024 ** 2 },
+  bytesMax: 64 * 1024,
+  publish: /** @type {const} */ ('client'),
+  members: /** @type {const} */ ('none'),
+  names: /** @type {const} */ ('any'),
+}
+
+const everything = readRule({ read: ['*:**'], publish: ['*:**'] }, { user: false, strict: true }).rule
 const nothing = readRule({}, { user: false, strict: true }).rule
 
 /**
@@ -275,12 +292,15 @@ const local = { address: '127.0.0.1', isNamed: false }
  * A whole gateway on a clock of its own, with clients that need no network.
  *
  * @param {{ settings?: Partial<import('./settings.js').Settings>, namespaces?: Record<string, Partial<Namespace>>,
+ *   rooms?: Record<string, Partial<JournalNamespace>>, journal?: ReturnType<typeof createMemoryRooms>,
  *   policy?: Partial<import('./access/policy.js').Access>, metrics?: typeof noMetrics, startAtMs?: number,
  *   log?: import('./sessions/session-log.js').Log }} [options] `startAtMs`: what the wall clock says at first
  */
 export function createTestGateway({
   settings,
   namespaces,
+  rooms = {},
+  journal = createMemoryRooms(),
   policy,
   metrics = noMetrics,
   log,
@@ -290,9 +310,10 @@ export function createTestGateway({
   const backbone = createFakeBackbone()
   const gateway = createGateway({
     settings: { ...defaults, ...settings },
-    namespaces: createNamespaces(namespaces),
+    namespaces: createNamespaces(namespaces, rooms),
     policy: createPolicy(policy),
     createBackbone: backbone.connect,
+    createRoomsBackbone: journal.backbone,
     metrics,
     log,
     now: () => nowMs,
@@ -341,6 +362,7 @@ export function createTestGateway({
   return {
     gateway,
     backbone,
+    journal,
     connect,
     turn,
     now: () => nowMs,

@@ -26,10 +26,10 @@ export function newFolder() {
 }
 
 /**
- * @param {{ folder?: string, env?: Record<string, string> }} [options]
+ * @param {{ folder?: string, env?: Record<string, string>, config?: string }} [options] `config`: the path of a keycast.yaml
  */
-export async function startJournal({ folder = newFolder(), env = {} } = {}) {
-  const common = { KEYCAST_CONFIG: writeConfig(namespaces), JOURNAL_DATA: folder, JOURNAL_METRICS_PORT: '0', ...env }
+export async function startJournal({ folder = newFolder(), env = {}, config = writeConfig(namespaces) } = {}) {
+  const common = { KEYCAST_CONFIG: config, JOURNAL_DATA: folder, JOURNAL_METRICS_PORT: '0', ...env }
   let process = await startService('journal', {
     ...common,
     JOURNAL_PUBLICATIONS_PORT: '0',

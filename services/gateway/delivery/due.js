@@ -24,6 +24,9 @@ export const WAITS = 8
 /** Set beside VALUE where the value changed while the subscription stood: how long that takes to be written is measured. */
 export const CHANGED = 16
 
+/** Alone: the session is due messages of a room, from its cursor on; see rooms/due-messages.js. */
+export const MESSAGES = 32
+
 /** How long the frames of one problem serve further sessions: the age that `stale` names grows. */
 const PROBLEM_FRAME_MS = 1_000
 

@@ -2,7 +2,7 @@
 // loop leave in one write. While a session's socket does not drain, only control messages are queued: its values stay
 // due.
 import { encode } from '@keycast/protocol'
-import { addDueFrames, mustWait, WAITS } from './due.js'
+import { addDueFrames, MESSAGES, mustWait, WAITS } from './due.js'
 import { createFlusher } from './flusher.js'
 import { queuedBytesOf } from './slow-clients.js'
 
@@ -11,6 +11,7 @@ import { queuedBytesOf } from './slow-clients.js'
  * @typedef {import('@keycast/protocol').ControlMessage} ControlMessage
  * @typedef {import('../sessions/session.js').Session} Session
  * @typedef {import('../keys/subscriptions.js').Subscription} Subscription
+ * @typedef {import('../rooms/room.js').RoomSubscription} RoomSubscription
  * @typedef {keyof typeof import('@keycast/protocol').closeCodes} CloseCode
  * @typedef {ReturnType<typeof createOutbox>} Outbox
  *
@@ -33,11 +34,12 @@ const BATCH_BYTES = 256 * 1024
  * @param {object} deps
  * @param {OutboxEvents} deps.events
  * @param {Pick<import('./slow-clients.js').SlowClients, 'begin' | 'finish'>} deps.slowClients
+ * @param {import('../rooms/due-messages.js').DueMessages} deps.addDueMessages
  * @param {number} deps.unsentBytesMax queued for one session that does not drain
  * @param {import('../metrics.js').Counts} deps.counts
  * @param {() => number} deps.now monotonic, in milliseconds
  */
-export function createOutbox({ events, slowClients, unsentBytesMax, counts, now }) {
+export function createOutbox({ events, slowClients, addDueMessages, unsentBytesMax, counts, now }) {
   const flusher = createFlusher({ flush, now })
 
   /**
@@ -116,9 +118,20 @@ export function createOutbox({ events, slowClients, unsentBytesMax, counts, now 
   }
 
   /**
+   * Makes what follows its cursor due to a room's subscription.
+   *
+   * @param {RoomSubscription} subscription
+   */
+  function oweMessages(subscription) {
+    if (subscription.due === 0) subscription.session.due.push(subscription)
+    subscription.due = MESSAGES
+    markDue(subscription.session)
+  }
+
+  /**
    * Nothing is due to the subscription any more: it ended.
    *
-   * @param {Subscription} subscription
+   * @param {Subscription | RoomSubscription} subscription
    */
   function forget(subscription) {
     const { session, due } = subscription
@@ -215,11 +228,19 @@ export function createOutbox({ events, slowClients, unsentBytesMax, counts, now 
     let bytes = 0
     let done = 0
     while (done < due.length && bytes < bytesMax) {
-      const subscription = due[done++]
-      if (subscription.due === 0) {
+      const each = due[done++]
+      if (each.due === 0) {
         session.dueEnded--
         continue
       }
+      if (each.due === MESSAGES) {
+        const room = /** @type {RoomSubscription} */ (each)
+        bytes += addDueMessages(pieces, room, bytesMax - bytes, nowMs)
+        // Behind the others: a room that never runs out of messages must not hold them up.
+        if (room.due !== 0) due.push(room)
+        continue
+      }
+      const subscription = /** @type {Subscription} */ (each)
       if (session.encoding.mustWait && mustWait(subscription)) continue
       bytes += addDueFrames(pieces, subscription, counts, nowMs)
       subscription.due = 0
@@ -264,6 +285,7 @@ export function createOutbox({ events, slowClients, unsentBytesMax, counts, now 
     sendValue,
     sendFrame,
     owe,
+    oweMessages,
     forget,
     resume,
     isWritable,

@@ -66,18 +66,6 @@ export const createGet = ({ access, values, singleFlight, outbox, getsWaitingMax
     else refuse(session, message)
   }
 
-  /**
-   * The client reads again: answers the gets that waited for that.
-   *
-   * @param {Session} session
-   */
-  function resume(session) {
-    const gets = session.deferredGets
-    session.deferredGets = []
-    // Some may have to wait again: for the fetcher, or because the first answers filled the socket.
-    for (const { get: message, asOfMs } of gets) get(session, message, asOfMs)
-  }
-
   /** Whether one more of the session's gets may wait, for the fetcher or for the client. @param {Session} session */
   function mayWait({ pendingGets, deferredGets }) {
     return pendingGets + deferredGets.length < getsWaitingMax
@@ -100,5 +88,5 @@ export const createGet = ({ access, values, singleFlight, outbox, getsWaitingMax
     )
   }
 
-  return { get, resume }
+  return get
 }

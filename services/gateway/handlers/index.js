@@ -1,7 +1,9 @@
 // Everything a client can ask, each request in a file of its own.
 import { createAuth } from './auth.js'
 import { createGet } from './get.js'
+import { createHistory } from './history.js'
 import { createPing } from './ping.js'
+import { createPublish } from './publish.js'
 import { createSubscribe } from './subscribe.js'
 import { createUnsubscribe } from './unsubscribe.js'
 
@@ -10,7 +12,7 @@ import { createUnsubscribe } from './unsubscribe.js'
  * @typedef {import('../sessions/session.js').Session} Session
  *
  * @typedef {object} HandlerDeps
- * @property {Pick<import('../access/access.js').Access, 'check'>} access
+ * @property {Pick<import('../access/access.js').Access, 'check' | 'checkRoom'>} access
  * @property {Pick<import('../access/identify.js').Identify, 'verify'>} identify
  * @property {Pick<import('../access/revocations.js').Revocations, 'isRevoked'>} revocations
  * @property {Pick<import('../sessions/accounts.js').Accounts, 'of' | 'hasRoom'>} accounts
@@ -18,6 +20,10 @@ import { createUnsubscribe } from './unsubscribe.js'
  * @property {Pick<import('../keys/values.js').Values, 'fresh'>} values
  * @property {Pick<import('../keys/single-flight.js').SingleFlight, 'want'>} singleFlight
  * @property {import('../keys/subscriptions.js').Subscriptions} subscriptions
+ * @property {Pick<import('../keys/endings.js').Endings, 'remove'>} endings
+ * @property {Pick<import('../rooms/rooms.js').Rooms, 'isRoom' | 'announce' | 'add' | 'finish' | 'stats'>} rooms
+ * @property {Pick<import('../rooms/publishes.js').Publishes, 'fromSession'>} publishes
+ * @property {Pick<import('../rooms/histories.js').Histories, 'read'>} histories
  * @property {import('../delivery/outbox.js').Outbox} outbox
  * @property {Pick<import('../sessions/rate-limit.js').RateLimit, 'charge' | 'keysWaitMs' | 'chargeKeys'>} rateLimit
  * @property {number} getsWaitingMax of one session
@@ -28,10 +34,12 @@ import { createUnsubscribe } from './unsubscribe.js'
 /** @param {HandlerDeps} deps */
 export function createHandlers(deps) {
   const auth = createAuth(deps)
-  const { get, resume } = createGet(deps)
+  const get = createGet(deps)
   const subscribe = createSubscribe(deps)
   const unsubscribe = createUnsubscribe(deps)
   const ping = createPing(deps)
+  const publish = createPublish(deps)
+  const history = createHistory(deps)
 
   /**
    * @param {Session} session
@@ -50,12 +58,31 @@ export function createHandlers(deps) {
         return unsubscribe(session, message)
       case 'ping':
         return ping(session, message)
+      case 'publish':
+        return publish(session, message)
+      case 'history':
+        return history(session, message)
       default:
         throw unknownMessage(message)
     }
   }
 
-  return { handle, resumeGets: resume }
+  /**
+   * The client reads again: answers what waited for that.
+   *
+   * @param {Session} session
+   */
+  function resumeGets(session) {
+    const deferred = session.deferredGets
+    session.deferredGets = []
+    // Some may have to wait again: for the fetcher, or because the first answers filled the socket.
+    for (const { get: message, asOfMs } of deferred) {
+      if (message.type === 'get') get(session, message, asOfMs)
+      else history(session, message)
+    }
+  }
+
+  return { handle, resumeGets }
 }
 
 /** @param {never} message that is read although it has no handler: fails the type check */

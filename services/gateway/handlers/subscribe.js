@@ -1,41 +1,66 @@
-// Subscribes a session to keys: the accepted ones are confirmed at once, then the state of each follows.
+// Subscribes a session to keys. Values are confirmed at once, then the state of each follows; rooms once it is known where
+// their streams begin.
 import { errorMessage } from '@keycast/protocol'
 
 /**
  * @typedef {import('@keycast/protocol').Subscribe} Subscribe
+ * @typedef {import('@keycast/protocol').Wanted} Wanted
  * @typedef {import('../sessions/session.js').Session} Session
  */
 
 /** Cheap enough for a client that asks for thousands of keys too many, once. */
 const REFUSALS_PER_TOKEN = 10
 
-/** @param {Pick<import('./index.js').HandlerDeps, 'subscriptions' | 'outbox' | 'rateLimit'>} deps */
-export const createSubscribe = ({ subscriptions, outbox, rateLimit }) =>
+/** @param {Pick<import('./index.js').HandlerDeps, 'subscriptions' | 'rooms' | 'outbox' | 'rateLimit'>} deps */
+export const createSubscribe = ({ subscriptions, rooms, outbox, rateLimit }) => {
   /**
    * @param {Session} session
    * @param {Subscribe} message
    */
-  function subscribe(session, { id, keys }) {
+  return function subscribe(session, { id, keys }) {
     const retryAfterMs = rateLimit.keysWaitMs(session)
     if (retryAfterMs > 0) return outbox.send(session, errorMessage('rate_limited', { id, retryAfterMs }))
 
-    // Of a key named twice the last version counts.
-    const wanted = new Map(keys.map(({ key, version }) => [key, version]))
-    const keysBefore = subscriptions.stats().keys
+    // Of a key named twice the last one counts.
+    const wanted = new Map(keys.map(each => [each.key, each]))
+    const keysBefore = watchedKeys()
     const accepted = []
     const refused = []
-    for (const [key, version] of wanted) {
+    /** @type {Wanted[]} */
+    const ofRooms = []
+    for (const each of wanted.values()) {
+      const { key, version } = each
+      if (rooms.isRoom(key)) {
+        ofRooms.push(each)
+        continue
+      }
       const refusal = subscriptions.add(session, key, version)
       if (refusal) refused.push(errorMessage(refusal.code, { id, key, subscribed: false, message: refusal.message }))
       else accepted.push({ key })
     }
+    const announcement = rooms.announce(session, id)
+    let roomsAccepted = 0
+    for (const { key, after, last, presence = false } of ofRooms) {
+      const start = after || last !== undefined ? { after, last, presence } : undefined
+      const refusal = rooms.add(session, key, start, announcement)
+      if (refusal) refused.push(errorMessage(refusal.code, { id, key, subscribed: false, message: refusal.message }))
+      else roomsAccepted++
+    }
 
-    const watchedAnew = subscriptions.stats().keys - keysBefore
-    rateLimit.chargeKeys(session, { watchedAnew, watchedBefore: accepted.length - watchedAnew })
+    const watchedAnew = watchedKeys() - keysBefore
+    rateLimit.chargeKeys(session, { watchedAnew, watchedBefore: accepted.length + roomsAccepted - watchedAnew })
 
     // The states follow by themselves: what a subscription is due is written after what is queued here.
-    outbox.send(session, { type: 'subscribed', id, keys: accepted })
+    if (roomsAccepted === 0 || ofRooms.length < wanted.size) {
+      outbox.send(session, { type: 'subscribed', id, keys: accepted })
+    }
     for (const error of refused) outbox.send(session, error)
     // Each error is many times longer than a bad key: without a price one message could ask for megabytes of them.
     rateLimit.charge(session, Math.floor(refused.length / REFUSALS_PER_TOKEN))
+    rooms.finish(announcement)
   }
+
+  function watchedKeys() {
+    return subscriptions.stats().keys + rooms.stats().rooms
+  }
+}

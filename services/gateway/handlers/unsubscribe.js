@@ -5,13 +5,13 @@
  * @typedef {import('../sessions/session.js').Session} Session
  */
 
-/** @param {Pick<import('./index.js').HandlerDeps, 'subscriptions' | 'outbox'>} deps */
-export const createUnsubscribe = ({ subscriptions, outbox }) =>
+/** @param {Pick<import('./index.js').HandlerDeps, 'endings' | 'outbox'>} deps */
+export const createUnsubscribe = ({ endings, outbox }) =>
   /**
    * @param {Session} session
    * @param {Unsubscribe} message
    */
   function unsubscribe(session, { id, keys }) {
-    for (const key of keys) subscriptions.remove(session, key)
+    for (const key of keys) endings.remove(session, key)
     outbox.send(session, { type: 'ok', id })
   }

@@ -27,6 +27,9 @@ export const statusOf = {
   not_found: 404,
   rate_limited: 429,
   backend_throttled: 429,
+  id_conflict: 409,
+  name_taken: 409,
+  other_epoch: 410,
   backend_error: 502,
   backend_refused: 502,
   backend_redirect: 502,
@@ -35,10 +38,13 @@ export const statusOf = {
   too_large: 502,
   backend_unavailable: 503,
   capacity: 503,
+  journal_unavailable: 503,
+  publish_unknown: 503,
   fetcher_unavailable: 503,
   too_many_waiting: 503,
   backend_timeout: 504,
   fetcher_timeout: 504,
+  log_full: 507,
 }
 
 /** What a refused token is answered with (RFC 6750 section 3.1). */

@@ -32,8 +32,7 @@ import { createProblem } from './problem.js'
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'owe' | 'forget' | 'sendText'>} deps.outbox
  * @param {Pick<import('./staleness.js').Staleness, 'check'>} deps.staleness
  * @param {(entry: Entry) => void} deps.onFanOut a new version is on its way to every subscriber
- * @param {number} deps.keysPerSessionMax
- * @param {number} deps.subscriptionsMax of all sessions together
+ * @param {import('./places.js').Places} deps.places
  * @param {import('../metrics.js').Counts} deps.counts
  * @param {() => number} deps.now monotonic, in milliseconds
  */
@@ -45,12 +44,10 @@ export function createSubscriptions({
   outbox,
   staleness,
   onFanOut,
-  keysPerSessionMax,
-  subscriptionsMax,
+  places,
   counts,
   now,
 }) {
-  let count = 0
   let keys = 0
 
   /**
@@ -64,7 +61,7 @@ export function createSubscriptions({
   function add(session, key, version) {
     const refusal = access.check(session.rights, 'read', key)
     if (refusal) return refusal
-    const subscribed = session.subscriptions.get(key)
+    const subscribed = /** @type {Subscription | undefined} */ (session.subscriptions.get(key))
     if (subscribed) {
       // The client may not have read all it was sent: a delta starts from a version that both sides name, or there is
       // none.
@@ -72,13 +69,10 @@ export function createSubscriptions({
       inform(subscribed, version)
       return undefined
     }
-    const { account } = session
-    if (session.subscriptions.size >= keysPerSessionMax || (account && account.keys >= account.keysMax)) {
-      return createProblem('too_many_keys', now())
-    }
-    if (count >= subscriptionsMax) return createProblem('capacity', now())
     // Watched keys cannot be dropped: past the limit there is room only for keys that are watched already.
     if (!cache.get(key)?.subscriptions.length && cache.isFull()) return createProblem('capacity', now())
+    const code = places.take(session)
+    if (code) return createProblem(code, now())
 
     const entry = values.open(key)
     if (entry.subscriptions.length === 0) begin(entry)
@@ -93,8 +87,6 @@ export function createSubscriptions({
     entry.subscriptions.push(subscription)
     // Under the entry's own string: the one parsed from this message would be in memory once per session.
     session.subscriptions.set(entry.key, subscription)
-    count++
-    if (account) account.keys++
     inform(subscription, version)
     if (entry.subscriptions.length === 1) {
       cache.update(entry)
@@ -148,31 +140,16 @@ export function createSubscriptions({
   }
 
   /**
-   * Ends a session's subscription to a key: nothing of the key is written after.
+   * Ends a subscription: nothing of its key is written after.
    *
-   * @param {Session} session
-   * @param {string} key
+   * @param {Subscription} subscription
    */
-  function remove(session, key) {
-    const subscription = session.subscriptions.get(key)
-    if (!subscription) return
-    session.subscriptions.delete(key)
-    end(subscription)
-  }
-
-  /** @param {Session} session that ended */
-  function drop(session) {
-    for (const subscription of session.subscriptions.values()) end(subscription)
-    session.subscriptions.clear()
-  }
-
-  /** @param {Subscription} subscription */
   function end(subscription) {
+    const { session, entry, index } = subscription
+    session.subscriptions.delete(entry.key)
     endPending(subscription)
     outbox.forget(subscription)
-    count--
-    if (subscription.session.account) subscription.session.account.keys--
-    const { entry, index } = subscription
+    places.leave(session)
     const last = /** @type {Subscription} */ (entry.subscriptions.pop())
     if (last !== subscription) {
       entry.subscriptions[index] = last
@@ -265,14 +242,15 @@ export function createSubscriptions({
    */
   function refuse(entry, { code, message }) {
     const text = encode(errorMessage(code, { key: entry.key, subscribed: false, message }))
-    for (const { session } of [...entry.subscriptions]) {
-      remove(session, entry.key)
+    for (const subscription of [...entry.subscriptions]) {
+      const { session } = subscription
+      end(subscription)
       counts.errors[code]++
       outbox.sendText(session, 'error', text)
     }
   }
 
-  return { add, remove, drop, changed, check, stats: () => ({ subscriptions: count, keys }) }
+  return { add, end, changed, check, stats: () => ({ keys }) }
 }
 
 /** @param {Entry} entry */

@@ -84,7 +84,8 @@ test.each(Array.from({ length: 20 }, (_, seed) => seed))('a random life, seed %i
   const counted = viewers.reduce((sum, { connection }) => sum + (connection.session?.subscriptions.size ?? 0), 0)
   expect(KEYS.reduce((sum, key) => sum + gateway.values.describe(key).subscribers, 0)).toBe(counted)
   for (const { connection, keys } of viewers) {
-    for (const [key, subscription] of connection.session?.subscriptions ?? []) {
+    for (const [key, each] of connection.session?.subscriptions ?? []) {
+      const subscription = /** @type {import('./subscriptions.js').Subscription} */ (each)
       expect(subscription.entry.subscriptions[subscription.index]).toBe(subscription)
       expect(keys.get(key)?.subscribed).toBe(true)
     }

@@ -12,15 +12,15 @@ import { createExpiries } from '../access/expiry.js'
 /**
  * @param {object} deps
  * @param {ReturnType<typeof import('../access/rights.js').createRights>} deps.rights
- * @param {Pick<import('../access/access.js').Access, 'check'>} deps.access
- * @param {Pick<import('../keys/subscriptions.js').Subscriptions, 'remove'>} deps.subscriptions
+ * @param {Pick<import('../access/access.js').Access, 'refusalOf'>} deps.access
+ * @param {Pick<import('../keys/endings.js').Endings, 'remove'>} deps.endings
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'send' | 'close'>} deps.outbox
  * @param {Pick<import('./accounts.js').Accounts, 'of' | 'move'>} deps.accounts
  * @param {number} deps.authMs how long a session that may do nothing has to send `auth`
  * @param {() => number} deps.now monotonic, in milliseconds
  * @param {() => number} deps.wallNow in milliseconds since 1970
  */
-export function createCredentials({ rights, access, subscriptions, outbox, accounts, authMs, now, wallNow }) {
+export function createCredentials({ rights, access, endings, outbox, accounts, authMs, now, wallNow }) {
   /** Sessions that have to send `auth`, with when they came, in that order. @type {Map<Session, number>} */
   const unauthenticated = new Map()
 
@@ -75,9 +75,9 @@ export function createCredentials({ rights, access, subscriptions, outbox, accou
   /** @param {Session} session */
   function endUncovered(session) {
     for (const key of [...session.subscriptions.keys()]) {
-      const problem = access.check(session.rights, 'read', key)
+      const problem = access.refusalOf(session.rights, 'read', key)
       if (!problem) continue
-      subscriptions.remove(session, key)
+      endings.remove(session, key)
       outbox.send(session, errorMessage(problem.code, { key, subscribed: false, message: problem.message }))
     }
   }

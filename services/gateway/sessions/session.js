@@ -4,22 +4,23 @@ import { randomBytes } from 'node:crypto'
 
 /**
  * @typedef {import('@keycast/protocol').Get} Get
+ * @typedef {import('@keycast/protocol').History} History
  * @typedef {import('../encodings/encoding.js').Encoding} Encoding
- * @typedef {import('../keys/subscriptions.js').Subscription} Subscription
+ * @typedef {import('../keys/subscriptions.js').Subscription | import('../rooms/room.js').RoomSubscription} AnySubscription
  * @typedef {import('../transport/transport.js').Piece} Piece
  * @typedef {import('../transport/transport.js').Transport} Transport
  *
  * A get that waits for its client to read, and the time as of which its answer must be fresh.
- * @typedef {{ get: Get, asOfMs: number }} DeferredGet
+ * @typedef {{ get: Get | History, asOfMs: number }} DeferredGet
  *
  * @typedef {object} Session
  * @property {string} id
  * @property {Transport} transport
  * @property {Encoding} encoding
- * @property {Map<string, Subscription>} subscriptions by key; subscriptions.js
+ * @property {Map<string, AnySubscription>} subscriptions by key; subscriptions.js, rooms/followers.js
  * @property {Piece[]} pieces what leaves with the next flush, in order; this and the next three: outbox.js
  * @property {number} pieceBytes
- * @property {Subscription[]} due subscriptions that are due something, written after the pieces
+ * @property {AnySubscription[]} due subscriptions that are due something, written after the pieces
  * @property {number} dueEnded how many of them ended meanwhile
  * @property {DeferredGet[]} deferredGets handlers/get.js
  * @property {number} pendingGets how many wait for the fetcher; handlers/get.js

@@ -17,13 +17,13 @@ const CLOSE_READ_MS = 1_000
 /**
  * @param {object} deps
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'discard'>} deps.outbox
- * @param {Pick<import('../keys/subscriptions.js').Subscriptions, 'drop'>} deps.subscriptions
+ * @param {Pick<import('../keys/endings.js').Endings, 'drop'>} deps.endings
  * @param {Pick<import('./credentials.js').Credentials, 'forget'>} deps.credentials
  * @param {Pick<import('./unfinished.js').Unfinished, 'forget'>} deps.unfinished
  * @param {ReturnType<typeof import('./session-log.js').createSessionLog>} deps.sessionLog
  * @param {Pick<import('../metrics.js').Counts, 'closed'>} deps.counts
  */
-export function createSessions({ outbox, subscriptions, credentials, unfinished, sessionLog, counts }) {
+export function createSessions({ outbox, endings, credentials, unfinished, sessionLog, counts }) {
   /** @type {Set<Session>[]} */
   const slices = Array.from({ length: SLICES }, () => new Set())
   let added = 0
@@ -91,7 +91,7 @@ export function createSessions({ outbox, subscriptions, credentials, unfinished,
   function detach(session) {
     if (session.ended) return
     session.ended = true
-    subscriptions.drop(session)
+    endings.drop(session)
     credentials.forget(session)
     outbox.discard(session)
     unfinished.forget(session)

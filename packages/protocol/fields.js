@@ -1,0 +1,70 @@
+// Reads the fields that requests share, and says which is wrong.
+
+/**
+ * @typedef {import('./messages.js').RequestId} RequestId
+ * @typedef {import('./codes.js').ErrorCode} ErrorCode
+ */
+
+/** Longest string id. Answers echo it, so a long one would multiply what a client makes the gateway send. */
+export const ID_CHARACTERS_MAX = 128
+
+/** A client's message breaks the protocol. Carries what the `error` answer needs. */
+export class ProtocolError extends Error {
+  /**
+   * @param {ErrorCode} code
+   * @param {string} message says what to do
+   * @param {RequestId} [id] of the request, where it could be read
+   */
+  constructor(code, message, id) {
+    super(message)
+    this.name = 'ProtocolError'
+    this.code = code
+    this.id = id
+  }
+}
+
+/** @param {string} text @returns {Record<string, unknown>} */
+export function parseObject(text) {
+  let parsed
+  try {
+    parsed = JSON.parse(text)
+  } catch {
+    throw new ProtocolError('bad_message', 'a message must be one JSON object')
+  }
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
+    throw new ProtocolError('bad_message', 'a message must be one JSON object')
+  }
+  return parsed
+}
+
+/** @param {unknown} id @returns {RequestId | undefined} */
+export function readId(id) {
+  if (id === undefined) return undefined
+  // A larger integer would come back as another one.
+  if (typeof id === 'number' && Math.abs(id) <= Number.MAX_SAFE_INTEGER) return id
+  if (typeof id === 'string' && id.length <= ID_CHARACTERS_MAX) return id
+  throw new ProtocolError(
+    'bad_message',
+    `"id" must be a number up to 2^53 - 1 or a string of at most ${ID_CHARACTERS_MAX} characters`,
+  )
+}
+
+/** @param {unknown} key @param {RequestId} [id] */
+export function readKey(key, id) {
+  if (typeof key !== 'string') throw new ProtocolError('bad_message', 'a key must be a string', id)
+  return key
+}
+
+/** @param {unknown} keys @param {RequestId} [id] @returns {unknown[]} */
+export function readList(keys, id) {
+  if (!Array.isArray(keys) || keys.length === 0) {
+    throw new ProtocolError('bad_message', '"keys" must be a list of at least one key', id)
+  }
+  return keys
+}
+
+/** @param {unknown} value from a client; a long one is cut before it is echoed */
+export function excerpt(value) {
+  const text = JSON.stringify(value)
+  return text.length > 40 ? `${text.slice(0, 40)}…` : text
+}

@@ -1,0 +1,36 @@
+// How many keys sessions are subscribed to: values and rooms together, by session, by account and in all.
+
+/**
+ * @typedef {import('../sessions/session.js').Session} Session
+ * @typedef {ReturnType<typeof createPlaces>} Places
+ */
+
+/** @param {{ keysPerSessionMax: number, subscriptionsMax: number }} limits */
+export function createPlaces({ keysPerSessionMax, subscriptionsMax }) {
+  let taken = 0
+  return {
+    /**
+     * Takes a place for one more subscription.
+     *
+     * @param {Session} session
+     * @returns {'too_many_keys' | 'capacity' | undefined} why there is none
+     */
+    take({ subscriptions, account }) {
+      if (subscriptions.size >= keysPerSessionMax || (account && account.keys >= account.keysMax)) {
+        return 'too_many_keys'
+      }
+      if (taken >= subscriptionsMax) return 'capacity'
+      taken++
+      if (account) account.keys++
+      return undefined
+    },
+
+    /** A subscription ended. @param {Session} session */
+    leave({ account }) {
+      taken--
+      if (account) account.keys--
+    },
+
+    taken: () => taken,
+  }
+}

@@ -1,0 +1,55 @@
+// Sessions that are behind what the gateway holds of a room: a page of the history is read for each, and past the history it
+// is told of the gap.
+
+/**
+ * @typedef {import('./room.js').RoomSubscription} RoomSubscription
+ * @typedef {ReturnType<typeof createBehind>} Behind
+ */
+
+/**
+ * @param {object} deps
+ * @param {Pick<import('./tails.js').Tails, 'seal'>} deps.tails
+ * @param {Pick<ReturnType<typeof import('./pages.js').createPages>, 'after'>} deps.pages
+ * @param {Pick<import('../delivery/outbox.js').Outbox, 'oweMessages'>} deps.outbox
+ * @param {Pick<import('../metrics.js').Counts, 'gaps'>} deps.counts
+ */
+export function createBehind({ tails, pages, outbox, counts }) {
+  /** Those whose page could not be read. @type {Set<RoomSubscription>} */
+  const failed = new Set()
+
+  /**
+   * Reads on for a session that has taken all that was written to it.
+   *
+   * @param {RoomSubscription} subscription
+   */
+  async function readOn(subscription) {
+    const { room, cursor } = subscription
+    const { epoch } = room
+    if (subscription.isBehind) return
+    subscription.isBehind = true
+    const page = await pages.after(room, cursor)
+    subscription.isBehind = false
+    const isOver = subscription.index === -1 || subscription.placing !== undefined
+    if (isOver) return
+    if (page.error !== undefined) return void failed.add(subscription)
+    const hasMoved = subscription.cursor !== cursor || room.epoch !== epoch
+    if (!hasMoved && cursor + 1 < page.oldest) {
+      tails.seal(room)
+      counts.gaps.trimmed++
+      subscription.gap = 'trimmed'
+      subscription.cursor = room.reached
+    }
+    outbox.oweMessages(subscription)
+  }
+
+  return {
+    readOn,
+
+    /** Tries again what could not be read: that the journal is away is no gap. */
+    retry() {
+      const waiting = [...failed]
+      failed.clear()
+      for (const subscription of waiting) if (subscription.index !== -1) outbox.oweMessages(subscription)
+    },
+  }
+}

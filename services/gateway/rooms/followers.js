@@ -1,0 +1,116 @@
+// Ties sessions to rooms. A room is watched with its first session here, and forgotten with its last.
+import { namespaceOf } from '@keycast/protocol'
+import { createProblem } from '../keys/problem.js'
+import { createRoom } from './room.js'
+
+/**
+ * @typedef {import('../keys/problem.js').Problem} Problem
+ * @typedef {import('../sessions/session.js').Session} Session
+ * @typedef {import('./room.js').Room} Room
+ * @typedef {import('./room.js').RoomSubscription} RoomSubscription
+ * @typedef {ReturnType<typeof createFollowers>} Followers
+ */
+
+/**
+ * @param {object} deps
+ * @param {import('@keycast/service').JournalNamespaces} deps.namespaces
+ * @param {Pick<import('../access/access.js').Access, 'checkRoom'>} deps.access
+ * @param {Pick<import('@keycast/backbone').RoomsBackbone, 'watch' | 'unwatch'>} deps.backbone
+ * @param {Pick<import('./tails.js').Tails, 'forget'>} deps.tails
+ * @param {Pick<import('../delivery/outbox.js').Outbox, 'forget' | 'send'>} deps.outbox
+ * @param {import('../keys/places.js').Places} deps.places
+ * @param {() => number} deps.now monotonic, in milliseconds
+ */
+export function createFollowers({ namespaces, access, backbone, tails, outbox, places, now }) {
+  /** @type {Map<string, Room>} */
+  const rooms = new Map()
+
+  /** @param {string} key */
+  const namespaceFor = key => namespaces.get(namespaceOf(key))
+
+  /**
+   * Has a session follow a room. One that does already stays where it is.
+   *
+   * @param {Session} session
+   * @param {string} key as a client sent it
+   * @returns {{ problem: Problem, subscription?: undefined } | { problem?: undefined, subscription: RoomSubscription }}
+   */
+  function add(session, key) {
+    const refusal = access.checkRoom(session.rights, 'read', key)
+    if (refusal) return { problem: refusal }
+    const subscribed = session.subscriptions.get(key)
+    if (subscribed) return { subscription: /** @type {RoomSubscription} */ (subscribed) }
+    const code = places.take(session)
+    if (code) return { problem: createProblem(code, now()) }
+
+    const room = rooms.get(key) ?? open(key)
+    /** @type {RoomSubscription} */
+    const subscription = {
+      session,
+      room,
+      index: room.subscriptions.length,
+      due: 0,
+      cursor: 0,
+      placing: undefined,
+      isBehind: false,
+      gap: undefined,
+      answers: undefined,
+    }
+    room.subscriptions.push(subscription)
+    // Under the room's own string: the one parsed from this message would be in memory once per session.
+    session.subscriptions.set(room.key, subscription)
+    return { subscription }
+  }
+
+  /** @param {string} key that passed the check of access.js */
+  function open(key) {
+    const namespace = namespaceFor(key)
+    if (!namespace) throw new Error(`opened ${JSON.stringify(key)}, which nobody checked`)
+    const room = createRoom(key, namespace)
+    rooms.set(key, room)
+    backbone.watch(key)
+    return room
+  }
+
+  /**
+   * Ends a subscription: nothing of the room is written after.
+   *
+   * @param {RoomSubscription} subscription
+   */
+  function remove(subscription) {
+    const { session, room, index, answers } = subscription
+    session.subscriptions.delete(room.key)
+    places.leave(session)
+    outbox.forget(subscription)
+    subscription.placing = undefined
+    subscription.index = -1
+    const last = /** @type {RoomSubscription} */ (room.subscriptions.pop())
+    if (last !== subscription) {
+      room.subscriptions[index] = last
+      last.index = index
+    }
+    if (room.subscriptions.length === 0) close(room)
+    if (!answers) return
+    // They waited for messages that do not come any more.
+    subscription.answers = undefined
+    for (const { answer } of answers) outbox.send(session, answer)
+  }
+
+  /** @param {Room} room */
+  function close(room) {
+    rooms.delete(room.key)
+    backbone.unwatch(room.key)
+    tails.forget(room)
+  }
+
+  return {
+    add,
+    remove,
+    /** Whether the key is one of a room. It may be anything a client sent. @param {string} key */
+    isRoom: key => namespaces.names.length > 0 && namespaceFor(key) !== undefined,
+    /** @param {string} key */
+    get: key => rooms.get(key),
+    all: () => rooms.values(),
+    size: () => rooms.size,
+  }
+}

@@ -1,0 +1,29 @@
+// Parts of rooms' histories for those who ask: over the WebSocket and over HTTP.
+import { errorCodes } from '@keycast/protocol'
+
+/**
+ * @typedef {import('@keycast/protocol').History} Asked
+ * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode
+ * @typedef {ReturnType<typeof createHistories>} Histories
+ */
+
+/** How long the journal may take. The link to one that hangs is dead before that. */
+const HISTORY_MS = 5_000
+
+/** @param {{ backbone: Pick<import('@keycast/backbone').RoomsBackbone, 'history'> }} deps */
+export function createHistories({ backbone }) {
+  return {
+    /**
+     * @param {Omit<Asked, 'type' | 'id'>} asked whose key is a room's
+     * @returns {Promise<{ problem: { code: ErrorCode, message: string, retryAfterMs?: number }, history?: undefined }
+     *   | { problem?: undefined, history: import('@keycast/backbone').History }>} never rejects
+     */
+    async read({ key, epoch, after, before = Number.MAX_SAFE_INTEGER, limit }) {
+      const range = after === undefined ? { epoch, before, limit } : { epoch, after, limit }
+      const result = await backbone.history(key, range, { deadlineMs: HISTORY_MS })
+      if (result.error === undefined) return { history: result }
+      const { error: code, retryAfterMs } = result
+      return { problem: { code, message: errorCodes[code], retryAfterMs } }
+    },
+  }
+}

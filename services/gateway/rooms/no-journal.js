@@ -1,0 +1,25 @@
+// Stands for the backbone of rooms where keycast.yaml has none: no key passes as a room's, so it is never asked.
+
+/** @returns {import('@keycast/backbone').RoomsBackbone} */
+export function createNoJournal() {
+  const error = { error: /** @type {const} */ ('unknown_namespace'), message: 'there are no rooms here' }
+  const none = { watched: 0, publishesUnderWay: 0, historiesUnderWay: 0, joins: 0, watchedMembers: 0, healed: 0 }
+  return {
+    async start() {},
+    async stop() {},
+    watch() {},
+    unwatch() {},
+    publish: async () => error,
+    history: async () => error,
+    positionOf: () => undefined,
+    isAvailable: () => false,
+    ownerOf: () => ({ node: undefined, alive: false }),
+    nodesAlive: () => 0,
+    join: () => ({ tab: '', joined: Promise.resolve(error) }),
+    leave() {},
+    watchMembers() {},
+    unwatchMembers() {},
+    membersOf: async () => error,
+    stats: () => none,
+  }
+}

@@ -1,0 +1,232 @@
+// Finds where a session's stream of a room begins, and says so in `subscribed`. All or nothing: a client that resumes is
+// given every message after its position, or is told that it is not.
+import { errorMessage } from '@keycast/protocol'
+import { createAnnouncement, subscribedTo } from './announcement.js'
+
+/**
+ * @typedef {import('./announcement.js').Announcement} Announcement
+ * @typedef {import('./room.js').Placing} Placing
+ * @typedef {import('./room.js').RoomStart} RoomStart
+ * @typedef {import('./room.js').RoomSubscription} RoomSubscription
+ * @typedef {{ code: import('@keycast/protocol').ErrorCode, message: string, retryAfterMs?: number }} Failure
+ * @typedef {ReturnType<typeof createPlacing>} PlacingOf
+ */
+
+/** When to ask again while the journal is away. */
+const RETRY_MS = 1_000
+
+/**
+ * @param {object} deps
+ * @param {Pick<import('@keycast/backbone').RoomsBackbone, 'isAvailable'>} deps.backbone
+ * @param {Pick<import('./tails.js').Tails, 'seal' | 'covers'>} deps.tails
+ * @param {ReturnType<typeof import('./pages.js').createPages>} deps.pages
+ * @param {Pick<import('./followers.js').Followers, 'remove'>} deps.followers
+ * @param {Pick<import('../delivery/outbox.js').Outbox, 'send' | 'forget' | 'oweMessages'>} deps.outbox
+ * @param {Pick<import('../metrics.js').Counts, 'resumes'>} deps.counts
+ */
+export function createPlacing({ backbone, tails, pages, followers, outbox, counts }) {
+  /** Those whose part of the history could not be read. @type {Set<RoomSubscription>} */
+  const delayed = new Set()
+
+  /**
+   * Begins the stream of a subscription, or begins it anew.
+   *
+   * @param {RoomSubscription} subscription
+   * @param {RoomStart | undefined} start
+   * @param {Announcement} announcement
+   */
+  function begin(subscription, start, announcement) {
+    forget(subscription)
+    outbox.forget(subscription)
+    subscription.gap = undefined
+    subscription.placing = {
+      start,
+      announcement,
+      isPlaced: false,
+      isRecovered: false,
+      isReading: false,
+      isTold: false,
+    }
+    announcement.unknown++
+    const { room } = subscription
+    if (room.epoch !== undefined) place(subscription)
+    else if (!backbone.isAvailable(room.key)) delay(subscription, unavailable)
+  }
+
+  /** The whole request was read. @param {Announcement} announcement */
+  function finish(announcement) {
+    announcement.unknown--
+    announce(announcement)
+  }
+
+  /**
+   * Places a subscription, now that its room's position is known.
+   *
+   * @param {RoomSubscription} subscription
+   */
+  function place(subscription) {
+    const { room, placing } = subscription
+    if (!placing || placing.isPlaced || placing.isReading) return
+    delayed.delete(subscription)
+    // What comes from now on is a segment of its own, and those placed here share its beginning.
+    tails.seal(room)
+    const { reached } = room
+    const { after, last } = placing.start ?? {}
+    if (after) {
+      if (after.epoch !== room.epoch) return settle(subscription, placing, reached, false)
+      if (after.seq <= reached && tails.covers(room, after.seq)) return settle(subscription, placing, after.seq, true)
+      return void readAfter(subscription, placing, after.seq)
+    }
+    if (last === undefined) return settle(subscription, placing, reached, false)
+    if (last <= reached && tails.covers(room, reached - last)) {
+      return settle(subscription, placing, reached - last, false)
+    }
+    return void readLast(subscription, placing, last)
+  }
+
+  /** @param {RoomSubscription} subscription @param {Placing} placing @param {number} seq */
+  async function readAfter(subscription, placing, seq) {
+    const { room } = subscription
+    placing.isReading = true
+    const page = await pages.after(room, seq)
+    if (subscription.placing !== placing) return
+    placing.isReading = false
+    if (page.error !== undefined) return failed(subscription, placing, page)
+    if (page.epoch !== room.epoch) return place(subscription)
+    // Beyond the journal's head, not merely beyond what has come here: another gateway may be a moment ahead.
+    const isWhole = seq + 1 >= page.oldest && seq <= page.newest
+    settle(subscription, placing, isWhole ? seq : room.reached, isWhole)
+  }
+
+  /** @param {RoomSubscription} subscription @param {Placing} placing @param {number} count */
+  async function readLast(subscription, placing, count) {
+    const { room } = subscription
+    placing.isReading = true
+    const page = await pages.before(room, room.reached, count)
+    if (subscription.placing !== placing) return
+    placing.isReading = false
+    if (page.error !== undefined) return failed(subscription, placing, page)
+    if (page.epoch !== room.epoch) return place(subscription)
+    settle(subscription, placing, page.first - 1, false)
+  }
+
+  /** @param {RoomSubscription} subscription @param {Placing} placing @param {import('@keycast/backbone').NotPublished} page */
+  function failed(subscription, placing, { error, message, retryAfterMs }) {
+    // The journal began another history, of which this gateway is about to be told.
+    if (error === 'other_epoch') return settle(subscription, placing, subscription.room.reached, false)
+    if (retryAfterMs === undefined) return refuse(subscription, { code: error, message })
+    delayed.add(subscription)
+    delay(subscription, { code: error, message, retryAfterMs })
+  }
+
+  /** @param {RoomSubscription} subscription @param {Placing} placing @param {number} cursor @param {boolean} isRecovered */
+  function settle(subscription, placing, cursor, isRecovered) {
+    if (placing.start?.after) counts.resumes[isRecovered ? 'recovered' : 'not_recovered']++
+    subscription.cursor = cursor
+    placing.isPlaced = true
+    placing.isRecovered = isRecovered
+    const { announcement } = placing
+    announcement.placed.push(subscription)
+    announcement.unknown--
+    announce(announcement)
+  }
+
+  /** @param {Announcement} announcement */
+  function announce(announcement) {
+    const { session, id, unknown, placed } = announcement
+    if (unknown > 0 || placed.length === 0) return
+    announcement.placed = []
+    outbox.send(session, { type: 'subscribed', id, keys: placed.map(subscribedTo) })
+    for (const subscription of placed) {
+      // That message may have ended the session.
+      if (subscription.index === -1) continue
+      subscription.placing = undefined
+      const { cursor, room, answers } = subscription
+      if (cursor < room.reached || answers) outbox.oweMessages(subscription)
+    }
+  }
+
+  /**
+   * The client is told, once, that its position is not known yet. The subscription stands.
+   *
+   * @param {RoomSubscription} subscription
+   * @param {Failure} failure
+   */
+  function delay({ session, room, placing }, { code, message, retryAfterMs }) {
+    if (!placing || placing.isPlaced || placing.isTold) return
+    placing.isTold = true
+    const { announcement } = placing
+    const { id } = announcement
+    outbox.send(session, errorMessage(code, { id, key: room.key, subscribed: true, message, retryAfterMs }))
+    // The others of the request do not wait for it; it is said on its own later.
+    placing.announcement = createAnnouncement(session, id)
+    finish(announcement)
+  }
+
+  /**
+   * The room cannot be had here.
+   *
+   * @param {RoomSubscription} subscription
+   * @param {Failure} failure
+   */
+  function refuse(subscription, { code, message }) {
+    const { session, room, placing } = subscription
+    const id = placing && !placing.isTold ? placing.announcement.id : undefined
+    end(subscription)
+    outbox.send(session, errorMessage(code, { id, key: room.key, subscribed: false, message }))
+  }
+
+  /** @param {RoomSubscription} subscription */
+  function end(subscription) {
+    forget(subscription)
+    followers.remove(subscription)
+  }
+
+  /** What is not said yet is not said any more. @param {RoomSubscription} subscription */
+  function forget(subscription) {
+    const { placing } = subscription
+    if (!placing) return
+    delayed.delete(subscription)
+    subscription.placing = undefined
+    const { announcement, isPlaced } = placing
+    if (isPlaced) announcement.placed = announcement.placed.filter(each => each !== subscription)
+    else finish(announcement)
+  }
+
+  /** The room's stream goes on elsewhere: a place that was found and not said counts no more. @param {RoomSubscription} subscription */
+  function placeAnew(subscription) {
+    const { placing } = subscription
+    if (!placing) return
+    if (placing.isPlaced) {
+      const { announcement } = placing
+      announcement.placed = announcement.placed.filter(each => each !== subscription)
+      announcement.unknown++
+      placing.isPlaced = false
+    }
+    place(subscription)
+  }
+
+  return {
+    begin,
+    finish,
+    place,
+    placeAnew,
+    delay,
+    refuse,
+    end,
+
+    /** Tries again what could not be read. */
+    retry() {
+      const waiting = [...delayed]
+      delayed.clear()
+      for (const subscription of waiting) place(subscription)
+    },
+  }
+}
+
+/** @type {Failure} */
+export const unavailable = {
+  code: 'journal_unavailable',
+  message: 'the journal cannot be reached: you are told where the room stands once it can',
+  retryAfterMs: RETRY_MS,
+}

@@ -1,0 +1,193 @@
+// Publishes into rooms: what is checked before the journal is asked, and the order of what the publisher hears.
+import { errorCodes, errorMessage, namespaceOf } from '@keycast/protocol'
+import { createProblem } from '../keys/problem.js'
+import { countOne } from '../metrics.js'
+
+/**
+ * @typedef {import('@keycast/backbone').Published} Published
+ * @typedef {import('@keycast/protocol').ControlMessage} ControlMessage
+ * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode
+ * @typedef {import('../sessions/session.js').Session} Session
+ * @typedef {import('./room.js').RoomSubscription} RoomSubscription
+ * @typedef {ReturnType<typeof createPublishes>} Publishes
+ *
+ * @typedef {{ code: ErrorCode, message: string, retryAfterMs?: number }} Refusal
+ * @typedef {Published & { code?: undefined } | Refusal} Outcome
+ *
+ * A publish of a session. Its outcome is said after those of the session's earlier ones to the room.
+ * @typedef {{ id: import('@keycast/protocol').RequestId | undefined, outcome: Outcome | undefined }} Pending
+ *
+ * @typedef {{ count: number, byRoom: Map<string, Pending[]> }} Publisher
+ */
+
+/** When to come back with a publish that had no place among those under way. */
+const RETRY_MS = 100
+
+/**
+ * @param {object} deps
+ * @param {import('@keycast/service').JournalNamespaces} deps.namespaces
+ * @param {Pick<import('../access/access.js').Access, 'checkRoom' | 'checkRoomForOperator'>} deps.access
+ * @param {Pick<import('@keycast/backbone').RoomsBackbone, 'publish'>} deps.backbone
+ * @param {Pick<import('../delivery/outbox.js').Outbox, 'send'>} deps.outbox
+ * @param {number} deps.publishMs within which the outcome is told
+ * @param {number} deps.publishesPendingMax of one session
+ * @param {Pick<import('../metrics.js').Counts, 'publishes' | 'publishSeconds'>} deps.counts
+ * @param {() => number} deps.now monotonic, in milliseconds
+ */
+export function createPublishes({ namespaces, access, backbone, outbox, publishMs, publishesPendingMax, counts, now }) {
+  /** Those with publishes under way. @type {Map<Session, Publisher>} */
+  const publishers = new Map()
+
+  /**
+   * A client publishes. The answer follows, whatever it is.
+   *
+   * @param {Session} session
+   * @param {import('@keycast/protocol').Publish} message
+   */
+  function fromSession(session, { id, key, messageId, data }) {
+    const { rights } = session
+    /** @type {Pending} */
+    const pending = { id, outcome: undefined }
+    const refusal = access.checkRoom(rights, 'publish', key) ?? clientProblem(key)
+    const publisher = publishers.get(session)
+    if (refusal) return endAtOnce(session, key, pending, refuse(refusal))
+    if (publisher && publisher.count >= publishesPendingMax) {
+      const message = 'too many publishes of this session are under way: wait for the answers first'
+      return endAtOnce(session, key, pending, refuse({ code: 'too_many_waiting', message, retryAfterMs: RETRY_MS }))
+    }
+    enqueue(session, key, pending)
+    void publish({ key, messageId, from: rights.user ?? '', data }).then(outcome => end(session, key, pending, outcome))
+  }
+
+  /**
+   * A backend publishes, for whom it likes.
+   *
+   * @param {{ key: string, messageId?: string, from: string, data: string }} message
+   * @returns {Promise<Outcome>} never rejects
+   */
+  async function fromBackend(message) {
+    const problem = access.checkRoomForOperator(message.key)
+    return problem ? refuse(problem) : publish(message)
+  }
+
+  /** @param {string} key of a room */
+  function clientProblem(key) {
+    if (namespaces.get(namespaceOf(key))?.publish === 'client') return undefined
+    return createProblem('forbidden', now(), { message: 'only the server publishes here' })
+  }
+
+  /**
+   * @param {{ key: string, messageId?: string, from: string, data: string }} message whose key is a room's
+   * @returns {Promise<Outcome>}
+   */
+  async function publish({ key, messageId, from, data: text }) {
+    const data = Buffer.from(text)
+    const bytesMax = namespaces.get(namespaceOf(key))?.bytesMax ?? 0
+    if (data.length > bytesMax) {
+      return refuse({ code: 'too_large', message: `data is ${data.length} bytes long: ${bytesMax} at most here` })
+    }
+    const startMs = now()
+    const result = await backbone.publish({ room: key, messageId, from, data }, { deadlineMs: publishMs })
+    counts.publishSeconds.observe(now() - startMs)
+    if (result.error !== undefined) {
+      const { error: code, retryAfterMs } = result
+      return refuse({ code, message: errorCodes[code], retryAfterMs })
+    }
+    countOne(counts.publishes, result.duplicate ? 'duplicate' : 'kept')
+    return result
+  }
+
+  /** @param {Refusal} refusal @returns {Refusal} */
+  function refuse({ code, message, retryAfterMs }) {
+    countOne(counts.publishes, code)
+    return { code, message, retryAfterMs }
+  }
+
+  /** @param {Session} session @param {string} key @param {Pending} pending */
+  function enqueue(session, key, pending) {
+    const publisher = publishers.get(session) ?? { count: 0, byRoom: new Map() }
+    publishers.set(session, publisher)
+    publisher.count++
+    const queue = publisher.byRoom.get(key)
+    if (queue) queue.push(pending)
+    else publisher.byRoom.set(key, [pending])
+  }
+
+  /** @param {Session} session @param {string} key @param {Pending} pending @param {Refusal} refusal */
+  function endAtOnce(session, key, pending, refusal) {
+    if (!publishers.get(session)?.byRoom.has(key)) return say(session, key, pending.id, refusal)
+    enqueue(session, key, pending)
+    end(session, key, pending, refusal)
+  }
+
+  /**
+   * The outcome of a publish is known. It is said once those of all before it are.
+   *
+   * @param {Session} session @param {string} key @param {Pending} pending that is enqueued
+   * @param {Outcome} outcome
+   */
+  function end(session, key, pending, outcome) {
+    pending.outcome = outcome
+    const publisher = /** @type {Publisher} */ (publishers.get(session))
+    const queue = /** @type {Pending[]} */ (publisher.byRoom.get(key))
+    while (queue[0]?.outcome) {
+      const { id, outcome: known } = queue[0]
+      queue.shift()
+      publisher.count--
+      say(session, key, id, known)
+    }
+    if (queue.length > 0) return
+    publisher.byRoom.delete(key)
+    if (publisher.byRoom.size === 0) publishers.delete(session)
+  }
+
+  /**
+   * @param {Session} session @param {string} key @param {Pending['id']} id @param {Outcome} outcome
+   */
+  function say(session, key, id, outcome) {
+    if (session.ended) return
+    const subscription = /** @type {RoomSubscription | undefined} */ (session.subscriptions.get(key))
+    const answer = answerOf(key, id, outcome, subscription !== undefined)
+    const held = subscription?.answers
+    if (subscription && outcome.code === undefined && isAhead(outcome, subscription)) {
+      subscription.answers = [...(held ?? []), { seq: outcome.seq, answer }]
+    } else if (subscription && held) {
+      // It must not overtake the answers before it.
+      held.push({ seq: held[held.length - 1].seq, answer })
+    } else {
+      outbox.send(session, answer)
+    }
+  }
+
+  return {
+    fromSession,
+    fromBackend,
+    underWay: () => publishers.size,
+  }
+}
+
+/**
+ * Whether the publisher is to be sent its message first. Until its stream has begun it is not.
+ *
+ * @param {Published} published
+ * @param {RoomSubscription} subscription
+ */
+function isAhead({ epoch, seq }, { room, cursor, placing }) {
+  return placing === undefined && room.epoch === epoch && cursor < seq
+}
+
+/**
+ * @param {string} key @param {Pending['id']} id @param {Outcome} outcome @param {boolean} isSubscribed
+ * @returns {ControlMessage}
+ */
+function answerOf(key, id, outcome, isSubscribed) {
+  if (outcome.code !== undefined) {
+    const { code, message, retryAfterMs } = outcome
+    // It says nothing of a subscription to the room, which stands.
+    return errorMessage(code, { id, key, subscribed: isSubscribed, message, retryAfterMs })
+  }
+  const { epoch, seq, at, duplicate } = outcome
+  /** @type {import('@keycast/protocol').Published} */
+  const published = { type: 'published', id, key, epoch, seq, at }
+  return duplicate ? { ...published, duplicate } : published
+}

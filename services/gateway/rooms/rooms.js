@@ -1,0 +1,140 @@
+// What the journal says of rooms, and what it means for the sessions that follow them.
+import { createAnnouncement } from './announcement.js'
+import { unavailable } from './placing.js'
+
+/**
+ * @typedef {import('@keycast/backbone').MessageEvents} MessageEvents
+ * @typedef {import('../sessions/session.js').Session} Session
+ * @typedef {import('./room.js').RoomStart} RoomStart
+ * @typedef {import('./room.js').RoomSubscription} RoomSubscription
+ * @typedef {ReturnType<typeof createRooms>} Rooms
+ */
+
+/** How often what could not be read is tried again. */
+const RETRY_MS = 1_000
+
+/**
+ * @param {object} deps
+ * @param {import('./followers.js').Followers} deps.followers
+ * @param {import('./placing.js').PlacingOf} deps.placing
+ * @param {import('./behind.js').Behind} deps.behind
+ * @param {import('./tails.js').Tails} deps.tails
+ * @param {Pick<import('@keycast/backbone').RoomsBackbone, 'isAvailable' | 'ownerOf'>} deps.backbone
+ * @param {Pick<import('../delivery/outbox.js').Outbox, 'oweMessages'>} deps.outbox
+ * @param {Pick<import('../metrics.js').Counts, 'gaps'>} deps.counts
+ * @param {() => number} deps.now monotonic, in milliseconds
+ */
+export function createRooms({ followers, placing, behind, tails, backbone, outbox, counts, now }) {
+  let triedAtMs = now()
+
+  /** @type {MessageEvents['onHead']} */
+  function onHead(key, { epoch, oldest, after }) {
+    const room = followers.get(key)
+    if (!room) return
+    if (room.epoch === undefined) {
+      room.epoch = epoch
+      room.reached = after
+    }
+    room.oldest = oldest
+    // A copy: what is sent may end sessions.
+    for (const subscription of [...room.subscriptions]) placing.place(subscription)
+  }
+
+  /** @type {MessageEvents['onMessages']} */
+  function onMessages(key, { messages }) {
+    const room = followers.get(key)
+    if (!room) return
+    tails.append(room, messages)
+    const { subscriptions } = room
+    // The loop every fan-out runs once per subscriber: no iterator, no closure.
+    for (let index = 0; index < subscriptions.length; index++) {
+      const subscription = subscriptions[index]
+      if (subscription.placing === undefined && !subscription.isBehind) outbox.oweMessages(subscription)
+    }
+  }
+
+  /** @type {MessageEvents['onGap']} */
+  function onGap(key, { epoch, seq, oldest, reason }) {
+    const room = followers.get(key)
+    if (!room) return
+    const isOtherEpoch = room.epoch !== epoch
+    room.epoch = epoch
+    room.reached = seq
+    room.oldest = oldest
+    tails.forget(room)
+    for (const subscription of [...room.subscriptions]) {
+      if (subscription.placing) {
+        placing.placeAnew(subscription)
+        continue
+      }
+      counts.gaps[reason]++
+      subscription.gap = reason
+      subscription.cursor = seq
+      // Their messages are of a history that is over.
+      if (isOtherEpoch) for (const held of subscription.answers ?? []) held.seq = 0
+      outbox.oweMessages(subscription)
+    }
+  }
+
+  /** @type {MessageEvents['onFailed']} */
+  function onFailed(key, failure) {
+    for (const subscription of [...(followers.get(key)?.subscriptions ?? [])]) {
+      if (failure.retryAfterMs === undefined) placing.refuse(subscription, failure)
+      else placing.delay(subscription, failure)
+    }
+  }
+
+  /** Which journals answer may have changed. */
+  function onRouted() {
+    for (const room of followers.all()) {
+      if (room.epoch !== undefined || backbone.isAvailable(room.key)) continue
+      for (const subscription of [...room.subscriptions]) placing.delay(subscription, unavailable)
+    }
+    retry()
+  }
+
+  function retry() {
+    triedAtMs = now()
+    placing.retry()
+    behind.retry()
+  }
+
+  return {
+    events: { onHead, onMessages, onGap, onFailed, onRouted },
+    isRoom: followers.isRoom,
+
+    /**
+     * A request's rooms are announced together: to be finished once all are added.
+     *
+     * @param {Session} session
+     * @param {import('@keycast/protocol').RequestId | undefined} id
+     */
+    announce: (session, id) => createAnnouncement(session, id),
+    finish: placing.finish,
+
+    /**
+     * Subscribes a session to a room. One that is subscribed has its stream begun anew.
+     *
+     * @param {Session} session
+     * @param {string} key as a client sent it
+     * @param {RoomStart | undefined} start
+     * @param {import('./announcement.js').Announcement} announcement
+     * @returns {import('../keys/problem.js').Problem | undefined} why it was not subscribed
+     */
+    add(session, key, start, announcement) {
+      const { problem, subscription } = followers.add(session, key)
+      if (!subscription) return problem
+      placing.begin(subscription, start, announcement)
+      return undefined
+    },
+
+    /** Ends a subscription: nothing of the room is written after. @param {RoomSubscription} subscription */
+    end: placing.end,
+
+    sweep() {
+      if (now() - triedAtMs >= RETRY_MS) retry()
+    },
+
+    stats: () => ({ rooms: followers.size(), tailBytes: tails.bytes() }),
+  }
+}
