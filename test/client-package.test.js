@@ -28,7 +28,9 @@ beforeAll(async () => {
 
 test('it holds what runs and its declarations, and neither tests nor a dependency', () => {
   expect(packed.filter(path => /test|transcripts|tsconfig|browser-files/.test(path))).toEqual([
+    'testing-rooms.js',
     'testing.js',
+    'types/testing-rooms.d.ts',
     'types/testing.d.ts',
   ])
   for (const path of packed.filter(path => path.endsWith('.js') && !path.startsWith('bin/'))) {

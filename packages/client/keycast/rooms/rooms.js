@@ -83,7 +83,7 @@ export function createRooms({ environment, send, nextId, createAlarm, calls }) {
     for (const each of begun) {
       const room = rooms.get(each.key)
       if (!room || room.state.live || room.askId !== id) continue
-      if (each.epoch === undefined) fail(each.key, { code: 'bad_key', message: 'this key is a value, not a room' })
+      if (each.epoch === undefined) fail(each.key, { code: 'not_a_room', message: 'this key is a value' })
       else room.begin(each)
     }
   }
