@@ -134,7 +134,7 @@ test('gateways and the journal are killed under load: each message is kept once,
 })
 
 test('a client that was away is given what it missed, or told that it cannot be', async () => {
-  const { gateways } = await startConversations({ namespaces: { room: { history: { messages: 20 } } } })
+  const { gateways, startGateway } = await startConversations({ namespaces: { room: { history: { messages: 20 } } } })
   const [gateway] = gateways
   const here = follow(startClient(gateway), 'room:1')
   await here.live()
@@ -152,7 +152,8 @@ test('a client that was away is given what it missed, or told that it cannot be'
   expect(items).toEqual([5, 6, 7, 8, 9])
 
   for (let n = 10; n < 50; n += 1) await here.room.publish(n)
-  const late = startClient(gateway).room('room:1', { after: position })
+  // A gateway that followed the room holds more of it than the journal.
+  const late = startClient(await startGateway()).room('room:1', { after: position })
   for await (const item of late) {
     expect(item).toMatchObject({ type: 'gap', reason: 'trimmed', position: { seq: 50 } })
     break
@@ -164,7 +165,7 @@ test('a client that was away is given what it missed, or told that it cannot be'
 test('what may not be done is refused, and the rest goes on', async () => {
   const { gateways } = await startConversations({
     namespaces: { room: { maxBytes: '1KiB' }, news: { publish: 'server' } },
-    access: { anonymous: { read: ['room:*', 'news:*'], publish: ['room:*'] } },
+    access: { anonymous: { read: ['*:**'], publish: ['*:**'] } },
   })
   const keycast = startClient(gateways[0])
   const room = keycast.room('room:1')

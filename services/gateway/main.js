@@ -82,6 +82,7 @@ function assemble() {
     log,
     connectionsMax: httpConnectionsWithin(sessionsMax, filesMax),
     unreadBytesMax: config.unsentTotalBytesMax,
+    chat: config.chat,
   })
   gateway.attach(publicApp.server)
   const internal = createInternalServer({

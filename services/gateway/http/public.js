@@ -1,6 +1,7 @@
 // The HTTP side of the port clients connect to: the page, the client library, the values. /ws is the gateway's own.
 import { errorCodes } from '@keycast/protocol'
 import Fastify from 'fastify'
+import { addChat } from './chat.js'
 import { limitConnections, limitResponses } from './connections.js'
 import { addLibrary } from './library.js'
 import { addPage } from './page.js'
@@ -33,6 +34,7 @@ const BODY_BYTES_MAX = 1_024
  * @param {import('@keycast/service').Log} deps.log
  * @param {number} deps.connectionsMax of clients that are no sessions
  * @param {number} deps.unreadBytesMax of the values that clients are sent over HTTP and have not read
+ * @param {boolean} [deps.chat] whether the example of a chat is served
  */
 export function createPublicApp({
   access,
@@ -43,6 +45,7 @@ export function createPublicApp({
   log,
   connectionsMax,
   unreadBytesMax,
+  chat = false,
 }) {
   const app = Fastify({
     // Browsers and proxies keep connections open: without forcing, close() would wait for them.
@@ -64,6 +67,7 @@ export function createPublicApp({
   limitConnections(app.server, connectionsMax)
   limitResponses(app)
   addPage(app)
+  if (chat) addChat(app)
   addLibrary(app)
   const unreadBodies = createUnreadBodies(unreadBytesMax)
   addValues(app, { access, authenticate, values, singleFlight, unreadBodies, counts })
