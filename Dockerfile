@@ -35,8 +35,9 @@ FROM base AS gateway
 COPY --from=gateway-modules /keycast ./
 COPY packages packages
 COPY services/gateway services/gateway
-COPY scripts/support/command.js scripts/support/
-COPY scripts/key.js scripts/
+COPY scripts/support/command.js scripts/support/signing-secret.js scripts/support/
+COPY scripts/key.js scripts/token.js scripts/
+COPY scripts/key/access.js scripts/key/
 COPY keycast.yaml ./
 USER node
 EXPOSE 8080 8081

@@ -9,6 +9,9 @@ const shared = { transform: {}, testEnvironment: 'node' }
  * In CI they are always run, and fail where it is missing.
  */
 const needs = {
+  'test/access.test.js': ['nginx', 'openssl'],
+  'test/access-oidc.test.js': ['openssl'],
+  'test/access-python.test.js': ['clients/python/.venv/bin/pytest', 'openssl'],
   'test/certificates.test.js': ['openssl'],
   'test/client-browser.test.js': ['chromium'],
   'test/client-python.test.js': ['clients/python/.venv/bin/pytest'],

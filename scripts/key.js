@@ -1,14 +1,23 @@
 #!/usr/bin/env node
-// Answers "why is this stale?": asks gateways, on their internal listeners, what they know of a key; or refreshes it.
+// Answers "why is this stale?" and "why may ann not read this?": asks gateways, on their internal listeners, what they
+// know of a key and who may use it; or refreshes it.
 import { lookup } from 'node:dns/promises'
+import { readFileSync } from 'node:fs'
 import { readSettings } from '@keycast/service'
 import { settings as gateway } from '../services/gateway/settings.js'
+import { explainAccess, readViewer } from './key/access.js'
 import { isMain, runCommand } from './support/command.js'
 
-const usage = `Usage: node scripts/key.js KEY [--refresh] [--gateway HOST[:PORT]]...
+const usage = `Usage: node scripts/key.js KEY [--refresh | --as TOKEN | --as-sub USER | --as-anybody] [--gateway HOST[:PORT]]...
 
-Prints what gateways know of a key: which node owns it, who watches it, how old its value is, what failed last.
+Prints what gateways know of a key: which node owns it, who watches it, how old its value is, what failed last. With --as
+it prints instead who may read, publish and join, and which rules say so.
 
+  --as TOKEN             for the client that brings this token; - reads it from the input, where no list of processes
+                         shows it
+  --as-sub USER          for a user with a valid token (with the prefix of its entry in access.tokens)
+  --grants JSON          what that token grants, as in '{"read":["room:7"]}' (default: nothing of its own)
+  --as-anybody           for a client without a token
   --refresh              instead, have the fetcher ask the backend for it now; one gateway is called
   --gateway HOST[:PORT]  internal listener of a gateway; of a name every address is asked. May be given several times
                          (default: GATEWAY_INTERNAL_HOST and GATEWAY_INTERNAL_PORT, which default to 127.0.0.1:8081)
@@ -108,8 +117,11 @@ async function call(address, path, token, body) {
   throw new Error(`HTTP ${response.status}: ${[answer.message, ...(answer.problems ?? [])].join(': ')}`)
 }
 
-/** @param {{ key: string, refresh: boolean, gateways: string[] }} asked @returns {Promise<number>} the exit code */
-async function ask({ key, refresh, gateways }) {
+/**
+ * @param {{ key: string, refresh: boolean, viewer: Record<string, unknown> | undefined, gateways: string[] }} asked
+ * @returns {Promise<number>} the exit code
+ */
+async function ask({ key, refresh, viewer, gateways }) {
   const config = readSettings(settings, { name: 'key', about: usage, env: process.env, argv: [] })
   const token = config.apiToken
   if (!token) throw new Error('set API_TOKEN to the token of the gateways, or API_TOKEN_FILE to the file that holds it')
@@ -127,7 +139,9 @@ async function ask({ key, refresh, gateways }) {
   let failures = 0
   for (const address of new Set(addresses)) {
     failures += await attempt(address, async () => {
-      const [first, ...lines] = explain(await call(address, `/v1/keys/${encodeURI(key)}`, token))
+      const [first, ...lines] = viewer
+        ? explainAccess(await call(address, '/v1/access', token, { key, ...viewer }))
+        : explain(await call(address, `/v1/keys/${encodeURI(key)}`, token))
       return [`${address}: ${first}`, ...lines].join('\n')
     })
   }
@@ -156,10 +170,16 @@ if (isMain(import.meta.url)) {
   const options = /** @type {const} */ ({
     refresh: { type: 'boolean', default: false },
     gateway: { type: 'string', multiple: true },
+    as: { type: 'string' },
+    'as-sub': { type: 'string' },
+    'as-anybody': { type: 'boolean' },
+    grants: { type: 'string' },
   })
   await runCommand({ name: 'key', usage, options, allowPositionals: true }, ({ values, positionals }) => {
     const [key] = positionals
     if (!key || positionals.length > 1) throw new Error('give one key, such as conversation:42 (--help says more)')
-    return ask({ key, refresh: values.refresh, gateways: values.gateway ?? [] })
+    const viewer = readViewer(values, () => readFileSync(0, 'utf8'))
+    if (viewer && values.refresh) throw new Error('give --refresh, or for whom the key is asked, not both')
+    return ask({ key, refresh: values.refresh, viewer, gateways: values.gateway ?? [] })
   })
 }

@@ -5,7 +5,11 @@ import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { jest } from '@jest/globals'
+import { explainAccess, readViewer } from './key/access.js'
 import { explain } from './key.js'
+
+jest.setTimeout(20_000) // each test starts a process, on a machine that may be busy
 
 const script = fileURLToPath(new URL('key.js', import.meta.url))
 
@@ -44,6 +48,58 @@ test('the facts behind the verdict are printed, the last failure with its age an
   expect(text).toContain('3 sessions')
   expect(text).toContain('130000 bytes of application/json, version abc, 700 ms old')
   expect(text).toContain('no answer within 2000 ms, 300 ms ago, next try after 800 ms')
+})
+
+const none = { rule: 'anonymous', patterns: [], more: 0 }
+const some = { rule: 'token keys', patterns: ['room:1', 'room:2'], more: 3 }
+
+test('for each verb it says which rule admits, or which rules were asked and what they have', () => {
+  const lines = explainAccess({
+    key: 'room:7',
+    user: 'ann',
+    expiresInMs: 3_500_400,
+    revokedBefore: 1_800_000_000,
+    keyProblem: 'no such namespace',
+    verbs: {
+      read: { allowed: true, rule: 'everyone', pattern: 'room:*' },
+      publish: { allowed: false, asked: [none, some] },
+      join: { allowed: false, asked: [none] },
+    },
+  })
+  expect(lines).toEqual([
+    'room:7 for "ann", whose token expires in 3501 s',
+    '  nobody gets it: no such namespace',
+    '  revoked: tokens issued before 2027-01-15T08:00:00.000Z are refused',
+    '  read     yes  everyone.read has room:*',
+    '  publish  no   no pattern admits it:',
+    '                anonymous.publish has none',
+    '                token keys.publish has room:1 room:2 and 3 more',
+    '  join     no   no pattern admits it:',
+    '                anonymous.join has none',
+  ])
+})
+
+test.each([
+  [{ as: '-' }, { token: 'read' }],
+  [{ as: 'given' }, { token: 'given' }],
+  [{ 'as-sub': 'ann' }, { sub: 'ann' }],
+  [
+    { 'as-sub': 'ann', grants: '{"read":["room:7"]}' },
+    { sub: 'ann', keys: { read: ['room:7'] } },
+  ],
+  [{ 'as-anybody': true }, {}],
+  [{}, undefined],
+])('%j asks for %j', (given, viewer) => {
+  expect(readViewer(given, () => 'read\n')).toEqual(viewer)
+})
+
+test.each([
+  [{ as: 't', 'as-sub': 'ann' }, 'give one of'],
+  [{ as: 't', grants: '{}' }, '--grants goes with --as-sub'],
+  [{ 'as-sub': '' }, 'name a user'],
+  [{ 'as-sub': 'ann', grants: 'read' }, 'must be JSON'],
+])('%j is refused: %s', (given, why) => {
+  expect(() => readViewer(given, () => '')).toThrow(why)
 })
 
 describe('run at a gateway', () => {
@@ -113,13 +169,24 @@ describe('run at a gateway', () => {
     expect(code).toBe(1)
   })
 
-  test('a missing key, a missing token and a wrong address are usage errors', async () => {
-    expect(await run([])).toMatchObject({ code: 2, text: expect.stringContaining('give one key') })
-    expect(await run(['a:1'], {})).toMatchObject({ code: 2, text: expect.stringContaining('API_TOKEN') })
-    expect(await run(['a:1', '--gateway', 'http://h'])).toMatchObject({
-      code: 2,
-      text: expect.stringContaining('HOST'),
-    })
+  test('--as posts the token that the input brings, and prints what the gateway says of it', async () => {
+    const refused = { reason: 'expired', message: 'its "exp" is over' }
+    answer = { status: 200, body: { key: 'text:1', user: null, refused, verbs: {} } }
+    const { code, text } = await run(['text:1', '--as', 'a.b.c', '--gateway', `127.0.0.1:${port}`])
+    expect(text).toContain('the token is refused, expired: its "exp" is over')
+    expect(code).toBe(0)
+    expect(asked).toEqual([
+      { method: 'POST', url: '/v1/access', token: 'Bearer s3cret', body: '{"key":"text:1","token":"a.b.c"}' },
+    ])
+  })
+
+  test.each([
+    [[], undefined, 'give one key'],
+    [['a:1'], {}, 'API_TOKEN'],
+    [['a:1', '--gateway', 'http://h'], undefined, 'HOST'],
+    [['a:1', '--refresh', '--as-sub', 'ann'], undefined, 'not both'],
+  ])('%j is a usage error', async (args, env, why) => {
+    expect(await run(args, env)).toMatchObject({ code: 2, text: expect.stringContaining(why) })
     expect(asked).toEqual([])
   })
 })

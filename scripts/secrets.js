@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// Makes the secrets of a deployment that are missing: the API token, the backbone's CURVE keys, Grafana's first password.
+// Makes the secrets of a deployment that are missing: the API token, the secret that signs users' tokens, the backbone's
+// CURVE keys, Grafana's first password.
 // Each is a unit that can be added or replaced without the others.
 import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -13,6 +14,7 @@ Makes those of these files that are missing, each readable by its owner only, an
 
   unit      file                              what it is
   token     FOLDER/gateway/api-token          bearer token of the internal calls   (API_TOKEN_FILE)
+  signing   FOLDER/gateway/jwt-secret         signs users' tokens, HS256           (JWT_SECRET_FILE)
   keys      FOLDER/fetcher/curve-secret-key   the nodes' key                       (BACKBONE_SECRET_KEY_FILE)
             FOLDER/fetcher/curve-client-keys  public keys of the gateways admitted (BACKBONE_CLIENT_KEYS_FILE)
             FOLDER/gateway/curve-secret-key   this gateway's key                   (BACKBONE_SECRET_KEY_FILE)
@@ -37,6 +39,7 @@ const publicHalves = {
 /** The files of each unit, in the order they are made. @type {Record<string, Record<string, (held: Held) => string>>} */
 const units = {
   token: { 'gateway/api-token': () => randomBytes(32).toString('base64url') },
+  signing: { 'gateway/jwt-secret': () => randomBytes(48).toString('base64url') },
   keys: {
     ...Object.fromEntries(
       Object.entries(publicHalves).map(([publicPath, secretPath]) => [

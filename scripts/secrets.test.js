@@ -64,7 +64,12 @@ test.each([
 
   expect(curvePairOf(read('gateway/curve-secret-key')).publicKey).toBe(read('fetcher/curve-client-keys'))
   expect(curvePairOf(read('fetcher/curve-secret-key')).publicKey).toBe(read('gateway/curve-server-key'))
-  expect(readdirSync(join(folder, 'gateway')).sort()).toEqual(['api-token', 'curve-secret-key', 'curve-server-key'])
+  expect(readdirSync(join(folder, 'gateway')).sort()).toEqual([
+    'api-token',
+    'curve-secret-key',
+    'curve-server-key',
+    'jwt-secret',
+  ])
 })
 
 test('a missing secret key is not made anew unasked, because it would not fit its public key', () => {

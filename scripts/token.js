@@ -1,19 +1,22 @@
 #!/usr/bin/env node
 // Makes a token for trying: signed with the secret or the private key whose other half `access.tokens` names.
 import { createPrivateKey, randomUUID } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { duration } from '@keycast/service'
 import { SignJWT } from 'jose'
 import { readRule, verbs } from '../services/gateway/access/rights.js'
 import { algorithmsFor, SECRET_ALGORITHM } from '../services/gateway/access/tokens/algorithms.js'
 import { SECRET_BYTES_MIN } from '../services/gateway/access/tokens/issuer-keys.js'
 import { isMain, runCommand } from './support/command.js'
+import { signingSecretFile } from './support/signing-secret.js'
 
 const usage = `Usage: node scripts/token.js --sub USER [--read PATTERN]... [--publish PATTERN]... [--join PATTERN]... [options]
 
 Prints a token (JWT) for trying, as in
 
-  JWT_SECRET=… node scripts/token.js --sub ann --read 'room:*' --read 'user:{sub}' --ttl 1h
+  node scripts/token.js --sub ann --read 'conversation:*' --ttl 1h                         # while npm start runs
+  docker compose exec gateway node scripts/token.js --sub ann --read 'conversation:*'      # in containers
+  JWT_SECRET=… node scripts/token.js --sub ann --read 'room:*' --read 'user:{sub}'
 
 Patterns are namespace:id, where * stands for a segment, a final ** for one or more, and {sub} for the user's name.
 
@@ -28,7 +31,7 @@ Patterns are namespace:id, where * stands for a segment, a final ** for one or m
 
 Signed with a shared secret, HS256:
 
-  --secret-file FILE   holds the secret (default: JWT_SECRET or JWT_SECRET_FILE)
+  --secret-file FILE   holds the secret (default: JWT_SECRET, JWT_SECRET_FILE, or what npm start made in .keycast)
 
 or with a private key:
 
@@ -72,15 +75,16 @@ function sign({ sub, rights, ttlMs, claim, issuer, audience, kid }, { algorithm,
 /**
  * @param {{ key?: string, alg?: string, secretFile?: string }} given
  * @param {NodeJS.ProcessEnv} env
+ * @param {string} madeFile
  * @returns {Signing}
  */
-function readSigning({ key, alg, secretFile }, env) {
+function readSigning({ key, alg, secretFile }, env, madeFile) {
   if (key !== undefined && secretFile !== undefined) throw new Error('give --key or --secret-file, not both')
   if (key !== undefined) return readKey(key, alg)
   if (alg !== undefined && alg !== SECRET_ALGORITHM) {
     throw new Error(`--alg ${alg} needs a private key: give --key FILE. With a secret it is ${SECRET_ALGORITHM}`)
   }
-  const secret = readSecret(secretFile, env)
+  const secret = readSecret(secretFile, env, madeFile)
   const bytes = Buffer.byteLength(secret)
   if (bytes < SECRET_BYTES_MIN) {
     throw new Error(
@@ -90,12 +94,16 @@ function readSigning({ key, alg, secretFile }, env) {
   return { algorithm: SECRET_ALGORITHM, key: Buffer.from(secret) }
 }
 
-/** @param {string | undefined} file @param {NodeJS.ProcessEnv} env */
-function readSecret(file, { JWT_SECRET: set, JWT_SECRET_FILE: setFile }) {
+/** @param {string | undefined} file @param {NodeJS.ProcessEnv} env @param {string} madeFile */
+function readSecret(file, { JWT_SECRET: set, JWT_SECRET_FILE: setFile }, madeFile) {
   if (file === undefined && set && setFile) throw new Error('JWT_SECRET and JWT_SECRET_FILE are both set: unset one')
   if (file === undefined && set) return set
-  const path = file ?? setFile
-  if (!path) throw new Error('nothing to sign with: set JWT_SECRET, or give --secret-file FILE or --key FILE')
+  const path = file ?? (setFile || (existsSync(madeFile) ? madeFile : undefined))
+  if (!path) {
+    throw new Error(
+      'nothing to sign with: set JWT_SECRET, give --secret-file FILE or --key FILE, or run npm start, which makes a secret',
+    )
+  }
   // As the services read it: a newline at the end is no part of the secret.
   return readText(path).replace(/\r?\n$/, '')
 }
@@ -165,14 +173,15 @@ export const options = {
 /**
  * @param {{ [K in keyof typeof options]?: typeof options[K] extends typeof patterns ? string[] : string }} given
  * @param {NodeJS.ProcessEnv} env
+ * @param {string} [madeFile] the secret of `npm start`
  * @returns {Promise<string>} the token
  * @throws {Error} that says what to give instead
  */
-export async function makeToken(given, env) {
+export async function makeToken(given, env, madeFile = signingSecretFile) {
   const { sub, read, publish, join, ttl = '1h', issuer, audience, claim = 'keys', key, alg, kid } = given
   if (!sub) throw new Error('name the user with --sub; --help says more')
   const rights = readRights({ read, publish, join })
-  const signing = readSigning({ key, alg, secretFile: given['secret-file'] }, env)
+  const signing = readSigning({ key, alg, secretFile: given['secret-file'] }, env, madeFile)
   return sign({ sub, rights, ttlMs: readTtl(ttl), claim, issuer, audience, kid }, signing)
 }
 

@@ -25,7 +25,8 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true }))
 
 /** @param {string[]} args @param {Record<string, string>} [env] */
-const make = async (args, env = { JWT_SECRET: SECRET }) => makeToken(parseArgs({ args, options }).values, env)
+const make = async (args, env = { JWT_SECRET: SECRET }) =>
+  makeToken(parseArgs({ args, options }).values, env, file('made'))
 
 test('a token says who brings it, what it grants and until when, signed with the secret', async () => {
   const args = ['--sub', 'ann', '--read', 'room:*', '--read', 'user:{sub}', '--publish', 'room:7', '--ttl', '30m']
@@ -46,6 +47,11 @@ test('the secret may lie in a file, named by an option or the environment', asyn
   for (const token of [byOption, byEnvironment]) {
     expect((await jwtVerify(token, Buffer.from(SECRET))).payload.keys).toBeUndefined()
   }
+})
+
+test('without any of these the secret that npm start made signs', async () => {
+  const token = await makeToken({ sub: 'ann' }, {}, file('secret'))
+  await jwtVerify(token, Buffer.from(SECRET))
 })
 
 test('a private key signs with the algorithm it is for, and the other claims are put in', async () => {

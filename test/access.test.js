@@ -136,10 +136,33 @@ test('a token of scripts/token.js is taken, its user under the prefix of the ent
   expect(await client.request({ type: 'get', key: 'doc:mine' })).toMatchObject({ type: 'value' })
 })
 
-test('without an access section nobody gets in, and start-up says what to write', async () => {
-  const closed = await startSystem({ namespaces: { doc: { url: `${backend.origin}/docs/{id}` } }, access: {} })
-  const [{ http, url }] = closed.gateways
+test('scripts/key.js says who may read a key, and which rule refuses', async () => {
+  const env = { ...process.env, API_TOKEN: 'a-token-for-tests' }
+  /** @param {string[]} args @param {string} [input] */
+  const key = (args, input) => {
+    const internal = ['--gateway', gateway.internal.replace('http://', '')]
+    return execFileSync(process.execPath, ['scripts/key.js', ...args, ...internal], { env, input }).toString()
+  }
+  const token = await signed()
+  expect(key(['doc:mine', '--as', '-'], token)).toMatch(
+    /doc:mine for "ann".*\n {2}read +yes +token keys\.read has doc:mine/,
+  )
+  expect(key(['doc:secret', '--as', '-'], `${token}x`)).toContain('the token is refused, bad_signature')
+  expect(key(['doc:secret', '--as-anybody'])).toContain('anonymous.read has doc:open')
+})
+
+test.each([
+  ['without an access section', null, 'no "access" in'],
+  ['with an empty one', {}, 'access lets nobody in'],
+])('%s nobody gets in, and start-up says what to write', async (_, access, note) => {
+  const closed = await startSystem({ namespaces: { doc: { url: `${backend.origin}/docs/{id}` } }, access })
+  const [{ http, url, process: gateway }] = closed.gateways
+  const warned = gateway.log().find(({ level }) => level === 'warn')
+  expect(warned?.msg).toContain(note)
+  expect(warned?.msg).toContain('access: { anonymous: { read: ["*:**"] } }')
+
   expect((await ask(`${http}/v1/values/doc:open`)).status).toBe(401)
+  expect(await upgrade(url, { authorization: `Bearer ${await signed()}` })).toBe(401)
   const client = await connect(url)
   expect(await client.request({ type: 'get', key: 'doc:open' })).toMatchObject({ code: 'unauthenticated' })
   expect((await client.gone()).code).toBe(4001)

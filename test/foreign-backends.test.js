@@ -65,6 +65,7 @@ const { gateways } = await startSystem({
     modified: { url: `${withLastModified.origin}/{id}.json`, refresh: '100ms' },
     // biome-ignore lint/suspicious/noTemplateCurlyInString: as keycast.yaml has it
     demanding: { url: `${demanding.origin}/{id}`, headers: { 'X-Api-Key': '${BACKEND_KEY}' }, refresh: '100ms' },
+    plain: { url: `${demanding.origin}/{id}`, refresh: '100ms' },
     mistaken: { url: `${demanding.origin}/{id}`, headers: { 'X-Api-Key': 'wrong' }, refresh: '100ms' },
   },
   fetcherEnv: { BACKEND_KEY: 'opensesame' },
@@ -122,6 +123,19 @@ describe.each(servers)('%s', (_, namespace, served) => {
     expect(client.of(keyOf('same')).values).toBe(1)
     client.close()
   })
+})
+
+test('content whose type changes and whose bytes do not is a new version for its viewers', async () => {
+  demanding.on('/typed', answers.content('[1]', 'text/plain'))
+  const client = await connect(gateway.url)
+  await client.subscribe(['plain:typed'])
+  await client.until(() => client.of('plain:typed').values === 1, 'the text')
+  const { version } = client.of('plain:typed')
+  demanding.on('/typed', answers.content('[1]', 'application/json'))
+  await client.until(() => client.of('plain:typed').values === 2, 'the JSON')
+  expect(client.of('plain:typed')).toMatchObject({ data: [1] })
+  expect(client.of('plain:typed').version).not.toBe(version)
+  client.close()
 })
 
 test('a backend that demands a header is sent it, from keycast.yaml and a credential that fetchers alone have', async () => {

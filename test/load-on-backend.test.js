@@ -126,7 +126,7 @@ test('1,000 cold keys asked at once are fetched in parallel, as many at a time a
 test('a backend that hangs takes as many requests as one may be sent, and another backend is asked at once', async () => {
   const [hung, well] = [await startBackend(), await startBackend()]
   const { gateways } = await startSystem({
-    env: { FETCHER_WORKERS: '1', FETCHER_IN_FLIGHT_MAX: '300' },
+    env: { FETCHER_WORKERS: '1', FETCHER_IN_FLIGHT_MAX: '200' },
     namespaces: {
       hung: { url: `${hung.origin}/{id}`, refresh: 0, timeout: '60s' },
       well: { url: `${well.origin}/{id}`, refresh: 0 },
@@ -136,10 +136,10 @@ test('a backend that hangs takes as many requests as one may be sent, and anothe
   well.on('/1', answers.json(documentOf(1)))
   const client = await connect(gateways[0].url)
   await client.subscribe(keysOf(400, 'hung:'))
-  await hung.until(asked => asked.length === 300, '300 requests at a time')
+  await hung.until(asked => asked.length === 200, '200 requests at a time')
   await client.subscribe(['well:1'])
   await client.reaches('well:1', 1)
-  expect(hung.asked).toHaveLength(300)
+  expect(hung.asked).toHaveLength(200)
   client.close()
 })
 
@@ -165,6 +165,8 @@ test('1,000 cold keys of a backend with 50 ms latency', async () => {
 test('with 3,000 watched keys a cold key is fetched before any refresh that waits', async () => {
   const backend = await startBackend()
   const { gateways, fetchers } = await startSystem({
+    // So few that the limit is always this.
+    env: { FETCHER_IN_FLIGHT_MAX: '16' },
     namespaces: { doc: { url: `${backend.origin}/docs/{id}`, refresh: '5s', timeout: '20s' } },
   })
   /** @param {'cold' | 'refresh'} lane */
@@ -190,7 +192,7 @@ test('with 3,000 watched keys a cold key is fetched before any refresh that wait
 
   // On one that answers nothing until told: what may be under way is taken up, by refreshes alone or by new keys too,
   // and more refreshes wait.
-  for (const coldUnderWay of [0, 100]) {
+  for (const coldUnderWay of [0, 6]) {
     const gate = createGate(content)
     const others = keysOf(coldUnderWay, 'doc:other-')
     for (const key of others) backend.on(`/docs/${key.slice(4)}`, gate.handler)
@@ -199,7 +201,7 @@ test('with 3,000 watched keys a cold key is fetched before any refresh that wait
     backend.failWith(gate.handler)
     await eventually(async () => (await waiting('refresh')) > 50, 'refreshes waiting')
     // One on its way to the backend would be taken for the next one that is started.
-    await backend.until(() => gate.held() === 256, 'all that may be under way')
+    await backend.until(() => gate.held() === 16, 'all that may be under way')
     const before = backend.asked.length
     const path = `/docs/colder-${coldUnderWay}`
     client.send({ type: 'subscribe', keys: [`doc:${path.slice(6)}`] })

@@ -187,6 +187,22 @@ const small = [
       expect(figures.gatewayKilobytesPerSession.value).toEqual(expect.any(Number))
     },
   ],
+  [
+    'connect',
+    ['--clients', '300', '--processes', '2', '--token'],
+    (counts, { figures }) => {
+      expect(counts).toMatchObject({ opened: 300, welcomed: 300, refused: 0, dropped: 0, closed: 300, unexpected: 0 })
+      expect(figures.perSecond.value).toBeGreaterThan(0)
+    },
+  ],
+  [
+    'garbage',
+    ['--clients', '10', '--rate', '500', '--attackers', '5', '--seconds', '2'],
+    counts => {
+      expect(counts.sent).toBeGreaterThan(500)
+      expect(counts).toMatchObject({ refused: counts.sent, unanswered: 0, refusals: 0, lost: 0, unexpected: 0 })
+    },
+  ],
 ]
 
 /** Runs that go on beside each other: each mostly waits. Not more, for each is a whole system. */

@@ -47,15 +47,19 @@ test('a gateway tells its clients that it closes, closes with 1012, takes its le
   expect(said.msg).toBe('a gateway said goodbye')
 })
 
-test('a gateway with a client that reads nothing exits with 0 too', async () => {
-  const { gateways } = await startSystem({ namespaces })
-  const [gateway] = gateways
-  const client = await connect(gateway.url)
-  client.stall()
-  client.send({ type: 'subscribe', keys: Array.from({ length: 100 }, (_, id) => `doc:${id}`) })
-  await eventually(() => backend.askedFor('/docs/99').length > 0, 'the values being fetched')
-  expect(await stop(gateway.process)).toEqual({ code: 0, signal: null })
-})
+test.each(['reads nothing', 'reads nothing and ends its own side'])(
+  'a gateway with a client that %s exits with 0 too',
+  async does => {
+    const { gateways } = await startSystem({ namespaces })
+    const [gateway] = gateways
+    const client = await connect(gateway.url)
+    client.stall()
+    client.send({ type: 'subscribe', keys: Array.from({ length: 100 }, (_, id) => `doc:${id}`) })
+    await eventually(() => backend.askedFor('/docs/99').length > 0, 'the values being fetched')
+    if (does.includes('ends')) client.halfClose()
+    expect(await stop(gateway.process)).toEqual({ code: 0, signal: null })
+  },
+)
 
 test('a fetcher with a fetch under way exits with 0 and leaves no worker behind', async () => {
   const { gateways, fetchers } = await startSystem({ namespaces, env: { FETCHER_WORKERS: '2' } })

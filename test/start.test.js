@@ -101,6 +101,11 @@ test('everything comes up, a client gets a value, and Ctrl-C leaves no process b
   const client = await connect(`ws://127.0.0.1:${ports.GATEWAY_PORT}/ws`)
   await client.subscribe(['conversation:1'])
   await client.until(() => client.of('conversation:1').data?.messages.length > 0, 'the conversation')
+  const token = execFileSync(process.execPath, ['scripts/token.js', '--sub', 'ann'], {
+    cwd: root,
+    env: { PATH: process.env.PATH },
+  })
+  expect(await client.request({ type: 'auth', token: token.toString().trim() })).toMatchObject({ user: 'ann' })
   const page = await fetch(`http://127.0.0.1:${ports.GATEWAY_PORT}/`)
   expect(await page.text()).toContain('<title>Keycast</title>')
   expect(system.text()).toContain(`Messages       ${folder}`)

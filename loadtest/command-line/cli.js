@@ -96,6 +96,12 @@ function addCommonOptions(command) {
         .conflicts('url'),
     )
     .option('--gateways <n>', 'with --start: number of gateways (default: one per 18,000 clients)', readInteger(1, 64))
+    .addOption(
+      new Option(
+        '--token [file]',
+        'each client brings a token of its own, signed with the private key (PEM) or the secret in this file; with --start alone one is made (ES256)',
+      ).preset(true),
+    )
     .option('--tls', 'with --start: put nginx with TLS in front', false)
     .addOption(
       new Option('--reference <system>', 'then run the same against a reference program, and compare; repeatable')
@@ -132,9 +138,16 @@ function problemOf(scenario, options) {
   for (const option of /** @type {const} */ (['tls', 'gateways'])) {
     if (options.start !== 'keycast' && options[option]) return `--${option} goes with --start alone`
   }
+  const withTokens = options.token !== undefined || scenario.needsTokens
+  if (options.start === undefined && withTokens && typeof options.token !== 'string') {
+    return '--token needs a file with --url: the key or secret whose other half the gateways have'
+  }
   const [without] = [options.start, ...options.reference].filter(kind => kind !== undefined && kind !== 'keycast')
   if (without !== undefined && scenario.needsProvider) {
     return `${scenario.name} needs a backend, which ${without} does not have`
+  }
+  if (without !== undefined && scenario.needsTokens) {
+    return `${scenario.name} needs tokens, which ${without} does not check`
   }
   if (options.start !== undefined && (options.provider || options.pid.length > 0 || options.metrics.length > 0)) {
     return '--provider, --metrics and --pid go with --url: of a system that it starts, the load test knows them'

@@ -41,6 +41,9 @@ test.each([
   [['fanout', '--start', '--updates', '15'], '--updates must be a multiple of 10'],
   [['pingpong', '--start', 'fast'], 'Allowed choices are keycast, bare, naive'],
   [['pingpong', '--start', '--rate', '10', '--window', '5'], "'--rate <n>' cannot be used with option '--window <n>'"],
+  [['pingpong', '--url', 'ws://127.0.0.1/ws', '--token'], '--token needs a file with --url'],
+  [['garbage', '--url', 'ws://127.0.0.1/ws'], '--token needs a file with --url'],
+  [['garbage', '--start', '--attackers', '2'], '--rate must not be over 1,000'],
   [['tocker'], "unknown command 'tocker'"],
 ])('%j is refused with the reason', async (args, reason) => {
   const { runs, said } = await parse(...args)
@@ -73,6 +76,16 @@ test('more clients than a process may hold are shared by several', async () => {
   const { runs } = await parse('ticker', '--start', '--clients', '25000')
 
   expect(runs[0].options.processes).toBe(2)
+})
+
+test.each([
+  [['--token'], true],
+  [['--token', 'key.pem'], 'key.pem'],
+  [[], undefined],
+])('capacity --start %j: the token is %j', async (args, token) => {
+  const { runs } = await parse('capacity', '--start', 'keycast', ...args)
+
+  expect(runs[0].options.token).toBe(token)
 })
 
 test('several gateways are loaded, each at its WebSocket path', async () => {

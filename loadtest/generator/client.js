@@ -26,6 +26,7 @@ const RESPONSE_BYTES_MAX = 16_384
  * @property {URL} url ws: or wss:
  * @property {string} [localAddress] the loopback address to come from
  * @property {string} [subprotocol]
+ * @property {string} [token] sent with the handshake
  * @property {number} headBytesMax
  * @property {() => boolean} [wantsWhole]
  *
@@ -38,7 +39,17 @@ export const received = { bytes: 0 }
 /**
  * @param {ClientOptions & ClientEvents} options
  */
-export function createClient({ url, localAddress, subprotocol, headBytesMax, wantsWhole, onOpen, onMessage, onEnd }) {
+export function createClient({
+  url,
+  localAddress,
+  subprotocol,
+  token,
+  headBytesMax,
+  wantsWhole,
+  onOpen,
+  onMessage,
+  onEnd,
+}) {
   const key = randomBytes(16).toString('base64')
   const reader = createFrameReader({ headBytesMax, wantsWhole, onMessage, onControl })
   /** @type {'connecting' | 'open' | 'closing' | 'ended'} */
@@ -58,7 +69,7 @@ export function createClient({ url, localAddress, subprotocol, headBytesMax, wan
     ? // The certificate of a local system is its own; a load test asks how fast, not who.
       connectTls({ ...options, rejectUnauthorized: false, ALPNProtocols: ['http/1.1'] })
     : connectTcp(options)
-  socket.once(secure ? 'secureConnect' : 'connect', () => socket.write(request(url, key, subprotocol)))
+  socket.once(secure ? 'secureConnect' : 'connect', () => socket.write(request(url, key, { subprotocol, token })))
   socket.once('error', error => fail(error.message))
   socket.once('end', () => fail('the server ended the connection'))
   socket.once('close', () => {
@@ -135,8 +146,8 @@ export function createClient({ url, localAddress, subprotocol, headBytesMax, wan
   }
 }
 
-/** @param {URL} url @param {string} key @param {string} [subprotocol] */
-function request({ pathname, search, host }, key, subprotocol) {
+/** @param {URL} url @param {string} key @param {{ subprotocol?: string, token?: string }} options */
+function request({ pathname, search, host }, key, { subprotocol, token }) {
   return [
     `GET ${pathname}${search} HTTP/1.1`,
     `Host: ${host}`,
@@ -145,6 +156,7 @@ function request({ pathname, search, host }, key, subprotocol) {
     'Sec-WebSocket-Version: 13',
     `Sec-WebSocket-Key: ${key}`,
     ...(subprotocol === undefined ? [] : [`Sec-WebSocket-Protocol: ${subprotocol}`]),
+    ...(token === undefined ? [] : [`Authorization: Bearer ${token}`]),
     '\r\n',
   ].join('\r\n')
 }

@@ -3,6 +3,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { createClient } from './client.js'
 import { nowUs } from './clock.js'
+import { createTokenMaker } from './tokens.js'
 
 /**
  * An address has some 28,000 ports to give away for each port it connects to, and the kernel slows down before the
@@ -15,11 +16,16 @@ const CONNECTING_MAX = 256
 
 const CLOSED_AT_ONCE = 500
 
+/** Clients with tokens come from so many addresses, as users do: gateways bound the tokens that they check at a time by address. */
+const USERS_ADDRESSES = 50
+
 /**
  * @typedef {object} ClientsSettings
  * @property {string[]} urls
  * @property {number} clientsMax of all processes together: how many source addresses are needed follows from it
  * @property {string} [subprotocol]
+ * @property {import('./tokens.js').Signing} [signing] where each client brings a token: what signs it
+ * @property {string} [from] the address all come from, on a system of this host
  * @property {number} index of this process
  * @property {number} processes
  *
@@ -27,8 +33,8 @@ const CLOSED_AT_ONCE = 500
  * @typedef {object} Behaviour
  * @property {number} headBytesMax how much of each message it reads
  * @property {() => boolean} [wantsWhole] whether the message that now begins is to be handed on whole
- * @property {(client: import('./client.js').Client, number: number) => ClientBehaviour} open a client has connected;
- *   `number` is unique in the run
+ * @property {(client: import('./client.js').Client, number: number, dialledUs: number) => ClientBehaviour} open a client
+ *   has connected; `number` is unique in the run
  *
  * @typedef {object} ClientBehaviour
  * @property {import('./frames.js').FrameEvents['onMessage']} onMessage
@@ -43,10 +49,14 @@ export const clientCounts = /** @type {const} */ (['opened', 'refused', 'dropped
 /**
  * @param {ClientsSettings & { behaviour: Behaviour, tally: import('./tally.js').Tally }} options
  */
-export function createClients({ urls, clientsMax, subprotocol, index, processes, behaviour, tally }) {
+export function createClients({ urls, clientsMax, subprotocol, signing, from, index, processes, behaviour, tally }) {
   const targets = urls.map(url => new URL(url))
   /** @type {Set<import('./client.js').Client>} */
   const clients = new Set()
+  // All before the first client connects: signing would slow the ramp down.
+  const make = signing && createTokenMaker(signing)
+  const tokens =
+    make && Array.from({ length: Math.ceil(clientsMax / processes) }, (_, n) => make(index + n * processes))
   let connecting = 0
   let open = 0
   let number = index
@@ -57,19 +67,21 @@ export function createClients({ urls, clientsMax, subprotocol, index, processes,
     const mine = number
     number += processes
     connecting += 1
+    const dialledUs = nowUs()
     /** @type {ClientBehaviour | undefined} */
     let behaves
     const client = createClient({
       url: targets[mine % targets.length],
-      localAddress: sourceAddress(targets[mine % targets.length], mine, clientsMax),
+      localAddress: from ?? sourceAddress(targets[mine % targets.length], mine, clientsMax, signing !== undefined),
       subprotocol,
+      token: tokens?.[(mine - index) / processes],
       headBytesMax: behaviour.headBytesMax,
       wantsWhole: behaviour.wantsWhole,
       onOpen() {
         connecting -= 1
         open += 1
         tally.counts.opened += 1
-        behaves = behaviour.open(client, mine)
+        behaves = behaviour.open(client, mine, dialledUs)
       },
       onMessage: (head, bytes, opcode, whole) => behaves?.onMessage(head, bytes, opcode, whole),
       onEnd({ how, reason }) {
@@ -125,10 +137,12 @@ export function createClients({ urls, clientsMax, subprotocol, index, processes,
  * @param {URL} url
  * @param {number} number
  * @param {number} clientsMax
+ * @param {boolean} [areUsers] each brings a token
  */
-export function sourceAddress(url, number, clientsMax) {
-  if (clientsMax <= CLIENTS_PER_ADDRESS || !isLoopback(url.hostname) || !url.hostname.startsWith('127.'))
-    return undefined
+export function sourceAddress(url, number, clientsMax, areUsers = false) {
+  if (!isLoopback(url.hostname) || !url.hostname.startsWith('127.')) return undefined
+  if (areUsers) return `127.0.1.${1 + (number % USERS_ADDRESSES)}`
+  if (clientsMax <= CLIENTS_PER_ADDRESS) return undefined
   return `127.0.0.${2 + Math.floor(number / CLIENTS_PER_ADDRESS)}`
 }
 

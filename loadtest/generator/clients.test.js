@@ -13,6 +13,12 @@ test('many come from several loopback addresses, none of which runs out of ports
   expect(addresses.filter(address => address === '127.0.0.2')).toHaveLength(15_000)
 })
 
+test('users with tokens come from as many addresses as a gateway would see', () => {
+  const addresses = Array.from({ length: 200 }, (_, number) => sourceAddress(near, number, 200, true))
+
+  expect(new Set(addresses).size).toBe(50)
+})
+
 test('no loopback address reaches another host', () => {
   expect(sourceAddress(new URL('ws://192.0.2.1:8080/ws'), 39_999, 40_000)).toBeUndefined()
 })

@@ -36,6 +36,8 @@ const CLIENT_CLOSE_MS = 2
  * @property {string[]} urls
  * @property {number} clientsMax
  * @property {string} [subprotocol]
+ * @property {import('./tokens.js').Signing} [signing] where each client brings a token
+ * @property {string} [from] the address all clients come from
  * @property {(second: Second) => void} onSecond
  *
  * @typedef {Awaited<ReturnType<typeof startPool>>} Pool
@@ -54,7 +56,17 @@ export class GeneratorError extends Error {
  * @param {PoolOptions} options
  * @throws {GeneratorError}
  */
-export async function startPool({ workload, settings, processes, urls, clientsMax, subprotocol, onSecond }) {
+export async function startPool({
+  workload,
+  settings,
+  processes,
+  urls,
+  clientsMax,
+  subprotocol,
+  signing,
+  from,
+  onSecond,
+}) {
   const startUs = nowUs()
   /** @type {Totals} */
   const totals = { counts: {}, reasons: {}, histograms: {} }
@@ -98,7 +110,7 @@ export async function startPool({ workload, settings, processes, urls, clientsMa
 
   const ready = Promise.all(children.map(child => said(child, 'ready')))
   children.forEach((child, index) => {
-    const clients = { urls, clientsMax, subprotocol, index, processes }
+    const clients = { urls, clientsMax, subprotocol, signing, from, index, processes }
     child.send({ type: 'prepare', workload, settings, clients, startUs })
   })
   await Promise.race([ready, failure])

@@ -5,7 +5,7 @@ import { readDuration, readPort, readSize } from '../command-line/options.js'
 /**
  * @param {{ name: string, about: string }} program
  * @returns {{ host: string, port: number, bytes: number, change: number }} `change`: milliseconds between two ticks of
- * a key
+ *   a key
  */
 export function readArguments({ name, about }) {
   return new Command(name)

@@ -104,13 +104,15 @@ function createContext({ options, target, interrupted, progress, pools }) {
       return ended() === undefined
     },
 
-    async startPool({ onSecond, ...load }) {
+    async startPool({ onSecond, aside = false, ...load }) {
       sampling = sampling.then(async () => void (await watcher.sample()))
       const pool = await startPool({
         urls: target.urls,
         processes: options.processes,
+        signing: target.signing,
         ...load,
         onSecond(second) {
+          if (aside) return
           const inPhase = phase
           sampling = sampling.then(async () => {
             const sample = await watcher.sample()
@@ -120,7 +122,7 @@ function createContext({ options, target, interrupted, progress, pools }) {
             const entry = { at, phase: inPhase, open, connecting, counts, latency, generator, ...sample }
             series.push(entry)
             progress.show(entry)
-            onSecond?.(entry)
+            onSecond?.(entry, histograms)
           })
         },
       })

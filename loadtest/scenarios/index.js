@@ -1,11 +1,13 @@
 // The list of scenarios, in the order of --help.
 import { capacity } from './capacity.js'
 import { coldburst } from './coldburst.js'
+import { connect } from './connect.js'
 import { connections } from './connections.js'
 import { fanout } from './fanout.js'
+import { garbage } from './garbage.js'
 import { pingpong } from './pingpong.js'
 import { polling } from './polling.js'
 import { ticker } from './ticker.js'
 
 /** @type {import('./scenario.js').Scenario[]} */
-export const scenarios = [capacity, polling, coldburst, ticker, fanout, pingpong, connections]
+export const scenarios = [capacity, polling, coldburst, ticker, fanout, pingpong, connections, connect, garbage]

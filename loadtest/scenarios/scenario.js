@@ -8,20 +8,20 @@
  * @property {(options: any) => string | undefined} [problem] options that do not go together
  * @property {(options: any) => import('../system/start.js').Content} content what a system started for it serves
  * @property {(options: any) => number} clients how many at most: processes, gateways and source addresses follow from
- * it
+ *   it
  * @property {{ count: string, label: string }[]} rates counts of the series that make the throughput chart, the one
- * that
- *   is shown as it goes first
+ *   that is shown as it goes first
  * @property {boolean} [needsProvider] whether it asks the backend itself
+ * @property {boolean} [needsTokens] whether its clients bring tokens also without --token
  * @property {(context: Context, options: any) => Promise<Outcome>} run
  *
  * The means that a run gives its scenario.
  * @typedef {object} Context
  * @property {import('../system/start.js').System} target
  * @property {(load: Omit<import('../generator/pool.js').PoolOptions, 'urls' | 'onSecond' | 'processes'> &
- *   { urls?: string[], processes?: number, onSecond?: (second: SeriesSecond) => void }) =>
- * Promise<import('../generator/pool.js').Pool>} startPool
- *   its seconds become the run's series
+ *   { urls?: string[], processes?: number, onSecond?: (second: SeriesSecond, histograms: Record<string, import('../generator/histogram.js').Histogram>) => void, aside?: boolean })
+ *   => Promise<import('../generator/pool.js').Pool>} startPool its seconds become the run's series, unless it is `aside`.
+ *   Its clients bring tokens where the run's do, unless `signing` says otherwise
  * @property {import('../system/watcher.js').Watcher} watcher
  * @property {SeriesSecond[]} series
  * @property {(name: string) => void} phase what the coming seconds belong to

@@ -34,8 +34,7 @@ const REPLACED = 'conflated_total'
  * @param {import('./scenario.js').Context} context
  * @param {{ clients: number, ramp: number, keys: string[], changes: number, changeMs: number }} load `ramp`: clients
  *   opened a second; `changes`: how many are measured, of all keys together; `changeMs`: from one change of a key to
- * the
- *   next, as the system was told
+ *   the next, as the system was told
  */
 export async function measureTicks(context, { clients, ramp, keys, changes, changeMs }) {
   const pool = await context.startPool({ workload: 'subscribe', settings: { keys }, clientsMax: clients })

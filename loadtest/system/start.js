@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
+import { publicHalf } from '../generator/tokens.js'
 import { createProcesses, SystemError } from './processes.js'
 
 const API_TOKEN = randomUUID()
@@ -27,6 +28,7 @@ const READY_LOOK_MS = 50
  * @typedef {object} System
  * @property {SystemKind | 'given'} kind
  * @property {string[]} urls where clients connect
+ * @property {import('../generator/tokens.js').Signing} [signing] where clients bring tokens: what signs them
  * @property {string} [providerUrl] the backend's HTTP address
  * @property {(keys: string[]) => Promise<void>} [tellChanged] says to Keycast, as a backend may, that keys have changed
  * @property {import('./watcher.js').Watched[]} watched
@@ -35,25 +37,29 @@ const READY_LOOK_MS = 50
  */
 
 /**
- * @param {{ kind: SystemKind, gateways: number, tls: boolean, content: Content }} options
+ * @param {{ kind: SystemKind, gateways: number, tls: boolean, content: Content,
+ *   signing?: import('../generator/tokens.js').Signing }} options
  * @returns {Promise<System>}
  */
-export async function startSystem({ kind, gateways, tls, content }) {
+export async function startSystem({ kind, gateways, tls, content, signing }) {
   const processes = createProcesses()
   try {
     const parts =
       kind === 'keycast'
-        ? await startKeycast(processes, { gateways, tls, content })
+        ? await startKeycast(processes, { gateways, tls, content, signing })
         : await startReference(processes, kind, content)
-    return { kind, ...parts, died: processes.died, stop: processes.stop }
+    return { kind, signing, ...parts, died: processes.died, stop: processes.stop }
   } catch (error) {
     await processes.stop()
     throw error
   }
 }
 
-/** @param {Processes} processes @param {{ gateways: number, tls: boolean, content: Content }} options */
-async function startKeycast(processes, { gateways: count, tls, content }) {
+/**
+ * @param {Processes} processes
+ * @param {{ gateways: number, tls: boolean, content: Content, signing?: import('../generator/tokens.js').Signing }} options
+ */
+async function startKeycast(processes, { gateways: count, tls, content, signing }) {
   const directory = processes.directory()
   const provider = await processes.start('data-provider', ['services/data-provider/main.js'], {
     PROVIDER_PORT: '0',
@@ -63,7 +69,7 @@ async function startKeycast(processes, { gateways: count, tls, content }) {
   })
   const providerUrl = `http://127.0.0.1:${provider.listening.port}`
   const KEYCAST_CONFIG = join(directory, 'keycast.yaml')
-  writeFileSync(KEYCAST_CONFIG, namespacesOf(providerUrl, content))
+  writeFileSync(KEYCAST_CONFIG, configOf(providerUrl, content, signing && writeIssuer(signing, directory)))
 
   const fetcher = await processes.start('fetcher', ['services/fetcher/main.js'], {
     KEYCAST_CONFIG,
@@ -169,11 +175,31 @@ async function startReference(processes, kind, content) {
 /** The environment of a process that can be told to collect garbage. @param {Content} content @returns {Record<string, string>} */
 const inspection = ({ collectable }) => (collectable ? { NODE_OPTIONS: '--inspect=127.0.0.1:0' } : {})
 
-/** keycast.yaml; JSON is YAML. @param {string} providerUrl @param {Content} content */
-function namespacesOf(providerUrl, { tickMs = 500, idle = false }) {
+/**
+ * The entry of `access.tokens` for the clients' tokens.
+ *
+ * @param {import('../generator/tokens.js').Signing} signing
+ * @param {string} directory for its public key
+ */
+function writeIssuer(signing, directory) {
+  const { algorithm } = signing
+  if ('secret' in signing) return { secret: signing.secret, algorithms: [algorithm] }
+  const publicKey = join(directory, 'clients.pem')
+  writeFileSync(publicKey, publicHalf(signing))
+  return { publicKey, algorithms: [algorithm] }
+}
+
+/**
+ * keycast.yaml; JSON is YAML. Where clients bring tokens, others may still connect, and read nothing but `text`.
+ *
+ * @param {string} providerUrl
+ * @param {Content} content
+ * @param {object} [issuer] of the clients' tokens
+ */
+function configOf(providerUrl, { tickMs = 500, idle = false }, issuer) {
   const refresh = idle ? 0 : '1s'
   return JSON.stringify({
-    access: { anonymous: { read: ['*:**'] } },
+    access: { anonymous: { read: [issuer ? 'text:*' : '*:**'] }, tokens: issuer ? [issuer] : [] },
     namespaces: {
       conversation: { source: 'http', url: `${providerUrl}/conversations/{id}`, refresh },
       text: { source: 'http', url: `${providerUrl}/text/{id}`, refresh },

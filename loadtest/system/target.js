@@ -1,4 +1,7 @@
 // The target of a run: a system started for it, or one that runs already and is named on the command line.
+import { readFileSync } from 'node:fs'
+import { makeSigning, readSigning } from '../generator/tokens.js'
+import { SystemError } from './processes.js'
 import { startSystem } from './start.js'
 
 /** Sessions per gateway: many machines allow a process 20,000 open files, and it needs some itself. */
@@ -10,21 +13,41 @@ const SESSIONS_PER_GATEWAY = 18_000
  * @returns {Promise<import('./start.js').System>}
  */
 export async function openTarget(scenario, options) {
+  const signing = signingFor(scenario, options)
   if (options.start !== undefined) {
     return startSystem({
       kind: options.start,
       gateways: options.gateways ?? Math.ceil(scenario.clients(options) / SESSIONS_PER_GATEWAY),
       tls: options.tls,
       content: scenario.content(options),
+      signing,
     })
   }
   return {
     kind: 'given',
+    signing,
     urls: options.url,
     providerUrl: options.provider,
     watched: mergeByRole(options.pid, options.metrics),
     died: new Promise(() => {}),
     stop: async () => {},
+  }
+}
+
+/**
+ * What the clients' tokens are signed with, where they bring any.
+ *
+ * @param {import('../scenarios/scenario.js').Scenario} scenario
+ * @param {{ token?: string | true }} options
+ * @throws {SystemError} where the file cannot be read, or holds no key
+ */
+function signingFor({ needsTokens = false }, { token = needsTokens || undefined }) {
+  if (token === undefined) return undefined
+  if (token === true) return makeSigning()
+  try {
+    return readSigning(readFileSync(token, 'utf8'))
+  } catch (error) {
+    throw new SystemError(`--token ${token}: ${/** @type {Error} */ (error).message}`)
   }
 }
 

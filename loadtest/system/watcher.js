@@ -16,9 +16,9 @@ const SCRAPE_MS = 900
  *
  * Since the sample before. A figure that could not be learnt is undefined.
  * @typedef {{ name: string, role: string, cpuMs?: number, residentBytes?: number, heapBytes?: number, majorGcs?: number
- * }} ServiceSample
+ *   }} ServiceSample
  * @typedef {{ seconds: number, freeBytes: number | undefined, cpuBusyRatio: number | undefined, services:
- * ServiceSample[] }} Sample
+ *   ServiceSample[] }} Sample
  *   `cpuBusyRatio`: the share of the whole machine's CPU time in use, whoever used it
  *
  * @typedef {ReturnType<typeof createWatcher>} Watcher

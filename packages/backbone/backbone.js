@@ -88,8 +88,7 @@
  * @property {(link: string, key: string) => void} onCancelGet
  * @property {(key: string) => void} onRefresh
  * @property {(link: string) => Iterator<unknown> | void} onLinkLost forget everything that the link said; what comes as
- * an
- *   iterator is run to its end turn by turn, so that 100,000 keys hold nothing up
+ *   an iterator is run to its end turn by turn, so that 100,000 keys hold nothing up
  * @property {(link: string, key: string) => Answer | undefined} answerFor the latest state of the key for that link, to
  *   be sent now; `undefined` when there is nothing to say (any more)
  */

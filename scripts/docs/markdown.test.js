@@ -14,6 +14,7 @@ const elsewhere = [
   /^proxy\/run\b/,
   /^clients\/python\/\.venv\b/,
   /^loadtest\/results\b/,
+  /^\.keycast\b/,
   /(^|\/)local\//,
 ]
 

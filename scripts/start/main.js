@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { readSettings } from '@keycast/service'
+import { ensureSigningSecret } from '../support/signing-secret.js'
 import { cleanUpAfterKill } from './after-kill.js'
 import { endMarked } from './end-leftovers.js'
 import { terminalIsGone, watchOrphaned } from './orphan.js'
@@ -44,6 +45,9 @@ const output = createOutput({
   colour: process.stdout.isTTY && process.stdout.hasColors(),
 })
 
+/** Where no secret is set, tokens for trying are signed with one of this checkout. Gateways alone are given it. */
+const signing = process.env.JWT_SECRET || process.env.JWT_SECRET_FILE ? {} : makeSigningSecret()
+
 /** Aborted with what ends the run: a text, such as a signal's name, or the error that says what failed. */
 const ending = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
@@ -75,6 +79,15 @@ function onExit({ service, code, final }) {
 /** @param {string} service */
 function onOnline(service) {
   if (ready.has(service)) output.say(`${service} was restarted.`)
+}
+
+/** @returns {Record<string, string>} of a gateway's environment; empty where the folder cannot be written: nobody can sign then */
+function makeSigningSecret() {
+  try {
+    return { JWT_SECRET_FILE: ensureSigningSecret() }
+  } catch {
+    return {}
+  }
 }
 
 /** @returns {import('./services.js').App[]} what pm2 reads as well */
@@ -122,7 +135,11 @@ async function start(supervisor, service) {
   output.say(`starting ${name}`)
   started.add(name)
   // JSON, because the lines are formatted here. No files: the terminal shows the lines already.
-  const own = { env: { ...app.env, LOG_FORMAT: 'json' }, out_file: '/dev/null', error_file: '/dev/null' }
+  const own = {
+    env: { ...app.env, ...(name.startsWith('gateway') && signing), LOG_FORMAT: 'json' },
+    out_file: '/dev/null',
+    error_file: '/dev/null',
+  }
   await Promise.race([supervisor.start({ ...app, ...own }), aborted])
   await untilReady(service, { deadlineMs: READY_DEADLINE_MS, signal: ending.signal })
   ready.add(name)
@@ -173,6 +190,8 @@ Keycast is running. Ctrl-C stops it.
   In a browser   http://${at}/
   In a terminal  npx wscat -c ws://${at}/ws
                  {"type":"subscribe","id":1,"keys":["conversation:1"]}
+  With a token   node scripts/token.js --sub ann --read 'conversation:*'
+                 {"type":"auth","id":2,"token":"…"}
   Messages       ${config.journalLogKind === 'memory' ? 'in memory only' : resolve(config.journalFolder)}
   pm2            PM2_HOME=${home} npx pm2 list
 `

@@ -48,7 +48,7 @@ export function createChecks(timeoutMs) {
      *
      * @param {string} what
      * @param {(signal: AbortSignal) => Promise<string | undefined>} run gives a detail to print; the signal is aborted
-     * when time is up
+     *   when time is up
      * @returns {Promise<boolean>}
      */
     async check(what, run) {

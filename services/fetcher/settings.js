@@ -43,10 +43,10 @@ export const settings = {
   }),
   inFlightMax: setting.integer({
     env: 'FETCHER_IN_FLIGHT_MAX',
-    default: 256,
+    default: 1_024,
     min: 1,
     unit: 'requests',
-    doc: 'Requests that this node has in flight to one backend (scheme, host and port). Nodes do not share it: two may have twice as many.',
+    doc: 'Requests that this node has in flight to one backend (scheme, host and port) at most. It finds out by itself how many make no backend slower, from 256 on. Nodes do not share it: two may have twice as many.',
   }),
   cacheBytesMax: setting.bytes({
     env: 'FETCHER_CACHE_BYTES_MAX',

@@ -227,7 +227,7 @@ test('a crowd of bad tokens from one address is told to come later, and costs ot
   expect((await upgrade({ 'x-forwarded-for': '192.0.2.2', authorization })).status).toBe(101)
 })
 
-test('a client that went away while its token was checked becomes no session', async () => {
+test('a client that leaves as soon as it was let in takes no place', async () => {
   const { upgrade, gateway, turn } = await start({}, { sessionsMax: 1 })
   const authorization = `Bearer ${await sign({ nowMs })}`
   expect((await upgrade({ authorization })).status).toBe(101)

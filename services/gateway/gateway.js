@@ -1,6 +1,7 @@
 // Puts a gateway together from its parts. main.js gives it the real world, tests give it theirs.
 import { createAccess } from './access/access.js'
 import { createAttempts } from './access/attempts.js'
+import { createExplain } from './access/explain.js'
 import { createIdentify } from './access/identify.js'
 import { createRevocations, revokes } from './access/revocations.js'
 import { createRights } from './access/rights.js'
@@ -336,6 +337,9 @@ export function createGateway({
     publishes,
     histories,
     counts,
+
+    /** Why somebody may or may not use a key, for the operator. */
+    explain: createExplain({ policy, rights, tokens, revocations, access, wallNow }),
 
     /** For whom an HTTP request is. */
     authenticate: createAuthenticate({ identify, anonymous: rights.anonymous, accounts }),

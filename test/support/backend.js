@@ -9,7 +9,7 @@ import { within } from './deadline.js'
  * @typedef {import('node:http').ServerResponse} Response
  * @typedef {(request: Request, response: Response) => unknown} Handler
  * @typedef {{ path: string, headers: import('node:http').IncomingHttpHeaders, remotePort: number, at: number, method:
- * string }} Asked
+ *   string }} Asked
  * @typedef {Awaited<ReturnType<typeof startBackend>>} Backend
  */
 

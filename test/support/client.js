@@ -212,6 +212,8 @@ export async function connect(url, { sights = createSights(), protocols = [] } =
       client.until(() => (sights.of(key).revision ?? -1) >= revision, `revision ${revision} of ${key}`),
 
     stall: () => stall(socket),
+    /** Ends its own side of the connection (TCP FIN). */
+    halfClose: () => void tcpOf(socket).end(),
     resume: () => resume(socket),
     close: () => socket.close(),
   }

@@ -23,7 +23,8 @@ const API_TOKEN = 'a-token-for-tests'
 /**
  * @param {object} options
  * @param {Record<string, NamespaceSettings>} options.namespaces
- * @param {object} [options.access] as in keycast.yaml: anybody may read everything, unless given
+ * @param {object | null} [options.access] as in keycast.yaml: anybody may read everything, unless given; `null`: no such
+ *   section
  * @param {number} [options.gateways]
  * @param {number} [options.fetchers] nodes
  * @param {Record<string, string>} [options.env] of gateways and fetchers
@@ -140,7 +141,7 @@ export async function startProvider(env = {}) {
 
 /**
  * @param {Record<string, NamespaceSettings>} namespaces
- * @param {object} [access]
+ * @param {object | null} [access] `null`: the section is left out
  * @returns {string} the path of a keycast.yaml
  */
 export function writeConfig(namespaces, access = { anonymous: { read: ['*:**'] } }) {
@@ -149,7 +150,7 @@ export function writeConfig(namespaces, access = { anonymous: { read: ['*:**'] }
   const path = join(directory, 'keycast.yaml')
   const entries = Object.entries(namespaces).map(([name, settings]) => [name, { source: 'http', ...settings }])
   // JSON is YAML.
-  writeFileSync(path, JSON.stringify({ namespaces: Object.fromEntries(entries), access }))
+  writeFileSync(path, JSON.stringify({ namespaces: Object.fromEntries(entries), ...(access && { access }) }))
   return path
 }
 

@@ -216,12 +216,12 @@ export const backend = dashboard({
         lines({
           title: 'Requests in flight',
           description:
-            'By queue, with the cap per backend (FETCHER_IN_FLIGHT_MAX). At the cap the backend sets the pace.',
+            'By queue, with the limit of each backend: as many as do not make it slower. At the limit the backend sets the pace.',
           unit: 'short',
           min: 0,
           queries: [
             { expr: `sum by (lane) (keycast_fetcher_fetches_in_flight{${nodes}})`, legend: '{{lane}}' },
-            { expr: `max(keycast_fetcher_fetches_in_flight_max{${nodes}})`, legend: 'cap' },
+            { expr: `max by (origin) (keycast_fetcher_fetch_limit{${nodes}})`, legend: 'limit of {{origin}}' },
           ],
         }),
         lines({

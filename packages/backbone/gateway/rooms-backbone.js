@@ -33,11 +33,9 @@ import { createRouter } from './router.js'
  *   options: { deadlineMs: number }) => Promise<Published | NotPublished>} publish never rejects. Those of one room are
  *   kept in the order given. `publish_unknown`: the same messageId may be sent again, so the caller should give one
  * @property {(room: string, range: HistoryRange, options: { deadlineMs: number }) => Promise<History | NotPublished>}
- * history
- *   never rejects. Those who ask the same part of a room meanwhile share one read
+ *   history never rejects. Those who ask the same part of a room meanwhile share one read
  * @property {(room: string) => Position | undefined} positionOf how far the room's stream is; `undefined` where it is
- * not
- *   watched, or its position is not known yet
+ *   not watched, or its position is not known yet
  * @property {(room: string) => boolean} isAvailable whether the room's journal answers now
  * @property {(room: string) => { node: string | undefined, alive: boolean }} ownerOf
  * @property {() => number} nodesAlive
@@ -57,12 +55,10 @@ import { createRouter } from './router.js'
  * @property {(room: string, head: { epoch: string, seq: number, oldest: number, after: number }) => void} onHead where
  *   the room stands. Messages follow from `after` + 1 on: the position reached so far. Again whenever a link began anew
  * @property {(room: string, batch: { epoch: string, messages: Message[] }) => void} onMessages one at least. `data` may
- * be
- *   kept; it is a slice of a batch of up to 64 KiB
+ *   be kept; it is a slice of a batch of up to 64 KiB
  * @property {(room: string, gap: { epoch: string, seq: number, oldest: number,
  *   reason: import('../wire/rooms-codec.js').GapReason }) => void} onGap what followed the position cannot be given;
- * the
- *   stream goes on after `seq`
+ *   the stream goes on after `seq`
  * @property {(room: string, failure: { code: RoomErrorCode, message: string, retryAfterMs?: number }) => void} onFailed
  *   the watch stands. With `retryAfterMs` the journal tries again by itself
  * @property {() => void} [onRouted] which journals answer may have changed: see `isAvailable`

@@ -32,8 +32,7 @@ import { createArrivals, takeBeat, takeRequest } from './lost-requests.js'
  * @property {(link: string, id: string, command: S['Command']) => void} [onCommand] may come twice, under the same id;
  *   to be answered with `tellResult`
  * @property {(link: string) => Iterator<unknown> | void} onLinkLost everything the link said is void. To forget 100,000
- * keys
- *   may take long: what comes as an iterator is run to its end turn by turn
+ *   keys may take long: what comes as an iterator is run to its end turn by turn
  * @property {(link: string, key: string, bytesLeft: number) => { answers: S['Answer'][], more: boolean }} answersFor
  *   what the link is to be sent of the key now: some `bytesLeft` of it, one answer at least. `more`: it is asked again
  *   for the rest, after other keys and as credit allows
@@ -65,8 +64,8 @@ import { createArrivals, takeBeat, takeRequest } from './lost-requests.js'
  * @typedef {LinkFields<S> & import('./lost-requests.js').Arrivals & import('./answers.js').Outgoing<S>} LinkState
  */
 
-/** How long a closed socket may take to send its goodbyes. A gateway that does not take its own notices the silence. */
-export const FAREWELL_MS = 200
+/** How long a closed socket may take to send its goodbyes, to a busy peer. A peer that misses its own notices the silence. */
+export const FAREWELL_MS = 1_000
 
 /**
  * @template {Service} S

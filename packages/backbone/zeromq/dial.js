@@ -22,7 +22,7 @@ const REQUESTS_QUEUED_MAX = 16
 /**
  * @param {Endpoints} endpoints
  * @param {{ messageBytesMax: number, security?: ReturnType<typeof import('./curve.js').linkSecurity> }} options larger
- * answers are refused,
+ *   answers are refused,
  *   and their sender is cut off
  * @returns {import('../gateway/link.js').Dial}
  */

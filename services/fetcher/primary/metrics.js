@@ -123,11 +123,7 @@ export function exportLevels({ counter, gauge }, { primary, workers, hub, settin
   level('cache_entries', 'Keys held: values, failures, and keys being fetched.', () => table.stats().keys)
   level('cache_bytes', 'Memory that the keys held are counted as.', () => table.stats().bytes)
   level('cache_max_bytes', 'Limit of cache_bytes: FETCHER_CACHE_BYTES_MAX.', () => settings.cacheBytesMax)
-  level(
-    'fetches_in_flight_max',
-    'Limit of fetches in flight to each backend: FETCHER_IN_FLIGHT_MAX.',
-    () => settings.inFlightMax,
-  )
+  level('fetches_in_flight_max', 'Ceiling of fetch_limit: FETCHER_IN_FLIGHT_MAX.', () => settings.inFlightMax)
   level('workers', 'Workers that take leases.', () => workers.stats().ready)
   level('worker_credit', 'Leases that workers would take on top of those they have.', () => workers.stats().credit)
   counter({
@@ -178,6 +174,11 @@ export function exportLevels({ counter, gauge }, { primary, workers, hub, settin
     })
   originLevel('breaker_open', '1 while the circuit breaker of a backend is open.', ({ breaker }) =>
     Number(breaker.isOpen()),
+  )
+  originLevel(
+    'fetch_limit',
+    'Fetches that may be in flight to a backend: as many as do not make it slower.',
+    ({ limit }) => limit.inForce(),
   )
   originLevel('failing_keys', 'Keys kept fresh whose last fetch failed.', ({ failing }) => failing.size)
 }

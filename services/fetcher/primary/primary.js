@@ -27,7 +27,7 @@ const BACKOFF_MS_INITIAL = 250
  * @param {() => number} [deps.random] 0 up to 1
  */
 export function createPrimary({ namespaces, pool, markDue, wheel, metrics, settings, now, random = Math.random }) {
-  const origins = createOrigins({ namespaces, cap: settings.inFlightMax, now })
+  const origins = createOrigins({ namespaces, inFlightMax: settings.inFlightMax, now })
   const table = createKeyTable({ bytesMax: settings.cacheBytesMax, onEvicted: entry => wants.refuseAll(entry) })
   const interest = createInterest({ markDue, wheel, now })
   const inTurns = createInTurns({ wheel, now })

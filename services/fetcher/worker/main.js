@@ -5,6 +5,7 @@ import { settings as declared } from '../settings.js'
 import { WORK_CREDIT_VARIABLE, WORK_ENDPOINT_VARIABLE } from '../work/messages.js'
 import { createDeltas } from './deltas.js'
 import { createPuller } from './pull.js'
+import { warmUp } from './warm-up.js'
 import { openWorkSocket } from './work-socket.js'
 import { startWorker } from './worker.js'
 
@@ -19,7 +20,7 @@ const settings = {
 }
 
 /** Runs this process as a worker, until the primary ends it with `worker.disconnect()` or is gone itself. */
-export function runWorker() {
+export async function runWorker() {
   const { logLevel, logFormat, deltaBytesMax, inFlightMax, workCredit, workEndpoint } = readSettings(settings, {
     name: 'keycast-fetcher-worker',
     about: 'pulls values over HTTP for the fetcher that started it.',
@@ -42,10 +43,20 @@ export function runWorker() {
   process.on('SIGTERM', () => {})
 
   const puller = createPuller({ socketsMax: inFlightMax })
-  const worker = startWorker({
+  const deltas = createDeltas({ bytesMax: deltaBytesMax })
+  /** @type {ReturnType<typeof startWorker> | undefined} */
+  let worker
+  // The primary asked for it, or died: either way no result is wanted any more.
+  self.once('disconnect', () => {
+    worker?.stop()
+    puller.close()
+    process.exit(0)
+  })
+  await warmUp({ puller, deltas })
+  worker = startWorker({
     openWorkSocket: onLease => openWorkSocket({ endpoint: workEndpoint, onLease, onBroken: die }),
     puller,
-    deltas: createDeltas({ bytesMax: deltaBytesMax }),
+    deltas,
     id: self.id,
     credit: workCredit,
     beatMs: BEAT_MS,
@@ -53,12 +64,5 @@ export function runWorker() {
       const { user, system } = process.cpuUsage()
       return { cpuMs: (user + system) / 1_000, residentBytes: process.memoryUsage.rss() }
     },
-  })
-
-  // The primary asked for it, or died: either way no result is wanted any more.
-  self.once('disconnect', () => {
-    worker.stop()
-    puller.close()
-    process.exit(0)
   })
 }

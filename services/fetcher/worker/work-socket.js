@@ -10,12 +10,12 @@ const LEASES_BYTES_MAX = 2 ** 22
 /**
  * @typedef {object} WorkSocket
  * @property {(message: import('../work/messages.js').Credit | import('../work/messages.js').ResultMessage, body?:
- * Buffer, delta?: Buffer) => Promise<void>} send
+ *   Buffer, delta?: Buffer) => Promise<void>} send
  *   resolves once the socket has taken it; the credit given bounds what is queued until then
  * @property {() => void} close messages that the primary has not read are lost
  *
  * @typedef {import('../work/messages.js').Loaded<import('../work/messages.js').Credit |
- * import('../work/messages.js').ResultMessage> & { taken: () => void }} Sending
+ *   import('../work/messages.js').ResultMessage> & { taken: () => void }} Sending
  */
 
 /**

@@ -49,8 +49,7 @@ export function readClientAddress(trustedProxies) {
 /**
  * @param {string} trustedProxies without a problem
  * @returns {(request: Pick<import('node:http').IncomingMessage, 'socket'>) => boolean} whether the connection comes
- * from
- *   a trusted proxy, or from a program at its address
+ *   from a trusted proxy, or from a program at its address
  */
 export function readIsTrusted(trustedProxies) {
   const isTrusted = readNetworks(trustedProxies)

@@ -100,6 +100,9 @@ export function createRevocations({ lifetimeMsMax, now, entriesMax = ENTRIES_MAX
       return held !== undefined && revokes({ sub: user, before: held.before }, { user, issuedAt, jti })
     },
 
+    /** @param {string} user @returns {number | undefined} in Unix seconds: tokens issued before it are refused */
+    revokedBefore: user => users.get(user)?.before,
+
     /** Forgets what no valid token can meet any more. Looks at all: once a minute is often enough. */
     sweep() {
       const nowMs = now()

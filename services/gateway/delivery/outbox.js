@@ -18,10 +18,9 @@ import { queuedBytesOf } from './slow-clients.js'
  * The outbox's reports to parts that are built after it.
  * @typedef {object} OutboxEvents
  * @property {(session: Session, code: CloseCode) => void} onEnd the session is to be closed now, and what is queued for
- * it
- *   dropped
+ *   it dropped
  * @property {(session: Session) => void} onWritable the session takes values: those its client asked for go before
- * those it is due
+ *   those it is due
  */
 
 /**

@@ -15,13 +15,12 @@
  * @property {number} slot where in `value.forms` and beside them this encoding keeps what it made
  * @property {(value: Value, pieces: Piece[]) => number} addValue adds a value as every session is sent it
  * @property {(value: Value, id: RequestId | undefined, pieces: Piece[]) => number} addAnswer adds it as the answer to a
- * `get`
+ *   `get`
  * @property {((value: Value) => Buffer) | undefined} delta the whole frame of `value.delta`; `undefined` where the
  *   subprotocol has no deltas
  * @property {(text: string) => Buffer} control frames a control message that is kept for many sessions
  * @property {((value: Value, subscription: Subscription) => boolean) | undefined} mustWait whether the subscription has
- * to
- *   wait for the value's form to be made. The gateway's `resume` is given the subscription once it no longer has to.
+ *   to wait for the value's form to be made. The gateway's `resume` is given the subscription once it no longer has to.
  *   `undefined` where nobody ever waits
  *
  * An encoding of which a compressed one can be made: its messages are a head and the value's body in some form.

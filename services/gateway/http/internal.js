@@ -1,8 +1,10 @@
 // The calls of the backend and the operator, on the internal listener and under a bearer token: `POST /v1/refresh` when
-// content changed, `GET /v1/keys/{key}` to answer "why is this stale?", `POST /v1/revoke` to end a user's sessions.
+// content changed, `GET /v1/keys/{key}` to answer "why is this stale?", `POST /v1/access` to answer "why may ann not read
+// this?", `POST /v1/revoke` to end a user's sessions.
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { FetcherUnavailable } from '@keycast/backbone'
 import { namespaceOf } from '@keycast/protocol'
+import { z } from 'zod'
 import { readRevocation } from '../access/revocations.js'
 import { sendProblem } from './problems.js'
 
@@ -15,6 +17,15 @@ const REVOCATION_BYTES_MAX = 8 * 1_024
 /** 5,000 of the longest keys and what stands between them. */
 const BODY_BYTES_MAX = 2 * 1024 ** 2
 
+/** A token, or the rights of one, and a key. */
+const VIEWER_BYTES_MAX = 16 * 1_024
+
+const viewer = z.union([
+  z.strictObject({ key: z.string(), token: z.string() }),
+  z.strictObject({ key: z.string(), sub: z.string().min(1), keys: z.unknown().optional() }),
+  z.strictObject({ key: z.string() }),
+])
+
 /** How long nodes may take to confirm: a dead one is noticed, and no longer waited for, within 4 s. */
 const REFRESH_DEADLINE_MS = 5_000
 
@@ -25,15 +36,19 @@ const RETRY_AFTER_MS = 1_000
  * @param {import('fastify').FastifyInstance} app of the internal listener
  * @param {object} deps
  * @param {Pick<import('../access/access.js').Access, 'checkForOperator'>} deps.access
+ * @param {ReturnType<typeof import('../access/explain.js').createExplain>} deps.explain
  * @param {(revocation: import('../access/revocations.js').Revocation) => { outcome: 'added' | 'known' | 'full',
- * sessions: number }} deps.revoke
+ *   sessions: number }} deps.revoke
  * @param {() => number} [deps.wallNow] in milliseconds since 1970
  * @param {Pick<import('../keys/values.js').Values, 'describe'>} deps.values
  * @param {Pick<import('@keycast/backbone').Backbone, 'refresh'>} deps.backbone
  * @param {import('@keycast/service').Namespaces} deps.namespaces
  * @param {string | undefined} deps.apiToken
  */
-export function addInternal(app, { access, values, backbone, namespaces, revoke, apiToken, wallNow = Date.now }) {
+export function addInternal(
+  app,
+  { access, explain, values, backbone, namespaces, revoke, apiToken, wallNow = Date.now },
+) {
   app.register(async calls => {
     calls.addHook('onRequest', createGuard(apiToken))
 
@@ -62,6 +77,19 @@ export function addInternal(app, { access, values, backbone, namespaces, revoke,
       }
       // Gateways do not tell each other, and the caller must not believe that they do.
       return { ...read.revocation, sessionsEnded: sessions, reach: 'this gateway: call each one' }
+    })
+
+    // Posted, so that a token is in no URL, which is logged.
+    calls.post('/v1/access', { bodyLimit: VIEWER_BYTES_MAX }, async (request, reply) => {
+      const parsed = viewer.safeParse(request.body)
+      if (!parsed.success) {
+        const message = 'the body must be {"key":K} with {"token":T}, {"sub":USER} and perhaps {"keys":{…}}, or neither'
+        return sendProblem(reply, { code: 'bad_request', message })
+      }
+      const { key, ...who } = parsed.data
+      const explained = await explain(key, who)
+      if ('problem' in explained) return sendProblem(reply, { code: 'bad_request', message: explained.problem })
+      return explained
     })
 
     // As at /v1/values: the id may hold `/`.

@@ -33,6 +33,9 @@ async function setup({
 } = {}) {
   /** @type {unknown[]} */
   const revoked = []
+  /** @type {unknown[]} */
+  const explained = []
+  const no = { allowed: false, asked: [] }
   /** @type {string[][]} */
   const refreshed = []
   const app = Fastify()
@@ -41,6 +44,11 @@ async function setup({
     apiToken: apiToken ?? undefined,
     namespaces,
     access: createAccess({ namespaces, cache: { peek: () => undefined }, counts: createCounts(), now: () => 0 }),
+    explain: async (key, viewer) => {
+      explained.push({ key, viewer })
+      if ('keys' in viewer) return { problem: 'read 0 "room" has no namespace' }
+      return { key, user: null, verbs: { read: no, publish: no, join: no } }
+    },
     wallNow: () => 1_800_000_000_000,
     revoke: revocation => {
       revoked.push(revocation)
@@ -59,11 +67,11 @@ async function setup({
     call('/v1/refresh', { method: 'POST', headers, body: JSON.stringify(body) })
   const postRevoke = (/** @type {unknown} */ body, headers = json) =>
     call('/v1/revoke', { method: 'POST', headers, body: JSON.stringify(body) })
-  return { call, post, postRevoke, refreshed, revoked }
+  return { call, post, postRevoke, refreshed, revoked, explained }
 }
 
-describe.each(['/v1/keys/tick:1', '/v1/refresh', '/v1/revoke'])('the guard of %s', path => {
-  const method = path.startsWith('/v1/re') ? 'POST' : 'GET'
+describe.each(['/v1/keys/tick:1', '/v1/refresh', '/v1/access', '/v1/revoke'])('the guard of %s', path => {
+  const method = path.startsWith('/v1/keys') ? 'GET' : 'POST'
 
   test.each([
     ['no token', {}],
@@ -210,4 +218,29 @@ test('a revocation that finds the list full is refused aloud', async () => {
   const response = await postRevoke({ jti: 'j' })
   expect(response.status).toBe(507)
   expect(response.json()).toMatchObject({ code: 'revocations_full' })
+})
+
+describe('POST /v1/access', () => {
+  test.each([
+    [{ key: 'tick:1', token: 'a.b.c' }, { token: 'a.b.c' }],
+    [{ key: 'tick:1', sub: 'ann' }, { sub: 'ann' }],
+    [{ key: 'tick:1' }, {}],
+  ])('%j is explained', async (body, viewer) => {
+    const { call, explained } = await setup()
+    const response = await call('/v1/access', { method: 'POST', headers: json, body: JSON.stringify(body) })
+    expect(response.status).toBe(200)
+    expect(response.json()).toMatchObject({ key: 'tick:1', verbs: { read: { allowed: false } } })
+    expect(explained).toEqual([{ key: 'tick:1', viewer }])
+  })
+
+  test.each([
+    [{ token: 'a.b.c' }, 'the body must be'],
+    [{ key: 'tick:1', token: 'a.b.c', sub: 'ann' }, 'the body must be'],
+    [{ key: 'tick:1', sub: 'ann', keys: { read: ['room'] } }, 'has no namespace'],
+  ])('%j is answered with 400', async (body, why) => {
+    const { call } = await setup()
+    const response = await call('/v1/access', { method: 'POST', headers: json, body: JSON.stringify(body) })
+    expect(response.status).toBe(400)
+    expect(response.json().message).toContain(why)
+  })
 })

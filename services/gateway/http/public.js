@@ -21,6 +21,9 @@ const REQUEST_TIMEOUT_MS = 10_000
  */
 const KEEP_ALIVE_MS = 72_000
 
+/** More than nginx passes on (proxy/nginx.conf.template); a token may take 8 KiB of it. */
+const HEADERS_BYTES_MAX = 24 * 1_024
+
 /** Nothing here takes a body. */
 const BODY_BYTES_MAX = 1_024
 
@@ -50,6 +53,7 @@ export function createPublicApp({
   const app = Fastify({
     // Browsers and proxies keep connections open: without forcing, close() would wait for them.
     forceCloseConnections: true,
+    http: { maxHeaderSize: HEADERS_BYTES_MAX },
     bodyLimit: BODY_BYTES_MAX,
     requestTimeout: REQUEST_TIMEOUT_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,

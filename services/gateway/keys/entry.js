@@ -29,11 +29,11 @@
  * @property {number} pendingSubscriptions how many of them have not been sent anything of the value yet
  * @property {number} watchedAtMs
  * @property {boolean} isWatchAnswered whether anything came since it is watched: from then on the fetcher keeps it
- * fresh
+ *   fresh
  * @property {ErrorCode | undefined} announcedCode of the `error` that every subscriber has been sent
  * @property {boolean} stale whether every subscriber has been sent `stale`
  * @property {import('../encodings/slots.js').Slots<Buffer> | undefined} problemFrames the frames of that `error` or
- * `stale`
+ *   `stale`
  * @property {number} problemFramesAtMs
  * @property {Waiter[]} waiters
  * @property {number} calendarPage where calendar.js has it; Infinity where it has not

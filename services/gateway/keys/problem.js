@@ -7,7 +7,7 @@ import { errorCodes } from '@keycast/protocol'
  * `atMs`: on the gateway's monotonic clock. With `retryAfterMs` it heals by itself. `isLocal`: the fetcher did not
  * report it, the gateway concluded it from hearing nothing.
  * @typedef {{ code: ErrorCode, message: string, retryAfterMs: number | undefined, atMs: number, isLocal: boolean }}
- * Problem
+ *   Problem
  */
 
 /** When to ask again after the fetcher itself gave no answer: the backbone notices a dead node in 3 s. */

@@ -16,7 +16,7 @@ import { errorCodes } from './protocol-codes.js'
  * @property {number[]} activity the newest changes' times, for the chart
  * @property {{ sinceMs: number, code: string, text: string } | undefined} stale
  * @property {{ cause: unknown, code: string, text: string, subscribed: boolean, retryAtMs: number | undefined } |
- * undefined} error
+ *   undefined} error
  */
 
 /** As long as the chart is wide. */

@@ -85,6 +85,24 @@ test('a session is told once that its token expired, and is closed 25 s later', 
   expect(client.connection.closed?.code).toBe(4001)
 })
 
+test('for those 25 s it keeps what it had: changes come, and it may ask for more', async () => {
+  const { connect, pass, backbone } = setup()
+  const client = await connect()
+  await auth(client)
+  await client.ask({ type: 'subscribe', keys: ['tick:1'] })
+  await pass(60_000)
+  expect(await client.received()).toContainEqual(expect.objectContaining({ code: 'token_expired' }))
+  await pass(24_000)
+  await client.received()
+  backbone.value('tick:1', '1')
+  expect(await client.received()).toMatchObject([{ type: 'value', key: 'tick:1' }])
+  expect(await client.ask({ type: 'subscribe', id: 2, keys: ['tick:2'] })).toMatchObject([{ type: 'subscribed' }])
+  expect(await client.ask({ type: 'subscribe', id: 3, keys: ['other:2'] })).toMatchObject([
+    { type: 'subscribed', keys: [] },
+    { code: 'forbidden' },
+  ])
+})
+
 test('renewed within those 25 s it goes on, and is told again when the next token expires', async () => {
   const { connect, pass, gateway } = setup()
   const client = await connect()

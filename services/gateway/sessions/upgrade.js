@@ -59,7 +59,7 @@ export function createUpgrades({
     // Never rejects.
     void verifying.then(result => {
       // The client is gone: it waited no longer, and a handshake would be written to nobody.
-      if (socket.destroyed || !socket.writable) return
+      if (socket.destroyed || !socket.writable || socket.readableEnded) return socket.destroy()
       if ('refused' in result) return turnAway(socket, refusalForToken(result.refused))
       if (revocations.isRevoked(result.verified)) return turnAway(socket, refusalForToken({ message: REFUSED }))
       // Meanwhile others took the room, or the gateway began to stop.

@@ -17,7 +17,7 @@ import { constants, inflateRawSync } from 'node:zlib'
 /**
  * @typedef {(error: Error | null, data?: Buffer) => void} Inflated
  * @typedef {{ params: object, decompress: (data: Buffer, fin: boolean, callback: Inflated) => void, cleanup: () => void
- * }} Extension
+ *   }} Extension
  * @typedef {new (options: { isServer: boolean, maxPayload: number }) => Extension} WsExtension
  */
 

@@ -13,32 +13,29 @@
  * @typedef {object} TransportEvents
  * @property {(session: Session, data: Buffer, isBinary: boolean) => void} onMessage
  * @property {(session: Session, payload: Buffer) => void} onPing the client's own ping, to be answered with a pong
- * frame
+ *   frame
  * @property {(session: Session) => void} onPong the client answered a ping
  * @property {(session: Session, bytes: number) => void} onUnfinished memory that a message takes of which the rest is
- * still
- *   to come; 0 once it is whole
+ *   still to come; 0 once it is whole
  * @property {(session: Session) => void} onDrain all that was written is gone, after `isStalled` was true (and at other
  *   times)
  * @property {(session: Session, code: number) => void} onClose the connection is gone; `code` as in RFC 6455 section
- * 7.4
+ *   7.4
  *
  * @typedef {object} Transport
  * @property {string} subprotocol as negotiated; empty where the client offered none
  * @property {boolean} isCompressed whether the client takes compressed messages (RFC 7692)
  * @property {(session: Session, events: TransportEvents) => void} serve ties the connection to its session. To be
- * called
- *   once, before anything is read
+ *   called once, before anything is read
  * @property {(pieces: Piece[]) => void} write writes all of them, in order, at once. A frame's pieces must come in one
- * call
+ *   call
  * @property {() => boolean} isOpen whether anything may still be written
  * @property {() => boolean} isStalled whether the client does not take what was written; true only where `onDrain`
- * follows
+ *   follows
  * @property {() => number} takenBytes how much of all that was written has left: each time it is more, the client has
- * read
+ *   read
  * @property {(piece: Piece) => number} copiedBytes memory of its own that a written piece takes until it is sent; 0
- * where
- *   the piece itself is kept
+ *   where the piece itself is kept
  * @property {Buffer} pingFrame a piece that makes the client answer
  * @property {(payload: Buffer) => Buffer} pongFrame the piece that answers the client's ping
  * @property {() => void} pause reads nothing more

@@ -1,5 +1,5 @@
-// Which fetch is next for one backend origin: a cap on fetches in flight, shared by two lanes. Cold fetches, for which
-// somebody waits, go first; refreshes follow. Neither lane takes more than three quarters of the cap while the other has
+// Which fetch is next for one backend origin: a limit of fetches in flight, shared by two lanes. Cold fetches, for which
+// somebody waits, go first; refreshes follow. Neither lane takes more than three quarters of it while the other has
 // fetches queued: so a flood of new keys does not stop refreshes, and a slow backend's refreshes do not stop new keys.
 import { createUniqueQueue } from '@keycast/service'
 
@@ -8,7 +8,7 @@ import { createUniqueQueue } from '@keycast/service'
  * @typedef {{ lane: Lane }} Queued the lane it is queued in, or was started from
  */
 
-/** A lane's share of the cap while the other has fetches queued. */
+/** A lane's share of the limit while the other has fetches queued. */
 const SHARE = 0.75
 
 /**
@@ -18,17 +18,15 @@ const SHARE = 0.75
 
 /**
  * @template {Queued} T
- * @param {{ cap: number }} options at least 1
+ * @param {{ limit: () => number }} options at least 1
  */
-export function createFetchQueue({ cap }) {
+export function createFetchQueue({ limit }) {
   /** @returns {Record<Lane, import('@keycast/service').UniqueQueue<T>>} */
   const newLanes = () => ({ cold: createUniqueQueue(), refresh: createUniqueQueue() })
   const queued = newLanes()
   /** Started before, and given back. */
   const returned = newLanes()
   const inFlight = { cold: 0, refresh: 0 }
-  // At least one each, or a cap of 1 would let nothing through while both have fetches queued.
-  const share = Math.max(1, Math.floor(cap * SHARE))
 
   /** @param {T} item */
   function add(item) {
@@ -67,12 +65,15 @@ export function createFetchQueue({ cap }) {
    * @returns {T | undefined} `undefined` where nothing is queued or nothing more may start
    */
   function next() {
-    if (inFlight.cold + inFlight.refresh >= cap) return undefined
-    return takeFrom('cold', 'refresh') ?? takeFrom('refresh', 'cold')
+    const limitNow = limit()
+    if (inFlight.cold + inFlight.refresh >= limitNow) return undefined
+    // At least one each, or a limit of 1 would let nothing through while both have fetches queued.
+    const share = Math.max(1, Math.floor(limitNow * SHARE))
+    return takeFrom('cold', 'refresh', share) ?? takeFrom('refresh', 'cold', share)
   }
 
-  /** @param {Lane} lane @param {Lane} other */
-  function takeFrom(lane, other) {
+  /** @param {Lane} lane @param {Lane} other @param {number} share of the lane while the other has fetches queued */
+  function takeFrom(lane, other, share) {
     if (inFlight[lane] >= share && queuedIn(other) > 0) return undefined
     const item = returned[lane].take() ?? queued[lane].take()
     if (item) inFlight[lane]++
@@ -100,5 +101,6 @@ export function createFetchQueue({ cap }) {
     queuedIn,
     /** @param {Lane} lane */
     inFlightOf: lane => inFlight[lane],
+    inFlight: () => inFlight.cold + inFlight.refresh,
   }
 }

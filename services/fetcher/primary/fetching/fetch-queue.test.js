@@ -6,7 +6,7 @@ import { createFetchQueue } from './fetch-queue.js'
 /** @param {number} cap */
 function setup(cap) {
   /** @type {import('./fetch-queue.js').FetchQueue<Item>} */
-  const queue = createFetchQueue({ cap })
+  const queue = createFetchQueue({ limit: () => cap })
   /** @type {Item[]} */
   const running = []
   const start = () => {

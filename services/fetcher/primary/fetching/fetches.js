@@ -23,7 +23,7 @@ import { isCold, isKept, isWanted } from '../keys/interest.js'
  * breaker lets nothing through. `onAbandoned`: nobody wants the key whose worker was lost.
  * @typedef {object} FetchEvents
  * @property {(fetch: Fetch, result: Result, body: Buffer | undefined, delta: Buffer | undefined, closed: boolean) =>
- * void} onResult
+ *   void} onResult
  * @property {(entry: Entry) => void} onRefused
  * @property {(entry: Entry) => void} onAbandoned
  */
@@ -151,6 +151,7 @@ export function createFetches({ origins, pool, inTurns, metrics, now }) {
     const { namespace, origin } = entry
     const { value } = entry.held
     fetch.sentAt = now()
+    origin.limit.started(origin.queue.inFlight())
     fetch.probe = origin.breaker.start()
     metrics.started(fetch.lane, fetch.sentAt - fetch.queuedAt)
     pool.lease(fetch, {
@@ -183,8 +184,10 @@ export function createFetches({ origins, pool, inTurns, metrics, now }) {
    */
   function ended(fetch, result, body, delta) {
     const { entry } = fetch
-    const { queue, breaker } = entry.origin
-    metrics.ended(result, body?.length ?? 0, now() - /** @type {number} */ (fetch.sentAt))
+    const { queue, breaker, limit } = entry.origin
+    const sentAt = /** @type {number} */ (fetch.sentAt)
+    metrics.ended(result, body?.length ?? 0, now() - sentAt)
+    limit.ended({ sentAt, namespace: entry.namespace.name, sign: signOf(result) })
     queue.ended(fetch)
     entry.fetch = undefined
     const change = breaker.end(verdictOf(result), fetch.probe)
@@ -219,6 +222,21 @@ const twiceLost = {
   kind: 'failed',
   code: 'fetcher_timeout',
   message: 'two workers in a row ended or fell silent over this key',
+}
+
+/** What a result says of the backend's load. @param {Result} result @returns {import('../origins/fetch-limit.js').Sign} */
+function signOf(result) {
+  if (result.kind !== 'failed') return 'answered'
+  switch (result.code) {
+    case 'fetcher_timeout':
+      return 'void'
+    case 'backend_throttled':
+    case 'backend_timeout':
+    case 'backend_unreachable':
+      return 'overloaded'
+    default:
+      return result.status === 503 ? 'overloaded' : 'answered'
+  }
 }
 
 /** What a result says of the backend as a whole. @param {Result} result @returns {Verdict} */

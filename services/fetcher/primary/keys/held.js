@@ -10,8 +10,7 @@
  * The bytes held, and what the backend said of them. `store` false: held only while somebody wants the key. `delta`:
  * from the version held before, where there is one. `cameAt`: when a worker brought it.
  * @typedef {{ version: string, contentType: string, format: Format, body: Buffer, delta: Delta | undefined, store:
- * boolean,
- *   etag: string | undefined, lastModified: string | undefined, cameAt: number }} Value
+ *   boolean, etag: string | undefined, lastModified: string | undefined, cameAt: number }} Value
  *
  * Why the last fetch failed. Made anew each time, so that it also tells one fetch from the next. `askedAt`: when the
  * backend was asked in that fetch.
@@ -20,8 +19,7 @@
  * @typedef {object} Held
  * @property {Value | undefined} value
  * @property {Failure | undefined} failure of the last fetch; undefined after a good one. `not_found` is an answer: then
- * there
- *   is no value
+ *   there is no value
  * @property {number} askedAt when the backend was asked for the value or the `not_found` held
  * @property {number} maxAgeMs up to which age that answers a get
  * @property {boolean} invalid the backend said that it changed since

@@ -21,7 +21,7 @@ test('keys watched at the same moment are refreshed spread over the period', () 
   const { watch, value, current, leased, pass } = setup({ random: randomNumbers(1), inFlightMax: 1_000 })
   const keys = Array.from({ length: 1_000 }, (_, id) => `doc:${id}`)
   for (const key of keys) watch('a', key)
-  for (const key of leased()) value(key, 'v1')
+  while (leased().length > 0) value(leased()[0], 'v1')
   let most = 0
   pass(5_000, () => {
     most = Math.max(most, leased().length)

@@ -172,7 +172,7 @@ class JwksError extends Error {}
 /**
  * @param {string} url
  * @param {{ agent: import('node:https').Agent | import('node:http').Agent | undefined, signal: AbortSignal, bytesMax:
- * number }} options
+ *   number }} options
  * @returns {Promise<string>}
  */
 async function fetchText(url, { agent, signal, bytesMax }) {

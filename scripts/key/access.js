@@ -1,0 +1,66 @@
+// Who may use a key, for a person: what a gateway answers to `POST /v1/access`, and the options that ask for it.
+
+/**
+ * @typedef {import('../../services/gateway/access/explain.js').Explanation} Explanation
+ * @typedef {import('../../services/gateway/access/explain.js').Verdict} Verdict
+ */
+
+/**
+ * For whom the key is asked, as the options say.
+ *
+ * @param {{ as?: string, 'as-sub'?: string, 'as-anybody'?: boolean, grants?: string }} given
+ * @param {() => string} readInput what `--as -` takes the token from
+ * @returns {Record<string, unknown> | undefined} for the body of the call; `undefined`: nobody was named
+ * @throws {Error} that says what to give instead
+ */
+export function readViewer({ as, 'as-sub': sub, 'as-anybody': anybody, grants }, readInput) {
+  if ([as, sub, anybody || undefined].filter(each => each !== undefined).length > 1) {
+    throw new Error('give one of --as, --as-sub and --as-anybody')
+  }
+  if (grants !== undefined && sub === undefined) throw new Error('--grants goes with --as-sub: a token has its own')
+  if (as !== undefined) return { token: as === '-' ? readInput().trim() : as }
+  if (sub === '') throw new Error('--as-sub: name a user; a client without a token is --as-anybody')
+  if (sub !== undefined) return { sub, ...(grants !== undefined && { keys: parse(grants) }) }
+  return anybody ? {} : undefined
+}
+
+/** @param {string} grants */
+function parse(grants) {
+  try {
+    return JSON.parse(grants)
+  } catch {
+    throw new Error(`--grants ${grants}: must be JSON, as in '{"read":["room:7"]}'`)
+  }
+}
+
+/**
+ * The answer: for whom, then each verb with the rule that admits it, or the rules that do not.
+ *
+ * @param {Explanation} explanation
+ * @returns {string[]} lines
+ */
+export function explainAccess({ key, user, expiresInMs, revokedBefore, refused, keyProblem, verbs }) {
+  if (refused) return [`the token is refused, ${refused.reason}: ${refused.message}`]
+  const who = user === null ? 'a client without a token' : JSON.stringify(user)
+  const valid = expiresInMs === undefined ? '' : `, whose token expires in ${Math.ceil(expiresInMs / 1_000)} s`
+  const lines = [`${key} for ${who}${valid}`]
+  if (keyProblem !== undefined) lines.push(`  nobody gets it: ${keyProblem}`)
+  if (revokedBefore !== undefined) {
+    lines.push(`  revoked: tokens issued before ${new Date(revokedBefore * 1_000).toISOString()} are refused`)
+  }
+  for (const [verb, verdict] of Object.entries(verbs)) lines.push(...explainVerb(verb, verdict))
+  return lines
+}
+
+/** @param {string} verb @param {Verdict} verdict */
+function explainVerb(verb, { allowed, rule, pattern, asked = [] }) {
+  const name = verb.padEnd(8)
+  if (allowed) return [`  ${name} yes  ${rule}.${verb} has ${pattern}`]
+  return [
+    `  ${name} no   no pattern admits it:`,
+    ...asked.map(({ rule, patterns, more }) => {
+      const listed = patterns.length === 0 ? 'has none' : `has ${patterns.join(' ')}`
+      return `                ${rule}.${verb} ${listed}${more > 0 ? ` and ${more} more` : ''}`
+    }),
+  ]
+}

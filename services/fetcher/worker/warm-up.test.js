@@ -1,0 +1,40 @@
+import { createDeltas } from './deltas.js'
+import { createPuller } from './pull.js'
+import { warmUp } from './warm-up.js'
+
+test('code that leases take is run: values and confirmations, with nothing left open', async () => {
+  const puller = createPuller({ socketsMax: 16 })
+  /** @type {Record<string, number>} */
+  const kinds = {}
+  const pulls = await warmUp({
+    puller: {
+      async pull(lease) {
+        const pulled = await puller.pull(lease)
+        kinds[pulled.result.kind] = (kinds[pulled.result.kind] ?? 0) + 1
+        return pulled
+      },
+    },
+    deltas: createDeltas({ bytesMax: 0 }),
+    now: () => 0,
+  })
+  puller.close()
+
+  expect(pulls).toBeGreaterThan(100)
+  expect(kinds).toEqual({ value: pulls / 2, current: pulls / 2 })
+})
+
+test('a slow machine starts all the same', async () => {
+  let at = 0
+  const pulls = await warmUp({
+    puller: {
+      async pull() {
+        at += 300
+        return { result: { kind: 'failed', code: 'backend_timeout', message: '' } }
+      },
+    },
+    deltas: createDeltas({ bytesMax: 0 }),
+    now: () => at,
+  })
+
+  expect(pulls).toBeLessThan(30)
+})
