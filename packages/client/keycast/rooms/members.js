@@ -32,7 +32,7 @@ export function createMembers(onHole) {
     },
     /** @param {any} message `members` or `presence` */
     take(message) {
-      const { type, count, members, joined = [], left = [] } = message
+      const { type, count, members, joined, left = [] } = message
       const isWhole = type === 'members'
       if (!isWhole && rev === undefined) return
       if (!isWhole && message.rev !== /** @type {number} */ (rev) + 1) {
@@ -40,7 +40,8 @@ export function createMembers(onHole) {
         return onHole()
       }
       rev = message.rev
-      const list = isWhole ? members : state.members && change(state.members, joined, left)
+      // A room that grew too large names nobody any more.
+      const list = isWhole ? members : joined && state.members && change(state.members, joined, left)
       state = Object.freeze({ count, members: list && Object.freeze(list) })
       listeners.tell(state)
     },

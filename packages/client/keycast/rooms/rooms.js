@@ -88,10 +88,9 @@ export function createRooms({ environment, send, nextId, createAlarm, calls }) {
     }
   }
 
-  /** Of the errors about a room only some end what stands. @param {Room} room @param {any} message */
+  /** @param {Room} room @param {any} message */
   function takeError(room, message) {
-    const { id, key, subscribed, retryAfterMs } = message
-    if (room.join && subscribed && retryAfterMs === undefined) return endJoin(room, new KeycastError(message))
+    const { id, key } = message
     fail(key, message)
     if (id !== room.askId) return
     room.isAsked = false
@@ -237,6 +236,11 @@ export function createRooms({ environment, send, nextId, createAlarm, calls }) {
       if (type === 'subscribed') begin(id, message.keys)
       if (subscriber.answered(message)) return true
       const room = rooms.get(key)
+      if (room?.join && message.code === 'name_taken') {
+        // A join that stood is over. Whether the room is followed is another matter.
+        endJoin(room, new KeycastError(message))
+        return true
+      }
       if (!room || !subscriber.isSubscribed(key)) return false
       if (type === 'error') takeError(room, message)
       else if (type === 'gap') room.takeGap(message)
