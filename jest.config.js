@@ -13,6 +13,7 @@ const needs = {
   'test/access-oidc.test.js': ['openssl'],
   'test/access-python.test.js': ['clients/python/.venv/bin/pytest', 'openssl'],
   'test/certificates.test.js': ['openssl'],
+  'test/chat.test.js': ['chromium'],
   'test/client-browser.test.js': ['chromium'],
   'test/client-python.test.js': ['clients/python/.venv/bin/pytest'],
   'test/compression.test.js': ['chromium', 'python3'],
