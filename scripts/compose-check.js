@@ -1,8 +1,9 @@
 #!/usr/bin/env node
 // Checks on a running compose stack what the containers promise: few fetches, connections spread over the gateways,
-// replicas that may die, tight confinement, an orderly end. Not for a stack in use: it kills containers and stops them all.
+// replicas that may die, messages that are kept, tight confinement, an orderly end. Not for a stack in use: it kills containers and stops them all.
 import { setTimeout as delay } from 'node:timers/promises'
 import { containers, crash, docker, evaluate, inspect, isHealthy, request } from './compose-check/docker.js'
+import { startPublishers } from './compose-check/publishers.js'
 import { startViewers } from './compose-check/viewers.js'
 import { createChecks, readTimeout, readUrl } from './support/client.js'
 import { runCommand } from './support/command.js'
@@ -37,7 +38,13 @@ const LOOK_MS = 250
 const GRACE_MS = 20_000
 
 /** Our services and nginx, which promise to stop in order. */
-const OURS = ['secrets', 'data-provider', 'fetcher', 'gateway', 'proxy']
+const OURS = ['secrets', 'data-provider', 'fetcher', 'journal', 'gateway', 'proxy']
+
+/** Each with a room of its own. */
+const PUBLISHERS = 10
+
+/** Publishes acknowledged before a fault, and after it. */
+const PUBLISHES = 300
 
 /**
  * @typedef {import('./compose-check/docker.js').Container} Container
@@ -51,9 +58,10 @@ async function checkStack(options) {
   const of = service => all.filter(container => container.service === service)
   const [backend] = of('data-provider')
   const [proxy] = of('proxy')
+  const [journal] = of('journal')
   const gateways = of('gateway')
   const fetchers = of('fetcher')
-  if (!backend || !proxy || gateways.length < 2 || fetchers.length < 2) {
+  if (!backend || !proxy || !journal || gateways.length < 2 || fetchers.length < 2) {
     throw new Error('no stack with several gateways and fetchers runs here (--help says how to start one)')
   }
 
@@ -118,7 +126,7 @@ async function checkStack(options) {
         return undefined
       })
     }
-    for (const container of [gateways[1], fetchers[1], proxy]) {
+    for (const container of [gateways[1], fetchers[1], journal, proxy]) {
       const { RestartCount: before } = await inspect(container)
       await survive(`a crash in ${container.name}`, () => crash(container))
       await check(`${container.name} was restarted by its policy, and is healthy`, async signal => {
@@ -130,6 +138,20 @@ async function checkStack(options) {
         return undefined
       })
     }
+    await check('docker kill of the journal under load: no acknowledged message is lost', async signal => {
+      const publishers = startPublishers(options, PUBLISHERS)
+      try {
+        await publishers.goOn(PUBLISHES, signal)
+        await docker('kill', journal.id)
+        await docker('start', journal.id)
+        await healthy(journal, signal)
+        await publishers.goOn(PUBLISHES, signal)
+        const retries = publishers.retries()
+        return `${await publishers.conclude(signal)} acknowledged, ${retries} tries again`
+      } finally {
+        publishers.stop()
+      }
+    })
     await survive('docker compose restart data-provider', async signal => {
       await docker('compose', 'restart', 'data-provider')
       await healthy(backend, signal)

@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { wrap } from './docs/markdown.js'
 import { isMain, runCommand } from './support/command.js'
 
-const usage = `Usage: node scripts/metrics-docs.js [--gateway URL] [--fetcher URL] [--provider URL]
+const usage = `Usage: node scripts/metrics-docs.js [--gateway URL] [--fetcher URL] [--journal URL] [--provider URL]
 
 Writes the lists of docs/metrics.md from the /metrics of running services; npm start runs them where the defaults say.`
 
@@ -39,14 +39,18 @@ if (isMain(import.meta.url)) {
   const options = /** @type {const} */ ({
     gateway: { type: 'string', default: 'http://127.0.0.1:8081/metrics' },
     fetcher: { type: 'string', default: 'http://127.0.0.1:8082/metrics' },
+    journal: { type: 'string', default: 'http://127.0.0.1:8083/metrics' },
     provider: { type: 'string', default: 'http://127.0.0.1:3000/metrics' },
   })
-  await runCommand({ name: 'metrics-docs', usage, options }, async ({ values: { gateway, fetcher, provider } }) => {
-    /** @type {Record<string, string>} */
-    const exported = {}
-    for (const [name, url] of Object.entries({ gateway, fetcher, provider })) {
-      exported[name] = await (await fetch(url)).text()
-    }
-    writeFileSync(page, withLists(readFileSync(page, 'utf8'), exported))
-  })
+  await runCommand(
+    { name: 'metrics-docs', usage, options },
+    async ({ values: { gateway, fetcher, journal, provider } }) => {
+      /** @type {Record<string, string>} */
+      const exported = {}
+      for (const [name, url] of Object.entries({ gateway, fetcher, journal, provider })) {
+        exported[name] = await (await fetch(url)).text()
+      }
+      writeFileSync(page, withLists(readFileSync(page, 'utf8'), exported))
+    },
+  )
 }

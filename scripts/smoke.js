@@ -6,28 +6,33 @@ import { request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { connect, KeycastError } from '@keycast/client'
 import { WebSocket } from 'ws'
+import { checkRooms } from './smoke/rooms.js'
 import { createChecks, readTimeout, readUrl } from './support/client.js'
 import { runCommand } from './support/command.js'
 
-const usage = `Usage: node scripts/smoke.js [--url URL] [--key KEY] [--no-change] [--timeout SECONDS] [--insecure]
+const usage = `Usage: node scripts/smoke.js [--url URL] [--key KEY] [--no-change] [--room ROOM] [--no-room]
+       [--timeout SECONDS] [--insecure]
 
 Connects to a running Keycast as a client, checks what a client relies on, and prints each check.
 
   --url URL          where clients connect                (default ws://127.0.0.1:8080; behind the proxy wss://HOST)
   --key KEY          a key that has a value               (default conversation:smoke, of the simulated backend)
   --no-change        do not wait for the key to change
+  --room ROOM        a room to publish into           (default room:smoke, of the shipped keycast.yaml)
+  --no-room          publish nothing
   --timeout SECONDS  for each check                       (default 20)
   --insecure         accept any certificate; on localhost any is accepted anyway
 
 Exits with 0 when every check passed, with 1 when one failed, with 2 when the options are wrong.`
 
 /**
- * @typedef {import('./support/client.js').Target & { key: string, changes: boolean, timeoutMs: number }} Target
+ * @typedef {import('./support/client.js').Target & { key: string, changes: boolean, room: string | undefined,
+ *   timeoutMs: number }} Target
  * @typedef {import('node:http').IncomingMessage & { body: Buffer }} Response
  */
 
 /** @param {Target} target */
-async function smoke({ url, key, changes, timeoutMs, insecure }) {
+async function smoke({ url, key, changes, room, timeoutMs, insecure }) {
   const { check, conclude } = createChecks(timeoutMs)
   const client = openClient({ url, insecure })
   const { keycast } = client
@@ -88,6 +93,7 @@ async function smoke({ url, key, changes, timeoutMs, insecure }) {
     })
   }
   keycast.close()
+  if (isOpen && room) await checkRooms({ url, insecure }, room, check)
 
   await check('GET /v1/values gives the value, and 304 for its ETag', async () => {
     const path = `/v1/values/${key}`
@@ -180,10 +186,18 @@ const options = /** @type {const} */ ({
   url: { type: 'string', default: 'ws://127.0.0.1:8080' },
   key: { type: 'string', default: 'conversation:smoke' },
   'no-change': { type: 'boolean', default: false },
+  room: { type: 'string', default: 'room:smoke' },
+  'no-room': { type: 'boolean', default: false },
   timeout: { type: 'string', default: '20' },
   insecure: { type: 'boolean', default: false },
 })
 
-await runCommand({ name: 'smoke', usage, options }, ({ values: { url, key, timeout, insecure, ...rest } }) =>
-  smoke({ ...readUrl(url, insecure), key, changes: !rest['no-change'], timeoutMs: readTimeout(timeout) }),
+await runCommand({ name: 'smoke', usage, options }, ({ values: { url, key, room, timeout, insecure, ...rest } }) =>
+  smoke({
+    ...readUrl(url, insecure),
+    key,
+    changes: !rest['no-change'],
+    room: rest['no-room'] ? undefined : room,
+    timeoutMs: readTimeout(timeout),
+  }),
 )

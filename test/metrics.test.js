@@ -1,17 +1,20 @@
 // docs/metrics.md lists every metric that is exported, and no other.
 import { readFileSync } from 'node:fs'
 import { withLists } from '../scripts/metrics-docs.js'
+import { startJournal } from './support/journal.js'
 import { startProvider, startSystem } from './support/system.js'
 
 test('docs/metrics.md shows what the services export (node scripts/metrics-docs.js writes it)', async () => {
   const provider = await startProvider()
   const namespaces = { conversation: { url: `${provider.origin}/conversations/{id}` } }
   const { gateways, fetchers } = await startSystem({ namespaces })
+  const journal = await startJournal()
   const read = async (/** @type {string} */ origin) => (await fetch(`${origin}/metrics`)).text()
 
   const exported = {
     gateway: await read(gateways[0].internal),
     fetcher: await read(`http://127.0.0.1:${fetchers[0].process.listening.metricsPort}`),
+    journal: (await journal.internal('/metrics')).body.toString(),
     provider: await read(provider.origin),
   }
 

@@ -10,8 +10,10 @@ import { parse } from 'yaml'
 import { answers, startBackend } from './support/backend.js'
 import { connect } from './support/client.js'
 import { eventually, pause } from './support/deadline.js'
+import { startJournal } from './support/journal.js'
 import { prometheusFolder, startNodeExporter, startPrometheus } from './support/prometheus.js'
 import { freePorts, startProxy } from './support/proxy.js'
+import { joinRooms } from './support/rooms.js'
 import { startProvider, startSystem } from './support/system.js'
 
 const run = promisify(execFile)
@@ -41,8 +43,12 @@ describe('scraping a system under load', () => {
     const provider = await startProvider({ PROVIDER_CHANGE_MS: '300' })
     const forgetful = await startBackend() // says nothing that a conditional request could name
     forgetful.on('/1', answers.content('the same again', 'text/plain'))
+    const journal = await startJournal()
     const { gateways, fetchers } = await startSystem({
+      access: { anonymous: { read: ['*:**'], publish: ['*:**'] } },
+      env: { JOURNAL_NODES: journal.node },
       namespaces: {
+        room: /** @type {any} */ ({ source: 'journal' }),
         plain: { url: `${forgetful.origin}/{id}`, refresh: '200ms' },
         conversation: { url: `${provider.origin}/conversations/{id}`, refresh: '200ms', maxAge: '1s' },
         missing: { url: `${provider.origin}/nothing/{id}`, refresh: '1s' },
@@ -57,6 +63,7 @@ describe('scraping a system under load', () => {
     const targets = {
       gateway: internals,
       fetcher: metrics,
+      journal: [`127.0.0.1:${journal.process().listening.metricsPort}`],
       'data-provider': [`127.0.0.1:${provider.process.listening.port}`],
       node: [await startNodeExporter()],
       nginx: [`127.0.0.1:${metricsPort}`],
@@ -72,12 +79,12 @@ describe('scraping a system under load', () => {
   test('every target is up, found by the name of its service', async () => {
     await eventually(async () => {
       const all = await prometheus.targets()
-      return all.length === 7 && all.every((/** @type {any} */ { health }) => health === 'up')
+      return all.length === 8 && all.every((/** @type {any} */ { health }) => health === 'up')
     }, 'every target being up')
     const names = parse(config).scrape_configs.flatMap(
       (/** @type {any} */ { dns_sd_configs = [] }) => dns_sd_configs[0]?.names ?? [],
     )
-    expect(names).toEqual(['gateway', 'fetcher', 'data-provider', 'proxy', 'node-exporter'])
+    expect(names).toEqual(['gateway', 'fetcher', 'journal', 'data-provider', 'proxy', 'node-exporter'])
   })
 
   test('every recording rule has a result', async () => {
@@ -122,7 +129,7 @@ describe('scraping a system under load', () => {
 
 /**
  * What the panels show has to happen, and go on happening: subscriptions, gets, polls, errors, a viewer who is slow again
- * and again, viewers who leave and who are refused.
+ * and again, viewers who leave and who are refused, a room that is published into and read.
  *
  * @param {string} url of a gateway
  * @returns {Promise<() => Promise<void>>} stops it
@@ -136,7 +143,11 @@ async function putUnderLoad(url) {
   const slow = await connect(url)
   await slow.subscribe(keys)
 
+  const member = await joinRooms(url)
+  await member.subscribe('room:1')
+
   const comeAndGo = async () => {
+    await member.publish('room:1', 'Good morning')
     await viewer.request({ type: 'get', key: keys[0] })
     await viewer.request({ type: 'get', key: 'missing:1' }) // an error
     await fetch(new URL(`/v1/values/${keys[0]}`, url.replace('ws', 'http')))

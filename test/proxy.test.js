@@ -130,6 +130,7 @@ test.each([
   ['/keycast/x.json', 404],
   ['/v1/values/conversation:42', 200],
   ['/v1/values/tick:a/b', 200],
+  ['/v1/messages/room:42?after=7', 200],
   ['/metrics', 404],
   ['//metrics', 404],
   ['/health/ready', 404],
@@ -137,6 +138,7 @@ test.each([
   ['/v1/refresh', 404],
   ['/v1/values/../keys/conversation:42', 404],
   ['/v1/values/%2e%2e/%2e%2e/metrics', 404],
+  ['/v1/messages/../rooms/room:42', 404],
   ['/v1/values/..%2f..%2fmetrics', 404],
   ['/ws/metrics', 404],
 ])('%s is answered with %i', async (path, status) => {

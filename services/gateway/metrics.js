@@ -286,7 +286,11 @@ export function exportCounts({ counter, gauge, fastHistogram }, counts, stats, j
 
   level('watched_rooms', 'Rooms with at least one subscriber here.', () => stats().rooms)
   level('tail_bytes', 'Newest messages of rooms held here (GATEWAY_TAIL_BYTES_MAX).', () => stats().tailBytes)
-  level('journal_nodes_alive', 'Journal nodes that this gateway hears.', () => stats().journalNodesAlive)
+  level(
+    'journal_nodes_alive',
+    'Journal nodes that this gateway hears; NaN without rooms.',
+    () => stats().journalNodesAlive,
+  )
   totals('publishes_total', 'Publishes, by what became of them.', 'result', () => counts.publishes)
   totals(
     'resumes_total',

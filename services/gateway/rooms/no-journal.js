@@ -14,7 +14,8 @@ export function createNoJournal() {
     positionOf: () => undefined,
     isAvailable: () => false,
     ownerOf: () => ({ node: undefined, alive: false }),
-    nodesAlive: () => 0,
+    // Not 0: that would say that a journal is lost, and wake somebody.
+    nodesAlive: () => Number.NaN,
     join: () => ({ tab: '', joined: Promise.resolve(error) }),
     leave() {},
     watchMembers() {},
