@@ -187,7 +187,7 @@ test('it is used with the keyboard alone, and each part has a name', async () =>
   await page.getByRole('log', { name: 'Messages' }).getByText('by hand').waitFor()
   for (const control of await page.locator('button:visible, input:visible, textarea:visible').all()) {
     const name = await control.evaluate(element => {
-      const { labels } = /** @type {HTMLInputElement} */ (element)
+      const { labels } = /** @type {any} */ (element)
       return element.getAttribute('aria-label') ?? labels?.[0]?.textContent ?? element.textContent
     })
     expect(name?.trim()).toBeTruthy()
