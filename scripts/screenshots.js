@@ -22,6 +22,17 @@ the chat; and report.png, the report of a load test. Needs Chromium.
 
 const KEYS = ['conversation:1', 'text:1']
 
+/** What people say in the pictures of the chat. */
+const TALK = [
+  ['Zoë', 'Good morning! Has anybody seen the parcel for the board?'],
+  ['Mei', 'It left the depot on Monday.'],
+  ['Mei', 'The driver wanted to leave it with a neighbour.'],
+  ['Ada', 'It is at the front desk since nine.\nI can bring it up.'],
+  ['Zoë', 'That would be great, thank you.'],
+  ['Óscar', 'Is the spare part of the new revision inside?'],
+  ['Ada', 'The label says C, so yes.'],
+]
+
 if (isMain(import.meta.url)) {
   const options = /** @type {const} */ ({ url: { type: 'string' }, report: { type: 'string' } })
   await runCommand({ name: 'screenshots', usage, options }, async ({ values }) => {
@@ -54,17 +65,6 @@ async function takePage(browser, url) {
   await page.screenshot({ path: `${folder}page.png` })
   console.log(`${folder}page.png`)
 }
-
-/** What people say in the pictures of the chat. */
-const TALK = [
-  ['Zoë', 'Good morning! Has anybody seen the parcel for the board?'],
-  ['Mei', 'It left the depot on Monday.'],
-  ['Mei', 'The driver wanted to leave it with a neighbour.'],
-  ['Ada', 'It is at the front desk since nine.\nI can bring it up.'],
-  ['Zoë', 'That would be great, thank you.'],
-  ['Óscar', 'Is the spare part of the new revision inside?'],
-  ['Ada', 'The label says C, so yes.'],
-]
 
 /** @param {import('playwright-core').Browser} browser @param {string} url */
 async function takeChat(browser, url) {
