@@ -99,7 +99,7 @@ async function takeChat(browser, url) {
   for (const { page, field, picture } of people.values()) {
     if (!picture) continue
     await page.getByText(TALK[TALK.length - 1][1]).waitFor()
-    await page.getByText('revision').waitFor()
+    await page.getByText(/^revision \d+/).waitFor()
     await field.fill('See you at ten')
     await field.blur()
     // The mark of a change that has just come fades.
