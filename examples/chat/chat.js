@@ -34,9 +34,8 @@ let shown
 /** @param {string} id */
 function openRoom(id) {
   const key = `room:${id}`
-  const list = /** @type {import('/keycast/rooms/message-list.js').MessageList<ChatMessage>} */ (
-    createMessageList(keycast, key, { presence: true })
-  )
+  /** @type {import('/keycast/rooms/message-list.js').MessageList<any>} */
+  const list = createMessageList(keycast, key, { presence: true })
   const { room } = list
   let name = recall('name') ?? ''
   const feed = createFeed(list, () => room.state.joinedAs)

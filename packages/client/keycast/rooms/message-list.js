@@ -33,7 +33,7 @@ const KEEP = 2_000
 
 /**
  * @template [T=any]
- * @param {{ room: (key: string, options?: import('./room.js').RoomOptions) => import('./handle.js').RoomHandle<T> }} keycast
+ * @param {{ room: (key: string, options?: import('./room.js').RoomOptions) => import('./handle.js').RoomHandle<any> }} keycast
  * @param {string} key
  * @param {object} [options]
  * @param {number} [options.last] messages at first, and with each `older()`
@@ -41,6 +41,7 @@ const KEEP = 2_000
  * @param {boolean} [options.presence] whether `room.members` is to be told who is there
  */
 export function createMessageList(keycast, key, { last = LAST, keep = KEEP, presence = false } = {}) {
+  /** @type {import('./handle.js').RoomHandle<T>} */
   const room = keycast.room(key, { last, presence })
   /** Older messages are those before it; undefined before anything is known. @type {import('./room.js').Position | undefined} */
   let top
