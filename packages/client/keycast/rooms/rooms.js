@@ -242,12 +242,15 @@ export function createRooms({ environment, send, nextId, createAlarm, calls }) {
         return true
       }
       if (!room || !subscriber.isSubscribed(key)) return false
-      if (type === 'error') takeError(room, message)
-      else if (type === 'gap') room.takeGap(message)
+      if (type === 'error') {
+        // Any other with an id answers a publish that was given up.
+        if (id === undefined || id === room.askId) takeError(room, message)
+      } else if (type === 'gap') room.takeGap(message)
+      else if (type === 'members' || type === 'presence') room.members.take(message)
       else if (type === 'message') {
         if (room.state.live && room.position) publishes.saw(message, room.position.epoch)
         room.take(message)
-      } else room.members.take(message)
+      }
       return true
     },
 
