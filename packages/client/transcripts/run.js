@@ -140,6 +140,7 @@ export async function runTranscript(text) {
     if (at < 0) fail('it did not happen')
     const [deed] = world.deeds.splice(at, 1)
     if ('dials' in deed) same([deed.dials, deed.offers], [step.dials, 'keycast.v1.bytes'])
+    if ('hangs' in deed && 'code' in step) same(deed.code, step.code)
     if ('out' in deed) same(deed.out, filled(step.out, deed.out))
     if ('told' in deed) {
       const fields = Object.keys(step).map(field => [field, /** @type {any} */ (deed)[field]])

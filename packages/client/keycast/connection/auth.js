@@ -57,7 +57,7 @@ export function createAuth({ token: source, environment: { now, random }, alarm,
     } catch (error) {
       if (turn !== mine) return
       const { message } = /** @type {Error} */ (error)
-      if (error instanceof TokenRefused) end('token_refused', message || 'no token any more')
+      if (error instanceof TokenRefused) end('token_refused', message || 'no token')
       else onFailure(`no token: ${message}`)
       return
     }
