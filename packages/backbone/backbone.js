@@ -18,15 +18,19 @@
  * A fossil delta that makes the value it comes with out of the version `from` of the same key.
  * @typedef {{ from: string, bytes: Buffer }} Delta
  *
+ * When the node asks the backend by itself again. A quiet watch hears of that only where the version, or how long it may be
+ * used, is another then, or where it fails or takes long: see {@link Confirmations}.
+ * @typedef {{ inMs: number, everyMs: number }} Next
+ *
  * The key's value. `ageMs`: since the backend was asked. `maxAgeMs`: how old it may get before a `get` asks again.
  * `store` false: to be held only while watched (`no-store`, `private`). `delta`: only where it starts `from` the
  * version the gateway holds or was last sent.
  * @typedef {{ type: 'value', key: string, version: string, ageMs: number, maxAgeMs: number, store: boolean,
- *   contentType: string, format: Format, body: Buffer, delta?: Delta }} ValueAnswer
+ *   contentType: string, format: Format, body: Buffer, delta?: Delta, delayMs?: number, next?: Next }} ValueAnswer
  *
  * The version the gateway holds (or was last sent on this link) is the latest as of `ageMs` ago.
- * @typedef {{ type: 'current', key: string, version: string, ageMs: number, maxAgeMs: number, store: boolean }}
- *   CurrentAnswer
+ * @typedef {{ type: 'current', key: string, version: string, ageMs: number, maxAgeMs: number, store: boolean,
+ *   next?: Next }} CurrentAnswer
  *
  * The last try failed. `ageMs`: since the backend was asked in that try. With `retryAfterMs` the fetcher tries again
  * by itself while the key is watched. `not_found` is an answer like any other: it comes with `maxAgeMs`.
@@ -61,10 +65,18 @@
  *
  * @typedef {object} BackboneEvents
  * @property {(key: string) => Held | undefined} held
- * @property {(answer: Answer, isGot: boolean) => void} onAnswer in the order of a key's states, except that a
+ * @property {(answer: Answer, isGot: boolean, confirmations?: Confirmations) => void} onAnswer in the order of a key's states, except that a
  *   failover may repeat one; never one from before the key was last wanted. `isGot`: it answers the key's `get`,
  *   which is over with it. Otherwise it is for the watch, and may be older than a `get` under way accepts. A body may
  *   be kept: it is never reused or changed
+ */
+
+/**
+ * Up to when a node has asked the backend for the keys of a namespace as it said (`next`), and told this gateway all that
+ * came of it. It moves while the link lives, and stops for good with it; answers with `next` come with the one that holds
+ * for them.
+ *
+ * @typedef {{ untilMs: number }} Confirmations `untilMs`: monotonic, on this gateway's clock
  */
 
 /**
@@ -82,13 +94,15 @@
  * What the fetcher's primary gives its hub. All are synchronous.
  *
  * @typedef {object} HubEvents
- * @property {(link: string, want: Want) => void} onWatch also when the link watches already: it says its state again
+ * @property {(link: string, want: Want & { quiet?: boolean }) => void} onWatch `quiet`: the gateway understands `next`. Also when the link watches already: it says its state again
  * @property {(link: string, key: string) => void} onUnwatch
  * @property {(link: string, want: Want) => void} onGet
  * @property {(link: string, key: string) => void} onCancelGet
  * @property {(key: string) => void} onRefresh
  * @property {(link: string) => Iterator<unknown> | void} onLinkLost forget everything that the link said; what comes as
  *   an iterator is run to its end turn by turn, so that 100,000 keys hold nothing up
+ * @property {() => Record<string, number> | undefined} [lagsMs] how long ago, by namespace, lies the moment up to which all
+ *   that was to be asked again was asked, and links were told what came of it
  * @property {(link: string, key: string) => Answer | undefined} answerFor the latest state of the key for that link, to
  *   be sent now; `undefined` when there is nothing to say (any more)
  */

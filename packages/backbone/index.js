@@ -22,12 +22,14 @@ export { createWriter } from './zeromq/writer.js'
  * @typedef {import('./backbone.js').Answer} Answer
  * @typedef {import('./backbone.js').Backbone} Backbone
  * @typedef {import('./backbone.js').BackboneEvents} BackboneEvents
+ * @typedef {import('./backbone.js').Confirmations} Confirmations
  * @typedef {import('./backbone.js').Delta} Delta
  * @typedef {import('./backbone.js').FailedAnswer} FailedAnswer
  * @typedef {import('./backbone.js').Format} Format
  * @typedef {import('./backbone.js').Held} Held
  * @typedef {import('./backbone.js').Hub} Hub
  * @typedef {import('./backbone.js').HubEvents} HubEvents
+ * @typedef {import('./backbone.js').Next} Next
  * @typedef {import('./gateway/rooms-backbone.js').RoomsBackbone} RoomsBackbone
  * @typedef {import('./gateway/rooms-backbone.js').MessageEvents} MessageEvents
  * @typedef {import('./gateway/rooms-backbone.js').RoomsEvents} RoomsEvents

@@ -1,10 +1,12 @@
 // Puts a gateway together from its parts. main.js gives it the real world, tests give it theirs.
+import { createTurns, revocationsRoom, TURN_MS } from '@keycast/service'
 import { createAccess } from './access/access.js'
 import { createAttempts } from './access/attempts.js'
 import { createExplain } from './access/explain.js'
 import { createIdentify } from './access/identify.js'
-import { createRevocations, revokes } from './access/revocations.js'
+import { createRevocations } from './access/revocations.js'
 import { createRights } from './access/rights.js'
+import { createSharedRevocations } from './access/shared-revocations.js'
 import { createTokens } from './access/tokens/tokens.js'
 import { createOutbox } from './delivery/outbox.js'
 import { createSlowClients } from './delivery/slow-clients.js'
@@ -124,7 +126,7 @@ export function createGateway({
   const access = createAccess({ namespaces, cache, counts, now })
   const backbone = createBackbone({
     held: key => events.held(key),
-    onAnswer: (answer, isForGet) => events.onAnswer(answer, isForGet),
+    onAnswer: (...of) => events.onAnswer(...of),
   })
   const values = createValues({ namespaces, cache, backbone, now })
   const singleFlight = createSingleFlight({ values, cache, backbone, calendar, counts, now })
@@ -164,12 +166,18 @@ export function createGateway({
 
   // rooms: their messages, who follows them, who publishes
   const roomsBackbone = createRoomsBackbone({
-    onHead: (key, head) => events.onHead(key, head),
-    onMessages: (key, batch) => events.onMessages(key, batch),
-    onGap: (key, gap) => events.onGap(key, gap),
-    onFailed: (key, failure) => events.onFailed(key, failure),
+    onHead: (key, head) => eventsOf(key).onHead(key, head),
+    onMessages: (key, batch) => eventsOf(key).onMessages(key, batch),
+    onGap: (key, gap) => eventsOf(key).onGap(key, gap),
+    onFailed: (key, failure) => eventsOf(key).onFailed(key, failure),
     onRouted: () => events.onRouted?.(),
   })
+  const sharedRevocations =
+    namespaces.journal.names.length === 0
+      ? undefined
+      : createSharedRevocations({ backbone: roomsBackbone, apply: revokeAll, log })
+  /** @param {string} key */
+  const eventsOf = key => (key === revocationsRoom && sharedRevocations ? sharedRevocations.events : events)
   const followers = createFollowers({
     namespaces: namespaces.journal,
     access,
@@ -285,6 +293,18 @@ export function createGateway({
 
   exportCounts(metrics, counts, stats, tokens.jwksStatus, settings)
 
+  /** With a million keys many thousands come up at one time: what the first turn leaves is looked at in later ones. */
+  const looks = createTurns({ now, step: lookAtNext })
+
+  /** @returns {boolean} whether there may be more to look at */
+  function lookAtNext() {
+    const entry = calendar.takeDue(now())
+    if (!entry) return false
+    singleFlight.expire(entry)
+    subscriptions.check(entry)
+    return true
+  }
+
   /** @type {NodeJS.Timeout | undefined} */
   let sweeper
   let sweptSeldomAtMs = now()
@@ -293,8 +313,29 @@ export function createGateway({
   function onFanOut({ value, askedAtMs }) {
     const startMs = now()
     if (value) value.receivedAtMs = startMs
-    histograms.valueAged(startMs - askedAtMs)
-    outbox.fence(() => histograms.fannedOut(now() - startMs))
+    outbox.fence(() => histograms.delivered({ startMs, endMs: now(), askedAtMs, delayMs: value?.delayMs }))
+  }
+
+  /**
+   * Those that other gateways were called for.
+   *
+   * @param {{ revocation: import('./access/revocations.js').Revocation, atMs: number }[]} given
+   */
+  function revokeAll(given) {
+    const outcomes = given.map(({ revocation, atMs }) => revocations.add(revocation, atMs))
+    if (outcomes.includes('added')) endRevoked()
+    return { refused: outcomes.filter(outcome => outcome === 'full').length }
+  }
+
+  /** @returns {number} how many sessions were ended */
+  function endRevoked() {
+    let ended = 0
+    for (const session of sessions.all()) {
+      if (session.ended || !session.verified || !revocations.isRevoked(session.verified)) continue
+      sessions.end(session, 'revoked')
+      ended++
+    }
+    return ended
   }
 
   function stats() {
@@ -314,11 +355,13 @@ export function createGateway({
     }
   }
 
+  function lookAtDue() {
+    const endsAtMs = now() + TURN_MS
+    while (lookAtNext()) if (now() >= endsAtMs) return looks.start()
+  }
+
   function sweep() {
-    calendar.sweep(now(), entry => {
-      singleFlight.expire(entry)
-      subscriptions.check(entry)
-    })
+    lookAtDue()
     slowClients.sweep(sessions.end)
     credentials.sweep()
     rooms.sweep()
@@ -351,15 +394,11 @@ export function createGateway({
      */
     revoke(revocation) {
       const outcome = revocations.add(revocation)
-      let ended = 0
-      if (outcome === 'full') return { outcome, sessions: ended }
-      for (const session of sessions.all()) {
-        if (session.ended || !session.verified || !revokes(revocation, session.verified)) continue
-        sessions.end(session, 'revoked')
-        ended++
-      }
-      return { outcome, sessions: ended }
+      return { outcome, sessions: outcome === 'added' ? endRevoked() : 0 }
     },
+
+    /** Tells the other gateways, and those that start later; absent where there is no journal to keep the list. */
+    shareRevocation: sharedRevocations?.publish,
 
     /** Makes sessions of the server's upgrades. @param {import('node:http').Server} server */
     attach: server => upgrades.attach(server),
@@ -383,6 +422,8 @@ export function createGateway({
 
     async start() {
       await Promise.all([backbone.start(), roomsBackbone.start()])
+      // Awaited, but not for long: a user who was signed out must not get in at a gateway that starts.
+      await sharedRevocations?.start()
       // Not awaited: an identity provider that is down keeps nobody else waiting.
       void tokens.start()
       heartbeat.start()
@@ -399,6 +440,7 @@ export function createGateway({
       clearInterval(sweeper)
       heartbeat.stop()
       tokens.stop()
+      sharedRevocations?.stop()
       await Promise.all([backbone.stop(), roomsBackbone.stop()])
     },
   }

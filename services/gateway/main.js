@@ -72,7 +72,7 @@ function assemble() {
       failed: (issuer, problem) => log.warn({ issuer, problem }, 'the key set cannot be had: keys held go on serving'),
     },
   })
-  const { access, authenticate, explain, values, backbone, revoke, counts } = gateway
+  const { access, authenticate, explain, values, backbone, revoke, shareRevocation, counts } = gateway
   const publicApp = createPublicApp({
     access,
     authenticate,
@@ -92,7 +92,16 @@ function assemble() {
     ready: gateway.notReady,
     log,
   })
-  addInternal(internal.app, { access, explain, values, backbone, namespaces, revoke, apiToken: config.apiToken })
+  addInternal(internal.app, {
+    access,
+    explain,
+    values,
+    backbone,
+    namespaces,
+    revoke,
+    shareRevocation,
+    apiToken: config.apiToken,
+  })
   return { gateway, publicApp, internal }
 }
 

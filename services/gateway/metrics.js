@@ -135,17 +135,30 @@ export function createHistograms({ histogram }) {
   })
   const valueAge = histogram({
     name: 'fanout_value_age_seconds',
-    help: 'How long ago the backend was asked for a new version when its fan-out began.',
+    help: 'How long ago the backend was asked for a new version when that was written to its last subscriber.',
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+  })
+  const delay = histogram({
+    name: 'change_delay_seconds',
+    help: "From when a refresh was due to the write of its change to the last subscriber, less the backend's own time.",
+    buckets: [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
   })
 
   return {
-    /** @param {number} ms */
-    fannedOut: ms => fanOut.observe(ms / 1_000),
+    /**
+     * A new version was written to all its subscribers.
+     *
+     * @param {{ startMs: number, endMs: number, askedAtMs: number, delayMs: number | undefined }} when its fan-out began
+     *   and ended, when the backend was asked for it, and how long the fetcher kept it waiting, if it was a change there
+     */
+    delivered({ startMs, endMs, askedAtMs, delayMs }) {
+      const tookMs = endMs - startMs
+      fanOut.observe(tookMs / 1_000)
+      valueAge.observe(Math.max(0, endMs - askedAtMs) / 1_000)
+      if (delayMs !== undefined) delay.observe((delayMs + tookMs) / 1_000)
+    },
     /** @param {number} ms */
     compressed: ms => compression.observe(ms / 1_000),
-    /** @param {number} ms */
-    valueAged: ms => valueAge.observe(Math.max(0, ms) / 1_000),
   }
 }
 

@@ -38,8 +38,8 @@ test('counts are exported at a scrape, again and again the same', async () => {
   countOne(counts.closed, 'slow')
   counts.deliveries.observe(7)
   counts.stalls.observe(2_000)
-  histograms.fannedOut(3)
-  histograms.valueAged(20)
+  histograms.delivered({ startMs: 20, endMs: 23, askedAtMs: 3, delayMs: 40 })
+  histograms.delivered({ startMs: 20, endMs: 23, askedAtMs: 3, delayMs: undefined })
 
   await registry.metrics()
   const text = await registry.metrics()
@@ -69,8 +69,10 @@ test('counts are exported at a scrape, again and again the same', async () => {
     'keycast_gateway_sessions_closed_total{reason="slow"} 2',
     'keycast_gateway_delivery_seconds_bucket{le="0.01"} 1',
     'keycast_gateway_stall_seconds_sum 2',
-    'keycast_gateway_fanout_seconds_bucket{le="0.005"} 1',
-    'keycast_gateway_fanout_value_age_seconds_sum 0.02',
+    'keycast_gateway_fanout_seconds_bucket{le="0.005"} 2',
+    'keycast_gateway_fanout_value_age_seconds_sum 0.04',
+    'keycast_gateway_change_delay_seconds_sum 0.043',
+    'keycast_gateway_change_delay_seconds_count 1',
   ]) {
     expect(text).toContain(`${line}\n`)
   }

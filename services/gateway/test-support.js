@@ -113,12 +113,13 @@ export function createFakeBackbone() {
      * @param {string | Buffer} body
      * @param {Partial<Extract<Answer, { type: 'value' }>>} [rest]
      * @param {boolean} [isGot]
+     * @param {import('@keycast/backbone').Confirmations} [confirmations]
      * @returns {string} the version
      */
-    value(key, body, rest, isGot = true) {
+    value(key, body, rest, isGot = true, confirmations = undefined) {
       const bytes = Buffer.from(body)
       const version = versionOf(bytes)
-      events.onAnswer({ type: 'value', key, version, body: bytes, ...good, ...content, ...rest }, isGot)
+      events.onAnswer({ type: 'value', key, version, body: bytes, ...good, ...content, ...rest }, isGot, confirmations)
       return version
     },
 

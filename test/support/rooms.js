@@ -167,6 +167,10 @@ export async function joinRooms(url, { name = '', checker, headers = {} } = {}) 
       }
     },
   }
-  await client.until(() => received.some(({ type }) => type === 'welcome'), 'the welcome')
+  const refused = ended.then(code => {
+    throw new Error(`closed with ${code} before the welcome`)
+  })
+  await Promise.race([client.until(() => received.some(({ type }) => type === 'welcome'), 'the welcome'), refused])
+  refused.catch(() => {}) // it ends some time
   return client
 }

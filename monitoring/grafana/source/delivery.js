@@ -37,11 +37,7 @@ export const delivery = dashboard({
           decimals: 2,
           width: 6,
           steps: [{ color: 'green' }, { color: 'orange', from: 0.5 }, { color: 'red', from: 1 }],
-          queries: [
-            {
-              expr: 'keycast:value_age_seconds:p99_rate1m + keycast:fanout_seconds:p99_rate1m',
-            },
-          ],
+          queries: [{ expr: 'keycast:value_age_seconds:p99_rate1m' }],
         }),
         stat({
           title: 'Stale notices',

@@ -10,8 +10,13 @@ import { readKey, WireError } from './codec.js'
  * The backend's content changed: ask it now. At most KEYS_PER_REQUEST_MAX keys.
  * @typedef {{ type: 'refresh', keys: string[] }} RefreshNotice
  *
- * @typedef {{ Position: Held, Payload: never, Answer: Answer, Notice: RefreshNotice, Command: never, Result: never,
- *   Heads: never }} Values
+ * What a watch says: a quiet one hears of changes only. What a beat says, by namespace: how old the moment is up to which
+ * refreshes are over, and what came of them was sent before.
+ * @typedef {{ quiet: boolean }} WatchPayload
+ * @typedef {{ lagsMs: Record<string, number> }} ConfirmedHeads
+ *
+ * @typedef {{ Position: Held, Payload: WatchPayload, Answer: Answer, Notice: RefreshNotice, Command: never, Result: never,
+ *   Heads: ConfirmedHeads }} Values
  */
 
 const formats = new Set(['json', 'text', 'base64'])
@@ -24,10 +29,17 @@ const GENERAL_FORMAT = 'base64'
 
 /** @type {import('./codec.js').Codec<Values>} */
 export const valuesCodec = {
-  wire: 'values/1.0',
+  wire: 'values/1.1',
   readPosition({ version, ageMs }) {
     if (typeof version !== 'string' || !isAge(ageMs)) throw new WireError('a position is not a version and its age')
     return { version, ageMs }
+  },
+  readPayload: ({ quiet }) => ({ quiet: quiet === true }),
+  readHeads({ lagsMs }) {
+    if (typeof lagsMs !== 'object' || lagsMs === null || !Object.values(lagsMs).every(isAge)) {
+      throw new WireError('heads are not ages by namespace')
+    }
+    return { lagsMs }
   },
   encodeAnswer(answer) {
     if (answer.type !== 'value') return { head: answer, parts: [] }
@@ -68,6 +80,7 @@ function readValue(head, parts) {
     return incomplete(head.key)
   }
   if (!formats.has(head.format)) head.format = GENERAL_FORMAT
+  if (!isAge(head.delayMs)) delete head.delayMs
   head.body = parts[0]
   if (head.deltaFrom === undefined) return head
   if (typeof head.deltaFrom !== 'string' || parts.length < 2) return incomplete(head.key)
@@ -85,7 +98,11 @@ function readFailed(head) {
 
 /** @param {any} head */
 const isKept = head =>
-  isAged(head) && typeof head.version === 'string' && head.maxAgeMs !== undefined && typeof head.store === 'boolean'
+  isAged(head) &&
+  typeof head.version === 'string' &&
+  head.maxAgeMs !== undefined &&
+  typeof head.store === 'boolean' &&
+  (head.next === undefined || (isAge(head.next?.inMs) && isAge(head.next.everyMs) && head.next.everyMs > 0))
 
 /** @param {any} head */
 const isAged = head => isAge(head.ageMs) && (head.maxAgeMs === undefined || isAge(head.maxAgeMs))

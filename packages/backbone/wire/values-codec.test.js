@@ -31,7 +31,7 @@ function cross(answer) {
 }
 
 test('answers arrive as they were sent, and bodies are not copied on the way out', () => {
-  const withDelta = { ...head, body, delta: { from: 'u', bytes: Buffer.from('delta') } }
+  const withDelta = { ...head, delayMs: 7, body, delta: { from: 'u', bytes: Buffer.from('delta') } }
   for (const answer of [{ ...head, body }, withDelta, current, failed]) expect(cross(answer)).toEqual(answer)
   expect(encodeAnswer({ ...head, body }).parts[0]).toBe(body)
 })
@@ -40,6 +40,7 @@ test('a code, a format or a kind of a newer release never breaks a link', () => 
   expect(decodeAnswer({ ...failed, code: 'backend_on_fire' }, [])).toEqual({ ...failed, code: 'backend_error' })
   expect(decodeAnswer({ ...failed, code: 'toString' }, [])).toEqual({ ...failed, code: 'backend_error' })
   expect(decodeAnswer({ ...head, format: 'cbor' }, [body])).toEqual({ ...head, format: 'base64', body })
+  expect(decodeAnswer({ ...head, delayMs: 'long' }, [body])).toEqual({ ...head, body })
   expect(decodeAnswer({ ...head, mood: 'new' }, [body, body])).toMatchObject({ ...head, body })
   expect(decodeAnswer({ type: 'hologram', key: 'a:1' }, [body])).toBeUndefined()
   expect(readNotice?.({ type: 'rumour' })).toBeUndefined()

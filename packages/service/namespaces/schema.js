@@ -5,6 +5,7 @@ import { namespaceProblem } from '@keycast/protocol'
 import { z } from 'zod'
 import { duration, size } from '../quantities.cjs'
 import { journalNamespace } from './journal-schema.js'
+import { RESERVED_PREFIX } from './reserved.js'
 import { readUrlTemplate } from './url-template.js'
 
 /** A day: Keycast is for live values, not an archive. */
@@ -107,7 +108,7 @@ export const file = z.strictObject(
     namespaces: z
       .record(
         z.string().superRefine((name, context) => {
-          const problem = namespaceProblem(name)
+          const problem = namespaceProblem(name) ?? reservedProblem(name)
           if (problem) context.addIssue(problem)
         }),
         namespace,
@@ -117,6 +118,11 @@ export const file = z.strictObject(
   },
   { error: 'must be a map with the field "namespaces"' },
 )
+
+/** @param {string} name */
+function reservedProblem(name) {
+  return name.startsWith(RESERVED_PREFIX) ? `names that begin with ${RESERVED_PREFIX} are Keycast's own` : undefined
+}
 
 /** @param {string} name in lower case @param {string} value */
 function headerProblem(name, value) {

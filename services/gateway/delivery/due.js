@@ -2,6 +2,7 @@
 // to a key since the session was last written to, it is sent the latest.
 import { encode, errorMessage } from '@keycast/protocol'
 import { emptySlots } from '../encodings/slots.js'
+import { askedAtOf } from '../keys/age.js'
 import { retryAfterMsOf } from '../keys/problem.js'
 
 /**
@@ -125,11 +126,12 @@ function problemFrame(entry, problem, { slot, control }, nowMs) {
 }
 
 /** @param {Entry} entry @param {Problem} problem @param {number} nowMs */
-function problemText({ key, value, askedAtMs }, problem, nowMs) {
+function problemText(entry, problem, nowMs) {
+  const { key, value } = entry
   const { code, message } = problem
   const retryAfterMs = retryAfterMsOf(problem, nowMs)
   if (!value) return encode(errorMessage(code, { key, subscribed: true, message, retryAfterMs }))
-  return encode({ type: 'stale', key, sinceMs: Math.round(nowMs - askedAtMs), code })
+  return encode({ type: 'stale', key, sinceMs: Math.round(nowMs - askedAtOf(entry)), code })
 }
 
 /** @param {Piece[]} pieces @param {Buffer} frame */

@@ -39,6 +39,8 @@ const RETRY_AFTER_MS = 1_000
  * @param {ReturnType<typeof import('../access/explain.js').createExplain>} deps.explain
  * @param {(revocation: import('../access/revocations.js').Revocation) => { outcome: 'added' | 'known' | 'full',
  *   sessions: number }} deps.revoke
+ * @param {(revocation: import('../access/revocations.js').Revocation) => Promise<{ problem: string } | undefined>}
+ *   [deps.shareRevocation] tells the other gateways; absent where nothing would keep it for them
  * @param {() => number} [deps.wallNow] in milliseconds since 1970
  * @param {Pick<import('../keys/values.js').Values, 'describe'>} deps.values
  * @param {Pick<import('@keycast/backbone').Backbone, 'refresh'>} deps.backbone
@@ -47,7 +49,7 @@ const RETRY_AFTER_MS = 1_000
  */
 export function addInternal(
   app,
-  { access, explain, values, backbone, namespaces, revoke, apiToken, wallNow = Date.now },
+  { access, explain, values, backbone, namespaces, revoke, shareRevocation, apiToken, wallNow = Date.now },
 ) {
   app.register(async calls => {
     calls.addHook('onRequest', createGuard(apiToken))
@@ -75,8 +77,13 @@ export function addInternal(
         const message = 'nothing was revoked: the list is full. Change the key that signs the tokens instead'
         return sendProblem(reply, { code: 'revocations_full', message })
       }
-      // Gateways do not tell each other, and the caller must not believe that they do.
-      return { ...read.revocation, sessionsEnded: sessions, reach: 'this gateway: call each one' }
+      const ended = { ...read.revocation, sessionsEnded: sessions }
+      // Nobody tells the others, and the caller must not believe that somebody does.
+      if (!shareRevocation) return { ...ended, reach: 'this gateway: call each one' }
+      const failed = await shareRevocation(read.revocation)
+      if (!failed) return { ...ended, reach: 'every gateway' }
+      const message = `revoked at this gateway alone, which ended ${sessions} sessions: ${failed.problem}. Call again`
+      return sendProblem(reply, { code: 'journal_unavailable', message, retryAfterMs: RETRY_AFTER_MS })
     })
 
     // Posted, so that a token is in no URL, which is logged.

@@ -17,6 +17,8 @@ export function createCalendar() {
   /** @type {Map<number, Set<Entry>>} */
   const pages = new Map()
   let nextPage = 0
+  /** The page whose entries are being taken out. @type {{ page: number, entries: Iterator<Entry> } | undefined} */
+  let opened
 
   /**
    * Brings the entry up at that time, unless it comes up earlier anyway.
@@ -49,25 +51,36 @@ export function createCalendar() {
   }
 
   /**
-   * Takes out the entries whose time has come and looks at each; looking may schedule it again.
+   * Takes out one entry whose time has come; looking at it may schedule it again.
    *
    * @param {number} nowMs
-   * @param {(entry: Entry) => void} look
+   * @returns {Entry | undefined} `undefined` where there is none
    */
-  function sweep(nowMs, look) {
-    const firstPage = nextPage
+  function takeDue(nowMs) {
     const lastPage = Math.floor(nowMs / SWEEP_MS)
-    nextPage = lastPage + 1
-    for (let page = firstPage; page <= lastPage; page++) {
-      const scheduled = pages.get(page)
-      if (!scheduled) continue
-      pages.delete(page)
-      for (const entry of scheduled) {
+    for (;;) {
+      for (let next = opened?.entries.next(); next && !next.done; next = opened?.entries.next()) {
+        const entry = next.value
+        // Cancelled since, or scheduled for another time.
+        if (entry.calendarPage !== opened?.page) continue
         entry.calendarPage = Number.POSITIVE_INFINITY
-        look(entry)
+        return entry
       }
+      opened = openNext(lastPage)
+      if (!opened) return undefined
     }
   }
 
-  return { schedule, cancel, sweep, pageCount: () => pages.size }
+  /** @param {number} lastPage @returns {{ page: number, entries: Iterator<Entry> } | undefined} */
+  function openNext(lastPage) {
+    while (nextPage <= lastPage) {
+      const page = nextPage++
+      const scheduled = pages.get(page)
+      pages.delete(page)
+      if (scheduled) return { page, entries: scheduled.values() }
+    }
+    return undefined
+  }
+
+  return { schedule, cancel, takeDue, pageCount: () => pages.size }
 }

@@ -2,6 +2,7 @@
 // subscribers.
 import { encode, errorMessage } from '@keycast/protocol'
 import { CHANGED, CURRENT, PROBLEM, VALUE } from '../delivery/due.js'
+import { askedAtOf, endRefreshes } from './age.js'
 import { NOBODY } from './entry.js'
 import { createProblem } from './problem.js'
 
@@ -103,7 +104,7 @@ export function createSubscriptions({
     entry.watchedAtMs = now()
     entry.isWatchAnswered = false
     // That the backend has nothing is an answer, good for its time. Any other problem is one of an earlier try.
-    if (entry.problem?.code === 'not_found' && now() - entry.askedAtMs <= entry.maxAgeMs)
+    if (entry.problem?.code === 'not_found' && now() - askedAtOf(entry) <= entry.maxAgeMs)
       entry.announcedCode = 'not_found'
     else entry.problem = undefined
   }
@@ -118,7 +119,7 @@ export function createSubscriptions({
     const { entry } = subscription
     const { value } = entry
     // The fetcher keeps a watched key fresh. One that was not watched may be old, unless its age says otherwise.
-    if (value && (entry.isWatchAnswered || now() - entry.askedAtMs <= entry.maxAgeMs)) {
+    if (value && (entry.isWatchAnswered || now() - askedAtOf(entry) <= entry.maxAgeMs)) {
       counts.subscribeHits++
       endPending(subscription)
       return outbox.owe(subscription, value.version === version ? CURRENT : VALUE)
@@ -163,6 +164,7 @@ export function createSubscriptions({
     keys--
     entry.subscriptions = NOBODY
     entry.isWatchAnswered = false
+    endRefreshes(entry)
     clearProblem(entry)
     backbone.unwatch(entry.key)
     cache.update(entry)

@@ -17,15 +17,16 @@ import { emptySlots } from '../encodings/slots.js'
  * @property {import('../encodings/slots.js').Slots<unknown>} forms what encodings made of the value; only the encoding itself reads it
  * @property {import('../encodings/slots.js').Slots<Buffer> | undefined} currentFrames that tell a client that this version is the latest
  * @property {number} compressedBytes what its compressed forms take
+ * @property {number | undefined} delayMs of a change: for how long the fetcher kept it waiting
  * @property {number} receivedAtMs when it reached this gateway as a change for sessions that had subscribed before; NaN
  *   where there was none
  */
 
 /**
- * @param {{ key: string, version: string, contentType: string, format: Format, body: Buffer, delta?: Delta }} answer
+ * @param {{ key: string, version: string, contentType: string, format: Format, body: Buffer, delta?: Delta, delayMs?: number }} answer
  * @returns {Value}
  */
-export function createValue({ key, version, contentType, format, body, delta }) {
+export function createValue({ key, version, contentType, format, body, delta, delayMs }) {
   return {
     key,
     version,
@@ -37,6 +38,7 @@ export function createValue({ key, version, contentType, format, body, delta }) 
     forms: emptySlots(),
     currentFrames: undefined,
     compressedBytes: 0,
+    delayMs,
     receivedAtMs: Number.NaN,
   }
 }

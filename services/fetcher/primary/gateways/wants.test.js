@@ -271,7 +271,7 @@ test('a change is measured from its coming to its being sent, for each gateway; 
   watch('a', K)
   watch('b', K)
   value(K, 'v1')
-  for (const link of ['a', 'b']) take(link)
+  for (const link of ['a', 'b']) expect(take(link)[0]).not.toHaveProperty('delayMs')
   pass(1_000)
   current(K)
   for (const link of ['a', 'b']) take(link)
@@ -281,8 +281,8 @@ test('a change is measured from its coming to its being sent, for each gateway; 
 
   pass(1_000)
   value(K, 'v2')
-  take('a')
+  expect(take('a')).toMatchObject([{ delayMs: 0 }])
   pass(40) // b's link has no credit
-  take('b')
+  expect(take('b')).toMatchObject([{ delayMs: 40 }])
   expect(relayed).toEqual([0, 40])
 })

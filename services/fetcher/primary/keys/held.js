@@ -9,8 +9,9 @@
  *
  * The bytes held, and what the backend said of them. `store` false: held only while somebody wants the key. `delta`:
  * from the version held before, where there is one. `cameAt`: when a worker brought it.
+ * `waitedMs`: how long its fetch waited for a worker.
  * @typedef {{ version: string, contentType: string, format: Format, body: Buffer, delta: Delta | undefined, store:
- *   boolean, etag: string | undefined, lastModified: string | undefined, cameAt: number }} Value
+ *   boolean, etag: string | undefined, lastModified: string | undefined, cameAt: number, waitedMs: number }} Value
  *
  * Why the last fetch failed. Made anew each time, so that it also tells one fetch from the next. `askedAt`: when the
  * backend was asked in that fetch.
@@ -45,9 +46,9 @@ export function newHeld(maxAgeMs) {
  * @param {ValueResult} result
  * @param {Buffer} body
  * @param {Buffer | undefined} delta from the version that the result names
- * @param {{ askedAt: number, cameAt: number, invalid: boolean }} when `invalid`: changed since it was asked
+ * @param {{ askedAt: number, waitedMs: number, cameAt: number, invalid: boolean }} when `invalid`: changed since it was asked
  */
-export function holdValue(entry, result, body, delta, { askedAt, cameAt, invalid }) {
+export function holdValue(entry, result, body, delta, { askedAt, waitedMs, cameAt, invalid }) {
   const { version, contentType, format, store, etag, lastModified, deltaFrom } = result
   entry.held.seen = 'found'
   entry.held.value = {
@@ -60,6 +61,7 @@ export function holdValue(entry, result, body, delta, { askedAt, cameAt, invalid
     body,
     delta: deltaFrom !== undefined && delta ? { from: deltaFrom, bytes: delta } : undefined,
     cameAt,
+    waitedMs,
   }
   answered(entry, undefined, result.maxAgeMs, askedAt, invalid)
 }
