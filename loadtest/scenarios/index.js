@@ -5,9 +5,10 @@ import { connect } from './connect.js'
 import { connections } from './connections.js'
 import { fanout } from './fanout.js'
 import { garbage } from './garbage.js'
+import { keys } from './keys.js'
 import { pingpong } from './pingpong.js'
 import { polling } from './polling.js'
 import { ticker } from './ticker.js'
 
 /** @type {import('./scenario.js').Scenario[]} */
-export const scenarios = [capacity, polling, coldburst, ticker, fanout, pingpong, connections, connect, garbage]
+export const scenarios = [capacity, polling, coldburst, ticker, fanout, pingpong, connections, connect, garbage, keys]

@@ -19,6 +19,9 @@ const READY_LOOK_MS = 50
  * @property {number} [changeMs] how often a document changes; never unless given
  * @property {number} [latencyMs] of the backend
  * @property {number} [tickMs] how often a watched tick:… key is asked for
+ * @property {number} [refreshMs] how often text:… keys are asked for; a second unless given
+ * @property {number} [fetchers] nodes; one unless given
+ * @property {Record<string, string>} [settings] of gateways and fetchers
  * @property {boolean} [idle] documents are asked for once, and then only when told
  * @property {boolean} [collectable] gateways can be told to collect their garbage, so that their memory can be compared
  *
@@ -31,6 +34,7 @@ const READY_LOOK_MS = 50
  * @property {import('../generator/tokens.js').Signing} [signing] where clients bring tokens: what signs them
  * @property {string} [providerUrl] the backend's HTTP address
  * @property {(keys: string[]) => Promise<void>} [tellChanged] says to Keycast, as a backend may, that keys have changed
+ * @property {{ metricsUrl: string, kill: () => void }[]} [fetchers] the nodes of a system that was started
  * @property {import('./watcher.js').Watched[]} watched
  * @property {Promise<string>} died resolves with what ended, if one of its processes does before `stop`
  * @property {() => Promise<void>} stop
@@ -71,36 +75,49 @@ async function startKeycast(processes, { gateways: count, tls, content, signing 
   const KEYCAST_CONFIG = join(directory, 'keycast.yaml')
   writeFileSync(KEYCAST_CONFIG, configOf(providerUrl, content, signing && writeIssuer(signing, directory)))
 
-  const fetcher = await processes.start('fetcher', ['services/fetcher/main.js'], {
-    KEYCAST_CONFIG,
-    FETCHER_REQUESTS_PORT: '0',
-    FETCHER_ANSWERS_PORT: '0',
-    FETCHER_METRICS_PORT: '0',
-  })
-  const { requestsPort, answersPort, metricsPort } = fetcher.listening
+  const fetcherCount = content.fetchers ?? 1
+  const fetchers = await Promise.all(
+    Array.from({ length: fetcherCount }, (_, number) =>
+      processes.start(fetcherCount === 1 ? 'fetcher' : `fetcher ${number + 1}`, ['services/fetcher/main.js'], {
+        KEYCAST_CONFIG,
+        FETCHER_REQUESTS_PORT: '0',
+        FETCHER_ANSWERS_PORT: '0',
+        FETCHER_METRICS_PORT: '0',
+        ...content.settings,
+      }),
+    ),
+  )
+  const nodes = fetchers.map(({ pid, name, listening: { requestsPort, answersPort, metricsPort } }) => ({
+    pid,
+    name,
+    address: `127.0.0.1:${requestsPort}:${answersPort}`,
+    metricsUrl: `http://127.0.0.1:${metricsPort}/metrics`,
+  }))
   const gateways = await Promise.all(
     Array.from({ length: count }, (_, number) =>
       processes.start(count === 1 ? 'gateway' : `gateway ${number + 1}`, ['services/gateway/main.js'], {
         KEYCAST_CONFIG,
         API_TOKEN,
-        FETCHER_NODES: `127.0.0.1:${requestsPort}:${answersPort}`,
+        FETCHER_NODES: nodes.map(({ address }) => address).join(),
         GATEWAY_PORT: '0',
         GATEWAY_INTERNAL_PORT: '0',
         // This limit exists to stop just such a flood.
         GATEWAY_REQUESTS_PER_SECOND_MAX: '1000000000',
         // All clients come from this host.
         GATEWAY_SESSIONS_PER_ADDRESS_MAX: '0',
+        ...content.settings,
         ...inspection(content),
       }),
     ),
   )
   // A gateway listens before it hears a fetcher. Requests until then would wait, and spoil the latencies.
-  await Promise.all(gateways.map(({ name, listening }) => untilLinked(name, listening.internalPort)))
+  await Promise.all(gateways.map(({ name, listening }) => untilLinked(name, listening.internalPort, nodes.length)))
   const ports = gateways.map(({ listening }) => /** @type {number} */ (listening.port))
   const proxy = tls ? await startProxy(processes, ports, directory) : undefined
   return {
     urls: proxy ? [proxy.url] : ports.map(port => `ws://127.0.0.1:${port}/ws`),
     providerUrl,
+    fetchers: nodes.map(({ pid, metricsUrl }) => ({ metricsUrl, kill: () => processes.kill(pid) })),
     tellChanged: (/** @type {string[]} */ keys) => tellChanged(gateways[0].listening.internalPort, keys),
     watched: [
       ...gateways.map(({ name, pid, listening, inspectorUrl }) => ({
@@ -110,18 +127,23 @@ async function startKeycast(processes, { gateways: count, tls, content, signing 
         inspectorUrl,
         metricsUrl: `http://127.0.0.1:${listening.internalPort}/metrics`,
       })),
-      { name: 'fetcher', role: 'fetcher', pid: fetcher.pid, metricsUrl: `http://127.0.0.1:${metricsPort}/metrics` },
+      ...nodes.map(({ name, pid, metricsUrl }) => ({ name, role: 'fetcher', pid, metricsUrl })),
       { name: 'data-provider', role: 'data-provider', pid: provider.pid, metricsUrl: `${providerUrl}/metrics` },
       ...(proxy ? [{ name: 'proxy', role: 'proxy', pid: proxy.pid }] : []),
     ],
   }
 }
 
-/** Not by its health page: a gateway without a fetcher is ready, and serves what it holds. @param {string} name @param {number} internalPort */
-async function untilLinked(name, internalPort) {
+/**
+ * Not by its health page: a gateway without a fetcher is ready, and serves what it holds.
+ *
+ * @param {string} name @param {number} internalPort @param {number} nodes
+ */
+async function untilLinked(name, internalPort, nodes) {
+  const isLinked = new RegExp(`^keycast_gateway_fetcher_nodes_alive ${nodes}$`, 'm')
   for (const giveUpMs = performance.now() + READY_MS; performance.now() < giveUpMs; ) {
     const metrics = await (await fetch(`http://127.0.0.1:${internalPort}/metrics`)).text()
-    if (/^keycast_gateway_fetcher_nodes_alive 1$/m.test(metrics)) return
+    if (isLinked.test(metrics)) return
     await new Promise(resolve => setTimeout(resolve, READY_LOOK_MS))
   }
   throw new SystemError(`${name} has found no fetcher after ${READY_MS} ms`)
@@ -196,8 +218,8 @@ function writeIssuer(signing, directory) {
  * @param {Content} content
  * @param {object} [issuer] of the clients' tokens
  */
-function configOf(providerUrl, { tickMs = 500, idle = false }, issuer) {
-  const refresh = idle ? 0 : '1s'
+function configOf(providerUrl, { tickMs = 500, idle = false, refreshMs = 1_000 }, issuer) {
+  const refresh = idle ? 0 : `${refreshMs}ms`
   return JSON.stringify({
     access: { anonymous: { read: [issuer ? 'text:*' : '*:**'] }, tokens: issuer ? [issuer] : [] },
     namespaces: {

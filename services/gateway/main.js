@@ -72,12 +72,25 @@ function assemble() {
       failed: (issuer, problem) => log.warn({ issuer, problem }, 'the key set cannot be had: keys held go on serving'),
     },
   })
-  const { access, authenticate, explain, values, backbone, revoke, shareRevocation, counts } = gateway
+  const {
+    access,
+    authenticate,
+    explain,
+    values,
+    backbone,
+    histories,
+    publishes,
+    rooms,
+    revoke,
+    shareRevocation,
+    counts,
+  } = gateway
   const publicApp = createPublicApp({
     access,
     authenticate,
     values,
     singleFlight: limitPending(gateway.singleFlight, HTTP_PENDING_MAX),
+    histories,
     counts,
     log,
     connectionsMax: httpConnectionsWithin(sessionsMax, filesMax),
@@ -99,6 +112,8 @@ function assemble() {
     backbone,
     namespaces,
     revoke,
+    publishes,
+    rooms,
     shareRevocation,
     apiToken: config.apiToken,
   })
