@@ -26,6 +26,8 @@ import { createSubscriptions } from './keys/subscriptions.js'
 import { createTakeAnswer } from './keys/take-answer.js'
 import { createValues } from './keys/values.js'
 import { createCounts, createHistograms, exportCounts } from './metrics.js'
+import { createJoins } from './presence/joins.js'
+import { createWatching } from './presence/watching.js'
 import { createBehind } from './rooms/behind.js'
 import { createDueMessages } from './rooms/due-messages.js'
 import { createFollowers } from './rooms/followers.js'
@@ -54,7 +56,6 @@ import { createAccept } from './transport/accept.js'
  * @typedef {import('@keycast/backbone').BackboneEvents} BackboneEvents
  * @typedef {import('@keycast/backbone').RoomsBackbone} RoomsBackbone
  * @typedef {import('@keycast/backbone').RoomsEvents} RoomsEvents
- * @typedef {import('@keycast/backbone').MessageEvents} MessageEvents
  * @typedef {import('./delivery/outbox.js').OutboxEvents} OutboxEvents
  * @typedef {Pick<Parameters<typeof createDecisions>[0], 'onDecided'>} DecisionEvents
  * @typedef {{ onBehind: (subscription: import('./rooms/room.js').RoomSubscription) => void }} DueEvents
@@ -98,7 +99,7 @@ export function createGateway({
   // Each part is given parts that were built before it. Some events go the other way: the backbones and the outbox, which
   // most parts need, report to parts that need them. They are named here and tied at the end, before anything can happen.
   // One object in one place, so that no part closes over another that does not exist yet.
-  /** @type {BackboneEvents & MessageEvents & OutboxEvents & DueEvents & DecisionEvents} */
+  /** @type {BackboneEvents & RoomsEvents & OutboxEvents & DueEvents & DecisionEvents} */
   const events = {
     held: untied,
     onAnswer: untied,
@@ -107,6 +108,8 @@ export function createGateway({
     onGap: untied,
     onFailed: untied,
     onRouted: untied,
+    onMembers: untied,
+    onPresence: untied,
     onEnd: untied,
     onWritable: untied,
     onBehind: untied,
@@ -187,7 +190,10 @@ export function createGateway({
     onGap: (key, gap) => eventsOf(key).onGap(key, gap),
     onFailed: (key, failure) => eventsOf(key).onFailed(key, failure),
     onRouted: () => events.onRouted?.(),
+    onMembers: (key, members) => events.onMembers?.(key, members),
+    onPresence: (key, change) => events.onPresence?.(key, change),
   })
+  const watching = createWatching({ backbone: roomsBackbone, outbox, counts })
   const sharedRevocations =
     namespaces.journal.names.length === 0
       ? undefined
@@ -200,11 +206,12 @@ export function createGateway({
     backbone: roomsBackbone,
     tails,
     outbox,
+    watching,
     places,
     now,
   })
   const pages = createPages({ backbone: roomsBackbone, tails, counts })
-  const placing = createPlacing({ backbone: roomsBackbone, tails, pages, followers, outbox, counts })
+  const placing = createPlacing({ backbone: roomsBackbone, tails, pages, followers, watching, outbox, counts })
   const behind = createBehind({ tails, pages, outbox, counts })
   const rooms = createRooms({ followers, placing, behind, tails, backbone: roomsBackbone, outbox, counts, now })
   const histories = createHistories({ backbone: roomsBackbone })
@@ -218,6 +225,15 @@ export function createGateway({
     counts,
     now,
   })
+  const joins = createJoins({
+    namespaces: namespaces.journal,
+    access,
+    backbone: roomsBackbone,
+    outbox,
+    joinMs: settings.publishMs,
+    counts,
+    now,
+  })
   const endings = createEndings({ subscriptions, rooms })
   const admissions = createAdmissions({ access, decisions, subscriptions, endings, places, outbox, now })
 
@@ -226,6 +242,7 @@ export function createGateway({
     rights,
     viewers,
     admissions,
+    joins,
     outbox,
     accounts,
     authMs: settings.authMs,
@@ -236,6 +253,7 @@ export function createGateway({
   const sessions = createSessions({
     outbox,
     admissions,
+    joins,
     credentials,
     unfinished,
     sessionLog: createSessionLog({ log, now }),
@@ -257,6 +275,7 @@ export function createGateway({
     rooms,
     publishes,
     histories,
+    joins,
     outbox,
     rateLimit,
     getsWaitingMax,
@@ -305,7 +324,7 @@ export function createGateway({
 
   events.held = values.held
   events.onAnswer = takeAnswer
-  Object.assign(events, rooms.events)
+  Object.assign(events, rooms.events, watching.events)
   events.onEnd = sessions.end
   events.onWritable = handlers.resumeGets
   events.onDecided = admissions.decided
@@ -368,6 +387,8 @@ export function createGateway({
       ...subscriptions.stats(),
       ...admissions.stats(),
       ...rooms.stats(),
+      ...watching.stats(),
+      ...joins.stats(),
       journalNodesAlive: roomsBackbone.nodesAlive(),
       roomsHealed: roomsBackbone.stats().healed,
       cacheBytes,

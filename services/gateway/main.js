@@ -72,17 +72,32 @@ function assemble() {
       failed: (issuer, problem) => log.warn({ issuer, problem }, 'the key set cannot be had: keys held go on serving'),
     },
   })
-  const { access, decisions, authenticate, explain, values, backbone, revoke, shareRevocation, counts } = gateway
+  const {
+    access,
+    decisions,
+    authenticate,
+    explain,
+    values,
+    backbone,
+    histories,
+    publishes,
+    rooms,
+    revoke,
+    shareRevocation,
+    counts,
+  } = gateway
   const publicApp = createPublicApp({
     access,
     decisions,
     authenticate,
     values,
     singleFlight: limitPending(gateway.singleFlight, HTTP_PENDING_MAX),
+    histories,
     counts,
     log,
     connectionsMax: httpConnectionsWithin(sessionsMax, filesMax),
     unreadBytesMax: config.unsentTotalBytesMax,
+    chat: config.chat,
   })
   gateway.attach(publicApp.server)
   const internal = createInternalServer({
@@ -99,6 +114,8 @@ function assemble() {
     backbone,
     namespaces,
     revoke,
+    publishes,
+    rooms,
     shareRevocation,
     apiToken: config.apiToken,
   })

@@ -14,13 +14,14 @@ import { createExpiries } from '../access/expiry.js'
  * @param {ReturnType<typeof import('../access/rights.js').createRights>} deps.rights
  * @param {Pick<import('../access/viewers.js').Viewers, 'of' | 'enter' | 'leave'>} deps.viewers
  * @param {Pick<import('../keys/admissions.js').Admissions, 'endUncovered' | 'changeViewer'>} deps.admissions
+ * @param {Pick<import('../presence/joins.js').Joins, 'endUncovered'>} deps.joins
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'send' | 'close'>} deps.outbox
  * @param {Pick<import('./accounts.js').Accounts, 'of' | 'move'>} deps.accounts
  * @param {number} deps.authMs how long a session that may do nothing has to send `auth`
  * @param {() => number} deps.now monotonic, in milliseconds
  * @param {() => number} deps.wallNow in milliseconds since 1970
  */
-export function createCredentials({ rights, viewers, admissions, outbox, accounts, authMs, now, wallNow }) {
+export function createCredentials({ rights, viewers, admissions, joins, outbox, accounts, authMs, now, wallNow }) {
   /** Sessions that have to send `auth`, with when they came, in that order. @type {Map<Session, number>} */
   const unauthenticated = new Map()
 
@@ -70,7 +71,10 @@ export function createCredentials({ rights, viewers, admissions, outbox, account
     expiries.schedule(session, verified.expiresAtMs)
     accounts.move(session, accounts.of(verified.user, session))
     outbox.send(session, { type: 'authed', id, user: verified.user, expiresInMs: expiresInMs(verified) })
-    if (!isSame) admissions.endUncovered(session)
+    if (!isSame) {
+      joins.endUncovered(session)
+      admissions.endUncovered(session)
+    }
     const viewer = viewers.of(verified)
     if (viewer !== session.viewer) admissions.changeViewer(session, () => enter(session, viewer))
   }
