@@ -63,8 +63,9 @@ export const keys = {
     fetchers: nodes,
     // The limits are there for servers of less memory and for clients that are not ours.
     settings: {
-      FETCHER_CACHE_BYTES_MAX: String(keys * (4_096 + bytes)),
-      GATEWAY_CACHE_BYTES_MAX: String(Math.max(2 ** 20, keys * (2_048 + bytes))),
+      FETCHER_CACHE_BYTES_MAX: String(Math.max(2 ** 20, keys * (4_096 + 2 * bytes))),
+      // A value is held as it came and as it is sent.
+      GATEWAY_CACHE_BYTES_MAX: String(Math.max(2 ** 20, keys * (4_096 + 4 * bytes))),
       GATEWAY_SUBSCRIPTIONS_MAX: String(keys * 2),
       GATEWAY_KEYS_PER_SESSION_MAX: '100000',
       GATEWAY_UNSENT_TOTAL_BYTES_MAX: String(2 ** 30),
