@@ -23,6 +23,8 @@ import { createSubscriptions } from './keys/subscriptions.js'
 import { createTakeAnswer } from './keys/take-answer.js'
 import { createValues } from './keys/values.js'
 import { createCounts, createHistograms, exportCounts } from './metrics.js'
+import { createJoins } from './presence/joins.js'
+import { createWatching } from './presence/watching.js'
 import { createBehind } from './rooms/behind.js'
 import { createDueMessages } from './rooms/due-messages.js'
 import { createFollowers } from './rooms/followers.js'
@@ -51,7 +53,6 @@ import { createAccept } from './transport/accept.js'
  * @typedef {import('@keycast/backbone').BackboneEvents} BackboneEvents
  * @typedef {import('@keycast/backbone').RoomsBackbone} RoomsBackbone
  * @typedef {import('@keycast/backbone').RoomsEvents} RoomsEvents
- * @typedef {import('@keycast/backbone').MessageEvents} MessageEvents
  * @typedef {import('./delivery/outbox.js').OutboxEvents} OutboxEvents
  * @typedef {{ onBehind: (subscription: import('./rooms/room.js').RoomSubscription) => void }} DueEvents
  * @typedef {Pick<import('./settings.js').Settings, 'sessionsMax' | 'keysPerSessionMax' | 'subscriptionsMax' | 'requestsPerSecondMax'
@@ -94,7 +95,7 @@ export function createGateway({
   // Each part is given parts that were built before it. Some events go the other way: the backbones and the outbox, which
   // most parts need, report to parts that need them. They are named here and tied at the end, before anything can happen.
   // One object in one place, so that no part closes over another that does not exist yet.
-  /** @type {BackboneEvents & MessageEvents & OutboxEvents & DueEvents} */
+  /** @type {BackboneEvents & RoomsEvents & OutboxEvents & DueEvents} */
   const events = {
     held: untied,
     onAnswer: untied,
@@ -103,6 +104,8 @@ export function createGateway({
     onGap: untied,
     onFailed: untied,
     onRouted: untied,
+    onMembers: untied,
+    onPresence: untied,
     onEnd: untied,
     onWritable: untied,
     onBehind: untied,
@@ -171,7 +174,10 @@ export function createGateway({
     onGap: (key, gap) => eventsOf(key).onGap(key, gap),
     onFailed: (key, failure) => eventsOf(key).onFailed(key, failure),
     onRouted: () => events.onRouted?.(),
+    onMembers: (key, members) => events.onMembers?.(key, members),
+    onPresence: (key, change) => events.onPresence?.(key, change),
   })
+  const watching = createWatching({ backbone: roomsBackbone, outbox, counts })
   const sharedRevocations =
     namespaces.journal.names.length === 0
       ? undefined
@@ -184,11 +190,12 @@ export function createGateway({
     backbone: roomsBackbone,
     tails,
     outbox,
+    watching,
     places,
     now,
   })
   const pages = createPages({ backbone: roomsBackbone, tails, counts })
-  const placing = createPlacing({ backbone: roomsBackbone, tails, pages, followers, outbox, counts })
+  const placing = createPlacing({ backbone: roomsBackbone, tails, pages, followers, watching, outbox, counts })
   const behind = createBehind({ tails, pages, outbox, counts })
   const rooms = createRooms({ followers, placing, behind, tails, backbone: roomsBackbone, outbox, counts, now })
   const histories = createHistories({ backbone: roomsBackbone })
@@ -202,6 +209,15 @@ export function createGateway({
     counts,
     now,
   })
+  const joins = createJoins({
+    namespaces: namespaces.journal,
+    access,
+    backbone: roomsBackbone,
+    outbox,
+    joinMs: settings.publishMs,
+    counts,
+    now,
+  })
   const endings = createEndings({ subscriptions, rooms })
 
   // sessions: how they begin, what they ask, how they end
@@ -209,6 +225,7 @@ export function createGateway({
     rights,
     access,
     endings,
+    joins,
     outbox,
     accounts,
     authMs: settings.authMs,
@@ -219,6 +236,7 @@ export function createGateway({
   const sessions = createSessions({
     outbox,
     endings,
+    joins,
     credentials,
     unfinished,
     sessionLog: createSessionLog({ log, now }),
@@ -238,6 +256,7 @@ export function createGateway({
     rooms,
     publishes,
     histories,
+    joins,
     outbox,
     rateLimit,
     getsWaitingMax,
@@ -286,7 +305,7 @@ export function createGateway({
 
   events.held = values.held
   events.onAnswer = takeAnswer
-  Object.assign(events, rooms.events)
+  Object.assign(events, rooms.events, watching.events)
   events.onEnd = sessions.end
   events.onWritable = handlers.resumeGets
   events.onBehind = behind.readOn
@@ -346,6 +365,8 @@ export function createGateway({
       subscriptions: places.taken(),
       ...subscriptions.stats(),
       ...rooms.stats(),
+      ...watching.stats(),
+      ...joins.stats(),
       journalNodesAlive: roomsBackbone.nodesAlive(),
       roomsHealed: roomsBackbone.stats().healed,
       cacheBytes,

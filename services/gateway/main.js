@@ -72,16 +72,30 @@ function assemble() {
       failed: (issuer, problem) => log.warn({ issuer, problem }, 'the key set cannot be had: keys held go on serving'),
     },
   })
-  const { access, authenticate, explain, values, backbone, revoke, shareRevocation, counts } = gateway
+  const {
+    access,
+    authenticate,
+    explain,
+    values,
+    backbone,
+    histories,
+    publishes,
+    rooms,
+    revoke,
+    shareRevocation,
+    counts,
+  } = gateway
   const publicApp = createPublicApp({
     access,
     authenticate,
     values,
     singleFlight: limitPending(gateway.singleFlight, HTTP_PENDING_MAX),
+    histories,
     counts,
     log,
     connectionsMax: httpConnectionsWithin(sessionsMax, filesMax),
     unreadBytesMax: config.unsentTotalBytesMax,
+    chat: config.chat,
   })
   gateway.attach(publicApp.server)
   const internal = createInternalServer({
@@ -98,6 +112,8 @@ function assemble() {
     backbone,
     namespaces,
     revoke,
+    publishes,
+    rooms,
     shareRevocation,
     apiToken: config.apiToken,
   })

@@ -19,6 +19,8 @@ test('counts are exported at a scrape, again and again the same', async () => {
     tailBytes: 77,
     journalNodesAlive: 1,
     roomsHealed: 6,
+    joins: 8,
+    watchedMembers: 4,
   }
   const histograms = createHistograms(makers)
   exportCounts(
@@ -57,6 +59,8 @@ test('counts are exported at a scrape, again and again the same', async () => {
     'keycast_gateway_watched_keys 2',
     'keycast_gateway_watched_rooms 5',
     'keycast_gateway_tail_bytes 77',
+    'keycast_gateway_joins 8',
+    'keycast_gateway_watched_member_rooms 4',
     'keycast_gateway_journal_nodes_alive 1',
     'keycast_gateway_healed_holes_total 6',
     'keycast_gateway_publishes_total{result="kept"} 0',

@@ -64,7 +64,7 @@ const roomDefaults = {
   names: /** @type {const} */ ('any'),
 }
 
-const everything = readRule({ read: ['*:**'], publish: ['*:**'] }, { user: false, strict: true }).rule
+const everything = readRule({ read: ['*:**'], publish: ['*:**'], join: ['*:**'] }, { user: false, strict: true }).rule
 const nothing = readRule({}, { user: false, strict: true }).rule
 
 /**

@@ -41,7 +41,7 @@ export const createSubscribe = ({ subscriptions, rooms, outbox, rateLimit }) => 
     const announcement = rooms.announce(session, id)
     let roomsAccepted = 0
     for (const { key, after, last, presence = false } of ofRooms) {
-      const start = after || last !== undefined ? { after, last, presence } : undefined
+      const start = after || last !== undefined || presence ? { after, last, presence } : undefined
       const refusal = rooms.add(session, key, start, announcement)
       if (refusal) refused.push(errorMessage(refusal.code, { id, key, subscribed: false, message: refusal.message }))
       else roomsAccepted++

@@ -58,6 +58,8 @@ async function setup({
     },
     shareRevocation,
     values: { describe: key => ({ ...described, ...known, key }) },
+    publishes: /** @type {any} */ (undefined),
+    rooms: /** @type {any} */ (undefined),
     backbone: {
       refresh: keys => {
         refreshed.push(keys)

@@ -14,13 +14,14 @@ import { createExpiries } from '../access/expiry.js'
  * @param {ReturnType<typeof import('../access/rights.js').createRights>} deps.rights
  * @param {Pick<import('../access/access.js').Access, 'refusalOf'>} deps.access
  * @param {Pick<import('../keys/endings.js').Endings, 'remove'>} deps.endings
+ * @param {Pick<import('../presence/joins.js').Joins, 'endUncovered'>} deps.joins
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'send' | 'close'>} deps.outbox
  * @param {Pick<import('./accounts.js').Accounts, 'of' | 'move'>} deps.accounts
  * @param {number} deps.authMs how long a session that may do nothing has to send `auth`
  * @param {() => number} deps.now monotonic, in milliseconds
  * @param {() => number} deps.wallNow in milliseconds since 1970
  */
-export function createCredentials({ rights, access, endings, outbox, accounts, authMs, now, wallNow }) {
+export function createCredentials({ rights, access, endings, joins, outbox, accounts, authMs, now, wallNow }) {
   /** Sessions that have to send `auth`, with when they came, in that order. @type {Map<Session, number>} */
   const unauthenticated = new Map()
 
@@ -74,6 +75,7 @@ export function createCredentials({ rights, access, endings, outbox, accounts, a
 
   /** @param {Session} session */
   function endUncovered(session) {
+    joins.endUncovered(session)
     for (const key of [...session.subscriptions.keys()]) {
       const problem = access.refusalOf(session.rights, 'read', key)
       if (!problem) continue

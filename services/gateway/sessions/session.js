@@ -7,6 +7,7 @@ import { randomBytes } from 'node:crypto'
  * @typedef {import('@keycast/protocol').History} History
  * @typedef {import('../encodings/encoding.js').Encoding} Encoding
  * @typedef {import('../keys/subscriptions.js').Subscription | import('../rooms/room.js').RoomSubscription} AnySubscription
+ * @typedef {AnySubscription | import('../presence/member-list.js').MembersWatch} Due
  * @typedef {import('../transport/transport.js').Piece} Piece
  * @typedef {import('../transport/transport.js').Transport} Transport
  *
@@ -20,7 +21,7 @@ import { randomBytes } from 'node:crypto'
  * @property {Map<string, AnySubscription>} subscriptions by key; subscriptions.js, rooms/followers.js
  * @property {Piece[]} pieces what leaves with the next flush, in order; this and the next three: outbox.js
  * @property {number} pieceBytes
- * @property {AnySubscription[]} due subscriptions that are due something, written after the pieces
+ * @property {Due[]} due subscriptions that are due something, written after the pieces
  * @property {number} dueEnded how many of them ended meanwhile
  * @property {DeferredGet[]} deferredGets handlers/get.js
  * @property {number} pendingGets how many wait for the fetcher; handlers/get.js
