@@ -2,17 +2,20 @@
 import { createTurns, revocationsRoom, TURN_MS } from '@keycast/service'
 import { createAccess } from './access/access.js'
 import { createAttempts } from './access/attempts.js'
+import { createDecisions } from './access/decisions.js'
 import { createExplain } from './access/explain.js'
 import { createIdentify } from './access/identify.js'
 import { createRevocations } from './access/revocations.js'
 import { createRights } from './access/rights.js'
 import { createSharedRevocations } from './access/shared-revocations.js'
 import { createTokens } from './access/tokens/tokens.js'
+import { createViewers } from './access/viewers.js'
 import { createOutbox } from './delivery/outbox.js'
 import { createSlowClients } from './delivery/slow-clients.js'
 import { chooseSubprotocol, createEncodings, valueBytes } from './encodings/index.js'
 import { createHandlers } from './handlers/index.js'
 import { createAuthenticate } from './http/authenticate.js'
+import { createAdmissions } from './keys/admissions.js'
 import { createCache } from './keys/cache.js'
 import { createCalendar, SWEEP_MS } from './keys/calendar.js'
 import { createEndings } from './keys/endings.js'
@@ -54,6 +57,7 @@ import { createAccept } from './transport/accept.js'
  * @typedef {import('@keycast/backbone').RoomsBackbone} RoomsBackbone
  * @typedef {import('@keycast/backbone').RoomsEvents} RoomsEvents
  * @typedef {import('./delivery/outbox.js').OutboxEvents} OutboxEvents
+ * @typedef {Pick<Parameters<typeof createDecisions>[0], 'onDecided'>} DecisionEvents
  * @typedef {{ onBehind: (subscription: import('./rooms/room.js').RoomSubscription) => void }} DueEvents
  * @typedef {Pick<import('./settings.js').Settings, 'sessionsMax' | 'keysPerSessionMax' | 'subscriptionsMax' | 'requestsPerSecondMax'
  *   | 'messageBytesMax' | 'getsWaitingMax' | 'unsentBytesMax' | 'unsentTotalBytesMax' | 'stallMsMax' | 'heartbeatMs' | 'cacheBytesMax'
@@ -95,7 +99,7 @@ export function createGateway({
   // Each part is given parts that were built before it. Some events go the other way: the backbones and the outbox, which
   // most parts need, report to parts that need them. They are named here and tied at the end, before anything can happen.
   // One object in one place, so that no part closes over another that does not exist yet.
-  /** @type {BackboneEvents & RoomsEvents & OutboxEvents & DueEvents} */
+  /** @type {BackboneEvents & RoomsEvents & OutboxEvents & DueEvents & DecisionEvents} */
   const events = {
     held: untied,
     onAnswer: untied,
@@ -109,6 +113,7 @@ export function createGateway({
     onEnd: untied,
     onWritable: untied,
     onBehind: untied,
+    onDecided: untied,
   }
 
   const counts = createCounts()
@@ -118,12 +123,15 @@ export function createGateway({
   const rights = createRights(policy)
   const revocations = createRevocations({ lifetimeMsMax: policy.lifetimeMsMax, now: wallNow })
   const attempts = createAttempts({ now })
-  const tokens = createTokens({ access: policy, rights, revocations, attempts, now, wallNow, jwksEvents })
+  const isViewerNeeded = namespaces.names.some(name => namespaces.get(name)?.authorize !== undefined)
+  const keepTokens = isViewerNeeded
+  const tokens = createTokens({ access: policy, rights, revocations, attempts, now, wallNow, jwksEvents, keepTokens })
   const { cookie } = policy
   const identify = createIdentify({ tokens, cookie, trustedProxies: settings.trustedProxies, counts })
   const accounts = createAccounts({ ...settings, now })
 
   // keys: what is known of them, and how the fetcher is asked
+  /** @type {import('./keys/calendar.js').Calendar<import('./keys/entry.js').Entry>} */
   const calendar = createCalendar()
   const cache = createCache({ bytesMax: settings.cacheBytesMax, valueBytes, onUnwanted: calendar.cancel })
   const access = createAccess({ namespaces, cache, counts, now })
@@ -131,6 +139,15 @@ export function createGateway({
     held: key => events.held(key),
     onAnswer: (...of) => events.onAnswer(...of),
   })
+  const decisions = createDecisions({
+    namespaces,
+    backbone,
+    onDecided: (session, key, problem) => events.onDecided(session, key, problem),
+    counts,
+    now,
+    wallNow,
+  })
+  const viewers = createViewers({ isNeeded: isViewerNeeded, onForgotten: decisions.forget, onRenewed() {}, wallNow })
   const values = createValues({ namespaces, cache, backbone, now })
   const singleFlight = createSingleFlight({ values, cache, backbone, calendar, counts, now })
   const staleness = createStaleness({ calendar, backbone, now })
@@ -143,7 +160,6 @@ export function createGateway({
   const outbox = createOutbox({ events, slowClients, addDueMessages, unsentBytesMax, counts, now })
   const places = createPlaces(settings)
   const subscriptions = createSubscriptions({
-    access,
     values,
     cache,
     backbone,
@@ -219,12 +235,13 @@ export function createGateway({
     now,
   })
   const endings = createEndings({ subscriptions, rooms })
+  const admissions = createAdmissions({ access, decisions, subscriptions, endings, places, outbox, now })
 
   // sessions: how they begin, what they ask, how they end
   const credentials = createCredentials({
     rights,
-    access,
-    endings,
+    viewers,
+    admissions,
     joins,
     outbox,
     accounts,
@@ -235,7 +252,7 @@ export function createGateway({
   const unfinished = createUnfinished({ messageBytesMax })
   const sessions = createSessions({
     outbox,
-    endings,
+    admissions,
     joins,
     credentials,
     unfinished,
@@ -251,6 +268,8 @@ export function createGateway({
     credentials,
     values,
     singleFlight,
+    decisions,
+    admissions,
     subscriptions,
     endings,
     rooms,
@@ -308,6 +327,7 @@ export function createGateway({
   Object.assign(events, rooms.events, watching.events)
   events.onEnd = sessions.end
   events.onWritable = handlers.resumeGets
+  events.onDecided = admissions.decided
   events.onBehind = behind.readOn
 
   exportCounts(metrics, counts, stats, tokens.jwksStatus, settings)
@@ -354,6 +374,7 @@ export function createGateway({
       sessions.end(session, 'revoked')
       ended++
     }
+    viewers.revoke(revocations.isRevoked, sessions.all())
     return ended
   }
 
@@ -364,6 +385,7 @@ export function createGateway({
       stalled: slowClients.size(),
       subscriptions: places.taken(),
       ...subscriptions.stats(),
+      ...admissions.stats(),
       ...rooms.stats(),
       ...watching.stats(),
       ...joins.stats(),
@@ -385,15 +407,18 @@ export function createGateway({
     lookAtDue()
     slowClients.sweep(sessions.end)
     credentials.sweep()
+    decisions.sweep()
     rooms.sweep()
     if (now() - sweptSeldomAtMs < SWEEP_SELDOM_MS) return
     sweptSeldomAtMs = now()
     revocations.sweep()
     accounts.sweep()
+    viewers.sweep()
   }
 
   return {
     access,
+    decisions,
     values,
     singleFlight,
     backbone,
@@ -406,7 +431,7 @@ export function createGateway({
     explain: createExplain({ policy, rights, tokens, revocations, access, wallNow }),
 
     /** For whom an HTTP request is. */
-    authenticate: createAuthenticate({ identify, anonymous: rights.anonymous, accounts }),
+    authenticate: createAuthenticate({ identify, anonymous: rights.anonymous, viewers, accounts }),
 
     /**
      * Refuses tokens from now on, and ends the sessions that came with them: nothing more is sent to those.

@@ -109,6 +109,8 @@ export function createCounts() {
     tokensRefused: zeros(refusalReasons),
     /** Keys that the rights did not cover. */
     accessRefused: { unauthenticated: 0, forbidden: 0 },
+    /** Whether a viewer may read, by how that was known: from what the backend said before, or asked. */
+    decisions: { kept: 0, joined: 0, asked: 0 },
     /** Upgrades, by why they were refused. */
     refused: zeros(refusals),
     /** Publishes, by what became of them. */
@@ -187,8 +189,9 @@ export function createHistograms({ histogram }) {
  *
  * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'fastHistogram'>} metrics
  * @param {Counts} counts
- * @param {() => Record<'sessions' | 'stalled' | 'subscriptions' | 'keys' | 'cacheBytes' | 'cacheEntries' | 'nodesAlive'
- *   | 'revocations' | 'rooms' | 'tailBytes' | 'journalNodesAlive' | 'roomsHealed' | 'joins' | 'watchedMembers', number>} stats
+ * @param {() => Record<'sessions' | 'stalled' | 'subscriptions' | 'awaiting' | 'keys' | 'cacheBytes' | 'cacheEntries'
+ *   | 'nodesAlive' | 'revocations' | 'rooms' | 'tailBytes' | 'journalNodesAlive' | 'roomsHealed' | 'joins'
+ *   | 'watchedMembers', number>} stats
  * @param {import('./access/tokens/tokens.js').Tokens['jwksStatus']} jwksStatus
  * @param {{ sessionsMax: number, cacheBytesMax: number }} settings
  */
@@ -230,6 +233,11 @@ export function exportCounts({ counter, gauge, fastHistogram }, counts, stats, j
   level('sessions_max', 'Connected clients that this gateway accepts at most.', () => settings.sessionsMax)
   level('sessions_stalled', 'Sessions whose client has not taken all that was written to it.', () => stats().stalled)
   level('subscriptions', 'Keys subscribed to, counted once per session.', () => stats().subscriptions)
+  level(
+    'subscriptions_awaiting',
+    'Keys whose backend has still to admit the viewer, counted once per session.',
+    () => stats().awaiting,
+  )
   level('watched_keys', 'Keys with at least one subscriber here.', () => stats().keys)
   level('cache_bytes', 'Size of all cache entries, as counted against cache_max_bytes.', () => stats().cacheBytes)
   level('cache_max_bytes', 'Size that the cache may have (GATEWAY_CACHE_BYTES_MAX).', () => settings.cacheBytesMax)
@@ -300,6 +308,12 @@ export function exportCounts({ counter, gauge, fastHistogram }, counts, stats, j
     'Keys refused because no rule of keycast.yaml or of the token covers them.',
     'code',
     () => counts.accessRefused,
+  )
+  totals(
+    'decisions_total',
+    'Whether a viewer may read a key, as its backend decides: kept, from memory; joined, with a question under way; asked.',
+    'met',
+    () => counts.decisions,
   )
   totals('http_values_total', 'Requests at /v1/values, by status.', 'status', () => counts.httpValues)
   totals('http_messages_total', 'Requests at /v1/messages, by status.', 'status', () => counts.httpMessages)

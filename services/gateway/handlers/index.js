@@ -21,6 +21,8 @@ import { createUnsubscribe } from './unsubscribe.js'
  * @property {Pick<import('../sessions/credentials.js').Credentials, 'renew'>} credentials
  * @property {Pick<import('../keys/values.js').Values, 'fresh'>} values
  * @property {Pick<import('../keys/single-flight.js').SingleFlight, 'want'>} singleFlight
+ * @property {Pick<import('../access/decisions.js').Decisions, 'applies' | 'ask'>} decisions
+ * @property {import('../keys/admissions.js').Admissions} admissions
  * @property {import('../keys/subscriptions.js').Subscriptions} subscriptions
  * @property {Pick<import('../keys/endings.js').Endings, 'remove'>} endings
  * @property {Pick<import('../rooms/rooms.js').Rooms, 'isRoom' | 'announce' | 'add' | 'finish' | 'stats'>} rooms

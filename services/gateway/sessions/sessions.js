@@ -23,14 +23,14 @@ const leavingCodes = new Set([1000, 1001, 1005])
 /**
  * @param {object} deps
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'discard'>} deps.outbox
- * @param {Pick<import('../keys/endings.js').Endings, 'drop'>} deps.endings
+ * @param {Pick<import('../keys/admissions.js').Admissions, 'drop'>} deps.admissions
  * @param {Pick<import('../presence/joins.js').Joins, 'drop'>} deps.joins
  * @param {Pick<import('./credentials.js').Credentials, 'forget'>} deps.credentials
  * @param {Pick<import('./unfinished.js').Unfinished, 'forget'>} deps.unfinished
  * @param {ReturnType<typeof import('./session-log.js').createSessionLog>} deps.sessionLog
  * @param {Pick<import('../metrics.js').Counts, 'closed'>} deps.counts
  */
-export function createSessions({ outbox, endings, joins, credentials, unfinished, sessionLog, counts }) {
+export function createSessions({ outbox, admissions, joins, credentials, unfinished, sessionLog, counts }) {
   /** @type {Set<Session>[]} */
   const slices = Array.from({ length: SLICES }, () => new Set())
   let added = 0
@@ -98,7 +98,7 @@ export function createSessions({ outbox, endings, joins, credentials, unfinished
   function detach(session, leaving = 'later') {
     if (session.ended) return
     session.ended = true
-    endings.drop(session)
+    admissions.drop(session)
     joins.drop(session, leaving)
     credentials.forget(session)
     outbox.discard(session)
