@@ -1,4 +1,5 @@
-// Conversations under faults, with load on, counted message by message: a killed journal, a killed gateway.
+// Conversations under faults, with load on, counted message by message: a killed journal, a killed gateway. Readers that
+// stop reading are in rooms-slow-readers.test.js.
 import { eventually } from './support/deadline.js'
 import { show } from './support/figures.js'
 import { createChecker, notOnceIn, readHistories, startLoad } from './support/journal.js'
