@@ -124,6 +124,8 @@ exports.apps = [
         JOURNAL_NODES: env.JOURNAL_NODES || journalNode,
         GATEWAY_PORT: readPort('GATEWAY_PORT', 8080) + index * GATEWAY_PORT_STEP,
         GATEWAY_INTERNAL_PORT: readPort('GATEWAY_INTERNAL_PORT', 8081) + index * GATEWAY_PORT_STEP,
+        // For trying, as the simulated backend is.
+        GATEWAY_CHAT: env.GATEWAY_CHAT || String(providers > 0),
       },
       // With V8's default a gateway takes more memory for each session: services/gateway/README.md.
       nodeArguments: ['--max-semi-space-size=4'],

@@ -15,6 +15,7 @@ const needs = {
   'test/access-python.test.js': ['clients/python/.venv/bin/pytest', 'openssl'],
   'test/access-recipes.test.js': ['nginx'],
   'test/certificates.test.js': ['openssl'],
+  'test/chat.test.js': ['chromium'],
   'test/client-browser.test.js': ['chromium'],
   'test/client-python.test.js': ['clients/python/.venv/bin/pytest'],
   'test/compression.test.js': ['chromium', 'python3'],

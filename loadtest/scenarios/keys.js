@@ -21,6 +21,8 @@ const COUNTS = [
 /** Between two lines for the person who waits. */
 const SAY_MS = 5_000
 const LOOK_MS = 1_000
+/** Of a document of the simulated backend. */
+const BYTES_MIN = 1_000
 /** A gateway's loop that is held up for longer is late for everybody. 20 ms lie between two buckets of its histogram. */
 const LATE_SECONDS = '0.025'
 
@@ -42,7 +44,12 @@ export const keys = {
     command
       .option('--keys <n>', 'keys, each watched by every gateway', readInteger(10, 5_000_000), 50_000)
       .option('--per-session <n>', 'keys of one client', readInteger(1, 100_000), 10_000)
-      .option('--bytes <size>', 'size of a value', readSize, 200)
+      .option(
+        '--bytes <size>',
+        'size of a value: 1,000 at least, as the simulated backend makes them',
+        readSize,
+        BYTES_MIN,
+      )
       .option('--refresh <duration>', 'how often each key is asked for', readDuration, 60_000)
       .option('--nodes <n>', 'fetcher nodes', readInteger(1, 8), 2)
       .option('--hold <duration>', 'how long to measure refreshes', readDuration, 60_000)
@@ -56,8 +63,9 @@ export const keys = {
     fetchers: nodes,
     // The limits are there for servers of less memory and for clients that are not ours.
     settings: {
-      FETCHER_CACHE_BYTES_MAX: String(keys * (4_096 + bytes)),
-      GATEWAY_CACHE_BYTES_MAX: String(Math.max(2 ** 20, keys * (2_048 + bytes))),
+      FETCHER_CACHE_BYTES_MAX: String(Math.max(2 ** 20, keys * (4_096 + 2 * bytes))),
+      // A value is held as it came and as it is sent.
+      GATEWAY_CACHE_BYTES_MAX: String(Math.max(2 ** 20, keys * (4_096 + 4 * bytes))),
       GATEWAY_SUBSCRIPTIONS_MAX: String(keys * 2),
       GATEWAY_KEYS_PER_SESSION_MAX: '100000',
       GATEWAY_UNSENT_TOTAL_BYTES_MAX: String(2 ** 30),
@@ -67,8 +75,10 @@ export const keys = {
   gateways: 4,
   clients: ({ keys, perSession, gateways }) =>
     clientsFor(settingsOf({ keys, perSession, gateways: gateways ?? 4, key: '' })),
-  problem: ({ start, tls }) =>
-    start !== 'keycast' || tls ? 'keys kills a fetcher node: it needs --start, without --tls' : undefined,
+  problem({ start, tls, bytes }) {
+    if (start !== 'keycast' || tls) return 'keys kills a fetcher node: it needs --start, without --tls'
+    return bytes < BYTES_MIN ? `--bytes must be ${BYTES_MIN} at least` : undefined
+  },
 
   async run(context, options) {
     const { target, watcher } = context
@@ -217,7 +227,7 @@ export const keys = {
       reasons: pool.totals.reasons,
       tables: [],
       notes: [
-        'Memory per key is what resident memory grew by while the keys came, garbage included.',
+        'Memory per key is what resident memory grew by while the keys came: with its value, and garbage included.',
         'A node that is killed says nothing: three seconds of silence are part of the time until all are served.',
       ],
     }

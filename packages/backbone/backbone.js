@@ -8,8 +8,16 @@
  * The value that a gateway itself holds: its version, and how long ago the backend was asked for it.
  * @typedef {{ version: string, ageMs: number }} Held
  *
+ * The `Authorization` that a viewer's token makes, and until when the token is valid, in milliseconds since 1970. Both
+ * absent for viewers without a token. Secret: never logged.
+ * @typedef {{ authorization?: string, expiresAt?: number }} Credentials
+ *
  * A wanted key, with what the asking gateway holds of it: bytes that the gateway has, never merely a client's version.
  * @typedef {{ key: string, held: Held | undefined }} Want
+ *
+ * What the backend said to whether a viewer may read a key, `ageMs` ago. `failed`: nothing of use; then `ageMs` tells
+ * since when the viewer was last admitted, where that still counts, and `retryAfterMs` when to ask again.
+ * @typedef {{ verdict: 'admitted' | 'refused' | 'failed', message: string, ageMs?: number, retryAfterMs?: number }} Decision
  *
  * How a value's body is to be shown: `json` and `text` bodies are UTF-8, `base64` marks bytes that are no text.
  * The body is always the content itself, never its encoding.
@@ -56,6 +64,8 @@
  * @property {(keys: string[], options: { deadlineMs: number }) => Promise<void>} refresh the backend's content changed:
  *   ask now. Resolves once every node that is alive has heard it; rejects with {@link FetcherUnavailable} where none
  *   was alive, or one that is did not hear it, until the deadline
+ * @property {(key: string, credentials: Credentials, options: { deadlineMs: number }) => Promise<Decision | undefined>} authorize
+ *   whether the viewer that a viewer key names may read its key. Never rejects; `undefined` where no node said anything
  * @property {(key: string) => { node: string | undefined, alive: boolean }} ownerOf where the key is routed now
  * @property {() => number} nodesAlive
  */
@@ -87,6 +97,7 @@
  * @property {() => Promise<void>} stop
  * @property {(link: string, key: string) => void} tell the link lacks the key's latest state. Costs one set entry:
  *   `answerFor` is asked for the state when the link has credit, so a slow gateway holds no queue of values
+ * @property {(link: string, id: string, decision: Decision) => void} tellDecision answers a question of that link
  * @property {() => { links: number, lackingKeys: number, bytesOut: number }} stats
  */
 
@@ -99,6 +110,8 @@
  * @property {(link: string, want: Want) => void} onGet
  * @property {(link: string, key: string) => void} onCancelGet
  * @property {(key: string) => void} onRefresh
+ * @property {(link: string, id: string, question: { key: string } & Credentials) => void} [onAuthorize] may come twice;
+ *   to be answered with `tellDecision`
  * @property {(link: string) => Iterator<unknown> | void} onLinkLost forget everything that the link said; what comes as
  *   an iterator is run to its end turn by turn, so that 100,000 keys hold nothing up
  * @property {() => Record<string, number> | undefined} [lagsMs] how long ago, by namespace, lies the moment up to which all

@@ -74,6 +74,7 @@ function assemble() {
   })
   const {
     access,
+    decisions,
     authenticate,
     explain,
     values,
@@ -87,6 +88,7 @@ function assemble() {
   } = gateway
   const publicApp = createPublicApp({
     access,
+    decisions,
     authenticate,
     values,
     singleFlight: limitPending(gateway.singleFlight, HTTP_PENDING_MAX),
@@ -95,6 +97,7 @@ function assemble() {
     log,
     connectionsMax: httpConnectionsWithin(sessionsMax, filesMax),
     unreadBytesMax: config.unsentTotalBytesMax,
+    chat: config.chat,
   })
   gateway.attach(publicApp.server)
   const internal = createInternalServer({

@@ -176,6 +176,9 @@ function createParticipant({ name, rooms, checker, url }) {
   let positions = new Map()
   /** @type {import('./rooms.js').RoomClient | undefined} */
   let client
+  /** By the id of the request, of this connection. @type {Map<number, Sent>} */
+  const underWay = new Map()
+  let lastId = 0
   let isPublishing = true
   let hasLeft = false
   let seenCount = 0
@@ -191,13 +194,15 @@ function createParticipant({ name, rooms, checker, url }) {
   async function stayConnected() {
     while (!hasLeft) {
       try {
-        const joined = await joinRooms(url(), { name, checker: counting })
+        const joined = await joinRooms(url(), { name, checker: counting, onMessage })
         joined.keepNothing()
-        const began = positions.size === rooms.length ? joined.resume(positions) : joined.subscribe(...rooms)
-        began.catch(() => {}) // the connection was lost meanwhile
+        const keys = rooms.map(key => (positions.has(key) ? { key, after: { ...positions.get(key) } } : key))
+        for (const [key, position] of positions) joined.positions.set(key, position)
         positions = joined.positions
+        joined.send({ type: 'subscribe', keys })
         client = joined
-        for (const each of unsettled) send(each, true)
+        underWay.clear()
+        for (const each of unsettled) sendAgain(each)
         await joined.ended
       } catch {
         // A gateway that is gone: another one.
@@ -207,21 +212,32 @@ function createParticipant({ name, rooms, checker, url }) {
     }
   }
 
-  /** @param {Sent} publish @param {boolean} isAgain */
-  async function send(publish, isAgain) {
-    const current = client
-    if (!current) return // sent with the next connection
-    publish.isAgain ||= isAgain
-    const { room, messageId, data } = publish
-    const request = current.publish(room, data, messageId).catch(() => undefined)
-    const answer = await Promise.race([request, current.ended])
-    if (answer?.type === 'published') {
-      publish.result = answer
+  /** @param {any} message */
+  async function onMessage({ type, id, retryAfterMs = AGAIN_MS, ...rest }) {
+    const publish = underWay.get(id)
+    if (!publish) return
+    underWay.delete(id)
+    if (type === 'published') {
+      publish.result = rest
       unsettled.delete(publish)
       return
     }
-    await pause(answer?.retryAfterMs ?? AGAIN_MS)
-    if (current === client && unsettled.has(publish)) send(publish, true)
+    const current = client
+    await pause(retryAfterMs)
+    if (current === client) sendAgain(publish) // else it was, with the next connection
+  }
+
+  /** @param {Sent} publish */
+  function send(publish) {
+    const { room, messageId, data } = publish
+    underWay.set(++lastId, publish)
+    client?.send({ type: 'publish', id: lastId, key: room, messageId, data })
+  }
+
+  /** @param {Sent} publish */
+  function sendAgain(publish) {
+    publish.isAgain = true
+    send(publish)
   }
 
   const timer = setInterval(() => {
@@ -232,7 +248,7 @@ function createParticipant({ name, rooms, checker, url }) {
     const publish = { room, messageId, data: messageId, isAgain: client === undefined, result: undefined }
     sent.push(publish)
     unsettled.add(publish)
-    send(publish, false)
+    if (client) send(publish)
   }, PUBLISH_EVERY_MS)
   stayConnected()
 

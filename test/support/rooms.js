@@ -75,8 +75,9 @@ export async function startConversations({
  * @param {string} [options.name] to the checker; one that resumes elsewhere keeps it
  * @param {ReturnType<typeof import('./checker.js').createChecker>} [options.checker]
  * @param {Record<string, string>} [options.headers]
+ * @param {(message: any) => void} [options.onMessage]
  */
-export async function joinRooms(url, { name = '', checker, headers = {} } = {}) {
+export async function joinRooms(url, { name = '', checker, headers = {}, onMessage = () => {} } = {}) {
   const socket = new WebSocket(url, [], { perMessageDeflate: false, headers })
   atEnd(() => socket.terminate())
   /** @type {any[]} */
@@ -94,6 +95,7 @@ export async function joinRooms(url, { name = '', checker, headers = {} } = {}) 
     const message = JSON.parse(bytes.toString())
     if (isKept) received.push(message)
     note(message)
+    onMessage(message)
     const answer = requests.get(message.id)
     requests.delete(message.id)
     answer?.(message)

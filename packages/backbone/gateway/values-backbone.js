@@ -3,6 +3,7 @@ import { FetcherUnavailable } from '../backbone.js'
 import { valuesCodec } from '../wire/values-codec.js'
 import { createConfirmed } from './confirmed.js'
 import { chunksOf, createPendingRefresh, refreshNotice } from './pending-refresh.js'
+import { createQuestions } from './questions.js'
 import { createRecentRefreshes } from './recent-refreshes.js'
 import { createRouter } from './router.js'
 
@@ -49,8 +50,11 @@ export function createValuesBackbone({ nodeSource, dialOf, events, now, every, l
     every,
     log,
   })
+  /** @type {ReturnType<typeof createQuestions<import('../wire/values-codec.js').Values>>} */
+  const questions = createQuestions({ linkOf: router.linkOf, now })
 
   async function stop() {
+    questions.stop()
     await router.stop()
     for (const refresh of refreshes) refresh.fail(new FetcherUnavailable('the gateway is stopping'))
   }
@@ -94,6 +98,8 @@ export function createValuesBackbone({ nodeSource, dialOf, events, now, every, l
     unwatch: router.unwatch,
     get: router.get,
     cancelGet: router.cancelGet,
+    authorize: (key, credentials, { deadlineMs }) =>
+      questions.ask(key, { type: 'authorize', key, ...credentials }, { deadlineMs }),
     ownerOf: router.ownerOf,
     nodesAlive: router.nodesAlive,
   }

@@ -27,6 +27,10 @@ export function createValuesHub(options) {
         onNotice: (_, { keys }) => {
           for (const key of keys) events.onRefresh(key)
         },
+        onCommand: (link, id, { type: _, ...question }) => {
+          if (events.onAuthorize) events.onAuthorize(link, id, question)
+          else hub.tellResult(link, id, { verdict: 'failed', message: 'this node asks no backend for decisions' })
+        },
         onLinkLost(link) {
           marks.drop(link)
           return events.onLinkLost(link)
@@ -44,6 +48,7 @@ export function createValuesHub(options) {
     },
     stop: hub.stop,
     tell: hub.tell,
+    tellDecision: hub.tellResult,
     stats: hub.stats,
   }
 }

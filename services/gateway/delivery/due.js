@@ -28,6 +28,9 @@ export const CHANGED = 16
 /** Alone: the session is due messages of a room, from its cursor on; see rooms/due-messages.js. */
 export const MESSAGES = 32
 
+/** Alone: the session is due all members of a room; see presence/member-list.js. */
+export const MEMBERS = 64
+
 /** How long the frames of one problem serve further sessions: the age that `stale` names grows. */
 const PROBLEM_FRAME_MS = 1_000
 

@@ -11,7 +11,7 @@ const BODY_BYTES_MAX = 516 * 1_024
  * @param {object} deps
  * @param {Pick<import('../access/access.js').Access, 'checkRoomForOperator'>} deps.access
  * @param {Pick<import('../rooms/publishes.js').Publishes, 'fromBackend'>} deps.publishes
- * @param {Pick<import('../rooms/rooms.js').Rooms, 'describe'>} deps.rooms
+ * @param {Pick<import('../rooms/rooms.js').Rooms, 'describe' | 'membersOf'>} deps.rooms
  */
 export function addRoomCalls(calls, { access, publishes, rooms }) {
   calls.register(async scope => {
@@ -36,8 +36,15 @@ export function addRoomCalls(calls, { access, publishes, rooms }) {
   calls.get('/v1/rooms/*', async (request, reply) => {
     const { '*': key } = /** @type {{ '*': string }} */ (request.params)
     const problem = access.checkRoomForOperator(key)
-    return problem ? sendProblem(reply, problem) : rooms.describe(key)
+    if (problem) return sendProblem(reply, problem)
+    return { ...rooms.describe(key), members: describeMembers(await rooms.membersOf(key)) }
   })
+}
+
+/** @param {Awaited<ReturnType<import('@keycast/backbone').RoomsBackbone['membersOf']>>} outcome */
+function describeMembers(outcome) {
+  if (outcome.error !== undefined) return { code: outcome.error, message: outcome.message }
+  return { count: outcome.count, listed: outcome.members }
 }
 
 /** @param {unknown} body */

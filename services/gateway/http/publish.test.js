@@ -9,7 +9,7 @@ const key = 'room:1'
 const headers = { authorization: 'Bearer secret', 'content-type': 'application/json' }
 
 async function setUp() {
-  const started = createTestGateway({ rooms: { room: { publish: 'server', bytesMax: 100 } } })
+  const started = createTestGateway({ rooms: { room: { publish: 'server', bytesMax: 100, members: 'named' } } })
   const { gateway } = started
   await gateway.start()
   const app = Fastify()
@@ -72,7 +72,7 @@ test('without the token nothing is published', async () => {
 })
 
 test('an operator sees what a gateway knows of a room', async () => {
-  const { call, publish, connect } = await setUp()
+  const { call, publish, connect, journal } = await setUp()
   const ask = async () => (await call(`/v1/rooms/${key}`, { headers })).json()
   expect(await ask()).toMatchObject({ key, owner: { node: 'memory', alive: true }, watched: false })
   const client = await connect()
@@ -86,5 +86,10 @@ test('an operator sees what a gateway knows of a room', async () => {
     position: { epoch: 'E1', seq: 1 },
     oldest: 1,
     tail: { messages: 1 },
+    members: { count: 0, listed: [] },
   })
+  await client.ask({ type: 'join', id: 2, key, name: 'Ann' })
+  expect((await ask()).members).toEqual({ count: 1, listed: [{ id: expect.any(String), name: 'Ann', tabs: 1 }] })
+  journal.setAway(true)
+  expect((await ask()).members).toMatchObject({ code: 'journal_unavailable' })
 })

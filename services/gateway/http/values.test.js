@@ -46,6 +46,7 @@ async function setup({ fresh, later, refused, caller = { hasToken: false, rights
       },
       checkRoom: () => undefined,
     },
+    decisions: { applies: () => false, ask: () => undefined },
     histories: /** @type {any} */ (undefined),
     authenticate: async () => caller,
     values: {

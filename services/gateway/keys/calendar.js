@@ -1,8 +1,8 @@
 // Brings entries up again when it is time to look at them: requests past their deadline, values that grow old.
 
 /**
- * @typedef {import('./entry.js').Entry} Entry
- * @typedef {ReturnType<typeof createCalendar>} Calendar
+ * @template {{ calendarPage: number }} T
+ * @typedef {ReturnType<typeof createCalendar<T>>} Calendar
  */
 
 /** By how much an entry may come up too late: the period of the sweep. */
@@ -12,18 +12,20 @@ export const SWEEP_MS = 250
  * A calendar with a page per {@link SWEEP_MS}, on which each entry stands at most once. Moving a deadline back costs
  * nothing: an entry that comes up early is looked at and scheduled anew, so a watched key is touched once per deadline
  * and not at each sweep or answer.
+ *
+ * @template {{ calendarPage: number }} T
  */
 export function createCalendar() {
-  /** @type {Map<number, Set<Entry>>} */
+  /** @type {Map<number, Set<T>>} */
   const pages = new Map()
   let nextPage = 0
-  /** The page whose entries are being taken out. @type {{ page: number, entries: Iterator<Entry> } | undefined} */
+  /** The page whose entries are being taken out. @type {{ page: number, entries: Iterator<T> } | undefined} */
   let opened
 
   /**
    * Brings the entry up at that time, unless it comes up earlier anyway.
    *
-   * @param {Entry} entry
+   * @param {T} entry
    * @param {number} atMs monotonic
    */
   function schedule(entry, atMs) {
@@ -39,7 +41,7 @@ export function createCalendar() {
   /**
    * Takes the entry out. An unwanted one would otherwise be kept in memory here until its time.
    *
-   * @param {Entry} entry
+   * @param {T} entry
    */
   function cancel(entry) {
     const page = entry.calendarPage
@@ -54,7 +56,7 @@ export function createCalendar() {
    * Takes out one entry whose time has come; looking at it may schedule it again.
    *
    * @param {number} nowMs
-   * @returns {Entry | undefined} `undefined` where there is none
+   * @returns {T | undefined} `undefined` where there is none
    */
   function takeDue(nowMs) {
     const lastPage = Math.floor(nowMs / SWEEP_MS)
@@ -71,7 +73,7 @@ export function createCalendar() {
     }
   }
 
-  /** @param {number} lastPage @returns {{ page: number, entries: Iterator<Entry> } | undefined} */
+  /** @param {number} lastPage @returns {{ page: number, entries: Iterator<T> } | undefined} */
   function openNext(lastPage) {
     while (nextPage <= lastPage) {
       const page = nextPage++

@@ -5,6 +5,7 @@ import { createEntry } from './entry.js'
 const namespace = /** @type {import('@keycast/service').Namespace} */ (createNamespaces().get('tick'))
 
 function setup() {
+  /** @type {import('./calendar.js').Calendar<import('./entry.js').Entry>} */
   const deadlines = createCalendar()
   const entry = createEntry('tick:1', namespace)
   /** @param {number} nowMs @returns {string[]} */

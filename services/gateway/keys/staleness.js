@@ -22,7 +22,7 @@ const RECHECK_MS = 1_000
 
 /**
  * @param {object} deps
- * @param {Pick<import('./calendar.js').Calendar, 'schedule'>} deps.calendar
+ * @param {Pick<import('./calendar.js').Calendar<Entry>, 'schedule'>} deps.calendar
  * @param {Pick<import('@keycast/backbone').Backbone, 'nodesAlive'>} deps.backbone
  * @param {() => number} deps.now monotonic, in milliseconds
  */

@@ -26,7 +26,6 @@ import { createProblem } from './problem.js'
 
 /**
  * @param {object} deps
- * @param {Pick<import('../access/access.js').Access, 'check'>} deps.access
  * @param {Pick<import('./values.js').Values, 'open'>} deps.values
  * @param {import('./cache.js').Cache} deps.cache
  * @param {Pick<import('@keycast/backbone').Backbone, 'watch' | 'unwatch'>} deps.backbone
@@ -37,31 +36,18 @@ import { createProblem } from './problem.js'
  * @param {import('../metrics.js').Counts} deps.counts
  * @param {() => number} deps.now monotonic, in milliseconds
  */
-export function createSubscriptions({
-  access,
-  values,
-  cache,
-  backbone,
-  outbox,
-  staleness,
-  onFanOut,
-  places,
-  counts,
-  now,
-}) {
+export function createSubscriptions({ values, cache, backbone, outbox, staleness, onFanOut, places, counts, now }) {
   let keys = 0
 
   /**
    * Subscribes a session to a key. One that is subscribed is sent the key's state again.
    *
    * @param {Session} session
-   * @param {string} key as a client sent it
+   * @param {string} key that the session may read
    * @param {string | undefined} version the client holds
    * @returns {Problem | undefined} why it was not subscribed
    */
   function add(session, key, version) {
-    const refusal = access.check(session.rights, 'read', key)
-    if (refusal) return refusal
     const subscribed = /** @type {Subscription | undefined} */ (session.subscriptions.get(key))
     if (subscribed) {
       // The client may not have read all it was sent: a delta starts from a version that both sides name, or there is

@@ -18,6 +18,7 @@ function setUp({ subscriptionsMax = 10 } = {}) {
     backbone: { watch: each => void calls.push(`watch ${each}`), unwatch: each => void calls.push(`unwatch ${each}`) },
     tails: { forget: room => void calls.push(`forget ${room.key}`) },
     outbox: { forget() {}, send: (_, message) => void sent.push(message) },
+    watching: { end() {} },
     places,
     now: () => 0,
   })

@@ -26,6 +26,7 @@ function setUp({ isAvailable = true } = {}) {
         removed.push(subscription)
       },
     },
+    watching: { begin() {} },
     outbox: {
       send: (_, message) => void sent.push(message),
       forget() {},

@@ -10,6 +10,9 @@ import { unavailable } from './placing.js'
  * @typedef {ReturnType<typeof createRooms>} Rooms
  */
 
+/** How long an operator waits for the journal. */
+const MEMBERS_MS = 1_000
+
 /** How often what could not be read is tried again. */
 const RETRY_MS = 1_000
 
@@ -19,7 +22,7 @@ const RETRY_MS = 1_000
  * @param {import('./placing.js').PlacingOf} deps.placing
  * @param {import('./behind.js').Behind} deps.behind
  * @param {import('./tails.js').Tails} deps.tails
- * @param {Pick<import('@keycast/backbone').RoomsBackbone, 'isAvailable' | 'ownerOf'>} deps.backbone
+ * @param {Pick<import('@keycast/backbone').RoomsBackbone, 'isAvailable' | 'ownerOf' | 'membersOf'>} deps.backbone
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'oweMessages'>} deps.outbox
  * @param {Pick<import('../metrics.js').Counts, 'gaps'>} deps.counts
  * @param {() => number} deps.now monotonic, in milliseconds
@@ -157,6 +160,9 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
         tail: room && tails.describe(room),
       }
     },
+
+    /** Who is there, as the journal says now. @param {string} key of a room */
+    membersOf: key => backbone.membersOf(key, { deadlineMs: MEMBERS_MS }),
 
     stats: () => ({ rooms: followers.size(), tailBytes: tails.bytes() }),
   }
