@@ -65,6 +65,6 @@ export const closeCodes = Object.freeze({
   slow: {
     code: 4008,
     reconnect: true,
-    doc: 'data was not read for too long, or too much of it: come back and resume by version',
+    doc: 'data was not read for too long, or too much of it: come back and resume from what you hold',
   },
 })
