@@ -35,6 +35,7 @@ FROM base AS gateway
 COPY --from=gateway-modules /keycast ./
 COPY packages packages
 COPY services/gateway services/gateway
+COPY examples/chat examples/chat
 COPY scripts/support/command.js scripts/support/signing-secret.js scripts/support/
 COPY scripts/key.js scripts/token.js scripts/
 COPY scripts/key/access.js scripts/key/

@@ -44,6 +44,9 @@ const cacheBytesMax = {
 /** What slow clients may hold of a gateway's memory. */
 const unsentBytesMax = read('GATEWAY_UNSENT_TOTAL_BYTES_MAX', size({ minBytes: MIB }), 256 * MIB)
 
+/** Newest messages of rooms. */
+const tailBytesMax = read('GATEWAY_TAIL_BYTES_MAX', size({ minBytes: 4 * MIB }), 32 * MIB)
+
 /** An idle session takes half of it, a session that watches hundreds of keys more. */
 const SESSION_BYTES = 16 * 1_024
 const sessionsBytesMax = read('GATEWAY_SESSIONS_MAX', integer({ min: 1, unit: 'sessions' }), 18_000) * SESSION_BYTES
@@ -115,12 +118,14 @@ exports.apps = [
   app('journal', 'journal'),
   ...Array.from({ length: gateways }, (_, index) =>
     app(index === 0 ? 'gateway' : `gateway-${index + 1}`, 'gateway', {
-      heldBytesMax: cacheBytesMax.gateway + sessionsBytesMax + unsentBytesMax,
+      heldBytesMax: cacheBytesMax.gateway + sessionsBytesMax + unsentBytesMax + tailBytesMax,
       own: {
         FETCHER_NODES: env.FETCHER_NODES || fetcherNode,
         JOURNAL_NODES: env.JOURNAL_NODES || journalNode,
         GATEWAY_PORT: readPort('GATEWAY_PORT', 8080) + index * GATEWAY_PORT_STEP,
         GATEWAY_INTERNAL_PORT: readPort('GATEWAY_INTERNAL_PORT', 8081) + index * GATEWAY_PORT_STEP,
+        // For trying, as the simulated backend is.
+        GATEWAY_CHAT: env.GATEWAY_CHAT || String(providers > 0),
       },
       // With V8's default a gateway takes more memory for each session: services/gateway/README.md.
       nodeArguments: ['--max-semi-space-size=4'],

@@ -10,9 +10,12 @@ const shared = { transform: {}, testEnvironment: 'node' }
  */
 const needs = {
   'test/access.test.js': ['nginx', 'openssl'],
+  'test/access-doors.test.js': ['nginx', 'openssl'],
   'test/access-oidc.test.js': ['openssl'],
   'test/access-python.test.js': ['clients/python/.venv/bin/pytest', 'openssl'],
+  'test/access-recipes.test.js': ['nginx'],
   'test/certificates.test.js': ['openssl'],
+  'test/chat.test.js': ['chromium'],
   'test/client-browser.test.js': ['chromium'],
   'test/client-python.test.js': ['clients/python/.venv/bin/pytest'],
   'test/compression.test.js': ['chromium', 'python3'],
@@ -24,6 +27,8 @@ const needs = {
   'test/proxy.test.js': ['nginx', 'openssl'],
   'test/systemd.test.js': ['systemd-analyze'],
   'test/journal-full.test.js': ['the right to mount'],
+  'test/journal-valkey.test.js': ['valkey-server'],
+  'test/fault-run-valkey.test.js': ['valkey-server'],
   'services/journal/log/lmdb-full.test.js': ['the right to mount'],
   'services/journal/log/valkey.test.js': ['valkey-server'],
   'services/journal/log/valkey-faults.test.js': ['valkey-server'],

@@ -14,7 +14,8 @@ Checks the stack of docker-compose.yml, which must run with several replicas:
 
   docker compose up --detach --build --wait --scale gateway=4 --scale fetcher=2
 
-Viewers connect through the proxy while containers are killed, crash and restart. Each check is printed.
+Viewers connect through the proxy while containers are killed, crash and restart, and publishers while the journal is
+killed. Each check is printed.
 At the end the stack is stopped and stays stopped: do not run this on a stack in use.
 
   --url URL          where clients connect               (default wss://localhost)

@@ -24,6 +24,7 @@ test('docs/configuration.md shows every field of a namespace with its default', 
     timeout: ['timeoutMs'],
     maxBytes: ['bytesMax'],
     ids: ['idSegmentsMax'],
+    authorize: [], // absent unless given
   }
   const section = page.split('\n## Namespaces\n')[1].split('\n## ')[0]
   const shown = [...section.matchAll(/^- \*\*`(\w+)`\*\*(?:, default `([^`]*)`)?/gm)]

@@ -28,7 +28,9 @@ beforeAll(async () => {
 
 test('it holds what runs and its declarations, and neither tests nor a dependency', () => {
   expect(packed.filter(path => /test|transcripts|tsconfig|browser-files/.test(path))).toEqual([
+    'testing-rooms.js',
     'testing.js',
+    'types/testing-rooms.d.ts',
     'types/testing.d.ts',
   ])
   for (const path of packed.filter(path => path.endsWith('.js') && !path.startsWith('bin/'))) {
@@ -78,8 +80,10 @@ function lend(names) {
 test('its types pass a strict TypeScript, and find mistakes', async () => {
   lend(['@types/react', 'csstype'])
   const program = `
-    import { connect, KeycastError, type Keycast, type ValueState } from '@keycast/client'
-    import { useValue } from '@keycast/client/react'
+    import { connect, KeycastError, TokenRefused, type Keycast, type Message, type ValueState } from '@keycast/client'
+    import { createMessageList } from '@keycast/client/message-list'
+    import { useRoom, useValue } from '@keycast/client/react'
+    import { connect as connectToValues } from '@keycast/client/values'
     import { createFakeKeycast } from '@keycast/client/testing'
 
     interface Conversation { messages: string[] }
@@ -105,6 +109,24 @@ test('its types pass a strict TypeScript, and find mistakes', async () => {
     const fake: { keycast: Keycast } = createFakeKeycast()
     export const title = () => useValue<Conversation>('conversation:42').value?.messages.length
     fake.keycast.close()
+    interface Said { text: string }
+    const room = keycast.room<Said>('room:42', { last: 50, presence: true })
+    room.on('message', ({ data, position, from = 'somebody' }) => console.log(data.text, position.seq, from))
+    room.on('gap', ({ reason }) => { if (reason === 'slow') console.log(room.position?.epoch) })
+    room.members.on('change', ({ members }) => console.log(members?.map(({ name, tabs }) => [name, tabs])))
+    export async function talk(): Promise<Message<Said>[]> {
+      const { position, duplicate } = await room.publish({ text: 'hi' }, { deadlineMs: 1_000 })
+      for await (const item of room) { if (item.type === 'message') console.log(item.data.text, duplicate); break }
+      return (await room.history({ before: position, limit: 10 })).messages
+    }
+    const list = createMessageList<Said>(keycast, 'room:42')
+    list.on('change', ({ messages, failed }) => console.log(messages[0]?.data.text, failed[0]?.error.code))
+    export const Talk = () => useRoom<Said>('room:42').messages[0]?.data.text
+    connectToValues('wss://example.com/ws', { token: async () => { throw new TokenRefused('signed out') } }).close()
+    // @ts-expect-error a message has a text
+    room.publish({ words: 'hi' })
+    // @ts-expect-error there are no rooms here
+    connectToValues('wss://example.com/ws').room('room:42')
     // @ts-expect-error there is no such event
     doc.on('changed', () => {})
     // @ts-expect-error a count is no string
@@ -126,14 +148,19 @@ test('the examples of docs/client.md are right', async () => {
   const page = readFileSync(join(root, 'docs/client.md'), 'utf8')
   const blocks = [...page.matchAll(/^```js\n(.*?)^```/gms)].map(([, code]) => code)
   expect(blocks.length).toBeGreaterThan(4)
-  // A stand-in for a framework that is not installed here.
+  // Stand-ins for what is not installed here.
   const vue =
     'export const onScopeDispose: (end: () => void) => void\nexport const shallowRef: <T>(value: T) => { value: T }\n'
-  writeFileSync(join(project, 'vue.d.ts'), `declare module 'vue' {\n${vue}}\n`)
+  const query = `export const useQuery: (options: object) => unknown
+    export const useQueryClient: () => { setQueryData: (key: unknown[], value: unknown) => void }\n`
+  writeFileSync(
+    join(project, 'stand-ins.d.ts'),
+    `declare module 'vue' {\n${vue}}\ndeclare module '@tanstack/react-query' {\n${query}}\n`,
+  )
   const names = blocks.map((code, n) => {
     writeFileSync(join(project, `example-${n}.js`), code)
     return `example-${n}.js`
   })
   const options = { allowJs: true, checkJs: true, module: 'nodenext', types: ['node'], skipLibCheck: true }
-  expect(await check(options, [...names, 'vue.d.ts'])).toBe('')
+  expect(await check(options, [...names, 'stand-ins.d.ts'])).toBe('')
 })

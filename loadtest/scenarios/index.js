@@ -6,6 +6,7 @@ import { connect } from './connect.js'
 import { connections } from './connections.js'
 import { fanout } from './fanout.js'
 import { garbage } from './garbage.js'
+import { keys } from './keys.js'
 import { pingpong } from './pingpong.js'
 import { polling } from './polling.js'
 import { presence } from './presence.js'
@@ -18,6 +19,7 @@ export const scenarios = [
   capacity,
   polling,
   coldburst,
+  keys,
   ticker,
   fanout,
   pingpong,

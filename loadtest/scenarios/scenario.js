@@ -7,6 +7,7 @@
  * @property {(command: import('commander').Command) => void} addOptions its own, beside those all have
  * @property {(options: any) => string | undefined} [problem] options that do not go together
  * @property {(options: any) => import('../system/start.js').Content} content what a system started for it serves
+ * @property {number} [gateways] that a system started for it has, unless said; else as many as the clients need
  * @property {(options: any) => number} clients how many at most: processes, gateways and source addresses follow from
  *   it
  * @property {{ count: string, label: string }[]} rates counts of the series that make the throughput chart, the one

@@ -32,6 +32,8 @@ export function createProcesses() {
   /** @type {string | undefined} */
   let directory
   let stopping = false
+  /** Those that a scenario has killed. @type {Set<number>} */
+  const killed = new Set()
   /** @type {(what: string) => void} */
   let tellDeath = () => {}
   /** @type {Promise<string>} */
@@ -77,7 +79,7 @@ export function createProcesses() {
       )
       running.push({ name, pid, exited, lines })
       exited.then(how => {
-        if (!stopping) tellDeath(`${name} ended (${how}): ${lines.slice(-3).join(' | ')}`)
+        if (!stopping && !killed.has(pid)) tellDeath(`${name} ended (${how}): ${lines.slice(-3).join(' | ')}`)
       })
       const listening = await new Promise((resolve, reject) => {
         for (const stream of [child.stdout, child.stderr]) {
@@ -99,6 +101,12 @@ export function createProcesses() {
       const [inspectorUrl] =
         /ws:\/\/127\.0\.0\.1:\d+\/[0-9a-f-]+/.exec(lines.find(line => line.startsWith('Debugger')) ?? '') ?? []
       return { name, pid, listening, inspectorUrl }
+    },
+
+    /** As a crash would, without a word; the run goes on. @param {number} pid */
+    kill(pid) {
+      killed.add(pid)
+      killTree(pid)
     },
 
     /** In the reverse order of starting, each as its supervisor would. */

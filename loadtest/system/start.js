@@ -27,6 +27,9 @@ const READY_LOOK_MS = 50
  * @property {number} [changeMs] how often a document changes; never unless given
  * @property {number} [latencyMs] of the backend
  * @property {number} [tickMs] how often a watched tick:… key is asked for
+ * @property {number} [refreshMs] how often text:… keys are asked for; a second unless given
+ * @property {number} [fetchers] nodes; one unless given
+ * @property {Record<string, string>} [settings] of gateways and fetchers
  * @property {boolean} [idle] documents are asked for once, and then only when told
  * @property {{ log: 'lmdb' | 'memory' }} [rooms] a journal runs, too, and anybody may use room:…
  * @property {boolean} [collectable] gateways can be told to collect their garbage, so that their memory can be compared
@@ -40,6 +43,7 @@ const READY_LOOK_MS = 50
  * @property {import('../generator/tokens.js').Signing} [signing] where clients bring tokens: what signs them
  * @property {string} [providerUrl] the backend's HTTP address
  * @property {(keys: string[]) => Promise<void>} [tellChanged] says to Keycast, as a backend may, that keys have changed
+ * @property {{ metricsUrl: string, kill: () => void }[]} [fetchers] the nodes of a system that was started
  * @property {import('./watcher.js').Watched[]} watched
  * @property {Promise<string>} died resolves with what ended, if one of its processes does before `stop`
  * @property {() => Promise<void>} stop
@@ -80,20 +84,31 @@ async function startKeycast(processes, { gateways: count, tls, content, signing 
   const KEYCAST_CONFIG = join(directory, 'keycast.yaml')
   writeFileSync(KEYCAST_CONFIG, configOf(providerUrl, content, signing && writeIssuer(signing, directory)))
 
-  const fetcher = await processes.start('fetcher', ['services/fetcher/main.js'], {
-    KEYCAST_CONFIG,
-    FETCHER_REQUESTS_PORT: '0',
-    FETCHER_ANSWERS_PORT: '0',
-    FETCHER_METRICS_PORT: '0',
-  })
-  const { requestsPort, answersPort, metricsPort } = fetcher.listening
+  const fetcherCount = content.fetchers ?? 1
+  const fetchers = await Promise.all(
+    Array.from({ length: fetcherCount }, (_, number) =>
+      processes.start(fetcherCount === 1 ? 'fetcher' : `fetcher ${number + 1}`, ['services/fetcher/main.js'], {
+        KEYCAST_CONFIG,
+        FETCHER_REQUESTS_PORT: '0',
+        FETCHER_ANSWERS_PORT: '0',
+        FETCHER_METRICS_PORT: '0',
+        ...content.settings,
+      }),
+    ),
+  )
+  const nodes = fetchers.map(({ pid, name, listening: { requestsPort, answersPort, metricsPort } }) => ({
+    pid,
+    name,
+    address: `127.0.0.1:${requestsPort}:${answersPort}`,
+    metricsUrl: `http://127.0.0.1:${metricsPort}/metrics`,
+  }))
   const journal = content.rooms && (await startJournal(processes, { ...content.rooms, KEYCAST_CONFIG, directory }))
   const gateways = await Promise.all(
     Array.from({ length: count }, (_, number) =>
       processes.start(count === 1 ? 'gateway' : `gateway ${number + 1}`, ['services/gateway/main.js'], {
         KEYCAST_CONFIG,
         API_TOKEN,
-        FETCHER_NODES: `127.0.0.1:${requestsPort}:${answersPort}`,
+        FETCHER_NODES: nodes.map(({ address }) => address).join(),
         ...(journal && { JOURNAL_NODES: journal.node }),
         GATEWAY_PORT: '0',
         GATEWAY_INTERNAL_PORT: '0',
@@ -101,18 +116,20 @@ async function startKeycast(processes, { gateways: count, tls, content, signing 
         GATEWAY_REQUESTS_PER_SECOND_MAX: '1000000000',
         // All clients come from this host.
         GATEWAY_SESSIONS_PER_ADDRESS_MAX: '0',
+        ...content.settings,
         ...inspection(content),
       }),
     ),
   )
   // A gateway listens before it hears a fetcher. Requests until then would wait, and spoil the latencies.
-  const services = ['fetcher', ...(journal ? ['journal'] : [])]
-  await Promise.all(gateways.map(({ name, listening }) => untilLinked(name, listening.internalPort, services)))
+  const found = { fetcher: nodes.length, ...(journal && { journal: 1 }) }
+  await Promise.all(gateways.map(({ name, listening }) => untilLinked(name, listening.internalPort, found)))
   const ports = gateways.map(({ listening }) => /** @type {number} */ (listening.port))
   const proxy = tls ? await startProxy(processes, ports, directory) : undefined
   return {
     urls: proxy ? [proxy.url] : ports.map(port => `ws://127.0.0.1:${port}/ws`),
     providerUrl,
+    fetchers: nodes.map(({ pid, metricsUrl }) => ({ metricsUrl, kill: () => processes.kill(pid) })),
     tellChanged: (/** @type {string[]} */ keys) => tellChanged(gateways[0].listening.internalPort, keys),
     watched: [
       ...gateways.map(({ name, pid, listening, inspectorUrl }) => ({
@@ -122,7 +139,7 @@ async function startKeycast(processes, { gateways: count, tls, content, signing 
         inspectorUrl,
         metricsUrl: `http://127.0.0.1:${listening.internalPort}/metrics`,
       })),
-      { name: 'fetcher', role: 'fetcher', pid: fetcher.pid, metricsUrl: `http://127.0.0.1:${metricsPort}/metrics` },
+      ...nodes.map(({ name, pid, metricsUrl }) => ({ name, role: 'fetcher', pid, metricsUrl })),
       ...(journal ? [journal.watched] : []),
       { name: 'data-provider', role: 'data-provider', pid: provider.pid, metricsUrl: `${providerUrl}/metrics` },
       ...(proxy ? [{ name: 'proxy', role: 'proxy', pid: proxy.pid }] : []),
@@ -155,15 +172,16 @@ async function startJournal(processes, { log, KEYCAST_CONFIG, directory }) {
  *
  * @param {string} name
  * @param {number} internalPort
- * @param {string[]} services that it must have found
+ * @param {Record<string, number>} nodes that it must have found, by service
  */
-async function untilLinked(name, internalPort, services) {
+async function untilLinked(name, internalPort, nodes) {
+  const lines = Object.entries(nodes).map(([service, count]) => `\nkeycast_gateway_${service}_nodes_alive ${count}\n`)
   for (const giveUpMs = performance.now() + READY_MS; performance.now() < giveUpMs; ) {
     const metrics = await (await fetch(`http://127.0.0.1:${internalPort}/metrics`)).text()
-    if (services.every(service => metrics.includes(`\nkeycast_gateway_${service}_nodes_alive 1\n`))) return
+    if (lines.every(line => metrics.includes(line))) return
     await new Promise(resolve => setTimeout(resolve, READY_LOOK_MS))
   }
-  throw new SystemError(`${name} has not found ${services.join(' and ')} after ${READY_MS} ms`)
+  throw new SystemError(`${name} has not found ${Object.keys(nodes).join(' and ')} after ${READY_MS} ms`)
 }
 
 /** @param {number} internalPort of a gateway @param {string[]} keys */
@@ -236,8 +254,8 @@ function writeIssuer(signing, directory) {
  * @param {Content} content
  * @param {object} [issuer] of the clients' tokens
  */
-function configOf(providerUrl, { tickMs = 500, idle = false, rooms }, issuer) {
-  const refresh = idle ? 0 : '1s'
+function configOf(providerUrl, { tickMs = 500, idle = false, refreshMs = 1_000, rooms }, issuer) {
+  const refresh = idle ? 0 : `${refreshMs}ms`
   const anonymous = { read: [issuer ? 'text:*' : '*:**'], ...(rooms && { publish: ['room:*'], join: ['room:*'] }) }
   return JSON.stringify({
     access: { anonymous, tokens: issuer ? [issuer] : [] },

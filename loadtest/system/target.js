@@ -17,7 +17,7 @@ export async function openTarget(scenario, options) {
   if (options.start !== undefined) {
     return startSystem({
       kind: options.start,
-      gateways: options.gateways ?? Math.ceil(scenario.clients(options) / SESSIONS_PER_GATEWAY),
+      gateways: options.gateways ?? scenario.gateways ?? Math.ceil(scenario.clients(options) / SESSIONS_PER_GATEWAY),
       tls: options.tls,
       content: scenario.content(options),
       signing,

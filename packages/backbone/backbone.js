@@ -8,8 +8,16 @@
  * The value that a gateway itself holds: its version, and how long ago the backend was asked for it.
  * @typedef {{ version: string, ageMs: number }} Held
  *
+ * The `Authorization` that a viewer's token makes, and until when the token is valid, in milliseconds since 1970. Both
+ * absent for viewers without a token. Secret: never logged.
+ * @typedef {{ authorization?: string, expiresAt?: number }} Credentials
+ *
  * A wanted key, with what the asking gateway holds of it: bytes that the gateway has, never merely a client's version.
  * @typedef {{ key: string, held: Held | undefined }} Want
+ *
+ * What the backend said to whether a viewer may read a key, `ageMs` ago. `failed`: nothing of use; then `ageMs` tells
+ * since when the viewer was last admitted, where that still counts, and `retryAfterMs` when to ask again.
+ * @typedef {{ verdict: 'admitted' | 'refused' | 'failed', message: string, ageMs?: number, retryAfterMs?: number }} Decision
  *
  * How a value's body is to be shown: `json` and `text` bodies are UTF-8, `base64` marks bytes that are no text.
  * The body is always the content itself, never its encoding.
@@ -18,15 +26,19 @@
  * A fossil delta that makes the value it comes with out of the version `from` of the same key.
  * @typedef {{ from: string, bytes: Buffer }} Delta
  *
+ * When the node asks the backend by itself again. A quiet watch hears of that only where the version, or how long it may be
+ * used, is another then, or where it fails or takes long: see {@link Confirmations}.
+ * @typedef {{ inMs: number, everyMs: number }} Next
+ *
  * The key's value. `ageMs`: since the backend was asked. `maxAgeMs`: how old it may get before a `get` asks again.
  * `store` false: to be held only while watched (`no-store`, `private`). `delta`: only where it starts `from` the
  * version the gateway holds or was last sent.
  * @typedef {{ type: 'value', key: string, version: string, ageMs: number, maxAgeMs: number, store: boolean,
- *   contentType: string, format: Format, body: Buffer, delta?: Delta, delayMs?: number }} ValueAnswer
+ *   contentType: string, format: Format, body: Buffer, delta?: Delta, delayMs?: number, next?: Next }} ValueAnswer
  *
  * The version the gateway holds (or was last sent on this link) is the latest as of `ageMs` ago.
- * @typedef {{ type: 'current', key: string, version: string, ageMs: number, maxAgeMs: number, store: boolean }}
- *   CurrentAnswer
+ * @typedef {{ type: 'current', key: string, version: string, ageMs: number, maxAgeMs: number, store: boolean,
+ *   next?: Next }} CurrentAnswer
  *
  * The last try failed. `ageMs`: since the backend was asked in that try. With `retryAfterMs` the fetcher tries again
  * by itself while the key is watched. `not_found` is an answer like any other: it comes with `maxAgeMs`.
@@ -52,6 +64,8 @@
  * @property {(keys: string[], options: { deadlineMs: number }) => Promise<void>} refresh the backend's content changed:
  *   ask now. Resolves once every node that is alive has heard it; rejects with {@link FetcherUnavailable} where none
  *   was alive, or one that is did not hear it, until the deadline
+ * @property {(key: string, credentials: Credentials, options: { deadlineMs: number }) => Promise<Decision | undefined>} authorize
+ *   whether the viewer that a viewer key names may read its key. Never rejects; `undefined` where no node said anything
  * @property {(key: string) => { node: string | undefined, alive: boolean }} ownerOf where the key is routed now
  * @property {() => number} nodesAlive
  */
@@ -61,10 +75,18 @@
  *
  * @typedef {object} BackboneEvents
  * @property {(key: string) => Held | undefined} held
- * @property {(answer: Answer, isGot: boolean) => void} onAnswer in the order of a key's states, except that a
+ * @property {(answer: Answer, isGot: boolean, confirmations?: Confirmations) => void} onAnswer in the order of a key's states, except that a
  *   failover may repeat one; never one from before the key was last wanted. `isGot`: it answers the key's `get`,
  *   which is over with it. Otherwise it is for the watch, and may be older than a `get` under way accepts. A body may
  *   be kept: it is never reused or changed
+ */
+
+/**
+ * Up to when a node has asked the backend for the keys of a namespace as it said (`next`), and told this gateway all that
+ * came of it. It moves while the link lives, and stops for good with it; answers with `next` come with the one that holds
+ * for them.
+ *
+ * @typedef {{ untilMs: number }} Confirmations `untilMs`: monotonic, on this gateway's clock
  */
 
 /**
@@ -75,6 +97,7 @@
  * @property {() => Promise<void>} stop
  * @property {(link: string, key: string) => void} tell the link lacks the key's latest state. Costs one set entry:
  *   `answerFor` is asked for the state when the link has credit, so a slow gateway holds no queue of values
+ * @property {(link: string, id: string, decision: Decision) => void} tellDecision answers a question of that link
  * @property {() => { links: number, lackingKeys: number, bytesOut: number }} stats
  */
 
@@ -82,13 +105,17 @@
  * What the fetcher's primary gives its hub. All are synchronous.
  *
  * @typedef {object} HubEvents
- * @property {(link: string, want: Want) => void} onWatch also when the link watches already: it says its state again
+ * @property {(link: string, want: Want & { quiet?: boolean }) => void} onWatch `quiet`: the gateway understands `next`. Also when the link watches already: it says its state again
  * @property {(link: string, key: string) => void} onUnwatch
  * @property {(link: string, want: Want) => void} onGet
  * @property {(link: string, key: string) => void} onCancelGet
  * @property {(key: string) => void} onRefresh
+ * @property {(link: string, id: string, question: { key: string } & Credentials) => void} [onAuthorize] may come twice;
+ *   to be answered with `tellDecision`
  * @property {(link: string) => Iterator<unknown> | void} onLinkLost forget everything that the link said; what comes as
  *   an iterator is run to its end turn by turn, so that 100,000 keys hold nothing up
+ * @property {() => Record<string, number> | undefined} [lagsMs] how long ago, by namespace, lies the moment up to which all
+ *   that was to be asked again was asked, and links were told what came of it
  * @property {(link: string, key: string) => Answer | undefined} answerFor the latest state of the key for that link, to
  *   be sent now; `undefined` when there is nothing to say (any more)
  */

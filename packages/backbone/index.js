@@ -7,6 +7,7 @@ export { createRoomsBackbone } from './gateway/rooms-backbone.js'
 export { createHub } from './hub/hub.js'
 export { joinKey, membersKey, readPresenceKey } from './wire/members-codec.js'
 export { gapFrom, HISTORY_BYTES_MAX, readHistoryKey, roomErrorCodes, roomsCodec } from './wire/rooms-codec.js'
+export { ANONYMOUS_VIEWER, readViewerKey, viewerKey } from './wire/viewer-key.js'
 export {
   createZeromqBackbone,
   createZeromqHub,
@@ -22,12 +23,16 @@ export { createWriter } from './zeromq/writer.js'
  * @typedef {import('./backbone.js').Answer} Answer
  * @typedef {import('./backbone.js').Backbone} Backbone
  * @typedef {import('./backbone.js').BackboneEvents} BackboneEvents
+ * @typedef {import('./backbone.js').Credentials} Credentials
+ * @typedef {import('./backbone.js').Decision} Decision
+ * @typedef {import('./backbone.js').Confirmations} Confirmations
  * @typedef {import('./backbone.js').Delta} Delta
  * @typedef {import('./backbone.js').FailedAnswer} FailedAnswer
  * @typedef {import('./backbone.js').Format} Format
  * @typedef {import('./backbone.js').Held} Held
  * @typedef {import('./backbone.js').Hub} Hub
  * @typedef {import('./backbone.js').HubEvents} HubEvents
+ * @typedef {import('./backbone.js').Next} Next
  * @typedef {import('./gateway/rooms-backbone.js').RoomsBackbone} RoomsBackbone
  * @typedef {import('./gateway/rooms-backbone.js').MessageEvents} MessageEvents
  * @typedef {import('./gateway/rooms-backbone.js').RoomsEvents} RoomsEvents

@@ -5,12 +5,43 @@ export { KeycastError } from './keycast/errors.js'
 
 /**
  * @typedef {import('./keycast/connect.js').Keycast} Keycast
- * @typedef {import('./keycast/connect.js').ConnectOptions} ConnectOptions
+ * @typedef {import('./keycast/client.js').ConnectOptions} ConnectOptions
  * @typedef {import('./keycast/connection/auth.js').Token} Token
  * @typedef {import('./keycast/connection/connection.js').ConnectionState} ConnectionState
  * @typedef {import('./keycast/environment.js').Environment} Environment
  * @typedef {import('./keycast/errors.js').KeycastErrorCode} KeycastErrorCode
  * @typedef {import('./keycast/values/entry.js').Stale} Stale
+ * @typedef {import('./keycast/rooms/room.js').Position} Position
+ * @typedef {import('./keycast/rooms/room.js').RoomOptions} RoomOptions
+ * @typedef {import('./keycast/rooms/room.js').Gap} Gap
+ * @typedef {import('./keycast/rooms/members.js').Member} Member
+ * @typedef {import('./keycast/rooms/members.js').MembersState} MembersState
+ * @typedef {import('./keycast/rooms/publishes.js').Published} Published
+ */
+
+/**
+ * @template [T=any]
+ * @typedef {import('./keycast/rooms/handle.js').RoomHandle<T>} RoomHandle
+ */
+
+/**
+ * @template [T=any]
+ * @typedef {import('./keycast/rooms/room.js').RoomState<T>} RoomState
+ */
+
+/**
+ * @template [T=any]
+ * @typedef {import('./keycast/rooms/room.js').Message<T>} Message
+ */
+
+/**
+ * @template [T=any]
+ * @typedef {import('./keycast/rooms/room.js').PendingMessage<T>} PendingMessage
+ */
+
+/**
+ * @template [T=any]
+ * @typedef {import('./keycast/rooms/rooms.js').History<T>} History
  */
 
 /**

@@ -1,8 +1,8 @@
-// useValue in React itself: mounted, unmounted, rendered on a server.
+// useValue and useRoom in React itself: mounted, unmounted, rendered on a server.
 import { act, createElement as h, StrictMode } from 'react'
 import { renderToString } from 'react-dom/server'
 import TestRenderer from 'react-test-renderer'
-import { KeycastProvider, useValue } from './react.js'
+import { KeycastProvider, useRoom, useValue } from './react.js'
 import { createFakeKeycast } from './testing.js'
 
 Object.assign(globalThis, { IS_REACT_ACT_ENVIRONMENT: true })
@@ -72,9 +72,45 @@ test('what a server rendered is shown until the live value is there', async () =
   expect(textsOf(tree)?.[0]).toContain('live')
 })
 
+/** @param {{ id: string }} props */
+function Chat({ id }) {
+  const { messages, pending, members, send } = useRoom(id, { presence: true })
+  Object.assign(Chat, { send })
+  const texts = [...messages, ...pending].map(({ data }) => data)
+  return h('p', null, `${texts.join(' ')} (${members.count})`)
+}
+
+test('a component shows a room, who is there and what it sends; the subscription ends with it', async () => {
+  const fake = createFakeKeycast()
+  fake.publish('room:1', 'one')
+  /** @type {any} */
+  let tree
+  await act(async () => {
+    tree = TestRenderer.create(within(fake, h(Chat, { id: 'room:1' })))
+  })
+  expect(textsOf(tree)).toEqual(['one (0)'])
+  await act(async () => fake.publish('room:1', 'two'))
+  await act(async () => fake.setMembers('room:1', ['Ann']))
+  expect(textsOf(tree)).toEqual(['one two (1)'])
+  await act(async () => fake.disconnect())
+  await act(async () => void (/** @type {any} */ (Chat).send('three')))
+  expect(textsOf(tree)).toEqual(['one two three (1)'])
+  expect(fake.messages('room:1')).toEqual(['one', 'two'])
+  await act(async () => fake.reconnect())
+  expect(textsOf(tree)?.[0]).toContain('one two three')
+  expect(fake.messages('room:1')).toEqual(['one', 'two', 'three'])
+  await act(async () => tree.unmount())
+  expect(fake.watched()).toEqual([])
+})
+
 test('a server renders the value it was given, with no client at all', () => {
   const page = renderToString(
     h(KeycastProvider, null, [h(Show, { id: 'a:1', from: 7, key: 1 }), h(Show, { id: 'a:2', key: 2 })]),
   )
   expect(page).toBe('<p>7</p><p>undefined</p>')
+})
+
+test('a server renders a room as empty, with no client at all', () => {
+  const page = renderToString(h(KeycastProvider, null, h(Chat, { id: 'room:1' })))
+  expect(page).toBe('<p> (undefined)</p>')
 })

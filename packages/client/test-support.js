@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 /**
  * A client's deeds, in their order.
  *
- * @typedef {{ dials: string, offers: string } | { out: any } | { hangs: true } | { asks: true }} Deed
+ * @typedef {{ dials: string, offers: string } | { out: any } | { hangs: true, code?: number } | { asks: true } | { told: string, [field: string]: unknown }} Deed
  */
 
 /** @param {{ page?: boolean }} [options] whether there is a document and a window */
@@ -38,8 +38,9 @@ export function createWorld({ page = true } = {}) {
     send(text) {
       deeds.push({ out: JSON.parse(text) })
     }
-    close() {
-      if (!this.isOver) deeds.push({ hangs: true })
+    /** @param {number} [code] */
+    close(code) {
+      if (!this.isOver) deeds.push({ hangs: true, code })
       this.isOver = true
     }
     /** @param {object} message @param {Uint8Array} [bytes] which make it a binary message */

@@ -1,5 +1,6 @@
 // A client without a network, for unit tests of what is built on one. It is the real client; the gateway is made up.
 import { connect } from './keycast.js'
+import { createFakeRooms } from './testing-rooms.js'
 
 /**
  * @typedef {import('./keycast.js').KeycastErrorCode} KeycastErrorCode
@@ -11,8 +12,10 @@ const limits = { messageBytes: 262_144, keysPerSession: 5_000, requestsPerSecond
 /**
  * Makes a client and the gateway it believes to be connected to. Its timers never end by themselves: a lost connection
  * comes back by `reconnect()`.
+ *
+ * @param {{ rooms?: string[] }} [options] the namespaces whose keys are rooms
  */
-export function createFakeKeycast() {
+export function createFakeKeycast({ rooms: roomNamespaces = ['room', 'user', 'all'] } = {}) {
   /** @type {Map<string, { line: object, bytes: Uint8Array }>} */
   const values = new Map()
   /** Errors and `stale`, which are said after the key's value. @type {Map<string, { type: string, code: string }>} */
@@ -43,6 +46,7 @@ export function createFakeKeycast() {
     close() {
       if (socket === this) socket = undefined
       watched.clear()
+      rooms.watched.clear()
     }
   }
 
@@ -67,19 +71,31 @@ export function createFakeKeycast() {
     return value !== undefined || trouble?.type === 'error'
   }
 
+  const rooms = createFakeRooms(say)
+  /** @param {any} entry of a subscribe */
+  const nameOf = entry => entry.key ?? entry
+  /** @param {any} entry */
+  const isRoom = entry => roomNamespaces.includes(nameOf(entry).split(':')[0])
+
   /** @param {any} message */
-  function answer({ type, id, key, keys = [] }) {
+  function answer(message) {
+    const { type, id, key, keys = [] } = message
+    if (rooms.answer(message)) return
     if (type === 'get') {
       if (!tell(key, { id })) gets.push({ id, key })
       return
     }
-    const names = keys.map((/** @type {any} */ entry) => entry.key ?? entry)
+    const names = keys.filter((/** @type {any} */ entry) => !isRoom(entry)).map(nameOf)
     if (type === 'ping') say({ type: 'pong', id, count: 1 })
     if (type === 'unsubscribe') {
-      for (const name of names) watched.delete(name)
+      for (const name of keys) {
+        watched.delete(name)
+        rooms.watched.delete(name)
+      }
       say({ type: 'ok', id })
     }
-    if (type === 'subscribe') {
+    if (type === 'subscribe' && names.length < keys.length) rooms.subscribe(id, keys.filter(isRoom))
+    else if (type === 'subscribe') {
       for (const name of names) watched.add(name)
       say({ type: 'subscribed', id, keys: names.map((/** @type {string} */ name) => ({ key: name })) })
       for (const name of names) tell(name)
@@ -154,12 +170,38 @@ export function createFakeKeycast() {
     },
 
     /** The keys that are subscribed to. A subscription that was begun in this turn is among them in the next. */
-    watched: () => [...watched],
+    watched: () => [...watched, ...rooms.watched.keys()],
+
+    /**
+     * Somebody else publishes into a room.
+     *
+     * @param {string} key
+     * @param {unknown} data
+     * @param {{ from?: string, messageId?: string }} [of]
+     */
+    publish: (key, data, of) => void rooms.keep(key, data, of),
+
+    /** What a room holds. @param {string} key */
+    messages: key => rooms.roomOf(key).messages.map(({ data }) => data),
+
+    /** Lets what is published into a room fail, until this is called without a code. @param {string} key @param {string} [code] */
+    refusePublishes(key, code) {
+      rooms.roomOf(key).refusal = code
+    },
+
+    /** Says who else is in a room. @param {string} key @param {string[]} names */
+    setMembers(key, names) {
+      const room = rooms.roomOf(key)
+      const me = room.members.filter(({ id }) => id === 'me')
+      room.members = [...names.map(name => ({ id: name, name, tabs: 1 })), ...me]
+      rooms.tellMembers(key)
+    },
 
     /** Loses the connection. Values can be set meanwhile. */
     disconnect() {
       const lost = socket
       watched.clear()
+      rooms.watched.clear()
       lost?.onclose?.({ code: 1006, reason: '' })
     },
 

@@ -43,7 +43,12 @@ const fromClients = {
   auth: { type: 'auth', id: 4, token: 't' },
   publish: { type: 'publish', id: 5, key: 'room:42', messageId: 'q2VbR0cJmZC0yqk3', data: '{}' },
   history: { type: 'history', id: 6, key: 'room:42', epoch: 'e', after: 1, before: 9, limit: 50 },
+  join: { type: 'join', id: 7, key: 'room:42', name: 'Ann', claim: 'mB2nq8xKQ3eV7bTnHw1cXz' },
+  leave: { type: 'leave', id: 8, key: 'room:42' },
 }
+
+/** @type {Required<import('./presence-messages.js').Member>} */
+const member = { id: 'a', user: 'ann', name: 'Ann', tabs: 1 }
 
 /** @type {{ [T in ControlMessage['type']]: Required<Extract<ControlMessage, { type: T }>> }} */
 const fromGateways = {
@@ -65,6 +70,9 @@ const fromGateways = {
   closing: { type: 'closing', reconnectAfterMs: 850.5 },
   published: { type: 'published', id: 1, key: 'room:42', epoch: 'e', seq: 7, at: 1_790_000_000_000, duplicate: true },
   gap: { type: 'gap', key: 'room:42', epoch: 'e', seq: 7, oldest: 3, reason: 'trimmed' },
+  joined: { type: 'joined', id: 1, key: 'room:42', name: 'Ann', claim: 'mB2nq8xKQ3eV7bTnHw1cXz' },
+  members: { type: 'members', key: 'room:42', rev: 7, count: 1, members: [member] },
+  presence: { type: 'presence', key: 'room:42', rev: 8, count: 1, joined: [member], left: [member] },
 }
 
 const inHistory = { seq: 7, at: 1_790_000_000_000, from: 'ann', messageId: 'q2VbR0cJmZC0yqk3', data: 0 }

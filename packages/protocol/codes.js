@@ -10,14 +10,14 @@ export const errorCodes = Object.freeze({
   bad_key: 'the key breaks the key grammar: fix the key',
   unknown_namespace: 'no such namespace here: ask the operator which exist',
   too_many_keys: 'over the keys one session may subscribe to: unsubscribe from some, or open another connection',
-  too_many_waiting: 'too many gets are waiting for an answer: wait for some of them first',
+  too_many_waiting: 'too many requests are waiting for an answer: wait for some of them first',
   rate_limited: 'too many requests: send fewer, and again after retryAfterMs',
   token_refused: 'the token is not accepted: get a new one; with retryAfterMs, send the same again after that time',
   token_expired: 'the token of this session has expired: send auth with a new one within 25 s',
   unauthenticated: 'this needs a token: send auth first',
   forbidden: 'the token does not grant this: ask for other rights',
   other_user: 'the token names another user than this session has: open another connection for it',
-  capacity: 'the server holds as many values as it may: try again later',
+  capacity: 'the server holds as many values, or members of rooms, as it may: try again later',
   not_found: 'the backend has nothing under this key (404, 410, or an answer without content)',
   backend_error: 'the backend answered with a server error (5xx), or without the whole content (206, or 304 unasked)',
   backend_refused: 'the backend refused the request (4xx): ask the operator to check the namespace',
@@ -34,7 +34,7 @@ export const errorCodes = Object.freeze({
   id_conflict: 'the messageId stands for another message: use a new one for each',
   journal_unavailable: 'the journal cannot be reached, or cannot take more: nothing was kept',
   log_full: 'the log has no room: nothing was kept',
-  name_taken: 'another user has this name here: choose another',
+  name_taken: 'another user has this name in the room: choose another',
   other_epoch: 'the history of that epoch is gone: load what is there now',
 })
 
@@ -65,6 +65,6 @@ export const closeCodes = Object.freeze({
   slow: {
     code: 4008,
     reconnect: true,
-    doc: 'data was not read for too long, or too much of it: come back and resume by version',
+    doc: 'data was not read for too long, or too much of it: come back and resume from what you hold',
   },
 })

@@ -22,6 +22,7 @@ export {
   HISTORY_MAX,
   historyBody,
   MESSAGE_TAIL,
+  readHistoryQuery,
   readPublishFields,
 } from './room-messages.js'
 export { VERSION_CHARACTERS_MAX, versionOf } from './version.js'
@@ -37,6 +38,9 @@ export { VERSION_CHARACTERS_MAX, versionOf } from './version.js'
  * @typedef {import('./messages.js').Ping} Ping
  * @typedef {import('./messages.js').Publish} Publish
  * @typedef {import('./messages.js').Published} Published
+ * @typedef {import('./presence-messages.js').Join} Join
+ * @typedef {import('./presence-messages.js').Leave} Leave
+ * @typedef {import('./presence-messages.js').Member} Member
  * @typedef {import('./messages.js').RequestId} RequestId
  * @typedef {import('./room-messages.js').RoomStart} RoomStart
  * @typedef {import('./room-messages.js').RoomSubscribed} RoomSubscribed

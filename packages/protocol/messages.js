@@ -1,7 +1,8 @@
-// Every message that crosses the WebSocket; those of rooms are in room-messages.js. No other file spells the name of a
-// field.
+// Every message that crosses the WebSocket; those of rooms are in room-messages.js and presence-messages.js. No other
+// file spells the name of a field.
 import { errorCodes } from './codes.js'
 import { excerpt, ProtocolError, parseObject, readId, readKey, readList } from './fields.js'
+import { readJoin } from './presence-messages.js'
 import { readHistory, readPublish, readStart } from './room-messages.js'
 import { VERSION_CHARACTERS_MAX } from './version.js'
 
@@ -27,7 +28,9 @@ export const subprotocols = Object.freeze([JSON_SUBPROTOCOL, BYTES_SUBPROTOCOL])
  * @typedef {{ type: 'auth', id?: RequestId, token: string }} Auth
  * @typedef {import('./room-messages.js').Publish} Publish
  * @typedef {import('./room-messages.js').History} History
- * @typedef {Get | Subscribe | Unsubscribe | Ping | Auth | Publish | History} ClientMessage
+ * @typedef {import('./presence-messages.js').Join} Join
+ * @typedef {import('./presence-messages.js').Leave} Leave
+ * @typedef {Get | Subscribe | Unsubscribe | Ping | Auth | Publish | History | Join | Leave} ClientMessage
  *
  * @typedef {{ messageBytes: number, keysPerSession: number, requestsPerSecond: number }} WelcomeLimits
  * @typedef {{ type: 'welcome', session: string, heartbeatMs: number, limits: WelcomeLimits, user?: string, expiresInMs?: number }} Welcome
@@ -44,7 +47,11 @@ export const subprotocols = Object.freeze([JSON_SUBPROTOCOL, BYTES_SUBPROTOCOL])
  * @typedef {{ type: 'value', id?: RequestId, key: string, version: string, data?: unknown, contentType?: string, text?: string, base64?: string }} Value
  * @typedef {import('./room-messages.js').Published} Published
  * @typedef {import('./room-messages.js').Gap} Gap
- * @typedef {Welcome | Authed | Subscribed | Ok | Pong | Current | Stale | ErrorMessage | Closing | Published | Gap} ControlMessage
+ * @typedef {import('./presence-messages.js').Joined} Joined
+ * @typedef {import('./presence-messages.js').Members} Members
+ * @typedef {import('./presence-messages.js').Presence} Presence
+ * @typedef {Welcome | Authed | Subscribed | Ok | Pong | Current | Stale | ErrorMessage | Closing | Published | Gap
+ *   | Joined | Members | Presence} ControlMessage
  *   what the gateway encodes whole
  * @typedef {import('./room-messages.js').Message} Message
  * @typedef {import('./room-messages.js').HistoryAnswer} HistoryAnswer
@@ -82,6 +89,10 @@ export function readClientMessage(text) {
       return readPublish(message, text, id)
     case 'history':
       return readHistory(message, id)
+    case 'join':
+      return readJoin(message, id)
+    case 'leave':
+      return { type: 'leave', id, key: readKey(message.key, id) }
     case undefined:
       throw new ProtocolError('bad_message', 'the field "type" is missing', id)
     default:

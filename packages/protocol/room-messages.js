@@ -110,6 +110,20 @@ export function readHistory({ key, epoch, after, before, limit = HISTORY_DEFAULT
   return { type: 'history', id, key: readKey(key, id), epoch, ...at, limit: Math.min(limit, HISTORY_MAX) }
 }
 
+/**
+ * The same of an HTTP request: its numbers are text.
+ *
+ * @param {string} key @param {Record<string, unknown>} query
+ * @returns {History}
+ * @throws {ProtocolError} `bad_message`
+ */
+export function readHistoryQuery(key, { epoch, after, before, limit }) {
+  return readHistory({ key, epoch, after: numberOf(after), before: numberOf(before), limit: numberOf(limit) })
+}
+
+/** @param {unknown} text @returns {unknown} a number where it is written as one; what is wrong stays as it is */
+const numberOf = text => (typeof text === 'string' && /^\d{1,16}$/.test(text) ? Number(text) : text)
+
 /** What stands after a message's data. */
 export const MESSAGE_TAIL = '}'
 

@@ -8,6 +8,7 @@ export { createMetrics } from './metrics/metrics.js'
 export { Misconfigured } from './misconfigured.js'
 export { idProblem } from './namespaces/id-problem.js'
 export { NamespacesError, readNamespaces } from './namespaces/namespaces.js'
+export { revocationsRoom, withReserved } from './namespaces/reserved.js'
 export { substituteVariables } from './namespaces/variables.js'
 export { createOnceAMinute } from './once-a-minute.js'
 export { duration } from './quantities.cjs'
@@ -15,6 +16,7 @@ export { runService } from './run.js'
 export { common, readSettings, SettingsError, setting } from './settings/settings.js'
 export { createTurns, TURN_MS } from './turns.js'
 export { createUniqueQueue } from './unique-queue.js'
+export { lineOf } from './yaml-line.js'
 
 /**
  * @typedef {import('./beats.js').Every} Every
@@ -24,6 +26,7 @@ export { createUniqueQueue } from './unique-queue.js'
  * @typedef {import('./internal-server.js').Problem} Problem
  * @typedef {import('./namespaces/journal-schema.js').JournalNamespace} JournalNamespace
  * @typedef {import('./namespaces/namespaces.js').JournalNamespaces} JournalNamespaces
+ * @typedef {import('./namespaces/namespaces.js').Authorize} Authorize
  * @typedef {import('./namespaces/namespaces.js').Namespace} Namespace
  * @typedef {import('./namespaces/namespaces.js').Namespaces} Namespaces
  */

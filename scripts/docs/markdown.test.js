@@ -14,7 +14,6 @@ const elsewhere = [
   /^proxy\/run\b/,
   /^clients\/python\/\.venv\b/,
   /^loadtest\/results\b/,
-  /^\.keycast\b/,
   /(^|\/)local\//,
 ]
 

@@ -91,7 +91,7 @@ test('pm2 reads durations and sizes as the services do, and refuses what they re
   expect(heldBytesMax({ FETCHER_CACHE_BYTES_MAX: '1GiB' }) - heldBytesMax({ FETCHER_CACHE_BYTES_MAX: '1MiB' })).toBe(
     1_023 * 1_024 ** 2,
   )
-  const { sessionsMax, cacheBytesMax, unsentTotalBytesMax } = gateway
+  const { sessionsMax, cacheBytesMax, unsentTotalBytesMax, tailBytesMax } = gateway
   const { shutdownGraceMs, gateways, providers } = settings
   for (const { env, expects } of [
     shutdownGraceMs,
@@ -100,6 +100,7 @@ test('pm2 reads durations and sizes as the services do, and refuses what they re
     sessionsMax,
     cacheBytesMax,
     unsentTotalBytesMax,
+    tailBytesMax,
     fetcher.cacheBytesMax,
   ]) {
     expect(() => appsWith({ [env]: 'soon' })).toThrow(`${env}=soon: must be ${expects}`)

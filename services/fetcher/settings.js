@@ -48,6 +48,13 @@ export const settings = {
     unit: 'requests',
     doc: 'Requests that this node has in flight to one backend (scheme, host and port) at most. It finds out by itself how many make no backend slower, from 256 on. Nodes do not share it: two may have twice as many.',
   }),
+  authorizeInFlightMax: setting.integer({
+    env: 'FETCHER_AUTHORIZE_IN_FLIGHT_MAX',
+    default: 64,
+    min: 1,
+    unit: 'requests',
+    doc: 'Requests that this node has in flight to one backend to ask whether viewers may read, beside those of FETCHER_IN_FLIGHT_MAX.',
+  }),
   cacheBytesMax: setting.bytes({
     env: 'FETCHER_CACHE_BYTES_MAX',
     default: 256 * 1024 ** 2,

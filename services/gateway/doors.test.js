@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { request as httpRequest } from 'node:http'
 import { text } from 'node:stream/consumers'
+import { createMemoryRooms } from '@keycast/backbone/memory'
 import { createLog } from '@keycast/service'
 import { readRule } from './access/rights.js'
 import { badTokens, issuers, sign } from './access/test-tokens.js'
@@ -23,9 +24,12 @@ const rule = (/** @type {unknown} */ written, user = false) => readRule(written,
 
 /** @param {Partial<import('./access/policy.js').Access>} [policy] @param {Partial<import('./settings.js').Settings>} [settings] */
 async function start(policy, settings) {
+  const journal = createMemoryRooms()
   const testGateway = createTestGateway({
     startAtMs: nowMs,
     namespaces: { tick: {}, user: {} },
+    rooms: { room: {} },
+    journal,
     settings,
     policy: {
       tokens: issuers,
@@ -70,7 +74,7 @@ async function start(policy, settings) {
       'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
       ...headers,
     })
-  return { ...testGateway, get, upgrade }
+  return { ...testGateway, journal, get, upgrade }
 }
 
 /** @typedef {Awaited<ReturnType<typeof start>>} Started */
@@ -169,6 +173,37 @@ describe.each(Object.entries(doors))('%s', (_, ask) => {
       await answerTo(started, key)
       expect(JSON.stringify(await asked)).toContain('good')
     }
+  })
+})
+
+/** @type {Record<string, (started: Started, key: string, token?: string) => Promise<unknown>>} */
+const roomDoors = {
+  'subscribe to a room': (started, key, token) =>
+    overSocket(started, { type: 'subscribe', id: 1, keys: [{ key, position: { epoch: 'E1', seq: 0 } }] }, token),
+  history: (started, key, token) => overSocket(started, { type: 'history', id: 1, key, after: 0, limit: 5 }, token),
+  publish: (started, key, token) => overSocket(started, { type: 'publish', id: 1, key, data: 'hello' }, token),
+}
+
+describe.each(Object.entries(roomDoors))('%s', (_, ask) => {
+  test.each([
+    ['without a token', undefined, 'unauthenticated'],
+    ['with a token for other rooms', { read: ['room:mine'], publish: ['room:mine'] }, 'forbidden'],
+    ['with a token that grants no more than it is', undefined, 'forbidden'],
+  ])('a room %s is refused alike, whether it exists or not, and nothing is published', async (what, keys, code) => {
+    const started = await start()
+    const token = what === 'without a token' ? undefined : await sign({ nowMs, keys })
+    const { journal } = started
+    journal.append({ room: 'room:there', messageId: undefined, from: 'bob', data: Buffer.from('"secret"') })
+    const names = ['room:there', 'room:none', 'nowhere:there', 'room:there/below']
+    const [there, ...others] = await Promise.all(names.map(key => ask(started, key, token)))
+    expect(JSON.stringify(there)).toContain(code)
+    for (const [index, name] of names.slice(1).entries()) {
+      expect(JSON.parse(JSON.stringify(others[index]).replaceAll(name, 'room:there'))).toEqual(there)
+    }
+    expect(JSON.stringify([there, others])).not.toContain('secret')
+    expect(started.gateway.counts.accessRefused).toMatchObject({ [code]: 4 })
+    const published = journal.append({ room: 'room:there', messageId: undefined, from: 'bob', data: Buffer.from('1') })
+    expect(published).toMatchObject({ seq: 2 })
   })
 })
 

@@ -1,16 +1,21 @@
 // Puts a gateway together from its parts. main.js gives it the real world, tests give it theirs.
+import { createTurns, revocationsRoom, TURN_MS } from '@keycast/service'
 import { createAccess } from './access/access.js'
 import { createAttempts } from './access/attempts.js'
+import { createDecisions } from './access/decisions.js'
 import { createExplain } from './access/explain.js'
 import { createIdentify } from './access/identify.js'
-import { createRevocations, revokes } from './access/revocations.js'
+import { createRevocations } from './access/revocations.js'
 import { createRights } from './access/rights.js'
+import { createSharedRevocations } from './access/shared-revocations.js'
 import { createTokens } from './access/tokens/tokens.js'
+import { createViewers } from './access/viewers.js'
 import { createOutbox } from './delivery/outbox.js'
 import { createSlowClients } from './delivery/slow-clients.js'
 import { chooseSubprotocol, createEncodings, valueBytes } from './encodings/index.js'
 import { createHandlers } from './handlers/index.js'
 import { createAuthenticate } from './http/authenticate.js'
+import { createAdmissions } from './keys/admissions.js'
 import { createCache } from './keys/cache.js'
 import { createCalendar, SWEEP_MS } from './keys/calendar.js'
 import { createEndings } from './keys/endings.js'
@@ -21,6 +26,8 @@ import { createSubscriptions } from './keys/subscriptions.js'
 import { createTakeAnswer } from './keys/take-answer.js'
 import { createValues } from './keys/values.js'
 import { createCounts, createHistograms, exportCounts } from './metrics.js'
+import { createJoins } from './presence/joins.js'
+import { createWatching } from './presence/watching.js'
 import { createBehind } from './rooms/behind.js'
 import { createDueMessages } from './rooms/due-messages.js'
 import { createFollowers } from './rooms/followers.js'
@@ -49,8 +56,8 @@ import { createAccept } from './transport/accept.js'
  * @typedef {import('@keycast/backbone').BackboneEvents} BackboneEvents
  * @typedef {import('@keycast/backbone').RoomsBackbone} RoomsBackbone
  * @typedef {import('@keycast/backbone').RoomsEvents} RoomsEvents
- * @typedef {import('@keycast/backbone').MessageEvents} MessageEvents
  * @typedef {import('./delivery/outbox.js').OutboxEvents} OutboxEvents
+ * @typedef {Pick<Parameters<typeof createDecisions>[0], 'onDecided'>} DecisionEvents
  * @typedef {{ onBehind: (subscription: import('./rooms/room.js').RoomSubscription) => void }} DueEvents
  * @typedef {Pick<import('./settings.js').Settings, 'sessionsMax' | 'keysPerSessionMax' | 'subscriptionsMax' | 'requestsPerSecondMax'
  *   | 'messageBytesMax' | 'getsWaitingMax' | 'unsentBytesMax' | 'unsentTotalBytesMax' | 'stallMsMax' | 'heartbeatMs' | 'cacheBytesMax'
@@ -92,7 +99,7 @@ export function createGateway({
   // Each part is given parts that were built before it. Some events go the other way: the backbones and the outbox, which
   // most parts need, report to parts that need them. They are named here and tied at the end, before anything can happen.
   // One object in one place, so that no part closes over another that does not exist yet.
-  /** @type {BackboneEvents & MessageEvents & OutboxEvents & DueEvents} */
+  /** @type {BackboneEvents & RoomsEvents & OutboxEvents & DueEvents & DecisionEvents} */
   const events = {
     held: untied,
     onAnswer: untied,
@@ -101,9 +108,12 @@ export function createGateway({
     onGap: untied,
     onFailed: untied,
     onRouted: untied,
+    onMembers: untied,
+    onPresence: untied,
     onEnd: untied,
     onWritable: untied,
     onBehind: untied,
+    onDecided: untied,
   }
 
   const counts = createCounts()
@@ -113,19 +123,31 @@ export function createGateway({
   const rights = createRights(policy)
   const revocations = createRevocations({ lifetimeMsMax: policy.lifetimeMsMax, now: wallNow })
   const attempts = createAttempts({ now })
-  const tokens = createTokens({ access: policy, rights, revocations, attempts, now, wallNow, jwksEvents })
+  const isViewerNeeded = namespaces.names.some(name => namespaces.get(name)?.authorize !== undefined)
+  const keepTokens = isViewerNeeded
+  const tokens = createTokens({ access: policy, rights, revocations, attempts, now, wallNow, jwksEvents, keepTokens })
   const { cookie } = policy
   const identify = createIdentify({ tokens, cookie, trustedProxies: settings.trustedProxies, counts })
   const accounts = createAccounts({ ...settings, now })
 
   // keys: what is known of them, and how the fetcher is asked
+  /** @type {import('./keys/calendar.js').Calendar<import('./keys/entry.js').Entry>} */
   const calendar = createCalendar()
   const cache = createCache({ bytesMax: settings.cacheBytesMax, valueBytes, onUnwanted: calendar.cancel })
   const access = createAccess({ namespaces, cache, counts, now })
   const backbone = createBackbone({
     held: key => events.held(key),
-    onAnswer: (answer, isForGet) => events.onAnswer(answer, isForGet),
+    onAnswer: (...of) => events.onAnswer(...of),
   })
+  const decisions = createDecisions({
+    namespaces,
+    backbone,
+    onDecided: (session, key, problem) => events.onDecided(session, key, problem),
+    counts,
+    now,
+    wallNow,
+  })
+  const viewers = createViewers({ isNeeded: isViewerNeeded, onForgotten: decisions.forget, onRenewed() {}, wallNow })
   const values = createValues({ namespaces, cache, backbone, now })
   const singleFlight = createSingleFlight({ values, cache, backbone, calendar, counts, now })
   const staleness = createStaleness({ calendar, backbone, now })
@@ -138,7 +160,6 @@ export function createGateway({
   const outbox = createOutbox({ events, slowClients, addDueMessages, unsentBytesMax, counts, now })
   const places = createPlaces(settings)
   const subscriptions = createSubscriptions({
-    access,
     values,
     cache,
     backbone,
@@ -164,23 +185,33 @@ export function createGateway({
 
   // rooms: their messages, who follows them, who publishes
   const roomsBackbone = createRoomsBackbone({
-    onHead: (key, head) => events.onHead(key, head),
-    onMessages: (key, batch) => events.onMessages(key, batch),
-    onGap: (key, gap) => events.onGap(key, gap),
-    onFailed: (key, failure) => events.onFailed(key, failure),
+    onHead: (key, head) => eventsOf(key).onHead(key, head),
+    onMessages: (key, batch) => eventsOf(key).onMessages(key, batch),
+    onGap: (key, gap) => eventsOf(key).onGap(key, gap),
+    onFailed: (key, failure) => eventsOf(key).onFailed(key, failure),
     onRouted: () => events.onRouted?.(),
+    onMembers: (key, members) => events.onMembers?.(key, members),
+    onPresence: (key, change) => events.onPresence?.(key, change),
   })
+  const watching = createWatching({ backbone: roomsBackbone, outbox, counts })
+  const sharedRevocations =
+    namespaces.journal.names.length === 0
+      ? undefined
+      : createSharedRevocations({ backbone: roomsBackbone, apply: revokeAll, log })
+  /** @param {string} key */
+  const eventsOf = key => (key === revocationsRoom && sharedRevocations ? sharedRevocations.events : events)
   const followers = createFollowers({
     namespaces: namespaces.journal,
     access,
     backbone: roomsBackbone,
     tails,
     outbox,
+    watching,
     places,
     now,
   })
   const pages = createPages({ backbone: roomsBackbone, tails, counts })
-  const placing = createPlacing({ backbone: roomsBackbone, tails, pages, followers, outbox, counts })
+  const placing = createPlacing({ backbone: roomsBackbone, tails, pages, followers, watching, outbox, counts })
   const behind = createBehind({ tails, pages, outbox, counts })
   const rooms = createRooms({ followers, placing, behind, tails, backbone: roomsBackbone, outbox, counts, now })
   const histories = createHistories({ backbone: roomsBackbone })
@@ -194,13 +225,24 @@ export function createGateway({
     counts,
     now,
   })
+  const joins = createJoins({
+    namespaces: namespaces.journal,
+    access,
+    backbone: roomsBackbone,
+    outbox,
+    joinMs: settings.publishMs,
+    counts,
+    now,
+  })
   const endings = createEndings({ subscriptions, rooms })
+  const admissions = createAdmissions({ access, decisions, subscriptions, endings, places, outbox, now })
 
   // sessions: how they begin, what they ask, how they end
   const credentials = createCredentials({
     rights,
-    access,
-    endings,
+    viewers,
+    admissions,
+    joins,
     outbox,
     accounts,
     authMs: settings.authMs,
@@ -210,7 +252,8 @@ export function createGateway({
   const unfinished = createUnfinished({ messageBytesMax })
   const sessions = createSessions({
     outbox,
-    endings,
+    admissions,
+    joins,
     credentials,
     unfinished,
     sessionLog: createSessionLog({ log, now }),
@@ -225,11 +268,14 @@ export function createGateway({
     credentials,
     values,
     singleFlight,
+    decisions,
+    admissions,
     subscriptions,
     endings,
     rooms,
     publishes,
     histories,
+    joins,
     outbox,
     rateLimit,
     getsWaitingMax,
@@ -278,12 +324,25 @@ export function createGateway({
 
   events.held = values.held
   events.onAnswer = takeAnswer
-  Object.assign(events, rooms.events)
+  Object.assign(events, rooms.events, watching.events)
   events.onEnd = sessions.end
   events.onWritable = handlers.resumeGets
+  events.onDecided = admissions.decided
   events.onBehind = behind.readOn
 
   exportCounts(metrics, counts, stats, tokens.jwksStatus, settings)
+
+  /** With a million keys many thousands come up at one time: what the first turn leaves is looked at in later ones. */
+  const looks = createTurns({ now, step: lookAtNext })
+
+  /** @returns {boolean} whether there may be more to look at */
+  function lookAtNext() {
+    const entry = calendar.takeDue(now())
+    if (!entry) return false
+    singleFlight.expire(entry)
+    subscriptions.check(entry)
+    return true
+  }
 
   /** @type {NodeJS.Timeout | undefined} */
   let sweeper
@@ -296,6 +355,29 @@ export function createGateway({
     outbox.fence(() => histograms.delivered({ startMs, endMs: now(), askedAtMs, delayMs: value?.delayMs }))
   }
 
+  /**
+   * Those that other gateways were called for.
+   *
+   * @param {{ revocation: import('./access/revocations.js').Revocation, atMs: number }[]} given
+   */
+  function revokeAll(given) {
+    const outcomes = given.map(({ revocation, atMs }) => revocations.add(revocation, atMs))
+    if (outcomes.includes('added')) endRevoked()
+    return { refused: outcomes.filter(outcome => outcome === 'full').length }
+  }
+
+  /** @returns {number} how many sessions were ended */
+  function endRevoked() {
+    let ended = 0
+    for (const session of sessions.all()) {
+      if (session.ended || !session.verified || !revocations.isRevoked(session.verified)) continue
+      sessions.end(session, 'revoked')
+      ended++
+    }
+    viewers.revoke(revocations.isRevoked, sessions.all())
+    return ended
+  }
+
   function stats() {
     const { bytes: cacheBytes, entries: cacheEntries } = cache.stats()
     return {
@@ -303,7 +385,10 @@ export function createGateway({
       stalled: slowClients.size(),
       subscriptions: places.taken(),
       ...subscriptions.stats(),
+      ...admissions.stats(),
       ...rooms.stats(),
+      ...watching.stats(),
+      ...joins.stats(),
       journalNodesAlive: roomsBackbone.nodesAlive(),
       roomsHealed: roomsBackbone.stats().healed,
       cacheBytes,
@@ -313,22 +398,27 @@ export function createGateway({
     }
   }
 
+  function lookAtDue() {
+    const endsAtMs = now() + TURN_MS
+    while (lookAtNext()) if (now() >= endsAtMs) return looks.start()
+  }
+
   function sweep() {
-    calendar.sweep(now(), entry => {
-      singleFlight.expire(entry)
-      subscriptions.check(entry)
-    })
+    lookAtDue()
     slowClients.sweep(sessions.end)
     credentials.sweep()
+    decisions.sweep()
     rooms.sweep()
     if (now() - sweptSeldomAtMs < SWEEP_SELDOM_MS) return
     sweptSeldomAtMs = now()
     revocations.sweep()
     accounts.sweep()
+    viewers.sweep()
   }
 
   return {
     access,
+    decisions,
     values,
     singleFlight,
     backbone,
@@ -341,7 +431,7 @@ export function createGateway({
     explain: createExplain({ policy, rights, tokens, revocations, access, wallNow }),
 
     /** For whom an HTTP request is. */
-    authenticate: createAuthenticate({ identify, anonymous: rights.anonymous, accounts }),
+    authenticate: createAuthenticate({ identify, anonymous: rights.anonymous, viewers, accounts }),
 
     /**
      * Refuses tokens from now on, and ends the sessions that came with them: nothing more is sent to those.
@@ -350,15 +440,11 @@ export function createGateway({
      */
     revoke(revocation) {
       const outcome = revocations.add(revocation)
-      let ended = 0
-      if (outcome === 'full') return { outcome, sessions: ended }
-      for (const session of sessions.all()) {
-        if (session.ended || !session.verified || !revokes(revocation, session.verified)) continue
-        sessions.end(session, 'revoked')
-        ended++
-      }
-      return { outcome, sessions: ended }
+      return { outcome, sessions: outcome === 'added' ? endRevoked() : 0 }
     },
+
+    /** Tells the other gateways, and those that start later; absent where there is no journal to keep the list. */
+    shareRevocation: sharedRevocations?.publish,
 
     /** Makes sessions of the server's upgrades. @param {import('node:http').Server} server */
     attach: server => upgrades.attach(server),
@@ -382,6 +468,8 @@ export function createGateway({
 
     async start() {
       await Promise.all([backbone.start(), roomsBackbone.start()])
+      // Awaited, but not for long: a user who was signed out must not get in at a gateway that starts.
+      await sharedRevocations?.start()
       // Not awaited: an identity provider that is down keeps nobody else waiting.
       void tokens.start()
       heartbeat.start()
@@ -398,6 +486,7 @@ export function createGateway({
       clearInterval(sweeper)
       heartbeat.stop()
       tokens.stop()
+      sharedRevocations?.stop()
       await Promise.all([backbone.stop(), roomsBackbone.stop()])
     },
   }

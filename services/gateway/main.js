@@ -72,16 +72,32 @@ function assemble() {
       failed: (issuer, problem) => log.warn({ issuer, problem }, 'the key set cannot be had: keys held go on serving'),
     },
   })
-  const { access, authenticate, explain, values, backbone, revoke, counts } = gateway
+  const {
+    access,
+    decisions,
+    authenticate,
+    explain,
+    values,
+    backbone,
+    histories,
+    publishes,
+    rooms,
+    revoke,
+    shareRevocation,
+    counts,
+  } = gateway
   const publicApp = createPublicApp({
     access,
+    decisions,
     authenticate,
     values,
     singleFlight: limitPending(gateway.singleFlight, HTTP_PENDING_MAX),
+    histories,
     counts,
     log,
     connectionsMax: httpConnectionsWithin(sessionsMax, filesMax),
     unreadBytesMax: config.unsentTotalBytesMax,
+    chat: config.chat,
   })
   gateway.attach(publicApp.server)
   const internal = createInternalServer({
@@ -91,7 +107,18 @@ function assemble() {
     ready: gateway.notReady,
     log,
   })
-  addInternal(internal.app, { access, explain, values, backbone, namespaces, revoke, apiToken: config.apiToken })
+  addInternal(internal.app, {
+    access,
+    explain,
+    values,
+    backbone,
+    namespaces,
+    revoke,
+    publishes,
+    rooms,
+    shareRevocation,
+    apiToken: config.apiToken,
+  })
   return { gateway, publicApp, internal }
 }
 

@@ -32,7 +32,20 @@ const publishRefusals = [
   'forbidden',
   'unauthenticated',
   'too_many_waiting',
-  ...Object.keys(roomErrorCodes).filter(code => code !== 'other_epoch' && code !== 'name_taken'),
+  ...Object.keys(roomErrorCodes).filter(code => !['other_epoch', 'name_taken', 'capacity'].includes(code)),
+]
+
+/** Why joins are refused. */
+const joinRefusals = [
+  'bad_key',
+  'forbidden',
+  'unauthenticated',
+  'unknown_namespace',
+  'too_many_keys',
+  'too_many_waiting',
+  'name_taken',
+  'capacity',
+  'journal_unavailable',
 ]
 
 /** How an HTTP request for a value can end. */
@@ -43,7 +56,7 @@ const DELIVERY_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 
 
 export function createCounts() {
   return {
-    received: { auth: 0, get: 0, subscribe: 0, unsubscribe: 0, ping: 0, publish: 0, history: 0 },
+    received: { auth: 0, get: 0, subscribe: 0, unsubscribe: 0, ping: 0, publish: 0, history: 0, join: 0, leave: 0 },
     sent: {
       welcome: 0,
       authed: 0,
@@ -60,6 +73,9 @@ export function createCounts() {
       gap: 0,
       published: 0,
       history: 0,
+      joined: 0,
+      members: 0,
+      presence: 0,
     },
     /** `error` and `stale` messages. */
     errors: zeros(/** @type {ErrorCode[]} */ (Object.keys(errorCodes))),
@@ -79,6 +95,8 @@ export function createCounts() {
     httpMisses: 0,
     /** Requests at /v1/values, by the status they were answered with. */
     httpValues: zeros(statuses),
+    /** Requests at /v1/messages, likewise. */
+    httpMessages: zeros(statuses),
     /** From when a change reaches this gateway to when it is written to a session. */
     deliveries: createFastHistogram(DELIVERY_BUCKETS),
     /** From when a session does not take what was written to when it has taken it. */
@@ -91,10 +109,14 @@ export function createCounts() {
     tokensRefused: zeros(refusalReasons),
     /** Keys that the rights did not cover. */
     accessRefused: { unauthenticated: 0, forbidden: 0 },
+    /** Whether a viewer may read, by how that was known: from what the backend said before, or asked. */
+    decisions: { kept: 0, joined: 0, asked: 0 },
     /** Upgrades, by why they were refused. */
     refused: zeros(refusals),
     /** Publishes, by what became of them. */
     publishes: zeros(['kept', 'duplicate', ...publishRefusals]),
+    /** Joins of rooms, by what became of them. */
+    joins: zeros(['joined', ...joinRefusals]),
     /** From when a publish reaches this gateway to when the journal's word does. */
     publishSeconds: createFastHistogram(DELIVERY_BUCKETS),
     /** From when messages reach this gateway to when they are written to a session, once a write. */
@@ -167,8 +189,9 @@ export function createHistograms({ histogram }) {
  *
  * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'fastHistogram'>} metrics
  * @param {Counts} counts
- * @param {() => Record<'sessions' | 'stalled' | 'subscriptions' | 'keys' | 'cacheBytes' | 'cacheEntries' | 'nodesAlive'
- *   | 'revocations' | 'rooms' | 'tailBytes' | 'journalNodesAlive' | 'roomsHealed', number>} stats
+ * @param {() => Record<'sessions' | 'stalled' | 'subscriptions' | 'awaiting' | 'keys' | 'cacheBytes' | 'cacheEntries'
+ *   | 'nodesAlive' | 'revocations' | 'rooms' | 'tailBytes' | 'journalNodesAlive' | 'roomsHealed' | 'joins'
+ *   | 'watchedMembers', number>} stats
  * @param {import('./access/tokens/tokens.js').Tokens['jwksStatus']} jwksStatus
  * @param {{ sessionsMax: number, cacheBytesMax: number }} settings
  */
@@ -210,6 +233,11 @@ export function exportCounts({ counter, gauge, fastHistogram }, counts, stats, j
   level('sessions_max', 'Connected clients that this gateway accepts at most.', () => settings.sessionsMax)
   level('sessions_stalled', 'Sessions whose client has not taken all that was written to it.', () => stats().stalled)
   level('subscriptions', 'Keys subscribed to, counted once per session.', () => stats().subscriptions)
+  level(
+    'subscriptions_awaiting',
+    'Keys whose backend has still to admit the viewer, counted once per session.',
+    () => stats().awaiting,
+  )
   level('watched_keys', 'Keys with at least one subscriber here.', () => stats().keys)
   level('cache_bytes', 'Size of all cache entries, as counted against cache_max_bytes.', () => stats().cacheBytes)
   level('cache_max_bytes', 'Size that the cache may have (GATEWAY_CACHE_BYTES_MAX).', () => settings.cacheBytesMax)
@@ -281,7 +309,14 @@ export function exportCounts({ counter, gauge, fastHistogram }, counts, stats, j
     'code',
     () => counts.accessRefused,
   )
+  totals(
+    'decisions_total',
+    'Whether a viewer may read a key, as its backend decides: kept, from memory; joined, with a question under way; asked.',
+    'met',
+    () => counts.decisions,
+  )
   totals('http_values_total', 'Requests at /v1/values, by status.', 'status', () => counts.httpValues)
+  totals('http_messages_total', 'Requests at /v1/messages, by status.', 'status', () => counts.httpMessages)
   counter({
     name: 'lookups_total',
     help: 'Keys asked for. A hit is one that the cache could answer.',
@@ -299,6 +334,9 @@ export function exportCounts({ counter, gauge, fastHistogram }, counts, stats, j
 
   level('watched_rooms', 'Rooms with at least one subscriber here.', () => stats().rooms)
   level('tail_bytes', 'Newest messages of rooms held here (GATEWAY_TAIL_BYTES_MAX).', () => stats().tailBytes)
+  level('joins', 'Rooms that sessions here have joined, counted once per session.', () => stats().joins)
+  level('watched_member_rooms', 'Rooms whose members some session here is told of.', () => stats().watchedMembers)
+  totals('joins_total', 'Joins of rooms, by what became of them.', 'result', () => counts.joins)
   level(
     'journal_nodes_alive',
     'Journal nodes that this gateway hears; NaN without rooms.',

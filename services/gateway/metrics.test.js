@@ -10,6 +10,7 @@ test('counts are exported at a scrape, again and again the same', async () => {
     sessions: 3,
     stalled: 1,
     subscriptions: 7,
+    awaiting: 1,
     keys: 2,
     cacheBytes: 99,
     cacheEntries: 4,
@@ -19,6 +20,8 @@ test('counts are exported at a scrape, again and again the same', async () => {
     tailBytes: 77,
     journalNodesAlive: 1,
     roomsHealed: 6,
+    joins: 8,
+    watchedMembers: 4,
   }
   const histograms = createHistograms(makers)
   exportCounts(
@@ -54,9 +57,13 @@ test('counts are exported at a scrape, again and again the same', async () => {
     'keycast_gateway_sessions_max 10',
     'keycast_gateway_cache_max_bytes 100',
     'keycast_gateway_subscriptions 7',
+    'keycast_gateway_subscriptions_awaiting 1',
+    'keycast_gateway_decisions_total{met="asked"} 0',
     'keycast_gateway_watched_keys 2',
     'keycast_gateway_watched_rooms 5',
     'keycast_gateway_tail_bytes 77',
+    'keycast_gateway_joins 8',
+    'keycast_gateway_watched_member_rooms 4',
     'keycast_gateway_journal_nodes_alive 1',
     'keycast_gateway_healed_holes_total 6',
     'keycast_gateway_publishes_total{result="kept"} 0',

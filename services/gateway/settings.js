@@ -182,6 +182,11 @@ export const settings = {
     default: false,
     doc: 'Send values of 1 KiB and more compressed (permessage-deflate) to clients that offer it. Each version is compressed once for all of them, beside the event loop, in about 2 ms for 130 KB of JSON.',
   }),
+  chat: setting.flag({
+    env: 'GATEWAY_CHAT',
+    default: false,
+    doc: 'Serve the example of a chat (examples/chat) at /chat, for trying: its rooms are the keys room:*. npm start switches it on while it runs the simulated backend.',
+  }),
   drainMs: setting.milliseconds({
     env: 'GATEWAY_DRAIN_MS',
     default: 5_000,

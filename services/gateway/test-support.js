@@ -64,7 +64,7 @@ const roomDefaults = {
   names: /** @type {const} */ ('any'),
 }
 
-const everything = readRule({ read: ['*:**'], publish: ['*:**'] }, { user: false, strict: true }).rule
+const everything = readRule({ read: ['*:**'], publish: ['*:**'], join: ['*:**'] }, { user: false, strict: true }).rule
 const nothing = readRule({}, { user: false, strict: true }).rule
 
 /**
@@ -95,8 +95,17 @@ export function createFakeBackbone() {
   const good = { ageMs: 0, maxAgeMs: 1_000, store: true }
   const content = { contentType: 'application/json', format: /** @type {const} */ ('json') }
 
+  /**
+   * Whether viewers may read keys, asked and not yet answered.
+   *
+   * @type {{ key: string, credentials: import('@keycast/backbone').Credentials, deadlineMs: number,
+   *   resolve: (decision: import('@keycast/backbone').Decision | undefined) => void }[]}
+   */
+  const questions = []
+
   const fake = {
     calls,
+    questions,
     nodesAlive: 1,
 
     /** @param {BackboneEvents} given */
@@ -113,12 +122,13 @@ export function createFakeBackbone() {
      * @param {string | Buffer} body
      * @param {Partial<Extract<Answer, { type: 'value' }>>} [rest]
      * @param {boolean} [isGot]
+     * @param {import('@keycast/backbone').Confirmations} [confirmations]
      * @returns {string} the version
      */
-    value(key, body, rest, isGot = true) {
+    value(key, body, rest, isGot = true, confirmations = undefined) {
       const bytes = Buffer.from(body)
       const version = versionOf(bytes)
-      events.onAnswer({ type: 'value', key, version, body: bytes, ...good, ...content, ...rest }, isGot)
+      events.onAnswer({ type: 'value', key, version, body: bytes, ...good, ...content, ...rest }, isGot, confirmations)
       return version
     },
 
@@ -148,6 +158,9 @@ export function createFakeBackbone() {
     cancelGet: key => void calls.push(`cancelGet ${key}`),
     async refresh(keys) {
       calls.push(`refresh ${keys.join(' ')}`)
+    },
+    authorize(key, credentials, { deadlineMs }) {
+      return new Promise(resolve => fake.questions.push({ key, credentials, deadlineMs, resolve }))
     },
     ownerOf: () => ({ node: fake.nodesAlive > 0 ? '127.0.0.1:7001:7002' : undefined, alive: fake.nodesAlive > 0 }),
     nodesAlive: () => fake.nodesAlive,

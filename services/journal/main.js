@@ -9,6 +9,7 @@ import {
   readNamespaces,
   readSettings,
   runService,
+  withReserved,
 } from '@keycast/service'
 import { createJournal } from './journal.js'
 import { openLmdbLog } from './log/lmdb.js'
@@ -59,7 +60,7 @@ async function start() {
   })
   const metrics = createMetrics({ service: 'journal' })
   const log = await openLog()
-  const journal = createJournal({ namespaces, hub, log, metrics, report })
+  const journal = createJournal({ namespaces: withReserved(namespaces), hub, log, metrics, report })
   const internal = createInternalServer({
     host: config.metricsHost,
     port: config.metricsPort,

@@ -65,12 +65,12 @@ export function createChecker() {
     for (const [publisher, placed] of acknowledged) {
       const [who, room] = publisher.split('\n')
       const history = histories.get(room)
-      let before = 0
+      let before = { epoch: '', seq: 0 }
       for (const { epoch, seq, messageId, duplicate, data } of placed) {
         place(`${who}'s acknowledgement`, room, { epoch, seq, messageId, data })
-        if (!duplicate && seq <= before)
-          found.push(`disorder: ${who} sent ${messageId} to ${room} after ${before}, and it is ${seq}`)
-        if (!duplicate) before = seq
+        if (!duplicate && epoch === before.epoch && seq <= before.seq)
+          found.push(`disorder: ${who} sent ${messageId} to ${room} after ${before.seq}, and it is ${seq}`)
+        if (!duplicate) before = { epoch, seq }
         if (!history || history.epoch !== epoch || seq < history.oldest) continue
         if (!held.get(room)?.has(seq)) {
           found.push(`loss: ${messageId}, acknowledged as ${room} ${epoch}/${seq}, is not in the history`)

@@ -75,8 +75,9 @@ export async function startConversations({
  * @param {string} [options.name] to the checker; one that resumes elsewhere keeps it
  * @param {ReturnType<typeof import('./checker.js').createChecker>} [options.checker]
  * @param {Record<string, string>} [options.headers]
+ * @param {(message: any) => void} [options.onMessage]
  */
-export async function joinRooms(url, { name = '', checker, headers = {} } = {}) {
+export async function joinRooms(url, { name = '', checker, headers = {}, onMessage = () => {} } = {}) {
   const socket = new WebSocket(url, [], { perMessageDeflate: false, headers })
   atEnd(() => socket.terminate())
   /** @type {any[]} */
@@ -94,6 +95,7 @@ export async function joinRooms(url, { name = '', checker, headers = {} } = {}) 
     const message = JSON.parse(bytes.toString())
     if (isKept) received.push(message)
     note(message)
+    onMessage(message)
     const answer = requests.get(message.id)
     requests.delete(message.id)
     answer?.(message)
@@ -167,6 +169,35 @@ export async function joinRooms(url, { name = '', checker, headers = {} } = {}) 
       }
     },
   }
-  await client.until(() => received.some(({ type }) => type === 'welcome'), 'the welcome')
+  const refused = ended.then(code => {
+    throw new Error(`closed with ${code} before the welcome`)
+  })
+  await Promise.race([client.until(() => received.some(({ type }) => type === 'welcome'), 'the welcome'), refused])
+  refused.catch(() => {}) // it ends some time
   return client
 }
+
+/**
+ * A client, as the load and the reader of histories take it.
+ *
+ * @param {RoomClient} client
+ * @returns {any}
+ */
+export const asBackbone = client => ({
+  isAvailable: () => true,
+  /** @param {{ room: string, messageId: string, data: Buffer }} publish */
+  async publish({ room, messageId, data }) {
+    const answer = await client.publish(room, JSON.parse(data.toString()), messageId)
+    return answer.type === 'published' ? answer : { error: answer.code }
+  },
+  /** @param {string} key @param {{ after: number, limit: number }} range */
+  async history(key, range) {
+    const answer = await client.request({ type: 'history', key, ...range })
+    if (answer.type !== 'history') return { error: answer.code }
+    const messages = answer.messages.map((/** @type {any} */ { data, ...rest }) => ({
+      ...rest,
+      data: Buffer.from(JSON.stringify(data)),
+    }))
+    return { ...answer, messages }
+  },
+})

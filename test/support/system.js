@@ -17,7 +17,8 @@ const API_TOKEN = 'a-token-for-tests'
  *
  * A namespace as in keycast.yaml; `source` is http where it is not given.
  * @typedef {{ url: string, refresh?: string | number, maxAge?: string, timeout?: string, maxBytes?: string,
- *   headers?: Record<string, string>, ids?: { segments: number } }} NamespaceSettings
+ *   headers?: Record<string, string>, ids?: { segments: number },
+ *   authorize?: { url: string, method?: 'HEAD' | 'GET', keep?: string } }} NamespaceSettings
  */
 
 /**

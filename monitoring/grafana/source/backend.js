@@ -225,6 +225,24 @@ export const backend = dashboard({
           ],
         }),
         lines({
+          title: 'Who may read',
+          description:
+            'Questions to backends that decide it (authorize), by answer, and those that what was said before answered. Failed ones keep new viewers out.',
+          unit: 'reqps',
+          min: 0,
+          queries: [
+            {
+              expr: `sum by (verdict) (rate(keycast_fetcher_authorize_answers_total{${nodes}}[$__rate_interval]))`,
+              legend: '{{verdict}}',
+            },
+            {
+              expr: `sum(rate(keycast_fetcher_authorize_questions_total{${nodes}, met="kept"}[$__rate_interval]))`,
+              legend: 'kept',
+            },
+            { expr: `sum(keycast_fetcher_authorize_waiting{${nodes}})`, legend: 'waiting (number)' },
+          ],
+        }),
+        lines({
           title: 'Values held',
           description:
             'Bytes in the cache, with FETCHER_CACHE_BYTES_MAX. Watched values are never evicted; when they fill the cache, new keys are refused.',

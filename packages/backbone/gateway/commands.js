@@ -9,24 +9,30 @@ import { createUniqueQueue } from '@keycast/service'
 /**
  * How a command ended.
  *
- * - `result`: the node did what it did, and says so.
+ * - `result`: the node did what it did, and says so. Of one that is `isRepeated`, what it did now: an earlier time it may
+ *   have done something else.
  * - `refused`: the node does not know this kind of command, and did nothing.
  * - `unsaid`: the node was never told: nothing was done.
  * - `unknown`: the node was told and nothing was heard back: it may have been done. The same id may be sent again.
  *
  * @template R
- * @typedef {{ type: 'result', result: R } | { type: 'refused' } | { type: 'unsaid' } | { type: 'unknown' }} CommandEnd
+ * @typedef {{ type: 'result', result: R, isRepeated: boolean } | { type: 'refused' } | { type: 'unsaid' } | { type: 'unknown' }} CommandEnd
  */
 
 /**
  * @template R
  * @typedef {object} Pending
  * @property {string} id
+ * @property {string} key that it is about: its owner does it
  * @property {Encoded} encoded
  * @property {number} deadlineAt
  * @property {boolean} wasSaid in any incarnation of the link
+ * @property {boolean} isRepeated said more than once
  * @property {(end: CommandEnd<R>) => void} done
  */
+
+/** How one ends that has no result. @param {{ wasSaid: boolean }} command @returns {{ type: 'unknown' | 'unsaid' }} */
+export const unheard = ({ wasSaid }) => ({ type: wasSaid ? 'unknown' : 'unsaid' })
 
 /** Commands in one request. */
 const COMMANDS_PER_REQUEST_MAX = 200
@@ -48,20 +54,29 @@ export function createCommands({ now }) {
     command.done(end)
   }
 
-  /** @param {Pending<R>} command @returns {CommandEnd<R>} */
-  const unheard = command => ({ type: command.wasSaid ? 'unknown' : 'unsaid' })
-
   return {
     startAnew() {
       unsaid = createUniqueQueue(pending.values())
     },
 
-    /** @param {Omit<Pending<R>, 'wasSaid'>} command whose id no other command of this link has */
+    /** @param {Omit<Pending<R>, 'wasSaid' | 'isRepeated'> & { wasSaid?: boolean, isRepeated?: boolean }} command whose id no other command of this link has */
     add(command) {
       if (pending.has(command.id)) throw new Error(`a command with the id ${command.id} is under way already`)
-      const added = { ...command, wasSaid: false }
+      const added = { wasSaid: false, isRepeated: false, ...command }
       pending.set(command.id, added)
       unsaid.add(added)
+    },
+
+    /** Gives away those of some keys, in their order. @param {(key: string) => boolean} isOf @returns {Pending<R>[]} */
+    take(isOf) {
+      const taken = []
+      for (const command of pending.values()) {
+        if (!isOf(command.key)) continue
+        pending.delete(command.id)
+        unsaid.delete(command)
+        taken.push(command)
+      }
+      return taken
     },
 
     /** @param {() => number} nextNumber called once for each request */
@@ -71,6 +86,7 @@ export function createCommands({ now }) {
       while (commands.length < COMMANDS_PER_REQUEST_MAX && bytes < BYTES_PER_REQUEST) {
         const next = unsaid.take()
         if (!next) break
+        next.isRepeated = next.wasSaid
         next.wasSaid = true
         commands.push({ id: next.id, encoded: next.encoded })
         for (const part of next.encoded.parts) bytes += part.length
@@ -80,10 +96,14 @@ export function createCommands({ now }) {
       }
     },
 
-    /** Ignores a result that comes twice, or after the deadline. @param {string} id @param {CommandEnd<R>} end */
+    /**
+     * Ignores a result that comes twice, or after the deadline.
+     *
+     * @param {string} id @param {{ type: 'refused' } | { type: 'result', result: R }} end
+     */
     end(id, end) {
       const command = pending.get(id)
-      if (command) finish(command, end)
+      if (command) finish(command, end.type === 'result' ? { ...end, isRepeated: command.isRepeated } : end)
     },
 
     /** Ends the commands whose deadline has passed. */

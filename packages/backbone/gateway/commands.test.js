@@ -8,11 +8,12 @@ function setup() {
   const ends = []
   return {
     ...commands,
+    takeOver: commands.add,
     ends,
     /** @param {string} id @param {Buffer[]} [parts] */
     add(id, parts = []) {
       const done = (/** @type {any} */ { type, result = '' }) => ends.push(`${id} ${type} ${result}`.trim())
-      commands.add({ id, encoded: { head: {}, parts }, deadlineAt: 1_000, done })
+      commands.add({ id, key: `room:${id}`, encoded: { head: {}, parts }, deadlineAt: 1_000, done })
     },
     said: () =>
       [...commands.nextRequests(() => ++number)].map(({ saying }) => saying.commands.map(({ id }) => id).join()),
@@ -71,4 +72,20 @@ test('an id under way is not given twice', () => {
   const { add } = setup()
   add('c1')
   expect(() => add('c1')).toThrow('c1')
+})
+
+test('those of some keys are given away in their order, and one that was said stays so', () => {
+  const { add, said, take, pass, ends } = setup()
+  for (const id of ['c1', 'c2', 'c3']) add(id)
+  said()
+  add('c4')
+  const taken = take(key => key !== 'room:c2')
+  expect(taken.map(({ id, wasSaid }) => `${id} ${wasSaid}`)).toEqual(['c1 true', 'c3 true', 'c4 false'])
+  pass(1_000)
+  expect(ends).toEqual(['c2 unknown'])
+
+  const other = setup()
+  for (const command of taken) other.takeOver(command)
+  other.add('c5')
+  expect(other.said()).toEqual(['c1,c3,c4,c5'])
 })

@@ -370,14 +370,30 @@ export function createLink({ codec, dial, events, now, every, log }) {
      * Has the node do something; `done` is called once, with the result or the reason why there is none. Commands are
      * done in the order given; one that is repeated after a loss has the same id.
      *
-     * @param {{ id: string, command: S['Command'], deadlineMs: number }} command
+     * @param {{ id: string, key: string, command: S['Command'], deadlineMs: number }} command
      * @param {(end: import('./commands.js').CommandEnd<S['Result']>) => void} done
      */
-    command({ id, command, deadlineMs }, done) {
+    command({ id, key, command, deadlineMs }, done) {
       if (!codec.encodeCommand) throw new Error(`${codec.wire} has no commands`)
-      commands.add({ id, encoded: codec.encodeCommand(command), deadlineAt: now() + deadlineMs, done })
+      commands.add({ id, key, encoded: codec.encodeCommand(command), deadlineAt: now() + deadlineMs, done })
       watchDeadlines()
       flush()
+    },
+    /** Gives away the commands of some keys: another node owns those now. @param {(key: string) => boolean} isOf */
+    takeCommands(isOf) {
+      const taken = commands.take(isOf)
+      watchDeadlines()
+      return taken
+    },
+    /** @param {import('./commands.js').Pending<S['Result']>} command of a link that gave it away */
+    takeOver(command) {
+      commands.add(command)
+      watchDeadlines()
+      flush()
+    },
+    /** Of the present incarnation: what was said under another one is void. */
+    get id() {
+      return id
     },
     get alive() {
       return alive

@@ -6,7 +6,7 @@ test('wants, notices and commands share one count', () => {
   const requests = create()
   requests.wants.want('a:1', { watch: true })
   requests.notices.add('news', () => {})
-  requests.commands.add({ id: 'c1', encoded: { head: 'do', parts: [] }, deadlineAt: 1, done() {} })
+  requests.commands.add({ id: 'c1', key: 'k', encoded: { head: 'do', parts: [] }, deadlineAt: 1, done() {} })
 
   expect([...requests.nextRequests()]).toMatchObject([
     { number: 1, saying: { type: 'watch' } },

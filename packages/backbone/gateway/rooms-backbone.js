@@ -215,12 +215,13 @@ export function createRoomsBackbone({ nodeSource, dialOf, events, now, every, lo
     /** @type {import('../wire/rooms-codec.js').Publish} */
     const command = { type: 'publish', room, messageId: messageId ?? newMessageId(), from, data }
     const id = String(++nextCommand)
-    const end = await new Promise(resolve => link.command({ id, command, deadlineMs }, resolve))
+    const end = await new Promise(resolve => link.command({ id, key: room, command, deadlineMs }, resolve))
     publishes--
     publishBytes -= data.length
     switch (/** @type {import('./commands.js').CommandEnd<Published | NotPublished>} */ (end).type) {
       case 'result':
-        return end.result
+        // The first time it may have been kept, and only the answer was lost.
+        return end.isRepeated && notKept.has(end.result.error) ? refusal('publish_unknown') : end.result
       case 'unknown':
         return refusal('publish_unknown')
       default:
@@ -307,6 +308,9 @@ export function createRoomsBackbone({ nodeSource, dialOf, events, now, every, lo
 
 /** Repeats of a publish after a loss are known by it. */
 export const newMessageId = () => randomBytes(12).toString('base64url')
+
+/** @type {Set<RoomErrorCode | undefined>} */
+const notKept = new Set(['journal_unavailable', 'log_full'])
 
 /** @param {'journal_unavailable' | 'publish_unknown'} error @returns {NotPublished} */
 const refusal = error => ({ error, message: roomErrorCodes[error], retryAfterMs: RETRY_MS })

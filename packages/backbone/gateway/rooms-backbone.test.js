@@ -1,6 +1,7 @@
 // What a gateway makes of what a journal says; services/journal tests both together.
 import { createHub } from '../hub/hub.js'
 import { createMemoryNetwork } from '../memory/network.js'
+import { keyOfFirst } from '../memory/test-support.js'
 import { roomsCodec } from '../wire/rooms-codec.js'
 import { createRoomsBackbone } from './rooms-backbone.js'
 
@@ -189,4 +190,69 @@ test('those who ask the same part of a history share one read; each has its dead
   await network.settle()
   await say({ type: 'failed', key: 'room:1 F before 9 1', code: 'other_epoch', message: 'another' })
   expect(await other).toEqual({ error: 'other_epoch', message: 'another' })
+})
+
+test('publishes under way go to the next journal of their room when theirs dies, in order and before later ones', async () => {
+  const network = createMemoryNetwork()
+  /** @type {Map<string, string[]>} */
+  const heard = new Map()
+  const silentJournal = async (/** @type {string} */ name) => {
+    const hub = createHub({ codec: roomsCodec, bind: network.bindOf(name), log: silent, ...network })
+    const texts = /** @type {string[]} */ ([])
+    heard.set(name, texts)
+    await hub.start({
+      onWatch() {},
+      onUnwatch() {},
+      onGet() {},
+      onCancelGet() {},
+      onCommand(link, id, { data }) {
+        texts.push(data.toString())
+        if (name === 'n2') hub.tellResult(link, id, { epoch: 'E', seq: texts.length, at: 1, duplicate: false })
+      },
+      onLinkLost() {},
+      answersFor: () => ({ answers: [], more: false }),
+    })
+  }
+  await silentJournal('n1')
+  await silentJournal('n2')
+  const backbone = createRoomsBackbone({
+    ...network,
+    nodeSource: { start: async found => found(['n1', 'n2']), stop() {} },
+    events: { onHead() {}, onMessages() {}, onGap() {}, onFailed() {} },
+    log: silent,
+  })
+  await backbone.start()
+  await network.settle()
+  const room = keyOfFirst(['n1', 'n2'])
+  const publish = (/** @type {string} */ text) =>
+    backbone.publish({ room, messageId: undefined, from: '', data: Buffer.from(text) }, { deadlineMs: 60_000 })
+
+  const ends = [publish('1'), publish('2')]
+  await network.settle()
+  expect(heard.get('n1')).toEqual(['1', '2'])
+  network.swallowed.add('n1 answers').add('n1 beats').add('n1 requests')
+  ends.push(publish('3'))
+  await network.pass(4_000)
+  ends.push(publish('4'))
+  await network.settle()
+  expect(heard.get('n2')).toEqual(['1', '2', '3', '4'])
+  expect(await Promise.all(ends)).toMatchObject([1, 2, 3, 4].map(seq => ({ seq })))
+  await backbone.stop()
+})
+
+test('a repeated publish that is not kept now may have been kept before: its outcome is unknown', async () => {
+  const { network, backbone, heard, tellResult } = await setup()
+  const publish = { room: 'room:1', messageId: undefined, from: '', data: Buffer.from('1') }
+  const first = backbone.publish(publish, { deadlineMs: 60_000 })
+  await network.settle()
+  network.swallowed.add('n1 answers').add('n1 beats')
+  tellResult(heard[0][1], { epoch: 'E', seq: 1, at: 1, duplicate: false })
+  await network.pass(4_000)
+  network.swallowed.clear()
+  await network.pass(4_000)
+  const ids = heard.filter(([what]) => what === 'publish').map(([, id]) => id)
+  expect(ids.length).toBeGreaterThan(1)
+  tellResult(ids[0], { error: 'log_full', message: '' })
+  await network.settle()
+  expect(await first).toMatchObject({ error: 'publish_unknown' })
 })

@@ -1,6 +1,7 @@
 // Many nodes: asks each key of its owner, and of another when that one dies. Knows no service: what is carried, the
 // codec knows.
 import { createTurns } from '@keycast/service'
+import { unheard } from './commands.js'
 import { createLink } from './link.js'
 import { ownersAmong } from './rendezvous.js'
 
@@ -30,7 +31,9 @@ import { ownersAmong } from './rendezvous.js'
 
 /**
  * @template {Service} S
- * @typedef {Omit<import('./link.js').LinkEvents<S>, 'onAlive' | 'onDead'> & {
+ * @typedef {Omit<import('./link.js').LinkEvents<S>, 'onAlive' | 'onDead' | 'onAnswer' | 'onHeads'> & {
+ *   onAnswer: (answer: S['Answer'], isGot: boolean, link: import('./link.js').Link<S>) => void,
+ *   onHeads?: (heads: S['Heads'], link: import('./link.js').Link<S>) => void,
  *   onNode?: (link: import('./link.js').Link<S>) => void, onRouted?: () => void }} RouterEvents
  *   `onNode`: a node is heard for the first time, or again. `onRouted`: the nodes that keys go to may have changed
  */
@@ -88,6 +91,7 @@ export function createRouter({ codec, placeOf = key => key, nodeSource, dialOf, 
   /** @param {string} name */
   function addNode(name) {
     log.info({ node: name }, 'linking to a node')
+    /** @type {import('./link.js').Link<S>} */
     const link = createLink({
       codec,
       dial: dialOf(name),
@@ -95,8 +99,9 @@ export function createRouter({ codec, placeOf = key => key, nodeSource, dialOf, 
         ...events,
         onAnswer: (answer, isGot) => {
           if (isGot) endGet(answer.key)
-          events.onAnswer(answer, isGot)
+          events.onAnswer(answer, isGot, link)
         },
+        onHeads: heads => events.onHeads?.(heads, link),
         onAlive: () => onJudged(name, 'a node answers'),
         onDead: () => onJudged(name, 'a node does not answer'),
       },
@@ -127,20 +132,25 @@ export function createRouter({ codec, placeOf = key => key, nodeSource, dialOf, 
   /**
    * A node no longer listed is kept while it speaks and no listed one does: then the name server may be wrong.
    * Otherwise it goes: gateways that start later do not know it, and would ask another node than this one.
+   *
+   * @returns {import('./commands.js').Pending<S['Result']>[]} what it was still to do
    */
   function removeGone() {
+    const commands = []
     const isReplaced = [...nodes.values()].some(({ listed, link }) => listed && link.alive)
     for (const [name, { listed, link }] of nodes) {
       if (listed || (link.alive && !isReplaced)) continue
       log.info({ node: name }, 'a node is gone')
+      commands.push(...link.takeCommands(() => true))
       link.stop()
       nodes.delete(name)
     }
+    return commands
   }
 
   /** Gives every key to its owner among the nodes there are now: new wants at once, the others turn by turn. */
   function route() {
-    removeGone()
+    const orphans = removeGone()
     const names = []
     for (const [name, { link, judged }] of nodes) if (link.alive || !judged) names.push(name)
     if (names.join() !== candidates.join()) {
@@ -150,8 +160,30 @@ export function createRouter({ codec, placeOf = key => key, nodeSource, dialOf, 
       if (moving) isMovedAgain = true
       else moving = wants.entries()
       moves.start()
+      moveCommands()
     }
+    for (const command of orphans) handOver(command)
     events.onRouted?.()
+  }
+
+  /**
+   * Commands under way go to the keys' new owners, before any that are given from now on: those of one key are done in the
+   * order given, also over a node's death. A node that has done one already is known by the command's own id.
+   */
+  function moveCommands() {
+    /** @type {import('./commands.js').Pending<S['Result']>[]} */
+    const moved = []
+    for (const [name, { link }] of nodes) {
+      moved.push(...link.takeCommands(key => ![undefined, name].includes(ownerOf(key))))
+    }
+    for (const command of moved) handOver(command)
+  }
+
+  /** @param {import('./commands.js').Pending<S['Result']>} command */
+  function handOver(command) {
+    const link = linkOf(command.key)
+    if (link) link.takeOver(command)
+    else command.done(unheard(command))
   }
 
   /** Gives one key to its owner. @returns {boolean} whether there are more */

@@ -1,9 +1,14 @@
 // The gateway's backbone of values: a router that speaks the values' codec, and refreshes, which go to every node.
 import { FetcherUnavailable } from '../backbone.js'
 import { valuesCodec } from '../wire/values-codec.js'
+import { createConfirmed } from './confirmed.js'
 import { chunksOf, createPendingRefresh, refreshNotice } from './pending-refresh.js'
+import { createQuestions } from './questions.js'
 import { createRecentRefreshes } from './recent-refreshes.js'
 import { createRouter } from './router.js'
+
+/** What each watch says: changes are enough. */
+const QUIET = { quiet: true }
 
 /**
  * @param {object} options
@@ -19,13 +24,19 @@ export function createValuesBackbone({ nodeSource, dialOf, events, now, every, l
   /** @type {Set<import('./pending-refresh.js').PendingRefresh>} */
   const refreshes = new Set()
   const recentRefreshes = createRecentRefreshes({ now })
+  const confirmed = createConfirmed({ now })
   const router = createRouter({
     codec: valuesCodec,
     nodeSource,
     dialOf,
     events: {
       position: events.held,
-      onAnswer: events.onAnswer,
+      payload: () => QUIET,
+      onAnswer(answer, isGot, link) {
+        const isSaidToGoOn = answer.type !== 'failed' && answer.next !== undefined
+        events.onAnswer(answer, isGot, isSaidToGoOn ? confirmed.of(link, answer.key) : undefined)
+      },
+      onHeads: ({ lagsMs }, link) => confirmed.take(link, lagsMs),
       onNode(link) {
         // The node was not told of these while it was out of reach or not known; those still pending come by
         // themselves.
@@ -39,8 +50,11 @@ export function createValuesBackbone({ nodeSource, dialOf, events, now, every, l
     every,
     log,
   })
+  /** @type {ReturnType<typeof createQuestions<import('../wire/values-codec.js').Values>>} */
+  const questions = createQuestions({ linkOf: router.linkOf, now })
 
   async function stop() {
+    questions.stop()
     await router.stop()
     for (const refresh of refreshes) refresh.fail(new FetcherUnavailable('the gateway is stopping'))
   }
@@ -84,6 +98,8 @@ export function createValuesBackbone({ nodeSource, dialOf, events, now, every, l
     unwatch: router.unwatch,
     get: router.get,
     cancelGet: router.cancelGet,
+    authorize: (key, credentials, { deadlineMs }) =>
+      questions.ask(key, { type: 'authorize', key, ...credentials }, { deadlineMs }),
     ownerOf: router.ownerOf,
     nodesAlive: router.nodesAlive,
   }

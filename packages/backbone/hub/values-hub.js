@@ -1,6 +1,7 @@
 // The fetcher's hub of values: the hub with the values' codec, and the events of backbone.js.
 import { valuesCodec } from '../wire/values-codec.js'
 import { createHub } from './hub.js'
+import { createMarks, MARK } from './marks.js'
 
 /** @typedef {import('../wire/envelope.js').Want<import('../wire/values-codec.js').Values>} PositionedWant */
 
@@ -12,24 +13,42 @@ const NOTHING = Object.freeze({ answers: [], more: false })
  */
 export function createValuesHub(options) {
   const hub = createHub({ codec: valuesCodec, ...options })
+  /** @type {() => Record<string, number> | undefined} */
+  let lagsMs = () => undefined
+  const marks = createMarks({ tell: hub.tell, lagsMs: () => lagsMs(), now: options.now })
   return {
-    start: events =>
-      hub.start({
-        onWatch: (link, want) => events.onWatch(link, heldOf(want)),
+    start(events) {
+      if (events.lagsMs) lagsMs = events.lagsMs
+      return hub.start({
+        onWatch: (link, want) => events.onWatch(link, { ...heldOf(want), quiet: want.payload?.quiet }),
         onUnwatch: events.onUnwatch,
         onGet: (link, want) => events.onGet(link, heldOf(want)),
         onCancelGet: events.onCancelGet,
         onNotice: (_, { keys }) => {
           for (const key of keys) events.onRefresh(key)
         },
-        onLinkLost: events.onLinkLost,
+        onCommand: (link, id, { type: _, ...question }) => {
+          if (events.onAuthorize) events.onAuthorize(link, id, question)
+          else hub.tellResult(link, id, { verdict: 'failed', message: 'this node asks no backend for decisions' })
+        },
+        onLinkLost(link) {
+          marks.drop(link)
+          return events.onLinkLost(link)
+        },
+        headsFor: marks.headsFor,
         answersFor(link, key) {
+          if (key === MARK) {
+            marks.pass(link)
+            return NOTHING
+          }
           const answer = events.answerFor(link, key)
           return answer ? { answers: [answer], more: false } : NOTHING
         },
-      }),
+      })
+    },
     stop: hub.stop,
     tell: hub.tell,
+    tellDecision: hub.tellResult,
     stats: hub.stats,
   }
 }

@@ -74,7 +74,7 @@ export function createMemoryPresence({ isAway, isNamed }) {
     return {
       join({ room, user, name, claim }, { onLost }) {
         const tab = `${room} join ${++nextTab}`
-        const known = user === '' ? (claim ?? `claim-of-${nextTab}`) : undefined
+        const known = user === '' ? (claim ?? `claim-of-${nextTab}`.padEnd(22, '-')) : undefined
         const identity = user === '' ? `claim ${known}` : `user ${user}`
         const { tabs } = roomOf(room)
         const isTaken = [...tabs.values()].some(each => each.name === name && each.identity !== identity)

@@ -94,7 +94,9 @@ test('a command of a kind that the node does not know is refused, and the next o
   const { network, link, append } = await setup()
   /** @type {unknown[]} */
   const ends = []
-  link.command({ id: 'id-1', command: { type: 'rewind', key: 'room:1' }, deadlineMs: 10_000 }, end => ends.push(end))
+  link.command({ id: 'id-1', key: 'room:1', command: { type: 'rewind', key: 'room:1' }, deadlineMs: 10_000 }, end =>
+    ends.push(end),
+  )
   const next = append('room:1', 'id-2', 'text')
   await network.settle()
   expect(ends).toEqual([{ type: 'refused' }])

@@ -140,7 +140,7 @@ export function startLogLink(options) {
    */
   function append(key, id, text, deadlineMs = 600_000) {
     const command = { type: /** @type {const} */ ('append'), key, data: Buffer.from(text), stamp: Buffer.from(id) }
-    return new Promise(resolve => link.command({ id, command, deadlineMs }, resolve))
+    return new Promise(resolve => link.command({ id, key, command, deadlineMs }, resolve))
   }
   return { link, received, heads, reader, append }
 }

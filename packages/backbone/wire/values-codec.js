@@ -1,5 +1,5 @@
-// Values on the wire: positions are the versions that gateways hold, answers are states of keys, and the one notice is
-// a refresh.
+// Values on the wire: positions are the versions that gateways hold, answers are states of keys, the one notice is a
+// refresh, and the one command asks whether a viewer may read a key.
 import { errorCodes } from '@keycast/protocol'
 import { readKey, WireError } from './codec.js'
 
@@ -10,8 +10,16 @@ import { readKey, WireError } from './codec.js'
  * The backend's content changed: ask it now. At most KEYS_PER_REQUEST_MAX keys.
  * @typedef {{ type: 'refresh', keys: string[] }} RefreshNotice
  *
- * @typedef {{ Position: Held, Payload: never, Answer: Answer, Notice: RefreshNotice, Command: never, Result: never,
- *   Heads: never }} Values
+ * Whether the viewer that a viewer key names may read the key it names.
+ * @typedef {{ type: 'authorize', key: string } & import('../backbone.js').Credentials} AuthorizeCommand
+ *
+ * What a watch says: a quiet one hears of changes only. What a beat says, by namespace: how old the moment is up to which
+ * refreshes are over, and what came of them was sent before.
+ * @typedef {{ quiet: boolean }} WatchPayload
+ * @typedef {{ lagsMs: Record<string, number> }} ConfirmedHeads
+ *
+ * @typedef {{ Position: Held, Payload: WatchPayload, Answer: Answer, Notice: RefreshNotice, Command: AuthorizeCommand,
+ *   Result: import('../backbone.js').Decision, Heads: ConfirmedHeads }} Values
  */
 
 const formats = new Set(['json', 'text', 'base64'])
@@ -24,10 +32,17 @@ const GENERAL_FORMAT = 'base64'
 
 /** @type {import('./codec.js').Codec<Values>} */
 export const valuesCodec = {
-  wire: 'values/1.0',
+  wire: 'values/1.2',
   readPosition({ version, ageMs }) {
     if (typeof version !== 'string' || !isAge(ageMs)) throw new WireError('a position is not a version and its age')
     return { version, ageMs }
+  },
+  readPayload: ({ quiet }) => ({ quiet: quiet === true }),
+  readHeads({ lagsMs }) {
+    if (typeof lagsMs !== 'object' || lagsMs === null || !Object.values(lagsMs).every(isAge)) {
+      throw new WireError('heads are not ages by namespace')
+    }
+    return { lagsMs }
   },
   encodeAnswer(answer) {
     if (answer.type !== 'value') return { head: answer, parts: [] }
@@ -48,6 +63,19 @@ export const valuesCodec = {
       default:
         return undefined
     }
+  },
+  encodeCommand: command => ({ head: command, parts: [] }),
+  decodeCommand({ type, key, ...credentials }) {
+    if (type !== 'authorize') return undefined
+    return { type, key: readKey(key), ...readCredentials(credentials) }
+  },
+  readResult({ verdict, message, ageMs, retryAfterMs }) {
+    const isWhole = [ageMs, retryAfterMs].every(ms => ms === undefined || isAge(ms))
+    if (typeof verdict !== 'string' || !isWhole) throw new WireError('a decision is incomplete')
+    // A newer fetcher's verdict admits nobody.
+    const known = verdict === 'admitted' || verdict === 'refused' ? verdict : 'failed'
+    if (known !== 'failed' && ageMs === undefined) throw new WireError('a decision has no age')
+    return { verdict: known, message: typeof message === 'string' ? message : '', ageMs, retryAfterMs }
   },
   readNotice({ type, keys }) {
     if (type !== 'refresh') return undefined
@@ -77,6 +105,17 @@ function readValue(head, parts) {
   return head
 }
 
+/**
+ * Nothing of it goes into an error: that is logged.
+ *
+ * @param {any} head @returns {import('../backbone.js').Credentials}
+ */
+function readCredentials({ authorization, expiresAt }) {
+  if (authorization === undefined) return {}
+  if (typeof authorization !== 'string' || !isAge(expiresAt)) throw new WireError('the credentials are incomplete')
+  return { authorization, expiresAt }
+}
+
 /** @param {any} head @returns {Answer} */
 function readFailed(head) {
   if (!isAged(head) || typeof head.code !== 'string') return incomplete(head.key)
@@ -86,7 +125,11 @@ function readFailed(head) {
 
 /** @param {any} head */
 const isKept = head =>
-  isAged(head) && typeof head.version === 'string' && head.maxAgeMs !== undefined && typeof head.store === 'boolean'
+  isAged(head) &&
+  typeof head.version === 'string' &&
+  head.maxAgeMs !== undefined &&
+  typeof head.store === 'boolean' &&
+  (head.next === undefined || (isAge(head.next?.inMs) && isAge(head.next.everyMs) && head.next.everyMs > 0))
 
 /** @param {any} head */
 const isAged = head => isAge(head.ageMs) && (head.maxAgeMs === undefined || isAge(head.maxAgeMs))

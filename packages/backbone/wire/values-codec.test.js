@@ -65,3 +65,15 @@ test('positions and refreshes are read with the fields they need', () => {
   expect(readNotice?.({ type: 'refresh', keys: ['a:1'] })).toEqual({ type: 'refresh', keys: ['a:1'] })
   expect(() => readNotice?.({ type: 'refresh', keys: [1] })).toThrow(WireError)
 })
+
+test('a decision of a newer fetcher admits nobody', () => {
+  expect(valuesCodec.readResult?.({ verdict: 'perhaps', message: 'm' })).toMatchObject({ verdict: 'failed' })
+  expect(() => valuesCodec.readResult?.({ verdict: 'admitted', message: 'm' })).toThrow('no age')
+  expect(() => valuesCodec.readResult?.({ verdict: 'failed', retryAfterMs: 'soon' })).toThrow('incomplete')
+})
+
+test('no error about credentials repeats them', () => {
+  const command = { type: 'authorize', key: 'doc:1 anonymous', authorization: 'Bearer s3cret', expiresAt: 'soon' }
+  expect(() => valuesCodec.decodeCommand?.(command, [])).toThrow(/^the credentials are incomplete$/)
+  expect(valuesCodec.decodeCommand?.({ type: 'publish', key: 'a' }, [])).toBeUndefined()
+})

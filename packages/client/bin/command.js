@@ -1,29 +1,43 @@
-// The keycast command: reads its arguments, watches or gets keys, and prints what comes.
+// The keycast command: reads its arguments, does one thing with values or rooms, and prints what comes.
 import { parseArgs } from 'node:util'
 import { createPrinter } from './print.js'
 
-const usage = `Usage: keycast watch KEY... [--url URL] [--json]
-       keycast get KEY... [--url URL] [--json] [--timeout SECONDS]
+const usage = `Usage: keycast watch KEY... [--last N]
+       keycast get KEY...
+       keycast publish KEY DATA [--message-id ID]
+       keycast history KEY [--limit N]
+       keycast members KEY
 
-  watch          prints each key's value and every change of it, until Ctrl+C
-  get            prints each key's value once
+  watch             prints each value and every change of it, or each message of a room, until Ctrl+C
+  get               prints each key's value once
+  publish           publishes into a room. DATA is JSON; what is no JSON is sent as text
+  history           prints the newest messages of a room
+  members           prints who is in a room
 
-  --url URL      the gateway, ws://127.0.0.1:8080/ws unless given
-  --json         one JSON object a line; that is how it prints wherever the output is no terminal
-  --timeout S    gives up a get after so many seconds, 10 unless given
-  -h, --help     prints this
+  --url URL         the gateway, ws://127.0.0.1:8080/ws unless given
+  --json            one JSON object a line; that is how it prints wherever the output is no terminal
+  --timeout S       gives up after so many seconds, 10 unless given; watch never does
+  --last N          begins with so many messages of a room, 0 unless given
+  --limit N         so many messages, 50 unless given
+  --message-id ID   16 to 64 characters of A-Z a-z 0-9 _ -: a message that was published under it is not published twice
+  -h, --help        prints this
 
-The connection's troubles go to the standard error. Exit code: 0, or 1 where a key could not be had, or 2 for wrong use.`
+KEYCAST_TOKEN in the environment is the token. The connection's troubles go to the standard error. Exit code: 0, or 1
+where something could not be had or done, or 2 for wrong use.`
 
 const options = /** @type {const} */ ({
   url: { type: 'string', default: 'ws://127.0.0.1:8080/ws' },
   json: { type: 'boolean', default: false },
   timeout: { type: 'string', default: '10' },
+  last: { type: 'string', default: '0' },
+  limit: { type: 'string', default: '50' },
+  'message-id': { type: 'string' },
   help: { type: 'boolean', short: 'h', default: false },
 })
 
 /**
  * @typedef {import('../keycast.js').Keycast} Keycast
+ * @typedef {import('./print.js').Printer} Printer
  *
  * @typedef {object} World
  * @property {(url: string) => Promise<Keycast>} open
@@ -51,8 +65,9 @@ export async function runCommand(words, world) {
     return 0
   }
 
-  const { name, keys, url, timeoutMs } = command
+  const { keys, url } = command
   const printer = createPrinter({ out, err, isJson: command.isJson || !out.isTTY })
+  /** @type {Keycast} */
   let keycast
   try {
     keycast = await world.open(url)
@@ -62,57 +77,113 @@ export async function runCommand(words, world) {
   }
   world.onInterrupt(keycast.close)
   keycast.on('state', printer.connection)
-  const run = name === 'watch' ? watch : get
-  const successes = await Promise.all(keys.map(key => run(/** @type {Keycast} */ (keycast), key, printer, timeoutMs)))
+  const successes = await Promise.all(
+    keys.map(async key => {
+      try {
+        await run(keycast, key, command, printer)
+        return true
+      } catch (error) {
+        printer.failure(key, error)
+        return false
+      }
+    }),
+  )
   keycast.close()
   return successes.every(Boolean) ? 0 : 1
 }
 
+/** @typedef {NonNullable<ReturnType<typeof readCommand>>} Command */
+
 /** @param {string[]} words */
 function readCommand(words) {
   const { values, positionals } = parseArgs({ args: words, options, allowPositionals: true })
-  const [name, ...keys] = positionals
   if (values.help) return undefined
-  if (name !== 'watch' && name !== 'get') throw new Error('say what to do: watch or get (--help tells more)')
-  if (keys.length === 0) throw new Error(`say which key to ${name}, such as conversation:1`)
-  const timeoutMs = Number(values.timeout) * 1_000
-  if (!(timeoutMs > 0)) throw new Error(`--timeout ${values.timeout}: must be a number of seconds above 0`)
-  return { name, keys: [...new Set(keys)], url: values.url, timeoutMs, isJson: values.json }
+  const [name = '', ...rest] = positionals
+  if (!['watch', 'get', 'publish', 'history', 'members'].includes(name)) {
+    throw new Error('say what to do: watch, get, publish, history or members (--help tells more)')
+  }
+  if (rest.length === 0) throw new Error(`say which key to ${name}, such as conversation:1`)
+  if (name === 'publish' && rest.length !== 2) throw new Error('publish takes a key and the data')
+  if ((name === 'history' || name === 'members') && rest.length !== 1) throw new Error(`${name} takes one key`)
+  const keys = name === 'publish' ? [rest[0]] : [...new Set(rest)]
+  return {
+    name,
+    keys,
+    data: rest[1],
+    url: values.url,
+    isJson: values.json,
+    timeoutMs: numberOf(values.timeout, '--timeout') * 1_000,
+    last: numberOf(values.last, '--last', 0),
+    limit: numberOf(values.limit, '--limit'),
+    messageId: values['message-id'],
+  }
 }
 
-/**
- * @param {Keycast} keycast
- * @param {string} key
- * @param {import('./print.js').Printer} printer
- * @returns {Promise<boolean>} false where the subscription ended with an error
- */
-async function watch(keycast, key, printer) {
+/** @param {string} text @param {string} option @param {number} [min] above 0 unless given */
+function numberOf(text, option, min = Number.MIN_VALUE) {
+  const number = Number(text)
+  if (!(number >= min)) throw new Error(`${option} ${text}: must be a number${min > 0 ? ' above 0' : ''}`)
+  return number
+}
+
+/** @param {Keycast} keycast @param {string} key @param {Command} command @param {Printer} printer */
+async function run(keycast, key, command, printer) {
+  const { name, last, limit, timeoutMs, messageId } = command
+  if (name === 'watch') return watch(keycast, key, last, printer)
+  // A timer that is cleared: AbortSignal.timeout would not keep a process alive that waits for its network.
+  const giveUp = new AbortController()
+  const timer = setTimeout(() => giveUp.abort(new Error(`no answer within ${timeoutMs / 1_000} s`)), timeoutMs)
+  const { signal } = giveUp
   try {
-    for await (const state of keycast.value(key)) printer.state(key, state)
-    return true
-  } catch (error) {
-    printer.failure(key, error)
-    return false
+    if (name === 'get') return printer.value(key, await keycast.get(key, { signal }))
+    const room = keycast.room(key, { follow: name === 'members', presence: name === 'members' })
+    if (name === 'members') return printer.members(key, await membersOf(room, signal))
+    if (name === 'history') {
+      const { messages } = await room.history({ limit, signal })
+      for (const message of messages) printer.message(key, message)
+      return
+    }
+    printer.published(key, await room.publish(readData(command.data), { messageId, deadlineMs: timeoutMs }))
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** @param {string} text */
+function readData(text) {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
   }
 }
 
 /**
- * @param {Keycast} keycast
- * @param {string} key
- * @param {import('./print.js').Printer} printer
- * @param {number} timeoutMs
+ * Who is there, once it is known.
+ *
+ * @param {import('../keycast.js').RoomHandle} room @param {AbortSignal} signal
+ * @returns {Promise<import('../keycast.js').MembersState>}
  */
-async function get(keycast, key, printer, timeoutMs) {
-  // A timer that is cleared: AbortSignal.timeout would not keep a process alive that waits for its network.
-  const giveUp = new AbortController()
-  const timer = setTimeout(() => giveUp.abort(new Error(`no answer within ${timeoutMs / 1_000} s`)), timeoutMs)
+const membersOf = (room, signal) =>
+  new Promise((resolve, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason))
+    room.on('change', ({ error }) => error && !error.subscribed && reject(error))
+    room.members.on('change', resolve)
+  })
+
+/**
+ * A key does not say whether it is a room or a value. The gateway does.
+ *
+ * @param {Keycast} keycast @param {string} key @param {number} last @param {Printer} printer
+ */
+async function watch(keycast, key, last, printer) {
+  const room = keycast.room(key, { last: last || undefined })
+  room.on('change', ({ error }) => error?.subscribed && printer.failure(key, error))
   try {
-    printer.value(key, await keycast.get(key, { signal: giveUp.signal }))
-    return true
+    for await (const item of room) printer.message(key, item)
   } catch (error) {
-    printer.failure(key, error)
-    return false
-  } finally {
-    clearTimeout(timer)
+    if (/** @type {any} */ (error).code !== 'not_a_room') throw error
+    room.close()
+    for await (const state of keycast.value(key)) printer.state(key, state)
   }
 }

@@ -125,8 +125,10 @@ test('--help says how it is used', async () => {
 })
 
 test.each([
-  ['', 'watch or get'],
-  ['dance a:1', 'watch or get'],
+  ['', 'watch, get, publish'],
+  ['dance a:1', 'watch, get, publish'],
+  ['publish room:1', 'a key and the data'],
+  ['members room:1 room:2', 'one key'],
   ['watch', 'which key to watch'],
   ['get a:1 --timeout soon', '--timeout soon'],
   ['watch a:1 --loud', "Unknown option '--loud'"],
@@ -134,4 +136,53 @@ test.each([
   const { ended, written } = start(line)
   expect(await ended).toBe(2)
   expect(written.err).toContain(message)
+})
+
+test('watch prints the messages of a room, too', async () => {
+  const { fake, ended, interrupt, objects } = start('watch room:1 --last 1')
+  fake.publish('room:1', 'before')
+  fake.publish('room:1', { n: 1 }, { from: 'ann' })
+  await soon()
+  fake.publish('room:1', { n: 2 })
+  await soon()
+  interrupt()
+  expect(await ended).toBe(0)
+  expect(objects()).toMatchObject([
+    { key: 'room:1', position: { epoch: 'fake', seq: 2 }, from: 'ann', data: { n: 1 } },
+    { key: 'room:1', position: { seq: 3 }, data: { n: 2 } },
+  ])
+})
+
+test('publish says where the message is', async () => {
+  const json = start('publish room:1 {"text":"hi"} --message-id abcdefghijklmnop')
+  expect(await json.ended).toBe(0)
+  expect(json.fake.messages('room:1')).toEqual([{ text: 'hi' }])
+  expect(json.objects()).toMatchObject([
+    { key: 'room:1', messageId: 'abcdefghijklmnop', position: { seq: 1 }, duplicate: false },
+  ])
+  const text = start('publish room:1 hi', { isTTY: true })
+  expect(await text.ended).toBe(0)
+  expect(text.fake.messages('room:1')).toEqual(['hi'])
+  expect(text.lines()[0]).toMatch(/room:1 {2}#1$/)
+})
+
+test('a publish that is refused is a failure', async () => {
+  const { fake, ended, objects } = start('publish room:1 1')
+  fake.refusePublishes('room:1', 'forbidden')
+  expect(await ended).toBe(1)
+  expect(objects()).toMatchObject([{ key: 'room:1', error: { code: 'forbidden' } }])
+})
+
+test('history prints the newest messages, members who is there', async () => {
+  const history = start('history room:1 --limit 2', { isTTY: true })
+  for (const n of [1, 2, 3]) history.fake.publish('room:1', n, { from: 'ann' })
+  expect(await history.ended).toBe(0)
+  expect(history.lines().map(line => line.split('  ').slice(2))).toEqual([
+    ['#2', 'ann: \u001b[33m2\u001b[39m'],
+    ['#3', 'ann: \u001b[33m3\u001b[39m'],
+  ])
+  const members = start('members room:1')
+  members.fake.setMembers('room:1', ['Ann'])
+  expect(await members.ended).toBe(0)
+  expect(members.objects()).toEqual([{ key: 'room:1', count: 1, members: [{ id: 'Ann', name: 'Ann', tabs: 1 }] }])
 })

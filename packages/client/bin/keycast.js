@@ -8,7 +8,7 @@ import { findWebSocket } from './websocket.js'
 process.stdout.on('error', () => process.exit())
 
 process.exitCode = await runCommand(process.argv.slice(2), {
-  open: async url => connect(url, { WebSocket: await findWebSocket() }),
+  open: async url => connect(url, { token: process.env.KEYCAST_TOKEN, WebSocket: await findWebSocket() }),
   out: process.stdout,
   err: process.stderr,
   onInterrupt: stop => process.once('SIGINT', stop),

@@ -1,4 +1,4 @@
-// Prints values: JSON lines for programs, something to look at for people.
+// Prints values and messages: JSON lines for programs, something to look at for people.
 import { inspect } from 'node:util'
 
 /**
@@ -37,6 +37,26 @@ export function createPrinter({ out, err, isJson }) {
 
     /** @param {string} key @param {unknown} value */
     value: (key, value) => print(key, { value }, show(value)),
+
+    /** @param {string} key @param {import('../keycast.js').Message | import('../keycast.js').Gap} item of a room */
+    message(key, item) {
+      const { type, ...fields } = item
+      if (item.type === 'gap') return print(key, { type, ...fields }, `(messages are missing: ${item.reason})`)
+      const from = item.from === undefined ? '' : `${printable(item.from)}: `
+      print(key, fields, `#${item.position.seq}  ${from}${show(item.data)}`)
+    },
+
+    /** @param {string} key @param {import('../keycast.js').Published} published */
+    published(key, published) {
+      const { position, duplicate } = published
+      print(key, published, `#${position.seq}${duplicate ? '  (it was there already)' : ''}`)
+    },
+
+    /** @param {string} key @param {import('../keycast.js').MembersState} state */
+    members(key, { count, members }) {
+      const names = members?.map(({ name }) => printable(name)).join(', ') ?? ''
+      print(key, { count, members }, `${count} there${names && `: ${names}`}`)
+    },
 
     /** @param {string} key @param {unknown} error */
     failure(key, error) {

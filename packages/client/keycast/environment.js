@@ -53,7 +53,7 @@ export function completeEnvironment(given) {
     ...given,
   }
   if (!environment.WebSocket) {
-    throw new TypeError('no WebSocket here: hand one in, as in connect(url, { WebSocket }) with that of the package ws')
+    throw new TypeError('no WebSocket here: hand one in, as in connect(url, { WebSocket })')
   }
   return environment
 }

@@ -1,9 +1,10 @@
 // The one kind of error that this library gives to an application.
 
 /**
- * A code of the protocol, or `closed`: the connection was closed for good, by `close()` or by the gateway.
+ * A code of the protocol. Or `closed`: the connection was closed for good, by `close()` or by the gateway. Or `not_sent`:
+ * a message was not sent before its deadline. Or `not_a_room`: the key is that of a value.
  *
- * @typedef {import('./connection/codes.js').ErrorCode | 'closed'} KeycastErrorCode
+ * @typedef {import('./connection/codes.js').ErrorCode | 'closed' | 'not_sent' | 'not_a_room'} KeycastErrorCode
  */
 
 export class KeycastError extends Error {

@@ -1,6 +1,10 @@
 // The functions that want to hear of one thing. A new one is also told how the thing stands already.
 
 /**
+ * @typedef {ReturnType<typeof createListeners<any>>} Listeners
+ */
+
+/**
  * @template T
  * @param {() => T | undefined} present how the thing stands; undefined where there is nothing to tell yet
  */
@@ -43,6 +47,5 @@ export function createListeners(present) {
     tell(state) {
       for (const place of [...places]) if (places.has(place)) call(place, state)
     },
-    clear: () => places.clear(),
   }
 }

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { connect, KeycastError, TokenRefused } from '../keycast.js'
 import { createWorld } from '../test-support.js'
 
-const expectations = ['dials', 'out', 'hangs', 'asks', 'state', 'holds', 'answers', 'open']
+const expectations = ['dials', 'out', 'hangs', 'asks', 'told', 'state', 'holds', 'answers', 'open']
 
 /**
  * @param {string} text of the file
@@ -17,13 +17,18 @@ export async function runTranscript(text) {
   let keycast
   /** @type {Map<string, import('../keycast.js').ValueHandle>} */
   const handles = new Map()
-  /** @type {Map<string, { value?: unknown, error?: string }>} */
+  /** @type {Map<string, import('../keycast.js').RoomHandle>} */
+  const rooms = new Map()
+  /** @type {Map<string, { value?: any, error?: string }>} */
   const answers = new Map()
   /** The values of the names with `$`. @type {Map<string, unknown>} */
   const bound = new Map()
   /** Answers the application's function for tokens that was called last. */
   /** @type {{ give: (token: string) => void, refuse: (error: Error) => void }} */
   let answer = { give() {}, refuse() {} }
+
+  /** @param {string} name */
+  const roomOf = name => rooms.get(name) ?? fail('there is no such handle')
 
   const client = () => keycast ?? fail('the transcript has not connected yet')
 
@@ -64,7 +69,8 @@ export async function runTranscript(text) {
   }
 
   /** @param {any} step */
-  function doStep({ do: deed, key, as, token }) {
+  function doStep({ do: deed, key, as, token, room: name, data, ...options }) {
+    const room = name && roomOf(name)
     switch (deed) {
       case 'connect':
         keycast = connect('ws://gateway/ws', {
@@ -74,16 +80,20 @@ export async function runTranscript(text) {
         return
       case 'value':
         return handles.set(as, client().value(key))
+      case 'room':
+        return openRoom(as, key, options)
       case 'close':
-        return handles.get(as)?.close()
+        return (handles.get(as) ?? roomOf(as)).close()
       case 'get':
-        client()
-          .get(key)
-          .then(
-            value => answers.set(as, { value: plain(value) }),
-            error => answers.set(as, { error: error instanceof KeycastError ? error.code : String(error) }),
-          )
-        return
+        return note(as, client().get(key))
+      case 'publish':
+        return note(as, room.publish(data, options))
+      case 'history':
+        return note(as, room.history(options))
+      case 'join':
+        return note(as, room.join(options.name))
+      case 'leave':
+        return note(as, room.leave())
       case 'reconnect':
         return client().reconnect()
       case 'end':
@@ -91,6 +101,22 @@ export async function runTranscript(text) {
       default:
         fail('there is no such deed')
     }
+  }
+
+  /** @param {string} as @param {string} key @param {import('../keycast.js').RoomOptions} options */
+  function openRoom(as, key, options) {
+    const room = client().room(key, options)
+    rooms.set(as, room)
+    room.on('message', ({ type, ...message }) => world.deeds.push({ told: as, ...message }))
+    room.on('gap', ({ type, reason, ...gap }) => world.deeds.push({ told: as, gap: reason, ...gap }))
+  }
+
+  /** @param {string} as @param {Promise<unknown>} promise */
+  function note(as, promise) {
+    promise.then(
+      value => answers.set(as, { value: plain(value ?? null) }),
+      error => answers.set(as, { error: error instanceof KeycastError ? error.code : String(error) }),
+    )
   }
 
   function askForToken() {
@@ -107,14 +133,19 @@ export async function runTranscript(text) {
     if (step.open) return same(answers.get(step.open), undefined)
     if (step.answers) {
       const { answers: name, ...answer } = step
-      return same(answers.get(name), answer)
+      return same(without(answers.get(name)), answer)
     }
     const name = Object.keys(step)[0]
     const at = world.deeds.findIndex(deed => name in deed)
     if (at < 0) fail('it did not happen')
     const [deed] = world.deeds.splice(at, 1)
     if ('dials' in deed) same([deed.dials, deed.offers], [step.dials, 'keycast.v1.bytes'])
+    if ('hangs' in deed && 'code' in step) same(deed.code, step.code)
     if ('out' in deed) same(deed.out, filled(step.out, deed.out))
+    if ('told' in deed) {
+      const fields = Object.keys(step).map(field => [field, /** @type {any} */ (deed)[field]])
+      same(Object.fromEntries(fields), step)
+    }
   }
 
   /** @param {any} expected */
@@ -128,6 +159,7 @@ export async function runTranscript(text) {
 
   /** @param {any} step */
   function holds({ holds: name, ...expected }) {
+    if (rooms.has(name)) return roomHolds(roomOf(name), expected)
     const state = handles.get(name)?.state ?? fail('there is no such handle')
     /** @type {Record<string, unknown>} */
     const shown = {
@@ -135,6 +167,21 @@ export async function runTranscript(text) {
       version: state.version,
       stale: state.stale ? state.stale.code : false,
       error: state.error?.code ?? null,
+    }
+    for (const [field, value] of Object.entries(expected)) same(shown[field] ?? null, value)
+  }
+
+  /** @param {import('../keycast.js').RoomHandle} room @param {Record<string, unknown>} expected */
+  function roomHolds({ state, position, members }, expected) {
+    /** @type {Record<string, unknown>} */
+    const shown = {
+      live: state.live,
+      error: state.error?.code ?? null,
+      pending: state.pending.map(({ data }) => data),
+      joinedAs: state.joinedAs,
+      position,
+      count: members.state.count,
+      members: members.state.members?.map(({ name }) => name),
     }
     for (const [field, value] of Object.entries(expected)) same(shown[field] ?? null, value)
   }
@@ -158,6 +205,19 @@ export async function runTranscript(text) {
 function bodyOf({ text, base64 }) {
   if (text !== undefined) return Buffer.from(text)
   return base64 === undefined ? undefined : Buffer.from(base64, 'base64')
+}
+
+/**
+ * An answer as transcripts write it: without what is a client's own choice or way.
+ *
+ * @param {{ value?: any, error?: string } | undefined} answer
+ */
+function without(answer) {
+  if (typeof answer?.value !== 'object' || answer.value === null) return answer
+  const { messageId, ...value } = answer.value
+  if (!value.messages) return { value: JSON.parse(JSON.stringify(value)) }
+  const messages = value.messages.map((/** @type {any} */ { type, ...message }) => message)
+  return { value: JSON.parse(JSON.stringify({ ...value, messages })) }
 }
 
 /** @param {unknown} value */

@@ -1,7 +1,8 @@
 // Reads keycast.yaml: where each kind of key gets its content, and how fresh it is kept.
 import { readFileSync } from 'node:fs'
-import { parseDocument } from 'yaml'
+import { LineCounter, parseDocument } from 'yaml'
 import { Misconfigured } from '../misconfigured.js'
+import { lineOf } from '../yaml-line.js'
 import { journalNamespaceOf } from './journal-schema.js'
 import { describe, file } from './schema.js'
 import { substituteVariables } from './variables.js'
@@ -18,6 +19,10 @@ import { substituteVariables } from './variables.js'
  * @property {number} timeoutMs
  * @property {number} bytesMax
  * @property {number} [idSegmentsMax] an id has so many segments at most, 1 unless said; see id-problem.js
+ * @property {Authorize} [authorize] the backend is asked whether a viewer may read a key
+ *
+ * Where the backend is asked with the viewer's own token, and for how long what it said holds.
+ * @typedef {{ urlFor: (id: string) => string, origin: string, method: 'HEAD' | 'GET', keepMs: number }} Authorize
  *
  * @typedef {{ get: (name: string) => Namespace | undefined, names: string[] }} Namespaces those of values
  * @typedef {{ get: (name: string) => import('./journal-schema.js').JournalNamespace | undefined, names: string[] }} JournalNamespaces
@@ -44,13 +49,18 @@ export class NamespacesError extends Misconfigured {
  * @throws {NamespacesError}
  */
 export function readNamespaces({ path, env = process.env, headers: withHeaders = true }) {
-  const written = withoutAccess(readYaml(path))
+  const { value: whole, lineAt } = readYaml(path)
+  const written = withoutAccess(whole)
   const document = withHeaders ? written : withoutHeaders(written)
   // Substituted after parsing, so that a variable's value is text whatever it holds, never YAML.
   const { value, problems } = substituteVariables(document, env)
   if (problems.length > 0) throw new NamespacesError(path, problems)
   const parsed = file.safeParse(value)
-  if (!parsed.success) throw new NamespacesError(path, parsed.error.issues.flatMap(describe))
+  if (!parsed.success)
+    throw new NamespacesError(
+      path,
+      parsed.error.issues.flatMap(issue => describe(issue, lineAt)),
+    )
 
   /** @type {Map<string, Namespace>} */
   const values = new Map()
@@ -67,7 +77,7 @@ export function readNamespaces({ path, env = process.env, headers: withHeaders =
 const lookUp = named => ({ get: (/** @type {string} */ name) => named.get(name), names: [...named.keys()] })
 
 /** @param {string} name @param {import('./schema.js').HttpNamespace} parsed @returns {Namespace} */
-function httpNamespaceOf(name, { source, url, headers, maxAge, refresh, timeout, maxBytes, ids }) {
+function httpNamespaceOf(name, { source, url, authorize, headers, maxAge, refresh, timeout, maxBytes, ids }) {
   return {
     name,
     source,
@@ -78,10 +88,11 @@ function httpNamespaceOf(name, { source, url, headers, maxAge, refresh, timeout,
     timeoutMs: timeout,
     bytesMax: maxBytes,
     idSegmentsMax: ids.segments,
+    ...(authorize && { authorize: { ...authorize.url, method: authorize.method, keepMs: authorize.keep } }),
   }
 }
 
-/** @param {string} path @returns {unknown} */
+/** @param {string} path @returns {{ value: unknown, lineAt: (path: (string | number)[]) => number }} */
 function readYaml(path) {
   let text
   try {
@@ -89,7 +100,8 @@ function readYaml(path) {
   } catch (error) {
     throw new NamespacesError(path, [`the file cannot be read (${/** @type {NodeJS.ErrnoException} */ (error).code})`])
   }
-  const document = parseDocument(text)
+  const lineCounter = new LineCounter()
+  const document = parseDocument(text, { lineCounter })
   const faults = [...document.errors, ...document.warnings]
   // Only the first line, which says what and where: those after it show the text, which may hold a secret.
   if (faults.length > 0)
@@ -98,7 +110,7 @@ function readYaml(path) {
       faults.map(({ message }) => message.split('\n')[0]),
     )
   try {
-    return document.toJS()
+    return { value: document.toJS(), lineAt: field => lineOf(document, field, lineCounter) }
   } catch (error) {
     // An alias without its anchor is only found here.
     throw new NamespacesError(path, [/** @type {Error} */ (error).message])

@@ -92,7 +92,7 @@ namespaces:
 colour: blue
 `),
   )
-  expect(problems.map(problem => problem.split(':')[0]).sort()).toEqual(
+  expect(problems.map(problem => problem.split(':')[1].trim()).sort()).toEqual(
     [
       'namespaces.Room',
       'namespaces.a.url',
@@ -153,7 +153,7 @@ test.each([
   ['names: many', 'namespaces.a.names: must be unique or any'],
   ['url: http://h/{id}', 'namespaces.a.url: unknown field'],
 ])('of a journal, %s is refused', (field, problem) => {
-  expect(problemsOf(() => readOne(`source: journal\n${field}`))).toEqual([problem])
+  expect(problemsOf(() => readOne(`source: journal\n${field}`))).toEqual([`line 4: ${problem}`])
 })
 
 test('ids have one segment, or as many as the namespace says', () => {
@@ -187,6 +187,30 @@ test.each([
   ['headers: { a: [b] }', 'namespaces.a.headers.a: must be text'],
 ])('%s is refused', (field, problem) => {
   expect(problemsOf(() => readOne(`${minimal}\n${field}`)).join('\n')).toContain(problem)
+})
+
+const authorized = `${minimal}\nauthorize: { url: "http://api/rights/{id}" }`
+
+test('where the backend is asked whether a viewer may read has a method and a time for which its word holds', () => {
+  const { authorize } = readOne(authorized)
+  expect(authorize).toMatchObject({ origin: 'http://api', method: 'HEAD', keepMs: 60_000 })
+  expect(authorize?.urlFor('a/b')).toBe('http://api/rights/a/b')
+  const other = `${minimal}\nauthorize: { url: "http://api/rights/{id}", method: GET, keep: 5s }`
+  expect(readOne(other).authorize).toMatchObject({ method: 'GET', keepMs: 5_000 })
+  expect(readOne(minimal)).not.toHaveProperty('authorize')
+})
+
+test.each([
+  ['authorize: http://api/{id}', 5, 'authorize: must be a map with url, method and keep'],
+  ['authorize: {}', 5, 'authorize.url: must be a URL'],
+  ['authorize:\n  url: http://api/rights', 6, 'authorize.url: must contain {id} exactly once'],
+  ['authorize:\n  url: http://api/{id}\n  method: POST', 7, 'authorize.method: must be HEAD or GET'],
+  ['authorize: { url: "http://api/{id}", keep: 500ms }', 5, 'authorize.keep: must be a duration'],
+  ['authorize: { url: "http://api/{id}", keep: 25h }', 5, 'authorize.keep: must be a duration'],
+  ['authorize: { url: "http://api/{id}", cache: 1s }', 5, 'authorize.cache: unknown field'],
+])('%j is refused, with its line', (fields, line, problem) => {
+  const problems = problemsOf(() => readOne(`${minimal}\n${fields}`))
+  expect(problems.join('\n')).toContain(`line ${line}: namespaces.a.${problem}`)
 })
 
 test('headers are sent under lower-case names', () => {

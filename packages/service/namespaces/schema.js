@@ -5,6 +5,7 @@ import { namespaceProblem } from '@keycast/protocol'
 import { z } from 'zod'
 import { duration, size } from '../quantities.cjs'
 import { journalNamespace } from './journal-schema.js'
+import { RESERVED_PREFIX } from './reserved.js'
 import { readUrlTemplate } from './url-template.js'
 
 /** A day: Keycast is for live values, not an archive. */
@@ -12,6 +13,9 @@ const DURATION_MS_MAX = 24 * 3_600_000
 
 /** Faster than this no viewer sees a change, and every key would load the backend for nothing. */
 const REFRESH_MS_MIN = 50
+
+/** More often, and each viewer of a key would cost the backend as much as the key itself. */
+const KEEP_MS_MIN = 1_000
 
 /** Every process on a value's way holds it whole, and several times while it changes. */
 const BYTES_MAX = 64 * 1_024 ** 2
@@ -74,10 +78,21 @@ const headers = z
     return /** @type {Record<string, string>} */ (Object.fromEntries(sent))
   })
 
+const methodError = 'must be HEAD or GET'
+const authorize = z.strictObject(
+  {
+    url,
+    method: z.enum(['HEAD', 'GET'], { error: methodError }).default('HEAD'),
+    keep: quantity(duration({ minMs: KEEP_MS_MIN, maxMs: DURATION_MS_MAX })).default(60_000),
+  },
+  { error: 'must be a map with url, method and keep' },
+)
+
 const httpNamespace = z.strictObject(
   {
     source: z.literal('http', { error: 'must be http or journal' }),
     url,
+    authorize: authorize.optional(),
     headers: headers.default({}),
     maxAge: quantity(duration({ maxMs: DURATION_MS_MAX })).default(1_000),
     refresh: quantity(duration({ minMs: REFRESH_MS_MIN, maxMs: DURATION_MS_MAX, zero: 'only when told' })).default(
@@ -107,7 +122,7 @@ export const file = z.strictObject(
     namespaces: z
       .record(
         z.string().superRefine((name, context) => {
-          const problem = namespaceProblem(name)
+          const problem = namespaceProblem(name) ?? reservedProblem(name)
           if (problem) context.addIssue(problem)
         }),
         namespace,
@@ -117,6 +132,11 @@ export const file = z.strictObject(
   },
   { error: 'must be a map with the field "namespaces"' },
 )
+
+/** @param {string} name */
+function reservedProblem(name) {
+  return name.startsWith(RESERVED_PREFIX) ? `names that begin with ${RESERVED_PREFIX} are Keycast's own` : undefined
+}
 
 /** @param {string} name in lower case @param {string} value */
 function headerProblem(name, value) {
@@ -140,14 +160,17 @@ function isEmptyHeader(value) {
 }
 
 /**
- * What is wrong, each line led by the field's path.
+ * What is wrong, each led by its line and the field's path.
  *
  * @param {import('zod').core.$ZodIssue} issue
+ * @param {(path: (string | number)[]) => number} lineOf
  * @returns {string[]}
  */
-export function describe(issue) {
-  const where = issue.path.map(String)
-  if (issue.code === 'unrecognized_keys') return issue.keys.map(key => `${[...where, key].join('.')}: unknown field`)
-  if (issue.code === 'invalid_key') return [`${where.join('.')}: ${issue.issues[0].message}`]
-  return [`${where.join('.') || 'the file'}: ${issue.message}`]
+export function describe(issue, lineOf) {
+  const where = /** @type {(string | number)[]} */ (issue.path)
+  /** @param {(string | number)[]} path @param {string} message */
+  const tell = (path, message) => `line ${lineOf(path)}: ${path.join('.') || 'the file'}: ${message}`
+  if (issue.code === 'unrecognized_keys') return issue.keys.map(key => tell([...where, key], 'unknown field'))
+  if (issue.code === 'invalid_key') return [tell(where, issue.issues[0].message)]
+  return [tell(where, issue.message)]
 }

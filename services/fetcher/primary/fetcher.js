@@ -1,8 +1,12 @@
 // A fetcher node, put together: the hub towards gateways, the primary's state, the workers.
 import { everyInterval } from '@keycast/service'
+import { createAsks, isAsk } from './authorize/asks.js'
+import { createAuthorize } from './authorize/authorize.js'
+import { createAuthorizeMetrics } from './authorize/metrics.js'
 import { createFetcherMetrics, exportLevels } from './metrics.js'
 import { createPrimary } from './primary.js'
 import { createBackoff } from './timing/backoff.js'
+import { createInTurns } from './timing/in-turns.js'
 import { createTimerWheel } from './timing/timer-wheel.js'
 import { creditFor } from './workers/credit.js'
 import { createForks } from './workers/processes.js'
@@ -12,6 +16,9 @@ import { createWorkers } from './workers/workers.js'
 /** Upper end of the first wait before a worker that did not live long is replaced. */
 const RESTART_MS_INITIAL = 250
 
+/** The same before a question whether a viewer may read is asked again. */
+const QUESTION_MS_INITIAL = 1_000
+
 const now = () => performance.now()
 
 /**
@@ -19,7 +26,7 @@ const now = () => performance.now()
  * @param {import('@keycast/service').Namespaces} deps.namespaces
  * @param {import('@keycast/backbone').Hub} deps.hub
  * @param {import('@keycast/service').Metrics} deps.metrics
- * @param {{ workers: number, inFlightMax: number, cacheBytesMax: number }} deps.settings
+ * @param {{ workers: number, inFlightMax: number, authorizeInFlightMax: number, cacheBytesMax: number }} deps.settings
  * @param {import('@keycast/service').Log} deps.log
  */
 export function createFetcher({ namespaces, hub, metrics, settings, log }) {
@@ -29,7 +36,31 @@ export function createFetcher({ namespaces, hub, metrics, settings, log }) {
   const every = everyInterval
   const workers = createWorkers({ count: settings.workers, firstBackoff, wheel, every, metrics: counts, log, now })
   const primary = createPrimary({ namespaces, pool: workers, markDue: hub.tell, wheel, metrics: counts, settings, now })
-  const credit = creditFor({ origins: primary.origins.size, inFlightMax: settings.inFlightMax })
+  const { inFlightMax, authorizeInFlightMax } = settings
+  const authorizeMetrics = createAuthorizeMetrics(metrics)
+  const asks = createAsks({
+    namespaces,
+    pool: workers,
+    cap: authorizeInFlightMax,
+    inTurns: createInTurns({ wheel, now }),
+    metrics: authorizeMetrics,
+    now,
+  })
+  const { onAuthorize } = createAuthorize({
+    namespaces,
+    asks,
+    tellDecision: hub.tellDecision,
+    firstBackoff: createBackoff({ initialMs: QUESTION_MS_INITIAL, random: Math.random }),
+    metrics: authorizeMetrics,
+    now,
+  })
+  authorizeMetrics.exportLevels(asks)
+  const credit = creditFor({
+    origins: primary.origins.size,
+    inFlightMax,
+    authorizeOrigins: asks.origins,
+    authorizeInFlightMax,
+  })
   exportLevels(metrics, { primary, workers, hub, settings })
   /** @type {import('./workers/work-socket.js').WorkSocket} */
   let socket
@@ -45,9 +76,19 @@ export function createFetcher({ namespaces, hub, metrics, settings, log }) {
     })
     await workers.start(
       { fork: createForks({ endpoint: socket.endpoint, credit }), send: socket.send },
-      { onResult: primary.fetches.ended, onLost: primary.fetches.lost, onCredit: primary.fetches.startAll },
+      {
+        onResult(leased, result, body, delta) {
+          if (isAsk(leased)) asks.ended(leased, result)
+          else primary.fetches.ended(leased, result, body, delta)
+        },
+        onLost: leased => (isAsk(leased) ? asks.lost(leased) : primary.fetches.lost(leased)),
+        onCredit() {
+          primary.fetches.startAll()
+          asks.startAll()
+        },
+      },
     )
-    await hub.start(primary.hubEvents)
+    await hub.start({ ...primary.hubEvents, onAuthorize })
     serving = true
   }
 

@@ -8,6 +8,7 @@ import { createOrigins } from './origins/origins.js'
 import { createRecovery } from './origins/recovery.js'
 import { createBackoff } from './timing/backoff.js'
 import { createInTurns } from './timing/in-turns.js'
+import { createRefreshes } from './timing/refreshes.js'
 import { createSchedule } from './timing/schedule.js'
 
 /** @typedef {ReturnType<typeof createPrimary>} Primary */
@@ -34,7 +35,8 @@ export function createPrimary({ namespaces, pool, markDue, wheel, metrics, setti
   const fetches = createFetches({ origins: origins.values(), pool, inTurns, metrics, now })
   const { want } = fetches
   const firstBackoff = createBackoff({ initialMs: BACKOFF_MS_INITIAL, random })
-  const schedule = createSchedule({ wheel, firstBackoff, want, now, random })
+  const refreshes = createRefreshes({ namespaces, wheel, onOverdue: interest.notifyAll, now })
+  const schedule = createSchedule({ wheel, firstBackoff, refreshes, want, now, random })
   const recovery = createRecovery({ wheel, inTurns, schedule, want, now, random })
   const wants = createWants({
     namespaces,
@@ -43,13 +45,23 @@ export function createPrimary({ namespaces, pool, markDue, wheel, metrics, setti
     interest,
     fetches,
     schedule,
+    refreshes,
     recovery,
     inTurns,
     markDue,
     metrics,
     now,
   })
-  const results = createResults({ table, interest, schedule, recovery, fetches, onNoRoom: wants.refuseAll, now })
+  const results = createResults({
+    table,
+    interest,
+    schedule,
+    refreshes,
+    recovery,
+    fetches,
+    onNoRoom: wants.refuseAll,
+    now,
+  })
   fetches.start({ onResult: results.take, onRefused: results.refuse, onAbandoned: table.recount })
 
   return { hubEvents: wants.hubEvents, fetches, origins, table, interest }

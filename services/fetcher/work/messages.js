@@ -17,9 +17,10 @@ import { errorCodes } from '@keycast/protocol'
  * @typedef {{ type: 'credit', worker: number, credit: number } & Usage} Credit
  *
  * Primary → worker: ask the backend once. `headers` are the namespace's (secret: never logged). `version`, `etag` and
- * `lastModified` are of the value the primary holds; absent where it holds none. `delta`: one may be of use.
+ * `lastModified` are of the value the primary holds; absent where it holds none. `delta`: one may be of use. `statusOf`: only the
+ * status is wanted, of a request with this method; `headers` are then the viewer's own.
  * @typedef {{ type: 'lease', lease: number, key: string, url: string, headers: Record<string, string>, timeoutMs: number,
- *   bytesMax: number, delta: boolean, etag?: string, lastModified?: string, version?: string }} Lease
+ *   bytesMax: number, delta: boolean, etag?: string, lastModified?: string, version?: string, statusOf?: 'HEAD' | 'GET' }} Lease
  *
  * What the backend's answer says beside its content. `maxAgeMs`: Cache-Control's or Expires', less Age; absent where not given.
  * `store` false: hold it only while watched. `lastModified`: only where it may be used as a validator.
@@ -36,7 +37,8 @@ import { errorCodes } from '@keycast/protocol'
  * @typedef {{ kind: 'current', store?: boolean } & Omit<Freshness, 'store'>} CurrentResult
  * @typedef {{ kind: 'failed', code: ErrorCode, message: string, status?: number, retryAfterMs?: number,
  *   maxAgeMs?: number }} FailedResult
- * @typedef {ValueResult | CurrentResult | FailedResult} Result
+ * @typedef {{ kind: 'status', status: number, retryAfterMs?: number }} StatusResult to a lease with `statusOf`
+ * @typedef {ValueResult | CurrentResult | FailedResult | StatusResult} Result
  * @typedef {{ type: 'result', lease: number, durationMs: number } & Result} ResultMessage
  */
 
@@ -46,7 +48,7 @@ export const WORK_ENDPOINT_VARIABLE = 'KEYCAST_WORK_ENDPOINT'
 /** The one in which it says how many leases each takes at one time. */
 export const WORK_CREDIT_VARIABLE = 'KEYCAST_WORK_CREDIT'
 
-const kinds = new Set(['value', 'current', 'failed'])
+const kinds = new Set(['value', 'current', 'failed', 'status'])
 
 /** A message that is not what this file says. Both sides run the same code: this is a programmer's error. */
 export class WorkError extends Error {

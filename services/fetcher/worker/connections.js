@@ -7,7 +7,7 @@ import https from 'node:https'
  * before the 2 s of gunicorn, the shortest in common use, and not on a whole second, where refreshes and servers'
  * timeouts meet.
  */
-const IDLE_MS = 1_500
+export const IDLE_MS = 1_500
 
 /** A server that says how long it keeps an idle connection (`Keep-Alive: timeout=5`) is believed, less this. */
 const ANNOUNCED_LESS_MS = 1_000

@@ -3,6 +3,7 @@ import cluster from 'node:cluster'
 import { BEAT_MS, common, createLog, readSettings, setting } from '@keycast/service'
 import { settings as declared } from '../settings.js'
 import { WORK_CREDIT_VARIABLE, WORK_ENDPOINT_VARIABLE } from '../work/messages.js'
+import { createAsker } from './ask.js'
 import { createDeltas } from './deltas.js'
 import { createPuller } from './pull.js'
 import { warmUp } from './warm-up.js'
@@ -14,6 +15,7 @@ const settings = {
   logFormat: common.logFormat,
   deltaBytesMax: declared.deltaBytesMax,
   inFlightMax: declared.inFlightMax,
+  authorizeInFlightMax: declared.authorizeInFlightMax,
   // Not an operator's: the environment is what a primary can give to a process it forks before that runs.
   workCredit: setting.integer({ env: WORK_CREDIT_VARIABLE, default: 0, unit: 'leases', doc: 'Set by the primary.' }),
   workEndpoint: setting.text({ env: WORK_ENDPOINT_VARIABLE, default: '', doc: 'Set by the primary for its workers.' }),
@@ -21,10 +23,11 @@ const settings = {
 
 /** Runs this process as a worker, until the primary ends it with `worker.disconnect()` or is gone itself. */
 export async function runWorker() {
-  const { logLevel, logFormat, deltaBytesMax, inFlightMax, workCredit, workEndpoint } = readSettings(settings, {
-    name: 'keycast-fetcher-worker',
-    about: 'pulls values over HTTP for the fetcher that started it.',
-  })
+  const { logLevel, logFormat, deltaBytesMax, inFlightMax, authorizeInFlightMax, workCredit, workEndpoint } =
+    readSettings(settings, {
+      name: 'keycast-fetcher-worker',
+      about: 'pulls values over HTTP for the fetcher that started it.',
+    })
   const log = createLog({ name: 'keycast-fetcher-worker', level: logLevel, format: logFormat })
   const self = cluster.worker
   if (!self || !workEndpoint || !workCredit)
@@ -43,6 +46,7 @@ export async function runWorker() {
   process.on('SIGTERM', () => {})
 
   const puller = createPuller({ socketsMax: inFlightMax })
+  const asker = createAsker({ socketsMax: authorizeInFlightMax })
   const deltas = createDeltas({ bytesMax: deltaBytesMax })
   /** @type {ReturnType<typeof startWorker> | undefined} */
   let worker
@@ -50,12 +54,14 @@ export async function runWorker() {
   self.once('disconnect', () => {
     worker?.stop()
     puller.close()
+    asker.close()
     process.exit(0)
   })
   await warmUp({ puller, deltas })
   worker = startWorker({
     openWorkSocket: onLease => openWorkSocket({ endpoint: workEndpoint, onLease, onBroken: die }),
     puller,
+    asker,
     deltas,
     id: self.id,
     credit: workCredit,

@@ -1,4 +1,5 @@
-// A worker announces its credit each second, pulls the keys it is leased, and sends the results.
+// A worker announces its credit each second, pulls the keys it is leased, asks backends whether viewers may read, and
+// sends the results.
 
 /**
  * @typedef {import('../work/messages.js').Lease} Lease
@@ -9,13 +10,14 @@
  * @param {object} options
  * @param {(onLease: (lease: Lease) => void) => WorkSocket} options.openWorkSocket
  * @param {Pick<import('./pull.js').Puller, 'pull'>} options.puller
+ * @param {Pick<import('./ask.js').Asker, 'ask'>} options.asker
  * @param {import('./deltas.js').Deltas} options.deltas
  * @param {number} options.id as the primary's cluster knows this worker
  * @param {number} options.credit leases taken at one time
  * @param {number} options.beatMs
  * @param {() => import('../work/messages.js').Usage} options.usage of this process
  */
-export function startWorker({ openWorkSocket, puller, deltas, id, credit, beatMs, usage }) {
+export function startWorker({ openWorkSocket, puller, asker, deltas, id, credit, beatMs, usage }) {
   let pulling = 0
   let beating = false
 
@@ -29,7 +31,7 @@ export function startWorker({ openWorkSocket, puller, deltas, id, credit, beatMs
   async function pull(lease) {
     const startedAt = performance.now()
     pulling += 1
-    const { result, body } = await puller.pull(lease)
+    const { result, body } = lease.statusOf ? await ask(lease) : await puller.pull(lease)
     pulling -= 1
     const durationMs = performance.now() - startedAt
     const message = /** @type {const} */ ({ type: 'result', lease: lease.lease, durationMs })
@@ -37,6 +39,9 @@ export function startWorker({ openWorkSocket, puller, deltas, id, credit, beatMs
     const { delta, skipped } = deltas.make(lease, result, body)
     return socket.send({ ...message, ...result, deltaFrom: delta && lease.version, deltaSkipped: skipped }, body, delta)
   }
+
+  /** @param {Lease} lease @returns {Promise<import('./response.js').Pulled>} */
+  const ask = async lease => ({ result: await asker.ask(lease) })
 
   async function beat() {
     // One at a time: beats to a primary that does not read would queue up without bound.

@@ -37,6 +37,7 @@ async function setup({ pull = async () => current, deltas = noDeltas, credit = 4
   const worker = startWorker({
     openWorkSocket: onLease => openWorkSocket({ endpoint, onLease, onBroken }),
     puller: { pull },
+    asker: { ask: async ({ headers }) => ({ kind: 'status', status: headers.authorization ? 204 : 401 }) },
     deltas,
     id: 3,
     credit,
@@ -239,4 +240,10 @@ test('a pull that ends after the worker was stopped disturbs nobody', async () =
   await new Promise(setImmediate)
 
   expect(failed).toBe(false)
+})
+
+test('a lease whose status alone is wanted is no pull', async () => {
+  const { next, lease } = await setup({ pull: () => Promise.reject(new Error('pulled')) })
+  await lease(1, { statusOf: 'HEAD', headers: { authorization: 'Bearer ann' } })
+  expect((await next()).message).toMatchObject({ type: 'result', kind: 'status', status: 204 })
 })

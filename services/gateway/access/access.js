@@ -87,6 +87,16 @@ export function createAccess({ namespaces, cache, counts, now }) {
     return grammarProblem(key) ?? roomProblem(key)
   }
 
+  /**
+   * What is wrong with a key itself, be it of a value or of a room.
+   *
+   * @param {string} key anything they sent
+   * @returns {Problem | undefined}
+   */
+  function checkAnyForOperator(key) {
+    return grammarProblem(key) ?? (journal.get(namespaceOf(key)) ? roomProblem(key) : namespaceProblem(key))
+  }
+
   /** @param {string} key */
   function grammarProblem(key) {
     const message = keyProblem(key)
@@ -115,5 +125,5 @@ export function createAccess({ namespaces, cache, counts, now }) {
     return message === undefined ? undefined : createProblem('bad_key', now(), { message })
   }
 
-  return { check, checkRoom, refusalOf, checkForOperator, checkRoomForOperator }
+  return { check, checkRoom, refusalOf, checkForOperator, checkRoomForOperator, checkAnyForOperator }
 }

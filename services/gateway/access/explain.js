@@ -63,7 +63,7 @@ const refusalTexts = {
  * @param {ReturnType<typeof import('./rights.js').createRights>} deps.rights
  * @param {Pick<import('./tokens/tokens.js').Tokens, 'verify'>} deps.tokens
  * @param {Pick<import('./revocations.js').Revocations, 'revokedBefore'>} deps.revocations
- * @param {Pick<import('./access.js').Access, 'checkForOperator'>} deps.access
+ * @param {Pick<import('./access.js').Access, 'checkAnyForOperator'>} deps.access
  * @param {() => number} deps.wallNow in milliseconds since 1970
  */
 export function createExplain({ policy, rights, tokens, revocations, access, wallNow }) {
@@ -75,7 +75,7 @@ export function createExplain({ policy, rights, tokens, revocations, access, wal
    * @returns {Promise<Explanation | { problem: string }>}
    */
   async function explain(key, viewer) {
-    const keyProblem = access.checkForOperator(key)?.message
+    const keyProblem = access.checkAnyForOperator(key)?.message
     if ('token' in viewer) {
       const result = await tokens.verify(viewer.token, { address: ADDRESS })
       if ('refused' in result) {

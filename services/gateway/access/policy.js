@@ -1,8 +1,8 @@
 // The `access` section of keycast.yaml: who may do what, and who may sign tokens. Read once, at start.
 import { readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { duration, Misconfigured, substituteVariables } from '@keycast/service'
-import { isAlias, isMap, isSeq, LineCounter, parseDocument } from 'yaml'
+import { duration, lineOf, Misconfigured, substituteVariables } from '@keycast/service'
+import { LineCounter, parseDocument } from 'yaml'
 import { z } from 'zod'
 import { cookieProblem } from './identity.js'
 import { readRule, verbs } from './rights.js'
@@ -171,35 +171,6 @@ function fillIn(section, env, placeOf) {
     return Object.fromEntries(Object.entries(value).map(([name, held]) => [name, walk(held, [...where, name])]))
   }
   return { value: walk(section, []), problems }
-}
-
-/**
- * The line a field is written on, or that of what holds it.
- *
- * @param {import('yaml').Document.Parsed} document
- * @param {(string | number)[]} path
- * @param {LineCounter} lineCounter
- */
-function lineOf(document, path, lineCounter) {
-  /** @type {any} */
-  let node = document.contents
-  let line = 1
-  for (const step of path) {
-    if (isAlias(node)) node = node.resolve(document)
-    /** @type {any} */
-    let marker
-    if (isMap(node)) {
-      const pair = node.items.find(({ key }) => String(/** @type {any} */ (key)?.value) === String(step))
-      marker = pair?.key
-      node = pair?.value
-    } else if (isSeq(node)) {
-      node = node.items[Number(step)]
-      marker = node
-    } else break
-    if (!marker?.range) break
-    line = lineCounter.linePos(marker.range[0]).line
-  }
-  return line
 }
 
 /**

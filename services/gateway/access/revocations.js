@@ -75,10 +75,13 @@ export function createRevocations({ lifetimeMsMax, now, entriesMax = ENTRIES_MAX
   return {
     /**
      * @param {Revocation} revocation
-     * @returns {'added' | 'known' | 'full'} `known`: one at least as strong stands; `full`: nothing was revoked
+     * @param {number} [revokedAtMs] wall clock; now, unless it comes from the list that gateways share
+     * @returns {'added' | 'known' | 'full'} `known`: one at least as strong stands, or no token it means can be valid any
+     *   more; `full`: nothing was revoked
      */
-    add(revocation) {
-      const untilMs = now() + lifetimeMsMax
+    add(revocation, revokedAtMs = now()) {
+      const untilMs = revokedAtMs + lifetimeMsMax
+      if (untilMs <= now()) return 'known'
       if ('jti' in revocation) {
         if (single.has(revocation.jti)) return 'known'
         if (size() >= entriesMax) return 'full'

@@ -55,6 +55,16 @@ test('a revocation goes when the longest-lived of its tokens would have expired,
   expect(revocations.size).toBe(0)
 })
 
+test('one that other gateways were told long ago is kept until its tokens have expired, and no longer', () => {
+  const { clock, revocations } = setup()
+  const agoMs = 3_000_000
+  expect(revocations.add({ jti: 'a' }, clock.nowMs - agoMs)).toBe('added')
+  expect(revocations.add({ jti: 'b' }, clock.nowMs - 3_600_000)).toBe('known')
+  clock.nowMs += 3_600_000 - agoMs
+  revocations.sweep()
+  expect(revocations.size).toBe(0)
+})
+
 test('where no more can be kept a revocation is refused, and none that stands is dropped', () => {
   const { revocations } = setup({ entriesMax: 2 })
   revocations.add({ sub: 'ann', before: NOW_SECONDS })

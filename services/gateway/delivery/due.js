@@ -2,6 +2,7 @@
 // to a key since the session was last written to, it is sent the latest.
 import { encode, errorMessage } from '@keycast/protocol'
 import { emptySlots } from '../encodings/slots.js'
+import { askedAtOf } from '../keys/age.js'
 import { retryAfterMsOf } from '../keys/problem.js'
 
 /**
@@ -26,6 +27,9 @@ export const CHANGED = 16
 
 /** Alone: the session is due messages of a room, from its cursor on; see rooms/due-messages.js. */
 export const MESSAGES = 32
+
+/** Alone: the session is due all members of a room; see presence/member-list.js. */
+export const MEMBERS = 64
 
 /** How long the frames of one problem serve further sessions: the age that `stale` names grows. */
 const PROBLEM_FRAME_MS = 1_000
@@ -125,11 +129,12 @@ function problemFrame(entry, problem, { slot, control }, nowMs) {
 }
 
 /** @param {Entry} entry @param {Problem} problem @param {number} nowMs */
-function problemText({ key, value, askedAtMs }, problem, nowMs) {
+function problemText(entry, problem, nowMs) {
+  const { key, value } = entry
   const { code, message } = problem
   const retryAfterMs = retryAfterMsOf(problem, nowMs)
   if (!value) return encode(errorMessage(code, { key, subscribed: true, message, retryAfterMs }))
-  return encode({ type: 'stale', key, sinceMs: Math.round(nowMs - askedAtMs), code })
+  return encode({ type: 'stale', key, sinceMs: Math.round(nowMs - askedAtOf(entry)), code })
 }
 
 /** @param {Piece[]} pieces @param {Buffer} frame */

@@ -2,7 +2,8 @@
 // loop leave in one write. While a session's socket does not drain, only control messages are queued: its values stay
 // due.
 import { encode } from '@keycast/protocol'
-import { addDueFrames, MESSAGES, mustWait, WAITS } from './due.js'
+import { wholeFrame } from '../presence/member-list.js'
+import { addDueFrames, MEMBERS, MESSAGES, mustWait, WAITS } from './due.js'
 import { createFlusher } from './flusher.js'
 import { queuedBytesOf } from './slow-clients.js'
 
@@ -11,6 +12,7 @@ import { queuedBytesOf } from './slow-clients.js'
  * @typedef {import('@keycast/protocol').ControlMessage} ControlMessage
  * @typedef {import('../sessions/session.js').Session} Session
  * @typedef {import('../keys/subscriptions.js').Subscription} Subscription
+ * @typedef {import('../presence/member-list.js').MembersWatch} MembersWatch
  * @typedef {import('../rooms/room.js').RoomSubscription} RoomSubscription
  * @typedef {keyof typeof import('@keycast/protocol').closeCodes} CloseCode
  * @typedef {ReturnType<typeof createOutbox>} Outbox
@@ -128,9 +130,20 @@ export function createOutbox({ events, slowClients, addDueMessages, unsentBytesM
   }
 
   /**
+   * Makes all members of a room due to a session that is told of them.
+   *
+   * @param {MembersWatch} watch
+   */
+  function oweMembers(watch) {
+    if (watch.due === 0) watch.session.due.push(watch)
+    watch.due = MEMBERS
+    markDue(watch.session)
+  }
+
+  /**
    * Nothing is due to the subscription any more: it ended.
    *
-   * @param {Subscription | RoomSubscription} subscription
+   * @param {Subscription | RoomSubscription | MembersWatch} subscription
    */
   function forget(subscription) {
     const { session, due } = subscription
@@ -239,6 +252,15 @@ export function createOutbox({ events, slowClients, addDueMessages, unsentBytesM
         if (room.due !== 0) due.push(room)
         continue
       }
+      if (each.due === MEMBERS) {
+        const watch = /** @type {MembersWatch} */ (each)
+        watch.due = 0
+        counts.sent.members++
+        const frame = wholeFrame(watch.list)
+        pieces.push(frame)
+        bytes += frame.length
+        continue
+      }
       const subscription = /** @type {Subscription} */ (each)
       if (session.encoding.mustWait && mustWait(subscription)) continue
       bytes += addDueFrames(pieces, subscription, counts, nowMs)
@@ -285,6 +307,7 @@ export function createOutbox({ events, slowClients, addDueMessages, unsentBytesM
     sendFrame,
     owe,
     oweMessages,
+    oweMembers,
     forget,
     resume,
     isWritable,

@@ -8,8 +8,18 @@ import { retryAfterMsOf } from '../keys/problem.js'
  * @typedef {import('../sessions/session.js').Session} Session
  */
 
-/** @param {Pick<import('./index.js').HandlerDeps, 'access' | 'values' | 'singleFlight' | 'outbox' | 'getsWaitingMax' | 'counts' | 'now'>} deps */
-export const createGet = ({ access, values, singleFlight, outbox, getsWaitingMax, counts, now }) => {
+/** @param {Pick<import('./index.js').HandlerDeps, 'access' | 'decisions' | 'admissions' | 'values' | 'singleFlight' | 'outbox' | 'getsWaitingMax' | 'counts' | 'now'>} deps */
+export const createGet = ({
+  access,
+  decisions,
+  admissions,
+  values,
+  singleFlight,
+  outbox,
+  getsWaitingMax,
+  counts,
+  now,
+}) => {
   /**
    * @param {Session} session
    * @param {Get} message
@@ -20,6 +30,10 @@ export const createGet = ({ access, values, singleFlight, outbox, getsWaitingMax
     const { rights } = session
     const problem = access.check(rights, 'read', key)
     if (problem) return sendProblem(session, message, problem)
+    // Before anything is looked up: neither the answer nor its time tells whether a key exists that the viewer may not read.
+    const decision = decisions.applies(key) ? decisions.ask(session.viewer, key) : undefined
+    if (decision instanceof Promise) return waitForDecision(session, message, asOfMs, decision)
+    if (decision) return sendProblem(session, message, decision)
     if (!outbox.isWritable(session)) return defer(session, message, asOfMs)
 
     const result = values.fresh(key, asOfMs)
@@ -38,6 +52,24 @@ export const createGet = ({ access, values, singleFlight, outbox, getsWaitingMax
       if (refusal) sendProblem(session, message, refusal)
       else if (outbox.isWritable(session)) answer(session, message, fetched)
       else defer(session, message, now() - (fetched.value ? fetched.ageMs : 0))
+    })
+  }
+
+  /**
+   * @param {Session} session
+   * @param {Get} message
+   * @param {number} asOfMs
+   * @param {Promise<import('../keys/problem.js').Problem | undefined>} decision
+   */
+  function waitForDecision(session, message, asOfMs, decision) {
+    if (!mayWait(session)) return refuse(session, message)
+    session.pendingGets++
+    const { viewer } = session
+    void decision.then(problem => {
+      session.pendingGets--
+      // With an admitted viewer the decision stands by now; another viewer has to be asked for.
+      if (problem && session.viewer === viewer) sendProblem(session, message, problem)
+      else if (!session.ended) get(session, message, asOfMs)
     })
   }
 
@@ -73,7 +105,7 @@ export const createGet = ({ access, values, singleFlight, outbox, getsWaitingMax
 
   /** @param {Session} session @param {Get} message */
   function refuse(session, { id, key }) {
-    const subscribed = session.subscriptions.has(key)
+    const subscribed = admissions.has(session, key)
     outbox.send(session, errorMessage('too_many_waiting', { id, key, subscribed }))
   }
 
@@ -81,7 +113,7 @@ export const createGet = ({ access, values, singleFlight, outbox, getsWaitingMax
   function sendProblem(session, { id, key }, problem) {
     const { code, message } = problem
     // The get says nothing about a subscription to the same key, which may stand.
-    const subscribed = session.subscriptions.has(key)
+    const subscribed = admissions.has(session, key)
     outbox.send(
       session,
       errorMessage(code, { id, key, subscribed, message, retryAfterMs: retryAfterMsOf(problem, now()) }),

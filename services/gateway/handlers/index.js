@@ -2,6 +2,8 @@
 import { createAuth } from './auth.js'
 import { createGet } from './get.js'
 import { createHistory } from './history.js'
+import { createJoin } from './join.js'
+import { createLeave } from './leave.js'
 import { createPing } from './ping.js'
 import { createPublish } from './publish.js'
 import { createSubscribe } from './subscribe.js'
@@ -19,11 +21,14 @@ import { createUnsubscribe } from './unsubscribe.js'
  * @property {Pick<import('../sessions/credentials.js').Credentials, 'renew'>} credentials
  * @property {Pick<import('../keys/values.js').Values, 'fresh'>} values
  * @property {Pick<import('../keys/single-flight.js').SingleFlight, 'want'>} singleFlight
+ * @property {Pick<import('../access/decisions.js').Decisions, 'applies' | 'ask'>} decisions
+ * @property {import('../keys/admissions.js').Admissions} admissions
  * @property {import('../keys/subscriptions.js').Subscriptions} subscriptions
  * @property {Pick<import('../keys/endings.js').Endings, 'remove'>} endings
  * @property {Pick<import('../rooms/rooms.js').Rooms, 'isRoom' | 'announce' | 'add' | 'finish' | 'stats'>} rooms
  * @property {Pick<import('../rooms/publishes.js').Publishes, 'fromSession'>} publishes
  * @property {Pick<import('../rooms/histories.js').Histories, 'read'>} histories
+ * @property {Pick<import('../presence/joins.js').Joins, 'join' | 'leave'>} joins
  * @property {import('../delivery/outbox.js').Outbox} outbox
  * @property {Pick<import('../sessions/rate-limit.js').RateLimit, 'charge' | 'keysWaitMs' | 'chargeKeys'>} rateLimit
  * @property {number} getsWaitingMax of one session
@@ -40,6 +45,8 @@ export function createHandlers(deps) {
   const ping = createPing(deps)
   const publish = createPublish(deps)
   const history = createHistory(deps)
+  const join = createJoin(deps)
+  const leave = createLeave(deps)
 
   /**
    * @param {Session} session
@@ -62,6 +69,10 @@ export function createHandlers(deps) {
         return publish(session, message)
       case 'history':
         return history(session, message)
+      case 'join':
+        return join(session, message)
+      case 'leave':
+        return leave(session, message)
       default:
         throw unknownMessage(message)
     }

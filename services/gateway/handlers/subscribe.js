@@ -11,8 +11,8 @@ import { errorMessage } from '@keycast/protocol'
 /** Cheap enough for a client that asks for thousands of keys too many, once. */
 const REFUSALS_PER_TOKEN = 10
 
-/** @param {Pick<import('./index.js').HandlerDeps, 'subscriptions' | 'rooms' | 'outbox' | 'rateLimit'>} deps */
-export const createSubscribe = ({ subscriptions, rooms, outbox, rateLimit }) => {
+/** @param {Pick<import('./index.js').HandlerDeps, 'admissions' | 'subscriptions' | 'rooms' | 'outbox' | 'rateLimit'>} deps */
+export const createSubscribe = ({ admissions, subscriptions, rooms, outbox, rateLimit }) => {
   /**
    * @param {Session} session
    * @param {Subscribe} message
@@ -23,7 +23,7 @@ export const createSubscribe = ({ subscriptions, rooms, outbox, rateLimit }) => 
 
     // Of a key named twice the last one counts.
     const wanted = new Map(keys.map(each => [each.key, each]))
-    const keysBefore = watchedKeys()
+    const keysBefore = askedKeys()
     const accepted = []
     const refused = []
     /** @type {Wanted[]} */
@@ -34,20 +34,20 @@ export const createSubscribe = ({ subscriptions, rooms, outbox, rateLimit }) => 
         ofRooms.push(each)
         continue
       }
-      const refusal = subscriptions.add(session, key, version)
+      const refusal = admissions.subscribe(session, key, version)
       if (refusal) refused.push(errorMessage(refusal.code, { id, key, subscribed: false, message: refusal.message }))
       else accepted.push({ key })
     }
     const announcement = rooms.announce(session, id)
     let roomsAccepted = 0
     for (const { key, after, last, presence = false } of ofRooms) {
-      const start = after || last !== undefined ? { after, last, presence } : undefined
+      const start = after || last !== undefined || presence ? { after, last, presence } : undefined
       const refusal = rooms.add(session, key, start, announcement)
       if (refusal) refused.push(errorMessage(refusal.code, { id, key, subscribed: false, message: refusal.message }))
       else roomsAccepted++
     }
 
-    const watchedAnew = watchedKeys() - keysBefore
+    const watchedAnew = Math.max(0, askedKeys() - keysBefore)
     rateLimit.chargeKeys(session, { watchedAnew, watchedBefore: accepted.length + roomsAccepted - watchedAnew })
 
     // The states follow by themselves: what a subscription is due is written after what is queued here.
@@ -60,7 +60,8 @@ export const createSubscribe = ({ subscriptions, rooms, outbox, rateLimit }) => 
     rooms.finish(announcement)
   }
 
-  function watchedKeys() {
-    return subscriptions.stats().keys + rooms.stats().rooms
+  /** How many keys have to be asked for: of the fetcher, a backend or the journal. */
+  function askedKeys() {
+    return subscriptions.stats().keys + admissions.stats().awaiting + rooms.stats().rooms
   }
 }

@@ -5,13 +5,13 @@
  * @typedef {import('../sessions/session.js').Session} Session
  */
 
-/** @param {Pick<import('./index.js').HandlerDeps, 'endings' | 'outbox'>} deps */
-export const createUnsubscribe = ({ endings, outbox }) =>
+/** @param {Pick<import('./index.js').HandlerDeps, 'admissions' | 'outbox'>} deps */
+export const createUnsubscribe = ({ admissions, outbox }) =>
   /**
    * @param {Session} session
    * @param {Unsubscribe} message
    */
   function unsubscribe(session, { id, keys }) {
-    for (const key of keys) endings.remove(session, key)
+    for (const key of keys) admissions.unsubscribe(session, key)
     outbox.send(session, { type: 'ok', id })
   }

@@ -4,12 +4,14 @@
  * @param {object} deps
  * @param {Pick<import('../access/identify.js').Identify, 'originOf' | 'verifyRequest'>} deps.identify
  * @param {import('../access/rights.js').Rights} deps.anonymous
+ * @param {Pick<import('../access/viewers.js').Viewers, 'of'>} deps.viewers
  * @param {Pick<import('../sessions/accounts.js').Accounts, 'of' | 'charge'>} deps.accounts
  */
-export function createAuthenticate({ identify, anonymous, accounts }) {
+export function createAuthenticate({ identify, anonymous, viewers, accounts }) {
   /**
    * @param {import('node:http').IncomingMessage} request
-   * @returns {Promise<{ hasToken: boolean } & ({ rights: import('../access/rights.js').Rights }
+   * @returns {Promise<{ hasToken: boolean } & ({ rights: import('../access/rights.js').Rights,
+   *   viewer: import('../access/viewers.js').Viewer | undefined }
    *   | { problem: import('./problems.js').HttpProblem, status?: number })>}
    */
   return async function authenticate(request) {
@@ -28,6 +30,6 @@ export function createAuthenticate({ identify, anonymous, accounts }) {
         problem: { code: 'rate_limited', message: 'too many requests of this user or address', retryAfterMs },
       }
     }
-    return { hasToken, rights: verified?.rights ?? anonymous }
+    return { hasToken, rights: verified?.rights ?? anonymous, viewer: viewers.of(verified) }
   }
 }

@@ -1,12 +1,13 @@
 // The calls of the backend and the operator, on the internal listener and under a bearer token: `POST /v1/refresh` when
 // content changed, `GET /v1/keys/{key}` to answer "why is this stale?", `POST /v1/access` to answer "why may ann not read
-// this?", `POST /v1/revoke` to end a user's sessions.
+// this?", `POST /v1/revoke` to end a user's sessions. Those about rooms are in publish.js.
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { FetcherUnavailable } from '@keycast/backbone'
 import { namespaceOf } from '@keycast/protocol'
 import { z } from 'zod'
 import { readRevocation } from '../access/revocations.js'
 import { sendProblem } from './problems.js'
+import { addRoomCalls } from './publish.js'
 
 /** As many keys as a session may hold by default: a backend with more to refresh makes several calls. */
 const KEYS_MAX = 5_000
@@ -35,20 +36,22 @@ const RETRY_AFTER_MS = 1_000
 /**
  * @param {import('fastify').FastifyInstance} app of the internal listener
  * @param {object} deps
- * @param {Pick<import('../access/access.js').Access, 'checkForOperator'>} deps.access
+ * @param {Pick<import('../access/access.js').Access, 'checkForOperator' | 'checkRoomForOperator'>} deps.access
  * @param {ReturnType<typeof import('../access/explain.js').createExplain>} deps.explain
  * @param {(revocation: import('../access/revocations.js').Revocation) => { outcome: 'added' | 'known' | 'full',
  *   sessions: number }} deps.revoke
+ * @param {(revocation: import('../access/revocations.js').Revocation) => Promise<{ problem: string } | undefined>}
+ *   [deps.shareRevocation] tells the other gateways; absent where nothing would keep it for them
  * @param {() => number} [deps.wallNow] in milliseconds since 1970
  * @param {Pick<import('../keys/values.js').Values, 'describe'>} deps.values
  * @param {Pick<import('@keycast/backbone').Backbone, 'refresh'>} deps.backbone
  * @param {import('@keycast/service').Namespaces} deps.namespaces
+ * @param {Parameters<typeof addRoomCalls>[1]['publishes']} deps.publishes
+ * @param {Parameters<typeof addRoomCalls>[1]['rooms']} deps.rooms
  * @param {string | undefined} deps.apiToken
  */
-export function addInternal(
-  app,
-  { access, explain, values, backbone, namespaces, revoke, apiToken, wallNow = Date.now },
-) {
+export function addInternal(app, deps) {
+  const { access, explain, values, backbone, namespaces, revoke, shareRevocation, apiToken, wallNow = Date.now } = deps
   app.register(async calls => {
     calls.addHook('onRequest', createGuard(apiToken))
 
@@ -75,9 +78,16 @@ export function addInternal(
         const message = 'nothing was revoked: the list is full. Change the key that signs the tokens instead'
         return sendProblem(reply, { code: 'revocations_full', message })
       }
-      // Gateways do not tell each other, and the caller must not believe that they do.
-      return { ...read.revocation, sessionsEnded: sessions, reach: 'this gateway: call each one' }
+      const ended = { ...read.revocation, sessionsEnded: sessions }
+      // Nobody tells the others, and the caller must not believe that somebody does.
+      if (!shareRevocation) return { ...ended, reach: 'this gateway: call each one' }
+      const failed = await shareRevocation(read.revocation)
+      if (!failed) return { ...ended, reach: 'every gateway' }
+      const message = `revoked at this gateway alone, which ended ${sessions} sessions: ${failed.problem}. Call again`
+      return sendProblem(reply, { code: 'journal_unavailable', message, retryAfterMs: RETRY_AFTER_MS })
     })
+
+    addRoomCalls(calls, deps)
 
     // Posted, so that a token is in no URL, which is logged.
     calls.post('/v1/access', { bodyLimit: VIEWER_BYTES_MAX }, async (request, reply) => {

@@ -23,13 +23,15 @@ const described = {
 
 /**
  * @param {{ apiToken?: string | null, refresh?: () => Promise<void>, known?: Partial<typeof described>,
- *   revoke?: ReturnType<Parameters<typeof addInternal>[1]['revoke']> }} [given]
+ *   revoke?: ReturnType<Parameters<typeof addInternal>[1]['revoke']>,
+ *   shareRevocation?: Parameters<typeof addInternal>[1]['shareRevocation'] }} [given]
  */
 async function setup({
   apiToken = 'secret',
   refresh = async () => {},
   known = {},
   revoke = { outcome: 'added', sessions: 2 },
+  shareRevocation,
 } = {}) {
   /** @type {unknown[]} */
   const revoked = []
@@ -54,7 +56,10 @@ async function setup({
       revoked.push(revocation)
       return revoke
     },
+    shareRevocation,
     values: { describe: key => ({ ...described, ...known, key }) },
+    publishes: /** @type {any} */ (undefined),
+    rooms: /** @type {any} */ (undefined),
     backbone: {
       refresh: keys => {
         refreshed.push(keys)
@@ -242,5 +247,37 @@ describe('POST /v1/access', () => {
     const response = await call('/v1/access', { method: 'POST', headers: json, body: JSON.stringify(body) })
     expect(response.status).toBe(400)
     expect(response.json().message).toContain(why)
+  })
+})
+
+describe('POST /v1/revoke where a journal keeps the list', () => {
+  test('the answer says that every gateway is told', async () => {
+    /** @type {unknown[]} */
+    const shared = []
+    const { postRevoke } = await setup({ shareRevocation: async revocation => void shared.push(revocation) })
+    const response = await postRevoke({ jti: 'j' })
+    expect(response.status).toBe(200)
+    expect(response.json()).toEqual({ jti: 'j', sessionsEnded: 2, reach: 'every gateway' })
+    expect(shared).toEqual([{ jti: 'j' }])
+  })
+
+  test('where the journal is away, the caller learns what holds so far and that it has to call again', async () => {
+    const { postRevoke, revoked } = await setup({ shareRevocation: async () => ({ problem: 'it is away' }) })
+    const response = await postRevoke({ jti: 'j' })
+    expect(response.status).toBe(503)
+    expect(response.json()).toMatchObject({ code: 'journal_unavailable', retryAfterMs: 1_000 })
+    expect(response.json().message).toContain('at this gateway alone, which ended 2 sessions: it is away. Call again')
+    expect(revoked).toEqual([{ jti: 'j' }])
+  })
+
+  test('a revocation that has no place is not told to others', async () => {
+    /** @type {unknown[]} */
+    const shared = []
+    const { postRevoke } = await setup({
+      revoke: { outcome: 'full', sessions: 0 },
+      shareRevocation: async revocation => void shared.push(revocation),
+    })
+    expect((await postRevoke({ jti: 'j' })).status).toBe(507)
+    expect(shared).toEqual([])
   })
 })

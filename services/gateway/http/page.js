@@ -24,7 +24,7 @@ const shared = new Map([
  * Nothing but the page's own files runs or loads, nobody frames it, and no text becomes markup (trusted types): values
  * come from a backend and are shown as they are. `blob:` shows a value that is an image.
  */
-const securityHeaders = Object.freeze({
+export const securityHeaders = Object.freeze({
   'content-security-policy': [
     "default-src 'none'",
     "script-src 'self'",
@@ -49,12 +49,22 @@ const securityHeaders = Object.freeze({
  * @returns {import('./assets.js').Assets}
  */
 export function readPage(folder = pageFolder) {
+  return readFolder(folder, { index: '/', prefix: '/' })
+}
+
+/**
+ * @param {URL} folder
+ * @param {{ index: string, prefix: string }} paths of index.html, and of the other files
+ * @returns {import('./assets.js').Assets}
+ */
+export function readFolder(folder, { index, prefix }) {
   /** @type {Map<string, import('./assets.js').Asset>} */
   const assets = new Map()
   for (const name of readdirSync(folder)) {
     const type = types.get(extname(name))
     if (!type || name.endsWith('.test.js')) continue
-    assets.set(name === 'index.html' ? '/' : `/${name}`, readAsset(shared.get(name) ?? new URL(name, folder), type))
+    const path = name === 'index.html' ? index : `${prefix}${name}`
+    assets.set(path, readAsset(shared.get(name) ?? new URL(name, folder), type))
   }
   return assets
 }

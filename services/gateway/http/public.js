@@ -1,8 +1,10 @@
 // The HTTP side of the port clients connect to: the page, the client library, the values. /ws is the gateway's own.
 import { errorCodes } from '@keycast/protocol'
 import Fastify from 'fastify'
+import { addChat } from './chat.js'
 import { limitConnections, limitResponses } from './connections.js'
 import { addLibrary } from './library.js'
+import { addMessages } from './messages.js'
 import { addPage } from './page.js'
 import { answerErrors, sendProblem } from './problems.js'
 import { createUnreadBodies } from './unread-bodies.js'
@@ -28,24 +30,30 @@ const BODY_BYTES_MAX = 1_024
 
 /**
  * @param {object} deps
- * @param {import('./values.js').ValuesDeps['access']} deps.access
+ * @param {import('./values.js').ValuesDeps['access'] & import('./messages.js').MessagesDeps['access']} deps.access
+ * @param {import('./values.js').ValuesDeps['decisions']} deps.decisions
  * @param {import('./values.js').ValuesDeps['values']} deps.values
  * @param {import('./values.js').ValuesDeps['singleFlight']} deps.singleFlight
  * @param {import('./values.js').ValuesDeps['authenticate']} deps.authenticate
- * @param {import('./values.js').ValuesDeps['counts']} deps.counts
+ * @param {import('./messages.js').MessagesDeps['histories']} deps.histories
+ * @param {import('./values.js').ValuesDeps['counts'] & import('./messages.js').MessagesDeps['counts']} deps.counts
  * @param {import('@keycast/service').Log} deps.log
  * @param {number} deps.connectionsMax of clients that are no sessions
  * @param {number} deps.unreadBytesMax of the values that clients are sent over HTTP and have not read
+ * @param {boolean} [deps.chat] whether the example of a chat is served
  */
 export function createPublicApp({
   access,
+  decisions,
   authenticate,
   values,
   singleFlight,
+  histories,
   counts,
   log,
   connectionsMax,
   unreadBytesMax,
+  chat = false,
 }) {
   const app = Fastify({
     // Browsers and proxies keep connections open: without forcing, close() would wait for them.
@@ -62,14 +70,17 @@ export function createPublicApp({
   app.setNotFoundHandler((_, reply) =>
     sendProblem(reply, {
       code: 'unknown_path',
-      message: '/ is the page, /keycast.js the client library, /v1/values/{key} a value, /ws the WebSocket',
+      message:
+        '/ is the page, /keycast.js the client library, /v1/values/{key} a value, /v1/messages/{key} the messages of a room, /ws the WebSocket',
     }),
   )
   limitConnections(app.server, connectionsMax)
   limitResponses(app)
   addPage(app)
+  if (chat) addChat(app)
   addLibrary(app)
   const unreadBodies = createUnreadBodies(unreadBytesMax)
-  addValues(app, { access, authenticate, values, singleFlight, unreadBodies, counts })
+  addValues(app, { access, decisions, authenticate, values, singleFlight, unreadBodies, counts })
+  addMessages(app, { access, authenticate, histories, unreadBodies, counts })
   return app
 }

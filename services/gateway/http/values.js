@@ -11,6 +11,7 @@ import { sendProblem } from './problems.js'
  *
  * @typedef {object} ValuesDeps
  * @property {Pick<import('../access/access.js').Access, 'check'>} access
+ * @property {Pick<import('../access/decisions.js').Decisions, 'applies' | 'ask'>} decisions
  * @property {ReturnType<typeof import('./authenticate.js').createAuthenticate>} authenticate
  * @property {Pick<import('../keys/values.js').Values, 'fresh'>} values
  * @property {Pick<import('../keys/single-flight.js').SingleFlight, 'want'>} singleFlight
@@ -36,7 +37,7 @@ const securityHeaders = Object.freeze({
  * @param {import('fastify').FastifyInstance} app
  * @param {ValuesDeps} deps
  */
-export function addValues(app, { access, authenticate, values, singleFlight, unreadBodies, counts }) {
+export function addValues(app, { access, decisions, authenticate, values, singleFlight, unreadBodies, counts }) {
   /** @type {import('fastify').onResponseHookHandler} */
   const onResponse = (_, reply, done) => {
     countOne(counts.httpValues, String(reply.statusCode))
@@ -50,7 +51,9 @@ export function addValues(app, { access, authenticate, values, singleFlight, unr
     // A cache on the way must not answer one user with what it was sent for another.
     if (caller.hasToken) reply.header('vary', 'Authorization, Cookie')
     if ('problem' in caller) return sendProblem(reply, caller.problem, caller.status)
-    const problem = access.check(caller.rights, 'read', key)
+    const { rights, viewer } = caller
+    const problem =
+      access.check(rights, 'read', key) ?? (decisions.applies(key) ? await decisions.ask(viewer, key) : undefined)
     if (problem) return sendProblem(reply, problem)
     const cached = values.fresh(key)
     if (cached) counts.httpHits++

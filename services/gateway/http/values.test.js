@@ -44,7 +44,10 @@ async function setup({ fresh, later, refused, caller = { hasToken: false, rights
         asked.push(`check ${key}`)
         return refused?.problem
       },
+      checkRoom: () => undefined,
     },
+    decisions: { applies: () => false, ask: () => undefined },
+    histories: /** @type {any} */ (undefined),
     authenticate: async () => caller,
     values: {
       fresh: key => {

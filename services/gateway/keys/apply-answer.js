@@ -1,4 +1,5 @@
 // Applies an answer of the fetcher to the entry of its key.
+import { askedAtOf, endRefreshes } from './age.js'
 import { createProblem } from './problem.js'
 import { createValue } from './value.js'
 
@@ -17,13 +18,15 @@ import { createValue } from './value.js'
  * @param {Entry} entry
  * @param {Answer} answer
  * @param {number} nowMs
+ * @param {import('@keycast/backbone').Confirmations} [confirmations] that come with `next`
  * @returns {Change | undefined} `undefined` where it speaks of a version that the entry does not have
  */
-export function applyAnswer(entry, answer, nowMs) {
+export function applyAnswer(entry, answer, nowMs, confirmations) {
   const askedAtMs = nowMs - answer.ageMs
   switch (answer.type) {
     case 'value':
       confirm(entry, answer, askedAtMs)
+      awaitRefreshes(entry, answer.next, nowMs, confirmations)
       if (entry.value?.version === answer.version) return 'confirmed'
       entry.value = createValue(answer)
       entry.wasFound = true
@@ -31,6 +34,7 @@ export function applyAnswer(entry, answer, nowMs) {
     case 'current':
       if (entry.value?.version !== answer.version) return undefined
       confirm(entry, answer, askedAtMs)
+      awaitRefreshes(entry, answer.next, nowMs, confirmations)
       return 'confirmed'
     case 'failed':
       return answer.code === 'not_found' ? takeNotFound(entry, answer, nowMs) : takeFailure(entry, answer, nowMs)
@@ -43,10 +47,20 @@ export function applyAnswer(entry, answer, nowMs) {
  * @param {number} askedAtMs
  */
 function confirm(entry, { maxAgeMs, store }, askedAtMs) {
-  entry.askedAtMs = Math.max(entry.askedAtMs, askedAtMs)
+  entry.askedAtMs = Math.max(askedAtOf(entry), askedAtMs)
   entry.maxAgeMs = maxAgeMs
   entry.store = store
   entry.problem = undefined
+}
+
+/**
+ * @param {Entry} entry
+ * @param {import('@keycast/backbone').Next | undefined} next
+ * @param {number} nowMs
+ * @param {import('@keycast/backbone').Confirmations | undefined} confirmations
+ */
+function awaitRefreshes(entry, next, nowMs, confirmations) {
+  entry.refreshes = next && confirmations && { confirmations, atMs: nowMs + next.inMs, everyMs: next.everyMs }
 }
 
 /**
@@ -59,6 +73,7 @@ function confirm(entry, { maxAgeMs, store }, askedAtMs) {
  */
 function takeNotFound(entry, answer, nowMs) {
   entry.value = undefined
+  endRefreshes(entry)
   entry.askedAtMs = Math.max(entry.askedAtMs, nowMs - answer.ageMs)
   entry.maxAgeMs = answer.maxAgeMs ?? entry.namespace.maxAgeMs
   // A subscription outlives it: the backend may have the key at the next refresh, or say that it has.
@@ -74,6 +89,7 @@ function takeNotFound(entry, answer, nowMs) {
  * @returns {Change}
  */
 function takeFailure(entry, answer, nowMs) {
+  endRefreshes(entry)
   entry.problem = problemOf(answer, answer.retryAfterMs, nowMs)
   return answer.retryAfterMs === undefined ? 'refused' : 'failed'
 }

@@ -1,8 +1,8 @@
 // Brings entries up again when it is time to look at them: requests past their deadline, values that grow old.
 
 /**
- * @typedef {import('./entry.js').Entry} Entry
- * @typedef {ReturnType<typeof createCalendar>} Calendar
+ * @template {{ calendarPage: number }} T
+ * @typedef {ReturnType<typeof createCalendar<T>>} Calendar
  */
 
 /** By how much an entry may come up too late: the period of the sweep. */
@@ -12,16 +12,20 @@ export const SWEEP_MS = 250
  * A calendar with a page per {@link SWEEP_MS}, on which each entry stands at most once. Moving a deadline back costs
  * nothing: an entry that comes up early is looked at and scheduled anew, so a watched key is touched once per deadline
  * and not at each sweep or answer.
+ *
+ * @template {{ calendarPage: number }} T
  */
 export function createCalendar() {
-  /** @type {Map<number, Set<Entry>>} */
+  /** @type {Map<number, Set<T>>} */
   const pages = new Map()
   let nextPage = 0
+  /** The page whose entries are being taken out. @type {{ page: number, entries: Iterator<T> } | undefined} */
+  let opened
 
   /**
    * Brings the entry up at that time, unless it comes up earlier anyway.
    *
-   * @param {Entry} entry
+   * @param {T} entry
    * @param {number} atMs monotonic
    */
   function schedule(entry, atMs) {
@@ -37,7 +41,7 @@ export function createCalendar() {
   /**
    * Takes the entry out. An unwanted one would otherwise be kept in memory here until its time.
    *
-   * @param {Entry} entry
+   * @param {T} entry
    */
   function cancel(entry) {
     const page = entry.calendarPage
@@ -49,25 +53,36 @@ export function createCalendar() {
   }
 
   /**
-   * Takes out the entries whose time has come and looks at each; looking may schedule it again.
+   * Takes out one entry whose time has come; looking at it may schedule it again.
    *
    * @param {number} nowMs
-   * @param {(entry: Entry) => void} look
+   * @returns {T | undefined} `undefined` where there is none
    */
-  function sweep(nowMs, look) {
-    const firstPage = nextPage
+  function takeDue(nowMs) {
     const lastPage = Math.floor(nowMs / SWEEP_MS)
-    nextPage = lastPage + 1
-    for (let page = firstPage; page <= lastPage; page++) {
-      const scheduled = pages.get(page)
-      if (!scheduled) continue
-      pages.delete(page)
-      for (const entry of scheduled) {
+    for (;;) {
+      for (let next = opened?.entries.next(); next && !next.done; next = opened?.entries.next()) {
+        const entry = next.value
+        // Cancelled since, or scheduled for another time.
+        if (entry.calendarPage !== opened?.page) continue
         entry.calendarPage = Number.POSITIVE_INFINITY
-        look(entry)
+        return entry
       }
+      opened = openNext(lastPage)
+      if (!opened) return undefined
     }
   }
 
-  return { schedule, cancel, sweep, pageCount: () => pages.size }
+  /** @param {number} lastPage @returns {{ page: number, entries: Iterator<T> } | undefined} */
+  function openNext(lastPage) {
+    while (nextPage <= lastPage) {
+      const page = nextPage++
+      const scheduled = pages.get(page)
+      pages.delete(page)
+      if (scheduled) return { page, entries: scheduled.values() }
+    }
+    return undefined
+  }
+
+  return { schedule, cancel, takeDue, pageCount: () => pages.size }
 }

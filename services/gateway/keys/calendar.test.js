@@ -5,13 +5,14 @@ import { createEntry } from './entry.js'
 const namespace = /** @type {import('@keycast/service').Namespace} */ (createNamespaces().get('tick'))
 
 function setup() {
+  /** @type {import('./calendar.js').Calendar<import('./entry.js').Entry>} */
   const deadlines = createCalendar()
   const entry = createEntry('tick:1', namespace)
   /** @param {number} nowMs @returns {string[]} */
   const sweep = nowMs => {
     /** @type {string[]} */
     const due = []
-    deadlines.sweep(nowMs, ({ key }) => due.push(key))
+    for (let entry = deadlines.takeDue(nowMs); entry; entry = deadlines.takeDue(nowMs)) due.push(entry.key)
     return due
   }
   return { deadlines, entry, sweep }
@@ -37,7 +38,9 @@ test('the earliest of several times counts', () => {
 test('an entry that is looked at may be scheduled anew, also in the past', () => {
   const { deadlines, entry, sweep } = setup()
   deadlines.schedule(entry, 1_000)
-  deadlines.sweep(1_000, each => deadlines.schedule(each, 500))
+  expect(deadlines.takeDue(1_000)).toBe(entry)
+  deadlines.schedule(entry, 500)
+  expect(deadlines.takeDue(1_000)).toBeUndefined()
   expect(sweep(1_000 + SWEEP_MS)).toEqual(['tick:1'])
 })
 
@@ -57,4 +60,18 @@ test('a cancelled entry does not come up, and is not kept', () => {
   expect(sweep(9_000)).toEqual([])
   deadlines.schedule(entry, 10_000)
   expect(sweep(10_000)).toEqual(['tick:1'])
+})
+
+test('what is cancelled or scheduled anew between two looks does not come up too early', () => {
+  const { deadlines, sweep } = setup()
+  const [first, second, third] = ['tick:1', 'tick:2', 'tick:3'].map(key => createEntry(key, namespace))
+  for (const entry of [first, second, third]) deadlines.schedule(entry, 1_000)
+
+  expect(deadlines.takeDue(1_000)).toBe(first)
+  deadlines.cancel(second)
+  deadlines.cancel(third)
+  deadlines.schedule(third, 5_000)
+
+  expect(sweep(1_000)).toEqual([])
+  expect(sweep(5_000)).toEqual(['tick:3'])
 })

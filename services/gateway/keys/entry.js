@@ -22,6 +22,7 @@
  * @property {Value | undefined} value
  * @property {boolean} wasFound whether it has had a value since it was made
  * @property {number} askedAtMs when the backend was asked for what is known (value or `not_found`); never moves back
+ * @property {import('./age.js').Refreshes | undefined} refreshes by which the time above moves on without an answer: see age.js
  * @property {number} maxAgeMs
  * @property {boolean} store
  * @property {Problem | undefined} problem of the last try; undefined after a good one
@@ -55,6 +56,7 @@ export function createEntry(key, namespace) {
     value: undefined,
     wasFound: false,
     askedAtMs: Number.NEGATIVE_INFINITY,
+    refreshes: undefined,
     maxAgeMs: namespace.maxAgeMs,
     store: true,
     problem: undefined,

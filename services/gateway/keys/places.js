@@ -1,4 +1,5 @@
 // How many keys sessions are subscribed to: values and rooms together, by session, by account and in all.
+import { keyCountOf } from '../sessions/session.js'
 
 /**
  * @typedef {import('../sessions/session.js').Session} Session
@@ -15,8 +16,9 @@ export function createPlaces({ keysPerSessionMax, subscriptionsMax }) {
      * @param {Session} session
      * @returns {'too_many_keys' | 'capacity' | undefined} why there is none
      */
-    take({ subscriptions, account }) {
-      if (subscriptions.size >= keysPerSessionMax || (account && account.keys >= account.keysMax)) {
+    take(session) {
+      const { account } = session
+      if (keyCountOf(session) >= keysPerSessionMax || (account && account.keys >= account.keysMax)) {
         return 'too_many_keys'
       }
       if (taken >= subscriptionsMax) return 'capacity'

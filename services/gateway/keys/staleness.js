@@ -1,4 +1,5 @@
 // Decides when the subscribers of a key are due word of a problem: its last try failed, or the fetcher is silent.
+import { askedAtOf } from './age.js'
 import { silentFetcher } from './problem.js'
 import { ANSWER_GRACE_MS } from './single-flight.js'
 
@@ -13,12 +14,15 @@ import { ANSWER_GRACE_MS } from './single-flight.js'
  */
 const LEASE_GRACE_MS = 1_000
 
+/** How much older than it is a value seems whose refreshes are heard of only by beats, and by the mark before each. */
+const CONFIRMATION_LAG_MS = 3_000
+
 /** How often a key that nothing is known of is checked again: the code of its problem may change. */
 const RECHECK_MS = 1_000
 
 /**
  * @param {object} deps
- * @param {Pick<import('./calendar.js').Calendar, 'schedule'>} deps.calendar
+ * @param {Pick<import('./calendar.js').Calendar<Entry>, 'schedule'>} deps.calendar
  * @param {Pick<import('@keycast/backbone').Backbone, 'nodesAlive'>} deps.backbone
  * @param {() => number} deps.now monotonic, in milliseconds
  */
@@ -74,15 +78,16 @@ export function createStaleness({ calendar, backbone, now }) {
   }
 
   /** @param {Entry} entry @returns {number} the time to check again, or when it is stale if nothing comes before */
-  function staleFrom({ namespace, askedAtMs, watchedAtMs, isWatchAnswered, problem }) {
-    const limitAtMs = askedAtMs + namespace.refreshMs + namespace.timeoutMs
+  function staleFrom(entry) {
+    const { namespace, refreshes, watchedAtMs, isWatchAnswered, problem } = entry
+    const limitAtMs = askedAtOf(entry) + namespace.refreshMs + namespace.timeoutMs
     if (problem) return limitAtMs
     if (!isWatchAnswered) return watchedAtMs + namespace.timeoutMs + ANSWER_GRACE_MS
     const alive = backbone.nodesAlive() > 0
     // Asked for only on a refresh, such a value has no age to go by; but with no node alive no refresh would reach it.
     if (namespace.refreshMs === 0) return alive ? now() + Math.max(namespace.timeoutMs, RECHECK_MS) : now()
     if (now() < limitAtMs || !alive) return limitAtMs
-    return limitAtMs + LEASE_GRACE_MS
+    return limitAtMs + LEASE_GRACE_MS + (refreshes ? CONFIRMATION_LAG_MS : 0)
   }
 
   return { check }

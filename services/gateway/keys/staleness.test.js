@@ -289,3 +289,70 @@ test('an old problem is not sent to a session that watches the key anew', async 
   client.send(subscribe('tick:1'))
   expect(await client.received()).toMatchObject([{ type: 'ok' }, { type: 'subscribed' }])
 })
+
+describe('of a key whose fetcher tells of changes only', () => {
+  const REFRESH_MS = 10_000
+
+  async function watchingQuietly() {
+    const bench = createTestGateway({ namespaces: { tick: { refreshMs: REFRESH_MS, maxAgeMs: 20_000 } } })
+    const client = await bench.connect()
+    await client.ask(subscribe('tick:1'))
+    const confirmations = { untilMs: Number.NEGATIVE_INFINITY }
+    const startMs = bench.now()
+    const next = { inMs: 4_000, everyMs: REFRESH_MS }
+    bench.backbone.value('tick:1', '1', { next, maxAgeMs: 20_000 }, true, confirmations)
+    await client.received()
+    return { ...bench, client, startMs, confirmations }
+  }
+
+  test('the age is that of the last refresh that is over, without any answer', async () => {
+    const { gateway, confirmations, startMs, pass } = await watchingQuietly()
+    await pass(26_000)
+    confirmations.untilMs = startMs + 25_000
+
+    expect(gateway.values.describe('tick:1').value).toMatchObject({ ageMs: 2_000 })
+    expect(gateway.values.held('tick:1')).toMatchObject({ ageMs: 1_000 })
+    expect(gateway.values.fresh('tick:1')).toMatchObject({ ageMs: 2_000 })
+  })
+
+  test('a value is not stale while refreshes are over, and is when no more are', async () => {
+    const { client, confirmations, startMs, pass } = await watchingQuietly()
+    for (let second = 1; second <= 60; second++) {
+      await pass(1_000)
+      confirmations.untilMs = startMs + second * 1_000 - 500
+    }
+    expect(await client.received()).toEqual([])
+
+    // Refreshed at 54 s; refresh 10 s, timeout 2 s, a second for a worker, three for beats.
+    await pass(9_000)
+    expect(await client.received()).toEqual([])
+    await pass(2_000)
+    expect(await client.received()).toMatchObject([{ type: 'stale', key: 'tick:1' }])
+  })
+
+  test('a failure ends what was assured: the value ages from the last refresh before it', async () => {
+    const { backbone, client, confirmations, startMs, gateway, pass } = await watchingQuietly()
+    await pass(15_000)
+    confirmations.untilMs = startMs + 14_500
+    backbone.failed('tick:1', 'backend_error')
+    confirmations.untilMs = startMs + 30_000
+    await pass(1_000)
+
+    expect(gateway.values.describe('tick:1').value).toMatchObject({ ageMs: 2_000 })
+    await pass(9_999)
+    expect(await client.received()).toEqual([])
+    await pass(1)
+    expect(await client.received()).toMatchObject([{ type: 'stale', code: 'backend_error', sinceMs: 12_000 }])
+  })
+
+  test('a key that nobody watches any more is not refreshed: its age goes on from there', async () => {
+    const { client, confirmations, startMs, gateway, pass } = await watchingQuietly()
+    await pass(5_000)
+    confirmations.untilMs = startMs + 5_000
+    await client.ask({ type: 'unsubscribe', keys: ['tick:1'] })
+    confirmations.untilMs = startMs + 20_000
+    await pass(15_000)
+
+    expect(gateway.values.describe('tick:1').value).toMatchObject({ ageMs: 16_000 })
+  })
+})

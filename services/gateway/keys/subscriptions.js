@@ -2,6 +2,7 @@
 // subscribers.
 import { encode, errorMessage } from '@keycast/protocol'
 import { CHANGED, CURRENT, PROBLEM, VALUE } from '../delivery/due.js'
+import { askedAtOf, endRefreshes } from './age.js'
 import { NOBODY } from './entry.js'
 import { createProblem } from './problem.js'
 
@@ -25,7 +26,6 @@ import { createProblem } from './problem.js'
 
 /**
  * @param {object} deps
- * @param {Pick<import('../access/access.js').Access, 'check'>} deps.access
  * @param {Pick<import('./values.js').Values, 'open'>} deps.values
  * @param {import('./cache.js').Cache} deps.cache
  * @param {Pick<import('@keycast/backbone').Backbone, 'watch' | 'unwatch'>} deps.backbone
@@ -36,31 +36,18 @@ import { createProblem } from './problem.js'
  * @param {import('../metrics.js').Counts} deps.counts
  * @param {() => number} deps.now monotonic, in milliseconds
  */
-export function createSubscriptions({
-  access,
-  values,
-  cache,
-  backbone,
-  outbox,
-  staleness,
-  onFanOut,
-  places,
-  counts,
-  now,
-}) {
+export function createSubscriptions({ values, cache, backbone, outbox, staleness, onFanOut, places, counts, now }) {
   let keys = 0
 
   /**
    * Subscribes a session to a key. One that is subscribed is sent the key's state again.
    *
    * @param {Session} session
-   * @param {string} key as a client sent it
+   * @param {string} key that the session may read
    * @param {string | undefined} version the client holds
    * @returns {Problem | undefined} why it was not subscribed
    */
   function add(session, key, version) {
-    const refusal = access.check(session.rights, 'read', key)
-    if (refusal) return refusal
     const subscribed = /** @type {Subscription | undefined} */ (session.subscriptions.get(key))
     if (subscribed) {
       // The client may not have read all it was sent: a delta starts from a version that both sides name, or there is
@@ -103,7 +90,7 @@ export function createSubscriptions({
     entry.watchedAtMs = now()
     entry.isWatchAnswered = false
     // That the backend has nothing is an answer, good for its time. Any other problem is one of an earlier try.
-    if (entry.problem?.code === 'not_found' && now() - entry.askedAtMs <= entry.maxAgeMs)
+    if (entry.problem?.code === 'not_found' && now() - askedAtOf(entry) <= entry.maxAgeMs)
       entry.announcedCode = 'not_found'
     else entry.problem = undefined
   }
@@ -118,7 +105,7 @@ export function createSubscriptions({
     const { entry } = subscription
     const { value } = entry
     // The fetcher keeps a watched key fresh. One that was not watched may be old, unless its age says otherwise.
-    if (value && (entry.isWatchAnswered || now() - entry.askedAtMs <= entry.maxAgeMs)) {
+    if (value && (entry.isWatchAnswered || now() - askedAtOf(entry) <= entry.maxAgeMs)) {
       counts.subscribeHits++
       endPending(subscription)
       return outbox.owe(subscription, value.version === version ? CURRENT : VALUE)
@@ -163,6 +150,7 @@ export function createSubscriptions({
     keys--
     entry.subscriptions = NOBODY
     entry.isWatchAnswered = false
+    endRefreshes(entry)
     clearProblem(entry)
     backbone.unwatch(entry.key)
     cache.update(entry)

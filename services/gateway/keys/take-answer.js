@@ -17,13 +17,14 @@ export function createTakeAnswer({ cache, backbone, values, singleFlight, subscr
   /**
    * @param {import('@keycast/backbone').Answer} answer
    * @param {boolean} isForGet whether it answers the key's get, and not only its watch
+   * @param {import('@keycast/backbone').Confirmations} [confirmations]
    */
-  return function takeAnswer(answer, isForGet) {
+  return function takeAnswer(answer, isForGet, confirmations) {
     const entry = cache.get(answer.key)
     // The key is no longer wanted, and nothing of it is kept.
     if (!entry) return
     const isFirst = !entry.value
-    let change = applyAnswer(entry, answer, now())
+    let change = applyAnswer(entry, answer, now(), confirmations)
     if (!change) {
       // It speaks of bytes that were dropped since the request: asked again, now without a version, the bytes come.
       if (isWanted(entry)) backbone.get(entry.key)

@@ -1,5 +1,6 @@
 // The table of keys: an entry for each that is wanted or worth keeping, and what can be answered from it.
 import { keyProblem, namespaceOf } from '@keycast/protocol'
+import { askedAtOf, latestAskedAtOf } from './age.js'
 import { createEntry } from './entry.js'
 
 /**
@@ -47,7 +48,7 @@ export function createValues({ namespaces, cache, backbone, now }) {
   function fresh(key, asOfMs = now()) {
     const entry = cache.get(key)
     if (!entry) return undefined
-    if (asOfMs - entry.askedAtMs > entry.maxAgeMs) return undefined
+    if (asOfMs - askedAtOf(entry) > entry.maxAgeMs) return undefined
     if (entry.value) return latest(entry)
     return entry.problem?.code === 'not_found' ? { problem: entry.problem } : undefined
   }
@@ -71,12 +72,12 @@ export function createValues({ namespaces, cache, backbone, now }) {
    */
   function held(key) {
     const entry = cache.get(key)
-    return entry?.value && { version: entry.value.version, ageMs: ageOf(entry) }
+    return entry?.value && { version: entry.value.version, ageMs: Math.max(0, now() - latestAskedAtOf(entry)) }
   }
 
   /** @param {Entry} entry */
   function ageOf(entry) {
-    return Math.max(0, now() - entry.askedAtMs)
+    return Math.max(0, now() - askedAtOf(entry))
   }
 
   /**
@@ -98,7 +99,7 @@ export function createValues({ namespaces, cache, backbone, now }) {
         version: entry.value.version,
         contentType: entry.value.contentType,
         bytes: entry.value.body.length,
-        ageMs: Math.round(nowMs - entry.askedAtMs),
+        ageMs: Math.round(nowMs - askedAtOf(entry)),
         maxAgeMs: entry.maxAgeMs,
         store: entry.store,
       },

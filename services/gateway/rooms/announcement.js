@@ -27,15 +27,8 @@ export function createAnnouncement(session, id, unknown = 1) {
  * @returns {import('@keycast/protocol').RoomSubscribed}
  */
 export function subscribedTo({ room, cursor, placing }) {
-  const { key, epoch = '', reached, oldest, namespace } = room
+  const { key, epoch = '', reached, oldest } = room
   // Another gateway may have given the client what is still on its way to this one.
   const seq = Math.max(reached, cursor)
-  return {
-    key,
-    epoch,
-    seq,
-    oldest: Math.max(oldest, seq - namespace.history.messages + 1),
-    recovered: placing?.isRecovered ?? false,
-    count: seq - cursor,
-  }
+  return { key, epoch, seq, oldest, recovered: placing?.isRecovered ?? false, count: seq - cursor }
 }

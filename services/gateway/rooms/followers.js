@@ -18,10 +18,11 @@ import { createRoom } from './room.js'
  * @param {Pick<import('@keycast/backbone').RoomsBackbone, 'watch' | 'unwatch'>} deps.backbone
  * @param {Pick<import('./tails.js').Tails, 'forget'>} deps.tails
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'forget' | 'send'>} deps.outbox
+ * @param {Pick<import('../presence/watching.js').Watching, 'end'>} deps.watching
  * @param {import('../keys/places.js').Places} deps.places
  * @param {() => number} deps.now monotonic, in milliseconds
  */
-export function createFollowers({ namespaces, access, backbone, tails, outbox, places, now }) {
+export function createFollowers({ namespaces, access, backbone, tails, outbox, watching, places, now }) {
   /** @type {Map<string, Room>} */
   const rooms = new Map()
 
@@ -53,6 +54,7 @@ export function createFollowers({ namespaces, access, backbone, tails, outbox, p
       cursor: 0,
       placing: undefined,
       isBehind: false,
+      members: undefined,
       gap: undefined,
       answers: undefined,
     }
@@ -82,6 +84,7 @@ export function createFollowers({ namespaces, access, backbone, tails, outbox, p
     session.subscriptions.delete(room.key)
     places.leave(session)
     outbox.forget(subscription)
+    watching.end(subscription)
     subscription.placing = undefined
     subscription.index = -1
     const last = /** @type {RoomSubscription} */ (room.subscriptions.pop())

@@ -21,10 +21,11 @@ const RETRY_MS = 1_000
  * @param {Pick<import('./tails.js').Tails, 'seal' | 'covers'>} deps.tails
  * @param {ReturnType<typeof import('./pages.js').createPages>} deps.pages
  * @param {Pick<import('./followers.js').Followers, 'remove'>} deps.followers
+ * @param {Pick<import('../presence/watching.js').Watching, 'begin'>} deps.watching
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'send' | 'forget' | 'oweMessages'>} deps.outbox
  * @param {Pick<import('../metrics.js').Counts, 'resumes'>} deps.counts
  */
-export function createPlacing({ backbone, tails, pages, followers, outbox, counts }) {
+export function createPlacing({ backbone, tails, pages, followers, watching, outbox, counts }) {
   /** Those whose part of the history could not be read. @type {Set<RoomSubscription>} */
   const delayed = new Set()
 
@@ -140,8 +141,10 @@ export function createPlacing({ backbone, tails, pages, followers, outbox, count
     for (const subscription of placed) {
       // That message may have ended the session.
       if (subscription.index === -1) continue
+      const isPresenceWanted = subscription.placing?.start?.presence === true
       subscription.placing = undefined
       const { cursor, room, answers } = subscription
+      watching.begin(subscription, isPresenceWanted, id)
       if (cursor < room.reached || answers) outbox.oweMessages(subscription)
     }
   }

@@ -41,6 +41,7 @@ import { createMessageHeads } from '@keycast/protocol'
  * @property {number} cursor seq up to which the session was sent the room
  * @property {Placing | undefined} placing until the client was told where its stream begins
  * @property {boolean} isBehind whether a page of the history is read for it
+ * @property {import('../presence/member-list.js').MembersWatch | undefined} members where the client is told who is there
  * @property {GapReason | undefined} gap that the client is to be told of before anything else
  * @property {HeldAnswer[] | undefined} answers to its publishes that wait for the message to go first
  *

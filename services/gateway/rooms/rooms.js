@@ -10,6 +10,9 @@ import { unavailable } from './placing.js'
  * @typedef {ReturnType<typeof createRooms>} Rooms
  */
 
+/** How long an operator waits for the journal. */
+const MEMBERS_MS = 1_000
+
 /** How often what could not be read is tried again. */
 const RETRY_MS = 1_000
 
@@ -19,7 +22,7 @@ const RETRY_MS = 1_000
  * @param {import('./placing.js').PlacingOf} deps.placing
  * @param {import('./behind.js').Behind} deps.behind
  * @param {import('./tails.js').Tails} deps.tails
- * @param {Pick<import('@keycast/backbone').RoomsBackbone, 'isAvailable' | 'ownerOf'>} deps.backbone
+ * @param {Pick<import('@keycast/backbone').RoomsBackbone, 'isAvailable' | 'ownerOf' | 'membersOf'>} deps.backbone
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'oweMessages'>} deps.outbox
  * @param {Pick<import('../metrics.js').Counts, 'gaps'>} deps.counts
  * @param {() => number} deps.now monotonic, in milliseconds
@@ -134,6 +137,32 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
     sweep() {
       if (now() - triedAtMs >= RETRY_MS) retry()
     },
+
+    /**
+     * Everything known of a room here, for an operator who asks why a message did not arrive.
+     *
+     * @param {string} key of a room
+     */
+    describe(key) {
+      const room = followers.get(key)
+      const owner = backbone.ownerOf(key)
+      const subscriptions = room?.subscriptions ?? []
+      return {
+        key,
+        owner: { node: owner.node ?? null, alive: owner.alive },
+        watched: room !== undefined,
+        sessionsSubscribed: subscriptions.length,
+        sessionsPlacing: subscriptions.filter(({ placing }) => placing).length,
+        sessionsBehind: subscriptions.filter(({ placing, cursor, room: { reached } }) => !placing && cursor < reached)
+          .length,
+        position: room?.epoch === undefined ? undefined : { epoch: room.epoch, seq: room.reached },
+        oldest: room?.epoch === undefined ? undefined : room.oldest,
+        tail: room && tails.describe(room),
+      }
+    },
+
+    /** Who is there, as the journal says now. @param {string} key of a room */
+    membersOf: key => backbone.membersOf(key, { deadlineMs: MEMBERS_MS }),
 
     stats: () => ({ rooms: followers.size(), tailBytes: tails.bytes() }),
   }

@@ -37,7 +37,8 @@ export function createTails({ bytesMax, now }) {
     order.push({ room, segment })
     held.add(segment)
     bytes += segmentBytes(segment)
-    while (bytes > bytesMax && oldest < order.length) dropOldest()
+    // But for this one: somebody waits for it.
+    while (bytes > bytesMax && oldest < order.length - 1) dropOldest()
     // Also where nothing is dropped for its size: rooms come and go.
     if (order.length <= 2 * held.size + SPARE_PLACES) return
     order = order.slice(oldest).filter(each => held.has(each.segment))
@@ -142,7 +143,17 @@ export function createTails({ bytesMax, now }) {
     room.freshBytes = 0
   }
 
-  return { append, seal, following, covers, addPage, forget, bytes: () => bytes }
+  /** What is held of a room, for an operator. @param {Room} room */
+  function describe(room) {
+    seal(room)
+    const { segments, pages } = room
+    return {
+      messages: segments.reduce((count, { ends }) => count + ends.length, 0),
+      bytes: [...segments, ...pages].reduce((sum, segment) => sum + segmentBytes(segment), 0),
+    }
+  }
+
+  return { append, seal, following, covers, addPage, forget, describe, bytes: () => bytes }
 }
 
 /** The one among segments without a hole that holds a seq. @param {Segment[]} segments @param {number} seq */

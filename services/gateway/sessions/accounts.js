@@ -1,5 +1,6 @@
 // Accounts: the sessions of one user, or else of one address, share limits. Without them 20 connections would buy 20
 // times the allowance of one.
+import { keyCountOf } from './session.js'
 
 /**
  * @typedef {import('./session.js').Session} Session
@@ -109,7 +110,7 @@ export function createAccounts({
       const former = session.account
       if (former === account) return
       session.account = account
-      const keys = session.subscriptions.size
+      const keys = keyCountOf(session)
       if (former) {
         former.sessions--
         former.keys -= keys

@@ -12,15 +12,16 @@ import { createExpiries } from '../access/expiry.js'
 /**
  * @param {object} deps
  * @param {ReturnType<typeof import('../access/rights.js').createRights>} deps.rights
- * @param {Pick<import('../access/access.js').Access, 'refusalOf'>} deps.access
- * @param {Pick<import('../keys/endings.js').Endings, 'remove'>} deps.endings
+ * @param {Pick<import('../access/viewers.js').Viewers, 'of' | 'enter' | 'leave'>} deps.viewers
+ * @param {Pick<import('../keys/admissions.js').Admissions, 'endUncovered' | 'changeViewer'>} deps.admissions
+ * @param {Pick<import('../presence/joins.js').Joins, 'endUncovered'>} deps.joins
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'send' | 'close'>} deps.outbox
  * @param {Pick<import('./accounts.js').Accounts, 'of' | 'move'>} deps.accounts
  * @param {number} deps.authMs how long a session that may do nothing has to send `auth`
  * @param {() => number} deps.now monotonic, in milliseconds
  * @param {() => number} deps.wallNow in milliseconds since 1970
  */
-export function createCredentials({ rights, access, endings, outbox, accounts, authMs, now, wallNow }) {
+export function createCredentials({ rights, viewers, admissions, joins, outbox, accounts, authMs, now, wallNow }) {
   /** Sessions that have to send `auth`, with when they came, in that order. @type {Map<Session, number>} */
   const unauthenticated = new Map()
 
@@ -42,6 +43,7 @@ export function createCredentials({ rights, access, endings, outbox, accounts, a
    */
   function begin(session, verified) {
     accounts.move(session, accounts.of(verified?.user, session))
+    enter(session, viewers.of(verified))
     if (verified) {
       session.verified = verified
       session.rights = verified.rights
@@ -69,17 +71,19 @@ export function createCredentials({ rights, access, endings, outbox, accounts, a
     expiries.schedule(session, verified.expiresAtMs)
     accounts.move(session, accounts.of(verified.user, session))
     outbox.send(session, { type: 'authed', id, user: verified.user, expiresInMs: expiresInMs(verified) })
-    if (!isSame) endUncovered(session)
+    if (!isSame) {
+      joins.endUncovered(session)
+      admissions.endUncovered(session)
+    }
+    const viewer = viewers.of(verified)
+    if (viewer !== session.viewer) admissions.changeViewer(session, () => enter(session, viewer))
   }
 
-  /** @param {Session} session */
-  function endUncovered(session) {
-    for (const key of [...session.subscriptions.keys()]) {
-      const problem = access.refusalOf(session.rights, 'read', key)
-      if (!problem) continue
-      endings.remove(session, key)
-      outbox.send(session, errorMessage(problem.code, { key, subscribed: false, message: problem.message }))
-    }
+  /** @param {Session} session @param {Session['viewer']} viewer */
+  function enter(session, viewer) {
+    viewers.leave(session.viewer)
+    session.viewer = viewer
+    viewers.enter(viewer)
   }
 
   /** The session ended. @param {Session} session */
@@ -87,6 +91,7 @@ export function createCredentials({ rights, access, endings, outbox, accounts, a
     unauthenticated.delete(session)
     expiries.cancel(session)
     accounts.move(session, undefined)
+    viewers.leave(session.viewer)
   }
 
   /** Tells and closes those whose time has come. */

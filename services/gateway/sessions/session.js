@@ -6,7 +6,9 @@ import { randomBytes } from 'node:crypto'
  * @typedef {import('@keycast/protocol').Get} Get
  * @typedef {import('@keycast/protocol').History} History
  * @typedef {import('../encodings/encoding.js').Encoding} Encoding
+ * @typedef {import('../keys/admissions.js').Awaited} Awaited
  * @typedef {import('../keys/subscriptions.js').Subscription | import('../rooms/room.js').RoomSubscription} AnySubscription
+ * @typedef {AnySubscription | import('../presence/member-list.js').MembersWatch} Due
  * @typedef {import('../transport/transport.js').Piece} Piece
  * @typedef {import('../transport/transport.js').Transport} Transport
  *
@@ -18,9 +20,10 @@ import { randomBytes } from 'node:crypto'
  * @property {Transport} transport
  * @property {Encoding} encoding
  * @property {Map<string, AnySubscription>} subscriptions by key; subscriptions.js, rooms/followers.js
+ * @property {Map<string, Awaited> | undefined} awaited keys that its viewer must first be admitted to; keys/admissions.js
  * @property {Piece[]} pieces what leaves with the next flush, in order; this and the next three: outbox.js
  * @property {number} pieceBytes
- * @property {AnySubscription[]} due subscriptions that are due something, written after the pieces
+ * @property {Due[]} due subscriptions that are due something, written after the pieces
  * @property {number} dueEnded how many of them ended meanwhile
  * @property {DeferredGet[]} deferredGets handlers/get.js
  * @property {number} pendingGets how many wait for the fetcher; handlers/get.js
@@ -38,6 +41,7 @@ import { randomBytes } from 'node:crypto'
  * @property {boolean} isNamed
  * @property {import('../access/rights.js').Rights} rights every door asks them; never kept elsewhere. This and all that follow: credentials.js
  * @property {import('../access/tokens/tokens.js').Verified | undefined} verified its token; `undefined` for an anonymous session
+ * @property {import('../access/viewers.js').Viewer | undefined} viewer for whom backends are asked; `undefined` where none is
  * @property {import('./accounts.js').Account | undefined} account which limits it shares with others
  * @property {boolean} mustAuth whether it may do nothing until it sent a token
  * @property {number} earlyBytes sent while it must; receive.js
@@ -61,6 +65,7 @@ export function createSession(transport, encoding, { tokens, keyTokens, nowMs, o
     transport,
     encoding,
     subscriptions: new Map(),
+    awaited: undefined,
     pieces: [],
     pieceBytes: 0,
     due: [],
@@ -81,6 +86,7 @@ export function createSession(transport, encoding, { tokens, keyTokens, nowMs, o
     isNamed: origin.isNamed,
     rights,
     verified: undefined,
+    viewer: undefined,
     account: undefined,
     mustAuth: false,
     earlyBytes: 0,
@@ -89,3 +95,6 @@ export function createSession(transport, encoding, { tokens, keyTokens, nowMs, o
     slice: 0,
   }
 }
+
+/** How many keys a session is subscribed to, or waits to be. @param {Pick<Session, 'subscriptions' | 'awaited'>} session */
+export const keyCountOf = ({ subscriptions, awaited }) => subscriptions.size + (awaited?.size ?? 0)

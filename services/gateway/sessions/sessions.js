@@ -15,15 +15,22 @@ export const SLICES = 25
 const CLOSE_READ_MS = 1_000
 
 /**
+ * Codes with which a client says that it is done, and will not come back at once: 1005 stands for a close without a code,
+ * as a browser's `close()` sends (RFC 6455 section 7.4.1).
+ */
+const leavingCodes = new Set([1000, 1001, 1005])
+
+/**
  * @param {object} deps
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'discard'>} deps.outbox
- * @param {Pick<import('../keys/endings.js').Endings, 'drop'>} deps.endings
+ * @param {Pick<import('../keys/admissions.js').Admissions, 'drop'>} deps.admissions
+ * @param {Pick<import('../presence/joins.js').Joins, 'drop'>} deps.joins
  * @param {Pick<import('./credentials.js').Credentials, 'forget'>} deps.credentials
  * @param {Pick<import('./unfinished.js').Unfinished, 'forget'>} deps.unfinished
  * @param {ReturnType<typeof import('./session-log.js').createSessionLog>} deps.sessionLog
  * @param {Pick<import('../metrics.js').Counts, 'closed'>} deps.counts
  */
-export function createSessions({ outbox, endings, credentials, unfinished, sessionLog, counts }) {
+export function createSessions({ outbox, admissions, joins, credentials, unfinished, sessionLog, counts }) {
   /** @type {Set<Session>[]} */
   const slices = Array.from({ length: SLICES }, () => new Set())
   let added = 0
@@ -79,7 +86,7 @@ export function createSessions({ outbox, endings, credentials, unfinished, sessi
    * @param {number} code
    */
   function closed(session, code) {
-    detach(session)
+    detach(session, leavingCodes.has(code) ? 'now' : 'later')
     slices[session.slice].delete(session)
     size--
     const reason = session.endReason ?? reasonOf(code)
@@ -87,11 +94,12 @@ export function createSessions({ outbox, endings, credentials, unfinished, sessi
     sessionLog.ended(session, reason)
   }
 
-  /** @param {Session} session */
-  function detach(session) {
+  /** @param {Session} session @param {import('@keycast/backbone').Leaving} [leaving] the rooms that it joined */
+  function detach(session, leaving = 'later') {
     if (session.ended) return
     session.ended = true
-    endings.drop(session)
+    admissions.drop(session)
+    joins.drop(session, leaving)
     credentials.forget(session)
     outbox.discard(session)
     unfinished.forget(session)

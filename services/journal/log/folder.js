@@ -1,5 +1,6 @@
 // The folder of an embedded log: one process at a time, and files that were not cut short.
 import {
+  chownSync,
   closeSync,
   constants,
   existsSync,
@@ -14,8 +15,11 @@ import {
 import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
-import { DATA_FILE } from './lmdb-tables.js'
 import { LogInUse, LogMissing, LogRefused } from './log.js'
+
+/** LMDB's names. */
+export const DATA_FILE = 'data.mdb'
+export const LMDB_LOCK_FILE = 'lock.mdb'
 
 /** A socket, not a file with a process id: the kernel knows whether its owner lives, also in another container. */
 export const LOCK_NAME = 'lock.socket'
@@ -145,4 +149,15 @@ export function folderOf(path) {
   const folder = mkdtempSync(join(tmpdir(), 'keycast-log-'))
   symlinkSync(resolve(path), join(folder, DATA_FILE))
   return { folder, release: () => rmSync(folder, { recursive: true, force: true }) }
+}
+
+/**
+ * Gives a file to the owner of its folder: root may look after the log of a journal that is not root.
+ *
+ * @param {string} file
+ */
+export function giveToOwner(file) {
+  if (process.getuid?.() !== 0) return
+  const { uid, gid } = statSync(dirname(resolve(file)))
+  chownSync(file, uid, gid)
 }

@@ -1,7 +1,6 @@
 // Copies of a log in LMDB: a backup of one that may be in use, and a log made from a backup.
 import {
   chmodSync,
-  chownSync,
   closeSync,
   copyFileSync,
   existsSync,
@@ -11,14 +10,11 @@ import {
   readdirSync,
   renameSync,
   rmSync,
-  statSync,
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { checkLogFile, LOCK_NAME, lockFolder } from './folder.js'
-import { DATA_FILE, openTables } from './lmdb-tables.js'
+import { checkLogFile, DATA_FILE, giveToOwner, LMDB_LOCK_FILE, LOCK_NAME, lockFolder } from './folder.js'
+import { openTables } from './lmdb-tables.js'
 import { LogRefused } from './log.js'
-
-const LMDB_LOCK_FILE = 'lock.mdb'
 
 /** Not a log's: leftovers of an ended journal, and what a file system has at its root. */
 const EMPTY = new Set([LOCK_NAME, LMDB_LOCK_FILE, 'lost+found'])
@@ -55,8 +51,10 @@ export async function backUp(folder, file) {
  */
 export async function restore(file, folder) {
   checkLogFile(file)
+  const isNew = !existsSync(folder)
   const lock = await lockFolder(folder)
   try {
+    if (isNew) giveToOwner(folder)
     const others = readdirSync(folder).filter(name => !EMPTY.has(name))
     if (others.length > 0) {
       throw new LogRefused(`${folder} is not empty: it has ${others.join(', ')}. Move the folder away first`)
@@ -91,11 +89,9 @@ async function forgetFile(folder) {
 /** @param {string} from @param {string} to in the same file system */
 function moveIntoPlace(from, to) {
   chmodSync(from, 0o600)
-  // Run as root for a journal that is not.
-  const { uid, gid } = statSync(dirname(resolve(to)))
-  if (process.getuid?.() === 0) chownSync(from, uid, gid)
   sync(from)
   renameSync(from, to)
+  giveToOwner(to)
   sync(dirname(resolve(to)))
 }
 

@@ -1,5 +1,7 @@
 import {
+  chownSync,
   copyFileSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -92,6 +94,22 @@ test('a restored log has the messages, under another epoch', async () => {
   expect(after.texts).toEqual(before.texts.slice(0, 100))
   expect(after.head.epoch).not.toBe(before.head.epoch)
   expect((await messagesIn(restored)).head.epoch).toBe(after.head.epoch)
+})
+
+test('what root does to the log of a journal that is not root leaves the journal its files', async () => {
+  const { log, file } = await setup()
+  await log.close()
+  const home = join(folder, 'home')
+  mkdirSync(home)
+  // Only root can give a folder away; all else is as it is for everybody.
+  if (process.getuid?.() === 0) chownSync(home, 1_000, 1_000)
+  const data = join(home, 'log')
+  await restore(file, data)
+  await checkLog(data)
+  const { uid } = statSync(home)
+  expect(statSync(data).uid).toBe(uid)
+  const owners = readdirSync(data).map(name => [name, statSync(join(data, name)).uid])
+  expect(Object.fromEntries(owners)).toEqual({ 'data.mdb': uid, 'lock.mdb': uid })
 })
 
 test('a file that is given the inode of the log that was removed passes for another history all the same', async () => {

@@ -1,5 +1,7 @@
 // How a log lies in LMDB: its file, its tables, and a message in them. The log writes them; scripts/journal.js reads them.
+import { join } from 'node:path'
 import { open } from 'lmdb'
+import { giveToOwner, LMDB_LOCK_FILE } from './folder.js'
 
 /**
  * `id` stands for the room's name in the keys of its messages. `oldest`, `oldestAt`: of the first message held.
@@ -11,14 +13,14 @@ import { open } from 'lmdb'
  * @typedef {ReturnType<typeof openTables>} Tables
  */
 
-export const DATA_FILE = 'data.mdb'
-
 /**
  * @param {string} folder
  * @param {{ readOnly?: boolean }} [options]
  */
 export function openTables(folder, { readOnly = false } = {}) {
   const env = open({ path: folder, noSubdir: false, maxDbs: 8, encoding: 'json', eventTurnBatching: false, readOnly })
+  // LMDB made it where no journal runs. As root's it would keep a journal of another user from starting.
+  if (readOnly) giveToOwner(join(folder, LMDB_LOCK_FILE))
   /** @type {import('lmdb').Database<Room, string>} */
   const rooms = env.openDB('rooms', { encoding: 'json' })
   /** By room id and seq. @type {import('lmdb').Database<Buffer, [number, number]>} */

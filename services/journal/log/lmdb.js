@@ -10,8 +10,8 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
-import { checkDataFile, lockFolder } from './folder.js'
-import { DATA_FILE, decode, encode, openTables } from './lmdb-tables.js'
+import { checkDataFile, DATA_FILE, lockFolder } from './folder.js'
+import { decode, encode, openTables } from './lmdb-tables.js'
 import { bytesOf, ID_MS, IDS_MAX, LogRefused } from './log.js'
 
 /**

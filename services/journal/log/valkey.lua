@@ -54,6 +54,7 @@ local function loadRoom(name)
   return {
     name = name,
     isNew = not stored[1],
+    dueBefore = stored[1] and tonumber(stored[1]) >= tonumber(stored[2]) and tonumber(stored[3]) + tonumber(stored[6]),
     seq = tonumber(stored[1]) or 0,
     oldest = tonumber(stored[2]) or 1,
     oldestAt = tonumber(stored[3]) or 0,
@@ -68,8 +69,9 @@ local function saveRoom(room)
   redis.call('HSET', 'keycast:room:' .. room.name,
     'seq', whole(room.seq), 'oldest', whole(room.oldest), 'oldestAt', whole(room.oldestAt), 'bytes', whole(room.bytes),
     'messages', whole(room.messages), 'ageMs', whole(room.ageMs), 'bytesMax', whole(room.bytesMax))
-  if room.oldest > room.seq then redis.call('ZREM', EXPIRY, room.name)
-  else redis.call('ZADD', EXPIRY, whole(room.oldestAt + room.ageMs), room.name) end
+  local due = room.oldest <= room.seq and room.oldestAt + room.ageMs
+  if due == room.dueBefore then return end
+  if due then redis.call('ZADD', EXPIRY, whole(due), room.name) else redis.call('ZREM', EXPIRY, room.name) end
 end
 
 local function seqOf(entry) return tonumber(string.match(entry[1], '^%d+')) end

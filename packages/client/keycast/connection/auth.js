@@ -57,7 +57,7 @@ export function createAuth({ token: source, environment: { now, random }, alarm,
     } catch (error) {
       if (turn !== mine) return
       const { message } = /** @type {Error} */ (error)
-      if (error instanceof TokenRefused) end('token_refused', message || 'there is no token any more')
+      if (error instanceof TokenRefused) end('token_refused', message || 'no token')
       else onFailure(`no token: ${message}`)
       return
     }
@@ -95,7 +95,7 @@ export function createAuth({ token: source, environment: { now, random }, alarm,
     /** @param {any} message @returns {boolean} whether it was about the token */
     receive({ type, id, code, message, retryAfterMs, user: named, expiresInMs }) {
       if (type === 'authed') {
-        if (user !== undefined && user !== named) end('other_user', 'the token names another user than before')
+        if (user !== undefined && user !== named) end('other_user', 'the token is of another user')
         else {
           user = named
           wasRefused = false

@@ -35,6 +35,10 @@ const HEARTBEAT_DEFAULT_MS = 25_000
 /** How a gateway ends a session that has no token any more. */
 const UNAUTHENTICATED = 4001
 
+/** How a client ends one: for good, or to go on in another. With the second code it leaves no room that it joined. */
+const DONE = 1000
+const MOVED = 4000
+
 /**
  * @param {object} deps
  * @param {string} deps.url
@@ -104,13 +108,14 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
     limitHandshake('no answer to the handshake')
   }
 
-  function drop() {
+  /** @param {number} [code] */
+  function drop(code = MOVED) {
     const old = socket
     socket = undefined
     pongMs = 0
     alarm.clear()
     auth?.lost()
-    old?.close()
+    old?.close(code)
   }
 
   /** @param {string | ArrayBuffer} data */
@@ -119,7 +124,7 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
     try {
       frame = readFrame(data)
     } catch {
-      return lost('the gateway sent what cannot be read')
+      return lost('the gateway sent garbage')
     }
     const { message, bytes } = frame
     heardAtMs = now()
@@ -169,7 +174,7 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
     alarm.set(() => {
       // A person is looking at the page: a random wait would only add to the 3 s.
       const atOnce = limitMs === WAKE_PONG_MS && !isOffline()
-      lost('the connection went silent', undefined, atOnce)
+      lost('the connection is silent', undefined, atOnce)
     }, limitMs)
   }
 
@@ -194,7 +199,7 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
 
   /** @param {number | import('./codes.js').ErrorCode | undefined} code @param {string} reason */
   function end(code, reason) {
-    drop()
+    drop(DONE)
     onLost()
     become({ name: 'closed', reason, code })
   }

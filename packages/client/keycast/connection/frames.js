@@ -18,6 +18,6 @@ export function readFrame(data) {
 /** @param {string} text */
 function parse(text) {
   const message = JSON.parse(text)
-  if (typeof message?.type !== 'string') throw new TypeError('a message is an object with a type')
+  if (typeof message?.type !== 'string') throw new TypeError('no message')
   return message
 }

@@ -12,7 +12,7 @@ import { PAUSE_DEFAULT_MS, requestBytesMax } from '../requests.js'
  * @param {(message: object) => void} deps.send
  * @param {() => number} deps.nextId
  * @param {import('../timers.js').Alarm} deps.alarm
- * @param {(key: string) => unknown} deps.entryOf how a subscribe names a key: with what is held of it already
+ * @param {(key: string, id: number) => unknown} deps.entryOf how a subscribe names a key: with what is held of it already
  * @param {(key: string, error: { code: any, message: string }) => void} deps.onRefused
  * @param {(key: string) => void} deps.onForgotten the gateway sends nothing more of a key
  */
@@ -62,7 +62,7 @@ export function createSubscriber({ send, nextId, alarm, entryOf, onRefused, onFo
     const added = [...toSubscribe].filter(key => !subscribed.has(key))
     for (const key of added.slice(Math.max(0, room))) {
       toSubscribe.delete(key)
-      onRefused(key, { code: 'too_many_keys', message: `a session may subscribe to ${limits.keysPerSession} keys` })
+      onRefused(key, { code: 'too_many_keys', message: `${limits.keysPerSession} keys at most` })
     }
     if (toSubscribe.size === 0) return
     ask('subscribe', [...toSubscribe], entryOf, limits, key => {
@@ -76,7 +76,7 @@ export function createSubscriber({ send, nextId, alarm, entryOf, onRefused, onFo
    *
    * @param {Request['type']} type
    * @param {string[]} candidates
-   * @param {(key: string) => unknown} naming
+   * @param {(key: string, id: number) => unknown} naming
    * @param {Limits} limits
    * @param {(key: string) => void} note is called with each that did, before the message is sent
    */
@@ -87,7 +87,7 @@ export function createSubscriber({ send, nextId, alarm, entryOf, onRefused, onFo
     const keys = []
     const entries = []
     for (const key of candidates) {
-      const entry = naming(key)
+      const entry = naming(key, id)
       bytes += JSON.stringify(entry).length + 1
       if (bytes > bytesMax && keys.length > 0) break
       keys.push(key)

@@ -1,9 +1,9 @@
 // The keys that somebody watches: takes what the gateway says of them, applies deltas, and doubts what does not fit.
 import { KeycastError } from '../errors.js'
+import { badKey, keyGrammar } from '../requests.js'
 import { createContent } from './content.js'
 import { applyDelta } from './delta.js'
 import { Entry, nothing } from './entry.js'
-import { createGets } from './gets.js'
 import { createHandle } from './handle.js'
 import { createSubscriber } from './subscriber.js'
 import { versionOf } from './version.js'
@@ -13,17 +13,15 @@ import { versionOf } from './version.js'
  * @typedef {import('./content.js').Content} Content
  */
 
-/** Every key fits this; the gateway checks the rest. Without it a key could be too long to be sent at all. */
-const keyGrammar = /^[a-z0-9-]{1,32}:[A-Za-z0-9._~/-]{1,255}$/
-
 /**
  * @param {object} deps
  * @param {import('../environment.js').Environment} deps.environment
  * @param {(message: object) => void} deps.send
  * @param {() => number} deps.nextId
  * @param {() => import('../timers.js').Alarm} deps.createAlarm
+ * @param {import('../calls.js').Calls} deps.calls
  */
-export function createValues({ environment: { date, sha256 }, send, nextId, createAlarm }) {
+export function createValues({ environment: { date, sha256 }, send, nextId, createAlarm, calls }) {
   /** @type {Map<string, Entry>} */
   const entries = new Map()
   const subscriber = createSubscriber({
@@ -39,7 +37,6 @@ export function createValues({ environment: { date, sha256 }, send, nextId, crea
       if (entries.get(key)?.handles === 0) entries.delete(key)
     },
   })
-  const gets = createGets({ send, nextId, alarm: createAlarm(), heldOf: key => entries.get(key)?.shown })
   /** Once nothing is asked of the gateway any more. @type {KeycastError | undefined} */
   let closed
 
@@ -142,7 +139,16 @@ export function createValues({ environment: { date, sha256 }, send, nextId, crea
     async get(key, signal) {
       if (closed) throw closed
       if (!keyGrammar.test(key)) throw new KeycastError(badKey(key))
-      return gets.get(key, signal)
+      /** What the gateway need not send. @type {Content | undefined} */
+      let held
+      return calls.ask(
+        () => {
+          held = entries.get(key)?.shown
+          return { type: 'get', key, version: held?.version }
+        },
+        (message, bytes) => (bytes ? createContent({ ...message, bytes }) : held)?.read(),
+        signal,
+      )
     },
 
     /** @param {Limits} limits */
@@ -152,24 +158,21 @@ export function createValues({ environment: { date, sha256 }, send, nextId, crea
         limits,
         wanted.map(({ key }) => key),
       )
-      gets.opened(limits)
     },
 
     lost() {
       for (const entry of entries.values()) entry.awaitsWhole = false
       subscriber.lost()
-      gets.lost()
     },
 
-    /** @param {any} message @param {Uint8Array} [bytes] */
+    /** @param {any} message @param {Uint8Array} [bytes] @returns {boolean} whether it was about a value */
     receive(message, bytes) {
-      if (message.id !== undefined && gets.answered(message, bytes)) return
-      if (subscriber.answered(message)) return
+      if (subscriber.answered(message)) return true
       const { type, key, version } = message
       const entry = entries.get(key)
-      if (!entry || !subscriber.isSubscribed(key)) return
-      if (type === 'error') return fail(key, message)
-      if (type === 'stale') entry.stale = { code: message.code, askedAt: date() - message.sinceMs }
+      if (!entry || !subscriber.isSubscribed(key)) return false
+      if (type === 'error') fail(key, message)
+      else if (type === 'stale') entry.stale = { code: message.code, askedAt: date() - message.sinceMs }
       else {
         entry.stale = false
         entry.error = undefined
@@ -178,12 +181,12 @@ export function createValues({ environment: { date, sha256 }, send, nextId, crea
         else if (type === 'current' && entry.held?.version !== version) doubt(entry)
       }
       entry.publish()
+      return true
     },
 
     /** Nothing is asked of the gateway any more. @param {KeycastError} error @param {boolean} byApplication */
     end(error, byApplication) {
       closed = error
-      gets.fail(error)
       for (const entry of entries.values()) {
         entry.error = error
         entry.ended = true
@@ -204,6 +207,3 @@ export function createValues({ environment: { date, sha256 }, send, nextId, crea
     },
   }
 }
-
-/** @param {string} key */
-const badKey = key => ({ code: /** @type {const} */ ('bad_key'), message: 'a key is namespace:id', key })

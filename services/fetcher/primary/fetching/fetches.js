@@ -11,7 +11,7 @@ import { isCold, isKept, isWanted } from '../keys/interest.js'
  *
  * A fetch from the moment it is wanted. Without `sentAt` it is queued in its lane. `attempt`: which worker this is.
  * `again`: what it brings is too old for somebody, so another fetch must follow.
- * @typedef {{ entry: Entry, lane: import('./fetch-queue.js').Lane, queuedAt: number, sentAt: number | undefined,
+ * @typedef {{ kind: 'fetch', entry: Entry, lane: import('./fetch-queue.js').Lane, queuedAt: number, sentAt: number | undefined,
  *   attempt: 1 | 2, probe: boolean, again: boolean }} Fetch
  *
  * The part of the workers that fetches need. `lease` must only be called while there is credit.
@@ -65,7 +65,16 @@ export function createFetches({ origins, pool, inTurns, metrics, now }) {
     }
     if (!origin.breaker.admits()) return events.onRefused(entry)
     const lane = isCold(entry) ? 'cold' : 'refresh'
-    entry.fetch = { entry, lane, queuedAt: now(), sentAt: undefined, attempt: 1, probe: false, again: false }
+    entry.fetch = {
+      kind: 'fetch',
+      entry,
+      lane,
+      queuedAt: now(),
+      sentAt: undefined,
+      attempt: 1,
+      probe: false,
+      again: false,
+    }
     origin.queue.add(entry.fetch)
     startNext(origin)
   }

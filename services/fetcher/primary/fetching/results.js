@@ -15,12 +15,13 @@ import { isCold, isKept, isWaitedFor } from '../keys/interest.js'
  * @param {Pick<import('../keys/key-table.js').KeyTable, 'hasRoomFor' | 'recount'>} deps.table
  * @param {Pick<import('../keys/interest.js').Interest, 'notifyAll'>} deps.interest
  * @param {import('../timing/schedule.js').Schedule} deps.schedule
+ * @param {Pick<import('../timing/refreshes.js').Refreshes, 'end'>} deps.refreshes
  * @param {Pick<import('../origins/recovery.js').Recovery, 'noteEnd' | 'probe'>} deps.recovery
  * @param {Pick<import('./fetches.js').Fetches, 'want'>} deps.fetches
  * @param {(entry: Entry) => void} deps.onNoRoom the first value of a key that is wanted does not fit
  * @param {() => number} deps.now
  */
-export function createResults({ table, interest, schedule, recovery, fetches, onNoRoom, now }) {
+export function createResults({ table, interest, schedule, refreshes, recovery, fetches, onNoRoom, now }) {
   /**
    * @param {Fetch} fetch
    * @param {Result} result
@@ -33,16 +34,21 @@ export function createResults({ table, interest, schedule, recovery, fetches, on
     if (fits || entry.held.value) {
       // Links that have watched for long do not pay for those that came since: they keep the value they have, hear that it is
       // old, and get the next one that there is room for.
+      const before = termsOf(entry)
+      // What was asked for before the refresh was due says less than the links were told.
+      const isInTime = entry.refresh === undefined || sentAt >= entry.refresh.dueAt
+      refreshes.end(entry)
       hold(entry, fits ? result : noRoom, body, delta, {
         askedAt: sentAt,
         waitedMs: sentAt - queuedAt,
         changed: again,
       })
-      interest.notifyAll(entry)
+      interest.notifyAll(entry, { isAsAssured: isInTime && result.kind === 'current' && termsOf(entry) === before })
       // A key that fails is tried again anyway; and what nobody waits for is marked as invalid, which is enough.
       if (again && !isFailing(entry) && (isKept(entry) || isCold(entry))) fetches.want(entry)
       table.recount(entry)
     } else {
+      refreshes.end(entry)
       onNoRoom(entry)
     }
     recovery.noteEnd(entry.origin, result.kind !== 'failed' || result.code === 'not_found', closed)
@@ -101,6 +107,7 @@ export function createResults({ table, interest, schedule, recovery, fetches, on
       // A `not_found` goes, too: whether there is nothing is no longer known.
       holdFailure(entry, { code: 'backend_unavailable', message: breakerOpen, askedAt: now() })
     }
+    refreshes.end(entry)
     schedule.park(entry, entry.origin.breaker.retryAt())
     interest.notifyAll(entry)
     table.recount(entry)
@@ -109,6 +116,9 @@ export function createResults({ table, interest, schedule, recovery, fetches, on
 
   return { take, refuse }
 }
+
+/** How what is held may be used, which links hear of also where the version is the same. @param {Entry} entry */
+const termsOf = ({ held: { value, maxAgeMs } }) => `${value?.version} ${value?.store} ${maxAgeMs}`
 
 const breakerOpen = 'the backend failed too often: its circuit breaker is open'
 

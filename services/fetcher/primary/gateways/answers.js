@@ -2,6 +2,7 @@
 // sent before. Nothing is queued per link, so no gateway is ever sent a state that has passed.
 import { isFresh, isNoOlder } from '../keys/held.js'
 import { waiterOf, watcherOf } from '../keys/interest.js'
+import { isOverdue, nextOf } from '../timing/refreshes.js'
 
 /**
  * @typedef {import('@keycast/backbone').Answer} Answer
@@ -26,6 +27,7 @@ export function takeAnswer(interest, entry, link, now) {
   if (waiter && !waiter.ready) return { answer: undefined, more: false }
 
   const answer = waiter ? answerWaiter(entry, waiter, now) : watcher && answerWatcher(entry, watcher, now)
+  if (watcher?.quiet && answer && answer.type !== 'failed') answer.next = nextOf(entry, now)
   interest.noteSent(link, entry, answer)
   return { answer, more: watcher !== undefined && answer !== undefined && isDueFailure(entry, watcher) }
 }
@@ -44,7 +46,8 @@ function answerWatcher(entry, watcher, now) {
   const isCurrent = value?.version === watcher.version
   if (value && !isCurrent && isNoOlder(entry, watcher)) return state(entry, watcher.version, now)
   if (isDueFailure(entry, watcher)) return failed(entry, now)
-  const isNews = watcher.owed || watcher.failure !== undefined || watcher.askedAt < askedAt
+  const isNoLongerAssured = watcher.isAssured && isOverdue(entry)
+  const isNews = watcher.owed || watcher.failure !== undefined || watcher.askedAt < askedAt || isNoLongerAssured
   return isCurrent && !failure && isNews ? state(entry, watcher.version, now) : undefined
 }
 

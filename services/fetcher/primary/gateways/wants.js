@@ -12,7 +12,8 @@ import { createRefusedWants } from './refused-wants.js'
  * @typedef {import('../keys/entry.js').Entry} Entry
  * @typedef {import('../keys/interest.js').Seen} Seen
  * @typedef {import('../keys/interest.js').Want} Want
- * @typedef {{ key: string, held: GatewayHeld | undefined }} Wanted a key, and what the gateway holds of it
+ * @typedef {{ key: string, held: GatewayHeld | undefined, quiet?: boolean }} Wanted a key, and what the gateway holds of it; `quiet`: it
+ *   understands when it is told of changes only
  */
 
 /**
@@ -23,6 +24,7 @@ import { createRefusedWants } from './refused-wants.js'
  * @param {import('../keys/interest.js').Interest} deps.interest
  * @param {import('../fetching/fetches.js').Fetches} deps.fetches
  * @param {import('../timing/schedule.js').Schedule} deps.schedule
+ * @param {Pick<import('../timing/refreshes.js').Refreshes, 'lagsMs'>} deps.refreshes
  * @param {Pick<import('../origins/recovery.js').Recovery, 'probe'>} deps.recovery
  * @param {import('../timing/in-turns.js').InTurns} deps.inTurns
  * @param {(link: string, key: string) => void} deps.markDue the link is due the key's latest state
@@ -36,6 +38,7 @@ export function createWants({
   interest,
   fetches,
   schedule,
+  refreshes,
   recovery,
   inTurns,
   markDue,
@@ -45,12 +48,12 @@ export function createWants({
   const refused = createRefusedWants()
 
   /** @param {string} link @param {Wanted} wanted */
-  function onWatch(link, { key, held }) {
+  function onWatch(link, { key, held, quiet }) {
     const entry = open(link, key, 'watch')
     if (!entry) return
     if (refused.forgive(link, key, 'watch')) onGet(link, { key, held })
     const wasKept = isKept(entry)
-    const watcher = interest.watch(link, entry, seenOf(held))
+    const watcher = interest.watch(link, entry, { ...seenOf(held), quiet })
     table.recount(entry)
     if (table.get(key) !== entry) return // it took room that other keys need, and its links were refused
 
@@ -239,6 +242,7 @@ export function createWants({
 
   /** @type {HubEvents} */
   const hubEvents = {
+    lagsMs: refreshes.lagsMs,
     onWatch,
     onUnwatch,
     onGet: onGet,

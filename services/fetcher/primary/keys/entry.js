@@ -5,6 +5,7 @@
 // held            keys/held.js          the value, or why there is none
 // timing          timing/schedule.js    when the key is tried by itself
 // fetch           fetching/fetches.js   the fetch under way
+// refresh         timing/refreshes.js   the refresh under way
 // bytes, counted  keys/key-table.js     what the entry costs
 import { idOf } from '@keycast/protocol'
 import { newTiming } from '../timing/schedule.js'
@@ -25,6 +26,7 @@ import { isWanted, newInterest } from './interest.js'
  * @property {import('./held.js').Held} held
  * @property {import('../timing/schedule.js').Timing} timing
  * @property {Fetch | undefined} fetch
+ * @property {import('../timing/refreshes.js').Refresh | undefined} refresh of a key whose links hear of changes only
  * @property {number} bytes what the key table counts the entry as
  * @property {boolean} counted whether the key table counts the key as kept fresh
  */
@@ -45,6 +47,7 @@ export function createEntry(key, namespace, origin) {
     held: newHeld(namespace.maxAgeMs),
     timing: newTiming(),
     fetch: undefined,
+    refresh: undefined,
     bytes: 0,
     counted: false,
   }

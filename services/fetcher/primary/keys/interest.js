@@ -15,7 +15,8 @@ import { isFailing, isNoOlder } from './held.js'
  * A link that watches, with what its gateway holds by its own word or because it was sent since. `failure`: the last one it
  * was sent, unless something better followed. `owed`: it said `watch` and was sent nothing yet. `notified`: the hub knows
  * that it is due something, though that may not have been sent.
- * @typedef {Seen & { failure: Failure | undefined, owed: boolean, notified: boolean }} Watcher
+ * `quiet`: its gateway understands when it is told of changes only. `isAssured`: it was told so of this key.
+ * @typedef {Seen & { failure: Failure | undefined, owed: boolean, notified: boolean, quiet: boolean, isAssured: boolean }} Watcher
  *
  * A link that waits for one answer. `ready`: it is there, and goes out when the link has credit. `needsFollowUp`: the fetch
  * under way asked the backend before the key changed, and this link came after: only the fetch that follows will do.
@@ -60,9 +61,9 @@ export function createInterest({ markDue, wheel, now }) {
     if (entries?.delete(entry) && entries.size === 0) byLink.delete(link)
   }
 
-  /** @param {string} link @param {Entry} entry @param {Seen} seen @returns {Watcher} */
-  function watch(link, entry, { version, askedAt }) {
-    const watcher = { version, askedAt, failure: undefined, owed: true, notified: false }
+  /** @param {string} link @param {Entry} entry @param {Seen & { quiet?: boolean }} seen @returns {Watcher} */
+  function watch(link, entry, { version, askedAt, quiet = false }) {
+    const watcher = { version, askedAt, failure: undefined, owed: true, notified: false, quiet, isAssured: false }
     entry.interest.watchers.set(link, watcher)
     index(link, entry)
     stopLingering(entry)
@@ -152,8 +153,13 @@ export function createInterest({ markDue, wheel, now }) {
     markDue(link, entry.key)
   }
 
-  /** What is held of a key changed, or was confirmed, or failed to. @param {Entry} entry */
-  function notifyAll(entry) {
+  /**
+   * What is held of a key changed, or was confirmed, or failed to.
+   *
+   * @param {Entry} entry
+   * @param {{ isAsAssured?: boolean }} [how] `isAsAssured`: the refresh came to nothing new in its time
+   */
+  function notifyAll(entry, { isAsAssured = false } = {}) {
     const { watchers, waiters } = entry.interest
     if (waiters) {
       for (const [link, waiter] of waiters) {
@@ -162,7 +168,7 @@ export function createInterest({ markDue, wheel, now }) {
         if (waiter.ready) markDue(link, entry.key)
       }
     }
-    for (const [link, watcher] of watchers) notify(link, entry, watcher)
+    for (const [link, watcher] of watchers) if (!isAsAssured || !watcher.isAssured) notify(link, entry, watcher)
   }
 
   /**
@@ -177,6 +183,7 @@ export function createInterest({ markDue, wheel, now }) {
     const watcher = watcherOf(entry, link)
     if (!watcher || !answer) return
     watcher.owed = false
+    watcher.isAssured = answer.type !== 'failed' && answer.next !== undefined
     watcher.failure = answer.type === 'failed' ? entry.held.failure : undefined
     if (answer.type !== 'failed') {
       watcher.version = answer.version

@@ -50,11 +50,12 @@ const ABSENCE_MS_MAX = 60_000
  * @param {object} deps
  * @param {Pick<import('./timer-wheel.js').TimerWheel, 'set' | 'cancel'>} deps.wheel
  * @param {() => import('./backoff.js').Backoff} deps.firstBackoff
+ * @param {Pick<import('./refreshes.js').Refreshes, 'begin' | 'end'>} deps.refreshes
  * @param {(entry: Entry) => void} deps.want has the key fetched, unless that is under way
  * @param {() => number} deps.now
  * @param {() => number} deps.random 0 up to 1
  */
-export function createSchedule({ wheel, firstBackoff, want, now, random }) {
+export function createSchedule({ wheel, firstBackoff, refreshes, want, now, random }) {
   /**
    * The first watcher of a key came, and what is held is good enough for now.
    *
@@ -79,6 +80,7 @@ export function createSchedule({ wheel, firstBackoff, want, now, random }) {
    */
   function end(entry) {
     cancel(entry)
+    refreshes.end(entry)
     entry.origin.failing.delete(entry)
     entry.timing.phaseAt = undefined
     entry.timing.absenceMs = undefined
@@ -167,7 +169,10 @@ export function createSchedule({ wheel, firstBackoff, want, now, random }) {
   function due(entry) {
     entry.timing.timer = undefined
     // Set first, so that a refresh that is still queued costs none of the later ones.
-    if (!isFailing(entry) && entry.namespace.refreshMs > 0) tryAt(entry, nextPeriodOf(entry))
+    if (!isFailing(entry) && entry.namespace.refreshMs > 0) {
+      refreshes.begin(entry, entry.timing.nextTryAt ?? now())
+      tryAt(entry, nextPeriodOf(entry))
+    }
     want(entry)
   }
 

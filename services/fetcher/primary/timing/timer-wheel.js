@@ -78,6 +78,11 @@ export function createTimerWheel({ now, every = everyInterval }) {
     return true
   }
 
+  /** Everything up to then has fired. */
+  function reachedMs() {
+    return stopTicking ? reached * TICK_MS : now()
+  }
+
   function stop() {
     stopTicking?.()
     stopTicking = undefined
@@ -86,6 +91,7 @@ export function createTimerWheel({ now, every = everyInterval }) {
   return {
     set,
     cancel,
+    reachedMs,
     /** Forgets every timer. */
     stop() {
       for (const slot of slots) slot.clear()

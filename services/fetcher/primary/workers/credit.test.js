@@ -14,3 +14,7 @@ test('backends that hang leave credit for the others, even where a single worker
 test('without any namespace a worker still says that it takes leases: it is ready', () => {
   expect(creditFor({ origins: 0, inFlightMax: 256 })).toBeGreaterThan(0)
 })
+
+test('questions whether viewers may read have credit of their own', () => {
+  expect(creditFor({ origins: 2, inFlightMax: 10, authorizeOrigins: 1, authorizeInFlightMax: 4 })).toBe(24)
+})

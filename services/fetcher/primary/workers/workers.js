@@ -7,7 +7,7 @@ import { startWatchdog } from './watchdog.js'
 /**
  * @typedef {import('../../work/messages.js').Lease} LeaseMessage
  * @typedef {import('../../work/messages.js').Result} Result
- * @typedef {import('../fetching/fetches.js').Fetch} Fetch
+ * @typedef {import('../fetching/fetches.js').Fetch | import('../authorize/asks.js').Ask} Leased a fetch, or a question whether a viewer may read
  * @typedef {import('./processes.js').WorkerProcess} WorkerProcess
  * @typedef {ReturnType<typeof createWorkers>} Workers
  *
@@ -20,8 +20,8 @@ import { startWatchdog } from './watchdog.js'
  *
  * The ends of leases. `onLost`: the worker that had the fetch will not answer. `onCredit`: there may be credit again.
  * @typedef {object} WorkerEvents
- * @property {(fetch: Fetch, result: Result, body: Buffer | undefined, delta: Buffer | undefined) => void} onResult
- * @property {(fetch: Fetch) => void} onLost
+ * @property {(leased: Leased, result: Result, body: Buffer | undefined, delta: Buffer | undefined) => void} onResult
+ * @property {(leased: Leased) => void} onLost
  * @property {() => void} onCredit
  *
  * `place`: a lost worker's successor takes it, and with it its keys. Without `routingId` the worker has not announced
@@ -52,7 +52,7 @@ export function createWorkers({ count, firstBackoff, wheel, every, metrics, log,
   const byPlace = Array(count).fill(undefined)
   /** Those that announced themselves, by routing id. @type {Map<string, Worker>} */
   const byRoute = new Map()
-  /** @type {import('./leases.js').Leases<Fetch>} */
+  /** @type {import('./leases.js').Leases<Leased>} */
   const leases = createLeases({ now })
   /** @type {Connection['send']} */
   let send
@@ -149,7 +149,7 @@ export function createWorkers({ count, firstBackoff, wheel, every, metrics, log,
    * Hands a fetch to the worker its key belongs to, or to the freest where that one has no credit left. There must be
    * credit.
    *
-   * @param {Fetch} fetch
+   * @param {Leased} fetch
    * @param {Omit<LeaseMessage, 'type' | 'lease'>} message
    */
   function lease(fetch, message) {

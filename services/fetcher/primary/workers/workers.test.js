@@ -54,8 +54,8 @@ function setup(count) {
   }
   /** @type {import('./workers.js').WorkerEvents} */
   const events = {
-    onResult: ({ entry }, { kind }) => results.push({ key: entry.key, kind }),
-    onLost: ({ entry }) => lost.push(entry.key),
+    onResult: (leased, { kind }) => results.push({ key: keyOf(leased), kind }),
+    onLost: leased => lost.push(keyOf(leased)),
     onCredit: () => {
       credits++
     },
@@ -265,3 +265,8 @@ test('stopping ends all, counts none as lost, and looks for silence no more', as
   pass(60_000)
   expect(processes).toHaveLength(2)
 })
+
+/** @param {import('./workers.js').Leased} leased */
+function keyOf(leased) {
+  return leased.kind === 'ask' ? leased.key : leased.entry.key
+}

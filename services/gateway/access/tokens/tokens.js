@@ -2,6 +2,7 @@
 // see is seen first, so that garbage is refused before it costs a signature check.
 import { createHash } from 'node:crypto'
 import { compactVerify } from 'jose'
+import { Bearer } from '../bearer.js'
 import { createRecentMap } from '../recent-map.js'
 import { readRule } from '../rights.js'
 import { createCheckQueue } from './check-queue.js'
@@ -64,6 +65,7 @@ export const refusalReasons = Object.freeze(
  * @property {number} expiresAtMs wall clock
  * @property {number | undefined} issuedAt in Unix seconds
  * @property {string | undefined} jti
+ * @property {import('../bearer.js').Bearer} [bearer] the token itself, where backends are asked with it
  *
  * @typedef {object} Refused
  * @property {RefusalReason} reason for metrics and the log at debug
@@ -110,6 +112,7 @@ function refuse(reason, retryAfterMs = RETRY_AFTER_MS) {
  * @param {() => number} [deps.wallNow] in milliseconds since 1970, as `exp` is counted from
  * @param {{ ok?: (issuer: string, keys: number) => void, failed?: (issuer: string, problem: string) => void }} [deps.jwksEvents]
  *   `issuer` is an entry's name
+ * @param {boolean} [deps.keepTokens] whether a verified token is kept, to ask backends with
  * @param {import('node:https').Agent} [deps.agent] for fetching key sets; Node's own unless given
  */
 export function createTokens({
@@ -122,6 +125,7 @@ export function createTokens({
   wallNow = Date.now,
   jwksEvents = {},
   agent,
+  keepTokens = false,
 }) {
   /** @type {Signer[]} */
   const signers = issuers.map(issuer => ({ issuer, jwks: issuer.jwks === undefined ? undefined : jwksOf(issuer) }))
@@ -184,7 +188,9 @@ export function createTokens({
 
     const signer = await signerOf(token, { algorithm, kid }, candidates)
     if (typeof signer === 'string') return refuse(signer)
-    return admit(checked, signer.issuer)
+    const result = admit(checked, signer.issuer)
+    if (keepTokens && 'verified' in result) result.verified.bearer = new Bearer(token)
+    return result
   }
 
   /**

@@ -1,0 +1,148 @@
+// The chat: one room, named by the address, with who is there; beside it a value that the backend changes.
+
+import { createMessageList } from '/keycast/rooms/message-list.js'
+import { connect } from '/keycast.js'
+import { startTheme } from '/theme.js'
+import { startBanner } from './banner.js'
+import { createFeed } from './feed.js'
+import { createPeople } from './people.js'
+import { recall, remember } from './storage.js'
+import { createValueView } from './value-view.js'
+
+/**
+ * What the chat publishes. Sessions without a token have no user, so the name is part of the message; with tokens the
+ * gateway says in `from` who it was, and nobody can say otherwise.
+ *
+ * @typedef {{ name: string, text: string }} ChatMessage
+ */
+
+const ROOM_DEFAULT = '1'
+const roomGrammar = /^[A-Za-z0-9._~-]{1,64}$/
+
+/** @param {string} id @returns {any} */
+const byId = id => document.getElementById(id)
+const [roomInput, joinForm, nameInput, nameProblem] = ['room', 'join', 'name', 'name-problem'].map(byId)
+const [composeForm, textInput] = ['compose', 'text'].map(byId)
+
+const keycast = connect('/ws')
+const banner = startBanner(keycast)
+startTheme(byId('theme'))
+
+/** The room that is shown. @type {ReturnType<typeof openRoom> | undefined} */
+let shown
+
+/** @param {string} id */
+function openRoom(id) {
+  const key = `room:${id}`
+  /** @type {import('/keycast/rooms/message-list.js').MessageList<any>} */
+  const list = createMessageList(keycast, key, { presence: true })
+  const { room } = list
+  let name = recall('name') ?? ''
+  const feed = createFeed(list, () => room.state.joinedAs)
+  const people = createPeople(room)
+  const value = createValueView(keycast.value(`conversation:${id}`))
+  let isJoining = false
+
+  room.on('change', ({ joinedAs, error }) => {
+    banner.room(room.state)
+    joinForm.hidden = joinedAs !== undefined
+    composeForm.hidden = joinedAs === undefined
+    if (joinedAs === undefined && error?.code === 'name_taken') say(error)
+  })
+
+  /** @param {any} error */
+  function say({ code, message }) {
+    nameProblem.textContent = code === 'name_taken' ? 'Somebody here has that name. Choose another.' : message
+    nameInput.setAttribute('aria-invalid', 'true')
+  }
+
+  /** @param {string} wanted */
+  async function join(wanted) {
+    if (isJoining) return
+    isJoining = true
+    nameProblem.textContent = ''
+    nameInput.removeAttribute('aria-invalid')
+    try {
+      const joined = await room.join(wanted, recall(`claim ${key} ${wanted}`))
+      name = joined.name
+      remember('name', name)
+      if (joined.claim) remember(`claim ${key} ${name}`, joined.claim)
+      if (shown === opened && document.activeElement === document.body) textInput.focus()
+    } catch (error) {
+      say(error)
+    } finally {
+      isJoining = false
+    }
+  }
+
+  const opened = {
+    join,
+    /** @param {string} text */
+    send(text) {
+      feed.toEnd()
+      list.send({ name: room.state.joinedAs ?? name, text })
+    },
+    close() {
+      feed.close()
+      people.close()
+      value.close()
+      list.close()
+    },
+  }
+  nameInput.value = name
+  if (name) join(name)
+  return opened
+}
+
+function readAddress() {
+  const given = decodeURIComponent(location.hash.slice(1))
+  const id = roomGrammar.test(given) ? given : ROOM_DEFAULT
+  roomInput.value = id
+  document.title = `Room ${id} – Keycast chat`
+  shown?.close()
+  joinForm.hidden = false
+  composeForm.hidden = true
+  shown = openRoom(id)
+}
+
+window.addEventListener('hashchange', readAddress)
+byId('go').addEventListener('submit', (/** @type {SubmitEvent} */ event) => {
+  event.preventDefault()
+  const id = roomInput.value.trim()
+  roomInput.setCustomValidity(roomGrammar.test(id) ? '' : 'A room is letters, digits and . _ ~ -')
+  if (roomInput.reportValidity()) location.hash = id
+})
+roomInput.addEventListener('input', () => roomInput.setCustomValidity(''))
+
+joinForm.addEventListener('submit', (/** @type {SubmitEvent} */ event) => {
+  event.preventDefault()
+  const name = nameInput.value.trim()
+  if (name) shown?.join(name).then(() => composeForm.hidden || textInput.focus())
+})
+
+function submit() {
+  const text = textInput.value.trim()
+  if (!text) return
+  textInput.value = ''
+  fitText()
+  shown?.send(text)
+}
+composeForm.addEventListener('submit', (/** @type {SubmitEvent} */ event) => {
+  event.preventDefault()
+  submit()
+})
+textInput.addEventListener('keydown', (/** @type {KeyboardEvent} */ event) => {
+  // While an input method composes, Enter chooses a word.
+  if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return
+  event.preventDefault()
+  submit()
+})
+
+/** The field grows with its text. */
+function fitText() {
+  textInput.style.height = 'auto'
+  textInput.style.height = `${Math.min(textInput.scrollHeight + 2, 180)}px`
+}
+textInput.addEventListener('input', fitText)
+
+readAddress()

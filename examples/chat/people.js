@@ -1,0 +1,38 @@
+// Who is in the room: those who joined, and how many there are where the room does not name them.
+import { element, setText } from '/element.js'
+import { avatar } from './avatar.js'
+
+/** @param {import('/keycast.js').RoomHandle} room */
+export function createPeople(room) {
+  const list = /** @type {HTMLElement} */ (document.getElementById('people'))
+  const count = /** @type {HTMLElement} */ (document.getElementById('people-count'))
+  list.replaceChildren()
+  setText(count, '')
+
+  const draw = () => {
+    const { count: number, members = [] } = room.members.state
+    setText(count, number === undefined ? '' : String(number))
+    const me = room.state.joinedAs
+    const names = [...members].sort((a, b) => a.name.localeCompare(b.name))
+    list.replaceChildren(
+      ...names.map(({ name, tabs }) => {
+        const notes = [name === me ? 'you' : '', tabs > 1 ? `${tabs} tabs` : ''].filter(Boolean).join(', ')
+        return element(
+          'li',
+          {},
+          avatar(name),
+          element('span', { className: 'name' }, name),
+          element('small', {}, notes),
+        )
+      }),
+    )
+  }
+  const offMembers = room.members.on('change', draw)
+  const offRoom = room.on('change', draw)
+  return {
+    close() {
+      offMembers()
+      offRoom()
+    },
+  }
+}

@@ -1,0 +1,17 @@
+// What this browser remembers: the reader's name, and the claims by which rooms know it again.
+
+/** A browser told to keep nothing throws at the mere mention of its storage. */
+function open() {
+  try {
+    return localStorage
+  } catch {
+    return undefined
+  }
+}
+const storage = open()
+
+/** @param {string} name */
+export const recall = name => storage?.getItem(`keycast-chat ${name}`) ?? undefined
+
+/** @param {string} name @param {string} value */
+export const remember = (name, value) => storage?.setItem(`keycast-chat ${name}`, value)

@@ -1,0 +1,25 @@
+// What belongs to one viewer of a key: a name for the pair of both. No client can say it, for no key holds a space.
+
+/** @typedef {{ key: string, viewer: string }} Viewed */
+
+const SEPARATOR = ' '
+
+/** 43 characters of base64url: a digest of the user's name; or the one viewer that all without a token are. */
+const viewerGrammar = /^(?:[A-Za-z0-9_-]{43}|anonymous)$/
+
+/** All viewers without a token. */
+export const ANONYMOUS_VIEWER = 'anonymous'
+
+/** @param {string} key @param {string} viewer */
+export const viewerKey = (key, viewer) => `${key}${SEPARATOR}${viewer}`
+
+/**
+ * @param {string} text
+ * @returns {Viewed | undefined} `undefined` where it names no viewer. Whether the rest is a key, `keyProblem` says
+ */
+export function readViewerKey(text) {
+  const end = text.indexOf(SEPARATOR)
+  if (end === -1) return undefined
+  const viewer = text.slice(end + 1)
+  return viewerGrammar.test(viewer) ? { key: text.slice(0, end), viewer } : undefined
+}

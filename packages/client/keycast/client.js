@@ -1,0 +1,167 @@
+// The core of a client: one connection, and the values that come over it.
+import { createCalls } from './calls.js'
+import { createConnection } from './connection/connection.js'
+import { watchPage } from './connection/page.js'
+import { completeEnvironment } from './environment.js'
+import { KeycastError } from './errors.js'
+import { createListeners } from './listeners.js'
+import { createTimers } from './timers.js'
+import { createValues } from './values/values.js'
+
+/**
+ * @typedef {import('./connection/connection.js').ConnectionState} ConnectionState
+ * @typedef {import('./environment.js').Environment} Environment
+ *
+ * @typedef {object} ConnectOptions
+ * @property {import('./connection/auth.js').Token} [token] says for whom the sessions are; a function is asked again
+ *   before the token expires
+ * @property {Environment['WebSocket']} [WebSocket] where there is no global one, as in Node 20: that of the package `ws`
+ * @property {Partial<Environment>} [environment] clocks, timers, chance and the page, for tests
+ *
+ * @typedef {ReturnType<typeof createClient>} KeycastOfValues
+ *
+ * What comes over the connection, by kind.
+ * @typedef {object} Part
+ * @property {(limits: import('./connection/connection.js').Limits) => void} opened requests may be sent from now on
+ * @property {() => void} lost the session is gone
+ * @property {(message: any, bytes: Uint8Array | undefined) => boolean} receive says whether the message was for it
+ * @property {(error: KeycastError, byApplication: boolean) => void} end nothing is asked of the gateway any more
+ * @property {() => void} [revive] a person insists: what the end ended goes on
+ *
+ * @typedef {object} PartDeps
+ * @property {import('./environment.js').Environment} environment
+ * @property {(message: object) => void} send
+ * @property {() => number} nextId
+ * @property {() => import('./timers.js').Alarm} createAlarm
+ * @property {import('./calls.js').Calls} calls
+ */
+
+/**
+ * @param {string | URL} url
+ * @param {ConnectOptions} [options]
+ * @param {(deps: PartDeps) => Part} [extend] makes another part
+ */
+export function createClient(url, { token, WebSocket, environment: given = {} } = {}, extend) {
+  const environment = completeEnvironment({ ...given, ...(WebSocket && { WebSocket }) })
+  const timers = createTimers(environment)
+  let lastId = 0
+  let isClosed = false
+
+  const basics = {
+    environment,
+    send: (/** @type {object} */ message) => connection.send(message),
+    nextId: () => ++lastId,
+    createAlarm: timers.alarm,
+  }
+  const calls = createCalls(basics)
+  /** @type {PartDeps} */
+  const deps = { ...basics, calls }
+  const values = createValues(deps)
+  /** @type {Part[]} */
+  const parts = [calls, values]
+  if (extend) parts.push(extend(deps))
+
+  /** @type {ReturnType<typeof createListeners<ConnectionState>>} */
+  const listeners = createListeners(() => connection.state())
+
+  const connection = createConnection({
+    url: socketUrl(url),
+    environment,
+    createAlarm: timers.alarm,
+    token,
+    onOpen(limits) {
+      for (const part of parts) part.opened(limits)
+    },
+    onMessage: (message, bytes) => parts.some(part => part.receive(message, bytes)),
+    onLost() {
+      for (const part of parts) part.lost()
+    },
+    onState(state) {
+      if (state.name === 'closed') {
+        const error = new KeycastError({ code: 'closed', message: state.reason })
+        for (const part of parts) part.end(error, isClosed)
+      }
+      listeners.tell(state)
+    },
+  })
+
+  const forgetPage = watchPage(environment, {
+    onHide: timers.rest,
+    onWake() {
+      timers.go()
+      connection.wake()
+    },
+    onOffline: connection.offline,
+  })
+  connection.connect()
+
+  return {
+    /** How the connection stands. @returns {ConnectionState} */
+    get state() {
+      return connection.state()
+    },
+
+    /**
+     * Calls a listener at every change of the connection, and once soon after this with how it stands.
+     *
+     * @param {'state'} name
+     * @param {(state: ConnectionState) => void} listener
+     * @returns {() => void} takes the listener off
+     */
+    on(name, listener) {
+      if (name !== 'state') throw new TypeError(`a client has the event "state", not "${name}"`)
+      return listeners.add(listener)
+    },
+
+    /**
+     * Subscribes to a key. All handles of a key share one subscription and one copy of the value.
+     *
+     * @template [T=any]
+     * @param {string} key
+     * @returns {import('./values/handle.js').ValueHandle<T>} must be closed when it is no longer of use
+     */
+    value: key => values.value(key),
+
+    /**
+     * Asks for a value once. Waits while there is no connection.
+     *
+     * @template [T=any]
+     * @param {string} key
+     * @param {{ signal?: AbortSignal }} [options] `signal` gives up: `AbortSignal.timeout(5_000)`
+     * @returns {Promise<T>} JSON parsed, text as a string, anything else as a Uint8Array
+     * @throws {KeycastError}
+     */
+    get: (key, { signal } = {}) => /** @type {Promise<any>} */ (values.get(key, signal)),
+
+    /**
+     * The state of a key that some handle is open for, without subscribing.
+     *
+     * @template [T=any]
+     * @param {string} key
+     * @returns {import('./values/entry.js').ValueState<T>}
+     */
+    peek: key => values.peek(key),
+
+    /** Connects now in place of waiting, also after the gateway closed for good. Does nothing after `close()`. */
+    reconnect() {
+      const { name } = connection.state()
+      if (isClosed || name === 'connecting' || name === 'open') return
+      for (const part of parts) part.revive?.()
+      connection.connect()
+    },
+
+    /** Ends everything: handles, iterators, gets and the connection, which stays closed. */
+    close() {
+      if (isClosed) return
+      isClosed = true
+      forgetPage()
+      connection.close('closed by this client')
+    },
+  }
+}
+
+/** @param {string | URL} url */
+function socketUrl(url) {
+  const resolved = new URL(url, /** @type {any} */ (globalThis).location?.href)
+  return resolved.href.replace(/^http/, 'ws')
+}

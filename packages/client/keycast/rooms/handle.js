@@ -1,0 +1,188 @@
+// A handle, which an application holds of a room: typed events, an async iterator and stores in one.
+import { createListeners } from '../listeners.js'
+
+/**
+ * @typedef {import('./room.js').Gap} Gap
+ * @typedef {import('./room.js').Position} Position
+ * @typedef {import('./members.js').MembersState} MembersState
+ *
+ * Who is there, for a handle that was opened with `presence`.
+ * @typedef {object} MembersStore
+ * @property {MembersState} state
+ * @property {(name: 'change', listener: (state: MembersState) => void) => () => void} on
+ * @property {(listener: (state: MembersState) => void) => () => void} subscribe
+ * @property {() => MembersState} getSnapshot
+ */
+
+/**
+ * As an async iterable it gives each message, in order, and gaps. A loop that is further behind than `bufferMessages` is
+ * given a gap in place of what it missed. It ends when the handle is closed, and throws the error that ends the
+ * subscription.
+ *
+ * @template [T=any]
+ * @typedef {AsyncIterable<import('./room.js').Message<T> | Gap> & {
+ *   readonly key: string,
+ *   readonly state: import('./room.js').RoomState<T>,
+ *   readonly position: Position | undefined,
+ *   readonly pending: readonly import('./room.js').PendingMessage<T>[],
+ *   readonly members: MembersStore,
+ *   on: {
+ *     (name: 'message', listener: (message: import('./room.js').Message<T>) => void): () => void,
+ *     (name: 'gap', listener: (gap: Gap) => void): () => void,
+ *     (name: 'change', listener: (state: import('./room.js').RoomState<T>) => void): () => void,
+ *   },
+ *   subscribe: (listener: (state: import('./room.js').RoomState<T>) => void) => () => void,
+ *   getSnapshot: () => import('./room.js').RoomState<T>,
+ *   publish: (data: T, options?: import('./publishes.js').PublishOptions) => Promise<import('./publishes.js').Published>,
+ *   history: (options?: import('./rooms.js').HistoryOptions) => Promise<import('./rooms.js').History<T>>,
+ *   join: (name: string, claim?: string) => Promise<import('./rooms.js').Join>,
+ *   leave: () => Promise<void>,
+ *   close: () => void,
+ * }} RoomHandle
+ */
+
+const BUFFER_MESSAGES = 1_000
+
+/**
+ * @param {object} deps
+ * @param {import('./room.js').Room} deps.room
+ * @param {import('./room.js').Reader} deps.reader
+ * @param {number} [deps.bufferMessages]
+ * @param {() => void} deps.onClose is called once
+ * @param {RoomHandle['publish']} deps.publish
+ * @param {RoomHandle['history']} deps.history
+ * @param {RoomHandle['join']} deps.join
+ * @param {RoomHandle['leave']} deps.leave
+ * @returns {RoomHandle}
+ */
+export function createRoomHandle({ room, reader, bufferMessages = BUFFER_MESSAGES, ...deeds }) {
+  const { onClose, publish, history, join, leave } = deeds
+  /** Undone at the close: listeners and loops. @type {Set<() => void>} */
+  const ends = new Set()
+  let closed = false
+  const untold = () => undefined
+  const events = {
+    message: createListeners(untold),
+    gap: createListeners(untold),
+    change: room.listeners,
+  }
+  /** The loops' queues. @type {Set<(item: any) => void>} */
+  const queues = new Set()
+  reader.take = item => {
+    for (const push of queues) push(item)
+    events[item.type].tell(/** @type {any} */ (item))
+  }
+
+  /** @param {import('../listeners.js').Listeners} listeners @param {(state: any) => void} listener @param {boolean} [isTold] */
+  function listen(listeners, listener, isTold) {
+    if (closed) return () => {}
+    const remove = listeners.add(listener, isTold)
+    ends.add(remove)
+    return () => {
+      ends.delete(remove)
+      remove()
+    }
+  }
+
+  /**
+   * What stores in React, Svelte, Solid and RxJS have in common.
+   *
+   * @param {{ readonly state: any, listeners: import('../listeners.js').Listeners }} source
+   */
+  const storeOf = source => ({
+    /** @param {(state: any) => void} listener */
+    subscribe(listener) {
+      listener(source.state)
+      return listen(source.listeners, listener, true)
+    },
+    getSnapshot: () => source.state,
+  })
+
+  const { members } = room
+  return {
+    key: room.key,
+    get state() {
+      return room.state
+    },
+    /** Of the last message that this handle was given: a program that ends here begins again after it. */
+    get position() {
+      return reader.position
+    },
+    get pending() {
+      return room.state.pending
+    },
+    members: {
+      get state() {
+        return members.state
+      },
+      on(name, listener) {
+        if (name !== 'change') throw new TypeError(`members have the event "change", not "${name}"`)
+        return listen(members.listeners, listener)
+      },
+      ...storeOf(members),
+    },
+    on(/** @type {keyof typeof events} */ name, /** @type {(item: any) => void} */ listener) {
+      if (!(name in events)) throw new TypeError(`a room has no event "${name}"`)
+      return listen(/** @type {any} */ (events[name]), listener)
+    },
+    ...storeOf(room),
+    [Symbol.asyncIterator]() {
+      /** @type {any[]} */
+      let queue = []
+      let done = closed
+      let wake = () => {}
+      /** @param {any} item */
+      const push = item => {
+        // Not a part as the whole: what the loop missed is named by a gap.
+        if (queue.length >= bufferMessages) {
+          const { position } = item
+          queue = [{ type: 'gap', position, oldest: queue[0].oldest ?? queue[0].position, reason: 'slow' }]
+        } else queue.push(item)
+        wake()
+      }
+      const end = () => {
+        done = true
+        ends.delete(end)
+        queues.delete(push)
+        remove()
+        wake()
+      }
+      const remove = listen(room.listeners, () => wake(), true)
+      if (!done) {
+        queues.add(push)
+        ends.add(end)
+      }
+      return {
+        async next() {
+          for (;;) {
+            if (done) return { done, value: undefined }
+            if (queue.length > 0) return { done: false, value: queue.shift() }
+            if (room.ended) {
+              end()
+              if (room.wasClosed) continue
+              throw room.state.error
+            }
+            await new Promise(resolve => {
+              wake = () => resolve(undefined)
+            })
+          }
+        },
+        async return() {
+          end()
+          return { done: true, value: undefined }
+        },
+      }
+    },
+    publish,
+    history,
+    join,
+    leave,
+    /** The subscription ends with the last handle of its room. What was published is still settled. */
+    close() {
+      if (closed) return
+      closed = true
+      for (const end of [...ends]) end()
+      onClose()
+    },
+  }
+}

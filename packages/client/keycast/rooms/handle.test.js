@@ -1,0 +1,90 @@
+// What transcripts cannot say of rooms: loops, listeners and stores of this language.
+import { createFakeKeycast } from '../../testing.js'
+
+const soon = () => new Promise(resolve => setImmediate(resolve))
+
+test('a loop is given every message in order, and ends with its handle', async () => {
+  const fake = createFakeKeycast()
+  const room = fake.keycast.room('room:1')
+  /** @type {any[]} */
+  const seen = []
+  const loop = (async () => {
+    for await (const item of room) seen.push(item.type === 'message' && item.data)
+  })()
+  await soon()
+  for (const n of [1, 2, 3]) fake.publish('room:1', n)
+  await soon()
+  expect(seen).toEqual([1, 2, 3])
+  room.close()
+  await loop
+  expect(await room[Symbol.asyncIterator]().next()).toEqual({ done: true, value: undefined })
+})
+
+test('a loop that is too far behind is given a gap in place of what it missed', async () => {
+  const fake = createFakeKeycast()
+  const room = fake.keycast.room('room:1', { bufferMessages: 3 })
+  const loop = room[Symbol.asyncIterator]()
+  await soon()
+  for (const n of [1, 2, 3, 4, 5]) fake.publish('room:1', n)
+  const next = async () => (await loop.next()).value
+  expect(await next()).toEqual({
+    type: 'gap',
+    position: { epoch: 'fake', seq: 4 },
+    oldest: { epoch: 'fake', seq: 1 },
+    reason: 'slow',
+  })
+  expect(await next()).toMatchObject({ data: 5, position: { seq: 5 } })
+})
+
+test('a loop throws the error that ends the subscription, after what came before it', async () => {
+  const fake = createFakeKeycast({ rooms: [] })
+  const room = fake.keycast.room('room:1')
+  await expect(room[Symbol.asyncIterator]().next()).rejects.toMatchObject({ code: 'not_a_room' })
+  const closed = createFakeKeycast()
+  const loop = closed.keycast.room('room:1')[Symbol.asyncIterator]()
+  await soon()
+  closed.publish('room:1', 1)
+  closed.keycast.close()
+  expect((await loop.next()).value).toMatchObject({ data: 1 })
+  expect(await loop.next()).toEqual({ done: true, value: undefined })
+})
+
+test('listeners and stores are told, until their handle is closed', async () => {
+  const fake = createFakeKeycast()
+  const room = fake.keycast.room('room:1', { presence: true })
+  /** @type {any[]} */
+  const told = []
+  room.on('message', ({ data }) => told.push(data))
+  room.on('gap', ({ reason }) => told.push(reason))
+  room.on('change', ({ live }) => told.push({ live }))
+  room.subscribe(({ live }) => told.push({ store: live }))
+  const off = room.members.on('change', ({ count }) => told.push({ count }))
+  await soon()
+  expect(told).toEqual([{ store: false }, { live: true }, { store: true }, { count: 0 }])
+  expect(room.getSnapshot()).toBe(room.state)
+  off()
+  fake.setMembers('room:1', ['Ann'])
+  fake.publish('room:1', 'hi')
+  expect(told.slice(4)).toEqual(['hi'])
+  room.close()
+  room.close()
+  fake.publish('room:1', 'ho')
+  room.on('message', () => told.push('never'))
+  await soon()
+  expect(told).toHaveLength(5)
+  expect(() => room.on(/** @type {any} */ ('news'), () => {})).toThrow('no event "news"')
+  expect(() => room.members.on(/** @type {any} */ ('news'), () => {})).toThrow(TypeError)
+})
+
+test('what is published is as it was when it was given, and must be JSON', async () => {
+  const fake = createFakeKeycast()
+  fake.disconnect()
+  const room = fake.keycast.room('room:1')
+  const data = { n: 1 }
+  const published = room.publish(data)
+  data.n = 2
+  fake.reconnect()
+  await published
+  expect(fake.messages('room:1')).toEqual([{ n: 1 }])
+  await expect(room.publish(undefined)).rejects.toThrow(TypeError)
+})

@@ -1,0 +1,152 @@
+// What a page shows of a room: its newest messages, older ones as they are asked for, those on their way and those that
+// failed. One store for all of it, so that no message is shown twice or left out between two of them.
+import { createListeners } from '../listeners.js'
+
+/**
+ * A message that was sent here and not kept, as far as is known.
+ *
+ * @template [T=any]
+ * @typedef {import('./room.js').PendingMessage<T> & { error: import('../errors.js').KeycastError }} FailedMessage
+ */
+
+/**
+ * The object stays the same until something of it changes.
+ *
+ * @template [T=any]
+ * @typedef {object} MessageListState
+ * @property {readonly import('./room.js').Message<T>[]} messages in their order, without a hole
+ * @property {readonly import('./room.js').PendingMessage<T>[]} pending
+ * @property {readonly FailedMessage<T>[]} failed
+ * @property {boolean} hasOlder whether there may be messages before the first
+ * @property {boolean} isLoading whether they are being asked for
+ * @property {boolean} live whether messages arrive as they are published
+ * @property {import('../errors.js').KeycastError | undefined} error of the room, or of the last `older()`
+ */
+
+/**
+ * @template [T=any]
+ * @typedef {ReturnType<typeof createMessageList<T>>} MessageList
+ */
+
+const LAST = 50
+const KEEP = 2_000
+
+/**
+ * @template [T=any]
+ * @param {{ room: (key: string, options?: import('./room.js').RoomOptions) => import('./handle.js').RoomHandle<any> }} keycast
+ * @param {string} key
+ * @param {object} [options]
+ * @param {number} [options.last] messages at first, and with each `older()`
+ * @param {number} [options.keep] above so many the oldest are let go; `older()` brings them back
+ * @param {boolean} [options.presence] whether `room.members` is to be told who is there
+ */
+export function createMessageList(keycast, key, { last = LAST, keep = KEEP, presence = false } = {}) {
+  /** @type {import('./handle.js').RoomHandle<T>} */
+  const room = keycast.room(key, { last, presence })
+  /** Older messages are those before it; undefined before anything is known. @type {import('./room.js').Position | undefined} */
+  let top
+  /** @type {MessageListState<T>} */
+  let state = Object.freeze({
+    messages: [],
+    pending: room.pending,
+    failed: [],
+    hasOlder: false,
+    isLoading: false,
+    live: room.state.live,
+    error: room.state.error,
+  })
+  const listeners = createListeners(() => state)
+
+  /** @param {Partial<MessageListState<T>>} changes */
+  function become(changes) {
+    state = Object.freeze({ ...state, ...changes })
+    listeners.tell(state)
+  }
+
+  room.on('change', ({ live, error, pending }) => {
+    if (live && !top && room.position) begin(room.position)
+    become({ live, error, pending })
+  })
+  room.on('message', message => {
+    const messages = [...state.messages, message].slice(-keep)
+    const isTrimmed = messages.length <= state.messages.length
+    if (isTrimmed) top = messages[0].position
+    const failed = state.failed.filter(({ messageId }) => messageId !== message.messageId)
+    become({ messages, failed, hasOlder: state.hasOlder || isTrimmed })
+  })
+  room.on('gap', ({ position }) => {
+    begin(position)
+    become({ messages: [], isLoading: false })
+    older()
+  })
+
+  /** @param {import('./room.js').Position} position that messages follow from now on */
+  function begin({ epoch, seq }) {
+    top = { epoch, seq: seq + 1 }
+    become({ hasOlder: seq > 0 })
+  }
+
+  async function older() {
+    const before = top
+    if (!before || !state.hasOlder || state.isLoading) return
+    become({ isLoading: true })
+    try {
+      const part = await room.history({ before, limit: last })
+      // A gap came meanwhile: these messages do not stand before those of now.
+      if (before !== top) return
+      if (part.messages.length > 0) top = part.messages[0].position
+      become({ messages: [...part.messages, ...state.messages], hasOlder: part.more, isLoading: false })
+    } catch (error) {
+      if (before === top) become({ isLoading: false, error: /** @type {any} */ (error) })
+    }
+  }
+
+  /** @param {T} data @param {string} [messageId] of one that is sent again */
+  async function send(data, messageId) {
+    try {
+      await room.publish(data, { messageId })
+    } catch (reason) {
+      const error = /** @type {import('../errors.js').KeycastError & { messageId: string }} */ (reason)
+      const isThere = state.messages.some(message => message.messageId === error.messageId)
+      if (isThere || !error.messageId) return
+      become({ failed: [...state.failed, { messageId: error.messageId, data, at: Date.now(), error }] })
+    }
+  }
+
+  /** @param {string} messageId @returns {FailedMessage<T> | undefined} */
+  function takeFailed(messageId) {
+    const found = state.failed.find(each => each.messageId === messageId)
+    if (found) become({ failed: state.failed.filter(each => each !== found) })
+    return found
+  }
+
+  return {
+    room,
+    get state() {
+      return state
+    },
+    /** Calls a listener at every change, and once soon after this. @param {'change'} name @param {(state: MessageListState<T>) => void} listener */
+    on(name, listener) {
+      if (name !== 'change') throw new TypeError(`a list has the event "change", not "${name}"`)
+      return listeners.add(listener)
+    },
+    /** The contract of stores: calls the listener at once, then at every change. @param {(state: MessageListState<T>) => void} listener */
+    subscribe(listener) {
+      listener(state)
+      return listeners.add(listener, true)
+    },
+    getSnapshot: () => state,
+    /** Loads the messages before the first. */
+    older,
+    /** Publishes a message. One that fails is among `failed`. @param {T} data */
+    send: data => send(data),
+    /** Sends a failed message again, as the same message. @param {string} messageId */
+    async retry(messageId) {
+      const failed = takeFailed(messageId)
+      if (failed) await send(failed.data, messageId)
+    },
+    /** Forgets a failed message. @param {string} messageId */
+    discard: messageId => void takeFailed(messageId),
+    close: room.close,
+  }
+}

@@ -1,0 +1,76 @@
+// What a page shows of a room: nothing twice, nothing left out, and what failed can be sent again.
+import { createFakeKeycast } from '../../testing.js'
+import { createMessageList } from './message-list.js'
+
+const soon = () => new Promise(resolve => setImmediate(resolve))
+
+/** @param {number} count of messages that are there @param {object} [options] */
+async function setup(count, options) {
+  const fake = createFakeKeycast()
+  for (let n = 1; n <= count; n += 1) fake.publish('room:1', n)
+  const list = createMessageList(fake.keycast, 'room:1', { last: 3, ...options })
+  await soon()
+  return { fake, list, shown: () => list.state.messages.map(({ data }) => data) }
+}
+
+test('it begins with the last messages, and older ones come before them', async () => {
+  const { list, shown, fake } = await setup(8)
+  expect(shown()).toEqual([6, 7, 8])
+  expect(list.state).toMatchObject({ hasOlder: true, live: true })
+  const loading = list.older()
+  expect(list.state.isLoading).toBe(true)
+  fake.publish('room:1', 9)
+  await loading
+  expect(shown()).toEqual([3, 4, 5, 6, 7, 8, 9])
+  await list.older()
+  expect(shown()).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9])
+  expect(list.state).toMatchObject({ hasOlder: false, isLoading: false })
+})
+
+test('an empty room has nothing older', async () => {
+  const { list, shown, fake } = await setup(0)
+  expect(list.state).toMatchObject({ live: true, hasOlder: false })
+  fake.publish('room:1', 1)
+  expect(shown()).toEqual([1])
+})
+
+test('above so many the oldest are let go, and can be had again', async () => {
+  const { list, shown, fake } = await setup(3, { keep: 4 })
+  for (const n of [4, 5, 6]) fake.publish('room:1', n)
+  expect(shown()).toEqual([3, 4, 5, 6])
+  expect(list.state.hasOlder).toBe(true)
+  await list.older()
+  expect(shown()).toEqual([1, 2, 3, 4, 5, 6])
+})
+
+test('what is sent is pending, then a message; what failed can be sent again or forgotten', async () => {
+  const { list, shown, fake } = await setup(0)
+  fake.disconnect()
+  const sending = list.send('a')
+  expect(list.state.pending.map(({ data }) => data)).toEqual(['a'])
+  fake.reconnect()
+  await sending
+  expect(list.state.pending).toEqual([])
+  expect(shown()).toEqual(['a'])
+
+  fake.refusePublishes('room:1', 'forbidden')
+  await list.send('b')
+  await list.send('c')
+  const [b, c] = list.state.failed
+  expect([b.data, b.error.code, c.data]).toEqual(['b', 'forbidden', 'c'])
+  fake.refusePublishes('room:1')
+  await list.retry(b.messageId)
+  list.discard(c.messageId)
+  expect(list.state.failed).toEqual([])
+  expect(shown()).toEqual(['a', 'b'])
+})
+
+test('a failed message that was kept after all is shown once', async () => {
+  const { list, shown, fake } = await setup(0)
+  fake.refusePublishes('room:1', 'forbidden')
+  await list.send('a')
+  const [{ messageId }] = list.state.failed
+  fake.publish('room:1', 'a', { messageId })
+  expect(list.state.failed).toEqual([])
+  expect(shown()).toEqual(['a'])
+})

@@ -1,0 +1,194 @@
+// Messages published here: one under way in each room, so that their order holds, until its outcome is known.
+import { KeycastError } from '../errors.js'
+import { PAUSE_DEFAULT_MS, requestBytesMax } from '../requests.js'
+
+/**
+ * @typedef {import('../connection/connection.js').Limits} Limits
+ *
+ * @typedef {object} PublishOptions
+ * @property {string} [messageId] the same one is the same message: for one whose outcome stayed unknown
+ * @property {number} [deadlineMs]
+ *
+ * Where a message is. `duplicate`: it was there already.
+ * @typedef {{ messageId: string, position: import('./room.js').Position, at: number, duplicate: boolean }} Published
+ *
+ * @typedef {object} Publish
+ * @property {string} messageId
+ * @property {any} data
+ * @property {number} at
+ * @property {number} id of the request under way; 0 where none is
+ * @property {boolean} isUnknown whether a try may have succeeded whose answer is lost
+ * @property {any} error of the last try
+ * @property {(published: Published) => void} resolve
+ * @property {(error: KeycastError) => void} reject
+ * @property {() => void} clear
+ *
+ * @typedef {{ key: string, queue: Publish[], isPaused: boolean, alarm: import('../timers.js').Alarm }} Lane
+ */
+
+const DEADLINE_MS = 30_000
+
+/**
+ * @param {object} deps
+ * @param {Pick<import('../environment.js').Environment, 'date'>} deps.environment
+ * @param {(message: object) => void} deps.send
+ * @param {() => number} deps.nextId
+ * @param {() => import('../timers.js').Alarm} deps.createAlarm
+ * @param {(key: string) => void} deps.onChange the room's pending messages are others
+ */
+export function createPublishes({ environment: { date }, send, nextId, createAlarm, onChange }) {
+  /** @type {Limits | undefined} */
+  let limits
+  /** @type {Map<string, Lane>} */
+  const lanes = new Map()
+  /** By id of the request under way. @type {Map<number, Lane>} */
+  const underWay = new Map()
+
+  /** @param {Lane} lane */
+  function flush(lane) {
+    const { key, queue, isPaused } = lane
+    const [first] = queue
+    if (!limits || isPaused || !first || first.id) return
+    const { messageId, data } = first
+    first.id = nextId()
+    underWay.set(first.id, lane)
+    const message = { type: 'publish', id: first.id, key, messageId, data }
+    const bytes = new TextEncoder().encode(JSON.stringify(message)).length
+    // The gateway would close the connection, with all that is on it.
+    if (bytes > requestBytesMax(limits)) {
+      answered({ type: 'error', id: first.id, key, code: 'too_large', message: `a message of ${bytes} bytes` })
+    } else send(message)
+  }
+
+  /** @param {Lane} lane @param {Publish} publish */
+  function remove(lane, publish) {
+    lane.queue = lane.queue.filter(each => each !== publish)
+    underWay.delete(publish.id)
+    publish.clear()
+    if (lane.queue.length === 0) lanes.delete(lane.key)
+    onChange(lane.key)
+    flush(lane)
+  }
+
+  /**
+   * @param {Lane} lane @param {Publish} publish
+   * @param {{ code: import('../errors.js').KeycastErrorCode, message: string, retryAfterMs?: number }} error
+   */
+  function fail(lane, publish, { code, message, retryAfterMs }) {
+    const { messageId, isUnknown } = publish
+    // What is said of a later try says nothing of an earlier one.
+    const told = isUnknown ? /** @type {any} */ ('publish_unknown') : code
+    const error = new KeycastError({ code: told, message, key: lane.key, retryAfterMs })
+    publish.reject(Object.assign(error, { messageId }))
+    remove(lane, publish)
+  }
+
+  /** @param {Lane} lane @param {Publish} publish @param {{ epoch: string, seq: number, at: number, duplicate?: boolean }} kept */
+  function succeed(lane, publish, { epoch, seq, at, duplicate = false }) {
+    const { messageId } = publish
+    publish.resolve({ messageId, position: { epoch, seq }, at, duplicate })
+    remove(lane, publish)
+  }
+
+  /** @param {any} message @returns {boolean} whether it is the answer to a publish */
+  function answered(message) {
+    const { type, id, code, retryAfterMs } = message
+    const lane = underWay.get(id)
+    if (!lane) return false
+    const [publish] = lane.queue
+    if (type === 'published') succeed(lane, publish, message)
+    else {
+      underWay.delete(id)
+      publish.id = 0
+      publish.error = message
+      if (code === 'publish_unknown') publish.isUnknown = true
+      else if (retryAfterMs === undefined) {
+        fail(lane, publish, message)
+        return true
+      }
+      lane.isPaused = true
+      lane.alarm.set(() => {
+        lane.isPaused = false
+        flush(lane)
+      }, retryAfterMs ?? PAUSE_DEFAULT_MS)
+    }
+    return true
+  }
+
+  return {
+    answered,
+    /** @param {string} key @returns {import('./room.js').PendingMessage[]} */
+    pending: key => (lanes.get(key)?.queue ?? []).map(({ messageId, data, at }) => ({ messageId, data, at })),
+
+    /**
+     * @param {string} key
+     * @param {unknown} given
+     * @param {PublishOptions} [options]
+     * @returns {Promise<Published>}
+     */
+    publish(key, given, { messageId = mint(), deadlineMs = DEADLINE_MS } = {}) {
+      const text = JSON.stringify(given)
+      if (text === undefined) throw new TypeError('what is published must be JSON')
+      const alarm = createAlarm()
+      return new Promise((resolve, reject) => {
+        /** @type {Publish} */
+        const publish = {
+          messageId,
+          // As it is now: whoever gave it may change it.
+          data: JSON.parse(text),
+          at: date(),
+          id: 0,
+          isUnknown: false,
+          error: undefined,
+          resolve,
+          reject,
+          clear: alarm.clear,
+        }
+        /** @type {Lane} */
+        const lane = lanes.get(key) ?? { key, queue: [], isPaused: false, alarm: createAlarm() }
+        lanes.set(key, lane)
+        lane.queue.push(publish)
+        alarm.set(() => {
+          if (publish.id) publish.isUnknown = true
+          const message = `no outcome within ${deadlineMs} ms`
+          fail(lane, publish, publish.error ?? { code: 'not_sent', message })
+        }, deadlineMs)
+        onChange(key)
+        flush(lane)
+      })
+    },
+
+    /** A message came. It may be one of those published here, whose answer is still on its way. @param {any} message */
+    saw({ key, seq, at, messageId, data }, /** @type {string} */ epoch) {
+      const lane = lanes.get(key)
+      const publish = lane?.queue[0]
+      if (!lane || publish?.messageId !== messageId || !publish || !(publish.id || publish.isUnknown)) return
+      if (JSON.stringify(publish.data) === JSON.stringify(data)) succeed(lane, publish, { epoch, seq, at })
+    },
+
+    /** @param {Limits} next */
+    opened(next) {
+      limits = next
+      for (const lane of [...lanes.values()]) flush(lane)
+    },
+    lost() {
+      limits = undefined
+      underWay.clear()
+      for (const lane of lanes.values()) {
+        lane.alarm.clear()
+        lane.isPaused = false
+        const [first] = lane.queue
+        if (first.id) first.isUnknown = true
+        first.id = 0
+      }
+    },
+    /** @param {KeycastError} error */
+    end(error) {
+      for (const lane of [...lanes.values()]) for (const publish of lane.queue) fail(lane, publish, error)
+    },
+  }
+}
+
+/** Random, so that no other client makes the same. */
+const mint = () =>
+  [...crypto.getRandomValues(new Uint32Array(4))].map(part => part.toString(36).padStart(7, '0')).join('')

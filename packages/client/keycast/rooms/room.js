@@ -1,0 +1,207 @@
+// One room as this client follows it. Each reader is given every message after its place, in order and once, or a gap.
+import { createListeners } from '../listeners.js'
+import { createMembers } from './members.js'
+
+/**
+ * A place in a room's order. `seq` counts 1, 2, 3 … within an `epoch`; another epoch is another history.
+ *
+ * @typedef {{ epoch: string, seq: number }} Position
+ *
+ * @typedef {object} RoomOptions
+ * @property {Position} [after] every message after this one is wanted, or a gap
+ * @property {number} [last] so many messages are wanted at once, if there are so many
+ * @property {boolean} [presence] whether to be told who is there
+ * @property {boolean} [follow] false: nothing of the room is wanted, it is only published into, or read in parts
+ * @property {number} [bufferMessages] how many a busy loop may be behind
+ *
+ * @typedef {import('../errors.js').KeycastError} KeycastError
+ *
+ * What followed the last message cannot be given; messages go on after `position`. `oldest` can still be read. `slow`:
+ * this program's own loop was too far behind.
+ * @typedef {{ type: 'gap', position: Position, oldest: Position, reason: 'trimmed' | 'epoch' | 'ahead' | 'slow' }} Gap
+ *
+ * @typedef {object} Reader
+ * @property {Position | undefined} position of the last message it was given; undefined before its place is known
+ * @property {number | undefined} last
+ * @property {boolean} presence
+ * @property {(item: Message | Gap) => void} take
+ */
+
+/**
+ * @template [T=any]
+ * @typedef {object} Message
+ * @property {'message'} type
+ * @property {Position} position
+ * @property {number} at when it was kept, in milliseconds since 1970: to be shown, not to order by
+ * @property {string} [from] the user who published it; missing for an anonymous one
+ * @property {string} [messageId]
+ * @property {T} data
+ */
+
+/**
+ * A message that was published here and of which it is not known yet whether it was kept.
+ *
+ * @template [T=any]
+ * @typedef {{ messageId: string, data: T, at: number }} PendingMessage
+ */
+
+/**
+ * How a room stands. The object stays the same until something of it changes.
+ *
+ * @template [T=any]
+ * @typedef {object} RoomState
+ * @property {boolean} live whether messages arrive as they are published: false before the first answer and after a loss
+ * @property {KeycastError | undefined} error where `subscribed` it heals by itself; else the subscription has ended
+ * @property {readonly PendingMessage<T>[]} pending
+ * @property {string | undefined} joinedAs the name under which this client is there
+ */
+
+export class Room {
+  /** @type {RoomState} */
+  #state = Object.freeze({ live: false, error: undefined, pending: [], joinedAs: undefined })
+  #want
+
+  /**
+   * @param {string} key
+   * @param {() => void} want subscribes, or subscribes anew
+   * @param {import('../timers.js').Alarm} alarm for its join
+   */
+  constructor(key, want, alarm) {
+    this.key = key
+    this.#want = want
+    this.listeners = createListeners(() => this.#state)
+    this.members = createMembers(want)
+    /** @type {Set<Reader>} */
+    this.readers = new Set()
+    /** How many handles share it. */
+    this.handles = 0
+    /** Whether the subscription is over; and whether the application ended it, by closing the client. */
+    this.ended = false
+    this.wasClosed = false
+    /** The join that stands, or is to stand again in the next session. @type {import('./rooms.js').Join | undefined} */
+    this.join = undefined
+    this.isRejoining = false
+    this.alarm = alarm
+    /** Where the stream is. @type {Position | undefined} */
+    this.position = undefined
+    /** The subscribe whose answer counts, whether nothing was said to it yet, and what it asked for. */
+    this.askId = 0
+    this.isAsked = false
+    /** @type {Reader | undefined} */
+    this.askedLast = undefined
+    /** @type {Position | undefined} */
+    this.askedAfter = undefined
+  }
+
+  get state() {
+    return this.#state
+  }
+
+  /** @param {Partial<RoomState>} changes */
+  become(changes) {
+    const state = this.#state
+    const next = { ...state, ...changes }
+    if (Object.entries(next).every(([name, value]) => value === state[/** @type {keyof RoomState} */ (name)])) return
+    this.#state = Object.freeze(next)
+    this.listeners.tell(this.#state)
+  }
+
+  /** @param {Reader} reader */
+  add(reader) {
+    this.readers.add(reader)
+    const isHere = this.#state.live && (!reader.presence || this.members.isWanted)
+    if (isHere && !reader.position && !reader.last) reader.position = this.position
+    else if (!isHere || !isSame(reader.position, this.position)) this.#want()
+  }
+
+  /** How the next subscribe names the room: one of its readers may want more than the others. @param {number} id */
+  ask(id) {
+    const readers = [...this.readers]
+    this.askId = id
+    this.isAsked = true
+    this.become({ live: false })
+    this.members.isWanted = readers.some(reader => reader.presence)
+    this.askedLast = readers.find(({ position, last }) => !position && last)
+    const [first, ...others] = readers.flatMap(({ position }) => (this.askedLast || !position ? [] : [position]))
+    // Those of another epoch than the first are asked for next, or are told.
+    this.askedAfter = others.reduce((a, b) => (a.epoch === b.epoch && b.seq < a.seq ? b : a), first)
+    const { key, askedAfter: after, askedLast: { last } = {}, members } = this
+    return after || last || members.isWanted ? { key, after, last, presence: members.isWanted || undefined } : key
+  }
+
+  /**
+   * The answer to the latest {@link ask}: the stream begins anew, `count` messages before `seq`.
+   *
+   * @param {{ epoch: string, seq: number, oldest: number, recovered: boolean, count: number }} begun
+   */
+  begin({ epoch, seq, oldest, recovered, count }) {
+    const from = { epoch, seq: seq - count }
+    this.position = from
+    this.isAsked = false
+    let isEnough = true
+    for (const reader of this.readers) {
+      const { position, last } = reader
+      const isLost = !recovered && isSame(position, this.askedAfter) && !isSame(position, from)
+      if (reader === this.askedLast) reader.position = from
+      else if (!position && !last) reader.position = { epoch, seq }
+      else if (position && position.epoch !== epoch) this.#tellGap(reader, { epoch, seq }, oldest, 'epoch')
+      else if (position && position.seq > seq) this.#tellGap(reader, { epoch, seq }, oldest, 'ahead')
+      else if (isLost) this.#tellGap(reader, { epoch, seq }, oldest, 'trimmed')
+      else if (!position || position.seq < from.seq) isEnough = false
+    }
+    this.become({ live: true, error: undefined })
+    if (!isEnough) this.#want()
+  }
+
+  /** @param {{ seq: number, at: number, from?: string, messageId?: string, data: any }} message */
+  take(message) {
+    if (!this.#state.live || !this.position) return
+    const { epoch, seq } = this.position
+    if (message.seq <= seq) return
+    // A hole, which no gateway leaves: what it thinks of this client is wrong.
+    if (message.seq > seq + 1) return this.#want()
+    const item = toMessage(epoch, message)
+    this.position = item.position
+    this.become({ error: undefined })
+    for (const reader of [...this.readers]) {
+      if (reader.position?.epoch !== epoch || reader.position.seq !== seq) continue
+      reader.position = item.position
+      reader.take(item)
+    }
+  }
+
+  /** @param {{ epoch: string, seq: number, oldest: number, reason: any }} gap that the gateway tells of */
+  takeGap({ epoch, seq, oldest, reason }) {
+    if (!this.#state.live) return
+    this.position = { epoch, seq }
+    for (const reader of [...this.readers]) {
+      const { position } = reader
+      if (position && (position.epoch !== epoch || position.seq < seq)) {
+        this.#tellGap(reader, this.position, oldest, reason)
+      }
+    }
+  }
+
+  /** @param {Reader} reader @param {Position} position @param {number} oldest @param {Gap['reason']} reason */
+  #tellGap(reader, position, oldest, reason) {
+    reader.position = position
+    reader.take({ type: 'gap', position, oldest: { epoch: position.epoch, seq: oldest }, reason })
+  }
+}
+
+/**
+ * @param {string} epoch
+ * @param {{ seq: number, at: number, from?: string, messageId?: string, data: any }} message
+ * @returns {Message}
+ */
+export const toMessage = (epoch, { seq, at, from, messageId, data }) => ({
+  type: 'message',
+  position: { epoch, seq },
+  at,
+  from,
+  messageId,
+  data,
+})
+
+/** @param {Position | undefined} a @param {Position | undefined} b */
+const isSame = (a, b) => a !== undefined && a.epoch === b?.epoch && a.seq === b.seq

@@ -1,0 +1,278 @@
+// The rooms that somebody follows, publishes into or is in: takes what the gateway says of them.
+import { KeycastError } from '../errors.js'
+import { badKey, keyGrammar } from '../requests.js'
+import { createSubscriber } from '../values/subscriber.js'
+import { createRoomHandle } from './handle.js'
+import { createPublishes } from './publishes.js'
+import { Room, toMessage } from './room.js'
+
+/**
+ * @typedef {import('./room.js').Position} Position
+ *
+ * `claim`: a secret by which an anonymous client is known again as the one with that name.
+ * @typedef {{ name: string, claim?: string }} Join
+ *
+ * @typedef {object} HistoryOptions
+ * @property {Position} [before] the newest messages before this one; those of the end where neither is given
+ * @property {Position} [after] the oldest messages after this one
+ * @property {number} [limit] 50 unless given, 500 at most
+ * @property {AbortSignal} [signal]
+ */
+
+/**
+ * A part of a room's history, ascending. `more`: there is more in the direction asked. `truncated`: `after` reaches
+ * further back than the history. `oldest` and `newest` are the room's.
+ *
+ * @template [T=any]
+ * @typedef {{ messages: import('./room.js').Message<T>[], more: boolean, truncated: boolean, oldest: Position,
+ *   newest: Position }} History
+ */
+
+/** @param {import('../client.js').PartDeps} deps */
+export function createRooms({ environment, send, nextId, createAlarm, calls }) {
+  /** @type {Map<string, Room>} */
+  const rooms = new Map()
+  const subscriber = createSubscriber({
+    send,
+    nextId,
+    alarm: createAlarm(),
+    entryOf: (key, id) => rooms.get(key)?.ask(id) ?? key,
+    onRefused: (key, error) => fail(key, error),
+    onForgotten(key) {
+      if (rooms.get(key)?.handles === 0) rooms.delete(key)
+    },
+  })
+  const publishes = createPublishes({
+    environment,
+    send,
+    nextId,
+    createAlarm,
+    onChange: key => rooms.get(key)?.become({ pending: publishes.pending(key) }),
+  })
+  let isOpen = false
+  /** Once nothing is asked of the gateway any more. @type {KeycastError | undefined} */
+  let closed
+
+  /** @param {string} key @param {{ code: any, message: string, retryAfterMs?: number, subscribed?: boolean }} error */
+  function fail(key, { code, message, retryAfterMs, subscribed = false }) {
+    const room = rooms.get(key)
+    if (!room) return
+    room.ended = !subscribed
+    if (room.ended) subscriber.ended(key)
+    const live = subscribed && room.state.live
+    room.become({ live, error: new KeycastError({ code, message, key, retryAfterMs, subscribed }) })
+  }
+
+  /** @param {string} key */
+  function create(key) {
+    const room = new Room(key, () => subscriber.want(key), createAlarm())
+    rooms.set(key, room)
+    // What was published by a handle that is closed may still be under way.
+    room.become({ pending: publishes.pending(key) })
+    return room
+  }
+
+  /** Throws where nothing of a key can be asked. @param {string} key */
+  function check(key) {
+    if (closed) throw closed
+    if (!keyGrammar.test(key)) throw new KeycastError(badKey(key))
+  }
+
+  /** @param {number} id of the subscribe @param {any[]} begun rooms */
+  function begin(id, begun) {
+    for (const each of begun) {
+      const room = rooms.get(each.key)
+      if (!room || room.state.live || room.askId !== id) continue
+      if (each.epoch === undefined) fail(each.key, { code: 'not_a_room', message: 'this key is a value' })
+      else room.begin(each)
+    }
+  }
+
+  /** @param {Room} room @param {any} message */
+  function takeError(room, message) {
+    const { id, key } = message
+    fail(key, message)
+    if (id !== room.askId) return
+    room.isAsked = false
+    // Where the position of each is not known yet, no `subscribed` answers the request.
+    if (![...rooms.values()].some(({ askId, isAsked }) => isAsked && askId === id)) subscriber.answered({ id })
+  }
+
+  /** @param {Room} room @param {KeycastError} [error] where the gateway refuses a join that stood */
+  function endJoin(room, error) {
+    room.join = undefined
+    room.alarm.clear()
+    room.become({ joinedAs: undefined, error: error ?? room.state.error })
+  }
+
+  /** @param {string} key @param {Join} wanted @returns {Promise<Join>} */
+  const join = (key, wanted) =>
+    calls.ask(
+      () => ({ type: 'join', key, ...wanted }),
+      ({ name, claim }) => ({ name, claim }),
+    )
+
+  /** Tells a new session under which name this client is in a room. @param {Room} room */
+  function rejoin(room) {
+    const { join: wanted } = room
+    // A call that a loss interrupted is made again by itself.
+    if (!wanted || !isOpen || room.isRejoining) return
+    room.isRejoining = true
+    join(room.key, wanted)
+      .finally(() => {
+        room.isRejoining = false
+      })
+      .catch(error => {
+        if (room.join !== wanted) return
+        if (error.retryAfterMs === undefined) endJoin(room, error)
+        else room.alarm.set(() => rejoin(room), error.retryAfterMs)
+      })
+  }
+
+  /** @param {Room} room */
+  async function leave(room) {
+    endJoin(room)
+    // A session that is gone is in no room.
+    if (!isOpen) return
+    await calls.ask(
+      () => ({ type: 'leave', key: room.key }),
+      () => {},
+    )
+  }
+
+  return {
+    /**
+     * @param {string} key
+     * @param {import('./room.js').RoomOptions} [options]
+     */
+    room(key, { after, last, presence = false, follow = true, bufferMessages } = {}) {
+      const room = rooms.get(key) ?? create(key)
+      room.handles += 1
+      /** @type {import('./room.js').Reader} */
+      const reader = { position: after, last, presence, take() {} }
+      if (closed) {
+        room.ended = true
+        room.become({ error: closed })
+      } else if (!keyGrammar.test(key)) fail(key, badKey(key))
+      else if (follow) {
+        if (room.ended) {
+          room.ended = false
+          room.become({ error: undefined })
+        }
+        subscriber.keep(key)
+        room.add(reader)
+      }
+
+      return createRoomHandle({
+        room,
+        reader,
+        bufferMessages,
+        onClose() {
+          room.handles -= 1
+          room.readers.delete(reader)
+          if (room.handles === 0 && room.join) leave(room).catch(() => {})
+          if (room.readers.size === 0) subscriber.drop(key)
+        },
+        async publish(data, options) {
+          check(key)
+          return publishes.publish(key, data, options)
+        },
+        async history({ before, after, limit, signal } = {}) {
+          check(key)
+          const epoch = (before ?? after)?.epoch
+          return calls.ask(
+            () => ({ type: 'history', key, epoch, before: before?.seq, after: after?.seq, limit }),
+            message => ({
+              messages: message.messages.map((/** @type {any} */ each) => toMessage(message.epoch, each)),
+              more: message.more,
+              truncated: message.truncated ?? false,
+              oldest: { epoch: message.epoch, seq: message.oldest },
+              newest: { epoch: message.epoch, seq: message.newest },
+            }),
+            signal,
+          )
+        },
+        async join(name, claim = room.join?.claim) {
+          check(key)
+          const joined = await join(key, { name, claim })
+          room.join = joined
+          // Its last handle may have been closed meanwhile.
+          if (room.handles === 0) leave(room).catch(() => {})
+          else room.become({ joinedAs: joined.name })
+          return joined
+        },
+        leave: () => leave(room),
+      })
+    },
+
+    /** @param {import('../connection/connection.js').Limits} limits */
+    opened(limits) {
+      isOpen = true
+      const wanted = [...rooms.values()].filter(({ ended, readers }) => !ended && readers.size > 0)
+      subscriber.opened(
+        limits,
+        wanted.map(({ key }) => key),
+      )
+      for (const room of rooms.values()) rejoin(room)
+      publishes.opened(limits)
+    },
+
+    lost() {
+      isOpen = false
+      subscriber.lost()
+      publishes.lost()
+      for (const room of rooms.values()) {
+        room.isAsked = false
+        room.members.lost()
+        room.alarm.clear()
+        room.become({ live: false })
+      }
+    },
+
+    /** @param {any} message @returns {boolean} whether it was about a room */
+    receive(message) {
+      if (publishes.answered(message)) return true
+      const { type, id, key } = message
+      if (type === 'subscribed') begin(id, message.keys)
+      if (subscriber.answered(message)) return true
+      const room = rooms.get(key)
+      if (room?.join && message.code === 'name_taken') {
+        // A join that stood is over. Whether the room is followed is another matter.
+        endJoin(room, new KeycastError(message))
+        return true
+      }
+      if (!room || !subscriber.isSubscribed(key)) return false
+      if (type === 'error') {
+        // Any other with an id answers a publish that was given up.
+        if (id === undefined || id === room.askId) takeError(room, message)
+      } else if (type === 'gap') room.takeGap(message)
+      else if (type === 'members' || type === 'presence') room.members.take(message)
+      else if (type === 'message') {
+        if (room.state.live && room.position) publishes.saw(message, room.position.epoch)
+        room.take(message)
+      }
+      return true
+    },
+
+    /** Nothing is asked of the gateway any more. @param {KeycastError} error @param {boolean} byApplication */
+    end(error, byApplication) {
+      closed = error
+      publishes.end(error)
+      for (const room of rooms.values()) {
+        room.ended = true
+        room.wasClosed = byApplication
+        room.become({ error, live: false })
+      }
+    },
+
+    /** A person insists: what the end of the connection ended goes on. */
+    revive() {
+      for (const room of rooms.values()) {
+        if (room.state.error !== closed) continue
+        room.ended = false
+        room.become({ error: undefined })
+      }
+      closed = undefined
+    },
+  }
+}

@@ -1,0 +1,57 @@
+import { createFakeKeycast } from './testing.js'
+
+const soon = () => new Promise(resolve => setImmediate(resolve))
+
+test('what is published is kept and told, and what others publish comes', async () => {
+  const fake = createFakeKeycast()
+  fake.publish('room:1', 'before', { from: 'bob' })
+  const room = fake.keycast.room('room:1', { last: 10 })
+  /** @type {any[]} */
+  const seen = []
+  room.on('message', ({ data, from }) => seen.push([data, from]))
+  await soon()
+  expect(fake.watched()).toEqual(['room:1'])
+  expect(await room.publish('mine')).toMatchObject({ position: { epoch: 'fake', seq: 2 }, duplicate: false })
+  fake.publish('room:1', 'after')
+  expect(seen).toEqual([
+    ['before', 'bob'],
+    ['mine', undefined],
+    ['after', undefined],
+  ])
+  expect(fake.messages('room:1')).toEqual(['before', 'mine', 'after'])
+  const { messages, more } = await room.history({ limit: 2 })
+  expect([messages.map(({ data }) => data), more]).toEqual([['mine', 'after'], true])
+  const older = await room.history({ before: messages[0].position })
+  expect([older.messages.map(({ data }) => data), older.more]).toEqual([['before'], false])
+  room.close()
+  await soon()
+  expect(fake.watched()).toEqual([])
+})
+
+test('publishes can be refused, and a lost connection resumes', async () => {
+  const fake = createFakeKeycast()
+  const room = fake.keycast.room('room:1')
+  await soon()
+  fake.refusePublishes('room:1', 'forbidden')
+  await expect(room.publish(1)).rejects.toMatchObject({ code: 'forbidden' })
+  fake.refusePublishes('room:1')
+  fake.disconnect()
+  const published = room.publish(2, { messageId: 'abcdefghijklmnop' })
+  fake.publish('room:1', 'meanwhile')
+  expect(room.pending).toHaveLength(1)
+  fake.reconnect()
+  await expect(published).resolves.toMatchObject({ position: { seq: 2 } })
+  expect(room.position).toEqual({ epoch: 'fake', seq: 2 })
+})
+
+test('members join, are refused a name that is taken, and leave', async () => {
+  const fake = createFakeKeycast()
+  const room = fake.keycast.room('room:1', { presence: true })
+  await soon()
+  fake.setMembers('room:1', ['Bob'])
+  await expect(room.join('Bob')).rejects.toMatchObject({ code: 'name_taken' })
+  expect(await room.join('Ann')).toEqual({ name: 'Ann', claim: 'fake' })
+  expect(room.members.state.members?.map(({ name }) => name)).toEqual(['Bob', 'Ann'])
+  await room.leave()
+  expect(room.members.state).toMatchObject({ count: 1 })
+})

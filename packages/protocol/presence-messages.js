@@ -1,0 +1,38 @@
+// The messages of who is in a room: what a client says to join and leave, and what it is told of the members.
+import { ProtocolError, readKey } from './fields.js'
+import { readMemberName } from './names.js'
+
+/**
+ * @typedef {import('./messages.js').RequestId} RequestId
+ *
+ * `name` in its normal form. `claim`: what `joined` gave an anonymous member before.
+ * @typedef {{ type: 'join', id?: RequestId, key: string, name: string, claim?: string }} Join
+ * @typedef {{ type: 'leave', id?: RequestId, key: string }} Leave
+ *
+ * `claim`: for an anonymous member, the secret by which it is known again.
+ * @typedef {{ type: 'joined', id?: RequestId, key: string, name: string, claim?: string }} Joined
+ *
+ * A user in a room. `id` tells members apart; `user` is missing where it is an anonymous one.
+ * @typedef {{ id: string, user?: string, name: string, tabs: number }} Member
+ *
+ * Who is there as of `rev`. `members` is missing where they are only counted.
+ * @typedef {{ type: 'members', key: string, rev: number, count: number, members?: Member[] }} Members
+ *
+ * What changed since `rev` − 1. The lists are missing where members are only counted. A member in `joined` came, or has
+ * another name or number of tabs.
+ * @typedef {{ type: 'presence', key: string, rev: number, count: number, joined?: Member[], left?: Member[] }} Presence
+ */
+
+/** 128 bits in base64url. */
+const claimGrammar = /^[A-Za-z0-9_-]{22}$/
+
+/** @param {Record<string, unknown>} message @param {RequestId} [id] @returns {Join} */
+export function readJoin({ key, name: written, claim }, id) {
+  if (typeof written !== 'string') throw new ProtocolError('bad_message', '"name" must be a string', id)
+  const { name, problem } = readMemberName(written)
+  if (problem !== undefined) throw new ProtocolError('bad_message', problem, id)
+  if (claim !== undefined && !(typeof claim === 'string' && claimGrammar.test(claim))) {
+    throw new ProtocolError('bad_message', '"claim" must be one that "joined" gave', id)
+  }
+  return { type: 'join', id, key: readKey(key, id), name, claim }
+}

@@ -1,0 +1,171 @@
+// Whether viewers may read keys, as their backends decide: each is asked once per viewer, key and `keep`, for all
+// gateways, and what it said is kept for so long.
+import { readViewerKey } from '@keycast/backbone'
+import { idOf, keyProblem, namespaceOf } from '@keycast/protocol'
+import { createUniqueQueue, idProblem } from '@keycast/service'
+import { admits, refuses } from './asks.js'
+
+/**
+ * @typedef {import('@keycast/backbone').Decision} Decision
+ * @typedef {import('@keycast/service').Authorize} AuthorizeSettings
+ * @typedef {import('./asks.js').Reply} Reply
+ *
+ * What the backend said of one viewer and key. `decidedAt`: when it was asked for the verdict held. `admittedAt`: when it
+ * last admitted the viewer, unless it refused since. `expiresAt`: of the token it was asked with.
+ * @typedef {object} Kept
+ * @property {string} key the viewer key
+ * @property {AuthorizeSettings} settings
+ * @property {'admitted' | 'refused' | 'failed' | undefined} verdict
+ * @property {string} message
+ * @property {number} decidedAt
+ * @property {number | undefined} admittedAt
+ * @property {number} retryAt when a failed question is asked again, at the earliest
+ * @property {import('../timing/backoff.js').Backoff | undefined} backoff while questions fail
+ * @property {number} expiresAt
+ * @property {{ link: string, id: string }[] | undefined} waiting while the backend is asked
+ */
+
+/** At some 300 bytes each they take 30 MB. One that is dropped costs the backend a question. */
+const KEPT_MAX = 100_000
+
+/** A longer Retry-After is cut to this: the backend says it again, at the cost of one request. */
+const PATIENCE_MS_MAX = 60_000
+
+/** Where this node cannot ask because its configuration is another than the gateway's. */
+const MISCONFIGURED_RETRY_MS = 5_000
+
+/**
+ * @param {object} deps
+ * @param {import('@keycast/service').Namespaces} deps.namespaces
+ * @param {Pick<import('./asks.js').Asks, 'add'>} deps.asks
+ * @param {(link: string, id: string, decision: Decision) => void} deps.tellDecision
+ * @param {() => import('../timing/backoff.js').Backoff} deps.firstBackoff
+ * @param {{ questioned: (met: 'kept' | 'joined' | 'asked') => void }} deps.metrics
+ * @param {() => number} deps.now monotonic, in milliseconds
+ * @param {number} [deps.keptMax]
+ */
+export function createAuthorize({ namespaces, asks, tellDecision, firstBackoff, metrics, now, keptMax = KEPT_MAX }) {
+  /** @type {Map<string, Kept>} */
+  const byKey = new Map()
+  /** Those that may be dropped, the one decided longest ago first. @type {import('@keycast/service').UniqueQueue<Kept>} */
+  const decided = createUniqueQueue()
+
+  /** @type {NonNullable<import('@keycast/backbone').HubEvents['onAuthorize']>} */
+  function onAuthorize(link, id, { key, authorization, expiresAt = 0 }) {
+    const read = readQuestion(key, authorization)
+    if ('problem' in read) {
+      return tellDecision(link, id, {
+        verdict: 'failed',
+        message: read.problem,
+        retryAfterMs: MISCONFIGURED_RETRY_MS,
+      })
+    }
+    const kept = byKey.get(key) ?? open(key, read.settings)
+    if (kept.waiting) {
+      metrics.questioned('joined')
+      return void kept.waiting.push({ link, id })
+    }
+    if (isStanding(kept, expiresAt)) {
+      metrics.questioned('kept')
+      return tellDecision(link, id, decisionOf(kept))
+    }
+    metrics.questioned('asked')
+    decided.delete(kept)
+    kept.waiting = [{ link, id }]
+    kept.expiresAt = Math.max(kept.expiresAt, expiresAt)
+    asks.add({
+      key,
+      origin: kept.settings.origin,
+      url: kept.settings.urlFor(idOf(read.key)),
+      method: kept.settings.method,
+      authorization: read.authorization,
+      timeoutMs: read.timeoutMs,
+      done: reply => conclude(kept, reply),
+    })
+  }
+
+  /**
+   * @param {string} text anything a gateway sent
+   * @param {string | undefined} authorization
+   * @returns {{ key: string, settings: AuthorizeSettings, timeoutMs: number, authorization: string | undefined }
+   *   | { problem: string }}
+   */
+  function readQuestion(text, authorization) {
+    const viewed = readViewerKey(text)
+    if (!viewed || keyProblem(viewed.key)) return { problem: 'the question names no viewer of a key' }
+    const { key, viewer } = viewed
+    const namespace = namespaces.get(namespaceOf(key))
+    if (!namespace?.authorize || idProblem(namespace, idOf(key))) {
+      return { problem: 'the fetcher has another configuration than the gateway: it asks no backend about this key' }
+    }
+    const isAnonymous = viewer === 'anonymous'
+    // Asked without, the backend would answer for anybody.
+    if (!isAnonymous && authorization === undefined) return { problem: 'the question brings no token' }
+    const { authorize: settings, timeoutMs } = namespace
+    return { key, settings, timeoutMs, authorization: isAnonymous ? undefined : authorization }
+  }
+
+  /** @param {string} key @param {AuthorizeSettings} settings @returns {Kept} */
+  function open(key, settings) {
+    while (byKey.size >= keptMax && decided.size > 0) byKey.delete(/** @type {Kept} */ (decided.take()).key)
+    /** @type {Kept} */
+    const kept = {
+      key,
+      settings,
+      verdict: undefined,
+      message: '',
+      decidedAt: Number.NEGATIVE_INFINITY,
+      admittedAt: undefined,
+      retryAt: Number.NEGATIVE_INFINITY,
+      backoff: undefined,
+      expiresAt: 0,
+      waiting: undefined,
+    }
+    byKey.set(key, kept)
+    return kept
+  }
+
+  /** Whether the backend need not be asked yet. @param {Kept} kept @param {number} expiresAt of the token that came now */
+  function isStanding({ verdict, decidedAt, retryAt, settings, expiresAt: askedWith }, expiresAt) {
+    if (verdict === undefined) return false
+    if (verdict === 'admitted') return now() - decidedAt < settings.keepMs
+    // A token that was issued since may be good for more than the one refused.
+    if (expiresAt > askedWith) return false
+    return verdict === 'refused' ? now() - decidedAt < settings.keepMs : now() < retryAt
+  }
+
+  /** @param {Kept} kept @param {Reply} reply */
+  function conclude(kept, { status, message, sentAt, retryAfterMs = 0 }) {
+    kept.decidedAt = sentAt
+    kept.message = message
+    if (status !== undefined && (admits(status) || refuses(status))) {
+      kept.verdict = admits(status) ? 'admitted' : 'refused'
+      kept.admittedAt = admits(status) ? sentAt : undefined
+      kept.backoff = undefined
+    } else {
+      kept.verdict = 'failed'
+      kept.backoff = kept.backoff?.next() ?? firstBackoff()
+      kept.retryAt = now() + Math.max(kept.backoff.duration, Math.min(retryAfterMs, PATIENCE_MS_MAX))
+    }
+    const { waiting = [] } = kept
+    kept.waiting = undefined
+    decided.add(kept)
+    const decision = decisionOf(kept)
+    for (const { link, id } of waiting) tellDecision(link, id, decision)
+  }
+
+  /** @param {Kept} kept that is decided @returns {Decision} */
+  function decisionOf({ verdict, message, decidedAt, admittedAt, retryAt }) {
+    if (verdict === 'admitted' || verdict === 'refused') {
+      return { verdict, message: '', ageMs: Math.max(0, now() - decidedAt) }
+    }
+    return {
+      verdict: 'failed',
+      message,
+      ageMs: admittedAt === undefined ? undefined : Math.max(0, now() - admittedAt),
+      retryAfterMs: Math.max(0, retryAt - now()),
+    }
+  }
+
+  return { onAuthorize, kept: () => byKey.size }
+}

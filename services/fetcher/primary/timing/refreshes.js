@@ -1,0 +1,98 @@
+// Refreshes that are under way, and so up to when all of them are over. Links are told that with each beat instead of a
+// confirmation for each key and refresh: docs/decisions, 16.
+import { createUniqueQueue } from '@keycast/service'
+
+/**
+ * @typedef {import('../keys/entry.js').Entry} Entry
+ * @typedef {ReturnType<typeof createRefreshes>} Refreshes
+ *
+ * A refresh from its time on until its fetch ended. `isOverdue`: it takes so long that links are told, key by key.
+ * @typedef {{ entry: Entry, dueAt: number, isOverdue: boolean }} Refresh
+ */
+
+/**
+ * Keys that are refreshed more often are confirmed one by one: a get may accept no value that is older than a beat can tell.
+ */
+export const QUIET_REFRESH_MS_MIN = 5_000
+
+/** A fetch that takes longer is told of by itself, and no longer holds up what is said of all others. */
+export const OVERDUE_MS = 1_000
+
+/**
+ * @param {object} deps
+ * @param {import('@keycast/service').Namespaces} deps.namespaces
+ * @param {Pick<import('./timer-wheel.js').TimerWheel, 'reachedMs'>} deps.wheel
+ * @param {(entry: Entry) => void} deps.onOverdue links that rely on being told of changes only are to be told now
+ * @param {() => number} deps.now
+ */
+export function createRefreshes({ namespaces, wheel, onOverdue, now }) {
+  /** By namespace, the one that was due first first. @type {Map<string, import('@keycast/service').UniqueQueue<Refresh>>} */
+  const underWay = new Map()
+  for (const name of namespaces.names) {
+    if ((namespaces.get(name)?.refreshMs ?? 0) >= QUIET_REFRESH_MS_MIN) underWay.set(name, createUniqueQueue())
+  }
+
+  /** A refresh has its time. @param {Entry} entry @param {number} dueAt */
+  function begin(entry, dueAt) {
+    const queue = underWay.get(entry.namespace.name)
+    if (!queue || entry.refresh) return
+    entry.refresh = { entry, dueAt, isOverdue: false }
+    queue.add(entry.refresh)
+  }
+
+  /** Its fetch ended, or is not made. @param {Entry} entry */
+  function end(entry) {
+    if (!entry.refresh) return
+    underWay.get(entry.namespace.name)?.delete(entry.refresh)
+    entry.refresh = undefined
+  }
+
+  /** @param {import('@keycast/service').UniqueQueue<Refresh>} queue */
+  function tellOverdue(queue) {
+    const sentBefore = now() - OVERDUE_MS
+    for (let first = queue.first(); first; first = queue.first()) {
+      const { sentAt } = first.entry.fetch ?? {}
+      if (sentAt === undefined || sentAt > sentBefore) return
+      queue.delete(first)
+      first.isOverdue = true
+      onOverdue(first.entry)
+    }
+  }
+
+  return {
+    begin,
+    end,
+
+    /** By namespace, how long ago the moment lies up to which all refreshes are over. */
+    lagsMs() {
+      if (underWay.size === 0) return undefined
+      /** @type {Record<string, number>} */
+      const lags = {}
+      for (const [name, queue] of underWay) {
+        tellOverdue(queue)
+        lags[name] = Math.max(0, now() - Math.min(queue.first()?.dueAt ?? Number.POSITIVE_INFINITY, wheel.reachedMs()))
+      }
+      return lags
+    },
+  }
+}
+
+/** Whether links hear of each refresh of a key only that it was one of many that are over. @param {Entry} entry */
+const isQuiet = ({ namespace, refresh, held }) =>
+  namespace.refreshMs >= QUIET_REFRESH_MS_MIN && !isOverdue({ refresh }) && held.failure === undefined
+
+/** Whether the key's refresh takes so long that links are told. @param {Pick<Entry, 'refresh'>} entry */
+export const isOverdue = ({ refresh }) => refresh?.isOverdue === true
+
+/**
+ * When a quiet watcher hears of the key again at the earliest, and how often.
+ *
+ * @param {Entry} entry
+ * @param {number} now
+ * @returns {import('@keycast/backbone').Next | undefined} `undefined` where it is told each time
+ */
+export function nextOf(entry, now) {
+  const { nextTryAt, timer } = entry.timing
+  if (!isQuiet(entry) || nextTryAt === undefined || timer === undefined) return undefined
+  return { inMs: Math.ceil(Math.max(0, nextTryAt - now)), everyMs: entry.namespace.refreshMs }
+}

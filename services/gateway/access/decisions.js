@@ -1,0 +1,322 @@
+// What backends decided: whether a viewer may read a key of a namespace with `authorize`. Asked once per viewer and key
+// and `keep`, for all sessions and requests of the viewer; again each `keep` while one of them is subscribed.
+import { viewerKey } from '@keycast/backbone'
+import { errorCodes, namespaceOf } from '@keycast/protocol'
+import { createUniqueQueue, TURN_MS } from '@keycast/service'
+import { createCalendar } from '../keys/calendar.js'
+import { createProblem, silentFetcher } from '../keys/problem.js'
+import { ANSWER_GRACE_MS } from '../keys/single-flight.js'
+import { credentialsOf } from './viewers.js'
+
+/**
+ * @typedef {import('../keys/problem.js').Problem} Problem
+ * @typedef {import('../sessions/session.js').Session} Session
+ * @typedef {import('./viewers.js').Viewer} Viewer
+ * @typedef {ReturnType<typeof createDecisions>} Decisions
+ *
+ * @typedef {object} Decision
+ * @property {Viewer} viewer
+ * @property {string} key
+ * @property {import('@keycast/service').Namespace} namespace
+ * @property {number} admittedAtMs when the backend last admitted the viewer, unless it refused since
+ * @property {Problem | undefined} problem why the viewer is not admitted, or its last question failed
+ * @property {number} problemUntilMs until when that need not be asked again
+ * @property {number} askedUntilMs how long the token was valid that the backend was last asked with
+ * @property {boolean} isAsking
+ * @property {((problem: Problem | undefined) => void)[]} waiters
+ * @property {Set<Session>} sessions those of the viewer that are subscribed to the key, or wait to be
+ * @property {number} calendarPage where the calendar has it; Infinity where it has not
+ */
+
+/** Decisions that nobody is subscribed under: at some 400 bytes each they take 8 MB. */
+const IDLE_MAX = 20_000
+
+/** Of one viewer: more would keep the others from being asked for. */
+const ASKING_PER_VIEWER_MAX = 64
+
+/** Requests that wait for a decision. */
+const WAITING_MAX = 20_000
+
+/** When to come back where there are more, or the viewer's token has expired and may be renewed. */
+const RETRY_MS = 1_000
+
+/**
+ * @param {object} deps
+ * @param {import('@keycast/service').Namespaces} deps.namespaces
+ * @param {Pick<import('@keycast/backbone').Backbone, 'authorize' | 'nodesAlive'>} deps.backbone
+ * @param {(session: Session, key: string, problem: Problem | undefined) => void} deps.onDecided of each of a decision's
+ *   sessions: it may read the key, or why not. May be called again with the same
+ * @param {Pick<import('../metrics.js').Counts, 'decisions' | 'accessRefused'>} deps.counts
+ * @param {() => number} deps.now monotonic, in milliseconds
+ * @param {() => number} deps.wallNow in milliseconds since 1970
+ */
+export function createDecisions({ namespaces, backbone, onDecided, counts, now, wallNow }) {
+  /** @type {import('../keys/calendar.js').Calendar<Decision>} */
+  const calendar = createCalendar()
+  /** @type {import('@keycast/service').UniqueQueue<Decision>} */
+  const idle = createUniqueQueue()
+  let waiting = 0
+
+  /** The backend of this key's namespace decides, too. @param {string} key that passed the check of access.js */
+  const applies = key => namespaces.get(namespaceOf(key))?.authorize !== undefined
+
+  /** @param {Viewer | undefined} viewer @param {string} key @returns {Decision} */
+  function open(viewer, key) {
+    const namespace = namespaces.get(namespaceOf(key))
+    // Without a viewer a door forgot to say for whom it asks.
+    if (!viewer || !namespace?.authorize) throw new Error(`no viewer for ${key}, or nobody to ask`)
+    const known = viewer.decisions.get(key)
+    if (known) return known
+    /** @type {Decision} */
+    const decision = {
+      viewer,
+      key,
+      namespace,
+      admittedAtMs: Number.NEGATIVE_INFINITY,
+      problem: undefined,
+      problemUntilMs: Number.NEGATIVE_INFINITY,
+      askedUntilMs: 0,
+      isAsking: false,
+      waiters: [],
+      sessions: new Set(),
+      calendarPage: Number.POSITIVE_INFINITY,
+    }
+    viewer.decisions.set(key, decision)
+    return decision
+  }
+
+  /**
+   * What holds now, without asking. `isAdmitted` is also true where the backend cannot be asked, and admitted the viewer
+   * less than twice `keep` ago.
+   *
+   * @param {Decision} decision
+   * @returns {{ isAdmitted: boolean, problem?: Problem } | undefined} `undefined` where the backend has to be asked
+   */
+  function standing(decision) {
+    const { viewer, admittedAtMs, problem, problemUntilMs, askedUntilMs } = decision
+    const nowMs = now()
+    if (nowMs - admittedAtMs < keepMsOf(decision)) return { isAdmitted: true }
+    // A token that was issued since may be good for more than the one that was asked with.
+    if (!problem || nowMs >= problemUntilMs || viewer.expiresAtMs > askedUntilMs) return undefined
+    return isWithinGrace(decision) ? { isAdmitted: true } : { isAdmitted: false, problem }
+  }
+
+  /** @param {Decision} decision */
+  const isWithinGrace = decision => now() - decision.admittedAtMs < 2 * keepMsOf(decision)
+
+  /**
+   * Whether a viewer may read a key of which {@link applies} is true.
+   *
+   * @param {Viewer | undefined} viewer
+   * @param {string} key
+   * @returns {Problem | undefined | Promise<Problem | undefined>} `undefined`: it may. Never rejects
+   */
+  function ask(viewer, key) {
+    const decision = open(viewer, key)
+    const known = standing(decision)
+    if (known) {
+      counts.decisions.kept++
+      rest(decision)
+      return known.isAdmitted ? undefined : countRefusal(known.problem)
+    }
+    if (waiting >= WAITING_MAX) {
+      rest(decision)
+      return createProblem('too_many_waiting', now(), { retryAfterMs: RETRY_MS })
+    }
+    waiting++
+    return new Promise(resolve => {
+      decision.waiters.push(problem => {
+        waiting--
+        resolve(countRefusal(problem))
+      })
+      question(decision)
+    })
+  }
+
+  /**
+   * A session subscribes to a key of which {@link applies} is true. Unless it is refused here it stays with the decision
+   * until {@link leave}, and is told by `onDecided`.
+   *
+   * @param {Session} session
+   * @param {string} key
+   * @returns {{ isAdmitted: boolean, problem?: Problem }} without a problem the decision is still to come
+   */
+  function join(session, key) {
+    const decision = open(session.viewer, key)
+    const known = standing(decision)
+    if (known) counts.decisions.kept++
+    if (known?.problem?.code === 'forbidden') {
+      rest(decision)
+      countRefusal(known.problem)
+      return known
+    }
+    idle.delete(decision)
+    decision.sessions.add(session)
+    if (!known) question(decision)
+    else if (known.problem) {
+      const { problem } = known
+      // After what answers the subscribe.
+      queueMicrotask(() => decision.sessions.has(session) && onDecided(session, key, problem))
+    }
+    schedule(decision)
+    return { isAdmitted: known?.isAdmitted === true }
+  }
+
+  /** @param {Session} session @param {string} key */
+  function leave(session, key) {
+    const decision = session.viewer?.decisions.get(key)
+    if (decision?.sessions.delete(session)) rest(decision)
+  }
+
+  /** Keeps a decision that nobody needs now, as long as there is room. @param {Decision} decision */
+  function rest(decision) {
+    if (decision.sessions.size > 0 || decision.isAsking) return
+    calendar.cancel(decision)
+    idle.delete(decision)
+    idle.add(decision)
+    while (idle.size > IDLE_MAX) drop(/** @type {Decision} */ (idle.take()))
+  }
+
+  /** @param {Decision} decision */
+  function drop({ viewer, key }) {
+    viewer.decisions.delete(key)
+  }
+
+  /** @param {Decision} decision */
+  function question(decision) {
+    if (decision.isAsking) {
+      counts.decisions.joined++
+      return
+    }
+    counts.decisions.asked++
+    decision.isAsking = true
+    idle.delete(decision)
+    if (decision.viewer.asking >= ASKING_PER_VIEWER_MAX) decision.viewer.queued.add(decision)
+    else void send(decision)
+  }
+
+  /** @param {Decision} decision */
+  async function send(decision) {
+    const { viewer, key, namespace } = decision
+    viewer.asking++
+    decision.askedUntilMs = viewer.expiresAtMs
+    const credentials = credentialsOf(viewer, wallNow())
+    const deadlineMs = namespace.timeoutMs + ANSWER_GRACE_MS
+    const said = credentials && (await backbone.authorize(viewerKey(key, viewer.name), credentials, { deadlineMs }))
+    viewer.asking--
+    const next = viewer.queued.take()
+    if (next) void send(next)
+    conclude(decision, said, credentials !== undefined)
+  }
+
+  /**
+   * @param {Decision} decision
+   * @param {import('@keycast/backbone').Decision | undefined} said `undefined` where no answer came
+   * @param {boolean} wasAsked false where the viewer's token has expired
+   */
+  function conclude(decision, said, wasAsked) {
+    const nowMs = now()
+    const { ageMs = Number.POSITIVE_INFINITY, retryAfterMs = RETRY_MS, message } = said ?? {}
+    decision.isAsking = false
+    if (said?.verdict === 'admitted') {
+      decision.admittedAtMs = nowMs - ageMs
+      decision.problem = undefined
+    } else if (said?.verdict === 'refused') {
+      decision.admittedAtMs = Number.NEGATIVE_INFINITY
+      decision.problem = createProblem('forbidden', nowMs, { message: REFUSED })
+      decision.problemUntilMs = nowMs - ageMs + keepMsOf(decision)
+    } else {
+      // Another gateway may have heard it admitted later than this one.
+      decision.admittedAtMs = Math.max(decision.admittedAtMs, nowMs - ageMs)
+      decision.problem = failureOf({ said, message, retryAfterMs, wasAsked, nowMs })
+      decision.problemUntilMs = nowMs + (decision.problem.retryAfterMs ?? RETRY_MS)
+    }
+    const problem = isWithinGrace(decision) ? undefined : decision.problem
+    const { waiters } = decision
+    decision.waiters = []
+    for (const waiter of waiters) waiter(problem)
+    tellSessions(decision, problem)
+    if (decision.sessions.size === 0) rest(decision)
+    else schedule(decision)
+  }
+
+  /** @param {{ said: object | undefined, message: string | undefined, retryAfterMs: number, wasAsked: boolean, nowMs: number }} ended */
+  function failureOf({ said, message, retryAfterMs, wasAsked, nowMs }) {
+    if (said) return createProblem('backend_error', nowMs, { message, retryAfterMs: Math.ceil(retryAfterMs) })
+    if (wasAsked) return silentFetcher(backbone.nodesAlive(), nowMs)
+    return createProblem('token_expired', nowMs, { message: errorCodes.token_expired, retryAfterMs: RETRY_MS })
+  }
+
+  /** @param {Decision} decision @param {Problem | undefined} problem */
+  function tellSessions(decision, problem) {
+    for (const session of [...decision.sessions]) {
+      if (problem?.code === 'forbidden') countRefusal(problem)
+      onDecided(session, decision.key, problem)
+    }
+  }
+
+  /** Has a decision that sessions are subscribed under looked at when something has to be done. @param {Decision} decision */
+  function schedule(decision) {
+    const { admittedAtMs, problem, problemUntilMs } = decision
+    const keepMs = keepMsOf(decision)
+    const keptUntilMs = admittedAtMs + keepMs
+    // While the backend is asked, or cannot be: the end of what it said before.
+    const graceUntilMs = keptUntilMs + keepMs
+    const askAtMs = problem ? problemUntilMs : keptUntilMs
+    if (decision.isAsking) {
+      if (graceUntilMs > now()) calendar.schedule(decision, graceUntilMs)
+    } else calendar.schedule(decision, graceUntilMs > now() ? Math.min(askAtMs, graceUntilMs) : askAtMs)
+  }
+
+  /** @param {Decision} decision that sessions are subscribed under */
+  function look(decision) {
+    if (!isWithinGrace(decision)) {
+      const { problem } = decision
+      tellSessions(decision, problem ? { ...problem, atMs: now() } : silentFetcher(backbone.nodesAlive(), now()))
+    }
+    if (decision.sessions.size === 0) return
+    if (!standing(decision)) question(decision)
+    schedule(decision)
+  }
+
+  /** @param {Problem | undefined} problem */
+  function countRefusal(problem) {
+    if (problem?.code === 'forbidden') counts.accessRefused.forbidden++
+    return problem
+  }
+
+  return {
+    applies,
+    ask,
+    join,
+    leave,
+
+    /** A viewer is not known any more, or its tokens were revoked: what was decided for it does not hold. @param {Viewer} viewer */
+    forget(viewer) {
+      for (const decision of viewer.decisions.values()) {
+        decision.admittedAtMs = Math.min(decision.admittedAtMs, now() - keepMsOf(decision))
+        decision.problemUntilMs = Number.NEGATIVE_INFINITY
+        if (idle.delete(decision)) drop(decision)
+        else if (decision.sessions.size > 0) calendar.schedule(decision, now())
+      }
+    },
+
+    /** Asks again where that is due. */
+    sweep() {
+      const endsAtMs = now() + TURN_MS
+      for (let due = calendar.takeDue(now()); due; due = calendar.takeDue(now())) {
+        look(due)
+        // The rest comes with the next sweep.
+        if (now() >= endsAtMs) return
+      }
+    },
+
+    stats: () => ({ waiting, idle: idle.size }),
+  }
+}
+
+/** What a client reads: the same whether the key exists or not. */
+const REFUSED = 'the backend does not grant this'
+
+/** @param {Decision} decision */
+const keepMsOf = ({ namespace }) => /** @type {import('@keycast/service').Authorize} */ (namespace.authorize).keepMs

@@ -1,0 +1,146 @@
+import { createMemoryRooms } from '@keycast/backbone/memory'
+import { revocationsRoom } from '@keycast/service'
+import { createTestGateway } from '../test-support.js'
+import { createSharedRevocations } from './shared-revocations.js'
+import { issuers, sign } from './test-tokens.js'
+
+const nowMs = 1_800_000_000_000
+const TURNS_MAX = 2_000
+
+/** @type {(() => unknown)[]} */
+const cleanUps = []
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
+})
+
+const createJournal = () => createMemoryRooms({ at: () => nowMs })
+
+/** A gateway that has started. @param {ReturnType<typeof createMemoryRooms>} journal */
+async function startGateway(journal) {
+  const testGateway = createTestGateway({ startAtMs: nowMs, journal, rooms: { room: {} }, policy: { tokens: issuers } })
+  await testGateway.gateway.start()
+  cleanUps.push(() => testGateway.gateway.stop())
+  return testGateway
+}
+
+/** @param {Awaited<ReturnType<typeof startGateway>>} started */
+async function connectAnn({ connect, turn }) {
+  const client = await connect()
+  client.send({ type: 'auth', id: 1, token: await sign({ nowMs, keys: { read: ['tick:*'] } }) })
+  /** @type {any[]} */
+  const answers = []
+  for (let turns = 0; answers.length === 0 && turns < TURNS_MAX; turns++) {
+    await turn()
+    answers.push(...client.connection.read())
+  }
+  return { client, answer: answers[0] }
+}
+
+const ann = { sub: 'ann', before: nowMs / 1_000 + 1 }
+
+test('a revocation at one gateway ends the sessions of the others, and their tokens', async () => {
+  const journal = createJournal()
+  const [one, other] = [await startGateway(journal), await startGateway(journal)]
+  const { client } = await connectAnn(other)
+  one.gateway.revoke(ann)
+  expect(await one.gateway.shareRevocation?.(ann)).toBeUndefined()
+  await other.turn()
+  expect(client.connection.closed?.code).toBe(4003)
+  expect((await connectAnn(other)).answer).toMatchObject({ code: 'token_refused' })
+})
+
+test('a gateway that starts later has read what was revoked before it listens', async () => {
+  const journal = createJournal()
+  const { gateway } = await startGateway(journal)
+  // More than one read of the history brings.
+  for (let n = 0; n < 600; n++) await gateway.shareRevocation?.({ jti: `token ${n}` })
+  await gateway.shareRevocation?.(ann)
+  const later = await startGateway(journal)
+  expect((await connectAnn(later)).answer).toMatchObject({ code: 'token_refused' })
+})
+
+test('no client can name the room, whatever it may read', async () => {
+  const { connect } = await startGateway(createJournal())
+  const client = await connect()
+  for (const message of [
+    { type: 'subscribe', id: 1, keys: [revocationsRoom] },
+    { type: 'get', id: 1, key: revocationsRoom },
+    { type: 'history', id: 1, key: revocationsRoom, before: 10, limit: 5 },
+  ]) {
+    expect(await client.ask(message)).toContainEqual(expect.objectContaining({ code: 'unknown_namespace' }))
+  }
+})
+
+/** @param {ReturnType<typeof createMemoryRooms>} journal */
+function setup(journal) {
+  /** @type {unknown[]} */
+  const applied = []
+  /** @type {string[]} */
+  const logged = []
+  /** @param {unknown} first @param {string} [second] */
+  const note = (first, second) => void logged.push(second ?? String(first))
+  /** @type {import('@keycast/backbone').RoomsEvents} */
+  const events = { onHead() {}, onMessages() {}, onGap() {}, onFailed() {} }
+  const backbone = journal.backbone(events)
+  const shared = createSharedRevocations({
+    backbone,
+    apply(given) {
+      applied.push(...given.map(({ revocation }) => revocation))
+      return { refused: 0 }
+    },
+    log: { debug: note, warn: note },
+    startMs: 0,
+  })
+  Object.assign(events, shared.events)
+  cleanUps.push(() => shared.stop())
+  return { shared, backbone, applied, logged }
+}
+
+/** @param {() => boolean} condition */
+async function until(condition) {
+  for (let turns = 0; !condition() && turns < TURNS_MAX; turns++) await new Promise(resolve => setImmediate(resolve))
+  expect(condition()).toBe(true)
+}
+
+test('a journal that is away keeps no gateway from starting; once it is back, the list is read', async () => {
+  const journal = createJournal()
+  const before = setup(journal)
+  await before.backbone.start()
+  await before.shared.publish(ann)
+  journal.setAway(true)
+  const { shared, backbone, applied, logged } = setup(journal)
+  await backbone.start()
+  await shared.start()
+  expect(shared.isComplete()).toBe(false)
+  expect(logged).toEqual([expect.stringContaining('no journal has answered yet')])
+  expect(await shared.publish({ jti: 'j' })).toEqual({ problem: expect.any(String) })
+
+  journal.setAway(false)
+  await until(shared.isComplete)
+  expect(applied).toEqual([ann])
+  expect(logged[1]).toContain('it is complete again')
+})
+
+test('after a history that is another, the whole of it is read', async () => {
+  const journal = createJournal()
+  const { shared, backbone, applied } = setup(journal)
+  await backbone.start()
+  await shared.start()
+  await until(shared.isComplete)
+  journal.startEpoch('E2')
+  await shared.publish(ann)
+  await until(() => applied.length > 0 && shared.isComplete())
+  expect(applied).toContainEqual(ann)
+})
+
+test('what cannot be read is said, and what comes after it holds', async () => {
+  const journal = createJournal()
+  const { shared, backbone, applied, logged } = setup(journal)
+  await backbone.start()
+  await shared.start()
+  await until(shared.isComplete)
+  journal.append({ room: revocationsRoom, messageId: undefined, from: 'gateway', data: Buffer.from('{"who":"ann"}') })
+  journal.append({ room: revocationsRoom, messageId: undefined, from: 'gateway', data: Buffer.from('{"jti":"j"}') })
+  expect(logged).toEqual([expect.stringContaining('revocations cannot be read')])
+  expect(applied).toEqual([{ jti: 'j' }])
+})

@@ -1,0 +1,162 @@
+// For whom backends are asked: each user is one viewer, however many sessions and tokens they have, and all who came
+// without a token are one together. A viewer has the token that is valid longest.
+import { createHash } from 'node:crypto'
+import { ANONYMOUS_VIEWER } from '@keycast/backbone'
+import { createUniqueQueue } from '@keycast/service'
+
+/**
+ * @typedef {import('./tokens/tokens.js').Verified} Verified
+ * @typedef {ReturnType<typeof createViewers>} Viewers
+ *
+ * @typedef {object} Viewer
+ * @property {string | undefined} user `undefined` for all without a token
+ * @property {string} name of the viewer beyond this gateway: the user's own is nobody else's business
+ * @property {Verified | undefined} verified its token
+ * @property {number} expiresAtMs until when that is valid, in milliseconds since 1970; never for those without
+ * @property {number} sessions
+ * @property {Map<string, import('./decisions.js').Decision>} decisions by key; decisions.js, as the next two
+ * @property {number} asking how many questions about it are under way
+ * @property {import('@keycast/service').UniqueQueue<import('./decisions.js').Decision>} queued those that wait for that
+ */
+
+/** Viewers without a session are those of HTTP requests. With their tokens they take some 10 MB, at worst 50. */
+const IDLE_MAX = 4_000
+
+/**
+ * @param {object} deps
+ * @param {boolean} deps.isNeeded whether some namespace has its backend asked for viewers
+ * @param {(viewer: Viewer) => void} deps.onForgotten nothing of the viewer is to be kept any more
+ * @param {(viewer: Viewer) => void} deps.onRenewed the viewer has another token
+ * @param {() => number} deps.wallNow in milliseconds since 1970
+ */
+export function createViewers({ isNeeded, onForgotten, onRenewed, wallNow }) {
+  /** @type {Map<string, Viewer>} */
+  const users = new Map()
+  /** Those without a session, the one used longest ago first. @type {import('@keycast/service').UniqueQueue<Viewer>} */
+  const idle = createUniqueQueue()
+  const anonymous = newViewer(undefined)
+
+  /** @param {string} user @returns {Viewer} */
+  function find(user) {
+    const known = users.get(user)
+    if (known) return known
+    const viewer = newViewer(user)
+    users.set(user, viewer)
+    return viewer
+  }
+
+  /** @param {Viewer} viewer */
+  function rest(viewer) {
+    idle.delete(viewer)
+    idle.add(viewer)
+    while (idle.size > IDLE_MAX) forget(/** @type {Viewer} */ (idle.take()))
+  }
+
+  /** @param {Viewer} viewer */
+  function forget(viewer) {
+    if (users.get(/** @type {string} */ (viewer.user)) === viewer) users.delete(/** @type {string} */ (viewer.user))
+    idle.delete(viewer)
+    onForgotten(viewer)
+  }
+
+  /** @param {Viewer} viewer @param {Verified} verified */
+  function take(viewer, verified) {
+    if (verified.expiresAtMs <= viewer.expiresAtMs) return
+    const isFirst = viewer.verified === undefined
+    viewer.verified = verified
+    viewer.expiresAtMs = verified.expiresAtMs
+    if (!isFirst) onRenewed(viewer)
+  }
+
+  /**
+   * @param {Verified | undefined} verified a token that came now
+   * @returns {Viewer | undefined} `undefined` where no backend is ever asked
+   */
+  function of(verified) {
+    if (!isNeeded) return undefined
+    if (!verified) return anonymous
+    const viewer = find(verified.user)
+    take(viewer, verified)
+    if (viewer.sessions === 0) rest(viewer)
+    return viewer
+  }
+
+  return {
+    isNeeded,
+    of,
+
+    /** A session is this viewer's. @param {Viewer | undefined} viewer */
+    enter(viewer) {
+      if (!viewer) return
+      viewer.sessions++
+      idle.delete(viewer)
+    },
+
+    /** A session is this viewer's no more. @param {Viewer | undefined} viewer */
+    leave(viewer) {
+      if (!viewer) return
+      viewer.sessions--
+      if (viewer.sessions === 0 && viewer.user !== undefined) rest(viewer)
+    },
+
+    /**
+     * Tokens were revoked: nothing more is done with them, or with what was had by them.
+     *
+     * @param {(verified: Verified) => boolean} isRevoked
+     * @param {Iterable<{ verified: Verified | undefined, viewer: Viewer | undefined, ended: boolean }>} sessions
+     */
+    revoke(isRevoked, sessions) {
+      /** @type {Set<Viewer>} */
+      const touched = new Set()
+      for (const viewer of users.values()) {
+        if (!viewer.verified || !isRevoked(viewer.verified)) continue
+        viewer.verified = undefined
+        viewer.expiresAtMs = 0
+        touched.add(viewer)
+        onForgotten(viewer)
+      }
+      if (touched.size === 0) return
+      // The user's other sessions go on with their own tokens.
+      for (const { verified, viewer, ended } of sessions) {
+        if (!ended && verified && viewer && touched.has(viewer)) take(viewer, verified)
+      }
+    },
+
+    /** Lets go of tokens that are of no use, and of all that was had by them. */
+    sweep() {
+      const nowMs = wallNow()
+      for (const viewer of users.values()) {
+        if (viewer.sessions === 0 && viewer.expiresAtMs <= nowMs) forget(viewer)
+      }
+    },
+
+    stats: () => ({ users: users.size }),
+  }
+}
+
+/** @param {string | undefined} user @returns {Viewer} */
+function newViewer(user) {
+  return {
+    user,
+    name: user === undefined ? ANONYMOUS_VIEWER : createHash('sha256').update(user).digest('base64url'),
+    verified: undefined,
+    expiresAtMs: user === undefined ? Number.POSITIVE_INFINITY : 0,
+    sessions: 0,
+    decisions: new Map(),
+    asking: 0,
+    queued: createUniqueQueue(),
+  }
+}
+
+/**
+ * What a backend is asked with for a viewer.
+ *
+ * @param {Viewer} viewer
+ * @param {number} wallNowMs
+ * @returns {import('@keycast/backbone').Credentials | undefined} `undefined` where its token has expired
+ */
+export function credentialsOf({ user, verified, expiresAtMs }, wallNowMs) {
+  if (user === undefined) return {}
+  if (!verified?.bearer || expiresAtMs <= wallNowMs) return undefined
+  return { authorization: verified.bearer.authorization(), expiresAt: expiresAtMs }
+}

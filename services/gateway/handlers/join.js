@@ -1,0 +1,11 @@
+// Joins a room under a name. The answer follows when the journal has decided who has the name.
+
+/** @param {Pick<import('./index.js').HandlerDeps, 'joins'>} deps */
+export const createJoin = ({ joins }) =>
+  /**
+   * @param {import('../sessions/session.js').Session} session
+   * @param {import('@keycast/protocol').Join} message
+   */
+  function join(session, message) {
+    joins.join(session, message)
+  }

@@ -1,0 +1,35 @@
+import { askedAtOf, endRefreshes, latestAskedAtOf } from './age.js'
+
+/** Asked at 1,000; refreshed at 10,000 and each 5,000 after that. @param {number} untilMs */
+function refreshed(untilMs) {
+  const confirmations = { untilMs }
+  return { confirmations, entry: { askedAtMs: 1_000, refreshes: { confirmations, atMs: 10_000, everyMs: 5_000 } } }
+}
+
+test.each([
+  [Number.NEGATIVE_INFINITY, 1_000],
+  [9_999, 1_000],
+  [10_000, 10_000],
+  [14_999, 10_000],
+  [31_000, 30_000],
+])('with all refreshes over up to %d the backend was asked at %d', (untilMs, askedAtMs) => {
+  expect(askedAtOf(refreshed(untilMs).entry)).toBe(askedAtMs)
+})
+
+test('a key that is confirmed one by one has the time it was told', () => {
+  expect(askedAtOf({ askedAtMs: 1_000, refreshes: undefined })).toBe(1_000)
+  expect(latestAskedAtOf({ askedAtMs: 1_000, refreshes: undefined })).toBe(1_000)
+})
+
+test('what may have been asked later is no older for another node', () => {
+  expect(latestAskedAtOf(refreshed(12_345).entry)).toBe(12_345)
+})
+
+test('what was confirmed stays when nothing more is', () => {
+  const { entry, confirmations } = refreshed(16_000)
+
+  endRefreshes(entry)
+  confirmations.untilMs = 99_000
+
+  expect([askedAtOf(entry), entry.refreshes]).toEqual([15_000, undefined])
+})

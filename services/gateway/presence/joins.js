@@ -1,0 +1,186 @@
+// The rooms that sessions joined. A session that says it leaves is gone at once; one whose connection broke is kept by the
+// journal for a while, so that its user can come back through any gateway.
+import { errorCodes, errorMessage, namespaceOf } from '@keycast/protocol'
+import { createProblem } from '../keys/problem.js'
+import { countOne } from '../metrics.js'
+
+/**
+ * @typedef {import('@keycast/protocol').RequestId} RequestId
+ * @typedef {import('../sessions/session.js').Session} Session
+ * @typedef {ReturnType<typeof createJoins>} Joins
+ *
+ * A session's membership in a room. `tab`: the join that stands. `pending`: one that waits for its answer.
+ * @typedef {{ tab: string | undefined, pending: string | undefined, user: string, claim: string | undefined }} Membership
+ *
+ * @typedef {{ code: import('@keycast/protocol').ErrorCode, message?: string, retryAfterMs?: number }} Refusal
+ */
+
+/** Rooms that one session may have joined: a page shows a few. */
+const JOINS_MAX = 100
+
+/** When to come back with a join while one to the same room is under way. */
+const RETRY_MS = 100
+
+/**
+ * @param {object} deps
+ * @param {import('@keycast/service').JournalNamespaces} deps.namespaces
+ * @param {Pick<import('../access/access.js').Access, 'checkRoom' | 'refusalOf'>} deps.access
+ * @param {Pick<import('@keycast/backbone').RoomsBackbone, 'join' | 'leave'>} deps.backbone
+ * @param {Pick<import('../delivery/outbox.js').Outbox, 'send'>} deps.outbox
+ * @param {number} deps.joinMs within which a join is answered
+ * @param {Pick<import('../metrics.js').Counts, 'joins'>} deps.counts
+ * @param {() => number} deps.now monotonic, in milliseconds
+ */
+export function createJoins({ namespaces, access, backbone, outbox, joinMs, counts, now }) {
+  /** Sessions with memberships, by key of the room. @type {Map<Session, Map<string, Membership>>} */
+  const members = new Map()
+  let count = 0
+
+  /**
+   * The answer follows, whatever it is.
+   *
+   * @param {Session} session
+   * @param {import('@keycast/protocol').Join} message
+   */
+  function join(session, { id, key, name, claim: given }) {
+    const refusal = access.checkRoom(session.rights, 'join', key) ?? roomProblem(key)
+    if (refusal) return refuse(session, id, key, refusal)
+    const user = session.rights.user ?? ''
+    // A session that joins again without its claim means itself.
+    const claim = user === '' ? (given ?? membershipOf(session, key)?.claim) : undefined
+    const known = membershipOf(session, key)
+    if (known?.pending !== undefined) {
+      const message = 'a join of this room is under way: wait for its answer'
+      return refuse(session, id, key, { code: 'too_many_waiting', message, retryAfterMs: RETRY_MS })
+    }
+    // Its own name would be taken by somebody else.
+    if (known && (known.user !== user || known.claim !== claim)) end(session, key, 'now')
+    const membership = membershipOf(session, key) ?? open(session, key, { user, claim })
+    if (!membership) {
+      const message = `this session has joined ${JOINS_MAX} rooms: leave some`
+      return refuse(session, id, key, { code: 'too_many_keys', message })
+    }
+    const { tab, joined } = backbone.join(
+      { room: key, user, name, claim },
+      { deadlineMs: joinMs, onLost: refused => lose(session, key, membership, tab, refused) },
+    )
+    membership.pending = tab
+    void joined.then(outcome => answer(session, id, key, membership, tab, outcome))
+  }
+
+  /** @param {string} key of a room */
+  function roomProblem(key) {
+    if (namespaces.get(namespaceOf(key))?.members !== 'none') return undefined
+    return createProblem('forbidden', now(), { message: 'nobody joins this room' })
+  }
+
+  /** @param {Session} session @param {string} key */
+  const membershipOf = (session, key) => members.get(session)?.get(key)
+
+  /**
+   * @param {Session} session @param {string} key @param {Pick<Membership, 'user' | 'claim'>} who
+   * @returns {Membership | undefined} where the session has too many
+   */
+  function open(session, key, who) {
+    const own = members.get(session) ?? new Map()
+    if (own.size >= JOINS_MAX) return undefined
+    const membership = { tab: undefined, pending: undefined, ...who }
+    members.set(session, own.set(key, membership))
+    count++
+    return membership
+  }
+
+  /** @param {Session} session @param {string} key */
+  function forget(session, key) {
+    const own = members.get(session)
+    if (!own?.delete(key)) return
+    count--
+    if (own.size === 0) members.delete(session)
+  }
+
+  /**
+   * @param {Session} session @param {RequestId | undefined} id @param {string} key @param {Membership} membership
+   * @param {string} tab
+   * @param {Awaited<ReturnType<import('@keycast/backbone').RoomsBackbone['join']>['joined']>} outcome
+   */
+  function answer(session, id, key, membership, tab, outcome) {
+    const isOver = membership.pending !== tab
+    if (!isOver) membership.pending = undefined
+    if (isOver) {
+      return refuse(session, id, key, { code: 'bad_message', message: 'a leave came before the join was answered' })
+    }
+    if (outcome.error !== undefined) {
+      if (membership.tab === undefined) forget(session, key)
+      const { error: code, message, retryAfterMs } = outcome
+      return refuse(session, id, key, { code, message, retryAfterMs })
+    }
+    // Only now: a name that cannot be had costs nobody the one they have.
+    if (membership.tab !== undefined) backbone.leave(membership.tab, 'now')
+    membership.tab = tab
+    const { name, claim } = outcome
+    membership.claim = claim
+    countOne(counts.joins, 'joined')
+    outbox.send(session, { type: 'joined', id, key, name, claim })
+  }
+
+  /**
+   * The journal lost its memory, and cannot take the member again.
+   *
+   * @param {Session} session @param {string} key @param {Membership} membership @param {string} tab
+   * @param {import('@keycast/backbone').NotPublished} refused
+   */
+  function lose(session, key, membership, tab, { error: code, message }) {
+    if (membership.tab !== tab) return
+    membership.tab = undefined
+    if (membership.pending === undefined) forget(session, key)
+    refuse(session, undefined, key, { code, message })
+  }
+
+  /** @param {Session} session @param {RequestId | undefined} id @param {string} key @param {Refusal} refusal */
+  function refuse(session, id, key, { code, message = errorCodes[code], retryAfterMs }) {
+    if (session.ended) return
+    countOne(counts.joins, code)
+    // It says nothing of a subscription to the room, which stands.
+    const subscribed = session.subscriptions.has(key)
+    outbox.send(session, errorMessage(code, { id, key, subscribed, message, retryAfterMs }))
+  }
+
+  /** @param {Session} session @param {string} key @param {import('@keycast/backbone').Leaving} leaving */
+  function end(session, key, leaving) {
+    const membership = membershipOf(session, key)
+    if (!membership) return
+    const { tab, pending } = membership
+    membership.tab = membership.pending = undefined
+    forget(session, key)
+    // One that waits for its answer was seen by nobody.
+    if (pending !== undefined) backbone.leave(pending, 'now')
+    if (tab !== undefined) backbone.leave(tab, leaving)
+  }
+
+  return {
+    join,
+
+    /** @param {Session} session @param {import('@keycast/protocol').Leave} message */
+    leave(session, { id, key }) {
+      end(session, key, 'now')
+      outbox.send(session, { type: 'ok', id })
+    },
+
+    /** @param {Session} session whose rights changed */
+    endUncovered(session) {
+      for (const key of [...(members.get(session)?.keys() ?? [])]) {
+        const problem = access.refusalOf(session.rights, 'join', key)
+        if (!problem) continue
+        end(session, key, 'now')
+        refuse(session, undefined, key, problem)
+      }
+    },
+
+    /** @param {Session} session that ended @param {import('@keycast/backbone').Leaving} leaving */
+    drop(session, leaving) {
+      for (const key of [...(members.get(session)?.keys() ?? [])]) end(session, key, leaving)
+    },
+
+    stats: () => ({ joins: count }),
+  }
+}

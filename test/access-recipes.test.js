@@ -1,0 +1,136 @@
+// The recipes of docs/deploy/access.md, as they stand there: nginx that asks a backend, a page that is public, and every
+// keycast.yaml, read as a gateway reads it.
+import { spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { SignJWT } from 'jose'
+import WebSocket from 'ws'
+import { readAccess } from '../services/gateway/access/policy.js'
+import { answers, documentOf, startBackend } from './support/backend.js'
+import { atEnd } from './support/cleanup.js'
+import { eventually, within } from './support/deadline.js'
+import { ask } from './support/http.js'
+import { freePorts } from './support/proxy.js'
+import { startSystem } from './support/system.js'
+
+const page = readFileSync(new URL('../docs/deploy/access.md', import.meta.url), 'utf8')
+
+/** @param {string} language */
+const blocks = language =>
+  Array.from(page.matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\`$`, 'gms')), ([, text]) => text)
+
+const JWT_SECRET = randomBytes(48).toString('base64')
+const ORIGIN = 'https://page.example'
+
+const folder = mkdtempSync(join(tmpdir(), 'keycast-recipes-'))
+atEnd(() => rmSync(folder, { recursive: true }))
+
+test.each(blocks('yaml').map((text, index) => [index + 1, text]))(
+  'keycast.yaml of recipe %i is read',
+  (index, text) => {
+    const path = join(folder, `${index}.yaml`)
+    writeFileSync(path, String(text))
+    const { tokens, anonymous } = readAccess({ path, env: { JWT_SECRET }, origins: ORIGIN })
+    expect(tokens.length + anonymous.read.length).toBeGreaterThan(0)
+  },
+)
+
+const backend = await startBackend()
+backend.on('/docs/mine', answers.json(documentOf(1)))
+const namespaces = { article: { url: `${backend.origin}/docs/{id}` } }
+
+/** @param {string} user */
+const signed = user =>
+  new SignJWT({ keys: { read: ['article:mine'] } })
+    .setProtectedHeader({ alg: 'HS256' })
+    .setSubject(user)
+    .setIssuedAt()
+    .setExpirationTime('1m')
+    .sign(Buffer.from(JWT_SECRET))
+
+/** The nginx of the recipe, in front of a gateway and of a backend that knows its own session cookie. @param {number} gatewayPort */
+async function startNginx(gatewayPort) {
+  const api = createServer(async ({ url, headers }, response) => {
+    const isAnn = url === '/keycast-token' && headers.cookie === 'sid=of-ann'
+    if (isAnn) response.writeHead(204, { 'x-keycast-token': await signed('ann') }).end()
+    else response.writeHead(401).end()
+  })
+  await new Promise(resolve => api.listen(0, '127.0.0.1', () => resolve(undefined)))
+  atEnd(() => api.close())
+  const apiPort = /** @type {import('node:net').AddressInfo} */ (api.address()).port
+  const [port] = await freePorts(1)
+  const [recipe] = blocks('nginx')
+  mkdirSync(join(folder, 'nginx'))
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+    name => `${name}_temp_path ${folder}/nginx/${name};`,
+  )
+  const config = join(folder, 'nginx.conf')
+  writeFileSync(
+    config,
+    `daemon off; pid ${folder}/nginx.pid; error_log ${folder}/error.log;
+    events {}
+    http {
+      access_log off; ${temporary.join(' ')}
+      upstream api { server 127.0.0.1:${apiPort}; }
+      upstream keycast { server 127.0.0.1:${gatewayPort}; }
+      server { listen 127.0.0.1:${port}; ${recipe} }
+    }`,
+  )
+  const nginx = spawn('nginx', ['-c', config, '-e', join(folder, 'error.log')], {
+    env: { PATH: `${process.env.PATH}:/usr/sbin` },
+    stdio: 'ignore',
+  })
+  const exited = new Promise(resolve => nginx.once('close', resolve))
+  atEnd(async () => {
+    nginx.kill('SIGTERM')
+    await within(exited, 'the end of nginx')
+  })
+  const answering = () =>
+    ask(`http://127.0.0.1:${port}/`).then(
+      () => true,
+      () => false,
+    )
+  await eventually(answering, 'nginx answering')
+  return `ws://127.0.0.1:${port}/ws`
+}
+
+/** @param {string} url @param {Record<string, string>} headers @returns {Promise<any>} the status, or the welcome */
+function upgrade(url, headers) {
+  const socket = new WebSocket(url, { headers })
+  atEnd(() => socket.terminate())
+  const answered = new Promise((resolve, reject) => {
+    socket.on('message', data => resolve(JSON.parse(data.toString())))
+    socket.on('unexpected-response', (_, response) => resolve(response.statusCode))
+    socket.on('error', reject)
+  })
+  return within(answered, 'an answer to the upgrade')
+}
+
+test("nginx asks the backend, by the backend's own session cookie, and passes its token on", async () => {
+  const system = await startSystem({
+    namespaces,
+    access: { tokens: [{ secret: `\${JWT_SECRET}`, algorithms: ['HS256'] }] },
+    env: { JWT_SECRET, GATEWAY_ORIGINS: ORIGIN },
+  })
+  const url = await startNginx(system.gateways[0].port)
+  const cookie = 'sid=of-ann'
+  expect(await upgrade(url, { cookie, origin: ORIGIN })).toMatchObject({ type: 'welcome', user: 'ann' })
+  expect(await upgrade(url, { cookie: 'sid=of-nobody', origin: ORIGIN })).toBe(401)
+  expect(await upgrade(url, { origin: ORIGIN })).toBe(401)
+  // A token of the client's own making does not get past nginx, and another site's page cannot use the cookie.
+  expect(await upgrade(url, { authorization: `Bearer ${await signed('eve')}`, origin: ORIGIN })).toBe(401)
+  expect(await upgrade(url, { cookie, origin: 'https://other.example' })).toBe(403)
+})
+
+test('what is public is read without a token, over both doors; what is not named stays closed', async () => {
+  const system = await startSystem({
+    namespaces: { ...namespaces, draft: { url: `${backend.origin}/docs/{id}` } },
+    access: { anonymous: { read: ['article:*'] } },
+  })
+  const [{ http }] = system.gateways
+  expect((await ask(`${http}/v1/values/article:mine`)).status).toBe(200)
+  expect((await ask(`${http}/v1/values/draft:mine`)).status).toBe(401)
+})

@@ -1,0 +1,112 @@
+// Journals with their log in Valkey, under load: a Valkey that is killed, fails over or is full, and a journal that dies.
+// What was acknowledged is there once, or everybody is told that another history began.
+import { atEnd } from './support/cleanup.js'
+import { eventually } from './support/deadline.js'
+import { show } from './support/figures.js'
+import { startJournal } from './support/journal.js'
+import { expectWhole, startRun } from './support/journal-run.js'
+import { startSwitch } from './support/tcp-switch.js'
+import { startValkey } from './support/valkey.js'
+
+/** @param {Parameters<typeof startValkey>[0]} [options] */
+async function newValkey(options) {
+  const valkey = await startValkey(options)
+  atEnd(() => valkey.remove())
+  return valkey
+}
+
+/** @param {string} url */
+const journalOn = url => startJournal({ env: { JOURNAL_LOG: 'valkey', VALKEY_URL: url } })
+
+/** @param {Awaited<ReturnType<typeof startRun>>} run @param {number} count more of each gateway */
+async function acknowledgeMore({ loads }, count) {
+  const before = loads.map(load => load.acknowledged())
+  for (const [index, load] of loads.entries()) {
+    await eventually(() => load.acknowledged() > before[index] + count, 'publishes being acknowledged')
+  }
+}
+
+test('a Valkey killed and started again under load has every acknowledged message once', async () => {
+  const valkey = await newValkey()
+  const run = await startRun(1_000, { journals: [await journalOn(valkey.url)] })
+  for (let round = 0; round < 3; round++) {
+    await acknowledgeMore(run, 300)
+    await valkey.kill()
+    await eventually(() => run.loads[0].errors.journal_unavailable > 0, 'publishers being told')
+    await valkey.restart()
+  }
+  await acknowledgeMore(run, 300)
+  const { sent } = await expectWhole(run)
+  show(`3 kills of Valkey: ${sent} sent and kept once, errors on the way ${JSON.stringify(run.loads[0].errors)}`)
+})
+
+test('after a failover to a replica that lags, everybody is told that another history began', async () => {
+  const primary = await newValkey()
+  const replica = await newValkey({ settings: ['--replicaof', '127.0.0.1', String(primary.port)] })
+  const address = await startSwitch(primary.port)
+  const run = await startRun(500, { journals: [await journalOn(`valkey://127.0.0.1:${address.port}`)] })
+  await acknowledgeMore(run, 200)
+  await eventually(() => replica.cli('INFO', 'replication').includes('master_link_status:up'), 'the replica following')
+  replica.cli('REPLICAOF', '127.0.0.1', '1') // leads nowhere: it has what it has
+  await acknowledgeMore(run, 200)
+  const before = run.gateways.map(gateway => gateway.positionOf('room:0')?.epoch)
+  await primary.kill()
+  replica.cli('REPLICAOF', 'NO', 'ONE')
+  address.leadTo(replica.port)
+  await acknowledgeMore(run, 200)
+  for (const [index, gateway] of run.gateways.entries()) {
+    for (const room of run.rooms) {
+      await eventually(() => gateway.positionOf(room)?.epoch !== before[index], `${room} having another epoch`)
+    }
+  }
+  const { sent, lost } = await expectWhole(run, { mayBeLost: ({ result }) => result.epoch === before[0] })
+  expect(lost).toBeGreaterThan(0)
+  show(`a failover to a replica that lags: of ${sent} acknowledged ${lost} were lost, and said so by another epoch`)
+})
+
+test('a Valkey out of memory keeps nothing more, can be read, and heals', async () => {
+  const valkey = await newValkey()
+  const journal = await journalOn(valkey.url)
+  const run = await startRun(500, { journals: [journal] })
+  await acknowledgeMore(run, 200)
+  valkey.cli('CONFIG', 'SET', 'maxmemory', '1mb')
+  await eventually(() => run.loads[0].errors.log_full > 0, 'publishers being told')
+  const [gateway] = run.gateways
+  expect(await gateway.history('room:0', { after: 0, limit: 1 }, { deadlineMs: 10_000 })).toMatchObject({ oldest: 1 })
+  expect((await journal.internal('/health/ready')).status).toBe(200)
+  valkey.cli('CONFIG', 'SET', 'maxmemory', '0')
+  await acknowledgeMore(run, 200)
+  await expectWhole(run)
+})
+
+test('of two journals one is killed: the other goes on with its rooms, and nobody misses a message', async () => {
+  const valkey = await newValkey()
+  const journals = [await journalOn(valkey.url), await journalOn(valkey.url)]
+  const run = await startRun(1_000, { journals })
+  await acknowledgeMore(run, 300)
+  const owners = new Set(run.rooms.map(room => run.gateways[0].ownerOf(room).node))
+  expect(owners.size).toBe(2)
+  journals[1].process().signal('SIGKILL')
+  await eventually(() => run.gateways.every(gateway => gateway.nodesAlive() === 1), 'the gateways noticing')
+  await acknowledgeMore(run, 300)
+  await journals[1].restart()
+  await eventually(() => run.gateways.every(gateway => gateway.nodesAlive() === 2), 'the gateways noticing')
+  await acknowledgeMore(run, 300)
+  const { sent } = await expectWhole(run)
+  show(`a journal of two killed and started: ${sent} sent and kept once, ${JSON.stringify(run.loads[0].errors)}`)
+})
+
+test('gateways that disagree on the journals see one order', async () => {
+  const valkey = await newValkey()
+  const journals = [await journalOn(valkey.url), await journalOn(valkey.url)]
+  const run = await startRun(1_000, { journals, nodes: [journals[0].node, journals[1].node], rooms: 3 })
+  await acknowledgeMore(run, 1_000)
+  await expectWhole(run)
+})
+
+test('a Valkey that would lose messages is refused with exit code 2, in words that name the loss', async () => {
+  const valkey = await newValkey({ settings: ['--appendfsync', 'everysec'] })
+  await expect(journalOn(valkey.url)).rejects.toThrow(
+    /ended with 2 before it listened:[\s\S]*appendfsync is everysec: a crash of its machine loses about the last second/,
+  )
+})

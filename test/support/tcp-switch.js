@@ -1,0 +1,45 @@
+// A TCP address that leads to whichever port it is told: a primary's after a failover, or none.
+import { connect, createServer } from 'node:net'
+import { atEnd } from './cleanup.js'
+
+/** @param {number} target port on this host */
+export async function startSwitch(target) {
+  /** @type {Set<import('node:net').Socket>} */
+  const sockets = new Set()
+
+  const server = createServer(near => {
+    const far = connect(target, '127.0.0.1')
+    for (const [from, to] of [
+      [near, far],
+      [far, near],
+    ]) {
+      sockets.add(from)
+      from.setNoDelay(true)
+      from.on('error', () => to.destroy())
+      from.on('close', () => {
+        sockets.delete(from)
+        to.destroy()
+      })
+      from.pipe(to)
+    }
+  })
+  await new Promise(resolve => server.listen(0, '127.0.0.1', () => resolve(undefined)))
+
+  function cut() {
+    for (const socket of sockets) socket.destroy()
+  }
+  atEnd(() => {
+    cut()
+    return new Promise(resolve => server.close(resolve))
+  })
+  return {
+    port: /** @type {import('node:net').AddressInfo} */ (server.address()).port,
+    /** Ends every connection. New ones are made at once. */
+    cut,
+    /** @param {number} other port on this host */
+    leadTo(other) {
+      target = other
+      cut()
+    },
+  }
+}
