@@ -79,6 +79,20 @@ test('for each verb it says which rule admits, or which rules were asked and wha
   ])
 })
 
+test('where the backend decides as well, its request follows the rule', () => {
+  const lines = explainAccess({
+    key: 'doc:7',
+    user: null,
+    backendDecides: 'HEAD http://api/docs/7',
+    verbs: {
+      read: { allowed: true, rule: 'anonymous', pattern: 'doc:*' },
+      publish: { allowed: false, asked: [none] },
+      join: { allowed: false, asked: [none] },
+    },
+  })
+  expect(lines[2]).toBe("           if the backend admits it, too: HEAD http://api/docs/7 with the viewer's token")
+})
+
 test.each([
   [{ as: '-' }, { token: 'read' }],
   [{ as: 'given' }, { token: 'given' }],

@@ -203,6 +203,46 @@ const small = [
       expect(counts).toMatchObject({ refused: counts.sent, unanswered: 0, refusals: 0, lost: 0, unexpected: 0 })
     },
   ],
+  [
+    'chat',
+    ['--clients', '12', '--rooms', '3', '--messages', '40', '--every', '20ms', '--processes', '2'],
+    counts => {
+      const [publishes, membersOfARoom] = [12 * 40, 4]
+      expect(counts).toMatchObject({
+        opened: 12,
+        closed: 12,
+        refusals: 0,
+        lost: 0,
+        disorder: 0,
+        gaps: 0,
+        unexpected: 0,
+      })
+      expect(counts).toMatchObject({ requested: publishes, published: publishes, messages: publishes * membersOfARoom })
+    },
+  ],
+  [
+    'publish',
+    ['--clients', '10', '--rooms', '5', '--window', '4', '--seconds', '1', '--log', 'memory'],
+    counts => {
+      expect(counts).toMatchObject({ opened: 10, closed: 10, refusals: 0, lost: 0, unexpected: 0 })
+      expect(counts.published).toBeGreaterThan(100)
+    },
+  ],
+  [
+    'resume',
+    ['--clients', '60', '--rooms', '4', '--behind', '30'],
+    counts => {
+      expect(counts).toMatchObject({ requested: 60, recovered: 60, complete: 60, messages: 60 * 30, disorder: 0 })
+    },
+  ],
+  [
+    'presence',
+    ['--clients', '30', '--over', '200ms'],
+    (counts, { figures }) => {
+      expect(counts).toMatchObject({ subscribed: 30, joined: 30, complete: 30, refusals: 0, lost: 0, unexpected: 0 })
+      expect(figures.framesMax.value).toBeLessThanOrEqual(15)
+    },
+  ],
 ]
 
 /** Runs that go on beside each other: each mostly waits. Not more, for each is a whole system. */
@@ -280,4 +320,7 @@ test('what cannot be run is refused with the reason', async () => {
 
   expect(err).toContain("'--every <duration>' argument 'soon' is invalid")
   expect(code).toBe(1)
+
+  const unfit = await start('fanout', '--start', '--reference', 'socket.io').ended
+  expect(unfit.err).toContain('fanout does not run against socket.io: it has bare and naive')
 })

@@ -5,6 +5,8 @@ import { isLoopback } from '../generator/clients.js'
 import { scenarios } from '../scenarios/index.js'
 import { durationText, readDuration, readInteger } from './options.js'
 
+/** The programs of reference/, as the command line names them. */
+const REFERENCES = ['bare', 'naive', 'socket.io']
 const results = fileURLToPath(new URL('../results', import.meta.url))
 
 /** Clients per generator process: many machines allow a process 20,000 open files, and it needs some itself. */
@@ -91,7 +93,7 @@ function addCommonOptions(command) {
     )
     .addOption(
       new Option('--start [system]', 'start a system on free ports, and stop it afterwards')
-        .choices(['keycast', 'bare', 'naive'])
+        .choices(['keycast', ...REFERENCES])
         .preset('keycast')
         .conflicts('url'),
     )
@@ -105,8 +107,8 @@ function addCommonOptions(command) {
     .option('--tls', 'with --start: put nginx with TLS in front', false)
     .addOption(
       new Option('--reference <system>', 'then run the same against a reference program, and compare; repeatable')
-        .choices(['bare', 'naive'])
-        .argParser(collect(readChoice(['bare', 'naive'])))
+        .choices(REFERENCES)
+        .argParser(collect(readChoice(REFERENCES)))
         .default([]),
     )
     .option('--provider <url>', 'with --url: the simulated backend, to read its counters', readHttpUrl)
@@ -143,6 +145,14 @@ function problemOf(scenario, options) {
     return '--token needs a file with --url: the key or secret whose other half the gateways have'
   }
   const [without] = [options.start, ...options.reference].filter(kind => kind !== undefined && kind !== 'keycast')
+  const { references = ['bare', 'naive'] } = scenario
+  const unfit = [options.start, ...options.reference].find(
+    kind => kind !== undefined && kind !== 'keycast' && !references.includes(kind),
+  )
+  if (unfit !== undefined) {
+    const fit = references.length === 0 ? 'it has no reference' : `it has ${references.join(' and ')}`
+    return `${scenario.name} does not run against ${unfit}: ${fit}`
+  }
   if (without !== undefined && scenario.needsProvider) {
     return `${scenario.name} needs a backend, which ${without} does not have`
   }

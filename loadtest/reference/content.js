@@ -70,3 +70,6 @@ export const welcome = {
 
 /** The only kind of key whose values change here. @param {string} key */
 export const changes = key => key.startsWith('tick:')
+
+/** A key whose messages clients publish. @param {string} key */
+export const isRoom = key => key.startsWith('room:')

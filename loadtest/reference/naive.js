@@ -3,7 +3,7 @@
 import { createServer } from 'node:http'
 import { createMetrics } from '@keycast/service'
 import { WebSocketServer } from 'ws'
-import { changes, documentOf, onTick, readArguments, welcome } from './content.js'
+import { changes, documentOf, isRoom, onTick, readArguments, welcome } from './content.js'
 
 const { host, port, bytes, change } = readArguments({
   name: 'naive',
@@ -16,15 +16,27 @@ const { registry } = createMetrics({ service: 'reference' })
 /** @type {Map<string, Set<WebSocket>>} */
 const subscribers = new Map()
 let pongCount = 0
+/** How many messages each room has had. @type {Map<string, number>} */
+const heads = new Map()
 
-/** @param {WebSocket} socket @param {{ type: string, id?: number, key: string, keys: string[] }} message */
-function answer(socket, { type, id, key, keys }) {
+/**
+ * @param {WebSocket} socket
+ * @param {{ type: string, id?: number, key: string, keys: string[], messageId?: string, data?: unknown }} message
+ */
+function answer(socket, { type, id, key, keys, messageId, data }) {
   if (type === 'get') socket.send(JSON.stringify({ type: 'value', id, key, version: 'v1', data: document }))
   if (type === 'ping') socket.send(JSON.stringify({ type: 'pong', id, count: ++pongCount }))
+  if (type === 'publish') {
+    const seq = (heads.get(key) ?? 0) + 1
+    heads.set(key, seq)
+    const message = { type: 'message', key, seq, at: Date.now(), messageId, data }
+    for (const member of subscribersOf(key)) member.send(JSON.stringify(message))
+    socket.send(JSON.stringify({ type: 'published', id, key, epoch: 'e', seq, at: message.at }))
+  }
   if (type === 'subscribe') {
     socket.send(JSON.stringify({ type: 'subscribed', id, keys: keys.map(each => ({ key: each })) }))
     for (const each of keys) {
-      if (changes(each)) subscribersOf(each).add(socket)
+      if (changes(each) || isRoom(each)) subscribersOf(each).add(socket)
       else socket.send(JSON.stringify({ type: 'value', key: each, version: 'v1', data: document }))
     }
   }
@@ -37,6 +49,7 @@ function subscribersOf(key) {
   /** @type {Set<WebSocket>} */
   const sockets = new Set()
   subscribers.set(key, sockets)
+  if (isRoom(key)) return sockets
   onTick(change, data => {
     for (const socket of sockets) socket.send(JSON.stringify({ type: 'value', key, version: data.ns, data }))
   })

@@ -63,6 +63,7 @@ const labels = {
   keycast: 'Keycast',
   bare: 'bare sender',
   naive: 'naive server',
+  'socket.io': 'Socket.IO',
   given: 'a running system',
 }
 

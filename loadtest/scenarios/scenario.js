@@ -12,6 +12,7 @@
  *   it
  * @property {{ count: string, label: string }[]} rates counts of the series that make the throughput chart, the one
  *   that is shown as it goes first
+ * @property {string[]} [references] the reference programs that it can run against; `bare` and `naive` unless said
  * @property {boolean} [needsProvider] whether it asks the backend itself
  * @property {boolean} [needsTokens] whether its clients bring tokens also without --token
  * @property {(context: Context, options: any) => Promise<Outcome>} run

@@ -7,6 +7,14 @@ import { publicHalf } from '../generator/tokens.js'
 import { createProcesses, SystemError } from './processes.js'
 
 const API_TOKEN = randomUUID()
+/** The rooms of a chat, with room for those who are far behind. */
+const ROOMS = {
+  source: 'journal',
+  history: { messages: 10_000, age: '1h', bytes: '64MiB' },
+  publish: 'client',
+  members: 'named',
+  names: 'unique',
+}
 /** A gateway and a fetcher find each other within a second or two. */
 const READY_MS = 20_000
 const READY_LOOK_MS = 50
@@ -23,9 +31,10 @@ const READY_LOOK_MS = 50
  * @property {number} [fetchers] nodes; one unless given
  * @property {Record<string, string>} [settings] of gateways and fetchers
  * @property {boolean} [idle] documents are asked for once, and then only when told
+ * @property {{ log: 'lmdb' | 'memory' }} [rooms] a journal runs, too, and anybody may use room:…
  * @property {boolean} [collectable] gateways can be told to collect their garbage, so that their memory can be compared
  *
- * @typedef {'keycast' | 'bare' | 'naive'} SystemKind
+ * @typedef {'keycast' | 'bare' | 'naive' | 'socket.io'} SystemKind
  * @typedef {import('./processes.js').Processes} Processes
  *
  * @typedef {object} System
@@ -93,12 +102,14 @@ async function startKeycast(processes, { gateways: count, tls, content, signing 
     address: `127.0.0.1:${requestsPort}:${answersPort}`,
     metricsUrl: `http://127.0.0.1:${metricsPort}/metrics`,
   }))
+  const journal = content.rooms && (await startJournal(processes, { ...content.rooms, KEYCAST_CONFIG, directory }))
   const gateways = await Promise.all(
     Array.from({ length: count }, (_, number) =>
       processes.start(count === 1 ? 'gateway' : `gateway ${number + 1}`, ['services/gateway/main.js'], {
         KEYCAST_CONFIG,
         API_TOKEN,
         FETCHER_NODES: nodes.map(({ address }) => address).join(),
+        ...(journal && { JOURNAL_NODES: journal.node }),
         GATEWAY_PORT: '0',
         GATEWAY_INTERNAL_PORT: '0',
         // This limit exists to stop just such a flood.
@@ -111,7 +122,8 @@ async function startKeycast(processes, { gateways: count, tls, content, signing 
     ),
   )
   // A gateway listens before it hears a fetcher. Requests until then would wait, and spoil the latencies.
-  await Promise.all(gateways.map(({ name, listening }) => untilLinked(name, listening.internalPort, nodes.length)))
+  const found = { fetcher: nodes.length, ...(journal && { journal: 1 }) }
+  await Promise.all(gateways.map(({ name, listening }) => untilLinked(name, listening.internalPort, found)))
   const ports = gateways.map(({ listening }) => /** @type {number} */ (listening.port))
   const proxy = tls ? await startProxy(processes, ports, directory) : undefined
   return {
@@ -128,6 +140,7 @@ async function startKeycast(processes, { gateways: count, tls, content, signing 
         metricsUrl: `http://127.0.0.1:${listening.internalPort}/metrics`,
       })),
       ...nodes.map(({ name, pid, metricsUrl }) => ({ name, role: 'fetcher', pid, metricsUrl })),
+      ...(journal ? [journal.watched] : []),
       { name: 'data-provider', role: 'data-provider', pid: provider.pid, metricsUrl: `${providerUrl}/metrics` },
       ...(proxy ? [{ name: 'proxy', role: 'proxy', pid: proxy.pid }] : []),
     ],
@@ -135,18 +148,40 @@ async function startKeycast(processes, { gateways: count, tls, content, signing 
 }
 
 /**
+ * @param {Processes} processes
+ * @param {{ log: 'lmdb' | 'memory', KEYCAST_CONFIG: string, directory: string }} options
+ */
+async function startJournal(processes, { log, KEYCAST_CONFIG, directory }) {
+  const { pid, listening } = await processes.start('journal', ['services/journal/main.js'], {
+    KEYCAST_CONFIG,
+    JOURNAL_LOG: log,
+    JOURNAL_DATA: join(directory, 'journal'),
+    JOURNAL_PUBLICATIONS_PORT: '0',
+    JOURNAL_DELIVERIES_PORT: '0',
+    JOURNAL_METRICS_PORT: '0',
+  })
+  const { publicationsPort, deliveriesPort, metricsPort } = listening
+  return {
+    node: `127.0.0.1:${publicationsPort}:${deliveriesPort}`,
+    watched: { name: 'journal', role: 'journal', pid, metricsUrl: `http://127.0.0.1:${metricsPort}/metrics` },
+  }
+}
+
+/**
  * Not by its health page: a gateway without a fetcher is ready, and serves what it holds.
  *
- * @param {string} name @param {number} internalPort @param {number} nodes
+ * @param {string} name
+ * @param {number} internalPort
+ * @param {Record<string, number>} nodes that it must have found, by service
  */
 async function untilLinked(name, internalPort, nodes) {
-  const isLinked = new RegExp(`^keycast_gateway_fetcher_nodes_alive ${nodes}$`, 'm')
+  const lines = Object.entries(nodes).map(([service, count]) => `\nkeycast_gateway_${service}_nodes_alive ${count}\n`)
   for (const giveUpMs = performance.now() + READY_MS; performance.now() < giveUpMs; ) {
     const metrics = await (await fetch(`http://127.0.0.1:${internalPort}/metrics`)).text()
-    if (isLinked.test(metrics)) return
+    if (lines.every(line => metrics.includes(line))) return
     await new Promise(resolve => setTimeout(resolve, READY_LOOK_MS))
   }
-  throw new SystemError(`${name} has found no fetcher after ${READY_MS} ms`)
+  throw new SystemError(`${name} has not found ${Object.keys(nodes).join(' and ')} after ${READY_MS} ms`)
 }
 
 /** @param {number} internalPort of a gateway @param {string[]} keys */
@@ -178,10 +213,10 @@ async function startProxy(processes, ports, directory) {
   return { ...proxy, url: `wss://127.0.0.1:${httpsPort}/ws` }
 }
 
-/** @param {Processes} processes @param {'bare' | 'naive'} kind @param {Content} content */
+/** @param {Processes} processes @param {Exclude<SystemKind, 'keycast'>} kind @param {Content} content */
 async function startReference(processes, kind, content) {
   const { documentBytes, tickMs = 500 } = content
-  const file = kind === 'bare' ? 'bare-sender' : 'naive'
+  const file = { bare: 'bare-sender', naive: 'naive', 'socket.io': 'socket-io' }[kind]
   const { pid, listening, inspectorUrl } = await processes.start(
     file,
     [`loadtest/reference/${file}.js`, '--port', '0', '--bytes', String(documentBytes), '--change', `${tickMs}ms`],
@@ -189,7 +224,7 @@ async function startReference(processes, kind, content) {
   )
   const origin = `127.0.0.1:${listening.port}`
   return {
-    urls: [`ws://${origin}/ws`],
+    urls: [listening.url],
     watched: [{ name: file, role: 'gateway', pid, inspectorUrl, metricsUrl: `http://${origin}/metrics` }],
   }
 }
@@ -212,21 +247,24 @@ function writeIssuer(signing, directory) {
 }
 
 /**
- * keycast.yaml; JSON is YAML. Where clients bring tokens, others may still connect, and read nothing but `text`.
+ * keycast.yaml; JSON is YAML. Where clients bring tokens, others may still connect, and read nothing but `text`. Rooms are
+ * everybody's.
  *
  * @param {string} providerUrl
  * @param {Content} content
  * @param {object} [issuer] of the clients' tokens
  */
-function configOf(providerUrl, { tickMs = 500, idle = false, refreshMs = 1_000 }, issuer) {
+function configOf(providerUrl, { tickMs = 500, idle = false, refreshMs = 1_000, rooms }, issuer) {
   const refresh = idle ? 0 : `${refreshMs}ms`
+  const anonymous = { read: [issuer ? 'text:*' : '*:**'], ...(rooms && { publish: ['room:*'], join: ['room:*'] }) }
   return JSON.stringify({
-    access: { anonymous: { read: [issuer ? 'text:*' : '*:**'] }, tokens: issuer ? [issuer] : [] },
+    access: { anonymous, tokens: issuer ? [issuer] : [] },
     namespaces: {
       conversation: { source: 'http', url: `${providerUrl}/conversations/{id}`, refresh },
       text: { source: 'http', url: `${providerUrl}/text/{id}`, refresh },
       told: { source: 'http', url: `${providerUrl}/conversations/{id}`, refresh: 0 },
       tick: { source: 'http', url: `${providerUrl}/ticks/{id}`, refresh: `${tickMs}ms` },
+      ...(rooms && { room: ROOMS }),
     },
   })
 }

@@ -39,7 +39,7 @@ function parse(grants) {
  * @param {Explanation} explanation
  * @returns {string[]} lines
  */
-export function explainAccess({ key, user, expiresInMs, revokedBefore, refused, keyProblem, verbs }) {
+export function explainAccess({ key, user, expiresInMs, revokedBefore, refused, keyProblem, backendDecides, verbs }) {
   if (refused) return [`the token is refused, ${refused.reason}: ${refused.message}`]
   const who = user === null ? 'a client without a token' : JSON.stringify(user)
   const valid = expiresInMs === undefined ? '' : `, whose token expires in ${Math.ceil(expiresInMs / 1_000)} s`
@@ -48,7 +48,12 @@ export function explainAccess({ key, user, expiresInMs, revokedBefore, refused, 
   if (revokedBefore !== undefined) {
     lines.push(`  revoked: tokens issued before ${new Date(revokedBefore * 1_000).toISOString()} are refused`)
   }
-  for (const [verb, verdict] of Object.entries(verbs)) lines.push(...explainVerb(verb, verdict))
+  for (const [verb, verdict] of Object.entries(verbs)) {
+    lines.push(...explainVerb(verb, verdict))
+    if (verb === 'read' && verdict.allowed && backendDecides !== undefined) {
+      lines.push(`           if the backend admits it, too: ${backendDecides} with the viewer's token`)
+    }
+  }
   return lines
 }
 

@@ -428,7 +428,7 @@ export function createGateway({
     counts,
 
     /** Why somebody may or may not use a key, for the operator. */
-    explain: createExplain({ policy, rights, tokens, revocations, access, wallNow }),
+    explain: createExplain({ policy, rights, tokens, revocations, access, namespaces, wallNow }),
 
     /** For whom an HTTP request is. */
     authenticate: createAuthenticate({ identify, anonymous: rights.anonymous, viewers, accounts }),

@@ -45,7 +45,7 @@ test('a command whose result was lost is repeated under its id, and the node tel
 
   network.swallowed.clear()
   await network.pass(2_000)
-  expect(await result).toEqual({ type: 'result', result: { seq: 1, isDuplicate: true } })
+  expect(await result).toEqual({ type: 'result', result: { seq: 1, isDuplicate: true }, isRepeated: true })
   expect(node.entriesOf('room:1')).toHaveLength(1)
 })
 

@@ -121,6 +121,9 @@ export function exportLevels({ counter, gauge }, { primary, workers, hub, settin
 
   level('watched_keys', 'Keys kept fresh: some gateway watches them, or did a second ago.', () => table.stats().kept)
   level('cache_entries', 'Keys held: values, failures, and keys being fetched.', () => table.stats().keys)
+  level('missing_keys', 'Keys held that the backend never had: an eighth of the memory is theirs at most.', () =>
+    table.missing(),
+  )
   level('cache_bytes', 'Memory that the keys held are counted as.', () => table.stats().bytes)
   level('cache_max_bytes', 'Limit of cache_bytes: FETCHER_CACHE_BYTES_MAX.', () => settings.cacheBytesMax)
   level('fetches_in_flight_max', 'Ceiling of fetch_limit: FETCHER_IN_FLIGHT_MAX.', () => settings.inFlightMax)

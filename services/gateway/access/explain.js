@@ -30,6 +30,7 @@ const ADDRESS = 'the operator'
  * @property {number} [expiresInMs] of the token
  * @property {number} [revokedBefore] tokens of the user issued before it are refused, in Unix seconds
  * @property {{ reason: RefusalReason, message: string }} [refused] the token is; then nothing is granted
+ * @property {string} [backendDecides] the request that asks the backend as well, where the key may be read
  * @property {string} [keyProblem] what is wrong with the key itself, whoever asks
  * @property {Record<Verb, Verdict>} verbs
  */
@@ -64,9 +65,10 @@ const refusalTexts = {
  * @param {Pick<import('./tokens/tokens.js').Tokens, 'verify'>} deps.tokens
  * @param {Pick<import('./revocations.js').Revocations, 'revokedBefore'>} deps.revocations
  * @param {Pick<import('./access.js').Access, 'checkAnyForOperator'>} deps.access
+ * @param {Pick<import('@keycast/service').Namespaces, 'get'>} deps.namespaces
  * @param {() => number} deps.wallNow in milliseconds since 1970
  */
-export function createExplain({ policy, rights, tokens, revocations, access, wallNow }) {
+export function createExplain({ policy, rights, tokens, revocations, access, namespaces, wallNow }) {
   const { anonymous, everyone, claim } = policy
 
   /**
@@ -76,6 +78,7 @@ export function createExplain({ policy, rights, tokens, revocations, access, wal
    */
   async function explain(key, viewer) {
     const keyProblem = access.checkAnyForOperator(key)?.message
+    const backendDecides = keyProblem === undefined ? requestOf(key) : undefined
     if ('token' in viewer) {
       const result = await tokens.verify(viewer.token, { address: ADDRESS })
       if ('refused' in result) {
@@ -87,7 +90,7 @@ export function createExplain({ policy, rights, tokens, revocations, access, wal
       // Not kept with the rights: of many thousand sessions nobody asks why.
       const granted = readRule(decodeJwt(viewer.token)[claim] ?? {}, { user: true, strict: false }).rule
       const rules = rulesOf(user, granted)
-      return { ...describe(key, user, held, rules), expiresInMs: expiresAtMs - wallNow(), keyProblem }
+      return { ...describe(key, user, held, rules), expiresInMs: expiresAtMs - wallNow(), keyProblem, backendDecides }
     }
     if ('sub' in viewer) {
       const { rule: granted, problems } = readRule(viewer.keys ?? {}, { user: true, strict: true })
@@ -96,9 +99,17 @@ export function createExplain({ policy, rights, tokens, revocations, access, wal
       }
       const { sub } = viewer
       const described = describe(key, sub, rights.of(sub, granted), rulesOf(sub, granted))
-      return { ...described, revokedBefore: revocations.revokedBefore(sub), keyProblem }
+      return { ...described, revokedBefore: revocations.revokedBefore(sub), keyProblem, backendDecides }
     }
-    return { ...describe(key, undefined, rights.anonymous, [{ name: 'anonymous', rule: anonymous }]), keyProblem }
+    const described = describe(key, undefined, rights.anonymous, [{ name: 'anonymous', rule: anonymous }])
+    return { ...described, keyProblem, backendDecides }
+  }
+
+  /** The request that asks the backend who may read. @param {string} key */
+  function requestOf(key) {
+    const colon = key.indexOf(':')
+    const authorize = namespaces.get(key.slice(0, colon))?.authorize
+    return authorize && `${authorize.method} ${authorize.urlFor(key.slice(colon + 1))}`
   }
 
   /** @param {string} user @param {Rule} granted */

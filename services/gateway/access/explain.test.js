@@ -50,6 +50,22 @@ test('where no rule admits a key, each that was asked is listed, long ones in pa
   })
 })
 
+test('the request that asks the backend is named, for keys whose namespace has one', async () => {
+  const authorize = {
+    urlFor: (/** @type {string} */ id) => `http://api/${id}`,
+    origin: 'http://api',
+    method: 'HEAD',
+    keepMs: 1,
+  }
+  const { gateway } = createTestGateway({
+    startAtMs: nowMs,
+    namespaces: { doc: /** @type {any} */ ({ authorize }), tick: {} },
+  })
+  expect(ok(await gateway.explain('doc:7', {})).backendDecides).toBe('HEAD http://api/7')
+  expect(ok(await gateway.explain('doc:7/8', { sub: 'ann' })).backendDecides).toBeUndefined()
+  expect(ok(await gateway.explain('tick:7', {})).backendDecides).toBeUndefined()
+})
+
 test('it answers as the doors do, for anybody and for a user', async () => {
   const gateway = setup()
   expect(ok(await gateway.explain('tick:all', {})).verbs.read.allowed).toBe(false)

@@ -1,0 +1,157 @@
+// Users who chat: each enters its rooms, publishes into them at times fixed beforehand, and checks that it is sent every
+// message of them once and in order.
+import { randomBytes } from 'node:crypto'
+import { dialects } from '../dialects/index.js'
+import { numberAfter } from '../dialects/number-after.js'
+import { encodeFrame } from '../frames.js'
+import { record } from '../histogram.js'
+import { createSchedule } from '../schedule.js'
+
+/** Type, key, seq, time, publisher, messageId and the stamp. */
+const HEAD_BYTES = 320
+
+export const counts = /** @type {const} */ ([
+  'entered',
+  'requested',
+  'published',
+  'refusals',
+  'lost',
+  'messages',
+  'disorder',
+  'gaps',
+  'unexpected',
+  'bodyBytes',
+])
+export const histograms = /** @type {const} */ (['latency', 'published'])
+
+/**
+ * `rooms`: the first user is in the first of them, the next in the next, and so on around. `messages` of each user, one
+ * each `everyMs`.
+ * @typedef {{ dialect: string, rooms: string[], messages: number, everyMs: number }} ChatSettings
+ *
+ * `lastSeq`: NaN until the first message. `sentUs`: when the publishes under way were due, by id.
+ * @typedef {{ client: import('../client.js').Client, room: string, name: string, sent: number, lastSeq: number,
+ *   sentUs: Map<number, number> }} User
+ *
+ * @typedef {{ firstUs: number, lastUs: number }} ChatOutcome when the first publish was due, and the last message came
+ */
+
+/** @type {import('../workload.js').CreateWorkload<ChatSettings, typeof counts[number], typeof histograms[number]>} */
+export function createWorkload({ settings, tally, usage, nowUs, index, processes }) {
+  const { rooms, messages, everyMs } = settings
+  const dialect = dialects[settings.dialect]
+  const tallied = tally.counts
+  /** @type {Set<User>} */
+  const users = new Set()
+  let firstUs = Number.POSITIVE_INFINITY
+  let lastUs = 0
+
+  /** @type {ReturnType<typeof createSchedule<User>>} */
+  const schedule = createSchedule({
+    intervalMs: everyMs,
+    phase: index / processes,
+    nowUs,
+    onLate: usage.onLate,
+    onDue({ item }, dueUs) {
+      if (item.sent === messages) return
+      item.sent += 1
+      firstUs = Math.min(firstUs, dueUs)
+      item.sentUs.set(item.sent, dueUs)
+      tallied.requested += 1
+      const messageId = `${item.name}-${item.sent}`
+      item.client.send(encodeFrame(dialect.publish(item.sent, item.room, messageId, Math.round(dueUs))))
+    },
+  })
+
+  return {
+    behaviour: {
+      headBytesMax: HEAD_BYTES,
+      open(client, number) {
+        /** @type {User} */
+        const user = {
+          client,
+          room: rooms[number % rooms.length],
+          name: randomBytes(12).toString('base64url'),
+          sent: 0,
+          lastSeq: Number.NaN,
+          sentUs: new Map(),
+        }
+        let isReady = false
+        users.add(user)
+        return {
+          onMessage(head, bytes) {
+            if (isReady) return onMessage(user, head, bytes)
+            const hello = dialect.onHello(head)
+            if (hello === undefined) tallied.unexpected += 1
+            else if (hello === 'ready') {
+              isReady = true
+              client.send(encodeFrame(dialect.enter([user.room])))
+            } else client.send(encodeFrame(hello.reply))
+          },
+          onEnd() {
+            users.delete(user)
+            tallied.lost += user.sentUs.size
+          },
+        }
+      },
+    },
+    outstanding() {
+      let sum = 0
+      for (const { sentUs } of users) sum += sentUs.size
+      return sum
+    },
+    /** Everybody is there: begin. */
+    tell() {
+      schedule.start()
+      for (const user of users) schedule.add(user)
+    },
+    stop: schedule.stop,
+    /** @returns {ChatOutcome} */
+    outcome: () => ({ firstUs, lastUs }),
+  }
+
+  /** @param {User} user @param {string} head @param {number} bytes */
+  function onMessage(user, head, bytes) {
+    const kind = dialect.kindOf(head)
+    switch (kind) {
+      case 'message': {
+        const seq = numberAfter(head, '"seq":')
+        if (seq !== user.lastSeq + 1 && !Number.isNaN(user.lastSeq)) tallied.disorder += 1
+        user.lastSeq = seq
+        lastUs = nowUs()
+        tallied.messages += 1
+        tallied.bodyBytes += bytes
+        return record(tally.histograms.latency, lastUs - numberAfter(head, '"us":'))
+      }
+      case 'published':
+      case 'refused': {
+        const id = dialect.idOf(head)
+        const dueUs = user.sentUs.get(id)
+        if (dueUs === undefined) {
+          tallied.unexpected += 1
+          return undefined
+        }
+        user.sentUs.delete(id)
+        if (kind === 'refused') {
+          tallied.refusals += 1
+          return tally.because(`error: ${/"code":"([^"]*)"/.exec(head)?.[1]}`)
+        }
+        tallied.published += 1
+        return record(tally.histograms.published, nowUs() - dueUs)
+      }
+      case 'entered':
+        tallied.entered += 1
+        return undefined
+      case 'gap':
+        tallied.gaps += 1
+        return undefined
+      case 'ignored':
+        return undefined
+      case 'unexpected':
+        tallied.unexpected += 1
+        return undefined
+      default:
+        user.client.send(encodeFrame(kind.reply))
+    }
+  }
+}

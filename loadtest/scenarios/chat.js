@@ -1,0 +1,139 @@
+// A chat: how late every message is at every member of its room, and whether each came once and in order.
+import { readDuration, readInteger } from '../command-line/options.js'
+import { allOpen, connectionSum } from './connect-all.js'
+import { cpuFigures } from './figures.js'
+import { logOption } from './rooms.js'
+
+const COUNTS = [
+  'opened',
+  'refused',
+  'dropped',
+  'closed',
+  'entered',
+  'requested',
+  'published',
+  'refusals',
+  'lost',
+  'messages',
+  'disorder',
+  'gaps',
+  'unexpected',
+]
+
+/** For messages still under way when the last publish is due: a server that is far behind is waited for. */
+const SETTLE_MS = 90_000
+
+/** @type {import('./scenario.js').Scenario} */
+export const chat = {
+  name: 'chat',
+  about: 'Has 100 users publish 500 messages each, 10 ms apart: latency at every member, each message counted.',
+  rates: [
+    { count: 'messages', label: 'messages delivered' },
+    { count: 'published', label: 'publishes acknowledged' },
+  ],
+  references: ['naive', 'socket.io'],
+
+  addOptions(command) {
+    command
+      .option('--clients <n>', 'users', readInteger(1, 10_000), 100)
+      .option('--rooms <n>', 'rooms; each user is in one', readInteger(1, 10_000), 1)
+      .option('--messages <n>', 'messages of each user', readInteger(1, 100_000), 500)
+      .option('--every <duration>', 'between two messages of a user; whole milliseconds', readDuration, 10)
+      .addOption(logOption())
+  },
+
+  problem: ({ rooms, clients }) => (rooms > clients ? '--rooms must not be over --clients' : undefined),
+  content: ({ log }) => ({ documentBytes: 1_000, rooms: { log } }),
+  clients: ({ clients }) => clients,
+
+  async run(context, { clients, rooms: roomCount, messages, every }) {
+    const rooms = Array.from({ length: roomCount }, (_, number) => `room:${number + 1}`)
+    const dialect = context.target.kind === 'socket.io' ? 'socket.io' : 'keycast'
+    const settings = { dialect, rooms, messages, everyMs: every }
+    const pool = await context.startPool({ workload: 'chat', settings, clientsMax: clients })
+    context.phase('enter')
+    pool.ramp({ everyUs: 1_000, count: clients })
+    await allOpen(context, pool, { clients, count: 'entered' })
+
+    context.phase('measure')
+    const due = dueOf({ members: membersOf(clients, roomCount), messages })
+    const { counts, reasons, histograms } = pool.totals
+    const startedUs = performance.now()
+    pool.tell({ begin: true })
+    const isDone = () =>
+      (counts.messages ?? 0) >= due.deliveries &&
+      (counts.published ?? 0) + (counts.refusals ?? 0) + (counts.lost ?? 0) >= due.publishes
+    await context.until(isDone, messages * every + SETTLE_MS)
+    const seconds = (performance.now() - startedUs) / 1_000
+    const measured = context.series.filter(({ phase }) => phase === 'measure')
+    context.phase('end')
+    const outcomes = /** @type {import('../generator/workloads/chat.js').ChatOutcome[]} */ (await pool.finish())
+
+    const { latency } = histograms
+    const firstDueUs = Math.min(...outcomes.map(({ firstUs }) => firstUs))
+    const lastMs = (Math.max(...outcomes.map(({ lastUs }) => lastUs)) - firstDueUs) / 1_000
+    const { requested = 0, published = 0, refusals = 0, lost = 0, disorder = 0, gaps = 0, unexpected = 0 } = counts
+    const came = latency.totalCount > 0
+    const ms = (/** @type {number} */ percentile) => latency.getValueAtPercentile(percentile) / 1_000
+    return {
+      headline: !came
+        ? 'No message came to anybody.'
+        : `${clients} users in ${roomCount} ${roomCount === 1 ? 'room' : 'rooms'}, ${messages} messages each: ${(counts.messages ?? 0).toLocaleString('en')} deliveries, mean ${(latency.mean / 1_000).toFixed(1)} ms, the last after ${(lastMs / 1_000).toFixed(2)} s.`,
+      figures: {
+        mean: { label: 'Mean latency', value: came ? latency.mean / 1_000 : undefined, unit: 'ms', better: 'lower' },
+        p99: { label: '99th percentile', value: came ? ms(99) : undefined, unit: 'ms', better: 'lower' },
+        last: {
+          label: 'Last delivery',
+          value: came ? lastMs / 1_000 : undefined,
+          unit: 's',
+          better: 'lower',
+          note: `publishes are due over ${(messages * every) / 1_000} s`,
+        },
+        publishedP99: {
+          label: 'Acknowledged, 99th percentile',
+          value: histograms.published.getValueAtPercentile(99) / 1_000,
+          unit: 'ms',
+          better: 'lower',
+        },
+        deliveries: {
+          label: 'Deliveries',
+          value: (counts.messages ?? 0) / seconds,
+          unit: '/s',
+          better: 'higher',
+        },
+        ...cpuFigures(measured, 'messages'),
+      },
+      counts: Object.fromEntries(COUNTS.map(name => [name, counts[name] ?? 0])),
+      sums: [
+        {
+          text: `publishes ${requested} = acknowledged ${published} + refused ${refusals} + lost ${lost}`,
+          holds: requested === published + refusals + lost,
+        },
+        {
+          text: `every message at every member of its room: due ${due.deliveries} = delivered ${counts.messages}`,
+          holds: due.deliveries === counts.messages,
+        },
+        {
+          text: `messages out of order or twice ${disorder}, gaps told ${gaps}, unexpected ${unexpected}`,
+          holds: disorder + gaps + unexpected === 0,
+        },
+        connectionSum(counts),
+      ],
+      latency,
+      latencyLabel: 'From the time a publish was due to its message at a member',
+      reasons,
+      measured,
+      notes: ['Publishes are due at fixed times, whether or not the server keeps up.'],
+    }
+  },
+}
+
+/** How many users each room has: they go around. @param {number} users @param {number} rooms */
+export const membersOf = (users, rooms) =>
+  Array.from({ length: rooms }, (_, room) => Math.floor(users / rooms) + (room < users % rooms ? 1 : 0))
+
+/** @param {{ members: number[], messages: number }} load `members` of each room */
+export function dueOf({ members, messages }) {
+  const publishes = members.reduce((sum, count) => sum + count * messages, 0)
+  return { publishes, deliveries: members.reduce((sum, count) => sum + count * messages * count, 0) }
+}

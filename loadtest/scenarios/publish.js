@@ -1,0 +1,75 @@
+// Publishes alone: how many a second the journal keeps and acknowledges, and how soon.
+import { readInteger } from '../command-line/options.js'
+import { allOpen, connectionSum } from './connect-all.js'
+import { cpuFigures, sumOf } from './figures.js'
+import { logOption } from './rooms.js'
+
+const COUNTS = ['opened', 'refused', 'dropped', 'closed', 'requested', 'published', 'refusals', 'lost', 'unexpected']
+
+/** @type {import('./scenario.js').Scenario} */
+export const publish = {
+  name: 'publish',
+  about: 'Has 200 clients publish into 100 rooms, 16 under way each: acknowledged publishes a second, and latency.',
+  rates: [{ count: 'published', label: 'publishes acknowledged' }],
+  references: [],
+
+  addOptions(command) {
+    command
+      .option('--clients <n>', 'clients', readInteger(1, 20_000), 200)
+      .option('--rooms <n>', 'rooms', readInteger(1, 100_000), 100)
+      .option('--window <n>', 'publishes each client has under way', readInteger(1, 1_000), 16)
+      .option('--seconds <n>', 'time to measure', readInteger(1, 600), 10)
+      .addOption(logOption())
+  },
+
+  content: ({ log }) => ({ documentBytes: 1_000, rooms: { log } }),
+  clients: ({ clients }) => clients,
+
+  async run(context, { clients, rooms: roomCount, window, seconds }) {
+    const rooms = Array.from({ length: roomCount }, (_, number) => `room:${number + 1}`)
+    const pool = await context.startPool({ workload: 'publish', settings: { rooms, window }, clientsMax: clients })
+    context.phase('connect')
+    pool.ramp({ everyUs: 1_000, count: clients })
+    await allOpen(context, pool, { clients })
+    context.phase('measure')
+    pool.tell({ begin: true })
+    await context.wait(seconds * 1_000)
+    context.phase('end')
+    await pool.finish()
+
+    const { counts, reasons, histograms } = pool.totals
+    const { latency } = histograms
+    const all = context.series.filter(({ phase }) => phase === 'measure')
+    // The first second has the beginning in it.
+    const measured = all.length > 2 ? all.slice(1) : all
+    const perSecond = sumOf(measured, second => second.counts.published) / Math.max(1, measured.length)
+    const { requested = 0, published = 0, refusals = 0, lost = 0, unexpected = 0 } = counts
+    const ms = (/** @type {number} */ percentile) => latency.getValueAtPercentile(percentile) / 1_000
+    return {
+      headline: `${clients} clients, ${window} under way each, ${roomCount} rooms: ${Math.round(perSecond).toLocaleString('en')} publishes acknowledged a second, 99th percentile ${ms(99).toFixed(1)} ms.`,
+      figures: {
+        perSecond: { label: 'Publishes acknowledged', value: perSecond, unit: '/s', better: 'higher' },
+        p50: { label: 'Median', value: ms(50), unit: 'ms', better: 'lower' },
+        p99: { label: '99th percentile', value: ms(99), unit: 'ms', better: 'lower' },
+        ...cpuFigures(measured, 'published'),
+      },
+      counts: Object.fromEntries(COUNTS.map(name => [name, counts[name] ?? 0])),
+      sums: [
+        {
+          text: `publishes ${requested} = acknowledged ${published} + refused ${refusals} + lost ${lost}`,
+          holds: requested === published + refusals + lost,
+        },
+        {
+          text: `publishes refused ${refusals}, unexpected messages ${unexpected}`,
+          holds: refusals + unexpected === 0,
+        },
+        connectionSum(counts),
+      ],
+      latency,
+      latencyLabel: 'From sending a publish to its acknowledgement',
+      reasons,
+      measured,
+      notes: ['With a window a slow journal is asked less: this measures throughput.'],
+    }
+  },
+}

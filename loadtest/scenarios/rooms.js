@@ -1,0 +1,7 @@
+// Options that the scenarios of rooms share.
+import { Option } from 'commander'
+
+export const logOption = () =>
+  new Option('--log <log>', 'with --start: where the journal keeps messages')
+    .choices(['lmdb', 'memory'])
+    .default('lmdb')
