@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from base64 import b64decode, b64encode
+from dataclasses import asdict
 from typing import Any
 
-from keycast import Keycast, KeycastError, TokenRefused, Value
+from keycast import History, Joined, Keycast, KeycastError, Message, Position, Published, Room, TokenRefused, Value
 from world import World
 
-_EXPECTATIONS = {"dials", "out", "hangs", "asks", "state", "holds", "answers", "open"}
+_EXPECTATIONS = {"dials", "out", "hangs", "asks", "told", "state", "holds", "answers", "open"}
 
 
 async def run_transcript(text: str) -> None:
@@ -23,6 +24,7 @@ class _Run:
         self._world = World()
         self._keycast: Keycast
         self._handles: dict[str, Value] = {}
+        self._rooms: dict[str, Room] = {}
         self._answers: dict[str, asyncio.Future[Any]] = {}
         #: Of the application's function for tokens, as it was called last.
         self._token: asyncio.Future[str]
@@ -83,8 +85,24 @@ class _Run:
                 self._keycast = Keycast("ws://gateway/ws", self._world, token=given)
             case "value":
                 self._handles[step["as"]] = self._keycast.value(step["key"])
+            case "room":
+                self._open_room(step["as"], step)
+            case "publish":
+                deadline = step.get("deadlineMs", 30_000) / 1_000
+                room = self._rooms[step["room"]]
+                self._answers[step["as"]] = room.publish(
+                    step["data"], message_id=step.get("messageId"), deadline=deadline
+                )
+            case "history":
+                bounds = {name: _position(step[name]) for name in ("before", "after") if name in step}
+                room = self._rooms[step["room"]]
+                self._answers[step["as"]] = room.history(**bounds, limit=step.get("limit"))
+            case "join":
+                self._answers[step["as"]] = self._rooms[step["room"]].join(step["name"])
+            case "leave":
+                self._answers[step["as"]] = self._rooms[step["room"]].leave()
             case "close":
-                self._handles[step["as"]].close()
+                (self._handles.get(step["as"]) or self._rooms[step["as"]]).close()
             case "get":
                 self._answers[step["as"]] = self._keycast.get(step["key"])
             case "reconnect":
@@ -93,6 +111,17 @@ class _Run:
                 self._keycast.close()
             case _:
                 raise AssertionError("there is no such deed")
+
+    def _open_room(self, name: str, step: dict[str, Any]) -> None:
+        options = {option: step[option] for option in ("last", "presence", "follow") if option in step}
+        room = self._keycast.room(step["key"], after=_position(step.get("after")), **options)
+        self._rooms[name] = room
+        room.on_message(lambda message: self._world.deeds.append({"told": name, **_message(message)}))
+        room.on_gap(
+            lambda gap: self._world.deeds.append(
+                {"told": name, "gap": gap.reason, "position": asdict(gap.position), "oldest": asdict(gap.oldest)}
+            )
+        )
 
     async def _ask_for_token(self) -> str:
         self._world.deeds.append({"asks": True})
@@ -109,6 +138,9 @@ class _Run:
                     assert state.retry_at is not None
                     retry_in_ms = round(state.retry_at * 1_000 - self._world.now_ms, 3)
                     assert retry_in_ms == expected["retryInMs"], f"the next try is in {retry_in_ms} ms"
+            case {"holds": name, **expected} if name in self._rooms:
+                shown = _room(self._rooms[name])
+                assert {field: shown[field] for field in expected} == expected, f"it holds {shown}"
             case {"holds": name, **expected}:
                 state = self._handles[name].state
                 shown = {
@@ -127,7 +159,7 @@ class _Run:
                 self._expect_deed(step)
 
     def _expect_deed(self, step: dict[str, Any]) -> None:
-        name = next(iter(step))
+        name = next(name for name in step if name in _EXPECTATIONS)
         deed = next((deed for deed in self._world.deeds if name in deed), None)
         assert deed is not None, "it did not happen"
         self._world.deeds.remove(deed)
@@ -135,6 +167,8 @@ class _Run:
             assert deed["dials"] == step["dials"], f"it dialled {deed}"
         if name == "hangs" and "code" in step:
             assert deed == step, f"it is {deed}"
+        if name == "told":
+            assert {field: deed.get(field) for field in step} == step, f"it was told {deed}"
         if name == "out":
             assert deed["out"] == self._filled(step["out"], deed["out"]), f"it sent {deed}"
 
@@ -156,9 +190,53 @@ def _answer(future: asyncio.Future[Any]) -> dict[str, Any]:
     assert future.done(), "it has not ended"
     error = future.exception()
     if error is None:
-        return {"value": _plain(future.result())}
+        return {"value": _written(future.result())}
     assert isinstance(error, KeycastError), error
     return {"error": error.code}
+
+
+def _written(value: Any) -> Any:
+    """What a call gives, as transcripts write it: without what is a client's own choice."""
+    match value:
+        case Published():
+            return {"position": asdict(value.position), "at": _ms(value.at), "duplicate": value.duplicate}
+        case Joined():
+            return {field: each for field, each in asdict(value).items() if each is not None}
+        case History():
+            return {**asdict(value), "messages": [_message(message) for message in value.messages]}
+    return _plain(value)
+
+
+def _message(message: Message) -> dict[str, Any]:
+    fields = {
+        "position": asdict(message.position),
+        "at": _ms(message.at),
+        "from": message.sender,
+        "messageId": message.message_id,
+        "data": message.data,
+    }
+    return {field: value for field, value in fields.items() if value is not None or field == "data"}
+
+
+def _room(room: Room) -> dict[str, Any]:
+    members = room.members.members
+    return {
+        "live": room.state.live,
+        "error": room.state.error.code if room.state.error else None,
+        "position": asdict(room.position) if room.position else None,
+        "pending": [message.data for message in room.pending],
+        "joinedAs": room.state.joined_as,
+        "count": room.members.count,
+        "members": None if members is None else [member.name for member in members],
+    }
+
+
+def _position(given: dict[str, Any] | None) -> Position | None:
+    return Position(**given) if given else None
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1_000)
 
 
 def _body_of(step: dict[str, Any]) -> bytes | None:

@@ -1,4 +1,4 @@
-"""Makes a client: one connection, and the values that come over it."""
+"""Makes a client: one connection, and the values and rooms that come over it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from .auth import Token
+from .calls import Calls
 from .connection import Connection, ConnectionState
 from .entry import ValueState
 from .environment import Environment
 from .errors import KeycastError
 from .handle import Value
 from .listeners import Listeners
+from .rooms.handle import BUFFER_MESSAGES, Room
+from .rooms.messages import Position
+from .rooms.rooms import Rooms
 from .values import Values
 from .websocket import NetworkEnvironment
 
@@ -49,14 +53,17 @@ class Keycast:
         self._wait_ended = wait_ended
         self._is_closed = False
         self._listeners: Listeners[ConnectionState] = Listeners(environment, lambda: self.state)
-        self._values = Values(environment, lambda message: self._connection.send(message))
+        self._last_id = 0
+        self._calls = Calls(environment, self._send, self._next_id)
+        self._values = Values(environment, self._send, self._next_id, self._calls)
+        self._rooms = Rooms(environment, self._send, self._next_id, self._calls)
         self._connection = Connection(
             url,
             environment,
             token,
-            on_open=self._values.opened,
-            on_message=self._values.receive,
-            on_lost=self._values.lost,
+            on_open=self._on_open,
+            on_message=self._on_message,
+            on_lost=self._on_lost,
             on_state=self._on_state,
         )
         self._connection.connect()
@@ -84,6 +91,23 @@ class Keycast:
         """
         return self._values.get(key)
 
+    def room(
+        self,
+        key: str,
+        *,
+        after: Position | None = None,
+        last: int | None = None,
+        presence: bool = False,
+        follow: bool = True,
+        buffer_messages: int = BUFFER_MESSAGES,
+    ) -> Room:
+        """Follows a room: every message, in order, once. All handles of a room share one subscription.
+
+        It begins with every message after a position, with the `last` ones, or with the next. `presence`: who is there
+        is told, too. With `follow=False` nothing of the room is wanted; it is only published into, or read in parts.
+        """
+        return self._rooms.room(key, after, last, presence, follow, buffer_messages)
+
     def peek(self, key: str) -> ValueState:
         """The state of a key that some handle is open for, without subscribing."""
         return self._values.peek(key)
@@ -93,6 +117,7 @@ class Keycast:
         if self._is_closed or self.state.name in ("connecting", "open"):
             return
         self._values.revive()
+        self._rooms.revive()
         self._connection.connect()
 
     def close(self) -> None:
@@ -112,7 +137,31 @@ class Keycast:
         if self._wait_ended:
             await self._wait_ended()
 
+    def _send(self, message: dict[str, Any]) -> None:
+        self._connection.send(message)
+
+    def _next_id(self) -> int:
+        self._last_id += 1
+        return self._last_id
+
+    def _on_open(self, limits: dict[str, int]) -> None:
+        self._calls.opened(limits)
+        self._values.opened(limits)
+        self._rooms.opened(limits)
+
+    def _on_message(self, message: dict[str, Any], body: bytes | None) -> None:
+        if not self._calls.received(message, body) and not self._values.received(message, body):
+            self._rooms.received(message)
+
+    def _on_lost(self) -> None:
+        self._calls.lost()
+        self._values.lost()
+        self._rooms.lost()
+
     def _on_state(self, state: ConnectionState) -> None:
         if state.name == "closed":
-            self._values.end(KeycastError("closed", state.reason or ""), self._is_closed)
+            error = KeycastError("closed", state.reason or "")
+            self._calls.end(error)
+            self._values.end(error, self._is_closed)
+            self._rooms.end(error, self._is_closed)
         self._listeners.tell(state)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,7 +10,7 @@ from .auth import Auth, Token
 from .backoff import backoff_ms
 from .codes import FINAL_CLOSE_CODES
 from .environment import Alarm, Environment, Socket
-from .frames import read_frame
+from .frames import read_frame, write_frame
 
 #: A connection must last this long before failures count from zero: one that is accepted and dropped does not.
 STEADY_MS = 5_000
@@ -128,7 +127,7 @@ class Connection:
 
     def _transmit(self, message: dict[str, Any]) -> None:
         if self._socket:
-            self._socket.send(json.dumps(message, separators=(",", ":")))
+            self._socket.send(write_frame(message))
 
     def _become(self, state: ConnectionState) -> None:
         self.state = state

@@ -6,7 +6,11 @@ from typing import Any
 
 
 class KeycastError(Exception):
-    """Something failed. `code` is one of the protocol's, or `closed`: the connection was closed for good."""
+    """Something failed. `code` is one of the protocol's, or one of this package.
+
+    These are `closed`: the connection was closed for good; `not_sent`: a message was not sent before its deadline;
+    `not_a_room`: the key is that of a value.
+    """
 
     def __init__(
         self,
@@ -25,6 +29,8 @@ class KeycastError(Exception):
         self.retry_after = retry_after
         #: Whether the subscription to `key` stands: the gateway tries again by itself.
         self.subscribed = subscribed
+        #: Of a message that was published: to publish it again under the same id.
+        self.message_id: str | None = None
 
     @classmethod
     def of(cls, message: dict[str, Any], key: str) -> KeycastError:

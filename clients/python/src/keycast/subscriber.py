@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from .environment import Alarm, Environment
+from .frames import write_frame
 
 #: How long to wait after a refusal that does not say.
 PAUSE_DEFAULT_MS = 1_000
 
 #: A request costs one, and one more per so many bytes: docs/protocol.md.
 _BYTES_PER_TOKEN = 1_024
+
+
+def request_bytes_max(limits: dict[str, int]) -> int:
+    """The longest text a request may have: the gateway cuts off a client that exceeds a limit by much."""
+    return min(limits["messageBytes"], limits["requestsPerSecond"] * _BYTES_PER_TOKEN - 1)
+
 
 Kind = Literal["subscribe", "unsubscribe"]
 
@@ -33,7 +39,7 @@ class Subscriber:
         environment: Environment,
         send: Callable[[dict[str, Any]], None],
         next_id: Callable[[], int],
-        entry_of: Callable[[str], Any],
+        entry_of: Callable[[str, int], Any],
         on_refused: Callable[[str, str, str], None],
         on_forgotten: Callable[[str], None],
     ) -> None:
@@ -41,7 +47,7 @@ class Subscriber:
         self._alarm = Alarm(environment)
         self._send = send
         self._next_id = next_id
-        #: How a subscribe names a key: with what is held of it already.
+        #: How the subscribe of an id names a key: with what is held of it already.
         self._entry_of = entry_of
         self._on_refused = on_refused
         #: The gateway sends nothing more of a key.
@@ -144,7 +150,7 @@ class Subscriber:
             self._subscribed.discard(key)
             self._forget(key)
 
-        self._ask("unsubscribe", list(self._to_unsubscribe), lambda key: key, limits, note)
+        self._ask("unsubscribe", list(self._to_unsubscribe), lambda key, _: key, limits, note)
 
     def _subscribe(self, limits: dict[str, int]) -> None:
         most = limits["keysPerSession"]
@@ -165,20 +171,19 @@ class Subscriber:
         self,
         kind: Kind,
         candidates: list[str],
-        naming: Callable[[str], Any],
+        naming: Callable[[str, int], Any],
         limits: dict[str, int],
         note: Callable[[str], None],
     ) -> None:
         """Sends as many keys as fit into one message, and notes each of them before."""
         request_id = self._next_id()
-        # The gateway cuts off a client that exceeds a limit by much.
-        bytes_max = min(limits["messageBytes"], limits["requestsPerSecond"] * _BYTES_PER_TOKEN - 1)
-        size = len(_compact({"type": kind, "id": request_id, "keys": []}))
+        bytes_max = request_bytes_max(limits)
+        size = len(write_frame({"type": kind, "id": request_id, "keys": []}))
         keys: list[str] = []
         entries = []
         for key in candidates:
-            entry = naming(key)
-            size += len(_compact(entry)) + 1
+            entry = naming(key, request_id)
+            size += len(write_frame(entry)) + 1
             if size > bytes_max and keys:
                 break
             keys.append(key)
@@ -216,7 +221,3 @@ class Subscriber:
     def _resume(self) -> None:
         self._is_paused = False
         self._flush()
-
-
-def _compact(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"))

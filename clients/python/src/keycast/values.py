@@ -3,33 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable
 from typing import Any
 
+from .calls import Calls
 from .content import Content
 from .delta import DeltaError, apply_delta
 from .entry import NOTHING, Entry, Stale, ValueState
 from .environment import Environment
 from .errors import KeycastError
-from .gets import Gets
 from .handle import Value
+from .keys import bad_key
 from .subscriber import Subscriber
 from .version import version_of
 
-# Every key fits this; the gateway checks the rest. Without it a key could be too long to be sent at all.
-_KEY = re.compile(r"[a-z0-9-]{1,32}:[A-Za-z0-9._~/-]{1,255}")
-
 
 class Values:
-    def __init__(self, environment: Environment, send: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(
+        self,
+        environment: Environment,
+        send: Callable[[dict[str, Any]], None],
+        next_id: Callable[[], int],
+        calls: Calls,
+    ) -> None:
         self._environment = environment
+        self._calls = calls
         self._entries: dict[str, Entry] = {}
-        self._last_id = 0
         self._subscriber = Subscriber(
-            environment, send, self._next_id, self._name, self._refuse, on_forgotten=self._forget
+            environment, send, next_id, self._name, self._refuse, on_forgotten=self._forget
         )
-        self._gets = Gets(environment, send, self._next_id, self._shown_of)
         #: Once nothing is asked of the gateway any more.
         self._closed: KeycastError | None = None
 
@@ -42,12 +44,13 @@ class Values:
         # A key that nobody wanted for a moment may have missed a delta meanwhile.
         is_in_doubt = entry.handles == 0 and not entry.held
         entry.handles += 1
+        error = bad_key(key)
         if self._closed:
             entry.error = self._closed
             entry.ended = True
             entry.publish()
-        elif not _KEY.fullmatch(key):
-            self._fail(entry, _bad_key(key))
+        elif error:
+            self._fail(entry, error)
         elif entry.ended:
             entry.ended = False
             entry.error = None
@@ -71,35 +74,45 @@ class Values:
         return entry.state if entry else NOTHING
 
     def get(self, key: str) -> asyncio.Future[Any]:
-        error = self._closed or (None if _KEY.fullmatch(key) else _bad_key(key))
-        if not error:
-            return self._gets.get(key)
-        future = self._environment.future()
-        future.set_exception(error)
-        return future
+        error = self._closed or bad_key(key)
+        if error:
+            return self._calls.refused(error)
+        #: What the gateway need not send.
+        held: Content | None = None
+
+        def make() -> dict[str, Any]:
+            nonlocal held
+            entry = self._entries.get(key)
+            held = entry.shown if entry else None
+            request = {"type": "get", "key": key}
+            return {**request, "version": held.version} if held else request
+
+        def read(message: dict[str, Any], body: bytes | None) -> Any:
+            if body is not None:
+                return Content(message["version"], message["contentType"], body).value
+            return held.value if held else None
+
+        return self._calls.ask(key, make, read)
 
     def opened(self, limits: dict[str, int]) -> None:
         self._subscriber.opened(limits, [key for key, entry in self._entries.items() if not entry.ended])
-        self._gets.opened(limits)
 
     def lost(self) -> None:
         for entry in self._entries.values():
             entry.awaits_whole = False
         self._subscriber.lost()
-        self._gets.lost()
 
-    def receive(self, message: dict[str, Any], body: bytes | None) -> None:
-        if "id" in message and self._gets.answered(message, body):
-            return
+    def received(self, message: dict[str, Any], body: bytes | None) -> bool:
+        """Says whether a message was about a value."""
         if self._subscriber.answered(message):
-            return
+            return True
         entry = self._entries.get(message.get("key", ""))
         if not entry or not self._subscriber.is_subscribed(entry.key):
-            return
+            return False
         kind = message["type"]
         if kind == "error":
-            return self._fail(entry, KeycastError.of(message, entry.key))
-        if kind == "stale":
+            self._fail(entry, KeycastError.of(message, entry.key))
+        elif kind == "stale":
             asked_at = (self._environment.date() - message["sinceMs"]) / 1_000
             entry.stale = Stale(message["code"], asked_at)
         else:
@@ -112,11 +125,11 @@ class Values:
             elif kind == "current" and (not entry.held or entry.held.version != message["version"]):
                 self._doubt(entry)
         entry.publish()
+        return True
 
     def end(self, error: KeycastError, by_application: bool) -> None:
         """Nothing is asked of the gateway any more."""
         self._closed = error
-        self._gets.fail(error)
         for entry in list(self._entries.values()):
             entry.error = error
             entry.ended = True
@@ -132,17 +145,9 @@ class Values:
                 entry.publish()
         self._closed = None
 
-    def _next_id(self) -> int:
-        self._last_id += 1
-        return self._last_id
-
-    def _name(self, key: str) -> Any:
+    def _name(self, key: str, _: int) -> Any:
         entry = self._entries.get(key)
         return {"key": key, "version": entry.held.version} if entry and entry.held else key
-
-    def _shown_of(self, key: str) -> Content | None:
-        entry = self._entries.get(key)
-        return entry.shown if entry else None
 
     def _forget(self, key: str) -> None:
         entry = self._entries.get(key)
@@ -189,7 +194,3 @@ class Values:
         if version_of(body, message["contentType"]) != version:
             return self._doubt(entry)
         entry.held = entry.shown = Content(version, message["contentType"], body)
-
-
-def _bad_key(key: str) -> KeycastError:
-    return KeycastError("bad_key", "a key is namespace:id", key)

@@ -1,0 +1,110 @@
+"""Requests with one answer each: asked anew after a reconnect until they are answered or given up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from .environment import Alarm, Environment
+from .errors import KeycastError
+from .subscriber import PAUSE_DEFAULT_MS
+
+#: How many may be under way: a gateway lets so many of a session wait, unless it is set otherwise.
+UNDER_WAY_MAX = 64
+
+
+class _Call:
+    def __init__(
+        self,
+        key: str,
+        make: Callable[[], dict[str, Any]],
+        read: Callable[[dict[str, Any], bytes | None], Any],
+        future: asyncio.Future[Any],
+    ) -> None:
+        self.key = key
+        #: Gives the request without its id, each time it is sent.
+        self.make = make
+        #: Gives what the answer says.
+        self.read = read
+        self.future = future
+
+
+class Calls:
+    def __init__(
+        self, environment: Environment, send: Callable[[dict[str, Any]], None], next_id: Callable[[], int]
+    ) -> None:
+        self._environment = environment
+        self._alarm = Alarm(environment)
+        self._send = send
+        self._next_id = next_id
+        self._limits: dict[str, int] | None = None
+        self._is_paused = False
+        self._queue: list[_Call] = []
+        self._under_way: dict[int, _Call] = {}
+
+    def ask(
+        self, key: str, make: Callable[[], dict[str, Any]], read: Callable[[dict[str, Any], bytes | None], Any]
+    ) -> asyncio.Future[Any]:
+        future = self._environment.future()
+        self._queue.append(_Call(key, make, read, future))
+        self._flush()
+        return future
+
+    def refused(self, error: KeycastError) -> asyncio.Future[Any]:
+        """A call that fails before it is made."""
+        future = self._environment.future()
+        future.set_exception(error)
+        return future
+
+    def opened(self, limits: dict[str, int]) -> None:
+        self._limits = limits
+        self._flush()
+
+    def lost(self) -> None:
+        self._limits = None
+        self._is_paused = False
+        self._alarm.clear()
+        # The oldest call goes first again.
+        self._queue = [*self._under_way.values(), *self._queue]
+        self._under_way = {}
+
+    def end(self, error: KeycastError) -> None:
+        queue, self._queue = self._queue, []
+        for call in queue:
+            if not call.future.done():
+                call.future.set_exception(error)
+
+    def received(self, message: dict[str, Any], body: bytes | None) -> bool:
+        """Takes the answer to a call, and says whether it was one."""
+        call = self._under_way.pop(message.get("id", 0), None)
+        if not call:
+            return False
+        if message.get("code") == "rate_limited":
+            self._queue.append(call)
+            self._is_paused = True
+            self._alarm.set(self._resume, message.get("retryAfterMs", PAUSE_DEFAULT_MS))
+        elif not call.future.done():
+            if message["type"] == "error":
+                call.future.set_exception(KeycastError.of(message, call.key))
+            else:
+                call.future.set_result(call.read(message, body))
+        self._flush()
+        return True
+
+    def _resume(self) -> None:
+        self._is_paused = False
+        self._flush()
+
+    def _flush(self) -> None:
+        if not self._limits or self._is_paused:
+            return
+        # A call whose caller was cancelled is made no more.
+        self._queue = [call for call in self._queue if not call.future.done()]
+        room = max(0, min(UNDER_WAY_MAX, self._limits["requestsPerSecond"]) - len(self._under_way))
+        sent, self._queue = self._queue[:room], self._queue[room:]
+        for call in sent:
+            request_id = self._next_id()
+            self._under_way[request_id] = call
+            message = call.make()
+            self._send({"type": message["type"], "id": request_id, **message})

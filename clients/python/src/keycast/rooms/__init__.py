@@ -1,0 +1,1 @@
+"""Rooms: every message, in order, once."""

@@ -1,0 +1,196 @@
+"""A handle, which an application holds of a room: listeners and an async iterator in one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Protocol, TypeVar
+
+from ..environment import Environment
+from ..listeners import Listeners
+from .entry import Reader, RoomEntry
+from .messages import Gap, History, Joined, MembersState, Message, PendingMessage, Position, Published, RoomState
+
+T = TypeVar("T")
+
+BUFFER_MESSAGES = 1_000
+DEADLINE_SECONDS = 30.0
+
+
+class Deeds(Protocol):
+    """What a handle has done by the rooms of its client."""
+
+    def publish(
+        self, key: str, data: Any, message_id: str | None, deadline: float
+    ) -> asyncio.Future[Published]: ...
+
+    def history(
+        self, key: str, before: Position | None, after: Position | None, limit: int | None
+    ) -> asyncio.Future[History]: ...
+
+    def join(self, entry: RoomEntry, name: str, claim: str | None) -> asyncio.Future[Joined]: ...
+
+    def leave(self, entry: RoomEntry) -> asyncio.Future[None]: ...
+
+    def closed(self, entry: RoomEntry, reader: Reader) -> None: ...
+
+
+class Room:
+    """A room that is followed; its subscription is shared with all other handles of the room.
+
+    `async for` gives each message once and in order, also those that came before the loop began and between two loops.
+    Where some cannot be given, and where more than `buffer_messages` wait, it gives a Gap in their place. It ends when
+    the handle is closed, and raises the error that ends the subscription.
+    """
+
+    def __init__(
+        self, environment: Environment, entry: RoomEntry, reader: Reader, buffer_messages: int, deeds: Deeds
+    ) -> None:
+        self._entry = entry
+        self._reader = reader
+        self._buffer_messages = buffer_messages
+        self._deeds = deeds
+        self._messages: Listeners[Message] = Listeners(environment, lambda: None)
+        self._gaps: Listeners[Gap] = Listeners(environment, lambda: None)
+        self._ends: dict[Callable[[], None], None] = {}
+        self._closed = False
+        self._queue: deque[Message | Gap] = deque()
+        #: A program that has a listener for messages and no loop must not pay for a queue.
+        self._is_buffering = True
+        self._has_loop = False
+        self._woken = asyncio.Event()
+        self._listen(entry.listeners, lambda _: self._woken.set(), heard=True)
+        reader.take = self._take
+
+    @property
+    def key(self) -> str:
+        return self._entry.key
+
+    @property
+    def state(self) -> RoomState:
+        return self._entry.state
+
+    @property
+    def pending(self) -> tuple[PendingMessage, ...]:
+        """The messages published here whose outcome is not known yet."""
+        return self._entry.state.pending
+
+    @property
+    def position(self) -> Position | None:
+        """Of the last message that this handle was given. A loop may be behind: the items it gives have their own."""
+        return self._reader.position
+
+    @property
+    def members(self) -> MembersState:
+        """Who is there, for a handle that was opened with `presence`."""
+        return self._entry.members.state
+
+    def on_message(self, listener: Callable[[Message], None]) -> Callable[[], None]:
+        """Calls a listener with each message. Gives what takes it off."""
+        if not self._has_loop:
+            self._is_buffering = False
+            self._queue.clear()
+        return self._listen(self._messages, listener)
+
+    def on_gap(self, listener: Callable[[Gap], None]) -> Callable[[], None]:
+        """Calls a listener where messages are missing. Gives what takes it off."""
+        return self._listen(self._gaps, listener)
+
+    def on_change(self, listener: Callable[[RoomState], None]) -> Callable[[], None]:
+        """Calls a listener at every change of `state`, and once soon after this. Gives what takes it off."""
+        return self._listen(self._entry.listeners, listener)
+
+    def on_members(self, listener: Callable[[MembersState], None]) -> Callable[[], None]:
+        """Calls a listener at every change of `members`, and once soon where they are known. Gives what takes it off."""
+        return self._listen(self._entry.members.listeners, listener)
+
+    def publish(
+        self, data: Any, *, message_id: str | None = None, deadline: float = DEADLINE_SECONDS
+    ) -> asyncio.Future[Published]:
+        """Publishes anything that `json.dumps` takes, and ends once the message is kept.
+
+        It is sent again over losses, under the same id, until its outcome is known or the deadline in seconds has
+        passed. Raises KeycastError, with the `message_id`; TypeError and ValueError where the data is no JSON.
+        """
+        return self._deeds.publish(self.key, data, message_id, deadline)
+
+    def history(
+        self, *, before: Position | None = None, after: Position | None = None, limit: int | None = None
+    ) -> asyncio.Future[History]:
+        """The newest messages before a position, the oldest after one, or the newest of all: 50 unless said."""
+        return self._deeds.history(self.key, before, after, limit)
+
+    def join(self, name: str, claim: str | None = None) -> asyncio.Future[Joined]:
+        """Enters the room under a name, in each later session too, until `leave()` or the last handle is closed."""
+        return self._deeds.join(self._entry, name, claim)
+
+    def leave(self) -> asyncio.Future[None]:
+        return self._deeds.leave(self._entry)
+
+    def close(self) -> None:
+        """The subscription ends with the last handle of its room. What was published is still settled."""
+        if self._closed:
+            return
+        self._closed = True
+        for end in list(self._ends):
+            end()
+        self._queue.clear()
+        self._woken.set()
+        self._deeds.closed(self._entry, self._reader)
+
+    def __enter__(self) -> Room:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __aiter__(self) -> Room:
+        self._has_loop = True
+        self._is_buffering = True
+        return self
+
+    async def __anext__(self) -> Message | Gap:
+        while not self._closed:
+            if self._queue:
+                return self._queue.popleft()
+            if self._entry.ended:
+                if self._entry.was_closed or self._entry.state.error is None:
+                    break
+                raise self._entry.state.error
+            self._woken.clear()
+            await self._woken.wait()
+        # Others who wait for this handle are to end, too.
+        self._woken.set()
+        raise StopAsyncIteration
+
+    def _take(self, item: Message | Gap) -> None:
+        if self._is_buffering:
+            if len(self._queue) >= self._buffer_messages:
+                # Not a part as the whole: what the loop missed is named by a gap.
+                first = self._queue[0]
+                oldest = first.oldest if isinstance(first, Gap) else first.position
+                self._queue.clear()
+                self._queue.append(Gap("slow", item.position, oldest))
+            else:
+                self._queue.append(item)
+            self._woken.set()
+        if isinstance(item, Gap):
+            self._gaps.tell(item)
+        else:
+            self._messages.tell(item)
+
+    def _listen(self, listeners: Listeners[T], listener: Callable[[T], None], heard: bool = False) -> Callable[[], None]:
+        if self._closed:
+            return lambda: None
+        take_off = listeners.add(listener, heard)
+
+        def remove() -> None:
+            self._ends.pop(remove, None)
+            take_off()
+
+        self._ends[remove] = None
+        return remove

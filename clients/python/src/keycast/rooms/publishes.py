@@ -1,0 +1,193 @@
+"""Messages published here: one under way in each room, so that their order holds, until its outcome is known."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections.abc import Callable
+from typing import Any
+
+from ..environment import Alarm, Environment
+from ..errors import KeycastError
+from ..frames import write_frame
+from ..subscriber import PAUSE_DEFAULT_MS, request_bytes_max
+from .messages import PendingMessage, Position, Published
+
+
+class _Publish:
+    def __init__(self, message_id: str, data: Any, at: float, environment: Environment) -> None:
+        self.message_id = message_id
+        self.data = data
+        self.at = at
+        self.future: asyncio.Future[Published] = environment.future()
+        self.alarm = Alarm(environment)
+        #: Of the request under way; None where none is.
+        self.id: int | None = None
+        #: Whether a try may have succeeded whose answer is lost.
+        self.is_unknown = False
+        #: Of the last try.
+        self.error: dict[str, Any] | None = None
+
+
+class _Lane:
+    """The messages for one room."""
+
+    def __init__(self, key: str, environment: Environment) -> None:
+        self.key = key
+        self.queue: list[_Publish] = []
+        self.is_paused = False
+        self.alarm = Alarm(environment)
+
+
+class Publishes:
+    def __init__(
+        self,
+        environment: Environment,
+        send: Callable[[dict[str, Any]], None],
+        next_id: Callable[[], int],
+        on_change: Callable[[str], None],
+    ) -> None:
+        self._environment = environment
+        self._send = send
+        self._next_id = next_id
+        #: The room's pending messages are others.
+        self._on_change = on_change
+        self._limits: dict[str, int] | None = None
+        self._lanes: dict[str, _Lane] = {}
+        #: By id of the request.
+        self._under_way: dict[int, _Lane] = {}
+
+    def pending(self, key: str) -> tuple[PendingMessage, ...]:
+        lane = self._lanes.get(key)
+        return tuple(PendingMessage(each.message_id, each.data, each.at) for each in lane.queue) if lane else ()
+
+    def publish(self, key: str, data: Any, message_id: str | None, deadline_ms: float) -> asyncio.Future[Published]:
+        # As it is now: whoever gave it may change it.
+        copy = json.loads(json.dumps(data, allow_nan=False))
+        publish = _Publish(message_id or _mint(), copy, self._environment.date() / 1_000, self._environment)
+        lane = self._lanes.setdefault(key, _Lane(key, self._environment))
+        lane.queue.append(publish)
+
+        def on_deadline() -> None:
+            publish.is_unknown = publish.is_unknown or publish.id is not None
+            none = {"code": "not_sent", "message": f"no outcome within {deadline_ms / 1_000} s"}
+            self._fail(lane, publish, KeycastError.of(publish.error or none, key))
+
+        def on_done(future: asyncio.Future[Published]) -> None:
+            if future.cancelled() and publish in lane.queue:
+                self._remove(lane, publish)
+
+        publish.alarm.set(on_deadline, deadline_ms)
+        publish.future.add_done_callback(on_done)
+        self._on_change(key)
+        self._flush(lane)
+        return publish.future
+
+    def answered(self, message: dict[str, Any]) -> bool:
+        """Takes the answer to a publish, and says whether it was one."""
+        lane = self._under_way.get(message.get("id", 0))
+        if not lane:
+            return False
+        publish = lane.queue[0]
+        if message["type"] == "published":
+            self._succeed(lane, publish, message, message["epoch"])
+            return True
+        self._under_way.pop(message["id"])
+        publish.id = None
+        publish.error = message
+        if message["code"] == "publish_unknown":
+            publish.is_unknown = True
+        elif "retryAfterMs" not in message:
+            self._fail(lane, publish, KeycastError.of(message, lane.key))
+            return True
+        lane.is_paused = True
+
+        def resume() -> None:
+            lane.is_paused = False
+            self._flush(lane)
+
+        lane.alarm.set(resume, message.get("retryAfterMs", PAUSE_DEFAULT_MS))
+        return True
+
+    def saw(self, message: dict[str, Any], epoch: str) -> None:
+        """A message came. It may be one of those published here, whose answer is still on its way."""
+        lane = self._lanes.get(message["key"])
+        publish = lane.queue[0] if lane else None
+        if not lane or not publish or publish.message_id != message.get("messageId"):
+            return
+        was_sent = publish.id is not None or publish.is_unknown
+        if was_sent and json.dumps(publish.data) == json.dumps(message["data"]):
+            self._succeed(lane, publish, message, epoch)
+
+    def opened(self, limits: dict[str, int]) -> None:
+        self._limits = limits
+        for lane in list(self._lanes.values()):
+            self._flush(lane)
+
+    def lost(self) -> None:
+        self._limits = None
+        self._under_way.clear()
+        for lane in self._lanes.values():
+            lane.alarm.clear()
+            lane.is_paused = False
+            first = lane.queue[0]
+            first.is_unknown = first.is_unknown or first.id is not None
+            first.id = None
+
+    def end(self, error: KeycastError) -> None:
+        for lane in list(self._lanes.values()):
+            for publish in lane.queue:
+                self._fail(lane, publish, error)
+
+    def _flush(self, lane: _Lane) -> None:
+        if not self._limits or lane.is_paused or not lane.queue or lane.queue[0].id is not None:
+            return
+        first = lane.queue[0]
+        first.id = self._next_id()
+        self._under_way[first.id] = lane
+        message = {
+            "type": "publish",
+            "id": first.id,
+            "key": lane.key,
+            "messageId": first.message_id,
+            "data": first.data,
+        }
+        size = len(write_frame(message).encode())
+        # The gateway would close the connection, with all that is on it.
+        if size > request_bytes_max(self._limits):
+            self.answered({"type": "error", "id": first.id, "code": "too_large", "message": f"it has {size} bytes"})
+        else:
+            self._send(message)
+
+    def _remove(self, lane: _Lane, publish: _Publish) -> None:
+        lane.queue = [each for each in lane.queue if each is not publish]
+        if publish.id is not None:
+            self._under_way.pop(publish.id, None)
+        publish.alarm.clear()
+        if not lane.queue:
+            lane.alarm.clear()
+            self._lanes.pop(lane.key, None)
+        self._on_change(lane.key)
+        self._flush(lane)
+
+    def _succeed(self, lane: _Lane, publish: _Publish, kept: dict[str, Any], epoch: str) -> None:
+        if not publish.future.done():
+            position = Position(epoch, kept["seq"])
+            is_duplicate = kept.get("duplicate", False)
+            publish.future.set_result(Published(publish.message_id, position, kept["at"] / 1_000, is_duplicate))
+        self._remove(lane, publish)
+
+    def _fail(self, lane: _Lane, publish: _Publish, error: KeycastError) -> None:
+        if not publish.future.done():
+            # What is said of a later try says nothing of an earlier one.
+            code = "publish_unknown" if publish.is_unknown else error.code
+            told = KeycastError(code, error.message, lane.key, error.retry_after)
+            told.message_id = publish.message_id
+            publish.future.set_exception(told)
+        self._remove(lane, publish)
+
+
+def _mint() -> str:
+    """Random, so that no other client makes the same."""
+    return secrets.token_urlsafe(16)

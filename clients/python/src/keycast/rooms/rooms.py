@@ -1,0 +1,291 @@
+"""The rooms that somebody follows, publishes into or is in: takes what the gateway says of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from ..calls import Calls
+from ..environment import Environment
+from ..errors import KeycastError
+from ..keys import bad_key
+from ..subscriber import Subscriber
+from .entry import Reader, RoomEntry
+from .handle import Room
+from .messages import History, Joined, Message, Position, Published
+from .publishes import Publishes
+
+
+class Rooms:
+    def __init__(
+        self,
+        environment: Environment,
+        send: Callable[[dict[str, Any]], None],
+        next_id: Callable[[], int],
+        calls: Calls,
+    ) -> None:
+        self._environment = environment
+        self._calls = calls
+        self._entries: dict[str, RoomEntry] = {}
+        self._subscriber = Subscriber(
+            environment, send, next_id, self._name, self._refuse, on_forgotten=self._forget
+        )
+        self._publishes = Publishes(environment, send, next_id, on_change=self._show_pending)
+        self._is_open = False
+        #: Once nothing is asked of the gateway any more.
+        self._closed: KeycastError | None = None
+
+    def room(
+        self, key: str, after: Position | None, last: int | None, presence: bool, follow: bool, buffer_messages: int
+    ) -> Room:
+        entry = self._entries.get(key) or self._create(key)
+        entry.handles += 1
+        reader = Reader(after, last, presence)
+        room = Room(self._environment, entry, reader, buffer_messages, self)
+        error = bad_key(key)
+        if self._closed:
+            entry.ended = True
+            entry.become(error=self._closed)
+        elif error:
+            self._fail(entry, error)
+        elif follow:
+            if entry.ended:
+                entry.ended = False
+                entry.become(error=None)
+            self._subscriber.keep(key)
+            entry.add(reader)
+        return room
+
+    def publish(self, key: str, data: Any, message_id: str | None, deadline: float) -> asyncio.Future[Published]:
+        error = self._closed or bad_key(key)
+        if error:
+            return self._calls.refused(error)
+        return self._publishes.publish(key, data, message_id, deadline * 1_000)
+
+    def history(
+        self, key: str, before: Position | None, after: Position | None, limit: int | None
+    ) -> asyncio.Future[History]:
+        error = self._closed or bad_key(key)
+        if error:
+            return self._calls.refused(error)
+        bound = before or after
+        request = {
+            "type": "history",
+            "key": key,
+            "epoch": bound and bound.epoch,
+            "before": before and before.seq,
+            "after": after and after.seq,
+            "limit": limit,
+        }
+        request = {field: value for field, value in request.items() if value is not None}
+        return self._calls.ask(key, lambda: request, lambda message, _: _history_of(message))
+
+    def join(self, entry: RoomEntry, name: str, claim: str | None) -> asyncio.Future[Joined]:
+        error = self._closed or bad_key(entry.key)
+        if error:
+            return self._calls.refused(error)
+
+        def read(message: dict[str, Any]) -> Joined:
+            joined = _joined_of(message)
+            entry.join = joined
+            # Its last handle may have been closed meanwhile.
+            if entry.handles == 0:
+                _ignore(self.leave(entry))
+            else:
+                entry.become(joined_as=joined.name)
+            return joined
+
+        known = claim or (entry.join.claim if entry.join else None)
+        # The gateway takes a join also where the caller is cancelled: `leave` ends it.
+        return asyncio.shield(self._ask_to_join(entry.key, Joined(name, known), read))
+
+    def leave(self, entry: RoomEntry) -> asyncio.Future[None]:
+        self._end_join(entry)
+        if self._is_open:
+            return self._calls.ask(entry.key, lambda: {"type": "leave", "key": entry.key}, lambda message, _: None)
+        # A session that is gone is in no room.
+        future = self._environment.future()
+        future.set_result(None)
+        return future
+
+    def closed(self, entry: RoomEntry, reader: Reader) -> None:
+        """A handle was closed."""
+        entry.handles -= 1
+        entry.readers.pop(reader, None)
+        if entry.handles == 0 and entry.join:
+            _ignore(self.leave(entry))
+        if not entry.readers:
+            self._subscriber.drop(entry.key)
+
+    def opened(self, limits: dict[str, int]) -> None:
+        self._is_open = True
+        wanted = [key for key, entry in self._entries.items() if not entry.ended and entry.readers]
+        self._subscriber.opened(limits, wanted)
+        for entry in list(self._entries.values()):
+            self._rejoin(entry)
+        self._publishes.opened(limits)
+
+    def lost(self) -> None:
+        self._is_open = False
+        self._subscriber.lost()
+        self._publishes.lost()
+        for entry in list(self._entries.values()):
+            entry.is_asked = False
+            entry.members.lost()
+            entry.alarm.clear()
+            entry.become(live=False)
+
+    def received(self, message: dict[str, Any]) -> bool:
+        """Says whether a message was about a room."""
+        if self._publishes.answered(message):
+            return True
+        kind = message["type"]
+        if kind == "subscribed":
+            self._begin(message["id"], message["keys"])
+        if self._subscriber.answered(message):
+            return True
+        entry = self._entries.get(message.get("key", ""))
+        if entry and entry.join and message.get("code") == "name_taken":
+            # A join that stood is over. Whether the room is followed is another matter.
+            self._end_join(entry, KeycastError.of(message, entry.key))
+            return True
+        if not entry or not self._subscriber.is_subscribed(entry.key):
+            return False
+        match kind:
+            case "error":
+                # Any other with an id answers a request that was given up.
+                if message.get("id", entry.ask_id) == entry.ask_id:
+                    self._take_error(entry, message)
+            case "gap":
+                entry.take_gap(message)
+            case "members" | "presence":
+                entry.members.take(message)
+            case "message":
+                if entry.state.live and entry.position:
+                    self._publishes.saw(message, entry.position.epoch)
+                entry.take(message)
+        return True
+
+    def end(self, error: KeycastError, by_application: bool) -> None:
+        """Nothing is asked of the gateway any more."""
+        self._closed = error
+        self._publishes.end(error)
+        for entry in list(self._entries.values()):
+            entry.ended = True
+            entry.was_closed = by_application
+            entry.become(error=error, live=False)
+
+    def revive(self) -> None:
+        """A person insists: what the end of the connection ended goes on."""
+        for entry in list(self._entries.values()):
+            if entry.state.error is self._closed:
+                entry.ended = False
+                entry.become(error=None)
+        self._closed = None
+
+    def _create(self, key: str) -> RoomEntry:
+        entry = RoomEntry(key, self._environment, lambda: self._subscriber.want(key))
+        self._entries[key] = entry
+        # What was published by a handle that is closed may still be under way.
+        self._show_pending(key)
+        return entry
+
+    def _name(self, key: str, request_id: int) -> Any:
+        entry = self._entries.get(key)
+        return entry.ask(request_id) if entry else key
+
+    def _show_pending(self, key: str) -> None:
+        entry = self._entries.get(key)
+        if entry:
+            entry.become(pending=self._publishes.pending(key))
+
+    def _refuse(self, key: str, code: str, message: str) -> None:
+        entry = self._entries.get(key)
+        if entry:
+            self._fail(entry, KeycastError(code, message, key))
+
+    def _forget(self, key: str) -> None:
+        entry = self._entries.get(key)
+        if entry and entry.handles == 0:
+            del self._entries[key]
+
+    def _fail(self, entry: RoomEntry, error: KeycastError) -> None:
+        entry.ended = not error.subscribed
+        if entry.ended:
+            self._subscriber.ended(entry.key)
+        entry.become(live=entry.state.live and not entry.ended, error=error)
+
+    def _begin(self, request_id: int, begun: list[dict[str, Any]]) -> None:
+        for each in begun:
+            entry = self._entries.get(each["key"])
+            if not entry or entry.state.live or entry.ask_id != request_id:
+                continue
+            if "epoch" in each:
+                entry.begin(each)
+            else:
+                self._refuse(entry.key, "not_a_room", "this key is a value")
+
+    def _take_error(self, entry: RoomEntry, message: dict[str, Any]) -> None:
+        request_id = message.get("id")
+        self._fail(entry, KeycastError.of(message, entry.key))
+        if request_id != entry.ask_id:
+            return
+        entry.is_asked = False
+        # Where the position of each is not known yet, no `subscribed` answers the request.
+        if not any(each.is_asked and each.ask_id == request_id for each in self._entries.values()):
+            self._subscriber.answered({"type": "subscribed", "id": request_id})
+
+    def _ask_to_join(
+        self, key: str, wanted: Joined, read: Callable[[dict[str, Any]], Joined]
+    ) -> asyncio.Future[Joined]:
+        request = {"type": "join", "key": key, "name": wanted.name}
+        if wanted.claim is not None:
+            request["claim"] = wanted.claim
+        return self._calls.ask(key, lambda: request, lambda message, _: read(message))
+
+    def _end_join(self, entry: RoomEntry, error: KeycastError | None = None) -> None:
+        """`error`: the gateway refuses a join that stood."""
+        entry.join = None
+        entry.alarm.clear()
+        entry.become(joined_as=None, error=error or entry.state.error)
+
+    def _rejoin(self, entry: RoomEntry) -> None:
+        """Tells a new session under which name this client is in a room."""
+        wanted = entry.join
+        # A call that a loss interrupted is made again by itself.
+        if not wanted or not self._is_open or entry.is_rejoining:
+            return
+        entry.is_rejoining = True
+
+        def on_done(future: asyncio.Future[Joined]) -> None:
+            entry.is_rejoining = False
+            error = future.exception()
+            if not isinstance(error, KeycastError) or entry.join is not wanted:
+                return
+            if error.retry_after is None:
+                self._end_join(entry, error)
+            else:
+                entry.alarm.set(lambda: self._rejoin(entry), error.retry_after * 1_000)
+
+        self._ask_to_join(entry.key, wanted, _joined_of).add_done_callback(on_done)
+
+
+def _joined_of(message: dict[str, Any]) -> Joined:
+    return Joined(message["name"], message.get("claim"))
+
+
+def _history_of(message: dict[str, Any]) -> History:
+    epoch = message["epoch"]
+    return History(
+        messages=tuple(Message.of(epoch, each) for each in message["messages"]),
+        more=message["more"],
+        truncated=message.get("truncated", False),
+        oldest=Position(epoch, message["oldest"]),
+        newest=Position(epoch, message["newest"]),
+    )
+
+
+def _ignore(future: asyncio.Future[None]) -> None:
+    """Nobody waits for it: without this its failure would be reported as forgotten."""
+    future.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
