@@ -16,7 +16,7 @@ import pytest
 
 from keycast import Keycast, KeycastError, TokenRefused, Value, ValueState, connect
 from keycast.environment import Socket
-from keycast.websocket import NetworkEnvironment
+from keycast.connection.websocket import NetworkEnvironment
 
 CONTROL = os.environ["KEYCAST_TEST_CONTROL"]
 SECRET = os.environ["KEYCAST_TEST_SECRET"]

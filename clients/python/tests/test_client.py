@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from keycast import Keycast, KeycastError, Value, connect
-from keycast.codes import FINAL_CLOSE_CODES
+from keycast.connection.codes import FINAL_CLOSE_CODES
 from world import World
 
 LIMITS = {"messageBytes": 262_144, "keysPerSession": 5_000, "requestsPerSecond": 1_000}

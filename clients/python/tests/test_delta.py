@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from keycast.delta import DeltaError, apply_delta
-from keycast.version import version_of
+from keycast.values.delta import DeltaError, apply_delta
+from keycast.values.version import version_of
 
 
 def test_copies_and_inserts_make_the_result() -> None:

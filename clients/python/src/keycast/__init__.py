@@ -1,11 +1,9 @@
 """Live values, and rooms of messages, over one WebSocket to a Keycast gateway."""
 
-from .auth import Token, TokenRefused
 from .client import Keycast, connect
-from .connection import ConnectionState
-from .entry import Stale, ValueState
+from .connection.auth import Token, TokenRefused
+from .connection.connection import ConnectionState
 from .errors import KeycastError
-from .handle import Value
 from .rooms.handle import Room
 from .rooms.messages import (
     Gap,
@@ -19,6 +17,8 @@ from .rooms.messages import (
     Published,
     RoomState,
 )
+from .values.entry import Stale, ValueState
+from .values.handle import Value
 
 __all__ = [
     "ConnectionState",

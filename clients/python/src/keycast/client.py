@@ -9,19 +9,19 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from .auth import Token
 from .calls import Calls
-from .connection import Connection, ConnectionState
-from .entry import ValueState
+from .connection.auth import Token
+from .connection.connection import Connection, ConnectionState
+from .connection.websocket import NetworkEnvironment
 from .environment import Environment
 from .errors import KeycastError
-from .handle import Value
 from .listeners import Listeners
 from .rooms.handle import BUFFER_MESSAGES, Room
 from .rooms.messages import Position
 from .rooms.rooms import Rooms
-from .values import Values
-from .websocket import NetworkEnvironment
+from .values.entry import ValueState
+from .values.handle import Value
+from .values.values import Values
 
 _SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
 

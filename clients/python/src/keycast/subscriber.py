@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from .connection.frames import write_frame
 from .environment import Alarm, Environment
-from .frames import write_frame
 
 #: How long to wait after a refusal that does not say.
 PAUSE_DEFAULT_MS = 1_000

@@ -8,9 +8,9 @@ import secrets
 from collections.abc import Callable
 from typing import Any
 
+from ..connection.frames import write_frame
 from ..environment import Alarm, Environment
 from ..errors import KeycastError
-from ..frames import write_frame
 from ..subscriber import PAUSE_DEFAULT_MS, request_bytes_max
 from .messages import PendingMessage, Position, Published
 

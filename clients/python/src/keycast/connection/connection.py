@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ..environment import Alarm, Environment, Socket
 from .auth import Auth, Token
 from .backoff import backoff_ms
 from .codes import FINAL_CLOSE_CODES
-from .environment import Alarm, Environment, Socket
 from .frames import read_frame, write_frame
 
 #: A connection must last this long before failures count from zero: one that is accepted and dropped does not.

@@ -11,8 +11,8 @@ from websockets.asyncio.client import connect as dial
 from websockets.exceptions import ConnectionClosed
 from websockets.typing import Subprotocol
 
-from .delta import RESULT_BYTES_MAX
-from .environment import LoopEnvironment, Socket
+from ..environment import LoopEnvironment, Socket
+from ..values.delta import RESULT_BYTES_MAX
 
 #: A gateway that is gone answers no close either.
 _CLOSE_SECONDS = 2

@@ -7,8 +7,8 @@ import math
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from ..environment import Alarm, Environment
 from .backoff import backoff_ms
-from .environment import Alarm, Environment
 
 #: A token, or what gives one: called for the first connection, before the token expires and where it was refused.
 Token = str | Callable[[], Awaitable[str]]

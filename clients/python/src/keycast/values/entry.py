@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..environment import Environment
+from ..errors import KeycastError
+from ..listeners import Listeners
 from .content import Content
-from .environment import Environment
-from .errors import KeycastError
-from .listeners import Listeners
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from .calls import Calls
+from ..calls import Calls
+from ..environment import Environment
+from ..errors import KeycastError
+from ..keys import bad_key
+from ..subscriber import Subscriber
 from .content import Content
 from .delta import DeltaError, apply_delta
 from .entry import NOTHING, Entry, Stale, ValueState
-from .environment import Environment
-from .errors import KeycastError
 from .handle import Value
-from .keys import bad_key
-from .subscriber import Subscriber
 from .version import version_of
 
 

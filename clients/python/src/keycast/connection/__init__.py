@@ -1,0 +1,1 @@
+"""The connection: one WebSocket that comes back by itself, and for whom it is."""

@@ -1,0 +1,1 @@
+"""Values: the latest of each key."""
