@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { answers, startBackend } from './support/backend.js'
 import { atEnd } from './support/cleanup.js'
 import { within } from './support/deadline.js'
+import { startConversations } from './support/rooms.js'
 import { startSystem } from './support/system.js'
 
 const folder = new URL('../clients/python/', import.meta.url)
@@ -43,7 +44,7 @@ async function python(args, env = {}) {
   return output
 }
 
-/** What the tests in Python ask for over HTTP: other contents of the backend, and that a gateway goes. */
+/** What the tests in Python ask for over HTTP: other contents of the backend, and that a process goes. */
 async function startControl() {
   const backend = await startBackend()
   const source = { url: `${backend.origin}/doc/{id}`, refresh: '100ms' }
@@ -57,7 +58,13 @@ async function startControl() {
   })
   let [gateway] = system.gateways
 
-  /** @type {Record<string, (body: any) => Promise<void>>} */
+  const conversations = await startConversations({
+    namespaces: { room: { members: 'named', names: 'unique', history: { messages: 1_000 } } },
+    access: { anonymous: { read: ['*:**'], publish: ['*:**'], join: ['*:**'] } },
+  })
+  let [ofRooms] = conversations.gateways
+
+  /** Each gives the gateway to connect to. @type {Record<string, (body: any) => Promise<{ url: string } | void>>} */
   const deeds = {
     async '/publish'({ path, text, type = 'application/json' }) {
       backend.on(path, answers.content(text, type))
@@ -72,12 +79,26 @@ async function startControl() {
       gateway = await system.startGateway(system.nodes)
       old.process.signal('SIGTERM')
     },
+    '/rooms': async () => ofRooms,
+    async '/rooms/kill-gateway'() {
+      const old = ofRooms
+      ofRooms = await conversations.startGateway()
+      await old.process.kill()
+      return ofRooms
+    },
+    async '/rooms/kill-journal'() {
+      const { journal } = conversations
+      journal.process().signal('SIGKILL')
+      await journal.process().exited
+      await journal.restart()
+      return ofRooms
+    },
   }
   const server = createServer(async (request, response) => {
     let body = ''
     for await (const chunk of request) body += chunk
-    await deeds[String(request.url)](JSON.parse(body))
-    response.end(JSON.stringify({ url: gateway.url }))
+    const { url } = (await deeds[String(request.url)](JSON.parse(body))) ?? gateway
+    response.end(JSON.stringify({ url }))
   })
   await new Promise(resolve => server.listen(0, '127.0.0.1', () => resolve(undefined)))
   atEnd(() => {

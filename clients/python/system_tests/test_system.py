@@ -6,33 +6,16 @@ import asyncio
 import json
 import os
 import time
-from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import Any
-from urllib.request import Request, urlopen
 
 import jwt
 import pytest
 
 from keycast import Keycast, KeycastError, TokenRefused, Value, ValueState, connect
-from keycast.environment import Socket
-from keycast.connection.websocket import NetworkEnvironment
+from support import DEADLINE_SECONDS, Routed, control, run
 
-CONTROL = os.environ["KEYCAST_TEST_CONTROL"]
 SECRET = os.environ["KEYCAST_TEST_SECRET"]
-
-#: Far longer than anything takes on a busy machine.
-DEADLINE_SECONDS = 30
-
-
-async def control(path: str, body: dict[str, Any] | None = None) -> str:
-    """Asks the process that started the system, as for another content of the backend. Gives the gateway's URL."""
-
-    def ask() -> str:
-        with urlopen(Request(f"{CONTROL}{path}", json.dumps(body).encode(), method="POST")) as response:
-            return str(json.load(response)["url"])
-
-    return await asyncio.to_thread(ask)
 
 
 def conversation(revision: int) -> dict[str, Any]:
@@ -43,30 +26,6 @@ def conversation(revision: int) -> dict[str, Any]:
 
 async def publish(name: str, revision: int) -> str:
     return await control("/publish", {"path": f"/doc/{name}", "text": json.dumps(conversation(revision))})
-
-
-class Routed(NetworkEnvironment):
-    """Dials wherever `url` leads then, as through a load balancer, and counts what comes."""
-
-    def __init__(self, url: str) -> None:
-        super().__init__(None)
-        self.url = url
-        self.counts: Counter[str] = Counter()
-
-    def random(self) -> float:
-        return super().random() / 10  # Waits that are short: how long they are is tested elsewhere.
-
-    def dial(
-        self, url: str, on_message: Callable[[str | bytes], None], on_close: Callable[[int, str], None]
-    ) -> Socket:
-        self.counts["connections"] += 1
-
-        def count(data: str | bytes) -> None:
-            line = data if isinstance(data, str) else data.partition(b"\n")[0]
-            self.counts[json.loads(line)["type"]] += 1
-            on_message(data)
-
-        return super().dial(self.url, count, on_close)
 
 
 async def reached(handle: Value, fits: Callable[[ValueState], bool]) -> ValueState:
@@ -80,14 +39,6 @@ async def reached(handle: Value, fits: Callable[[ValueState], bool]) -> ValueSta
 async def revision(handle: Value, number: int) -> None:
     state = await reached(handle, lambda state: bool(state.value) and state.value["revision"] == number)
     assert state.value == conversation(number)
-
-
-def run(test: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
-    def runner() -> None:
-        asyncio.run(test())
-
-    runner.__name__ = test.__name__
-    return runner
 
 
 @run

@@ -30,7 +30,8 @@ def connect(url: str, *, token: Token | None = None, ssl: SSLContext | None = No
     """Opens a connection that comes back by itself until it is closed. Needs a running loop.
 
     The URL is that of a gateway's WebSocket, such as `wss://example.com/ws`. `token` says for whom the sessions are; a
-    function is asked again before the token expires. `ssl` is for certificates of your own. Raises ValueError where the URL cannot be read.
+    function is asked again before the token expires. `ssl` is for certificates of your own. Raises ValueError where
+    the URL cannot be read.
     """
     parts = urlsplit(url)
     if parts.scheme not in _SCHEMES or not parts.netloc:

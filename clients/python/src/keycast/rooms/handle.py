@@ -103,7 +103,7 @@ class Room:
         return self._listen(self._entry.listeners, listener)
 
     def on_members(self, listener: Callable[[MembersState], None]) -> Callable[[], None]:
-        """Calls a listener at every change of `members`, and once soon where they are known. Gives what takes it off."""
+        """Calls a listener at every change of `members`, and once soon if they are known. Gives what takes it off."""
         return self._listen(self._entry.members.listeners, listener)
 
     def publish(
@@ -183,7 +183,9 @@ class Room:
         else:
             self._messages.tell(item)
 
-    def _listen(self, listeners: Listeners[T], listener: Callable[[T], None], heard: bool = False) -> Callable[[], None]:
+    def _listen(
+        self, listeners: Listeners[T], listener: Callable[[T], None], heard: bool = False
+    ) -> Callable[[], None]:
         if self._closed:
             return lambda: None
         take_off = listeners.add(listener, heard)

@@ -1,0 +1,201 @@
+"""What transcripts cannot say of rooms: loops, listeners, cancellation and what is published in this language."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from keycast import Gap, Keycast, KeycastError, Message, Position, Room
+from world import World
+
+LIMITS = {"messageBytes": 262_144, "keysPerSession": 5_000, "requestsPerSecond": 1_000}
+
+
+class Setup:
+    """A client whose connection is open, and a gateway that is played."""
+
+    def __init__(self) -> None:
+        self.world = World()
+        self.keycast = Keycast("ws://gateway/ws", self.world)
+        self.welcome()
+
+    def welcome(self) -> None:
+        self.world.socket.say({"type": "welcome", "session": "s", "heartbeatMs": 25_000, "limits": LIMITS})
+
+    async def sent(self) -> dict[str, Any]:
+        """The last message that went out."""
+        await self.world.settle()
+        return next(dict(deed["out"]) for deed in reversed(self.world.deeds) if "out" in deed)
+
+    async def follow(self, **options: Any) -> Room:
+        """A handle whose stream has begun in an empty room."""
+        room = self.keycast.room("room:1", **options)
+        begun = {"key": "room:1", "epoch": "E", "seq": 0, "oldest": 1, "recovered": False, "count": 0}
+        self.world.socket.say({"type": "subscribed", "id": (await self.sent())["id"], "keys": [begun]})
+        return room
+
+    def message(self, seq: int, data: Any = None) -> None:
+        self.world.socket.say({"type": "message", "key": "room:1", "seq": seq, "at": 1_500, "data": data or seq})
+
+
+def run(test: Callable[[Setup], Coroutine[Any, Any, None]]) -> Callable[[], None]:
+    async def with_setup() -> None:
+        await test(Setup())
+
+    def runner() -> None:
+        asyncio.run(with_setup())
+
+    return runner
+
+
+async def given(room: Room, count: int) -> list[Any]:
+    """So many items of a loop that is then left: messages by their data."""
+    items: list[Any] = []
+    async for item in room:
+        items.append(item.data if isinstance(item, Message) else item)
+        if len(items) == count:
+            return items
+    raise AssertionError("the handle was closed")
+
+
+@run
+async def test_a_loop_is_given_every_message_also_those_before_it_and_between_two(setup: Setup) -> None:
+    room = await setup.follow()
+    setup.message(1)
+    assert await given(room, 1) == [1]
+    setup.message(2)
+    setup.message(3)
+    assert await given(room, 2) == [2, 3]
+    loop = asyncio.create_task(given(room, 1))
+    await setup.world.settle()
+    setup.message(4)
+    assert await loop == [4]
+    room.close()
+    assert [item async for item in room] == []
+
+
+@run
+async def test_a_message_has_its_place_and_its_publisher(setup: Setup) -> None:
+    room = await setup.follow()
+    told = {"type": "message", "key": "room:1", "seq": 1, "at": 1_500, "from": "ann", "messageId": "m", "data": {"n": 1}}
+    setup.world.socket.say(told)
+    async for item in room:
+        assert item == Message(Position("E", 1), 1.5, "ann", "m", {"n": 1})
+        break
+    assert room.position == Position("E", 1)
+
+
+@run
+async def test_a_loop_that_is_too_far_behind_is_given_a_gap_in_place_of_what_it_missed(setup: Setup) -> None:
+    room = await setup.follow(buffer_messages=3)
+    for seq in (1, 2, 3, 4, 5):
+        setup.message(seq)
+    assert await given(room, 2) == [Gap("slow", Position("E", 4), Position("E", 1)), 5]
+
+
+@run
+async def test_a_loop_raises_the_error_that_ends_the_subscription_after_what_came_before(setup: Setup) -> None:
+    room = await setup.follow()
+    setup.message(1)
+    setup.world.socket.say({"type": "error", "key": "room:1", "subscribed": False, "code": "forbidden", "message": "no"})
+    assert await given(room, 1) == [1]
+    with pytest.raises(KeycastError, match="no") as raised:
+        await given(room, 1)
+    assert raised.value.code == "forbidden"
+
+
+@run
+async def test_closing_the_client_ends_loops(setup: Setup) -> None:
+    room = await setup.follow()
+
+    async def follow() -> None:
+        async for _ in room:
+            pass
+
+    loops = [asyncio.create_task(follow()) for _ in range(2)]
+    await setup.world.settle()
+    setup.keycast.close()
+    await asyncio.gather(*loops)
+
+
+@run
+async def test_listeners_are_told_until_their_handle_is_closed(setup: Setup) -> None:
+    room = await setup.follow(presence=True)
+    told: list[Any] = []
+    room.on_message(lambda message: told.append(message.data))
+    room.on_gap(lambda gap: told.append(gap.reason))
+    room.on_change(lambda state: told.append({"live": state.live}))
+    remove = room.on_members(lambda state: told.append({"count": state.count}))
+    await setup.world.settle()
+    setup.world.socket.say({"type": "members", "key": "room:1", "rev": 1, "count": 7})
+    remove()
+    setup.world.socket.say({"type": "members", "key": "room:1", "rev": 2, "count": 8})
+    setup.message(1)
+    gap = {"type": "gap", "key": "room:1", "epoch": "E", "seq": 4, "oldest": 3, "reason": "trimmed"}
+    setup.world.socket.say(gap)
+    assert told == [{"live": True}, {"count": 7}, 1, "trimmed"]
+    assert (room.members.count, room.members.members) == (8, None)
+    room.close()
+    setup.message(5)
+    assert len(told) == 4
+
+
+@run
+async def test_what_is_published_is_as_it_was_when_it_was_given(setup: Setup) -> None:
+    room = setup.keycast.room("room:1", follow=False)
+    setup.world.socket.lose(1006)
+    data = {"text": "ä"}
+    published = room.publish(data)
+    data["text"] = "b"
+    await setup.world.pass_ms(1_000)
+    setup.welcome()
+    out = await setup.sent()
+    assert out["data"] == {"text": "ä"}
+    assert [message.data for message in room.pending] == [{"text": "ä"}]
+    setup.world.socket.say({"type": "published", "id": out["id"], "key": "room:1", "epoch": "E", "seq": 1, "at": 1_500})
+    where = await published
+    assert (where.position, where.at, where.duplicate) == (Position("E", 1), 1.5, False)
+    assert where.message_id == out["messageId"]
+    assert room.pending == ()
+
+
+@pytest.mark.parametrize(("data", "error"), [(object(), TypeError), (float("nan"), ValueError)])
+def test_what_is_published_must_be_json(data: Any, error: type[Exception]) -> None:
+    async def test() -> None:
+        with pytest.raises(error):
+            Setup().keycast.room("room:1", follow=False).publish(data)
+
+    asyncio.run(test())
+
+
+@run
+async def test_a_publish_that_is_cancelled_is_sent_no_more_and_holds_up_no_other(setup: Setup) -> None:
+    room = setup.keycast.room("room:1", follow=False)
+    first, second = room.publish("a"), room.publish("b")
+    assert (await setup.sent())["data"] == "a"
+    first.cancel()
+    assert (await setup.sent())["data"] == "b"
+    second.cancel()
+    await setup.world.settle()
+    assert room.pending == ()
+    assert setup.world.timers == [timer for timer in setup.world.timers if timer.at_ms == 25_000]
+
+
+@run
+async def test_the_error_of_a_publish_names_its_message(setup: Setup) -> None:
+    room = setup.keycast.room("room:1", follow=False)
+    published = room.publish("a", message_id="abcdefghijklmnop", deadline=0.5)
+    await setup.world.pass_ms(500)
+    with pytest.raises(KeycastError) as raised:
+        await published
+    assert (raised.value.code, raised.value.message_id) == ("publish_unknown", "abcdefghijklmnop")
+
+
+@run
+async def test_half_a_surrogate_pair_is_sent_escaped(setup: Setup) -> None:
+    setup.keycast.room("room:1", follow=False).publish("\ud800")
+    assert (await setup.sent())["data"] == "\ud800"
+    setup.keycast.close()
