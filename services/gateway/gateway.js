@@ -2,14 +2,14 @@
 import { createTurns, revocationsRoom, TURN_MS } from '@keycast/service'
 import { createAccess } from './access/access.js'
 import { createAttempts } from './access/attempts.js'
-import { createDecisions } from './access/decisions.js'
+import { createDecisions } from './access/backend/decisions.js'
+import { createViewers } from './access/backend/viewers.js'
 import { createExplain } from './access/explain.js'
 import { createIdentify } from './access/identify.js'
-import { createRevocations } from './access/revocations.js'
+import { createRevocations } from './access/revocations/revocations.js'
+import { createSharedRevocations } from './access/revocations/shared-revocations.js'
 import { createRights } from './access/rights.js'
-import { createSharedRevocations } from './access/shared-revocations.js'
 import { createTokens } from './access/tokens/tokens.js'
-import { createViewers } from './access/viewers.js'
 import { createOutbox } from './delivery/outbox.js'
 import { createSlowClients } from './delivery/slow-clients.js'
 import { chooseSubprotocol, createEncodings, valueBytes } from './encodings/index.js'
@@ -358,7 +358,7 @@ export function createGateway({
   /**
    * Those that other gateways were called for.
    *
-   * @param {{ revocation: import('./access/revocations.js').Revocation, atMs: number }[]} given
+   * @param {{ revocation: import('./access/revocations/revocations.js').Revocation, atMs: number }[]} given
    */
   function revokeAll(given) {
     const outcomes = given.map(({ revocation, atMs }) => revocations.add(revocation, atMs))
@@ -436,7 +436,7 @@ export function createGateway({
     /**
      * Refuses tokens from now on, and ends the sessions that came with them: nothing more is sent to those.
      *
-     * @param {import('./access/revocations.js').Revocation} revocation
+     * @param {import('./access/revocations/revocations.js').Revocation} revocation
      */
     revoke(revocation) {
       const outcome = revocations.add(revocation)
