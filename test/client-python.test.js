@@ -1,5 +1,6 @@
 // The Python client: its own tests, its types, and a whole Keycast for it to be used with.
 import { spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { fileURLToPath } from 'node:url'
@@ -12,6 +13,9 @@ const folder = new URL('../clients/python/', import.meta.url)
 
 /** pytest with a whole system takes a few seconds, far more on a busy machine. */
 const PYTHON_MS = 120_000
+
+/** Signs the tokens of the tests. */
+const JWT_SECRET = randomBytes(48).toString('base64')
 
 /**
  * Runs a module of the folder's own Python, and fails with what it printed.
@@ -42,7 +46,15 @@ async function python(args, env = {}) {
 /** What the tests in Python ask for over HTTP: other contents of the backend, and that a gateway goes. */
 async function startControl() {
   const backend = await startBackend()
-  const system = await startSystem({ namespaces: { doc: { url: `${backend.origin}/doc/{id}`, refresh: '100ms' } } })
+  const source = { url: `${backend.origin}/doc/{id}`, refresh: '100ms' }
+  const system = await startSystem({
+    namespaces: { doc: source, own: source },
+    access: {
+      anonymous: { read: ['doc:*'] },
+      tokens: [{ secret: `\${JWT_SECRET}`, algorithms: ['HS256'] }],
+    },
+    env: { JWT_SECRET },
+  })
   let [gateway] = system.gateways
 
   /** @type {Record<string, (body: any) => Promise<void>>} */
@@ -78,7 +90,8 @@ async function startControl() {
 test(
   'it does as the transcripts say, and follows a whole Keycast through losses',
   async () => {
-    const output = await python(['pytest', 'tests', 'system_tests'], { KEYCAST_TEST_CONTROL: await startControl() })
+    const env = { KEYCAST_TEST_CONTROL: await startControl(), KEYCAST_TEST_SECRET: JWT_SECRET }
+    const output = await python(['pytest', 'tests', 'system_tests'], env)
     expect(output).toMatch(/ passed in /)
   },
   PYTHON_MS,

@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import time
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from typing import Any
 from urllib.request import Request, urlopen
 
+import jwt
 import pytest
 
-from keycast import Keycast, KeycastError, Value, ValueState, connect
+from keycast import Keycast, KeycastError, TokenRefused, Value, ValueState, connect
 from keycast.environment import Socket
 from keycast.websocket import NetworkEnvironment
 
 CONTROL = os.environ["KEYCAST_TEST_CONTROL"]
+SECRET = os.environ["KEYCAST_TEST_SECRET"]
 
 #: Far longer than anything takes on a busy machine.
 DEADLINE_SECONDS = 30
@@ -90,7 +93,7 @@ def run(test: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
 @run
 async def test_every_change_arrives_most_as_a_delta() -> None:
     environment = Routed(await publish("1", 0))
-    async with Keycast("ws://somewhere/ws", environment, environment.closed) as keycast:
+    async with Keycast("ws://somewhere/ws", environment, environment.ended) as keycast:
         with keycast.value("doc:1") as doc:
             await revision(doc, 0)
             for number in range(1, 21):
@@ -107,7 +110,7 @@ async def test_every_change_arrives_most_as_a_delta() -> None:
 async def test_a_gateway_that_is_killed_and_replaced_loses_nothing() -> None:
     environment = Routed(await publish("killed", 0))
     await publish("kept", 0)
-    async with Keycast("ws://somewhere/ws", environment, environment.closed) as keycast:
+    async with Keycast("ws://somewhere/ws", environment, environment.ended) as keycast:
         killed, kept = keycast.value("doc:killed"), keycast.value("doc:kept")
         await revision(killed, 0)
         await revision(kept, 0)
@@ -130,7 +133,7 @@ async def test_a_gateway_that_is_killed_and_replaced_loses_nothing() -> None:
 @run
 async def test_a_gateway_that_is_stopped_is_left_as_it_asks() -> None:
     environment = Routed(await publish("moved", 1))
-    async with Keycast("ws://somewhere/ws", environment, environment.closed) as keycast:
+    async with Keycast("ws://somewhere/ws", environment, environment.ended) as keycast:
         doc = keycast.value("doc:moved")
         await revision(doc, 1)
         environment.url = await control("/stop")
@@ -152,7 +155,54 @@ async def test_content_and_errors() -> None:
         with pytest.raises(KeycastError) as nowhere:
             async for _ in keycast.value("nowhere:1"):
                 pass
-        assert (nowhere.value.code, nowhere.value.retry_after) == ("unknown_namespace", None)
+        assert (nowhere.value.code, nowhere.value.subscribed) == ("unauthenticated", False)
+
+
+def sign(ttl: int, read: list[str]) -> str:
+    now = int(time.time())
+    claims = {"sub": "ann", "iat": now, "exp": now + ttl, "keys": {"read": read}}
+    return jwt.encode(claims, SECRET, algorithm="HS256")
+
+
+@run
+async def test_a_token_is_renewed_until_there_is_none_any_more() -> None:
+    url = await publish("ann", 0)
+    given: list[str] = []
+
+    async def token() -> str:
+        if len(given) == 2:
+            raise TokenRefused("signed out")
+        given.append(sign(4, ["own:ann"]))
+        return given[-1]
+
+    async with connect(url, token=token) as keycast:
+        ended = asyncio.Event()
+        keycast.on_state(lambda state: ended.set() if state.name == "closed" else None)
+        own = keycast.value("own:ann")
+        await revision(own, 0)
+        session = keycast.state.session
+        assert keycast.state.user == "ann"
+        while len(given) < 2:
+            await asyncio.wait_for(keycast.get("own:ann"), DEADLINE_SECONDS)
+        await publish("ann", 1)
+        await revision(own, 1)
+        assert keycast.state.session == session
+        await asyncio.wait_for(ended.wait(), DEADLINE_SECONDS)
+        assert (keycast.state.code, keycast.state.reason) == ("token_refused", "signed out")
+        assert own.state.value == conversation(1)
+
+
+@run
+async def test_without_the_right_token_nothing_is_read() -> None:
+    url = await publish("bob", 0)
+    async with connect(url, token=sign(60, ["own:ann"])) as keycast:
+        with pytest.raises(KeycastError) as forbidden:
+            await keycast.get("own:bob")
+        assert forbidden.value.code == "forbidden"
+    async with connect(url, token="nonsense") as keycast:
+        with pytest.raises(KeycastError) as closed:
+            await keycast.get("own:ann")
+        assert (closed.value.code, keycast.state.code) == ("closed", "token_refused")
 
 
 @run

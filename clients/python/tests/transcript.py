@@ -7,10 +7,10 @@ import json
 from base64 import b64decode, b64encode
 from typing import Any
 
-from keycast import Keycast, KeycastError, Value
+from keycast import Keycast, KeycastError, TokenRefused, Value
 from world import World
 
-_EXPECTATIONS = {"dials", "out", "hangs", "state", "holds", "answers", "open"}
+_EXPECTATIONS = {"dials", "out", "hangs", "asks", "state", "holds", "answers", "open"}
 
 
 async def run_transcript(text: str) -> None:
@@ -24,6 +24,8 @@ class _Run:
         self._keycast: Keycast
         self._handles: dict[str, Value] = {}
         self._answers: dict[str, asyncio.Future[Any]] = {}
+        #: Of the application's function for tokens, as it was called last.
+        self._token: asyncio.Future[str]
         #: The values of the names with `$`.
         self._bound: dict[str, Any] = {}
 
@@ -58,6 +60,14 @@ class _Run:
                 self._world.socket.on_message(garbage)
             case {"lost": code}:
                 self._world.socket.lose(code)
+            case {"gives": token}:
+                # A client that was closed wants it no more.
+                if not self._token.cancelled():
+                    self._token.set_result(token)
+            case {"refuses": True}:
+                self._token.set_exception(TokenRefused())
+            case {"fails": True}:
+                self._token.set_exception(OSError("the network failed"))
             case {"random": chance}:
                 self._world.chance = chance
             case {"pass": _}:
@@ -68,7 +78,9 @@ class _Run:
     def _do(self, deed: str, step: dict[str, Any]) -> None:
         match deed:
             case "connect":
-                self._keycast = Keycast("ws://gateway/ws", self._world)
+                token = step.get("token")
+                given = self._ask_for_token if token is True else token
+                self._keycast = Keycast("ws://gateway/ws", self._world, token=given)
             case "value":
                 self._handles[step["as"]] = self._keycast.value(step["key"])
             case "close":
@@ -82,11 +94,17 @@ class _Run:
             case _:
                 raise AssertionError("there is no such deed")
 
+    async def _ask_for_token(self) -> str:
+        self._world.deeds.append({"asks": True})
+        self._token = self._world.future()
+        return await self._token
+
     def _expect(self, step: dict[str, Any]) -> None:
         match step:
             case {"state": expected}:
                 state = self._keycast.state
-                assert state.name == expected["name"], f"it is {state.name}"
+                known = {field: getattr(state, field) for field in expected if field != "retryInMs"}
+                assert known == {field: expected[field] for field in known}, f"it is {known}"
                 if "retryInMs" in expected:
                     assert state.retry_at is not None
                     retry_in_ms = round(state.retry_at * 1_000 - self._world.now_ms, 3)
@@ -115,6 +133,8 @@ class _Run:
         self._world.deeds.remove(deed)
         if name == "dials":
             assert deed["dials"] == step["dials"], f"it dialled {deed}"
+        if name == "hangs" and "code" in step:
+            assert deed == step, f"it is {deed}"
         if name == "out":
             assert deed["out"] == self._filled(step["out"], deed["out"]), f"it sent {deed}"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 
@@ -18,9 +18,9 @@ class FakeSocket:
     def send(self, text: str) -> None:
         self._world.deeds.append({"out": json.loads(text)})
 
-    def close(self) -> None:
+    def close(self, code: int) -> None:
         if not self._is_over:
-            self._world.deeds.append({"hangs": True})
+            self._world.deeds.append({"hangs": True, "code": code})
         self._is_over = True
 
     def say(self, message: dict[str, Any], body: bytes | None = None) -> None:
@@ -70,8 +70,11 @@ class World:
         self.timers.append(timer)
         return timer
 
-    def future(self) -> asyncio.Future[object]:
+    def future(self) -> asyncio.Future[Any]:
         return asyncio.get_running_loop().create_future()
+
+    def run(self, task: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        return asyncio.create_task(task)
 
     def report(self, error: Exception) -> None:
         self.reported.append(error)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from ssl import SSLContext
 from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+from .auth import Token
 from .connection import Connection, ConnectionState
 from .entry import ValueState
 from .environment import Environment
@@ -21,30 +22,38 @@ from .websocket import NetworkEnvironment
 _SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
 
 
-def connect(url: str, *, ssl: SSLContext | None = None) -> Keycast:
+def connect(url: str, *, token: Token | None = None, ssl: SSLContext | None = None) -> Keycast:
     """Opens a connection that comes back by itself until it is closed. Needs a running loop.
 
-    The URL is that of a gateway's WebSocket, such as `wss://example.com/ws`. `ssl` is for certificates of your own.
-    Raises ValueError where the URL cannot be read.
+    The URL is that of a gateway's WebSocket, such as `wss://example.com/ws`. `token` says for whom the sessions are; a
+    function is asked again before the token expires. `ssl` is for certificates of your own. Raises ValueError where the URL cannot be read.
     """
     parts = urlsplit(url)
     if parts.scheme not in _SCHEMES or not parts.netloc:
         raise ValueError(f"{url!r} is no address of a gateway, as wss://example.com/ws is")
     environment = NetworkEnvironment(ssl)
-    return Keycast(urlunsplit(parts._replace(scheme=_SCHEMES[parts.scheme])), environment, environment.closed)
+    socket_url = urlunsplit(parts._replace(scheme=_SCHEMES[parts.scheme]))
+    return Keycast(socket_url, environment, environment.ended, token)
 
 
 class Keycast:
     """A client. Made by `connect`, closed at the end of `async with`."""
 
-    def __init__(self, url: str, environment: Environment, wait_closed: Callable[[], Any] | None = None) -> None:
-        self._wait_closed = wait_closed
+    def __init__(
+        self,
+        url: str,
+        environment: Environment,
+        wait_ended: Callable[[], Awaitable[None]] | None = None,
+        token: Token | None = None,
+    ) -> None:
+        self._wait_ended = wait_ended
         self._is_closed = False
         self._listeners: Listeners[ConnectionState] = Listeners(environment, lambda: self.state)
         self._values = Values(environment, lambda message: self._connection.send(message))
         self._connection = Connection(
             url,
             environment,
+            token,
             on_open=self._values.opened,
             on_message=self._values.receive,
             on_lost=self._values.lost,
@@ -100,8 +109,8 @@ class Keycast:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-        if self._wait_closed:
-            await self._wait_closed()
+        if self._wait_ended:
+            await self._wait_ended()
 
     def _on_state(self, state: ConnectionState) -> None:
         if state.name == "closed":

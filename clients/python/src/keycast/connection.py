@@ -7,13 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from .auth import Auth, Token
+from .backoff import backoff_ms
 from .codes import FINAL_CLOSE_CODES
 from .environment import Alarm, Environment, Socket
 from .frames import read_frame
-
-#: The first wait is at most this long, doubled with each failure; how long within that is chance.
-BACKOFF_FIRST_MS = 1_000
-BACKOFF_MAX_MS = 30_000
 
 #: A connection must last this long before failures count from zero: one that is accepted and dropped does not.
 STEADY_MS = 5_000
@@ -26,22 +24,32 @@ PONG_MS = 10_000
 
 HEARTBEAT_DEFAULT_MS = 25_000
 
+#: How a gateway ends a session that has no token any more.
+UNAUTHENTICATED = 4001
+
+#: How a client ends one: for good, or to go on in another. With the second code it leaves no room that it joined.
+DONE = 1000
+MOVED = 4000
+
 
 @dataclass(frozen=True)
 class ConnectionState:
     """How the connection stands.
 
-    After `closed` with a `code` the gateway wants this client back no more; without one, the client was closed.
+    After `closed` with a number as `code` the gateway wants this client back no more; with an error code there is no
+    token for it; without one, the client was closed.
     """
 
     name: Literal["connecting", "open", "waiting", "closed"]
     #: Names the session in the gateway's log, once it is open.
     session: str | None = None
+    #: For whom it is, if known.
+    user: str | None = None
     #: When the next try is, in seconds since 1970, while it waits.
     retry_at: float | None = None
     #: For people to read.
     reason: str | None = None
-    code: int | None = None
+    code: int | str | None = None
 
 
 class Connection:
@@ -49,6 +57,7 @@ class Connection:
         self,
         url: str,
         environment: Environment,
+        token: Token | None,
         on_open: Callable[[dict[str, int]], None],
         on_message: Callable[[dict[str, Any], bytes | None], None],
         on_lost: Callable[[], None],
@@ -61,8 +70,11 @@ class Connection:
         self._on_lost = on_lost
         self._on_state = on_state
         self._alarm = Alarm(environment)
+        self._auth = None if token is None else Auth(token, environment, self._transmit, self._open, self._end)
         self.state = ConnectionState("connecting")
         self._socket: Socket | None = None
+        #: The first message of the session.
+        self._greeting: dict[str, Any] = {}
         self._failures = 0
         self._heartbeat_ms: float = HEARTBEAT_DEFAULT_MS
         self._opened_at_ms = 0.0
@@ -74,6 +86,28 @@ class Connection:
     def connect(self) -> None:
         self._drop()
         self._return_at_ms = None
+        self._limit_handshake("no token in time")
+        self._become(ConnectionState("connecting"))
+        # A listener may have closed it.
+        if self.state.name == "closed":
+            return
+        # The token first: a gateway does not keep a connection for long that sends none.
+        if self._auth:
+            self._auth.obtain(self._dial, self._lost)
+        else:
+            self._dial()
+
+    def send(self, message: dict[str, Any]) -> None:
+        """A message is dropped where the connection is not open: the next session is told all of it anew."""
+        if self.state.name == "open":
+            self._transmit(message)
+
+    def close(self, reason: str) -> None:
+        if self._auth:
+            self._auth.close()
+        self._end(None, reason)
+
+    def _dial(self) -> None:
         # A socket that was given up may still speak: what it says is of an earlier session.
         socket: Socket
 
@@ -87,29 +121,27 @@ class Connection:
 
         socket = self._environment.dial(self._url, on_message, on_close)
         self._socket = socket
-        self._alarm.set(lambda: self._lost("no answer to the handshake"), HANDSHAKE_MS)
-        self._become(ConnectionState("connecting"))
+        self._limit_handshake("no answer to the handshake")
 
-    def send(self, message: dict[str, Any]) -> None:
-        """A message is dropped where the connection is not open: the next session is told all of it anew."""
-        if self.state.name == "open" and self._socket:
+    def _limit_handshake(self, reason: str) -> None:
+        self._alarm.set(lambda: self._lost(reason), HANDSHAKE_MS)
+
+    def _transmit(self, message: dict[str, Any]) -> None:
+        if self._socket:
             self._socket.send(json.dumps(message, separators=(",", ":")))
-
-    def close(self, reason: str) -> None:
-        self._drop()
-        self._on_lost()
-        self._become(ConnectionState("closed", reason=reason))
 
     def _become(self, state: ConnectionState) -> None:
         self.state = state
         self._on_state(state)
 
-    def _drop(self) -> None:
+    def _drop(self, code: int = MOVED) -> None:
         socket, self._socket = self._socket, None
         self._awaits_pong = False
         self._alarm.clear()
+        if self._auth:
+            self._auth.lost()
         if socket:
-            socket.close()
+            socket.close(code)
 
     def _receive(self, data: str | bytes) -> None:
         try:
@@ -122,23 +154,31 @@ class Connection:
             self._listen(self._heartbeat_ms)
         match message["type"]:
             case "welcome":
-                self._welcome(message)
+                self._greeting = message
+                if self._auth:
+                    self._auth.say()
+                else:
+                    self._open(message.get("user"))
             case "pong":
                 pass
             case "closing":
                 self._return_at_ms = self._environment.now() + message["reconnectAfterMs"]
                 self._alarm.set(self.connect, message["reconnectAfterMs"])
             case _:
-                self._on_message(message, body)
+                if not self._auth or not self._auth.received(message):
+                    self._on_message(message, body)
 
-    def _welcome(self, message: dict[str, Any]) -> None:
-        self._heartbeat_ms = message.get("heartbeatMs") or HEARTBEAT_DEFAULT_MS
+    def _open(self, user: str | None) -> None:
+        # A token that was renewed changes nothing else.
+        if self.state.name == "open":
+            return
+        self._heartbeat_ms = self._greeting.get("heartbeatMs") or HEARTBEAT_DEFAULT_MS
         self._opened_at_ms = self._environment.now()
         self._listen(self._heartbeat_ms)
-        self._become(ConnectionState("open", session=message["session"]))
+        self._become(ConnectionState("open", session=self._greeting["session"], user=user))
         # A listener may have closed it.
-        if self.state.name == "open":
-            self._on_open(message["limits"])
+        if self._socket:
+            self._on_open(self._greeting["limits"])
 
     def _listen(self, ms: float) -> None:
         """Asks for a sign of life once nothing was heard for a heartbeat, at the earliest after so long."""
@@ -160,21 +200,25 @@ class Connection:
     def _lost(self, reason: str, code: int | None = None) -> None:
         if self.state.name == "open" and self._environment.now() - self._opened_at_ms >= STEADY_MS:
             self._failures = 0
+        if code in FINAL_CLOSE_CODES:
+            return self._end(code, reason or f"the gateway closed with {code}")
         self._drop()
         self._on_lost()
-        if code in FINAL_CLOSE_CODES:
-            self._become(ConnectionState("closed", reason=reason or FINAL_CLOSE_CODES[code], code=code))
-        else:
-            self._wait(reason or "the connection was lost")
+        if code == UNAUTHENTICATED and self._auth:
+            self._auth.forget()
+        self._wait(reason or "the connection was lost")
 
     def _wait(self, reason: str) -> None:
         if self._return_at_ms is None:
-            # The exponent has a bound: 2 to the number of failures of a week would be no float any more.
-            most_ms = min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** min(self._failures, 16))
-            wait_ms = self._environment.random() * most_ms
+            wait_ms = backoff_ms(self._environment.random(), self._failures)
+            self._failures += 1
         else:
             wait_ms = max(0.0, self._return_at_ms - self._environment.now())
-        self._failures += 1
         self._alarm.set(self.connect, wait_ms)
         retry_at = (self._environment.date() + wait_ms) / 1_000
         self._become(ConnectionState("waiting", retry_at=retry_at, reason=reason))
+
+    def _end(self, code: int | str | None, reason: str) -> None:
+        self._drop(DONE)
+        self._on_lost()
+        self._become(ConnectionState("closed", reason=reason, code=code))

@@ -29,7 +29,7 @@ class ValueState:
     #: Of the value as the backend gave it.
     size_bytes: int | None = None
     stale: Stale | None = None
-    #: With `retry_after` it heals by itself; without, the subscription has ended.
+    #: Where it is `subscribed` it heals by itself; else the subscription has ended.
     error: KeycastError | None = None
     #: When `version` became what it is, in seconds since 1970.
     changed_at: float | None = None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol
 
 
 class Socket(Protocol):
@@ -14,7 +14,7 @@ class Socket(Protocol):
 
     def send(self, text: str) -> None: ...
 
-    def close(self) -> None: ...
+    def close(self, code: int) -> None: ...
 
 
 class Timer(Protocol):
@@ -36,7 +36,9 @@ class Environment(Protocol):
 
     def later(self, ms: float, task: Callable[[], None]) -> Timer: ...
 
-    def future(self) -> asyncio.Future[object]: ...
+    def future(self) -> asyncio.Future[Any]: ...
+
+    def run(self, task: Coroutine[Any, Any, None]) -> asyncio.Task[None]: ...
 
     def report(self, error: Exception) -> None:
         """An application's listener has failed."""
@@ -71,6 +73,7 @@ class LoopEnvironment:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def now(self) -> float:
         return self._loop.time() * 1_000
@@ -87,8 +90,19 @@ class LoopEnvironment:
     def later(self, ms: float, task: Callable[[], None]) -> Timer:
         return self._loop.call_later(ms / 1_000, task)
 
-    def future(self) -> asyncio.Future[object]:
+    def future(self) -> asyncio.Future[Any]:
         return self._loop.create_future()
+
+    def run(self, task: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        running = self._loop.create_task(task, name="keycast")
+        self._tasks.add(running)
+        running.add_done_callback(self._tasks.discard)
+        return running
+
+    async def ended(self) -> None:
+        """Waits until none of its tasks is left: sockets, and the application's function for tokens."""
+        if self._tasks:
+            await asyncio.wait(self._tasks)
 
     def report(self, error: Exception) -> None:
         self._loop.call_exception_handler({"message": "a listener of keycast failed", "exception": error})

@@ -8,18 +8,27 @@ from typing import Any
 class KeycastError(Exception):
     """Something failed. `code` is one of the protocol's, or `closed`: the connection was closed for good."""
 
-    def __init__(self, code: str, message: str, key: str | None = None, retry_after: float | None = None) -> None:
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        key: str | None = None,
+        retry_after: float | None = None,
+        subscribed: bool | None = None,
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         #: The key it is about, if any.
         self.key = key
-        #: Seconds. Where given, the subscription stands: the gateway tries again after so long.
+        #: Seconds. Where given, trying again makes sense after so long.
         self.retry_after = retry_after
+        #: Whether the subscription to `key` stands: the gateway tries again by itself.
+        self.subscribed = subscribed
 
     @classmethod
     def of(cls, message: dict[str, Any], key: str) -> KeycastError:
         """That of an `error` message about a key."""
         retry_after_ms = message.get("retryAfterMs")
         retry_after = None if retry_after_ms is None else retry_after_ms / 1_000
-        return cls(message["code"], message.get("message", ""), key, retry_after)
+        return cls(message["code"], message.get("message", ""), key, retry_after, message.get("subscribed"))

@@ -156,7 +156,7 @@ class Values:
 
     def _fail(self, entry: Entry, error: KeycastError) -> None:
         entry.error = error
-        entry.ended = error.retry_after is None
+        entry.ended = not error.subscribed
         # There is no value any more. After any other error what is held is the latest there is.
         if error.code == "not_found":
             entry.begin(None)

@@ -26,20 +26,13 @@ class NetworkEnvironment(LoopEnvironment):
     def __init__(self, ssl: SSLContext | None) -> None:
         super().__init__()
         self._ssl = ssl
-        self._sockets: set[asyncio.Task[None]] = set()
 
     def dial(
         self, url: str, on_message: Callable[[str | bytes], None], on_close: Callable[[int, str], None]
     ) -> Socket:
         socket = WebSocket(url, self._ssl, on_message, on_close)
-        self._sockets.add(socket.task)
-        socket.task.add_done_callback(self._sockets.discard)
+        self.run(socket.run())
         return socket
-
-    async def closed(self) -> None:
-        """Waits until no socket is left."""
-        if self._sockets:
-            await asyncio.wait(self._sockets)
 
 
 class WebSocket:
@@ -55,20 +48,19 @@ class WebSocket:
         self._on_message = on_message
         self._on_close = on_close
         self._is_closed = False
-        #: What is to be sent; None ends the connection.
-        self._queue: asyncio.Queue[str | None] = asyncio.Queue()
-        self.task = asyncio.create_task(self._run(), name="keycast socket")
+        #: What is to be sent; a number ends the connection with that code.
+        self._queue: asyncio.Queue[str | int] = asyncio.Queue()
 
     def send(self, text: str) -> None:
         self._queue.put_nowait(text)
 
-    def close(self) -> None:
+    def close(self, code: int) -> None:
         if self._is_closed:
             return
         self._is_closed = True
-        self._queue.put_nowait(None)
+        self._queue.put_nowait(code)
 
-    async def _run(self) -> None:
+    async def run(self) -> None:
         connecting = asyncio.create_task(self._connect())
         stopping = asyncio.create_task(self._queue.get())
         try:
@@ -99,7 +91,7 @@ class WebSocket:
             max_size=RESULT_BYTES_MAX,
         )
 
-    async def _serve(self, connection: ClientConnection, first: asyncio.Task[str | None]) -> None:
+    async def _serve(self, connection: ClientConnection, first: asyncio.Task[str | int]) -> None:
         writing = asyncio.create_task(self._write(connection, first))
         try:
             async for data in connection:
@@ -113,13 +105,13 @@ class WebSocket:
             await connection.close()
         self._tell(connection.close_code or _ABNORMAL, connection.close_reason or "")
 
-    async def _write(self, connection: ClientConnection, first: asyncio.Task[str | None]) -> None:
-        text = await first
+    async def _write(self, connection: ClientConnection, first: asyncio.Task[str | int]) -> None:
+        item = await first
         try:
-            while text is not None:
-                await connection.send(text)
-                text = await self._queue.get()
-            await connection.close()
+            while isinstance(item, str):
+                await connection.send(item)
+                item = await self._queue.get()
+            await connection.close(item)
         except ConnectionClosed:
             pass  # The reader is told, too, and by what code.
 
