@@ -1,6 +1,5 @@
 // The list of scenarios, in the order of --help.
 import { capacity } from './capacity.js'
-import { chat } from './chat.js'
 import { coldburst } from './coldburst.js'
 import { connect } from './connect.js'
 import { connections } from './connections.js'
@@ -8,10 +7,11 @@ import { fanout } from './fanout.js'
 import { garbage } from './garbage.js'
 import { keys } from './keys.js'
 import { pingpong } from './pingpong.js'
-import { polling } from './polling.js'
-import { presence } from './presence.js'
-import { publish } from './publish.js'
-import { resume } from './resume.js'
+import { polling } from './polling/polling.js'
+import { chat } from './rooms/chat.js'
+import { presence } from './rooms/presence.js'
+import { publish } from './rooms/publish.js'
+import { resume } from './rooms/resume.js'
 import { ticker } from './ticker.js'
 
 /** @type {import('./scenario.js').Scenario[]} */

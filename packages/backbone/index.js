@@ -2,8 +2,8 @@
 export { FetcherUnavailable } from './backbone.js'
 export { fnv1a } from './fnv1a.js'
 export { readNodes } from './gateway/nodes.js'
-export { GHOST_MS } from './gateway/presence.js'
-export { createRoomsBackbone } from './gateway/rooms-backbone.js'
+export { GHOST_MS } from './gateway/rooms/presence.js'
+export { createRoomsBackbone } from './gateway/rooms/rooms-backbone.js'
 export { createHub } from './hub/hub.js'
 export { joinKey, membersKey, readPresenceKey } from './wire/members-codec.js'
 export { gapFrom, HISTORY_BYTES_MAX, readHistoryKey, roomErrorCodes, roomsCodec } from './wire/rooms-codec.js'
@@ -33,12 +33,12 @@ export { createWriter } from './zeromq/writer.js'
  * @typedef {import('./backbone.js').Hub} Hub
  * @typedef {import('./backbone.js').HubEvents} HubEvents
  * @typedef {import('./backbone.js').Next} Next
- * @typedef {import('./gateway/rooms-backbone.js').RoomsBackbone} RoomsBackbone
- * @typedef {import('./gateway/rooms-backbone.js').MessageEvents} MessageEvents
- * @typedef {import('./gateway/rooms-backbone.js').RoomsEvents} RoomsEvents
+ * @typedef {import('./gateway/rooms/rooms-backbone.js').RoomsBackbone} RoomsBackbone
+ * @typedef {import('./gateway/rooms/rooms-backbone.js').MessageEvents} MessageEvents
+ * @typedef {import('./gateway/rooms/rooms-backbone.js').RoomsEvents} RoomsEvents
  * @typedef {import('./wire/rooms-codec.js').Answer} RoomAnswer
  * @typedef {import('./wire/rooms-codec.js').GapReason} GapReason
- * @typedef {import('./gateway/rooms-backbone.js').History} History
+ * @typedef {import('./gateway/rooms/rooms-backbone.js').History} History
  * @typedef {import('./wire/members-codec.js').Join} Join
  * @typedef {import('./wire/members-codec.js').Leaving} Leaving
  * @typedef {import('./wire/members-codec.js').Member} Member

@@ -1,15 +1,14 @@
 // Puts a gateway together from its parts. main.js gives it the real world, tests give it theirs.
-import { createTurns, revocationsRoom, TURN_MS } from '@keycast/service'
+import { createTurns, TURN_MS } from '@keycast/service'
 import { createAccess } from './access/access.js'
 import { createAttempts } from './access/attempts.js'
-import { createDecisions } from './access/decisions.js'
+import { createDecisions } from './access/backend/decisions.js'
+import { createViewers } from './access/backend/viewers.js'
 import { createExplain } from './access/explain.js'
 import { createIdentify } from './access/identify.js'
-import { createRevocations } from './access/revocations.js'
+import { createRevocations } from './access/revocations/revocations.js'
 import { createRights } from './access/rights.js'
-import { createSharedRevocations } from './access/shared-revocations.js'
 import { createTokens } from './access/tokens/tokens.js'
-import { createViewers } from './access/viewers.js'
 import { createOutbox } from './delivery/outbox.js'
 import { createSlowClients } from './delivery/slow-clients.js'
 import { chooseSubprotocol, createEncodings, valueBytes } from './encodings/index.js'
@@ -26,21 +25,14 @@ import { createSubscriptions } from './keys/subscriptions.js'
 import { createTakeAnswer } from './keys/take-answer.js'
 import { createValues } from './keys/values.js'
 import { createCounts, createHistograms, exportCounts } from './metrics.js'
-import { createJoins } from './presence/joins.js'
-import { createWatching } from './presence/watching.js'
-import { createBehind } from './rooms/behind.js'
+import { assembleRooms } from './rooms/assemble.js'
 import { createDueMessages } from './rooms/due-messages.js'
-import { createFollowers } from './rooms/followers.js'
-import { createHistories } from './rooms/histories.js'
 import { createNoJournal } from './rooms/no-journal.js'
-import { createPages } from './rooms/pages.js'
-import { createPlacing } from './rooms/placing.js'
-import { createPublishes } from './rooms/publishes.js'
-import { createRooms } from './rooms/rooms.js'
 import { createTails } from './rooms/tails.js'
 import { createAccounts } from './sessions/accounts.js'
 import { createCredentials } from './sessions/credentials.js'
 import { drain } from './sessions/drain.js'
+import { createEndRevoked } from './sessions/end-revoked.js'
 import { createHeartbeat } from './sessions/heartbeat.js'
 import { createOpen } from './sessions/open.js'
 import { createRateLimit } from './sessions/rate-limit.js'
@@ -72,7 +64,7 @@ const SWEEP_SELDOM_MS = 10_000
  * @param {object} deps
  * @param {GatewaySettings} deps.settings
  * @param {import('@keycast/service').Namespaces & { journal: import('@keycast/service').JournalNamespaces }} deps.namespaces
- * @param {import('./access/policy.js').Access} deps.policy the `access` section of keycast.yaml
+ * @param {import('./access/read-policy.js').Access} deps.policy the `access` section of keycast.yaml
  * @param {(events: BackboneEvents) => Backbone} deps.createBackbone
  * @param {(events: RoomsEvents) => RoomsBackbone} [deps.createRoomsBackbone] where there are namespaces of rooms
  * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>} deps.metrics
@@ -184,54 +176,18 @@ export function createGateway({
   })
 
   // rooms: their messages, who follows them, who publishes
-  const roomsBackbone = createRoomsBackbone({
-    onHead: (key, head) => eventsOf(key).onHead(key, head),
-    onMessages: (key, batch) => eventsOf(key).onMessages(key, batch),
-    onGap: (key, gap) => eventsOf(key).onGap(key, gap),
-    onFailed: (key, failure) => eventsOf(key).onFailed(key, failure),
-    onRouted: () => events.onRouted?.(),
-    onMembers: (key, members) => events.onMembers?.(key, members),
-    onPresence: (key, change) => events.onPresence?.(key, change),
-  })
-  const watching = createWatching({ backbone: roomsBackbone, outbox, counts })
-  const sharedRevocations =
-    namespaces.journal.names.length === 0
-      ? undefined
-      : createSharedRevocations({ backbone: roomsBackbone, apply: revokeAll, log })
-  /** @param {string} key */
-  const eventsOf = key => (key === revocationsRoom && sharedRevocations ? sharedRevocations.events : events)
-  const followers = createFollowers({
+  const { roomsBackbone, sharedRevocations, watching, rooms, behind, histories, publishes, joins } = assembleRooms({
     namespaces: namespaces.journal,
+    createRoomsBackbone,
+    events,
+    applyRevocations: revokeAll,
     access,
-    backbone: roomsBackbone,
     tails,
     outbox,
-    watching,
     places,
-    now,
-  })
-  const pages = createPages({ backbone: roomsBackbone, tails, counts })
-  const placing = createPlacing({ backbone: roomsBackbone, tails, pages, followers, watching, outbox, counts })
-  const behind = createBehind({ tails, pages, outbox, counts })
-  const rooms = createRooms({ followers, placing, behind, tails, backbone: roomsBackbone, outbox, counts, now })
-  const histories = createHistories({ backbone: roomsBackbone })
-  const publishes = createPublishes({
-    namespaces: namespaces.journal,
-    access,
-    backbone: roomsBackbone,
-    outbox,
-    publishMs: settings.publishMs,
-    publishesPendingMax: settings.publishesPendingMax,
+    settings,
     counts,
-    now,
-  })
-  const joins = createJoins({
-    namespaces: namespaces.journal,
-    access,
-    backbone: roomsBackbone,
-    outbox,
-    joinMs: settings.publishMs,
-    counts,
+    log,
     now,
   })
   const endings = createEndings({ subscriptions, rooms })
@@ -259,6 +215,7 @@ export function createGateway({
     sessionLog: createSessionLog({ log, now }),
     counts,
   })
+  const endRevoked = createEndRevoked({ revocations, sessions, viewers })
   const rateLimit = createRateLimit({ requestsPerSecondMax, keysPerSessionMax, accounts, end: sessions.end, now })
   const handlers = createHandlers({
     access,
@@ -355,27 +312,9 @@ export function createGateway({
     outbox.fence(() => histograms.delivered({ startMs, endMs: now(), askedAtMs, delayMs: value?.delayMs }))
   }
 
-  /**
-   * Those that other gateways were called for.
-   *
-   * @param {{ revocation: import('./access/revocations.js').Revocation, atMs: number }[]} given
-   */
+  /** @param {Parameters<typeof endRevoked.addAll>[0]} given those that other gateways were called for */
   function revokeAll(given) {
-    const outcomes = given.map(({ revocation, atMs }) => revocations.add(revocation, atMs))
-    if (outcomes.includes('added')) endRevoked()
-    return { refused: outcomes.filter(outcome => outcome === 'full').length }
-  }
-
-  /** @returns {number} how many sessions were ended */
-  function endRevoked() {
-    let ended = 0
-    for (const session of sessions.all()) {
-      if (session.ended || !session.verified || !revocations.isRevoked(session.verified)) continue
-      sessions.end(session, 'revoked')
-      ended++
-    }
-    viewers.revoke(revocations.isRevoked, sessions.all())
-    return ended
+    return endRevoked.addAll(given)
   }
 
   function stats() {
@@ -433,15 +372,8 @@ export function createGateway({
     /** For whom an HTTP request is. */
     authenticate: createAuthenticate({ identify, anonymous: rights.anonymous, viewers, accounts }),
 
-    /**
-     * Refuses tokens from now on, and ends the sessions that came with them: nothing more is sent to those.
-     *
-     * @param {import('./access/revocations.js').Revocation} revocation
-     */
-    revoke(revocation) {
-      const outcome = revocations.add(revocation)
-      return { outcome, sessions: outcome === 'added' ? endRevoked() : 0 }
-    },
+    /** See end-revoked.js. */
+    revoke: endRevoked.add,
 
     /** Tells the other gateways, and those that start later; absent where there is no journal to keep the list. */
     shareRevocation: sharedRevocations?.publish,

@@ -7,7 +7,7 @@ import { createDeliveries } from './deliveries/deliveries.js'
 import { createJournalMetrics, exportLevels } from './metrics.js'
 import { followNews } from './news.js'
 import { createPresence } from './presence/presence.js'
-import { createRooms } from './rooms.js'
+import { createRooms } from './watched-rooms.js'
 
 /**
  * @typedef {import('@keycast/backbone').RoomsHub} RoomsHub

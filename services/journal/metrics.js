@@ -79,7 +79,7 @@ export function createJournalMetrics({ counter, histogram, fastHistogram }) {
  * @param {Pick<import('./log/log.js').Log, 'stats'>} parts.log
  * @param {Pick<ReturnType<typeof import('./commit.js').createCommitter>, 'stats'>} parts.committer
  * @param {Pick<ReturnType<typeof import('./deliveries/deliveries.js').createDeliveries>, 'stats'>} parts.deliveries
- * @param {Pick<ReturnType<typeof import('./rooms.js').createRooms>, 'stats'>} parts.rooms
+ * @param {Pick<ReturnType<typeof import('./watched-rooms.js').createRooms>, 'stats'>} parts.rooms
  * @param {Pick<ReturnType<typeof import('./presence/presence.js').createPresence>, 'stats'>} parts.presence
  */
 export function exportLevels({ gauge }, { hub, log, committer, deliveries, rooms, presence }) {

@@ -7,7 +7,7 @@ const COMPARE_MS = 1_000
 /**
  * @param {object} deps
  * @param {import('./log/log.js').News} deps.news
- * @param {Pick<ReturnType<typeof import('./rooms.js').createRooms>, 'raise' | 'keys'>} deps.rooms
+ * @param {Pick<ReturnType<typeof import('./watched-rooms.js').createRooms>, 'raise' | 'keys'>} deps.rooms
  * @param {(link: string, room: string) => void} deps.tell
  * @param {import('@keycast/service').Every} deps.every
  * @returns {() => void} stops it

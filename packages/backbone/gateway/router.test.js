@@ -2,7 +2,7 @@
 
 import { count, keyOfFirst, setup, startNode } from '../memory/test-support.js'
 import { ownersAmong } from './rendezvous.js'
-import { createValuesBackbone } from './values-backbone.js'
+import { createValuesBackbone } from './values/values-backbone.js'
 
 test('each key is asked of its owner alone', async () => {
   const { network, nodes, backbone } = await setup({ nodes: ['n1', 'n2', 'n3'] })

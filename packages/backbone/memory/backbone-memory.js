@@ -1,6 +1,6 @@
 // The backbone of values inside one process, for unit tests: the same links and hub as over ZeroMQ, on the memory
 // network.
-import { createValuesBackbone } from '../gateway/values-backbone.js'
+import { createValuesBackbone } from '../gateway/values/values-backbone.js'
 import { createValuesHub } from '../hub/values-hub.js'
 import { createMemoryNetwork } from './network.js'
 

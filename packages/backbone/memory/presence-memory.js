@@ -3,8 +3,8 @@
 import { roomErrorCodes } from '../wire/rooms-codec.js'
 
 /**
- * @typedef {import('../gateway/presence.js').PresenceBackbone} PresenceBackbone
- * @typedef {import('../gateway/presence.js').PresenceEvents} PresenceEvents
+ * @typedef {import('../gateway/rooms/presence.js').PresenceBackbone} PresenceBackbone
+ * @typedef {import('../gateway/rooms/presence.js').PresenceEvents} PresenceEvents
  * @typedef {import('../wire/members-codec.js').Member} Member
  * @typedef {{ identity: string, name: string, isGone: boolean, onLost: (refusal: any) => void }} Tab
  */

@@ -1,12 +1,12 @@
 // The backbone of rooms without a journal, for unit tests of gateways: one process, no sockets, nothing kept. Everything is
 // answered in a later microtask, as if it had been a moment under way.
-import { newMessageId } from '../gateway/rooms-backbone.js'
+import { newMessageId } from '../gateway/rooms/rooms-backbone.js'
 import { gapFrom, HISTORY_MESSAGES_MAX, roomErrorCodes } from '../wire/rooms-codec.js'
 import { createMemoryPresence } from './presence-memory.js'
 
 /**
- * @typedef {import('../gateway/rooms-backbone.js').RoomsBackbone} RoomsBackbone
- * @typedef {import('../gateway/rooms-backbone.js').RoomsEvents} RoomsEvents
+ * @typedef {import('../gateway/rooms/rooms-backbone.js').RoomsBackbone} RoomsBackbone
+ * @typedef {import('../gateway/rooms/rooms-backbone.js').RoomsEvents} RoomsEvents
  * @typedef {import('../wire/rooms-codec.js').Message} Message
  */
 

@@ -3,8 +3,8 @@
 import { isIP } from 'node:net'
 import { everyInterval } from '@keycast/service'
 import { createNodeSource, endpointsOf, readNodes } from '../gateway/nodes.js'
-import { createRoomsBackbone } from '../gateway/rooms-backbone.js'
-import { createValuesBackbone } from '../gateway/values-backbone.js'
+import { createRoomsBackbone } from '../gateway/rooms/rooms-backbone.js'
+import { createValuesBackbone } from '../gateway/values/values-backbone.js'
 import { createHub } from '../hub/hub.js'
 import { createValuesHub } from '../hub/values-hub.js'
 import { HISTORY_BYTES_MAX, roomsCodec } from '../wire/rooms-codec.js'
@@ -46,10 +46,10 @@ const ROOMS_PART_BYTES_MAX = 2 * HISTORY_BYTES_MAX
  *
  * @param {object} options
  * @param {string} options.nodes `host[:publications:deliveries]` of the journal, comma-separated
- * @param {import('../gateway/rooms-backbone.js').RoomsEvents} options.events
+ * @param {import('../gateway/rooms/rooms-backbone.js').RoomsEvents} options.events
  * @param {import('../gateway/link.js').Log} options.log
  * @param {import('./curve.js').LinkCurve} [options.curve] as the nodes have it; absent: plaintext
- * @returns {import('../gateway/rooms-backbone.js').RoomsBackbone}
+ * @returns {import('../gateway/rooms/rooms-backbone.js').RoomsBackbone}
  * @throws {Error} when `nodes` or a key cannot be read
  */
 export function createZeromqRooms({ nodes, events, log, curve }) {

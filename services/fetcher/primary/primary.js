@@ -8,7 +8,7 @@ import { createOrigins } from './origins/origins.js'
 import { createRecovery } from './origins/recovery.js'
 import { createBackoff } from './timing/backoff.js'
 import { createInTurns } from './timing/in-turns.js'
-import { createRefreshes } from './timing/refreshes.js'
+import { createRefreshes } from './timing/refreshes-under-way.js'
 import { createSchedule } from './timing/schedule.js'
 
 /** @typedef {ReturnType<typeof createPrimary>} Primary */

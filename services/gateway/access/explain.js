@@ -60,10 +60,10 @@ const refusalTexts = {
 
 /**
  * @param {object} deps
- * @param {import('./policy.js').Access} deps.policy
+ * @param {import('./read-policy.js').Access} deps.policy
  * @param {ReturnType<typeof import('./rights.js').createRights>} deps.rights
  * @param {Pick<import('./tokens/tokens.js').Tokens, 'verify'>} deps.tokens
- * @param {Pick<import('./revocations.js').Revocations, 'revokedBefore'>} deps.revocations
+ * @param {Pick<import('./revocations/revocations.js').Revocations, 'revokedBefore'>} deps.revocations
  * @param {Pick<import('./access.js').Access, 'checkAnyForOperator'>} deps.access
  * @param {Pick<import('@keycast/service').Namespaces, 'get'>} deps.namespaces
  * @param {() => number} deps.wallNow in milliseconds since 1970

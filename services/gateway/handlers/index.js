@@ -16,12 +16,12 @@ import { createUnsubscribe } from './unsubscribe.js'
  * @typedef {object} HandlerDeps
  * @property {Pick<import('../access/access.js').Access, 'check' | 'checkRoom'>} access
  * @property {Pick<import('../access/identify.js').Identify, 'verify'>} identify
- * @property {Pick<import('../access/revocations.js').Revocations, 'isRevoked'>} revocations
+ * @property {Pick<import('../access/revocations/revocations.js').Revocations, 'isRevoked'>} revocations
  * @property {Pick<import('../sessions/accounts.js').Accounts, 'of' | 'hasRoom'>} accounts
  * @property {Pick<import('../sessions/credentials.js').Credentials, 'renew'>} credentials
  * @property {Pick<import('../keys/values.js').Values, 'fresh'>} values
  * @property {Pick<import('../keys/single-flight.js').SingleFlight, 'want'>} singleFlight
- * @property {Pick<import('../access/decisions.js').Decisions, 'applies' | 'ask'>} decisions
+ * @property {Pick<import('../access/backend/decisions.js').Decisions, 'applies' | 'ask'>} decisions
  * @property {import('../keys/admissions.js').Admissions} admissions
  * @property {import('../keys/subscriptions.js').Subscriptions} subscriptions
  * @property {Pick<import('../keys/endings.js').Endings, 'remove'>} endings

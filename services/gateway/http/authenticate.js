@@ -4,14 +4,14 @@
  * @param {object} deps
  * @param {Pick<import('../access/identify.js').Identify, 'originOf' | 'verifyRequest'>} deps.identify
  * @param {import('../access/rights.js').Rights} deps.anonymous
- * @param {Pick<import('../access/viewers.js').Viewers, 'of'>} deps.viewers
+ * @param {Pick<import('../access/backend/viewers.js').Viewers, 'of'>} deps.viewers
  * @param {Pick<import('../sessions/accounts.js').Accounts, 'of' | 'charge'>} deps.accounts
  */
 export function createAuthenticate({ identify, anonymous, viewers, accounts }) {
   /**
    * @param {import('node:http').IncomingMessage} request
    * @returns {Promise<{ hasToken: boolean } & ({ rights: import('../access/rights.js').Rights,
-   *   viewer: import('../access/viewers.js').Viewer | undefined }
+   *   viewer: import('../access/backend/viewers.js').Viewer | undefined }
    *   | { problem: import('./problems.js').HttpProblem, status?: number })>}
    */
   return async function authenticate(request) {

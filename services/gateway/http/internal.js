@@ -5,7 +5,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import { FetcherUnavailable } from '@keycast/backbone'
 import { namespaceOf } from '@keycast/protocol'
 import { z } from 'zod'
-import { readRevocation } from '../access/revocations.js'
+import { readRevocation } from '../access/revocations/revocations.js'
 import { sendProblem } from './problems.js'
 import { addRoomCalls } from './publish.js'
 
@@ -38,9 +38,9 @@ const RETRY_AFTER_MS = 1_000
  * @param {object} deps
  * @param {Pick<import('../access/access.js').Access, 'checkForOperator' | 'checkRoomForOperator'>} deps.access
  * @param {ReturnType<typeof import('../access/explain.js').createExplain>} deps.explain
- * @param {(revocation: import('../access/revocations.js').Revocation) => { outcome: 'added' | 'known' | 'full',
+ * @param {(revocation: import('../access/revocations/revocations.js').Revocation) => { outcome: 'added' | 'known' | 'full',
  *   sessions: number }} deps.revoke
- * @param {(revocation: import('../access/revocations.js').Revocation) => Promise<{ problem: string } | undefined>}
+ * @param {(revocation: import('../access/revocations/revocations.js').Revocation) => Promise<{ problem: string } | undefined>}
  *   [deps.shareRevocation] tells the other gateways; absent where nothing would keep it for them
  * @param {() => number} [deps.wallNow] in milliseconds since 1970
  * @param {Pick<import('../keys/values.js').Values, 'describe'>} deps.values

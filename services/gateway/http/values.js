@@ -11,7 +11,7 @@ import { sendProblem } from './problems.js'
  *
  * @typedef {object} ValuesDeps
  * @property {Pick<import('../access/access.js').Access, 'check'>} access
- * @property {Pick<import('../access/decisions.js').Decisions, 'applies' | 'ask'>} decisions
+ * @property {Pick<import('../access/backend/decisions.js').Decisions, 'applies' | 'ask'>} decisions
  * @property {ReturnType<typeof import('./authenticate.js').createAuthenticate>} authenticate
  * @property {Pick<import('../keys/values.js').Values, 'fresh'>} values
  * @property {Pick<import('../keys/single-flight.js').SingleFlight, 'want'>} singleFlight

@@ -15,7 +15,7 @@ import { createProblem, retryAfterMsOf } from './problem.js'
 /**
  * @param {object} deps
  * @param {Pick<import('../access/access.js').Access, 'check' | 'refusalOf'>} deps.access
- * @param {Pick<import('../access/decisions.js').Decisions, 'applies' | 'join' | 'leave'>} deps.decisions
+ * @param {Pick<import('../access/backend/decisions.js').Decisions, 'applies' | 'join' | 'leave'>} deps.decisions
  * @param {Pick<import('./subscriptions.js').Subscriptions, 'add'>} deps.subscriptions
  * @param {Pick<import('./endings.js').Endings, 'remove' | 'drop'>} deps.endings
  * @param {Pick<import('./places.js').Places, 'take' | 'leave'>} deps.places

@@ -1,6 +1,6 @@
 // Writes what a session is due of a room: word of a gap, the messages after its cursor, answers that had to wait for them.
 import { encode } from '@keycast/protocol'
-import { framesAfter } from './segment.js'
+import { framesAfter } from './shared-frames.js'
 
 /**
  * @typedef {import('../transport/transport.js').Piece} Piece

@@ -1,7 +1,7 @@
 // The newest messages of each room, for sessions that are at its head or a little behind. All rooms share one bound: the
 // oldest segments go first, and sessions that still want them have the journal asked.
 import { NONE } from './room.js'
-import { encodeSegment, segmentBytes } from './segment.js'
+import { encodeSegment, segmentBytes } from './shared-frames.js'
 
 /**
  * @typedef {import('./room.js').Message} Message

@@ -1,6 +1,6 @@
 import { readFrames } from '../test-support.js'
 import { createRoom } from './room.js'
-import { framesAfter } from './segment.js'
+import { framesAfter } from './shared-frames.js'
 import { createTails } from './tails.js'
 
 const namespace = /** @type {any} */ ({ name: 'room', history: { messages: 10 } })

@@ -12,7 +12,7 @@ import { createExpiries } from '../access/expiry.js'
 /**
  * @param {object} deps
  * @param {ReturnType<typeof import('../access/rights.js').createRights>} deps.rights
- * @param {Pick<import('../access/viewers.js').Viewers, 'of' | 'enter' | 'leave'>} deps.viewers
+ * @param {Pick<import('../access/backend/viewers.js').Viewers, 'of' | 'enter' | 'leave'>} deps.viewers
  * @param {Pick<import('../keys/admissions.js').Admissions, 'endUncovered' | 'changeViewer'>} deps.admissions
  * @param {Pick<import('../presence/joins.js').Joins, 'endUncovered'>} deps.joins
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'send' | 'close'>} deps.outbox

@@ -41,7 +41,7 @@ import { randomBytes } from 'node:crypto'
  * @property {boolean} isNamed
  * @property {import('../access/rights.js').Rights} rights every door asks them; never kept elsewhere. This and all that follow: credentials.js
  * @property {import('../access/tokens/tokens.js').Verified | undefined} verified its token; `undefined` for an anonymous session
- * @property {import('../access/viewers.js').Viewer | undefined} viewer for whom backends are asked; `undefined` where none is
+ * @property {import('../access/backend/viewers.js').Viewer | undefined} viewer for whom backends are asked; `undefined` where none is
  * @property {import('./accounts.js').Account | undefined} account which limits it shares with others
  * @property {boolean} mustAuth whether it may do nothing until it sent a token
  * @property {number} earlyBytes sent while it must; receive.js

@@ -20,7 +20,7 @@ const RETRY_AFTER_SECONDS = 5
  * @param {ReturnType<typeof import('../transport/accept.js').createAccept>} deps.accept
  * @param {ReturnType<typeof import('./open.js').createOpen>} deps.open
  * @param {Pick<import('../access/identify.js').Identify, 'originOf' | 'verifyRequest'>} deps.identify
- * @param {Pick<import('../access/revocations.js').Revocations, 'isRevoked'>} deps.revocations
+ * @param {Pick<import('../access/revocations/revocations.js').Revocations, 'isRevoked'>} deps.revocations
  * @param {Pick<import('./accounts.js').Accounts, 'of' | 'hasRoom'>} deps.accounts
  * @param {() => number} deps.sessionCount
  * @param {() => boolean} deps.isDraining

@@ -15,7 +15,7 @@ const NOTHING = Object.freeze({ answers: [], more: false })
 /**
  * @param {object} deps
  * @param {Pick<import('../log/log.js').Log, 'head' | 'read'>} deps.log
- * @param {ReturnType<typeof import('../rooms.js').createRooms>} deps.rooms
+ * @param {ReturnType<typeof import('../watched-rooms.js').createRooms>} deps.rooms
  * @param {(key: string) => boolean} deps.isRoom
  * @param {(link: string, key: string) => void} deps.tell
  * @param {Parameters<typeof createWatches>[0]['counts']} deps.counts

@@ -37,7 +37,7 @@ const NOTHING = Object.freeze({ answers: [], more: false })
  * @param {string} deps.link
  * @param {import('./read-slots.js').ReadSlots} deps.slots
  * @param {Pick<import('../log/log.js').Log, 'head' | 'read'>} deps.log
- * @param {ReturnType<typeof import('../rooms.js').createRooms>} deps.rooms
+ * @param {ReturnType<typeof import('../watched-rooms.js').createRooms>} deps.rooms
  * @param {(key: string) => boolean} deps.isRoom
  * @param {(link: string, key: string) => void} deps.tell
  * @param {{ resumed: (outcome: 'new' | 'whole' | import('@keycast/backbone').GapReason) => void, gap: () => void,

@@ -15,7 +15,7 @@ import { isCold, isKept, isWaitedFor } from '../keys/interest.js'
  * @param {Pick<import('../keys/key-table.js').KeyTable, 'hasRoomFor' | 'recount'>} deps.table
  * @param {Pick<import('../keys/interest.js').Interest, 'notifyAll'>} deps.interest
  * @param {import('../timing/schedule.js').Schedule} deps.schedule
- * @param {Pick<import('../timing/refreshes.js').Refreshes, 'end'>} deps.refreshes
+ * @param {Pick<import('../timing/refreshes-under-way.js').Refreshes, 'end'>} deps.refreshes
  * @param {Pick<import('../origins/recovery.js').Recovery, 'noteEnd' | 'probe'>} deps.recovery
  * @param {Pick<import('./fetches.js').Fetches, 'want'>} deps.fetches
  * @param {(entry: Entry) => void} deps.onNoRoom the first value of a key that is wanted does not fit

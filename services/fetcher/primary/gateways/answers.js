@@ -2,7 +2,7 @@
 // sent before. Nothing is queued per link, so no gateway is ever sent a state that has passed.
 import { isFresh, isNoOlder } from '../keys/held.js'
 import { waiterOf, watcherOf } from '../keys/interest.js'
-import { isOverdue, nextOf } from '../timing/refreshes.js'
+import { isOverdue, nextOf } from '../timing/refreshes-under-way.js'
 
 /**
  * @typedef {import('@keycast/backbone').Answer} Answer

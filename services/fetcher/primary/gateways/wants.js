@@ -24,7 +24,7 @@ import { createRefusedWants } from './refused-wants.js'
  * @param {import('../keys/interest.js').Interest} deps.interest
  * @param {import('../fetching/fetches.js').Fetches} deps.fetches
  * @param {import('../timing/schedule.js').Schedule} deps.schedule
- * @param {Pick<import('../timing/refreshes.js').Refreshes, 'lagsMs'>} deps.refreshes
+ * @param {Pick<import('../timing/refreshes-under-way.js').Refreshes, 'lagsMs'>} deps.refreshes
  * @param {Pick<import('../origins/recovery.js').Recovery, 'probe'>} deps.recovery
  * @param {import('../timing/in-turns.js').InTurns} deps.inTurns
  * @param {(link: string, key: string) => void} deps.markDue the link is due the key's latest state

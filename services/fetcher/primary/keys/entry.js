@@ -26,7 +26,7 @@ import { isWanted, newInterest } from './interest.js'
  * @property {import('./held.js').Held} held
  * @property {import('../timing/schedule.js').Timing} timing
  * @property {Fetch | undefined} fetch
- * @property {import('../timing/refreshes.js').Refresh | undefined} refresh of a key whose links hear of changes only
+ * @property {import('../timing/refreshes-under-way.js').Refresh | undefined} refresh of a key whose links hear of changes only
  * @property {number} bytes what the key table counts the entry as
  * @property {boolean} counted whether the key table counts the key as kept fresh
  */

@@ -50,7 +50,7 @@ const ABSENCE_MS_MAX = 60_000
  * @param {object} deps
  * @param {Pick<import('./timer-wheel.js').TimerWheel, 'set' | 'cancel'>} deps.wheel
  * @param {() => import('./backoff.js').Backoff} deps.firstBackoff
- * @param {Pick<import('./refreshes.js').Refreshes, 'begin' | 'end'>} deps.refreshes
+ * @param {Pick<import('./refreshes-under-way.js').Refreshes, 'begin' | 'end'>} deps.refreshes
  * @param {(entry: Entry) => void} deps.want has the key fetched, unless that is under way
  * @param {() => number} deps.now
  * @param {() => number} deps.random 0 up to 1

@@ -2,7 +2,7 @@
 // see is seen first, so that garbage is refused before it costs a signature check.
 import { createHash } from 'node:crypto'
 import { compactVerify } from 'jose'
-import { Bearer } from '../bearer.js'
+import { Bearer } from '../backend/bearer.js'
 import { createRecentMap } from '../recent-map.js'
 import { readRule } from '../rights.js'
 import { createCheckQueue } from './check-queue.js'
@@ -65,7 +65,7 @@ export const refusalReasons = Object.freeze(
  * @property {number} expiresAtMs wall clock
  * @property {number | undefined} issuedAt in Unix seconds
  * @property {string | undefined} jti
- * @property {import('../bearer.js').Bearer} [bearer] the token itself, where backends are asked with it
+ * @property {import('../backend/bearer.js').Bearer} [bearer] the token itself, where backends are asked with it
  *
  * @typedef {object} Refused
  * @property {RefusalReason} reason for metrics and the log at debug
@@ -80,7 +80,7 @@ export const refusalReasons = Object.freeze(
  * @property {string | undefined} jti
  * @property {Record<string, unknown>} all
  *
- * @typedef {import('../policy.js').TokenIssuer} TokenIssuer
+ * @typedef {import('../read-policy.js').TokenIssuer} TokenIssuer
  * @typedef {{ issuer: TokenIssuer, jwks: import('./jwks.js').Jwks | undefined }} Signer
  */
 
@@ -103,9 +103,9 @@ function refuse(reason, retryAfterMs = RETRY_AFTER_MS) {
 
 /**
  * @param {object} deps
- * @param {Pick<import('../policy.js').Access, 'tokens' | 'claim' | 'lifetimeMsMax'>} deps.access
+ * @param {Pick<import('../read-policy.js').Access, 'tokens' | 'claim' | 'lifetimeMsMax'>} deps.access
  * @param {Pick<ReturnType<typeof import('../rights.js').createRights>, 'of'>} deps.rights
- * @param {Pick<import('../revocations.js').Revocations, 'isRevoked'>} deps.revocations
+ * @param {Pick<import('../revocations/revocations.js').Revocations, 'isRevoked'>} deps.revocations
  * @param {import('../attempts.js').Attempts} deps.attempts
  * @param {import('./check-queue.js').CheckQueue} [deps.checks]
  * @param {() => number} deps.now monotonic, in milliseconds

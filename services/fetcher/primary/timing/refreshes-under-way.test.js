@@ -1,5 +1,5 @@
 import { setup, short } from '../test-support.js'
-import { OVERDUE_MS } from './refreshes.js'
+import { OVERDUE_MS } from './refreshes-under-way.js'
 import { TICK_MS } from './timer-wheel.js'
 
 const K = 'doc:1'

@@ -7,9 +7,9 @@
  */
 
 /**
- * @template {import('../wire/codec.js').Service} S
+ * @template {import('../../wire/codec.js').Service} S
  * @param {object} options
- * @param {(key: string) => import('./link.js').Link<S> | undefined} options.linkOf to the node that owns the key now
+ * @param {(key: string) => import('../link.js').Link<S> | undefined} options.linkOf to the node that owns the key now
  * @param {() => number} options.now
  */
 export function createQuestions({ linkOf, now }) {

@@ -1,11 +1,11 @@
 // A refresh on its way to the fetcher nodes. It goes to every node, not to the keys' owners alone: gateways may
 // disagree about which nodes there are, and then the node that refreshes a key for another gateway is not the owner
 // this gateway sees.
-import { KEYS_PER_REQUEST_MAX } from '../wire/envelope.js'
+import { KEYS_PER_REQUEST_MAX } from '../../wire/envelope.js'
 
 /**
- * @typedef {import('../wire/values-codec.js').RefreshNotice} RefreshNotice
- * @typedef {import('./link.js').Link<import('../wire/values-codec.js').Values>} Link
+ * @typedef {import('../../wire/values-codec.js').RefreshNotice} RefreshNotice
+ * @typedef {import('../link.js').Link<import('../../wire/values-codec.js').Values>} Link
  *
  * @typedef {object} PendingRefresh
  * @property {() => void} route asks the nodes there are now that were not asked yet

@@ -1,20 +1,20 @@
 // The gateway's backbone of rooms: follows each watched room message by message, publishes, and reads histories. A hole
 // in a room's order is never passed on: it is asked for again.
 import { randomBytes } from 'node:crypto'
-import { roomOf } from '../wire/members-codec.js'
-import { HISTORY_MESSAGES_MAX, historyKey, readHistoryKey, roomErrorCodes, roomsCodec } from '../wire/rooms-codec.js'
+import { roomOf } from '../../wire/members-codec.js'
+import { HISTORY_MESSAGES_MAX, historyKey, readHistoryKey, roomErrorCodes, roomsCodec } from '../../wire/rooms-codec.js'
+import { createRouter } from '../router.js'
 import { createPresence } from './presence.js'
-import { createRouter } from './router.js'
 
 /**
- * @typedef {import('../wire/rooms-codec.js').Position} Position
- * @typedef {import('../wire/rooms-codec.js').Message} Message
- * @typedef {import('../wire/rooms-codec.js').RoomErrorCode} RoomErrorCode
- * @typedef {import('../wire/rooms-codec.js').HistoryRange} HistoryRange
- * @typedef {import('../wire/rooms-codec.js').Published} Published
- * @typedef {import('../wire/rooms-codec.js').NotPublished} NotPublished
+ * @typedef {import('../../wire/rooms-codec.js').Position} Position
+ * @typedef {import('../../wire/rooms-codec.js').Message} Message
+ * @typedef {import('../../wire/rooms-codec.js').RoomErrorCode} RoomErrorCode
+ * @typedef {import('../../wire/rooms-codec.js').HistoryRange} HistoryRange
+ * @typedef {import('../../wire/rooms-codec.js').Published} Published
+ * @typedef {import('../../wire/rooms-codec.js').NotPublished} NotPublished
  *
- * @typedef {Omit<import('../wire/rooms-codec.js').HistoryAnswer, 'type' | 'key'> & { error?: undefined }} History
+ * @typedef {Omit<import('../../wire/rooms-codec.js').HistoryAnswer, 'type' | 'key'> & { error?: undefined }} History
  */
 
 /**
@@ -57,7 +57,7 @@ import { createRouter } from './router.js'
  * @property {(room: string, batch: { epoch: string, messages: Message[] }) => void} onMessages one at least. `data` may
  *   be kept; it is a slice of a batch of up to 64 KiB
  * @property {(room: string, gap: { epoch: string, seq: number, oldest: number,
- *   reason: import('../wire/rooms-codec.js').GapReason }) => void} onGap what followed the position cannot be given;
+ *   reason: import('../../wire/rooms-codec.js').GapReason }) => void} onGap what followed the position cannot be given;
  *   the stream goes on after `seq`
  * @property {(room: string, failure: { code: RoomErrorCode, message: string, retryAfterMs?: number }) => void} onFailed
  *   the watch stands. With `retryAfterMs` the journal tries again by itself
@@ -79,12 +79,12 @@ const DEADLINE_CHECK_MS = 100
 
 /**
  * @param {object} options
- * @param {import('./router.js').NodeSource} options.nodeSource
- * @param {(name: string) => import('./link.js').Dial} options.dialOf
+ * @param {import('../router.js').NodeSource} options.nodeSource
+ * @param {(name: string) => import('../link.js').Dial} options.dialOf
  * @param {RoomsEvents} options.events
  * @param {() => number} options.now
  * @param {import('@keycast/service').Every} options.every
- * @param {import('./link.js').Log} options.log
+ * @param {import('../link.js').Log} options.log
  * @returns {RoomsBackbone}
  */
 export function createRoomsBackbone({ nodeSource, dialOf, events, now, every, log }) {
@@ -121,7 +121,7 @@ export function createRoomsBackbone({ nodeSource, dialOf, events, now, every, lo
   })
   const presence = createPresence({ router, events, now, every })
 
-  /** @param {import('../wire/rooms-codec.js').Answer} answer @param {boolean} isGot */
+  /** @param {import('../../wire/rooms-codec.js').Answer} answer @param {boolean} isGot */
   function onAnswer(answer, isGot) {
     if (presence.onAnswer(answer, isGot)) return
     if (answer.type === 'history') {
@@ -149,7 +149,7 @@ export function createRoomsBackbone({ nodeSource, dialOf, events, now, every, lo
 
   /**
    * @param {string} key @param {{ position: Position | undefined, isPlaced: boolean }} room
-   * @param {import('../wire/rooms-codec.js').HeadAnswer} head
+   * @param {import('../../wire/rooms-codec.js').HeadAnswer} head
    */
   function onHead(key, room, { epoch, seq, oldest, after }) {
     const { position } = room
@@ -163,7 +163,7 @@ export function createRoomsBackbone({ nodeSource, dialOf, events, now, every, lo
 
   /**
    * @param {string} key @param {{ position: Position | undefined, isPlaced: boolean }} room
-   * @param {import('../wire/rooms-codec.js').MessagesAnswer} batch
+   * @param {import('../../wire/rooms-codec.js').MessagesAnswer} batch
    */
   function onMessages(key, room, { epoch, messages }) {
     const { position } = room
@@ -176,7 +176,7 @@ export function createRoomsBackbone({ nodeSource, dialOf, events, now, every, lo
     events.onMessages(key, { epoch, messages: fresh })
   }
 
-  /** How far the journal has sent each room: what is not here by now was lost. @param {import('../wire/rooms-codec.js').Heads} heads */
+  /** How far the journal has sent each room: what is not here by now was lost. @param {import('../../wire/rooms-codec.js').Heads} heads */
   function onHeads(heads) {
     for (const { key, epoch, seq } of heads) {
       const room = watched.get(key)
@@ -212,13 +212,13 @@ export function createRoomsBackbone({ nodeSource, dialOf, events, now, every, lo
     if (data.length > DATA_BYTES_MAX) return { error: 'too_large', message: roomErrorCodes.too_large }
     publishes++
     publishBytes += data.length
-    /** @type {import('../wire/rooms-codec.js').Publish} */
+    /** @type {import('../../wire/rooms-codec.js').Publish} */
     const command = { type: 'publish', room, messageId: messageId ?? newMessageId(), from, data }
     const id = String(++nextCommand)
     const end = await new Promise(resolve => link.command({ id, key: room, command, deadlineMs }, resolve))
     publishes--
     publishBytes -= data.length
-    switch (/** @type {import('./commands.js').CommandEnd<Published | NotPublished>} */ (end).type) {
+    switch (/** @type {import('../commands.js').CommandEnd<Published | NotPublished>} */ (end).type) {
       case 'result':
         // The first time it may have been kept, and only the answer was lost.
         return end.isRepeated && notKept.has(end.result.error) ? refusal('publish_unknown') : end.result
@@ -315,5 +315,5 @@ const notKept = new Set(['journal_unavailable', 'log_full'])
 /** @param {'journal_unavailable' | 'publish_unknown'} error @returns {NotPublished} */
 const refusal = error => ({ error, message: roomErrorCodes[error], retryAfterMs: RETRY_MS })
 
-/** @param {import('../wire/rooms-codec.js').FailedAnswer} answer */
+/** @param {import('../../wire/rooms-codec.js').FailedAnswer} answer */
 const failureOf = ({ message, retryAfterMs }) => (retryAfterMs === undefined ? { message } : { message, retryAfterMs })

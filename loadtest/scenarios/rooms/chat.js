@@ -1,8 +1,8 @@
 // A chat: how late every message is at every member of its room, and whether each came once and in order.
-import { readDuration, readInteger } from '../command-line/options.js'
-import { allOpen, connectionSum } from './connect-all.js'
-import { cpuFigures } from './figures.js'
-import { logOption } from './rooms.js'
+import { readDuration, readInteger } from '../../command-line/options.js'
+import { allOpen, connectionSum } from '../connect-all.js'
+import { cpuFigures } from '../figures.js'
+import { logOption } from './log-option.js'
 
 const COUNTS = [
   'opened',
@@ -23,7 +23,7 @@ const COUNTS = [
 /** For messages still under way when the last publish is due: a server that is far behind is waited for. */
 const SETTLE_MS = 90_000
 
-/** @type {import('./scenario.js').Scenario} */
+/** @type {import('../scenario.js').Scenario} */
 export const chat = {
   name: 'chat',
   about: 'Has 100 users publish 500 messages each, 10 ms apart: latency at every member, each message counted.',
@@ -67,7 +67,7 @@ export const chat = {
     const seconds = (performance.now() - startedUs) / 1_000
     const measured = context.series.filter(({ phase }) => phase === 'measure')
     context.phase('end')
-    const outcomes = /** @type {import('../generator/workloads/chat.js').ChatOutcome[]} */ (await pool.finish())
+    const outcomes = /** @type {import('../../generator/workloads/chat.js').ChatOutcome[]} */ (await pool.finish())
 
     const { latency } = histograms
     const firstDueUs = Math.min(...outcomes.map(({ firstUs }) => firstUs))

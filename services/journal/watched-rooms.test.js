@@ -1,4 +1,4 @@
-import { createRooms } from './rooms.js'
+import { createRooms } from './watched-rooms.js'
 
 const message = (/** @type {number} */ seq, bytes = 100) => ({
   seq,

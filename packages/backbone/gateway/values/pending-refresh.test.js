@@ -1,6 +1,6 @@
 // Refreshes on their way to every node, whatever is lost.
-import { createMemoryBackbone } from '../memory/backbone-memory.js'
-import { count, setup, startGateway, startNode } from '../memory/test-support.js'
+import { createMemoryBackbone } from '../../memory/backbone-memory.js'
+import { count, setup, startGateway, startNode } from '../../memory/test-support.js'
 
 test('a refresh is done when every node has it, whoever owns the keys', async () => {
   const { network, nodes, backbone } = await setup({ nodes: ['n1', 'n2'] })

@@ -1,4 +1,4 @@
-// The `access` section of keycast.yaml: who may do what, and who may sign tokens. Read once, at start.
+// Reads the `access` section of keycast.yaml, once, at start: the rules, and who may sign tokens. access.js decides by them.
 import { readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { duration, lineOf, Misconfigured, substituteVariables } from '@keycast/service'

@@ -1,8 +1,8 @@
 import { createMemoryRooms } from '@keycast/backbone/memory'
 import { revocationsRoom } from '@keycast/service'
-import { createTestGateway } from '../test-support.js'
+import { createTestGateway } from '../../test-support.js'
+import { issuers, sign } from '../test-tokens.js'
 import { createSharedRevocations } from './shared-revocations.js'
-import { issuers, sign } from './test-tokens.js'
 
 const nowMs = 1_800_000_000_000
 const TURNS_MAX = 2_000

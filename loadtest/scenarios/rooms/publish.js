@@ -1,12 +1,12 @@
 // Publishes alone: how many a second the journal keeps and acknowledges, and how soon.
-import { readInteger } from '../command-line/options.js'
-import { allOpen, connectionSum } from './connect-all.js'
-import { cpuFigures, sumOf } from './figures.js'
-import { logOption } from './rooms.js'
+import { readInteger } from '../../command-line/options.js'
+import { allOpen, connectionSum } from '../connect-all.js'
+import { cpuFigures, sumOf } from '../figures.js'
+import { logOption } from './log-option.js'
 
 const COUNTS = ['opened', 'refused', 'dropped', 'closed', 'requested', 'published', 'refusals', 'lost', 'unexpected']
 
-/** @type {import('./scenario.js').Scenario} */
+/** @type {import('../scenario.js').Scenario} */
 export const publish = {
   name: 'publish',
   about: 'Has 200 clients publish into 100 rooms, 16 under way each: acknowledged publishes a second, and latency.',

@@ -1,8 +1,8 @@
 // What a gateway makes of what a journal says; services/journal tests both together.
-import { createHub } from '../hub/hub.js'
-import { createMemoryNetwork } from '../memory/network.js'
-import { keyOfFirst } from '../memory/test-support.js'
-import { roomsCodec } from '../wire/rooms-codec.js'
+import { createHub } from '../../hub/hub.js'
+import { createMemoryNetwork } from '../../memory/network.js'
+import { keyOfFirst } from '../../memory/test-support.js'
+import { roomsCodec } from '../../wire/rooms-codec.js'
 import { createRoomsBackbone } from './rooms-backbone.js'
 
 /** @type {any} */

@@ -1,7 +1,7 @@
 // Compares Keycast with what it replaces: viewers that poll the backend every second, and the same viewers subscribed.
 import { BYTES_SUBPROTOCOL } from '@keycast/protocol'
-import { readDuration, readInteger, readSize } from '../command-line/options.js'
-import { connectionSum } from './connect-all.js'
+import { readDuration, readInteger, readSize } from '../../command-line/options.js'
+import { connectionSum } from '../connect-all.js'
 import { accepts, poll, subscribe } from './polling-ways.js'
 
 const COUNTS = [
@@ -22,7 +22,7 @@ const COUNTS = [
 
 /** @typedef {import('./polling-ways.js').Way} Way */
 
-/** @type {import('./scenario.js').Scenario} */
+/** @type {import('../scenario.js').Scenario} */
 export const polling = {
   name: 'polling',
   about:
@@ -97,7 +97,7 @@ export const polling = {
  * @param {Way[]} ways
  * @param {any} options
  * @param {string[]} notes
- * @returns {import('./scenario.js').Outcome}
+ * @returns {import('../scenario.js').Outcome}
  */
 function outcomeOf(ways, { clients, keys, bytes }, notes) {
   const polled = ways[0]

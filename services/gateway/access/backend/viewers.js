@@ -5,7 +5,7 @@ import { ANONYMOUS_VIEWER } from '@keycast/backbone'
 import { createUniqueQueue } from '@keycast/service'
 
 /**
- * @typedef {import('./tokens/tokens.js').Verified} Verified
+ * @typedef {import('../tokens/tokens.js').Verified} Verified
  * @typedef {ReturnType<typeof createViewers>} Viewers
  *
  * @typedef {object} Viewer

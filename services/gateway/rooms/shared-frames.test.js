@@ -1,6 +1,6 @@
 import { createMessageHeads } from '@keycast/protocol'
 import { readFrames } from '../test-support.js'
-import { encodeSegment, framesAfter, segmentBytes } from './segment.js'
+import { encodeSegment, framesAfter, segmentBytes } from './shared-frames.js'
 
 const headOf = createMessageHeads('room:1')
 

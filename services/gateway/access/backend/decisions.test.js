@@ -1,8 +1,8 @@
 // A backend that decides, seen from a gateway's doors: nothing of a key is given, or asked for, before it was decided.
 import { createHash } from 'node:crypto'
-import { createTestGateway } from '../test-support.js'
-import { readRule } from './rights.js'
-import { issuers, sign } from './test-tokens.js'
+import { createTestGateway } from '../../test-support.js'
+import { readRule } from '../rights.js'
+import { issuers, sign } from '../test-tokens.js'
 
 const nowMs = 1_800_000_000_000
 const KEEP_MS = 10_000
@@ -16,7 +16,7 @@ const anonymous = readRule({ read: ['tick:*', 'doc:open'] }, { user: false, stri
 const everyone = readRule({ read: ['doc:*'] }, { user: true, strict: true }).rule
 const viewerOf = (/** @type {string} */ user) => createHash('sha256').update(user).digest('base64url')
 
-/** @param {Partial<import('../settings.js').Settings>} [settings] */
+/** @param {Partial<import('../../settings.js').Settings>} [settings] */
 function setup(settings) {
   const started = createTestGateway({
     startAtMs: nowMs,

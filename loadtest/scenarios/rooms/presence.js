@@ -1,8 +1,8 @@
 // A storm of joins: how often each member of a room is told while a thousand come within a second.
-import { readDuration, readInteger } from '../command-line/options.js'
-import { allOpen, connectionSum } from './connect-all.js'
-import { cpuFigures } from './figures.js'
-import { logOption } from './rooms.js'
+import { readDuration, readInteger } from '../../command-line/options.js'
+import { allOpen, connectionSum } from '../connect-all.js'
+import { cpuFigures } from '../figures.js'
+import { logOption } from './log-option.js'
 
 const COUNTS = [
   'opened',
@@ -22,7 +22,7 @@ const COUNTS = [
 const SETTLE_MS_MAX = 30_000
 const ROOM = 'room:1'
 
-/** @type {import('./scenario.js').Scenario} */
+/** @type {import('../scenario.js').Scenario} */
 export const presence = {
   name: 'presence',
   about: 'Has 1,000 members join one room within 1 s: frames that each is sent until all know the last one.',

@@ -32,7 +32,7 @@ const FROM = 'gateway'
  * @param {Pick<RoomsBackbone, 'watch' | 'unwatch' | 'history' | 'publish'>} deps.backbone
  * @param {(given: { revocation: Revocation, atMs: number }[]) => { refused: number }} deps.apply to this gateway's list,
  *   where they may stand already, and to its sessions; `atMs`: when it was revoked. `refused`: there was no place for them
- * @param {import('../sessions/session-log.js').Log} [deps.log]
+ * @param {import('../../sessions/session-log.js').Log} [deps.log]
  * @param {number} [deps.startMs] how long a start waits for the list
  */
 export function createSharedRevocations({ backbone, apply, log, startMs = START_MS }) {

@@ -2,12 +2,12 @@
 // the members of rooms, change by change. A hole in the changes is never passed on: it is asked for again.
 import { randomBytes } from 'node:crypto'
 import { createUniqueQueue } from '@keycast/service'
-import { joinKey, membersKey, readPresenceKey } from '../wire/members-codec.js'
-import { roomErrorCodes } from '../wire/rooms-codec.js'
+import { joinKey, membersKey, readPresenceKey } from '../../wire/members-codec.js'
+import { roomErrorCodes } from '../../wire/rooms-codec.js'
 
 /**
- * @typedef {import('../wire/members-codec.js').Member} Member
- * @typedef {import('../wire/rooms-codec.js').NotPublished} Refusal
+ * @typedef {import('../../wire/members-codec.js').Member} Member
+ * @typedef {import('../../wire/rooms-codec.js').NotPublished} Refusal
  *
  * `user` is empty for an anonymous one. `claim`: what `Joined` gave an anonymous one before.
  * @typedef {{ room: string, user: string, name: string, claim: string | undefined }} Joining
@@ -22,7 +22,7 @@ import { roomErrorCodes } from '../wire/rooms-codec.js'
  * @property {(joining: Joining, options: { deadlineMs: number, onLost: (refusal: Refusal) => void }) =>
  *   { tab: string, joined: Promise<Joined | Refusal> }} join never rejects. One that is refused is over. `onLost`: it
  *   stood, and the room's node refuses it now; that happens where a node has lost its memory
- * @property {(tab: string, leaving: import('../wire/members-codec.js').Leaving) => void} leave the join is over. `later`:
+ * @property {(tab: string, leaving: import('../../wire/members-codec.js').Leaving) => void} leave the join is over. `later`:
  *   the connection broke, so the member stays for a while and may come back elsewhere
  * @property {(room: string) => void} watchMembers who is there is wanted, and every change, until `unwatchMembers`
  * @property {(room: string) => void} unwatchMembers
@@ -38,7 +38,7 @@ import { roomErrorCodes } from '../wire/rooms-codec.js'
  *
  * `deadlineAt`: of its answer, later of its end.
  *
- * @typedef {{ said: import('../wire/members-codec.js').Join, isJoined: boolean, deadlineAt: number,
+ * @typedef {{ said: import('../../wire/members-codec.js').Join, isJoined: boolean, deadlineAt: number,
  *   done: (end: Joined | Refusal) => void, onLost: (refusal: Refusal) => void }} Join
  */
 
@@ -118,7 +118,7 @@ export function createPresence({ router, events, now, every }) {
     const key = joinKey(room, `${incarnation}.${++tabs}`)
     const known = user === '' ? (claim ?? randomBytes(16).toString('base64url')) : undefined
     const joined = new Promise(done => {
-      /** @type {import('../wire/members-codec.js').Join} */
+      /** @type {import('../../wire/members-codec.js').Join} */
       const said = { user, name, claim: known, leaving: undefined }
       joins.set(key, { said, isJoined: false, deadlineAt: now() + deadlineMs, done, onLost })
     })
@@ -164,7 +164,7 @@ export function createPresence({ router, events, now, every }) {
   }
 
   /**
-   * @param {import('../wire/rooms-codec.js').Answer} answer @param {boolean} isGot
+   * @param {import('../../wire/rooms-codec.js').Answer} answer @param {boolean} isGot
    * @returns {boolean} false where it is about something else
    */
   function onAnswer(answer, isGot) {
@@ -178,7 +178,7 @@ export function createPresence({ router, events, now, every }) {
     return true
   }
 
-  /** @param {import('../wire/rooms-codec.js').Answer} answer @param {boolean} isGot only to see whether the node answers */
+  /** @param {import('../../wire/rooms-codec.js').Answer} answer @param {boolean} isGot only to see whether the node answers */
   function onJoinAnswer(answer, isGot) {
     const join = joins.get(answer.key)
     if (!join || isGot) return
@@ -191,14 +191,14 @@ export function createPresence({ router, events, now, every }) {
     join.done({ name: answer.name, claim: join.said.claim })
   }
 
-  /** @param {string} room @param {import('../wire/members-codec.js').MembersAnswer} answer */
+  /** @param {string} room @param {import('../../wire/members-codec.js').MembersAnswer} answer */
   function onMembers(room, { epoch, rev, count, members }) {
     if (!watched.has(room)) return
     watched.set(room, { epoch, seq: rev })
     events.onMembers?.(room, members ? { rev, count, members } : { rev, count })
   }
 
-  /** @param {string} room @param {import('../wire/members-codec.js').PresenceAnswer} answer */
+  /** @param {string} room @param {import('../../wire/members-codec.js').PresenceAnswer} answer */
   function onPresence(room, { epoch, rev, count, joined, left }) {
     const position = watched.get(room)
     if (!position) return
@@ -224,7 +224,7 @@ export function createPresence({ router, events, now, every }) {
     })
   }
 
-  /** @param {string} room @param {import('../wire/rooms-codec.js').Answer | Refusal} end */
+  /** @param {string} room @param {import('../../wire/rooms-codec.js').Answer | Refusal} end */
   function endRead(room, end) {
     const waiting = reads.get(room)
     if (!waiting) return
@@ -277,12 +277,12 @@ const unavailable = () => ({
   retryAfterMs: RETRY_MS,
 })
 
-/** @param {import('../wire/rooms-codec.js').FailedAnswer} answer @returns {Refusal} */
+/** @param {import('../../wire/rooms-codec.js').FailedAnswer} answer @returns {Refusal} */
 function refusalOf({ code: error, message, retryAfterMs }) {
   return retryAfterMs === undefined ? { error, message } : { error, message, retryAfterMs }
 }
 
-/** @param {import('../wire/rooms-codec.js').Answer | Refusal} end @returns {Members | Refusal} */
+/** @param {import('../../wire/rooms-codec.js').Answer | Refusal} end @returns {Members | Refusal} */
 function membersIn(end) {
   if (!('type' in end)) return end
   if (end.type === 'failed') return refusalOf(end)

@@ -3,14 +3,14 @@
 import { viewerKey } from '@keycast/backbone'
 import { errorCodes, namespaceOf } from '@keycast/protocol'
 import { createUniqueQueue, TURN_MS } from '@keycast/service'
-import { createCalendar } from '../keys/calendar.js'
-import { createProblem, silentFetcher } from '../keys/problem.js'
-import { ANSWER_GRACE_MS } from '../keys/single-flight.js'
+import { createCalendar } from '../../keys/calendar.js'
+import { createProblem, silentFetcher } from '../../keys/problem.js'
+import { ANSWER_GRACE_MS } from '../../keys/single-flight.js'
 import { credentialsOf } from './viewers.js'
 
 /**
- * @typedef {import('../keys/problem.js').Problem} Problem
- * @typedef {import('../sessions/session.js').Session} Session
+ * @typedef {import('../../keys/problem.js').Problem} Problem
+ * @typedef {import('../../sessions/session.js').Session} Session
  * @typedef {import('./viewers.js').Viewer} Viewer
  * @typedef {ReturnType<typeof createDecisions>} Decisions
  *
@@ -46,12 +46,12 @@ const RETRY_MS = 1_000
  * @param {Pick<import('@keycast/backbone').Backbone, 'authorize' | 'nodesAlive'>} deps.backbone
  * @param {(session: Session, key: string, problem: Problem | undefined) => void} deps.onDecided of each of a decision's
  *   sessions: it may read the key, or why not. May be called again with the same
- * @param {Pick<import('../metrics.js').Counts, 'decisions' | 'accessRefused'>} deps.counts
+ * @param {Pick<import('../../metrics.js').Counts, 'decisions' | 'accessRefused'>} deps.counts
  * @param {() => number} deps.now monotonic, in milliseconds
  * @param {() => number} deps.wallNow in milliseconds since 1970
  */
 export function createDecisions({ namespaces, backbone, onDecided, counts, now, wallNow }) {
-  /** @type {import('../keys/calendar.js').Calendar<Decision>} */
+  /** @type {import('../../keys/calendar.js').Calendar<Decision>} */
   const calendar = createCalendar()
   /** @type {import('@keycast/service').UniqueQueue<Decision>} */
   const idle = createUniqueQueue()

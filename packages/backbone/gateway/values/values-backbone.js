@@ -1,24 +1,24 @@
 // The gateway's backbone of values: a router that speaks the values' codec, and refreshes, which go to every node.
-import { FetcherUnavailable } from '../backbone.js'
-import { valuesCodec } from '../wire/values-codec.js'
+import { FetcherUnavailable } from '../../backbone.js'
+import { valuesCodec } from '../../wire/values-codec.js'
+import { createRouter } from '../router.js'
 import { createConfirmed } from './confirmed.js'
 import { chunksOf, createPendingRefresh, refreshNotice } from './pending-refresh.js'
 import { createQuestions } from './questions.js'
 import { createRecentRefreshes } from './recent-refreshes.js'
-import { createRouter } from './router.js'
 
 /** What each watch says: changes are enough. */
 const QUIET = { quiet: true }
 
 /**
  * @param {object} options
- * @param {import('./router.js').NodeSource} options.nodeSource
- * @param {(name: string) => import('./link.js').Dial} options.dialOf
- * @param {import('../backbone.js').BackboneEvents} options.events
+ * @param {import('../router.js').NodeSource} options.nodeSource
+ * @param {(name: string) => import('../link.js').Dial} options.dialOf
+ * @param {import('../../backbone.js').BackboneEvents} options.events
  * @param {() => number} options.now
  * @param {import('@keycast/service').Every} options.every
- * @param {import('./link.js').Log} options.log
- * @returns {import('../backbone.js').Backbone}
+ * @param {import('../link.js').Log} options.log
+ * @returns {import('../../backbone.js').Backbone}
  */
 export function createValuesBackbone({ nodeSource, dialOf, events, now, every, log }) {
   /** @type {Set<import('./pending-refresh.js').PendingRefresh>} */
@@ -50,7 +50,7 @@ export function createValuesBackbone({ nodeSource, dialOf, events, now, every, l
     every,
     log,
   })
-  /** @type {ReturnType<typeof createQuestions<import('../wire/values-codec.js').Values>>} */
+  /** @type {ReturnType<typeof createQuestions<import('../../wire/values-codec.js').Values>>} */
   const questions = createQuestions({ linkOf: router.linkOf, now })
 
   async function stop() {

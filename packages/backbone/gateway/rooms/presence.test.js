@@ -1,5 +1,5 @@
 // What a gateway makes of what a node says of who is in a room; services/journal tests both together.
-import { membersKey } from '../wire/members-codec.js'
+import { membersKey } from '../../wire/members-codec.js'
 import { createPresence } from './presence.js'
 
 const key = membersKey('room:1')

@@ -1,8 +1,8 @@
 // Many clients come back at once, each some messages behind: how soon all of them have everything.
-import { readInteger } from '../command-line/options.js'
-import { allOpen, connectionSum } from './connect-all.js'
-import { cpuFigures } from './figures.js'
-import { logOption } from './rooms.js'
+import { readInteger } from '../../command-line/options.js'
+import { allOpen, connectionSum } from '../connect-all.js'
+import { cpuFigures } from '../figures.js'
+import { logOption } from './log-option.js'
 
 const COUNTS = [
   'opened',
@@ -23,7 +23,7 @@ const RESUME_MS_MAX = 60_000
 /** Publishes under way while the rooms are filled. */
 const FILL_WINDOW = 16
 
-/** @type {import('./scenario.js').Scenario} */
+/** @type {import('../scenario.js').Scenario} */
 export const resume = {
   name: 'resume',
   about: 'Has 5,000 clients resume at once, 100 messages behind each: time until all have everything.',
@@ -100,10 +100,10 @@ export const resume = {
 /**
  * Publishes messages into each room.
  *
- * @param {import('./scenario.js').Context} context
+ * @param {import('../scenario.js').Context} context
  * @param {string[]} rooms
  * @param {number} each messages of each room
- * @returns {Promise<import('../generator/workloads/publish.js').Positions>} the rooms' heads
+ * @returns {Promise<import('../../generator/workloads/publish.js').Positions>} the rooms' heads
  */
 async function fill(context, rooms, each) {
   const settings = { rooms, window: FILL_WINDOW, each }
@@ -114,7 +114,7 @@ async function fill(context, rooms, each) {
   pool.tell({ begin: true })
   const { counts } = pool.totals
   await context.until(() => (counts.published ?? 0) >= rooms.length * each, FILL_MS_MAX)
-  const [positions] = /** @type {import('../generator/workloads/publish.js').Positions[]} */ (await pool.finish())
+  const [positions] = /** @type {import('../../generator/workloads/publish.js').Positions[]} */ (await pool.finish())
   const missing = rooms.filter(room => positions[room] === undefined || positions[room].seq < each)
   if (missing.length > 0) throw new Error(`${missing.length} rooms could not be filled: ${missing.slice(0, 3)}`)
   return positions

@@ -1,8 +1,8 @@
 // Measures the ways in which a viewer can follow a document: polling, and subscribing.
 import { WebSocket } from 'ws'
-import { createProvider, requestsOf } from '../system/provider.js'
-import { allOpen } from './connect-all.js'
-import { sumOf } from './figures.js'
+import { createProvider, requestsOf } from '../../system/provider.js'
+import { allOpen } from '../connect-all.js'
+import { sumOf } from '../figures.js'
 
 /** An answer later than this after the last poll counts as lost. */
 const GIVE_UP_MS = 5_000
@@ -16,13 +16,13 @@ const GIVE_UP_MS = 5_000
  * @property {number | undefined} bytesPerChange received by a viewer for each change it saw
  * @property {number} requests of the backend, a second
  * @property {number} full answers of the backend, a second: the rest were 304
- * @property {import('../generator/histogram.js').Histogram} staleness
+ * @property {import('../../generator/histogram.js').Histogram} staleness
  * @property {{ backend: number, keycast: number, viewers: number }} cpuMs a second
  * @property {Record<string, number>} counts
  */
 
 /**
- * @param {import('./scenario.js').Context} context
+ * @param {import('../scenario.js').Context} context
  * @param {any} options
  * @param {{ name: string, paths: string[], conditional: boolean }} way
  */
@@ -49,7 +49,7 @@ export async function poll(context, { clients, seconds, change }, { name, paths,
 }
 
 /**
- * @param {import('./scenario.js').Context} context
+ * @param {import('../scenario.js').Context} context
  * @param {any} options
  * @param {{ name: string, keys: string[], subprotocol?: string, tellChanged?: (keys: string[]) => Promise<void> }} way
  */
@@ -79,11 +79,11 @@ export async function subscribe(context, { clients, seconds, change }, { name, k
 }
 
 /**
- * @param {import('./scenario.js').Context} context
+ * @param {import('../scenario.js').Context} context
  * @param {string} name
- * @param {{ clients: number, seconds?: number, start: () => Promise<import('../generator/pool.js').Pool>,
- *   begin: (pool: import('../generator/pool.js').Pool) => Promise<void>,
- *   wait: (pool: import('../generator/pool.js').Pool) => Promise<boolean>, end?: () => void }} steps
+ * @param {{ clients: number, seconds?: number, start: () => Promise<import('../../generator/pool.js').Pool>,
+ *   begin: (pool: import('../../generator/pool.js').Pool) => Promise<void>,
+ *   wait: (pool: import('../../generator/pool.js').Pool) => Promise<boolean>, end?: () => void }} steps
  * @returns {Promise<Way>}
  */
 async function measure(context, name, { clients, seconds: nominal, start, begin, wait, end }) {

@@ -3,8 +3,8 @@
 import { namespaceOf } from '@keycast/protocol'
 
 /**
- * @typedef {import('../backbone.js').Confirmations} Confirmations
- * @typedef {Pick<import('./link.js').Link<import('../wire/values-codec.js').Values>, 'id'>} Link
+ * @typedef {import('../../backbone.js').Confirmations} Confirmations
+ * @typedef {Pick<import('../link.js').Link<import('../../wire/values-codec.js').Values>, 'id'>} Link
  */
 
 /** @param {{ now: () => number }} options */

@@ -1,0 +1,97 @@
+// Puts the parts of rooms together: the journal's messages, who follows them, who publishes, who is there.
+import { revocationsRoom } from '@keycast/service'
+import { createSharedRevocations } from '../access/revocations/shared-revocations.js'
+import { createJoins } from '../presence/joins.js'
+import { createWatching } from '../presence/watching.js'
+import { createBehind } from './behind.js'
+import { createFollowers } from './followers.js'
+import { createHistories } from './histories.js'
+import { createPages } from './pages.js'
+import { createPlacing } from './placing.js'
+import { createPublishes } from './publishes.js'
+import { createRooms } from './rooms.js'
+
+/** @typedef {import('@keycast/backbone').RoomsEvents} RoomsEvents */
+
+/**
+ * @param {object} deps
+ * @param {import('@keycast/service').JournalNamespaces} deps.namespaces
+ * @param {(events: RoomsEvents) => import('@keycast/backbone').RoomsBackbone} deps.createRoomsBackbone
+ * @param {RoomsEvents} deps.events of all rooms that clients can name
+ * @param {Parameters<typeof createSharedRevocations>[0]['apply']} deps.applyRevocations
+ * @param {import('../access/access.js').Access} deps.access
+ * @param {ReturnType<typeof import('./tails.js').createTails>} deps.tails
+ * @param {import('../delivery/outbox.js').Outbox} deps.outbox
+ * @param {ReturnType<typeof import('../keys/places.js').createPlaces>} deps.places
+ * @param {Pick<import('../gateway.js').GatewaySettings, 'publishMs' | 'publishesPendingMax'>} deps.settings
+ * @param {import('../metrics.js').Counts} deps.counts
+ * @param {import('../sessions/session-log.js').Log} [deps.log]
+ * @param {() => number} deps.now monotonic, in milliseconds
+ */
+export function assembleRooms({
+  namespaces,
+  createRoomsBackbone,
+  events,
+  applyRevocations,
+  access,
+  tails,
+  outbox,
+  places,
+  settings,
+  counts,
+  log,
+  now,
+}) {
+  const roomsBackbone = createRoomsBackbone({
+    onHead: (key, head) => eventsOf(key).onHead(key, head),
+    onMessages: (key, batch) => eventsOf(key).onMessages(key, batch),
+    onGap: (key, gap) => eventsOf(key).onGap(key, gap),
+    onFailed: (key, failure) => eventsOf(key).onFailed(key, failure),
+    onRouted: () => events.onRouted?.(),
+    onMembers: (key, members) => events.onMembers?.(key, members),
+    onPresence: (key, change) => events.onPresence?.(key, change),
+  })
+  const watching = createWatching({ backbone: roomsBackbone, outbox, counts })
+  const sharedRevocations =
+    namespaces.names.length === 0
+      ? undefined
+      : createSharedRevocations({ backbone: roomsBackbone, apply: applyRevocations, log })
+  /** @param {string} key */
+  const eventsOf = key => (key === revocationsRoom && sharedRevocations ? sharedRevocations.events : events)
+  const followers = createFollowers({
+    namespaces,
+    access,
+    backbone: roomsBackbone,
+    tails,
+    outbox,
+    watching,
+    places,
+    now,
+  })
+  const pages = createPages({ backbone: roomsBackbone, tails, counts })
+  const placing = createPlacing({ backbone: roomsBackbone, tails, pages, followers, watching, outbox, counts })
+  const behind = createBehind({ tails, pages, outbox, counts })
+  const rooms = createRooms({ followers, placing, behind, tails, backbone: roomsBackbone, outbox, counts, now })
+  const histories = createHistories({ backbone: roomsBackbone })
+  const publishes = createPublishes({
+    namespaces,
+    access,
+    backbone: roomsBackbone,
+    outbox,
+    publishMs: settings.publishMs,
+    publishesPendingMax: settings.publishesPendingMax,
+    counts,
+    now,
+  })
+  const joins = createJoins({
+    namespaces,
+    access,
+    backbone: roomsBackbone,
+    outbox,
+    joinMs: settings.publishMs,
+    counts,
+    now,
+  })
+
+  return { roomsBackbone, sharedRevocations, watching, rooms, behind, histories, publishes, joins }
+}

@@ -1,0 +1,45 @@
+// Ends sessions whose tokens are revoked: at once, and nothing more is sent to them.
+
+/**
+ * @typedef {import('../access/revocations/revocations.js').Revocation} Revocation
+ */
+
+/**
+ * @param {object} deps
+ * @param {Pick<import('../access/revocations/revocations.js').Revocations, 'add' | 'isRevoked'>} deps.revocations
+ * @param {Pick<import('./sessions.js').Sessions, 'all' | 'end'>} deps.sessions
+ * @param {Pick<ReturnType<typeof import('../access/backend/viewers.js').createViewers>, 'revoke'>} deps.viewers
+ */
+export function createEndRevoked({ revocations, sessions, viewers }) {
+  /** @returns {number} how many sessions were ended */
+  function endAll() {
+    let ended = 0
+    for (const session of sessions.all()) {
+      if (session.ended || !session.verified || !revocations.isRevoked(session.verified)) continue
+      sessions.end(session, 'revoked')
+      ended++
+    }
+    viewers.revoke(revocations.isRevoked, sessions.all())
+    return ended
+  }
+
+  return {
+    /** Refuses tokens from now on, and ends the sessions that came with them. @param {Revocation} revocation */
+    add(revocation) {
+      const outcome = revocations.add(revocation)
+      return { outcome, sessions: outcome === 'added' ? endAll() : 0 }
+    },
+
+    /**
+     * The same for several, each as of its time.
+     *
+     * @param {{ revocation: Revocation, atMs: number }[]} given
+     * @returns {{ refused: number }} how many the list had no room for
+     */
+    addAll(given) {
+      const outcomes = given.map(({ revocation, atMs }) => revocations.add(revocation, atMs))
+      if (outcomes.includes('added')) endAll()
+      return { refused: outcomes.filter(outcome => outcome === 'full').length }
+    },
+  }
+}
