@@ -162,6 +162,23 @@ async def test_what_is_published_is_as_it_was_when_it_was_given(setup: Setup) ->
     assert room.pending == ()
 
 
+@run
+async def test_what_is_under_way_when_a_gateway_is_closing_is_asked_of_the_next(setup: Setup) -> None:
+    published = setup.keycast.room("room:1", follow=False).publish("a")
+    get = setup.keycast.get("a:1")
+    first = [deed["out"] for deed in setup.world.deeds if "out" in deed]
+    setup.world.socket.say({"type": "closing", "reconnectAfterMs": 100})
+    await setup.world.pass_ms(100)
+    setup.world.deeds.clear()
+    setup.welcome()
+    again = [deed["out"] for deed in setup.world.deeds if "out" in deed]
+    for request in (*first, *again):
+        request.pop("id")
+    assert sorted(again, key=str) == sorted(first, key=str)
+    published.cancel()
+    get.cancel()
+
+
 @pytest.mark.parametrize(("data", "error"), [(object(), TypeError), (float("nan"), ValueError)])
 def test_what_is_published_must_be_json(data: Any, error: type[Exception]) -> None:
     async def test() -> None:

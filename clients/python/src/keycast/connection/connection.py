@@ -84,6 +84,9 @@ class Connection:
 
     def connect(self) -> None:
         self._drop()
+        # A gateway that is closing was left: what is still under way there must be asked of the next one.
+        if self.state.name == "open":
+            self._on_lost()
         self._return_at_ms = None
         self._limit_handshake("no token in time")
         self._become(ConnectionState("connecting"))
