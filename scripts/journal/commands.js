@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { checkLogFile, folderOf } from '../../services/journal/log/folder.js'
 import { checkLog } from '../../services/journal/log/lmdb-check-apart.js'
 import { backUp, restore as restoreLog } from '../../services/journal/log/lmdb-copy.js'
-import { openTables } from '../../services/journal/log/lmdb-tables.js'
+import { openTables } from '../../services/journal/log/lmdb-layout.js'
 import { roomLines, roomsLines } from './show.js'
 
 /**

@@ -1,7 +1,7 @@
 // The rooms of a log, and the messages of one, as lines: for a person, or as JSON for a program.
-import { decode } from '../../services/journal/log/lmdb-tables.js'
+import { decode } from '../../services/journal/log/lmdb-layout.js'
 
-/** @typedef {import('../../services/journal/log/lmdb-tables.js').Tables} Tables */
+/** @typedef {import('../../services/journal/log/lmdb-layout.js').Tables} Tables */
 
 /**
  * @param {Tables} tables
@@ -37,7 +37,7 @@ export function roomLines(tables, name, { after, last, forPerson }) {
   return messageLines(tables, room, first, forPerson)
 }
 
-/** @param {Tables} tables @param {import('../../services/journal/log/lmdb-tables.js').Room} room @param {number} first @param {boolean} forPerson */
+/** @param {Tables} tables @param {import('../../services/journal/log/lmdb-layout.js').Room} room @param {number} first @param {boolean} forPerson */
 function* messageLines({ messages }, { id, seq: newest }, first, forPerson) {
   for (const { key, value } of messages.getRange({ start: [id, first], end: [id, newest + 1] })) {
     const [, seq] = key

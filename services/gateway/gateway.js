@@ -64,7 +64,7 @@ const SWEEP_SELDOM_MS = 10_000
  * @param {object} deps
  * @param {GatewaySettings} deps.settings
  * @param {import('@keycast/service').Namespaces & { journal: import('@keycast/service').JournalNamespaces }} deps.namespaces
- * @param {import('./access/read-policy.js').Access} deps.policy the `access` section of keycast.yaml
+ * @param {import('./access/policy-file.js').Access} deps.policy the `access` section of keycast.yaml
  * @param {(events: BackboneEvents) => Backbone} deps.createBackbone
  * @param {(events: RoomsEvents) => RoomsBackbone} [deps.createRoomsBackbone] where there are namespaces of rooms
  * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>} deps.metrics

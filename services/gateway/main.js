@@ -8,7 +8,7 @@ import {
   readSettings,
   runService,
 } from '@keycast/service'
-import { readAccess } from './access/read-policy.js'
+import { readAccess } from './access/policy-file.js'
 import { createGateway } from './gateway.js'
 import { addInternal } from './http/internal.js'
 import { limitPending } from './http/pending-limit.js'

@@ -2,8 +2,9 @@
 import { readPresenceKey, roomErrorCodes } from '@keycast/backbone'
 import { keyProblem, namespaceOf } from '@keycast/protocol'
 import { createOnceAMinute, everyInterval } from '@keycast/service'
-import { createCommitter } from './commit.js'
+import { checkPublish } from './check-publish.js'
 import { createDeliveries } from './deliveries/deliveries.js'
+import { createCommitter } from './group-commit.js'
 import { createJournalMetrics, exportLevels } from './metrics.js'
 import { followNews } from './news.js'
 import { createPresence } from './presence/presence.js'
@@ -20,14 +21,6 @@ const EXPIRE_MS = 1_000
 
 /** What a gateway is told to wait where the journal cannot take a message. */
 const RETRY_MS = 1_000
-
-/** Longer ones name nobody. */
-const FROM_CHARACTERS_MAX = 255
-
-const messageIdGrammar = /^[A-Za-z0-9_-]{16,64}$/
-
-/** Control characters would break the log's own separators. */
-const fromGrammar = /^\P{Cc}*$/u
 
 /**
  * @param {object} deps
@@ -94,11 +87,10 @@ export function createJournal({
 
   /** @param {string} link @param {string} id @param {PublishCommand} command */
   function onCommand(link, id, command) {
-    const problem = problemOf(command)
+    const { problem, retention } = checkPublish(command, namespaces)
     if (problem) return refuse(link, id, problem)
     const { room, messageId, from, data } = command
-    const { history } = /** @type {import('@keycast/service').JournalNamespace} */ (namespaces.get(namespaceOf(room)))
-    const isTaken = committer.publish({ room, messageId, from, data, retention: history }, outcome => {
+    const isTaken = committer.publish({ room, messageId, from, data, retention }, outcome => {
       if (outcome.error !== undefined) {
         if (outcome.error === 'log_full') reportFull()
         return refuse(link, id, outcome.error)
@@ -109,16 +101,6 @@ export function createJournal({
       hub.tellResult(link, id, { ...position, at, duplicate })
     })
     if (!isTaken) refuse(link, id, 'journal_unavailable')
-  }
-
-  /** @param {PublishCommand} command @returns {RoomErrorCode | undefined} */
-  function problemOf({ room, messageId, from, data }) {
-    const namespace = keyProblem(room) === undefined ? namespaces.get(namespaceOf(room)) : undefined
-    if (!namespace) return 'unknown_namespace'
-    if (data.length > namespace.bytesMax) return 'too_large'
-    const hasGoodId = messageId === undefined || messageIdGrammar.test(messageId)
-    const hasGoodFrom = from.length <= FROM_CHARACTERS_MAX && fromGrammar.test(from)
-    return hasGoodId && hasGoodFrom && data.length > 0 ? undefined : 'bad_message'
   }
 
   /** @param {string} link @param {string} id @param {RoomErrorCode} error */

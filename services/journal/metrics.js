@@ -77,7 +77,7 @@ export function createJournalMetrics({ counter, histogram, fastHistogram }) {
  * @param {object} parts
  * @param {Pick<import('@keycast/backbone').RoomsHub, 'stats'>} parts.hub
  * @param {Pick<import('./log/log.js').Log, 'stats'>} parts.log
- * @param {Pick<ReturnType<typeof import('./commit.js').createCommitter>, 'stats'>} parts.committer
+ * @param {Pick<ReturnType<typeof import('./group-commit.js').createCommitter>, 'stats'>} parts.committer
  * @param {Pick<ReturnType<typeof import('./deliveries/deliveries.js').createDeliveries>, 'stats'>} parts.deliveries
  * @param {Pick<ReturnType<typeof import('./watched-rooms.js').createRooms>, 'stats'>} parts.rooms
  * @param {Pick<ReturnType<typeof import('./presence/presence.js').createPresence>, 'stats'>} parts.presence

@@ -2,7 +2,7 @@
 // go.
 import { lookup } from 'node:dns/promises'
 
-/** How often names are looked up: a new node is found, and one that left is forgotten, within this time. */
+/** How often names are looked up: a new node is found within this time. */
 const LOOKUP_MS = 5_000
 
 /** Look-ups in a row that must lack an address before its node is given up: a name server may be wrong once. */

@@ -1,5 +1,5 @@
 // What `namespaces` in keycast.yaml may hold: every field with its default, its bounds and what is said of a value that does
-// not fit. `access` is read by gateways alone: services/gateway/access/read-policy.js.
+// not fit. `access` is read by gateways alone: services/gateway/access/policy-file.js.
 import { validateHeaderName, validateHeaderValue } from 'node:http'
 import { namespaceProblem } from '@keycast/protocol'
 import { z } from 'zod'

@@ -6,7 +6,7 @@ const SECRET = Buffer.from('a secret of more than 32 bytes, it is')
 const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
 const stranger = generateKeyPairSync('ec', { namedCurve: 'P-256' })
 
-/** @param {Partial<import('./read-policy.js').TokenIssuer>} fields @returns {import('./read-policy.js').TokenIssuer} */
+/** @param {Partial<import('./policy-file.js').TokenIssuer>} fields @returns {import('./policy-file.js').TokenIssuer} */
 const issuer = fields => ({
   name: 'access.tokens.0',
   algorithms: ['ES256'],

@@ -7,7 +7,7 @@ afterEach(closeServed)
 
 const key = 'room:1'
 
-/** @param {Partial<import('../access/read-policy.js').Access>} [policy] */
+/** @param {Partial<import('../access/policy-file.js').Access>} [policy] */
 async function setUp(policy) {
   const { gateway, journal } = createTestGateway({ rooms: { room: {} }, policy })
   await gateway.start()

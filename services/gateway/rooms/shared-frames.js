@@ -1,4 +1,5 @@
 // Encodes messages that follow each other as one Buffer of frames, once for all sessions that are sent them.
+// tails.js holds them.
 import { MESSAGE_TAIL } from '@keycast/protocol'
 import { headerBytes, TEXT, writeHeader } from '../transport/frames.js'
 

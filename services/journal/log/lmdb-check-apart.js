@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { checkLogFile, folderOf } from './folder.js'
 import { checkTables } from './lmdb-check.js'
-import { openTables } from './lmdb-tables.js'
+import { openTables } from './lmdb-layout.js'
 import { LogMissing, LogRefused } from './log.js'
 
 /** @typedef {import('./lmdb-check.js').Report} Report */

@@ -1,6 +1,6 @@
 // Says whether a log in LMDB is whole: every room has the messages it says it has, and the counts are those of its tables.
 // LMDB keeps no checksums, so a byte that changed within a text is not noticed.
-import { decode } from './lmdb-tables.js'
+import { decode } from './lmdb-layout.js'
 import { bytesOf } from './log.js'
 
 /** Further ones are counted: each message of a room can be one. */
@@ -14,7 +14,7 @@ const PROBLEMS_MAX = 20
 /**
  * Reads all of it, in one transaction: a journal that goes on writing meanwhile changes nothing of what is seen here.
  *
- * @param {import('./lmdb-tables.js').Tables} tables
+ * @param {import('./lmdb-layout.js').Tables} tables
  * @returns {Report}
  */
 export function checkTables({ env, rooms, messages, ids, idsByAge, meta }) {
@@ -50,7 +50,7 @@ export function checkTables({ env, rooms, messages, ids, idsByAge, meta }) {
   }
   return report
 
-  /** @param {string} name @param {import('./lmdb-tables.js').Room} room */
+  /** @param {string} name @param {import('./lmdb-layout.js').Room} room */
   function checkRoom(name, { id, seq, oldest, bytes }) {
     let next = oldest
     let seen = 0

@@ -5,7 +5,7 @@ import { jest } from '@jest/globals'
 import { openLmdbLog } from './lmdb.js'
 import { checkTables } from './lmdb-check.js'
 import { checkLog } from './lmdb-check-apart.js'
-import { openTables } from './lmdb-tables.js'
+import { openTables } from './lmdb-layout.js'
 
 jest.setTimeout(20_000) // a check starts a process, on a machine that may be busy
 
@@ -30,10 +30,10 @@ beforeEach(async () => {
 })
 afterEach(() => rmSync(folder, { recursive: true }))
 
-/** @param {import('./lmdb-tables.js').Tables['rooms']} rooms @param {string} name */
+/** @param {import('./lmdb-layout.js').Tables['rooms']} rooms @param {string} name */
 const idOf = (rooms, name) => Number(rooms.get(name)?.id)
 
-/** @param {(tables: import('./lmdb-tables.js').Tables) => Promise<unknown>} change */
+/** @param {(tables: import('./lmdb-layout.js').Tables) => Promise<unknown>} change */
 async function reportAfter(change) {
   const tables = openTables(folder)
   await change(tables)

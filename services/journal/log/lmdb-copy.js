@@ -13,7 +13,7 @@ import {
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { checkLogFile, DATA_FILE, giveToOwner, LMDB_LOCK_FILE, LOCK_NAME, lockFolder } from './folder.js'
-import { openTables } from './lmdb-tables.js'
+import { openTables } from './lmdb-layout.js'
 import { LogRefused } from './log.js'
 
 /** Not a log's: leftovers of an ended journal, and what a file system has at its root. */

@@ -16,7 +16,7 @@ import { jest } from '@jest/globals'
 import { openLmdbLog } from './lmdb.js'
 import { checkLog } from './lmdb-check-apart.js'
 import { backUp, restore } from './lmdb-copy.js'
-import { openTables } from './lmdb-tables.js'
+import { openTables } from './lmdb-layout.js'
 
 jest.setTimeout(20_000) // a check starts a process, on a machine that may be busy
 

@@ -11,7 +11,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { checkDataFile, DATA_FILE, lockFolder } from './folder.js'
-import { decode, encode, openTables } from './lmdb-tables.js'
+import { decode, encode, openTables } from './lmdb-layout.js'
 import { bytesOf, ID_MS, IDS_MAX, LogRefused } from './log.js'
 
 /**
@@ -19,8 +19,8 @@ import { bytesOf, ID_MS, IDS_MAX, LogRefused } from './log.js'
  * @typedef {import('./log.js').Message} Message
  * @typedef {import('./log.js').Outcome} Outcome
  * @typedef {import('./log.js').Publish} Publish
- * @typedef {import('./lmdb-tables.js').KnownId} KnownId
- * @typedef {import('./lmdb-tables.js').Room} Room
+ * @typedef {import('./lmdb-layout.js').KnownId} KnownId
+ * @typedef {import('./lmdb-layout.js').Room} Room
  */
 
 /** Rooms looked at for old messages, and ids for their age, in one call of `expire`: it must not hold the loop up. */
@@ -37,7 +37,7 @@ const FULL_CODES = new Set([28, 5, 'ENOSPC', 'EIO'])
  */
 export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = IDS_MAX }) {
   const lock = await lockFolder(folder)
-  /** @type {import('./lmdb-tables.js').Tables} */
+  /** @type {import('./lmdb-layout.js').Tables} */
   let tables
   try {
     checkDataFile(folder, DATA_FILE)

@@ -80,7 +80,7 @@ export const refusalReasons = Object.freeze(
  * @property {string | undefined} jti
  * @property {Record<string, unknown>} all
  *
- * @typedef {import('../read-policy.js').TokenIssuer} TokenIssuer
+ * @typedef {import('../policy-file.js').TokenIssuer} TokenIssuer
  * @typedef {{ issuer: TokenIssuer, jwks: import('./jwks.js').Jwks | undefined }} Signer
  */
 
@@ -103,7 +103,7 @@ function refuse(reason, retryAfterMs = RETRY_AFTER_MS) {
 
 /**
  * @param {object} deps
- * @param {Pick<import('../read-policy.js').Access, 'tokens' | 'claim' | 'lifetimeMsMax'>} deps.access
+ * @param {Pick<import('../policy-file.js').Access, 'tokens' | 'claim' | 'lifetimeMsMax'>} deps.access
  * @param {Pick<ReturnType<typeof import('../rights.js').createRights>, 'of'>} deps.rights
  * @param {Pick<import('../revocations/revocations.js').Revocations, 'isRevoked'>} deps.revocations
  * @param {import('../attempts.js').Attempts} deps.attempts

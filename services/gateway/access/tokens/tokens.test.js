@@ -45,7 +45,7 @@ afterAll(() => {
 /** @type {Kind[]} */
 const kinds = ['secret', 'publicKey', 'jwks']
 
-/** @param {Kind} kind @param {Partial<import('../read-policy.js').TokenIssuer>} [changes] @returns {import('../read-policy.js').TokenIssuer} */
+/** @param {Kind} kind @param {Partial<import('../policy-file.js').TokenIssuer>} [changes] @returns {import('../policy-file.js').TokenIssuer} */
 const issuerOf = (kind, changes) => ({
   name: `access.tokens.${kind}`,
   algorithms: kind === 'secret' ? ['HS256'] : ['ES256'],
@@ -63,7 +63,7 @@ afterEach(() => {
   for (const tokens of created.splice(0)) tokens.stop()
 })
 
-/** @param {import('../read-policy.js').TokenIssuer[]} issuers @param {Partial<Parameters<typeof createTokens>[0]>} [changes] */
+/** @param {import('../policy-file.js').TokenIssuer[]} issuers @param {Partial<Parameters<typeof createTokens>[0]>} [changes] */
 const setup = (issuers, changes) => {
   const clock = { nowMs: 0, wallMs: NOW_SECONDS * 1_000 }
   const now = () => clock.nowMs

@@ -3,7 +3,7 @@ import { generateKeyPairSync } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { AccessError, readAccess } from './read-policy.js'
+import { AccessError, readAccess } from './policy-file.js'
 
 const SECRET = 'a secret of more than 32 bytes, it is'
 

@@ -1,4 +1,4 @@
-import { createCommitter } from './commit.js'
+import { createCommitter } from './group-commit.js'
 
 /** A log whose appends end when the test says so. */
 function setup() {

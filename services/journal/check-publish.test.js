@@ -1,0 +1,31 @@
+import { checkPublish } from './check-publish.js'
+
+const history = { messages: 10, ageMs: 1_000, bytes: 1_000 }
+const namespaces = /** @type {any} */ ({
+  get: (/** @type {string} */ name) => (name === 'room' ? { bytesMax: 8, history } : undefined),
+})
+const good = {
+  type: /** @type {const} */ ('publish'),
+  room: 'room:1',
+  messageId: 'a'.repeat(16),
+  from: 'ann',
+  data: Buffer.from('"hello"'),
+}
+
+test('a good publish is kept for as long as its namespace says', () => {
+  expect(checkPublish(good, namespaces)).toEqual({ retention: history })
+  expect(checkPublish({ ...good, messageId: undefined, from: '' }, namespaces)).toEqual({ retention: history })
+})
+
+test.each([
+  ['of no room', { room: 'nonsense' }, 'unknown_namespace'],
+  ['of a namespace that this node does not have', { room: 'other:1' }, 'unknown_namespace'],
+  ['that is too large', { data: Buffer.alloc(9, '1') }, 'too_large'],
+  ['without data', { data: Buffer.alloc(0) }, 'bad_message'],
+  ['with a short id', { messageId: 'short' }, 'bad_message'],
+  ['with an id of other characters', { messageId: 'a b'.padEnd(16, 'c') }, 'bad_message'],
+  ['from a name that would break the log', { from: 'ann\u0000bob' }, 'bad_message'],
+  ['from a name without end', { from: 'a'.repeat(256) }, 'bad_message'],
+])('a publish %s is refused', (_, given, problem) => {
+  expect(checkPublish({ ...good, ...given }, namespaces)).toEqual({ problem })
+})
