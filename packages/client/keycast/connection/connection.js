@@ -116,6 +116,8 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
     alarm.clear()
     auth?.lost()
     old?.close(code)
+    // Also where a gateway is closing, and the client leaves it: what is under way there is asked of the next one.
+    onLost()
   }
 
   /** @param {string | ArrayBuffer} data */
@@ -183,7 +185,6 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
     if (state.name === 'open' && now() - openedAtMs >= STEADY_MS) failures = 0
     if (code && finalCloseCodes.includes(code)) return end(code, reason || `the gateway closed with ${code}`)
     drop()
-    onLost()
     if (code === UNAUTHENTICATED) auth?.forget()
     if (atOnce) return connect()
     wait(reason || 'the connection was lost')
@@ -200,7 +201,6 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
   /** @param {number | import('./codes.js').ErrorCode | undefined} code @param {string} reason */
   function end(code, reason) {
     drop(DONE)
-    onLost()
     become({ name: 'closed', reason, code })
   }
 
