@@ -93,7 +93,7 @@ export function exportLevels({ gauge }, { hub, log, committer, deliveries, rooms
       },
     })
   level('log_bytes', 'Messages held, as they count towards the bound.', () => log.stats().bytes)
-  level('log_max_bytes', 'What they may count to.', () => log.stats().bytesMax)
+  level('log_max_bytes', 'Bytes that all messages held may take (JOURNAL_BYTES_MAX).', () => log.stats().bytesMax)
   level('log_rooms', 'Rooms that ever had a message.', () => log.stats().rooms)
   level('publishes_waiting', 'Publishes read that are in no batch yet.', () => committer.stats().waiting)
   level('watched_rooms', 'Rooms some gateway watches.', () => rooms.stats().rooms)

@@ -9,7 +9,7 @@ export function createAuthorizeMetrics({ counter, gauge, histogram }) {
   })
   const answers = counter({
     name: 'authorize_answers_total',
-    help: 'What backends said to whether a viewer may read: admitted (2xx), refused (401, 403, 404), failed.',
+    help: 'Answers of backends on whether a viewer may read: admitted (2xx), refused (401, 403, 404), failed.',
     labelNames: ['verdict'],
   })
   const took = histogram({
