@@ -64,6 +64,25 @@ export function testLog({ open }) {
     ])
   })
 
+  test('outcomes stand in the order given, however the rooms of a batch alternate', async () => {
+    const { append } = await setup({ bytesMax: 2 ** 30 })
+    const messageId = newId()
+    const publishes = Array.from({ length: 250 }, (_, n) => ({ room: `room:${n % 7}`, text: `text ${n}` }))
+    const outcomes = await append(
+      { room: 'room:0', messageId, text: 'first' },
+      ...publishes,
+      { room: 'room:0', messageId, text: 'first' },
+      { room: 'room:0', messageId, text: 'other' },
+    )
+    const expected = publishes.map((_, n) => Math.floor(n / 7) + (n % 7 === 0 ? 2 : 1))
+    expect(outcomes.slice(1, -2).map(({ position }) => position.seq)).toEqual(expected)
+    expect([outcomes[0], ...outcomes.slice(-2)]).toMatchObject([
+      { position: { seq: 1 }, duplicate: false },
+      { position: { seq: 1 }, duplicate: true },
+      { error: 'id_conflict' },
+    ])
+  })
+
   test('a room that never had a message has a position', async () => {
     const { log, read } = await setup()
     expect(await log.head('room:1')).toMatchObject({ epoch: expect.stringMatching(/^.{8,}$/), seq: 0, oldest: 1 })

@@ -129,19 +129,21 @@ export async function openValkeyLog({
     const { local, replicas } = acknowledgement
     const isAcknowledged = local + replicas > 0 ? acknowledged(session) : Promise.resolve(true)
     const ended = await replies
-    /** @type {Outcome[]} */
-    const outcomes = []
+    /** @type {Map<Publish, Outcome>} */
+    const byPublish = new Map()
     let isKept = false
     for (const [index, reply] of ended.entries()) {
+      const call = calls[index]
       if (reply.status === 'fulfilled') {
         isKept = true
-        outcomes.push(...outcomesOf(reply.value))
+        for (const [place, outcome] of outcomesOf(reply.value).entries()) byPublish.set(call[place], outcome)
       } else {
         const error = refusalOf(reply.reason)
         if (CHANGED.test(reply.reason.message)) session.end(reply.reason)
-        outcomes.push(...calls[index].map(() => ({ error })))
+        for (const publish of call) byPublish.set(publish, { error })
       }
     }
+    const outcomes = publishes.map(publish => /** @type {Outcome} */ (byPublish.get(publish)))
     if (!(await isAcknowledged) && isKept) {
       throw new Error(`Valkey did not say within ${ACKNOWLEDGE_MS} ms that ${replicas} replicas have the batch on disk`)
     }
@@ -271,12 +273,24 @@ export async function openValkeyLog({
   }
 }
 
-/** Part by part. @param {Publish[]} publishes @returns {Publish[][]} */
-function callsOf(publishes) {
+/**
+ * Part by part, each room's together and in their order: what is read and written of a room is the same for one publish as
+ * for fifty.
+ *
+ * @param {Publish[]} publishes @returns {Publish[][]}
+ */
+export function callsOf(publishes) {
+  /** @type {Map<string, Publish[]>} */
+  const byRoom = new Map()
+  for (const publish of publishes) {
+    const together = byRoom.get(publish.room)
+    if (together) together.push(publish)
+    else byRoom.set(publish.room, [publish])
+  }
   /** @type {Publish[][]} */
   const calls = []
   let bytes = 0
-  for (const publish of publishes) {
+  for (const publish of [...byRoom.values()].flat()) {
     const last = calls.at(-1)
     bytes += publish.data.length
     if (last && last.length < CALL_PUBLISHES_MAX && bytes <= CALL_BYTES_MAX) last.push(publish)
