@@ -126,7 +126,7 @@ export function createJournal({
 
   async function expire() {
     try {
-      await log.expire()
+      await log.expire(room => namespaces.get(namespaceOf(room))?.history)
     } catch (error) {
       if (isLogDue(`expire ${error}`)) report.error({ err: error }, 'old messages could not be removed')
     }

@@ -32,6 +32,9 @@ const HEADS_AT_ONCE = 1_000
 
 const CHANNEL = 'keycast:news:'
 
+/** As in valkey.lua: it has every room that holds messages. */
+const EXPIRY = 'keycast:expiry'
+
 /** What the functions call an outcome. */
 const KEPT = 0
 const DUPLICATE = 1
@@ -62,6 +65,8 @@ export async function openValkeyLog({
   let acknowledgement = { local: 1, replicas: replicasMin }
   let stored = { bytes: 0, rooms: 0 }
   let epoch = ''
+  /** The walk over all rooms that hold messages, for a `history` that changed since they were published to. */
+  const walk = { cursor: '0', rooms: /** @type {string[]} */ ([]), isOver: false }
   /** @type {Set<string>} */
   const watched = new Set()
   /** @type {(room: string, position: import('./log.js').Position) => void} */
@@ -213,6 +218,31 @@ export async function openValkeyLog({
     return { head: { epoch: String(epochNow), seq, oldest, bytes }, messages }
   }
 
+  /**
+   * Once for each start: settings change with one.
+   *
+   * @param {Session} session @param {(room: string) => import('./log.js').Retention | undefined} retentionOf
+   */
+  async function retain(session, retentionOf) {
+    if (walk.isOver) return
+    if (walk.rooms.length === 0) {
+      const [cursor, scored] = await session.write(['ZSCAN', EXPIRY, walk.cursor, 'COUNT', String(EXPIRE_AT_ONCE)])
+      walk.cursor = cursor
+      walk.rooms = scored.filter((/** @type {string} */ room, /** @type {number} */ index) => {
+        return index % 2 === 0 && retentionOf(room) !== undefined
+      })
+    }
+    const part = walk.rooms.slice(0, EXPIRE_AT_ONCE)
+    const args = part.flatMap(room => {
+      const { messages, ageMs, bytes } = /** @type {import('./log.js').Retention} */ (retentionOf(room))
+      return [room, String(messages), String(ageMs), String(bytes)]
+    })
+    const [done, bytes, rooms] = await session.write(['FCALL', `${library}_retain`, '0', String(now()), ...args])
+    stored = { bytes, rooms }
+    walk.rooms = walk.rooms.slice(done)
+    walk.isOver = walk.rooms.length === 0 && walk.cursor === '0'
+  }
+
   await connection.start().catch(error => {
     connection.close()
     throw error
@@ -223,9 +253,10 @@ export async function openValkeyLog({
     read,
     head: async room => (await read(room, { after: 0, limit: 0, bytesMax: 0 })).head,
 
-    async expire() {
+    async expire(retentionOf) {
       const session = connection.session()
       if (!session) return 0
+      if (retentionOf) await retain(session, retentionOf)
       const args = [String(now()), String(idsMax), String(EXPIRE_AT_ONCE)]
       const [touched, bytes, rooms] = await session.write(['FCALL', `${library}_expire`, '0', ...args])
       stored = { bytes, rooms }

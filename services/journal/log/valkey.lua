@@ -234,6 +234,36 @@ local function expire(_, args)
   return { #due, log.bytes, log.rooms }
 end
 
+-- at; then of rooms: room, messages, ageMs, bytesMax. They are trimmed to that, as many as do not hold Valkey up. Returns
+-- {how many of them are done, bytes, rooms}.
+local RETAIN_ARGUMENTS = 4
+
+local function retain(_, args)
+  local at = tonumber(args[1])
+  local log = loadLog()
+  local bytesBefore, trimmed, done = log.bytes, 0, 0
+  for n = 2, #args, RETAIN_ARGUMENTS do
+    local room = loadRoom(args[n])
+    local messages, ageMs, bytesMax = tonumber(args[n + 1]), tonumber(args[n + 2]), tonumber(args[n + 3])
+    if not room.isNew and (room.messages ~= messages or room.ageMs ~= ageMs or room.bytesMax ~= bytesMax) then
+      local stored = { room.messages, room.ageMs, room.bytesMax }
+      local oldest = room.oldest
+      room.messages, room.ageMs, room.bytesMax = messages, ageMs, bytesMax
+      trim(room, log, at)
+      trimmed = trimmed + room.oldest - oldest
+      local isWhole = room.oldest - oldest < TRIM_MAX
+      -- So that the next call finds it changed still.
+      if not isWhole then room.messages, room.ageMs, room.bytesMax = stored[1], stored[2], stored[3] end
+      saveRoom(room)
+      if not isWhole then break end
+    end
+    done = done + 1
+    if trimmed >= TRIM_MAX then break end
+  end
+  if log.bytes ~= bytesBefore then saveLog(log) end
+  return { done, log.bytes, log.rooms }
+end
+
 -- room, after or before, the bound, limit, bytesMax. Returns {epoch, seq, oldest, bytes, entries}, those entries from the
 -- bound on.
 local function read(_, args)
@@ -279,6 +309,7 @@ end
 redis.register_function('VERSION_append', append)
 -- Without memory left they must run: expiry is what makes some.
 redis.register_function { function_name = 'VERSION_expire', callback = expire, flags = { 'allow-oom' } }
+redis.register_function { function_name = 'VERSION_retain', callback = retain, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'VERSION_open', callback = open, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'VERSION_read', callback = read, flags = { 'no-writes' } }
 redis.register_function { function_name = 'VERSION_heads', callback = heads, flags = { 'no-writes' } }
