@@ -47,6 +47,8 @@ export async function startSystem({
   const startFetcher = async ({ requestsPort = 0, answersPort = 0 } = {}) => {
     const process = await startService('fetcher', {
       FETCHER_WORKERS: '1',
+      // It takes a third of a worker's start, and no test asks how fast the first keys are.
+      FETCHER_WARM_UP_PULLS: '0',
       ...common,
       ...fetcherEnv,
       FETCHER_REQUESTS_PORT: String(requestsPort),
