@@ -55,6 +55,8 @@ const left = Object.entries(needs).flatMap(([file, programs]) => {
 })
 
 export default {
+  // Far above what a test takes: it ends what never would, and does not fail what a busy machine does slowly.
+  testTimeout: 60_000,
   projects: [
     {
       ...shared,
