@@ -70,6 +70,7 @@ export default {
       testMatch: ['<rootDir>/test/**/*.test.js'],
       testPathIgnorePatterns: ['/node_modules/', ...left],
       testEnvironment: '<rootDir>/test/support/environment.js',
+      runner: '<rootDir>/test/support/runner.js',
       setupFilesAfterEnv: ['<rootDir>/test/support/setup.js'],
     },
   ],
