@@ -38,6 +38,10 @@ function rulesOf(entry) {
     ['nobody keeps it fresh, and it has a timer', isKept(entry) || timing.timer === undefined],
     ['it is watched, and lingers', !(isWatched(entry) && entry.interest.lingerTimer !== undefined)],
     ['its refresh is under way, and no fetch is to end it', entry.refresh === undefined || fetch !== undefined],
+    [
+      'it was taken over, and nothing tries it',
+      held.takenOver === undefined || timing.timer !== undefined || fetch !== undefined,
+    ],
     ['its fetch is of another key', fetch === undefined || fetch.entry === entry],
     ['it is of no use, and held', isInUse(entry) || held.value !== undefined || held.failure !== undefined],
     ['its value may not be stored, and nobody wants it', isInUse(entry) || held.value?.store !== false],

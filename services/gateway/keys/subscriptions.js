@@ -176,6 +176,9 @@ export function createSubscriptions({ values, cache, backbone, outbox, staleness
         oweAll(entry, wasStale ? CURRENT : 0)
         break
       }
+      case 'kept':
+        oweAll(entry, 0)
+        break
       case 'failed':
         // A pending subscription is sent the value there is, though old: `stale` follows.
         if (entry.value) oweAll(entry, 0)

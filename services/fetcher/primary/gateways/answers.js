@@ -27,7 +27,7 @@ export function takeAnswer(interest, entry, link, now) {
   if (waiter && !waiter.ready) return { answer: undefined, more: false }
 
   const answer = waiter ? answerWaiter(entry, waiter, now) : watcher && answerWatcher(entry, watcher, now)
-  if (watcher?.quiet && answer && answer.type !== 'failed') answer.next = nextOf(entry, now)
+  if (watcher?.quiet && answer && answer.type !== 'failed') answer.next ??= nextOf(entry, now)
   interest.noteSent(link, entry, answer)
   return { answer, more: watcher !== undefined && answer !== undefined && isDueFailure(entry, watcher) }
 }
@@ -41,7 +41,8 @@ function answerWaiter(entry, waiter, now) {
 
 /** @param {Entry} entry @param {Watcher} watcher @param {number} now */
 function answerWatcher(entry, watcher, now) {
-  const { value, failure, askedAt } = entry.held
+  const { value, failure, takenOver, askedAt } = entry.held
+  if (takenOver) return watcher.owed && watcher.version === takenOver.version ? kept(entry, takenOver, now) : undefined
   // Where what the gateway holds was asked for later, the result of a fetch under way is news to it.
   const isCurrent = value?.version === watcher.version
   if (value && !isCurrent && isNoOlder(entry, watcher)) return state(entry, watcher.version, now)
@@ -72,6 +73,17 @@ function state({ key, held: { value, askedAt, maxAgeMs } }, version, now) {
   const { contentType, format, body } = value
   const delta = value.delta?.from === version ? value.delta : undefined
   return { type: 'value', key, version: value.version, ageMs, maxAgeMs, store, contentType, format, body, delta }
+}
+
+/**
+ * @param {Entry} entry
+ * @param {import('../keys/held.js').TakenOver} takenOver
+ * @param {number} now
+ * @returns {Answer | undefined} `undefined` where the fetch that is under way says more
+ */
+function kept(entry, { version }, now) {
+  const next = nextOf(entry, now)
+  return next && { type: 'kept', key: entry.key, version, next }
 }
 
 /** @param {Entry} entry @param {number} now @returns {Answer | undefined} */

@@ -1,10 +1,22 @@
 // What gateways want, each by its link: whether that is in memory, under way, or to be fetched.
 import { errorCodes, keyProblem, namespaceOf } from '@keycast/protocol'
 import { createEntry } from '../keys/entry.js'
-import { dropAll, invalidate, isAnswered, isFailing, isFresh, isMissing, isNoOlder } from '../keys/held.js'
+import {
+  dropAll,
+  forgetTakenOver,
+  invalidate,
+  isAnswered,
+  isFailing,
+  isFresh,
+  isMissing,
+  isNoOlder,
+  takeOver,
+} from '../keys/held.js'
 import { isKept, isWanted, isWantedBy, isWatched, watcherOf } from '../keys/interest.js'
+import { QUIET_REFRESH_MS_MIN } from '../timing/refreshes-under-way.js'
 import { takeAnswer } from './answers.js'
 import { createRefusedWants } from './refused-wants.js'
+import { createToldChanges } from './told-changes.js'
 
 /**
  * @typedef {import('@keycast/backbone').Held} GatewayHeld
@@ -46,6 +58,7 @@ export function createWants({
   now,
 }) {
   const refused = createRefusedWants()
+  const toldChanges = createToldChanges({ now })
 
   /** @param {string} link @param {Wanted} wanted */
   function onWatch(link, { key, held, quiet }) {
@@ -57,6 +70,10 @@ export function createWants({
     table.recount(entry)
     if (table.get(key) !== entry) return // it took room that other keys need, and its links were refused
 
+    if (quiet && held?.plan && isKeptByPlan(entry, held.version, held.plan)) {
+      metrics.wanted('kept')
+      return interest.notify(link, entry, watcher)
+    }
     if (!isAnsweredByMemory(entry, watcher, wasKept)) return ask(entry, watcher)
     metrics.wanted('memory')
     interest.notify(link, entry, watcher)
@@ -82,6 +99,28 @@ export function createWants({
     // A key the backend never had is asked for ever more rarely: whoever comes to watch it has just been told that it is there.
     const isRefreshed = wasKept && !isMissing(entry)
     return (isRefreshed ? !entry.held.invalid : isFresh(entry, now())) && isNoOlder(entry, seen)
+  }
+
+  /**
+   * Whether a watch of a key that was another node's is content with what its gateway holds, until that node would have
+   * asked the backend again. Otherwise each node that dies would have all its keys fetched at once.
+   *
+   * @param {Entry} entry that is watched
+   * @param {string} version
+   * @param {import('@keycast/backbone').Plan} plan
+   */
+  function isKeptByPlan(entry, version, { inMs, maxAgeMs }) {
+    const { held, fetch, key, namespace } = entry
+    if (held.value || held.failure || fetch || held.invalid) return false
+    // Gateways that hold different versions cannot both hold the latest.
+    if (held.takenOver) return held.takenOver.version === version
+    const { refreshMs } = namespace
+    if (refreshMs < QUIET_REFRESH_MS_MIN || inMs === 0 || inMs > refreshMs) return false
+    // A change that this node was told of, and the one before it may have died over.
+    if (toldChanges.mayBeSince(key, now() + inMs - refreshMs)) return false
+    takeOver(entry, version, maxAgeMs)
+    schedule.takeOver(entry, now() + inMs)
+    return true
   }
 
   /** @param {string} link @param {string} key */
@@ -116,6 +155,7 @@ export function createWants({
 
   /** @param {string} key */
   function onRefresh(key) {
+    toldChanges.add(key)
     const entry = table.get(key)
     if (!entry) return // nothing is held that could be old
     invalidate(entry)
@@ -217,6 +257,7 @@ export function createWants({
     if (!isWatched(entry)) {
       interest.linger(entry, () => {
         schedule.end(entry)
+        forgetTakenOver(entry)
         release(entry)
       })
     }

@@ -95,7 +95,7 @@ test('a refresh that takes long is told of by itself, and holds up no other', ()
   expect(primary.lag()).toBeLessThanOrEqual(TICK_MS)
   const [overdue] = primary.take('a')
   expect(overdue).toMatchObject({ type: 'current', version: 'v1', next: undefined })
-  expect(overdue.ageMs).toBeGreaterThan(PERIOD_MS / 2)
+  expect(/** @type {{ ageMs: number }} */ (overdue).ageMs).toBeGreaterThan(PERIOD_MS / 2)
 
   primary.current(K)
   expect(primary.take('a')).toMatchObject([{ type: 'current', next: { everyMs: PERIOD_MS } }])

@@ -74,6 +74,17 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, now, rand
   }
 
   /**
+   * The key was another node's: it is tried when that node would have.
+   *
+   * @param {Entry} entry
+   * @param {number} atMs at most a period away
+   */
+  function takeOver(entry, atMs) {
+    entry.timing.phaseAt = atMs
+    tryAt(entry, atMs)
+  }
+
+  /**
    * The last watcher of a key left.
    *
    * @param {Entry} entry
@@ -218,5 +229,5 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, now, rand
     entry.timing.timer = undefined
   }
 
-  return { begin, end, succeeded, failed, insist, park, wake, forgetBackoff, forgetAbsence }
+  return { begin, takeOver, end, succeeded, failed, insist, park, wake, forgetBackoff, forgetAbsence }
 }
