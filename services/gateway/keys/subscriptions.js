@@ -195,13 +195,15 @@ export function createSubscriptions({ values, cache, backbone, outbox, staleness
   }
 
   /**
-   * Makes word of a problem due to subscribers where it is time for that. To be called when an entry comes up in the
+   * Makes word of a problem, or of its end, due to subscribers where it is time for that. To be called when an entry comes up in the
    * calendar.
    *
    * @param {Entry} entry
    */
   function check(entry) {
-    if (staleness.check(entry)) oweAll(entry, PROBLEM)
+    const word = staleness.check(entry)
+    if (word === 'over') clearProblem(entry)
+    if (word) oweAll(entry, word === 'over' ? CURRENT : PROBLEM)
   }
 
   /**
