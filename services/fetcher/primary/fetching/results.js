@@ -40,7 +40,7 @@ export function createResults({ table, interest, schedule, refreshes, recovery, 
       refreshes.end(entry)
       hold(entry, fits ? result : noRoom, body, delta, {
         askedAt: sentAt,
-        waitedMs: sentAt - queuedAt,
+        waitedMs: Math.round(sentAt - queuedAt),
         changed: again,
       })
       interest.notifyAll(entry, { isAsAssured: isInTime && result.kind !== 'failed' && termsOf(entry) === before })

@@ -13,7 +13,9 @@ import {
   takeOver,
 } from '../keys/held.js'
 import { isKept, isWanted, isWantedBy, isWatched, watcherOf } from '../keys/interest.js'
+import { isSentBefore } from '../keys/watchers.js'
 import { QUIET_REFRESH_MS_MIN } from '../timing/refreshes-under-way.js'
+import { notBeforeAtOf } from '../timing/schedule.js'
 import { takeAnswer } from './answers.js'
 import { createRefusedWants } from './refused-wants.js'
 import { createToldChanges } from './told-changes.js'
@@ -161,7 +163,7 @@ export function createWants({
     invalidate(entry)
     schedule.forgetAbsence(entry)
     if (fetches.repeat(entry)) return
-    if (entry.timing.notBeforeAt > now()) schedule.insist(entry)
+    if (notBeforeAtOf(entry) > now()) schedule.insist(entry)
     else if (isKept(entry)) fetches.want(entry)
     else schedule.forgetBackoff(entry)
   }
@@ -171,8 +173,8 @@ export function createWants({
     const entries = interest.entriesOf(link)
     // A link that is lost never comes back under its id, so its wants may go one after the other.
     inTurns(() => {
-      const entry = entries.pop()
-      if (!entry) {
+      const { done, value: entry } = entries.next()
+      if (done) {
         refused.dropLink(link)
         return false
       }
@@ -188,7 +190,7 @@ export function createWants({
     const entry = table.get(key)
     if (refusal || !entry) return refusal
     // A link that was sent something before is sent a change now, and that change is as old as it waited for credit.
-    const isChange = watcherOf(entry, link)?.owed === false
+    const isChange = isSentBefore(watcherOf(entry, link))
     const { value } = entry.held
     const { answer, more } = takeAnswer(interest, entry, link, now())
     if (more) markDue(link, key)

@@ -1,4 +1,5 @@
 // The state held of a key: its value, or the backend's word that there is none; and why the last fetch failed.
+import { createSharedStrings } from './shared-strings.js'
 
 /**
  * @typedef {import('@keycast/backbone').Delta} Delta
@@ -31,6 +32,8 @@
  * @property {'found' | 'missing' | undefined} seen whether the backend ever had a value, as far as this entry knows
  */
 
+const contentTypes = createSharedStrings({ max: 1_000 })
+
 /** @param {number} maxAgeMs @returns {Held} */
 export function newHeld(maxAgeMs) {
   return {
@@ -54,11 +57,14 @@ export function newHeld(maxAgeMs) {
  * @param {{ askedAt: number, waitedMs: number, cameAt: number, invalid: boolean }} when `invalid`: changed since it was asked
  */
 export function holdValue(entry, result, body, delta, { askedAt, waitedMs, cameAt, invalid }) {
-  const { version, contentType, format, store, etag, lastModified, deltaFrom } = result
+  const { contentType, format, store, etag, lastModified, deltaFrom } = result
+  const { takenOver } = entry.held
+  // Links hold that string already.
+  const version = takenOver?.version === result.version ? takenOver.version : result.version
   entry.held.seen = 'found'
   entry.held.value = {
     version,
-    contentType,
+    contentType: contentTypes.shared(contentType),
     format,
     store,
     etag,
