@@ -69,7 +69,7 @@ export function createFakeRooms(say) {
     },
 
     /** @param {any} message @returns {boolean} whether it is about a room */
-    answer({ type, id, key, messageId, data, before, after, limit = HISTORY_DEFAULT, name }) {
+    answer({ type, id, key, messageId, data, before, after, limit = HISTORY_DEFAULT, name, claim }) {
       if (!['publish', 'history', 'join', 'leave'].includes(type)) return false
       const room = roomOf(key)
       const { messages, refusal } = room
@@ -91,7 +91,7 @@ export function createFakeRooms(say) {
         if (room.members.some(member => member.name === name && member.id !== 'me')) refuse('name_taken')
         else {
           room.members = [...room.members.filter(member => member.id !== 'me'), { id: 'me', name, tabs: 1 }]
-          say({ type: 'joined', id, key, name, claim: 'fake' })
+          say({ type: 'joined', id, key, name, claim })
           tellMembers(key)
         }
       } else {

@@ -380,3 +380,20 @@ test('100,000 wants are said again over many turns, and what changes meanwhile g
   const said = last().requests.flatMap(({ wants = [] }) => wants.map((/** @type {any} */ want) => want.key))
   expect(said.sort()).toEqual(['new', ...keys.slice(0, -1)].sort())
 })
+
+test('commands that many clients give in one turn go in one request', async () => {
+  const { link, last, answer } = setup()
+  answer()
+  await turn()
+  for (const id of ['c1', 'c2', 'c3']) {
+    const key = `a:${id}`
+    link.command({ id, key, command: { type: 'authorize', key }, deadlineMs: 1_000 }, () => {})
+    await undefined // another client's message
+  }
+  expect(last().requests).toEqual([])
+  await turn()
+  await turn()
+  expect(last().requests.map(({ commands }) => commands.map((/** @type {any} */ { id }) => id))).toEqual([
+    ['c1', 'c2', 'c3'],
+  ])
+})

@@ -80,6 +80,8 @@ export class Room {
     this.wasClosed = false
     /** The join that stands, or is to stand again in the next session. @type {import('./rooms.js').Join | undefined} */
     this.join = undefined
+    /** By which this client is known again, where it has no token. @type {string | undefined} */
+    this.claim = undefined
     this.isRejoining = false
     this.alarm = alarm
     /** Where the stream is. @type {Position | undefined} */

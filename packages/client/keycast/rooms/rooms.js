@@ -1,5 +1,6 @@
 // The rooms that somebody follows, publishes into or is in: takes what the gateway says of them.
 import { KeycastError } from '../errors.js'
+import { randomText } from '../random.js'
 import { badKey, keyGrammar } from '../requests.js'
 import { createSubscriber } from '../values/subscriber.js'
 import { createRoomHandle } from './handle.js'
@@ -192,8 +193,10 @@ export function createRooms({ environment, send, nextId, createAlarm, calls }) {
             signal,
           )
         },
-        async join(name, claim = room.join?.claim) {
+        // The first join has a claim already: one whose answer is lost with the connection holds the name for a while.
+        async join(name, claim = room.claim ?? randomText()) {
           check(key)
+          room.claim = claim
           const joined = await join(key, { name, claim })
           room.join = joined
           // Its last handle may have been closed meanwhile.

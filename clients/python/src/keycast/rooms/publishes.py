@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import secrets
 from collections.abc import Callable
 from typing import Any
 
 from ..connection.frames import write_frame
 from ..environment import Alarm, Environment
 from ..errors import KeycastError
+from ..random_text import random_text
 from ..subscriber import PAUSE_DEFAULT_MS, request_bytes_max
 from .messages import PendingMessage, Position, Published
 
@@ -65,7 +65,7 @@ class Publishes:
     def publish(self, key: str, data: Any, message_id: str | None, deadline_ms: float) -> asyncio.Future[Published]:
         # As it is now: whoever gave it may change it.
         copy = json.loads(json.dumps(data, allow_nan=False))
-        publish = _Publish(message_id or _mint(), copy, self._environment.date() / 1_000, self._environment)
+        publish = _Publish(message_id or random_text(), copy, self._environment.date() / 1_000, self._environment)
         lane = self._lanes.setdefault(key, _Lane(key, self._environment))
         lane.queue.append(publish)
 
@@ -186,8 +186,3 @@ class Publishes:
             told.message_id = publish.message_id
             publish.future.set_exception(told)
         self._remove(lane, publish)
-
-
-def _mint() -> str:
-    """Random, so that no other client makes the same."""
-    return secrets.token_urlsafe(16)

@@ -10,6 +10,7 @@ from ..calls import Calls
 from ..environment import Environment
 from ..errors import KeycastError
 from ..keys import bad_key
+from ..random_text import random_text
 from ..subscriber import Subscriber
 from .entry import Reader, RoomEntry
 from .handle import Room
@@ -96,9 +97,10 @@ class Rooms:
                 entry.become(joined_as=joined.name)
             return joined
 
-        known = claim or (entry.join.claim if entry.join else None)
+        # The first join has a claim already: one whose answer is lost with the connection holds the name for a while.
+        entry.claim = claim or entry.claim or random_text()
         # The gateway takes a join also where the caller is cancelled: `leave` ends it.
-        return asyncio.shield(self._ask_to_join(entry.key, Joined(name, known), read))
+        return asyncio.shield(self._ask_to_join(entry.key, Joined(name, entry.claim), read))
 
     def leave(self, entry: RoomEntry) -> asyncio.Future[None]:
         self._end_join(entry)
