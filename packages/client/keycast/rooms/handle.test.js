@@ -36,6 +36,29 @@ test('a loop that is too far behind is given a gap in place of what it missed', 
   expect(await next()).toMatchObject({ data: 5, position: { seq: 5 } })
 })
 
+test.each([
+  [{ last: 501 }, RangeError],
+  [{ last: -1 }, RangeError],
+  [{ last: 2.5 }, RangeError],
+  [{ last: Number.NaN }, RangeError],
+  [{ after: { epoch: 'fake', seq: -1 } }, TypeError],
+  [{ after: { epoch: '', seq: 1 } }, TypeError],
+  [{ after: /** @type {any} */ ({ seq: 1 }) }, TypeError],
+  [{ after: /** @type {any} */ ('7') }, TypeError],
+])(
+  'a place that a gateway would refuse, %j, is refused at once and disturbs no other handle',
+  async (options, type) => {
+    const fake = createFakeKeycast()
+    fake.publish('room:1', 'before')
+    expect(() => fake.keycast.room('room:1', options)).toThrow(type)
+    await soon()
+    expect(fake.watched()).toEqual([])
+    const room = fake.keycast.room('room:1', { last: 500 })
+    expect((await room[Symbol.asyncIterator]().next()).value).toMatchObject({ data: 'before' })
+    expect(fake.keycast.room('room:1', { last: 0, after: undefined }).state.error).toBeUndefined()
+  },
+)
+
 test('a loop throws the error that ends the subscription, after what came before it', async () => {
   const fake = createFakeKeycast({ rooms: [] })
   const room = fake.keycast.room('room:1')

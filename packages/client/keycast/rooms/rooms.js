@@ -16,7 +16,7 @@ import { Room, toMessage } from './room.js'
  * @typedef {object} HistoryOptions
  * @property {Position} [before] the newest messages before this one; those of the end where neither is given
  * @property {Position} [after] the oldest messages after this one
- * @property {number} [limit] 50 unless given, 500 at most
+ * @property {number} [limit] 50 unless given; more than 500 is cut to 500
  * @property {AbortSignal} [signal]
  */
 
@@ -28,6 +28,22 @@ import { Room, toMessage } from './room.js'
  * @typedef {{ messages: import('./room.js').Message<T>[], more: boolean, truncated: boolean, oldest: Position,
  *   newest: Position }} History
  */
+
+/** So many messages a gateway gives at once, of the end or of the history. */
+const LAST_MAX = 500
+
+/** @param {unknown} number */
+const isCount = number => Number.isSafeInteger(number) && Number(number) >= 0
+
+/**
+ * A subscribe is refused as a whole: one handle that asks for too much would end those of others.
+ *
+ * @param {import('./room.js').RoomOptions} options
+ */
+function checkStart({ after, last }) {
+  if (last != null && !(isCount(last) && last <= LAST_MAX)) throw new RangeError(`"last" is 0 to ${LAST_MAX}`)
+  if (after && !(after.epoch && isCount(after.seq))) throw new TypeError('"after" is a position: { epoch, seq }')
+}
 
 /** @param {import('../client.js').PartDeps} deps */
 export function createRooms({ environment, send, nextId, createAlarm, calls }) {
@@ -145,8 +161,10 @@ export function createRooms({ environment, send, nextId, createAlarm, calls }) {
     /**
      * @param {string} key
      * @param {import('./room.js').RoomOptions} [options]
+     * @throws {RangeError | TypeError} where `last` or `after` cannot be asked for
      */
     room(key, { after, last, presence = false, follow = true, bufferMessages } = {}) {
+      checkStart({ after, last })
       const room = rooms.get(key) ?? create(key)
       room.handles += 1
       /** @type {import('./room.js').Reader} */
