@@ -36,29 +36,6 @@ test('a loop that is too far behind is given a gap in place of what it missed', 
   expect(await next()).toMatchObject({ data: 5, position: { seq: 5 } })
 })
 
-test.each([
-  [{ last: 501 }, RangeError],
-  [{ last: -1 }, RangeError],
-  [{ last: 2.5 }, RangeError],
-  [{ last: Number.NaN }, RangeError],
-  [{ after: { epoch: 'fake', seq: -1 } }, TypeError],
-  [{ after: { epoch: '', seq: 1 } }, TypeError],
-  [{ after: /** @type {any} */ ({ seq: 1 }) }, TypeError],
-  [{ after: /** @type {any} */ ('7') }, TypeError],
-])(
-  'a place that a gateway would refuse, %j, is refused at once and disturbs no other handle',
-  async (options, type) => {
-    const fake = createFakeKeycast()
-    fake.publish('room:1', 'before')
-    expect(() => fake.keycast.room('room:1', options)).toThrow(type)
-    await soon()
-    expect(fake.watched()).toEqual([])
-    const room = fake.keycast.room('room:1', { last: 500 })
-    expect((await room[Symbol.asyncIterator]().next()).value).toMatchObject({ data: 'before' })
-    expect(fake.keycast.room('room:1', { last: 0, after: undefined }).state.error).toBeUndefined()
-  },
-)
-
 test('a loop throws the error that ends the subscription, after what came before it', async () => {
   const fake = createFakeKeycast({ rooms: [] })
   const room = fake.keycast.room('room:1')
@@ -110,4 +87,27 @@ test('what is published is as it was when it was given, and must be JSON', async
   await published
   expect(fake.messages('room:1')).toEqual([{ n: 1 }])
   await expect(room.publish(undefined)).rejects.toThrow(TypeError)
+})
+
+test.each([
+  ['a position that is text', { after: '{"epoch":"fake","seq":1}' }],
+  ['a position without an epoch', { after: { seq: 1 } }],
+  ['a place that is no number', { after: { epoch: 'fake', seq: '1' } }],
+  ['more than a gateway gives', { last: 501 }],
+])('a beginning that is none is refused at once: %s', async (_, options) => {
+  const fake = createFakeKeycast()
+  const other = fake.keycast.room('room:2')
+  expect(() => fake.keycast.room('room:1', /** @type {any} */ (options))).toThrow(TypeError)
+  await soon()
+  expect([fake.watched(), other.state.live]).toEqual([['room:2'], true])
+})
+
+test('a part of the history is bounded by a position', async () => {
+  const room = createFakeKeycast().keycast.room('room:1', { follow: false })
+  await expect(room.history({ before: /** @type {any} */ (7) })).rejects.toThrow('"before" must be a position')
+})
+
+test('a handle that follows nothing has no loop', () => {
+  const room = createFakeKeycast().keycast.room('room:1', { follow: false })
+  expect(() => room[Symbol.asyncIterator]()).toThrow('follow: false')
 })

@@ -205,5 +205,14 @@ export const toMessage = (epoch, { seq, at, from, messageId, data }) => ({
   data,
 })
 
+/** @param {string} name of the option @param {unknown} given @throws {TypeError} where it is no position */
+export function checkPosition(name, given) {
+  // null is what JSON.parse gives of an item that localStorage does not have.
+  if (given === undefined || given === null) return
+  const { epoch, seq } = /** @type {Record<string, unknown>} */ (given)
+  if (typeof epoch === 'string' && Number.isInteger(seq) && Number(seq) >= 0) return
+  throw new TypeError(`"${name}" must be a position, as in { epoch, seq }`)
+}
+
 /** @param {Position | undefined} a @param {Position | undefined} b */
 const isSame = (a, b) => a !== undefined && a.epoch === b?.epoch && a.seq === b.seq

@@ -5,7 +5,7 @@ import { badKey, keyGrammar } from '../requests.js'
 import { createSubscriber } from '../values/subscriber.js'
 import { createRoomHandle } from './handle.js'
 import { createPublishes } from './publishes.js'
-import { Room, toMessage } from './room.js'
+import { checkPosition, Room, toMessage } from './room.js'
 
 /**
  * @typedef {import('./room.js').Position} Position
@@ -16,7 +16,7 @@ import { Room, toMessage } from './room.js'
  * @typedef {object} HistoryOptions
  * @property {Position} [before] the newest messages before this one; those of the end where neither is given
  * @property {Position} [after] the oldest messages after this one
- * @property {number} [limit] 50 unless given; more than 500 is cut to 500
+ * @property {number} [limit] 50 unless given, 500 at most
  * @property {AbortSignal} [signal]
  */
 
@@ -29,21 +29,8 @@ import { Room, toMessage } from './room.js'
  *   newest: Position }} History
  */
 
-/** So many messages a gateway gives at once, of the end or of the history. */
+/** A gateway gives no more messages at once. */
 const LAST_MAX = 500
-
-/** @param {unknown} number */
-const isCount = number => Number.isSafeInteger(number) && Number(number) >= 0
-
-/**
- * A subscribe is refused as a whole: one handle that asks for too much would end those of others.
- *
- * @param {import('./room.js').RoomOptions} options
- */
-function checkStart({ after, last }) {
-  if (last != null && !(isCount(last) && last <= LAST_MAX)) throw new RangeError(`"last" is 0 to ${LAST_MAX}`)
-  if (after && !(after.epoch && isCount(after.seq))) throw new TypeError('"after" is a position: { epoch, seq }')
-}
 
 /** @param {import('../client.js').PartDeps} deps */
 export function createRooms({ environment, send, nextId, createAlarm, calls }) {
@@ -161,14 +148,17 @@ export function createRooms({ environment, send, nextId, createAlarm, calls }) {
     /**
      * @param {string} key
      * @param {import('./room.js').RoomOptions} [options]
-     * @throws {RangeError | TypeError} where `last` or `after` cannot be asked for
+     * @throws {TypeError} where it cannot begin there: a gateway would refuse all else that is subscribed to with it
      */
     room(key, { after, last, presence = false, follow = true, bufferMessages } = {}) {
-      checkStart({ after, last })
+      checkPosition('after', after)
+      if (last !== undefined && !(Number.isInteger(last) && last >= 0 && last <= LAST_MAX)) {
+        throw new TypeError(`"last" must be a whole number from 0 to ${LAST_MAX}`)
+      }
       const room = rooms.get(key) ?? create(key)
       room.handles += 1
       /** @type {import('./room.js').Reader} */
-      const reader = { position: after, last, presence, take() {} }
+      const reader = { position: after ?? undefined, last, presence, take() {} }
       if (closed) {
         room.ended = true
         room.become({ error: closed })
@@ -185,6 +175,7 @@ export function createRooms({ environment, send, nextId, createAlarm, calls }) {
       return createRoomHandle({
         room,
         reader,
+        follow,
         bufferMessages,
         onClose() {
           room.handles -= 1
@@ -197,6 +188,8 @@ export function createRooms({ environment, send, nextId, createAlarm, calls }) {
           return publishes.publish(key, data, options)
         },
         async history({ before, after, limit, signal } = {}) {
+          checkPosition('before', before)
+          checkPosition('after', after)
           check(key)
           const epoch = (before ?? after)?.epoch
           return calls.ask(
