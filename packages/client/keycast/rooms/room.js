@@ -9,7 +9,7 @@ import { createMembers } from './members.js'
  *
  * @typedef {object} RoomOptions
  * @property {Position} [after] every message after this one is wanted, or a gap
- * @property {number} [last] so many messages are wanted at once, if there are so many
+ * @property {number} [last] so many messages are wanted at once, if there are so many; 500 at most
  * @property {boolean} [presence] whether to be told who is there
  * @property {boolean} [follow] false: nothing of the room is wanted, it is only published into, or read in parts
  * @property {number} [bufferMessages] how many a busy loop may be behind
