@@ -45,7 +45,7 @@ function start(...args) {
   const child = spawn(process.execPath, ['loadtest/main.js', ...args], {
     cwd: root,
     // One worker is enough for so little, and starts sooner.
-    env: { PATH: process.env.PATH, FETCHER_WORKERS: '1', FETCHER_WARM_UP_PULLS: '0' },
+    env: { PATH: process.env.PATH, FETCHER_WORKERS: '1' },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   atEnd(() => child.kill('SIGKILL'))
