@@ -18,6 +18,8 @@ import { createAdmissions } from './keys/admissions.js'
 import { createCache } from './keys/cache.js'
 import { createCalendar, SWEEP_MS } from './keys/calendar.js'
 import { createEndings } from './keys/endings.js'
+import { createOwnValueTokens } from './keys/own-value-tokens.js'
+import { createOwnValues } from './keys/own-values.js'
 import { createPlaces } from './keys/places.js'
 import { createSingleFlight } from './keys/single-flight.js'
 import { createStaleness } from './keys/staleness.js'
@@ -50,6 +52,7 @@ import { createAccept } from './transport/accept.js'
  * @typedef {import('@keycast/backbone').RoomsEvents} RoomsEvents
  * @typedef {import('./delivery/outbox.js').OutboxEvents} OutboxEvents
  * @typedef {Pick<Parameters<typeof createDecisions>[0], 'onDecided'>} DecisionEvents
+ * @typedef {Pick<Parameters<typeof createViewers>[0], 'onForgotten' | 'onRenewed' | 'onExpired'>} ViewerEvents
  * @typedef {{ onBehind: (subscription: import('./rooms/room.js').RoomSubscription) => void }} DueEvents
  * @typedef {Pick<import('./settings.js').Settings, 'sessionsMax' | 'keysPerSessionMax' | 'subscriptionsMax' | 'requestsPerSecondMax'
  *   | 'messageBytesMax' | 'getsWaitingMax' | 'unsentBytesMax' | 'unsentTotalBytesMax' | 'stallMsMax' | 'heartbeatMs' | 'cacheBytesMax'
@@ -91,7 +94,7 @@ export function createGateway({
   // Each part is given parts that were built before it. Some events go the other way: the backbones and the outbox, which
   // most parts need, report to parts that need them. They are named here and tied at the end, before anything can happen.
   // One object in one place, so that no part closes over another that does not exist yet.
-  /** @type {BackboneEvents & RoomsEvents & OutboxEvents & DueEvents & DecisionEvents} */
+  /** @type {BackboneEvents & RoomsEvents & OutboxEvents & DueEvents & DecisionEvents & ViewerEvents} */
   const events = {
     held: untied,
     onAnswer: untied,
@@ -106,6 +109,9 @@ export function createGateway({
     onWritable: untied,
     onBehind: untied,
     onDecided: untied,
+    onForgotten: untied,
+    onRenewed: untied,
+    onExpired: untied,
   }
 
   const counts = createCounts()
@@ -115,20 +121,38 @@ export function createGateway({
   const rights = createRights(policy)
   const revocations = createRevocations({ lifetimeMsMax: policy.lifetimeMsMax, now: wallNow })
   const attempts = createAttempts({ now })
-  const isViewerNeeded = namespaces.names.some(name => namespaces.get(name)?.authorize !== undefined)
+  const isViewerNeeded = namespaces.names.some(name => {
+    const { authorize, isPerUser } = namespaces.get(name) ?? {}
+    return authorize !== undefined || isPerUser
+  })
   const keepTokens = isViewerNeeded
   const tokens = createTokens({ access: policy, rights, revocations, attempts, now, wallNow, jwksEvents, keepTokens })
   const { cookie } = policy
   const identify = createIdentify({ tokens, cookie, trustedProxies: settings.trustedProxies, counts })
   const accounts = createAccounts({ ...settings, now })
+  const viewers = createViewers({
+    isNeeded: isViewerNeeded,
+    onForgotten: viewer => events.onForgotten(viewer),
+    onRenewed: viewer => events.onRenewed(viewer),
+    onExpired: viewer => events.onExpired(viewer),
+    wallNow,
+  })
 
   // keys: what is known of them, and how the fetcher is asked
   /** @type {import('./keys/calendar.js').Calendar<import('./keys/entry.js').Entry>} */
   const calendar = createCalendar()
-  const cache = createCache({ bytesMax: settings.cacheBytesMax, valueBytes, onUnwanted: calendar.cancel })
+  const ownValues = createOwnValues({ namespaces, viewers, wallNow })
+  const cache = createCache({
+    bytesMax: settings.cacheBytesMax,
+    valueBytes,
+    onUnwanted: calendar.cancel,
+    mayKeep: ownValues.mayKeep,
+    onRemoved: ownValues.removed,
+  })
   const access = createAccess({ namespaces, cache, counts, now })
   const backbone = createBackbone({
     held: key => events.held(key),
+    credentials: key => ownValues.credentialsFor(cache.peek(key)),
     onAnswer: (...of) => events.onAnswer(...of),
   })
   const decisions = createDecisions({
@@ -139,8 +163,7 @@ export function createGateway({
     now,
     wallNow,
   })
-  const viewers = createViewers({ isNeeded: isViewerNeeded, onForgotten: decisions.forget, onRenewed() {}, wallNow })
-  const values = createValues({ namespaces, cache, backbone, now })
+  const values = createValues({ namespaces, cache, backbone, onOpened: ownValues.opened, now })
   const singleFlight = createSingleFlight({ values, cache, backbone, calendar, counts, now })
   const staleness = createStaleness({ calendar, backbone, now })
 
@@ -153,6 +176,7 @@ export function createGateway({
   const places = createPlaces(settings)
   const subscriptions = createSubscriptions({
     values,
+    ownValues,
     cache,
     backbone,
     outbox,
@@ -162,6 +186,7 @@ export function createGateway({
     counts,
     now,
   })
+  const ownValueTokens = createOwnValueTokens({ ownValues, cache, backbone, subscriptions, now })
   const takeAnswer = createTakeAnswer({ cache, backbone, values, singleFlight, subscriptions, now })
   const encodings = createEncodings({
     latest: key => cache.peek(key)?.value,
@@ -191,7 +216,7 @@ export function createGateway({
     now,
   })
   const endings = createEndings({ subscriptions, rooms })
-  const admissions = createAdmissions({ access, decisions, subscriptions, endings, places, outbox, now })
+  const admissions = createAdmissions({ access, decisions, ownValues, subscriptions, endings, places, outbox, now })
 
   // sessions: how they begin, what they ask, how they end
   const credentials = createCredentials({
@@ -226,6 +251,7 @@ export function createGateway({
     values,
     singleFlight,
     decisions,
+    ownValues,
     admissions,
     subscriptions,
     endings,
@@ -285,9 +311,15 @@ export function createGateway({
   events.onEnd = sessions.end
   events.onWritable = handlers.resumeGets
   events.onDecided = admissions.decided
+  events.onForgotten = viewer => {
+    decisions.forget(viewer)
+    ownValueTokens.ended(viewer)
+  }
+  events.onRenewed = ownValueTokens.renewed
+  events.onExpired = ownValueTokens.ended
   events.onBehind = behind.readOn
 
-  exportCounts(metrics, counts, stats, tokens.jwksStatus, settings)
+  exportCounts(metrics, counts, stats, tokens.jwksStatus, settings, () => sharedRevocations?.missing())
 
   /** With a million keys many thousands come up at one time: what the first turn leaves is looked at in later ones. */
   const looks = createTurns({ now, step: lookAtNext })
@@ -325,6 +357,7 @@ export function createGateway({
       subscriptions: places.taken(),
       ...subscriptions.stats(),
       ...admissions.stats(),
+      ...ownValues.stats(),
       ...rooms.stats(),
       ...watching.stats(),
       ...joins.stats(),
@@ -358,6 +391,7 @@ export function createGateway({
   return {
     access,
     decisions,
+    ownValues,
     values,
     singleFlight,
     backbone,

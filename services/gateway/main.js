@@ -75,6 +75,7 @@ function assemble() {
   const {
     access,
     decisions,
+    ownValues,
     authenticate,
     explain,
     values,
@@ -89,6 +90,7 @@ function assemble() {
   const publicApp = createPublicApp({
     access,
     decisions,
+    ownValues,
     authenticate,
     values,
     singleFlight: limitPending(gateway.singleFlight, HTTP_PENDING_MAX),
@@ -111,6 +113,7 @@ function assemble() {
     access,
     explain,
     values,
+    ownValues,
     backbone,
     namespaces,
     revoke,

@@ -72,6 +72,17 @@ test('a decision of a newer fetcher admits nobody', () => {
   expect(() => valuesCodec.readResult?.({ verdict: 'failed', retryAfterMs: 'soon' })).toThrow('incomplete')
 })
 
+test('a want is read with the credentials of its viewer, all of them or none', () => {
+  const { readPayload } = valuesCodec
+  expect(readPayload?.({ quiet: true })).toEqual({ quiet: true })
+  expect(readPayload?.({ authorization: 'Bearer t', expiresAt: 5 })).toEqual({
+    quiet: false,
+    authorization: 'Bearer t',
+    expiresAt: 5,
+  })
+  expect(() => readPayload?.({ authorization: 'Bearer s3cret' })).toThrow(/^the credentials are incomplete$/)
+})
+
 test('no error about credentials repeats them', () => {
   const command = { type: 'authorize', key: 'doc:1 anonymous', authorization: 'Bearer s3cret', expiresAt: 'soon' }
   expect(() => valuesCodec.decodeCommand?.(command, [])).toThrow(/^the credentials are incomplete$/)

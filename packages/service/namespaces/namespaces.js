@@ -20,6 +20,7 @@ import { substituteVariables } from './variables.js'
  * @property {number} bytesMax
  * @property {number} [idSegmentsMax] an id has so many segments at most, 1 unless said; see id-problem.js
  * @property {Authorize} [authorize] the backend is asked whether a viewer may read a key
+ * @property {boolean} [isPerUser] each user has a value of their own, fetched with their own token
  *
  * Where the backend is asked with the viewer's own token, and for how long what it said holds.
  * @typedef {{ urlFor: (id: string) => string, origin: string, method: 'HEAD' | 'GET', keepMs: number }} Authorize
@@ -77,7 +78,7 @@ export function readNamespaces({ path, env = process.env, headers: withHeaders =
 const lookUp = named => ({ get: (/** @type {string} */ name) => named.get(name), names: [...named.keys()] })
 
 /** @param {string} name @param {import('./schema.js').HttpNamespace} parsed @returns {Namespace} */
-function httpNamespaceOf(name, { source, url, authorize, headers, maxAge, refresh, timeout, maxBytes, ids }) {
+function httpNamespaceOf(name, { source, url, per, authorize, headers, maxAge, refresh, timeout, maxBytes, ids }) {
   return {
     name,
     source,
@@ -88,6 +89,7 @@ function httpNamespaceOf(name, { source, url, authorize, headers, maxAge, refres
     timeoutMs: timeout,
     bytesMax: maxBytes,
     idSegmentsMax: ids.segments,
+    ...(per && { isPerUser: true }),
     ...(authorize && { authorize: { ...authorize.url, method: authorize.method, keepMs: authorize.keep } }),
   }
 }

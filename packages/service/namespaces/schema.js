@@ -88,10 +88,12 @@ const authorize = z.strictObject(
   { error: 'must be a map with url, method and keep' },
 )
 
-const httpNamespace = z.strictObject(
+const httpFields = z.strictObject(
   {
     source: z.literal('http', { error: 'must be http or journal' }),
     url,
+    per: z.literal('user', { error: 'must be user, or left out' }).optional(),
+    credentials: z.literal('viewer', { error: 'must be viewer, or left out' }).optional(),
     authorize: authorize.optional(),
     headers: headers.default({}),
     maxAge: quantity(duration({ maxMs: DURATION_MS_MAX })).default(1_000),
@@ -104,6 +106,20 @@ const httpNamespace = z.strictObject(
   },
   { error: 'must be a map with source and url' },
 )
+
+const httpNamespace = httpFields.superRefine(({ per, credentials, headers: sent }, context) => {
+  /** @param {string[]} path @param {string} message */
+  const refuse = (path, message) => context.addIssue({ code: 'custom', path, message })
+  if (credentials && !per) {
+    refuse(['credentials'], "without per: user, a value had with one viewer's token would be shown to all")
+  }
+  if (per && !credentials) {
+    refuse(['per'], 'needs credentials: viewer, or the backend could not tell whose value it is asked for')
+  }
+  if (credentials && 'authorization' in sent) {
+    refuse(['headers', 'authorization'], "cannot be set with credentials: viewer, which sends the viewer's own")
+  }
+})
 
 /** @typedef {z.output<typeof httpNamespace>} HttpNamespace */
 

@@ -108,8 +108,11 @@ export function createExplain({ policy, rights, tokens, revocations, access, nam
   /** The request that asks the backend who may read. @param {string} key */
   function requestOf(key) {
     const colon = key.indexOf(':')
-    const authorize = namespaces.get(key.slice(0, colon))?.authorize
-    return authorize && `${authorize.method} ${authorize.urlFor(key.slice(colon + 1))}`
+    const id = key.slice(colon + 1)
+    const { authorize, isPerUser, urlFor } = namespaces.get(key.slice(0, colon)) ?? {}
+    if (authorize) return `${authorize.method} ${authorize.urlFor(id)}`
+    // With the user's own token: what it answers to that is the value, or that there is none for them.
+    return isPerUser ? `GET ${urlFor?.(id)}` : undefined
   }
 
   /** @param {string} user @param {Rule} granted */

@@ -16,13 +16,14 @@ import { createProblem, retryAfterMsOf } from './problem.js'
  * @param {object} deps
  * @param {Pick<import('../access/access.js').Access, 'check' | 'refusalOf'>} deps.access
  * @param {Pick<import('../access/backend/decisions.js').Decisions, 'applies' | 'join' | 'leave'>} deps.decisions
+ * @param {Pick<import('./own-values.js').OwnValues, 'areOf'>} deps.ownValues
  * @param {Pick<import('./subscriptions.js').Subscriptions, 'add'>} deps.subscriptions
  * @param {Pick<import('./endings.js').Endings, 'remove' | 'drop'>} deps.endings
  * @param {Pick<import('./places.js').Places, 'take' | 'leave'>} deps.places
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'send'>} deps.outbox
  * @param {() => number} deps.now monotonic, in milliseconds
  */
-export function createAdmissions({ access, decisions, subscriptions, endings, places, outbox, now }) {
+export function createAdmissions({ access, decisions, ownValues, subscriptions, endings, places, outbox, now }) {
   let awaiting = 0
 
   /**
@@ -144,13 +145,14 @@ export function createAdmissions({ access, decisions, subscriptions, endings, pl
     },
 
     /**
-     * The session has another viewer: what was decided for the one before says nothing.
+     * The session has another viewer: what was decided for the one before says nothing, and what was its own is not this
+     * one's.
      *
      * @param {Session} session
      * @param {() => void} change makes it so
      */
     changeViewer(session, change) {
-      const keys = keysOf(session).filter(decisions.applies)
+      const keys = keysOf(session).filter(key => decisions.applies(key) || ownValues.areOf(key))
       for (const key of keys) unsubscribe(session, key)
       change()
       for (const key of keys) {

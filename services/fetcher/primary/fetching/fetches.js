@@ -1,4 +1,5 @@
 // A fetch's way: wanted, queued, leased to a worker, ended with a result. At most one per key at a time.
+import { authorizationOf, mayAsk } from '../keys/credentials.js'
 import { isCold, isKept, isWanted } from '../keys/interest.js'
 
 /**
@@ -10,9 +11,10 @@ import { isCold, isKept, isWanted } from '../keys/interest.js'
  * @typedef {ReturnType<typeof createFetches>} Fetches
  *
  * A fetch from the moment it is wanted. Without `sentAt` it is queued in its lane. `attempt`: which worker this is.
- * `again`: what it brings is too old for somebody, so another fetch must follow.
+ * `again`: what it brings is too old for somebody, so another fetch must follow. `authorization`: the viewer's, that it was
+ * sent with.
  * @typedef {{ kind: 'fetch', entry: Entry, lane: import('./fetch-queue.js').Lane, queuedAt: number, sentAt: number | undefined,
- *   attempt: 1 | 2, probe: boolean, again: boolean }} Fetch
+ *   attempt: 1 | 2, probe: boolean, again: boolean, authorization?: string }} Fetch
  *
  * The part of the workers that fetches need. `lease` must only be called while there is credit.
  * @typedef {object} Pool
@@ -20,11 +22,12 @@ import { isCold, isKept, isWanted } from '../keys/interest.js'
  * @property {(fetch: Fetch, message: Omit<LeaseMessage, 'type' | 'lease'>) => void} lease
  *
  * The ends of fetches. `onResult`: `closed` says that the fetch closed the origin's breaker. `onRefused`: the origin's
- * breaker lets nothing through. `onAbandoned`: nobody wants the key whose worker was lost.
+ * breaker lets nothing through. `onExpired`: no token of the user whose own value it is is valid any more. `onAbandoned`: nobody wants the key whose worker was lost.
  * @typedef {object} FetchEvents
  * @property {(fetch: Fetch, result: Result, body: Buffer | undefined, delta: Buffer | undefined, closed: boolean) =>
  *   void} onResult
  * @property {(entry: Entry) => void} onRefused
+ * @property {(entry: Entry) => void} onExpired
  * @property {(entry: Entry) => void} onAbandoned
  */
 
@@ -35,8 +38,9 @@ import { isCold, isKept, isWanted } from '../keys/interest.js'
  * @param {import('../timing/in-turns.js').InTurns} deps.inTurns
  * @param {import('../metrics.js').FetchMetrics} deps.metrics
  * @param {() => number} deps.now
+ * @param {() => number} deps.wallNow in milliseconds since 1970, as tokens tell the time
  */
-export function createFetches({ origins, pool, inTurns, metrics, now }) {
+export function createFetches({ origins, pool, inTurns, metrics, now, wallNow }) {
   const rotation = [...origins]
   /** Those whose queues are being emptied, because their breakers opened. @type {Set<Origin>} */
   const refusing = new Set()
@@ -63,6 +67,7 @@ export function createFetches({ origins, pool, inTurns, metrics, now }) {
       if (fetch.sentAt === undefined && isCold(entry)) origin.queue.promote(fetch)
       return
     }
+    if (!mayAsk(entry, wallNow())) return events.onExpired(entry)
     if (!origin.breaker.admits()) return events.onRefused(entry)
     const lane = isCold(entry) ? 'cold' : 'refresh'
     entry.fetch = {
@@ -132,7 +137,8 @@ export function createFetches({ origins, pool, inTurns, metrics, now }) {
         refuse(fetch)
         return refuseQueued(origin)
       }
-      send(fetch)
+      if (mayAsk(fetch.entry, wallNow())) send(fetch)
+      else expire(fetch)
     }
   }
 
@@ -154,6 +160,15 @@ export function createFetches({ origins, pool, inTurns, metrics, now }) {
     })
   }
 
+  /** The token expired while the fetch was queued. @param {Fetch} fetch that the queue gave out */
+  function expire(fetch) {
+    const { entry, probe } = fetch
+    entry.origin.queue.ended(fetch)
+    entry.fetch = undefined
+    if (probe) entry.origin.breaker.end('void', true)
+    events.onExpired(entry)
+  }
+
   /** @param {Fetch} fetch */
   function send(fetch) {
     const { entry } = fetch
@@ -163,10 +178,12 @@ export function createFetches({ origins, pool, inTurns, metrics, now }) {
     origin.limit.started(origin.queue.inFlight())
     fetch.probe = origin.breaker.start()
     metrics.started(fetch.lane, fetch.sentAt - fetch.queuedAt)
+    const authorization = authorizationOf(entry, wallNow())
+    fetch.authorization = authorization
     pool.lease(fetch, {
       key: entry.key,
       url: entry.url,
-      headers: namespace.headers,
+      headers: authorization === undefined ? namespace.headers : { ...namespace.headers, authorization },
       timeoutMs: namespace.timeoutMs,
       bytesMax: namespace.bytesMax,
       // No delta answers a get: where nobody watches it would be made, and the body held for the next one, for nothing.
@@ -223,7 +240,16 @@ export function createFetches({ origins, pool, inTurns, metrics, now }) {
     events.onAbandoned(entry)
   }
 
-  return { start, want, wantSince, repeat, abandon, startAll, ended, lost }
+  /**
+   * Whether a user's own value would now be asked for with another token than this fetch was.
+   *
+   * @param {Fetch} fetch that ended
+   */
+  function hasOtherToken({ entry, authorization }) {
+    return isWanted(entry) && authorizationOf(entry, wallNow()) !== authorization
+  }
+
+  return { start, hasOtherToken, want, wantSince, repeat, abandon, startAll, ended, lost }
 }
 
 /** @type {Result} */

@@ -7,6 +7,7 @@
 // fetch           fetching/fetches.js   the fetch under way
 // refresh         timing/refreshes.js   the refresh under way
 // bytes, counted  keys/key-table.js     what the entry costs
+import { readViewerKey } from '@keycast/backbone'
 import { idOf } from '@keycast/protocol'
 import { newTiming } from '../timing/schedule.js'
 import { newHeld } from './held.js'
@@ -18,7 +19,8 @@ import { isWanted, newInterest } from './interest.js'
  * @typedef {import('../origins/origins.js').Origin} Origin
  *
  * @typedef {object} Entry
- * @property {string} key well-formed, of a known namespace
+ * @property {string} key well-formed, of a known namespace; or a viewer key of one
+ * @property {string | undefined} viewer whose own value it is; `undefined` where all have the same
  * @property {Namespace} namespace
  * @property {Origin} origin
  * @property {string} url where its content is; made once, since checking it costs as much as the rest of handing out a lease
@@ -32,17 +34,19 @@ import { isWanted, newInterest } from './interest.js'
  */
 
 /**
- * @param {string} key
+ * @param {string} key may be a viewer key
  * @param {Namespace} namespace
  * @param {Origin} origin
  * @returns {Entry}
  */
 export function createEntry(key, namespace, origin) {
+  const viewed = readViewerKey(key)
   return {
     key,
+    viewer: viewed?.viewer,
     namespace,
     origin,
-    url: namespace.urlFor(idOf(key)),
+    url: namespace.urlFor(idOf(viewed?.key ?? key)),
     interest: newInterest(),
     held: newHeld(namespace.maxAgeMs),
     timing: newTiming(),

@@ -9,8 +9,9 @@ import { isFailing, isNoOlder } from './held.js'
  * @typedef {import('./held.js').Failure} Failure
  * @typedef {ReturnType<typeof createInterest>} Interest
  *
- * What a link's gateway holds of a key. `askedAt`: when the backend was asked for that.
- * @typedef {{ version: string | undefined, askedAt: number }} Seen
+ * What a link's gateway holds of a key. `askedAt`: when the backend was asked for that. `credentials` come with wants of a
+ * user's own value: see credentials.js.
+ * @typedef {{ version: string | undefined, askedAt: number, credentials?: import('@keycast/backbone').Credentials }} Seen
  *
  * A link that watches, with what its gateway holds by its own word or because it was sent since. `failure`: the last one it
  * was sent, unless something better followed. `owed`: it said `watch` and was sent nothing yet. `notified`: the hub knows
@@ -62,8 +63,17 @@ export function createInterest({ markDue, wheel, now }) {
   }
 
   /** @param {string} link @param {Entry} entry @param {Seen & { quiet?: boolean }} seen @returns {Watcher} */
-  function watch(link, entry, { version, askedAt, quiet = false }) {
-    const watcher = { version, askedAt, failure: undefined, owed: true, notified: false, quiet, isAssured: false }
+  function watch(link, entry, { version, askedAt, credentials, quiet = false }) {
+    const watcher = {
+      version,
+      askedAt,
+      credentials,
+      failure: undefined,
+      owed: true,
+      notified: false,
+      quiet,
+      isAssured: false,
+    }
     entry.interest.watchers.set(link, watcher)
     index(link, entry)
     stopLingering(entry)
@@ -84,8 +94,8 @@ export function createInterest({ markDue, wheel, now }) {
    * @param {Pick<Waiter, 'ready' | 'needsFollowUp'>} state
    * @returns {Waiter}
    */
-  function wait(link, entry, { version, askedAt }, { ready, needsFollowUp }) {
-    const waiter = { version, askedAt, ready, needsFollowUp }
+  function wait(link, entry, { version, askedAt, credentials }, { ready, needsFollowUp }) {
+    const waiter = { version, askedAt, credentials, ready, needsFollowUp }
     entry.interest.waiters ??= new Map()
     entry.interest.waiters.set(link, waiter)
     index(link, entry)
