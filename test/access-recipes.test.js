@@ -22,7 +22,9 @@ const page = read('docs/deploy/access.md')
 
 /** @param {string} language @param {string} [from] */
 const blocks = (language, from = page) =>
-  Array.from(from.matchAll(new RegExp(`^ *\`\`\`${language}\n(.*?)^ *\`\`\`$`, 'gms')), ([, text]) => text)
+  Array.from(from.matchAll(/^ *```(\w*)\n(.*?)^ *```$/gms))
+    .filter(([, named]) => named === language)
+    .map(([, , text]) => text)
 
 const JWT_SECRET = randomBytes(48).toString('base64')
 const ORIGIN = 'https://page.example'

@@ -7,7 +7,7 @@ export { createFastHistogram } from './metrics/fast-histogram.js'
 export { createMetrics } from './metrics/metrics.js'
 export { Misconfigured } from './misconfigured.js'
 export { idProblem } from './namespaces/id-problem.js'
-export { NamespacesError, readNamespaces } from './namespaces/namespaces.js'
+export { NamespacesError, readNamespaces, valuesAndRooms } from './namespaces/namespaces.js'
 export { revocationsRoom, withReserved } from './namespaces/reserved.js'
 export { substituteVariables } from './namespaces/variables.js'
 export { createOnceAMinute } from './once-a-minute.js'
@@ -27,6 +27,7 @@ export { lineOf } from './yaml-line.js'
  * @typedef {import('./namespaces/journal-schema.js').JournalNamespace} JournalNamespace
  * @typedef {import('./namespaces/namespaces.js').JournalNamespaces} JournalNamespaces
  * @typedef {import('./namespaces/namespaces.js').Authorize} Authorize
+ * @typedef {import('./namespaces/namespaces.js').Deciding} Deciding
  * @typedef {import('./namespaces/namespaces.js').Namespace} Namespace
  * @typedef {import('./namespaces/namespaces.js').Namespaces} Namespaces
  */

@@ -1,5 +1,5 @@
 // Puts a gateway together from its parts. main.js gives it the real world, tests give it theirs.
-import { createTurns, TURN_MS } from '@keycast/service'
+import { createTurns, TURN_MS, valuesAndRooms } from '@keycast/service'
 import { createAccess } from './access/access.js'
 import { createAttempts } from './access/attempts.js'
 import { createDecisions } from './access/backend/decisions.js'
@@ -121,10 +121,10 @@ export function createGateway({
   const rights = createRights(policy)
   const revocations = createRevocations({ lifetimeMsMax: policy.lifetimeMsMax, now: wallNow })
   const attempts = createAttempts({ now })
-  const isViewerNeeded = namespaces.names.some(name => {
-    const { authorize, isPerUser } = namespaces.get(name) ?? {}
-    return authorize !== undefined || isPerUser
-  })
+  const deciding = valuesAndRooms(namespaces)
+  const isViewerNeeded = deciding.names.some(
+    name => deciding.get(name)?.authorize !== undefined || namespaces.get(name)?.isPerUser,
+  )
   const keepTokens = isViewerNeeded
   const tokens = createTokens({ access: policy, rights, revocations, attempts, now, wallNow, jwksEvents, keepTokens })
   const { cookie } = policy
@@ -156,7 +156,7 @@ export function createGateway({
     onAnswer: (...of) => events.onAnswer(...of),
   })
   const decisions = createDecisions({
-    namespaces,
+    namespaces: deciding,
     backbone,
     onDecided: (session, key, problem) => events.onDecided(session, key, problem),
     counts,
@@ -207,6 +207,7 @@ export function createGateway({
     events,
     applyRevocations: revokeAll,
     access,
+    decisions,
     tails,
     outbox,
     places,
@@ -216,7 +217,17 @@ export function createGateway({
     now,
   })
   const endings = createEndings({ subscriptions, rooms })
-  const admissions = createAdmissions({ access, decisions, ownValues, subscriptions, endings, places, outbox, now })
+  const admissions = createAdmissions({
+    access,
+    decisions,
+    ownValues,
+    subscriptions,
+    rooms,
+    endings,
+    places,
+    outbox,
+    now,
+  })
 
   // sessions: how they begin, what they ask, how they end
   const credentials = createCredentials({
@@ -310,7 +321,10 @@ export function createGateway({
   Object.assign(events, rooms.events, watching.events)
   events.onEnd = sessions.end
   events.onWritable = handlers.resumeGets
-  events.onDecided = admissions.decided
+  events.onDecided = (session, key, problem) => {
+    admissions.decided(session, key, problem)
+    joins.decided(session, key, problem)
+  }
   events.onForgotten = viewer => {
     decisions.forget(viewer)
     ownValueTokens.ended(viewer)
@@ -401,7 +415,7 @@ export function createGateway({
     counts,
 
     /** Why somebody may or may not use a key, for the operator. */
-    explain: createExplain({ policy, rights, tokens, revocations, access, namespaces, wallNow }),
+    explain: createExplain({ policy, rights, tokens, revocations, access, namespaces, deciding, wallNow }),
 
     /** For whom an HTTP request is. */
     authenticate: createAuthenticate({ identify, anonymous: rights.anonymous, viewers, accounts }),

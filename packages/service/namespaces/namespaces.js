@@ -26,6 +26,9 @@ import { substituteVariables } from './variables.js'
  * @typedef {{ urlFor: (id: string) => string, origin: string, method: 'HEAD' | 'GET', keepMs: number }} Authorize
  *
  * @typedef {{ get: (name: string) => Namespace | undefined, names: string[] }} Namespaces those of values
+ *
+ * What is asked of a namespace, of values or of rooms, whose backend may decide.
+ * @typedef {Pick<Namespace, 'name' | 'authorize' | 'idSegmentsMax'> & { timeoutMs?: number }} Deciding
  * @typedef {{ get: (name: string) => import('./journal-schema.js').JournalNamespace | undefined, names: string[] }} JournalNamespaces
  *   those of messages
  */
@@ -46,13 +49,20 @@ export class NamespacesError extends Misconfigured {
  * @param {NodeJS.ProcessEnv} [options.env] what `${NAME}` stands for
  * @param {boolean} [options.headers] false: `headers` are left out, so that a gateway, which asks no backend, needs none
  *   of the variables in them
+ * @param {boolean} [options.authorize] false: the same of `authorize`, for a journal, which need not know who decides
  * @returns {Namespaces & { journal: JournalNamespaces }}
  * @throws {NamespacesError}
  */
-export function readNamespaces({ path, env = process.env, headers: withHeaders = true }) {
+export function readNamespaces({
+  path,
+  env = process.env,
+  headers: withHeaders = true,
+  authorize: withAuthorize = true,
+}) {
   const { value: whole, lineAt } = readYaml(path)
   const written = withoutAccess(whole)
-  const document = withHeaders ? written : withoutHeaders(written)
+  const left = [...(withHeaders ? [] : ['headers']), ...(withAuthorize ? [] : ['authorize'])]
+  const document = withoutFields(written, left)
   // Substituted after parsing, so that a variable's value is text whatever it holds, never YAML.
   const { value, problems } = substituteVariables(document, env)
   if (problems.length > 0) throw new NamespacesError(path, problems)
@@ -73,6 +83,17 @@ export function readNamespaces({ path, env = process.env, headers: withHeaders =
   }
   return { ...lookUp(values), journal: lookUp(rooms) }
 }
+
+/**
+ * Values and rooms in one, for who asks backends that decide.
+ *
+ * @param {Namespaces & { journal: JournalNamespaces }} namespaces
+ * @returns {{ get: (name: string) => Deciding | undefined, names: string[] }}
+ */
+export const valuesAndRooms = ({ get, names, journal }) => ({
+  get: name => get(name) ?? journal.get(name),
+  names: [...names, ...journal.names],
+})
 
 /** @template N @param {Map<string, N>} named */
 const lookUp = named => ({ get: (/** @type {string} */ name) => named.get(name), names: [...named.keys()] })
@@ -126,11 +147,12 @@ function withoutAccess(document) {
   return rest
 }
 
-/** @param {unknown} document not yet checked */
-function withoutHeaders(document) {
+/** @param {unknown} document not yet checked @param {string[]} fields of namespaces */
+function withoutFields(document, fields) {
   const { namespaces } = /** @type {{ namespaces?: Record<string, unknown> }} */ (document ?? {})
   for (const namespace of Object.values(namespaces ?? {})) {
-    if (typeof namespace === 'object' && namespace !== null && 'headers' in namespace) delete namespace.headers
+    if (typeof namespace !== 'object' || namespace === null) continue
+    for (const field of fields) delete (/** @type {Record<string, unknown>} */ (namespace)[field])
   }
   return document
 }

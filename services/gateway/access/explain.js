@@ -66,9 +66,10 @@ const refusalTexts = {
  * @param {Pick<import('./revocations/revocations.js').Revocations, 'revokedBefore'>} deps.revocations
  * @param {Pick<import('./access.js').Access, 'checkAnyForOperator'>} deps.access
  * @param {Pick<import('@keycast/service').Namespaces, 'get'>} deps.namespaces
+ * @param {{ get: (name: string) => import('@keycast/service').Deciding | undefined }} deps.deciding the same and those of rooms
  * @param {() => number} deps.wallNow in milliseconds since 1970
  */
-export function createExplain({ policy, rights, tokens, revocations, access, namespaces, wallNow }) {
+export function createExplain({ policy, rights, tokens, revocations, access, namespaces, deciding, wallNow }) {
   const { anonymous, everyone, claim } = policy
 
   /**
@@ -109,10 +110,12 @@ export function createExplain({ policy, rights, tokens, revocations, access, nam
   function requestOf(key) {
     const colon = key.indexOf(':')
     const id = key.slice(colon + 1)
-    const { authorize, isPerUser, urlFor } = namespaces.get(key.slice(0, colon)) ?? {}
+    const name = key.slice(0, colon)
+    const authorize = deciding.get(name)?.authorize
     if (authorize) return `${authorize.method} ${authorize.urlFor(id)}`
     // With the user's own token: what it answers to that is the value, or that there is none for them.
-    return isPerUser ? `GET ${urlFor?.(id)}` : undefined
+    const namespace = namespaces.get(name)
+    return namespace?.isPerUser ? `GET ${namespace.urlFor(id)}` : undefined
   }
 
   /** @param {string} user @param {Rule} granted */

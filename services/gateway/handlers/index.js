@@ -26,7 +26,7 @@ import { createUnsubscribe } from './unsubscribe.js'
  * @property {import('../keys/admissions.js').Admissions} admissions
  * @property {import('../keys/subscriptions.js').Subscriptions} subscriptions
  * @property {Pick<import('../keys/endings.js').Endings, 'remove'>} endings
- * @property {Pick<import('../rooms/rooms.js').Rooms, 'isRoom' | 'announce' | 'add' | 'finish' | 'stats'>} rooms
+ * @property {Pick<import('../rooms/rooms.js').Rooms, 'isRoom' | 'announce' | 'finish' | 'stats'>} rooms
  * @property {Pick<import('../rooms/publishes.js').Publishes, 'fromSession'>} publishes
  * @property {Pick<import('../rooms/histories.js').Histories, 'read'>} histories
  * @property {Pick<import('../presence/joins.js').Joins, 'join' | 'leave'>} joins

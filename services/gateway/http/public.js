@@ -83,6 +83,6 @@ export function createPublicApp({
   addLibrary(app)
   const unreadBodies = createUnreadBodies(unreadBytesMax)
   addValues(app, { access, decisions, ownValues, authenticate, values, singleFlight, unreadBodies, counts })
-  addMessages(app, { access, authenticate, histories, unreadBodies, counts })
+  addMessages(app, { access, decisions, authenticate, histories, unreadBodies, counts })
   return app
 }
