@@ -394,6 +394,7 @@ export function createGateway({
     slowClients.sweep(sessions.end)
     credentials.sweep()
     decisions.sweep()
+    ownValueTokens.sweep()
     rooms.sweep()
     if (now() - sweptSeldomAtMs < SWEEP_SELDOM_MS) return
     sweptSeldomAtMs = now()

@@ -105,6 +105,12 @@ function readValue(head, parts) {
   return head
 }
 
+/** What a header may hold (RFC 9110 section 5.5), and no line break: a request that Node refuses to send would end a worker. */
+const headerGrammar = /^[\x21-\x7e]+(?: [\x21-\x7e]+)*$/
+
+/** A token of 8 KiB and what stands before it. */
+const AUTHORIZATION_CHARACTERS_MAX = 9_000
+
 /**
  * Nothing of it goes into an error: that is logged.
  *
@@ -113,6 +119,9 @@ function readValue(head, parts) {
 function readCredentials({ authorization, expiresAt }) {
   if (authorization === undefined) return {}
   if (typeof authorization !== 'string' || !isAge(expiresAt)) throw new WireError('the credentials are incomplete')
+  if (authorization.length > AUTHORIZATION_CHARACTERS_MAX || !headerGrammar.test(authorization)) {
+    throw new WireError('the credentials fit into no header')
+  }
   return { authorization, expiresAt }
 }
 

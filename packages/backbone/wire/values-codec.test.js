@@ -88,3 +88,15 @@ test('no error about credentials repeats them', () => {
   expect(() => valuesCodec.decodeCommand?.(command, [])).toThrow(/^the credentials are incomplete$/)
   expect(valuesCodec.decodeCommand?.({ type: 'publish', key: 'a' }, [])).toBeUndefined()
 })
+
+test.each([
+  ['a line break', 'Bearer a\r\nx-admin: 1'],
+  ['a character that no header has', 'Bearer \u{e4}'],
+  ['nothing', ''],
+  ['more than a token', `Bearer ${'x'.repeat(10_000)}`],
+])('credentials with %s reach no request, and no log', (_, authorization) => {
+  const said = { authorization, expiresAt: 5 }
+  expect(() => valuesCodec.readPayload?.(said)).toThrow(/^the credentials fit into no header$/)
+  const command = { type: 'authorize', key: 'doc:1 anonymous', ...said }
+  expect(() => valuesCodec.decodeCommand?.(command, [])).toThrow(/^the credentials fit into no header$/)
+})

@@ -7,6 +7,9 @@ import { createProblem } from './problem.js'
  * @typedef {ReturnType<typeof createOwnValueTokens>} OwnValueTokens
  */
 
+/** How often a viewer's token is said again: a client may renew as often as it is given tokens, and watch thousands of keys. */
+const RENEWAL_MS = 1_000
+
 /** When a client may ask again: its user may have another token by then. */
 const RETRY_MS = 1_000
 
@@ -19,11 +22,36 @@ const RETRY_MS = 1_000
  * @param {() => number} deps.now monotonic, in milliseconds
  */
 export function createOwnValueTokens({ ownValues, cache, backbone, subscriptions, now }) {
+  /** Whose token is to be said again when it is time. @type {Set<Viewer>} */
+  const due = new Set()
+  /** @type {WeakMap<Viewer, number>} */
+  const saidAtMs = new WeakMap()
+
+  /** @param {Viewer} viewer */
+  const isTime = viewer => now() - (saidAtMs.get(viewer) ?? Number.NEGATIVE_INFINITY) >= RENEWAL_MS
+
+  /** @param {Viewer} viewer */
+  function say(viewer) {
+    saidAtMs.set(viewer, now())
+    for (const entry of ownValues.of(viewer)) {
+      if (entry.subscriptions.length > 0) backbone.renewCredentials(entry.wireKey)
+    }
+  }
+
   return {
     /** The viewer has another token. @param {Viewer} viewer */
     renewed(viewer) {
-      for (const entry of ownValues.of(viewer)) {
-        if (entry.subscriptions.length > 0) backbone.renewCredentials(entry.wireKey)
+      if (ownValues.of(viewer).size === 0) return
+      if (isTime(viewer)) say(viewer)
+      else due.add(viewer)
+    },
+
+    /** Says what was renewed since. */
+    sweep() {
+      for (const viewer of due) {
+        if (!isTime(viewer)) continue
+        due.delete(viewer)
+        say(viewer)
       }
     },
 

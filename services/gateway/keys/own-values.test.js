@@ -147,6 +147,21 @@ test('a renewed token is said again for what is watched, and nothing of the valu
   expect(await ann.received()).toMatchObject([{ type: 'value', data: 2 }])
 })
 
+test('tokens renewed one after the other are said again once a second, the last one at the latest then', async () => {
+  const { backbone, client, auth, token, pass } = setup()
+  const ann = await client('ann')
+  ann.send({ type: 'subscribe', id: 1, keys: [{ key: KEY }] })
+  backbone.value(wire('ann'), '1')
+  await ann.received()
+  for (let n = 1; n <= 5; n++) await auth(ann, await token('ann', 300 + n))
+  const renewals = () => backbone.calls.filter(call => call.startsWith('renewCredentials')).length
+  expect(renewals()).toBe(1)
+  await pass(1_000)
+  expect(renewals()).toBe(2)
+  await pass(5_000)
+  expect(renewals()).toBe(2)
+})
+
 test('once the token has expired the value goes, and comes back with a renewed one', async () => {
   const { backbone, client, auth, token, pass } = setup()
   const ann = await client('ann', 60)
