@@ -178,3 +178,32 @@ test('what may not be done is refused, and the rest goes on', async () => {
   await expect(keycast.room('nowhere:1').history()).rejects.toMatchObject({ code: 'unknown_namespace' })
   expect(room.state).toMatchObject({ live: true, error: undefined, pending: [] })
 })
+
+test('a name whose answer was lost with the connection is still had: the next session knows the client again', async () => {
+  const { gateways } = await startConversations({
+    namespaces: { room: { members: 'named', names: 'unique' } },
+    access: { anonymous: { read: ['*:**'], publish: ['*:**'], join: ['*:**'] } },
+  })
+  let joins = 0
+  class Forgetful extends WebSocket {
+    /** @param {string} _ @param {string} protocol */
+    constructor(_, protocol) {
+      super(gateways[0].url, protocol)
+    }
+    /** @param {string | symbol} name @param {any[]} args */
+    emit(name, ...args) {
+      if (name !== 'message' || !String(args[0]).includes('"joined"')) return super.emit(name, ...args)
+      joins += 1
+      if (joins > 1) return super.emit(name, ...args)
+      this.terminate()
+      return true
+    }
+  }
+  const keycast = connect('ws://somewhere/ws', { WebSocket: Forgetful, environment: { random: () => 0.1 } })
+  atEnd(() => keycast.close())
+  const room = keycast.room('room:1', { presence: true })
+  expect(await within(room.join('Ann'), 'the join')).toMatchObject({ name: 'Ann' })
+  expect(joins).toBe(2)
+  await eventually(() => room.members.state.members?.length, 'the members')
+  expect(room.members.state.members).toMatchObject([{ name: 'Ann', tabs: 1 }])
+})

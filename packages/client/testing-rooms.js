@@ -8,6 +8,7 @@
 
 const EPOCH = 'fake'
 const HISTORY_DEFAULT = 50
+const HISTORY_MAX = 500
 
 /** @param {(message: object) => void} say */
 export function createFakeRooms(say) {
@@ -69,7 +70,7 @@ export function createFakeRooms(say) {
     },
 
     /** @param {any} message @returns {boolean} whether it is about a room */
-    answer({ type, id, key, messageId, data, before, after, limit = HISTORY_DEFAULT, name }) {
+    answer({ type, id, key, messageId, data, before, after, limit = HISTORY_DEFAULT, name, claim }) {
       if (!['publish', 'history', 'join', 'leave'].includes(type)) return false
       const room = roomOf(key)
       const { messages, refusal } = room
@@ -84,14 +85,15 @@ export function createFakeRooms(say) {
         }
       } else if (type === 'history') {
         const found = messages.filter(({ seq }) => seq > (after ?? 0) && seq < (before ?? Infinity))
-        const part = after === undefined ? found.slice(-limit) : found.slice(0, limit)
+        const most = Math.min(limit, HISTORY_MAX)
+        const part = after === undefined ? found.slice(-most) : found.slice(0, most)
         const more = part.length < found.length
         say({ type, id, key, epoch: EPOCH, oldest: 1, newest: messages.length, messages: part, more })
       } else if (type === 'join') {
         if (room.members.some(member => member.name === name && member.id !== 'me')) refuse('name_taken')
         else {
           room.members = [...room.members.filter(member => member.id !== 'me'), { id: 'me', name, tabs: 1 }]
-          say({ type: 'joined', id, key, name, claim: 'fake' })
+          say({ type: 'joined', id, key, name, claim })
           tellMembers(key)
         }
       } else {

@@ -5,7 +5,7 @@ import { readMemberName } from './names.js'
 /**
  * @typedef {import('./messages.js').RequestId} RequestId
  *
- * `name` in its normal form. `claim`: what `joined` gave an anonymous member before.
+ * `name` in its normal form. `claim`: what an anonymous member is known by, its own or as `joined` gave it.
  * @typedef {{ type: 'join', id?: RequestId, key: string, name: string, claim?: string }} Join
  * @typedef {{ type: 'leave', id?: RequestId, key: string }} Leave
  *
@@ -32,7 +32,7 @@ export function readJoin({ key, name: written, claim }, id) {
   const { name, problem } = readMemberName(written)
   if (problem !== undefined) throw new ProtocolError('bad_message', problem, id)
   if (claim !== undefined && !(typeof claim === 'string' && claimGrammar.test(claim))) {
-    throw new ProtocolError('bad_message', '"claim" must be one that "joined" gave', id)
+    throw new ProtocolError('bad_message', '"claim" must be 22 characters of A-Z a-z 0-9 _ -', id)
   }
   return { type: 'join', id, key: readKey(key, id), name, claim }
 }

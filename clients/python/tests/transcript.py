@@ -201,7 +201,7 @@ def _written(value: Any) -> Any:
         case Published():
             return {"position": asdict(value.position), "at": _ms(value.at), "duplicate": value.duplicate}
         case Joined():
-            return {field: each for field, each in asdict(value).items() if each is not None}
+            return {"name": value.name}
         case History():
             return {**asdict(value), "messages": [_message(message) for message in value.messages]}
     return _plain(value)

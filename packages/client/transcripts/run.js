@@ -214,7 +214,7 @@ function bodyOf({ text, base64 }) {
  */
 function without(answer) {
   if (typeof answer?.value !== 'object' || answer.value === null) return answer
-  const { messageId, ...value } = answer.value
+  const { messageId, claim, ...value } = answer.value
   if (!value.messages) return { value: JSON.parse(JSON.stringify(value)) }
   const messages = value.messages.map((/** @type {any} */ { type, ...message }) => message)
   return { value: JSON.parse(JSON.stringify({ ...value, messages })) }

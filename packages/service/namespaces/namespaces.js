@@ -84,17 +84,6 @@ export function readNamespaces({
   return { ...lookUp(values), journal: lookUp(rooms) }
 }
 
-/**
- * Values and rooms in one, for who asks backends that decide.
- *
- * @param {Namespaces & { journal: JournalNamespaces }} namespaces
- * @returns {{ get: (name: string) => Deciding | undefined, names: string[] }}
- */
-export const valuesAndRooms = ({ get, names, journal }) => ({
-  get: name => get(name) ?? journal.get(name),
-  names: [...names, ...journal.names],
-})
-
 /** @template N @param {Map<string, N>} named */
 const lookUp = named => ({ get: (/** @type {string} */ name) => named.get(name), names: [...named.keys()] })
 

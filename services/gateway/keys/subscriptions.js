@@ -189,6 +189,9 @@ export function createSubscriptions({
         oweAll(entry, wasStale ? CURRENT : 0)
         break
       }
+      case 'kept':
+        oweAll(entry, 0)
+        break
       case 'failed':
         // A pending subscription is sent the value there is, though old: `stale` follows.
         if (entry.value) oweAll(entry, 0)
@@ -205,13 +208,15 @@ export function createSubscriptions({
   }
 
   /**
-   * Makes word of a problem due to subscribers where it is time for that. To be called when an entry comes up in the
+   * Makes word of a problem, or of its end, due to subscribers where it is time for that. To be called when an entry comes up in the
    * calendar.
    *
    * @param {Entry} entry
    */
   function check(entry) {
-    if (staleness.check(entry)) oweAll(entry, PROBLEM)
+    const word = staleness.check(entry)
+    if (word === 'over') clearProblem(entry)
+    if (word) oweAll(entry, word === 'over' ? CURRENT : PROBLEM)
   }
 
   /**

@@ -2,7 +2,7 @@
 
 import { readViewerKey } from '@keycast/backbone'
 import { keyProblem, namespaceOf } from '@keycast/protocol'
-import { askedAtOf, latestAskedAtOf } from './age.js'
+import { askedAtOf, latestAskedAtOf, planOf } from './age.js'
 import { createEntry } from './entry.js'
 
 /**
@@ -81,7 +81,10 @@ export function createValues({ namespaces, cache, backbone, onOpened = () => {},
    */
   function held(wireKey) {
     const entry = cache.get(wireKey)
-    return entry?.value && { version: entry.value.version, ageMs: Math.max(0, now() - latestAskedAtOf(entry)) }
+    if (!entry?.value) return undefined
+    const nowMs = now()
+    const ageMs = Math.max(0, nowMs - latestAskedAtOf(entry))
+    return { version: entry.value.version, ageMs, plan: planOf(entry, nowMs) }
   }
 
   /** @param {Entry} entry */

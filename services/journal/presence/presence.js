@@ -370,6 +370,7 @@ export function createPresence({ rulesOf, tell, counts, now, every, tabsMax = TA
 /** @param {import('@keycast/backbone').Join} said @returns {ReturnType<typeof readMemberName>} */
 function nameOf({ user, name, claim }) {
   if (user.length > USER_CHARACTERS_MAX) return { problem: 'the user is too long' }
-  if (user === '' && !claimGrammar.test(claim ?? '')) return { problem: 'the claim is not one that "joined" gave' }
+  if (user === '' && !claimGrammar.test(claim ?? ''))
+    return { problem: 'the claim does not have 22 characters of A-Z a-z 0-9 _ -' }
   return readMemberName(name)
 }

@@ -1,5 +1,6 @@
 // Messages published here: one under way in each room, so that their order holds, until its outcome is known.
 import { KeycastError } from '../errors.js'
+import { randomText } from '../random.js'
 import { PAUSE_DEFAULT_MS, requestBytesMax } from '../requests.js'
 
 /**
@@ -126,7 +127,7 @@ export function createPublishes({ environment: { date }, send, nextId, createAla
      * @param {PublishOptions} [options]
      * @returns {Promise<Published>}
      */
-    publish(key, given, { messageId = mint(), deadlineMs = DEADLINE_MS } = {}) {
+    publish(key, given, { messageId = randomText(), deadlineMs = DEADLINE_MS } = {}) {
       const text = JSON.stringify(given)
       if (text === undefined) throw new TypeError('what is published must be JSON')
       const alarm = createAlarm()
@@ -188,7 +189,3 @@ export function createPublishes({ environment: { date }, send, nextId, createAla
     },
   }
 }
-
-/** Random, so that no other client makes the same. */
-const mint = () =>
-  [...crypto.getRandomValues(new Uint32Array(4))].map(part => part.toString(36).padStart(7, '0')).join('')

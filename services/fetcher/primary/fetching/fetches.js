@@ -1,5 +1,7 @@
 // A fetch's way: wanted, queued, leased to a worker, ended with a result. At most one per key at a time.
+import { idOf } from '@keycast/protocol'
 import { authorizationOf, mayAsk } from '../keys/credentials.js'
+import { sharedKeyOf } from '../keys/entry.js'
 import { isCold, isKept, isWanted } from '../keys/interest.js'
 
 /**
@@ -182,7 +184,8 @@ export function createFetches({ origins, pool, inTurns, metrics, now, wallNow })
     fetch.authorization = authorization
     pool.lease(fetch, {
       key: entry.key,
-      url: entry.url,
+      // Made each time: with a million keys the addresses alone are 100 MB.
+      url: namespace.urlFor(idOf(sharedKeyOf(entry))),
       headers: authorization === undefined ? namespace.headers : { ...namespace.headers, authorization },
       timeoutMs: namespace.timeoutMs,
       bytesMax: namespace.bytesMax,

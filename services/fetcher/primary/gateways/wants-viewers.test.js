@@ -247,3 +247,20 @@ test('1,000 users of one key: their tokens count as memory, a refresh asks for e
   expect(primary.table.stats()).toMatchObject({ keys: 0, bytes: 0 })
   expect(primary.table.own()).toBe(0)
 })
+
+test("a node that comes to own a user's value leaves it at what the gateway holds, as for other keys, unless the key changed", () => {
+  const { watch, token, take, onRefresh, headersOf, pass, asked, onWatch } = setup({
+    namespaces: { me: { isPerUser: true, refreshMs: 10_000 } },
+  })
+  pass(60_000)
+  const held = { version: 'v1', ageMs: 4_000, plan: { inMs: 6_000, maxAgeMs: 1_000 } }
+  onWatch('a', { key: ann, held, quiet: true, credentials: token('ann') })
+  expect(take('a')).toMatchObject([{ type: 'kept', key: ann }])
+  expect(asked(ann)).toBe(0)
+  pass(6_100)
+  expect(headersOf(ann)?.authorization).toBe('Bearer ann')
+  onRefresh(K)
+  onWatch('a', { key: bob, held, quiet: true, credentials: token('bob') })
+  expect(headersOf(bob)?.authorization).toBe('Bearer bob')
+  watch('a', anybody)
+})

@@ -1,6 +1,8 @@
 // What a viewer's own value is asked for with: the credentials that gateways sent with their wants, and only while they
 // want it. They are in no other place, so they are gone with the last want.
 import { ANONYMOUS_VIEWER } from '@keycast/backbone'
+import { viewerOf } from './entry.js'
+import { eachWatcher } from './watchers.js'
 
 /**
  * @typedef {import('./entry.js').Entry} Entry
@@ -19,7 +21,7 @@ function longest({ interest: { watchers, waiters } }) {
   const take = (/** @type {{ credentials?: Credentials }} */ { credentials }) => {
     if (credentials && (credentials.expiresAt ?? 0) > (best?.expiresAt ?? 0)) best = credentials
   }
-  for (const watcher of watchers.values()) take(watcher)
+  for (const watcher of eachWatcher(watchers)) take(watcher)
   if (waiters) for (const waiter of waiters.values()) take(waiter)
   return best
 }
@@ -32,7 +34,7 @@ function longest({ interest: { watchers, waiters } }) {
  * @returns {string | undefined} also `undefined` for keys that are nobody's own, and for viewers without a token
  */
 export function authorizationOf(entry, wallNowMs) {
-  if (!needsToken(entry.viewer)) return undefined
+  if (!needsToken(viewerOf(entry))) return undefined
   const best = longest(entry)
   return best && (best.expiresAt ?? 0) > wallNowMs ? best.authorization : undefined
 }
@@ -44,7 +46,8 @@ export function authorizationOf(entry, wallNowMs) {
  * @param {Entry} entry
  * @param {number} wallNowMs
  */
-export const mayAsk = (entry, wallNowMs) => !needsToken(entry.viewer) || authorizationOf(entry, wallNowMs) !== undefined
+export const mayAsk = (entry, wallNowMs) =>
+  !needsToken(viewerOf(entry)) || authorizationOf(entry, wallNowMs) !== undefined
 
 /** @param {string | undefined} viewer */
 const needsToken = viewer => viewer !== undefined && viewer !== ANONYMOUS_VIEWER
@@ -60,10 +63,10 @@ export const isValidFor = (viewer, credentials, wallNowMs) =>
   !needsToken(viewer) || (credentials?.expiresAt ?? 0) > wallNowMs
 
 /** What the credentials of a key's wants take. @param {Entry} entry */
-export function credentialBytesOf({ viewer, interest: { watchers, waiters } }) {
-  if (viewer === undefined) return 0
+export function credentialBytesOf({ namespace, interest: { watchers, waiters } }) {
+  if (!namespace.isPerUser) return 0
   let bytes = 0
-  for (const { credentials } of watchers.values()) bytes += credentials?.authorization?.length ?? 0
+  for (const { credentials } of eachWatcher(watchers)) bytes += credentials?.authorization?.length ?? 0
   if (waiters) for (const { credentials } of waiters.values()) bytes += credentials?.authorization?.length ?? 0
   return bytes
 }

@@ -8,7 +8,6 @@
 // refresh         timing/refreshes.js   the refresh under way
 // bytes, counted  keys/key-table.js     what the entry costs
 import { readViewerKey } from '@keycast/backbone'
-import { idOf } from '@keycast/protocol'
 import { newTiming } from '../timing/schedule.js'
 import { newHeld } from './held.js'
 import { isWanted, newInterest } from './interest.js'
@@ -20,10 +19,8 @@ import { isWanted, newInterest } from './interest.js'
  *
  * @typedef {object} Entry
  * @property {string} key well-formed, of a known namespace; or a viewer key of one
- * @property {string | undefined} viewer whose own value it is; `undefined` where all have the same
  * @property {Namespace} namespace
  * @property {Origin} origin
- * @property {string} url where its content is; made once, since checking it costs as much as the rest of handing out a lease
  * @property {import('./interest.js').EntryInterest} interest
  * @property {import('./held.js').Held} held
  * @property {import('../timing/schedule.js').Timing} timing
@@ -40,13 +37,10 @@ import { isWanted, newInterest } from './interest.js'
  * @returns {Entry}
  */
 export function createEntry(key, namespace, origin) {
-  const viewed = readViewerKey(key)
   return {
     key,
-    viewer: viewed?.viewer,
     namespace,
     origin,
-    url: namespace.urlFor(idOf(viewed?.key ?? key)),
     interest: newInterest(),
     held: newHeld(namespace.maxAgeMs),
     timing: newTiming(),
@@ -59,3 +53,14 @@ export function createEntry(key, namespace, origin) {
 
 /** Whether the entry must stay. @param {Entry} entry */
 export const isInUse = entry => isWanted(entry) || entry.fetch !== undefined
+
+/**
+ * Whose own value it is; `undefined` where all have the same. Read from the key each time: most keys have none, and a field
+ * would cost a million of them 8 MB.
+ *
+ * @param {Pick<Entry, 'key' | 'namespace'>} entry
+ */
+export const viewerOf = ({ key, namespace }) => (namespace.isPerUser ? readViewerKey(key)?.viewer : undefined)
+
+/** The key as clients and backends know it. @param {Pick<Entry, 'key' | 'namespace'>} entry */
+export const sharedKeyOf = ({ key, namespace }) => (namespace.isPerUser && readViewerKey(key)?.key) || key

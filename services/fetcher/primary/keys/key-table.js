@@ -1,10 +1,9 @@
 // Entries by key, within a limit of bytes: wanted keys stay, the others are evicted, the one used longest ago first. Keys that
 // the backend never had cost whoever makes them up nothing, so they get little room, and none that another key needs.
 
-import { readViewerKey } from '@keycast/backbone'
 import { createUniqueQueue } from '@keycast/service'
 import { credentialBytesOf } from './credentials.js'
-import { isInUse } from './entry.js'
+import { isInUse, sharedKeyOf } from './entry.js'
 import { dropAll, dropValue, isMissing } from './held.js'
 import { isKept, wantsOf } from './interest.js'
 
@@ -72,7 +71,7 @@ export function createKeyTable({ bytesMax, onEvicted = () => {} }) {
     entry.bytes = ENTRY_BYTES
     bytes += entry.bytes
     entries.set(key, entry)
-    if (entry.viewer !== undefined) addOwn(entry)
+    if (entry.namespace.isPerUser) addOwn(entry)
     return entry
   }
 
@@ -105,7 +104,7 @@ export function createKeyTable({ bytesMax, onEvicted = () => {} }) {
     kept += Number(isKept(entry)) - Number(entry.counted)
     entry.counted = isKept(entry)
     // A user's own value is nobody's business once they are gone.
-    if (!inUse && entry.viewer !== undefined) dropAll(entry)
+    if (!inUse && entry.namespace.isPerUser) dropAll(entry)
     else if (!inUse && entry.held.value?.store === false) dropValue(entry)
 
     const cost = costOf(entry)
@@ -149,7 +148,7 @@ export function createKeyTable({ bytesMax, onEvicted = () => {} }) {
   function remove(entry) {
     entries.delete(entry.key)
     bytes -= entry.bytes
-    if (entry.viewer !== undefined) removeOwn(entry)
+    if (entry.namespace.isPerUser) removeOwn(entry)
   }
 
   /** @param {Entry} entry of a viewer */
@@ -208,6 +207,3 @@ export function costOf(entry) {
 function bareCostOf(entry) {
   return ENTRY_BYTES + Math.max(0, wantsOf(entry) - WANTS_INCLUDED) * WANT_BYTES + credentialBytesOf(entry)
 }
-
-/** @param {Entry} entry of a viewer */
-const sharedKeyOf = ({ key }) => /** @type {import('@keycast/backbone').Viewed} */ (readViewerKey(key)).key

@@ -42,6 +42,8 @@ class RoomEntry:
         self.was_closed = False
         #: The join that stands, or is to stand again in the next session.
         self.join: Joined | None = None
+        #: By which this client is known again, where it has no token.
+        self.claim: str | None = None
         self.is_rejoining = False
         #: For the join.
         self.alarm = Alarm(environment)
