@@ -55,11 +55,13 @@ export function createOwnValueTokens({ ownValues, cache, backbone, subscriptions
       }
     },
 
-    /** No token of the viewer is valid any more. @param {Viewer} viewer */
+    /** The viewer's token is not valid any more: it expired, or was revoked. @param {Viewer} viewer */
     ended(viewer) {
       for (const entry of [...ownValues.of(viewer)]) {
         entry.value = undefined
         entry.problem = createProblem('token_expired', now(), { retryAfterMs: RETRY_MS })
+        // The fetcher hears that there is none, or which one there is in its place.
+        if (entry.subscriptions.length > 0) backbone.renewCredentials(entry.wireKey)
         subscriptions.changed(entry, 'failed')
         // Removes what nobody wants.
         cache.update(entry)

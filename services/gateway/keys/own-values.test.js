@@ -172,6 +172,8 @@ test('once the token has expired the value goes, and comes back with a renewed o
   await pass(10_000)
   expect(backbone.credentials(wire('ann'))).toBeUndefined()
   expect(backbone.held(wire('ann'))).toBeUndefined()
+  expect(backbone.calls.at(-1)).toBe(`renewCredentials ${wire('ann')}`)
+  backbone.calls.length = 0
   const told = await ann.received()
   expect(told).toContainEqual(expect.objectContaining({ code: 'token_expired', key: KEY, subscribed: true }))
   expect(told.filter(({ key }) => key === KEY)).toHaveLength(1)
