@@ -17,6 +17,7 @@ const needs = {
   'test/certificates.test.js': ['openssl'],
   'test/chat.test.js': ['chromium'],
   'test/client-browser.test.js': ['chromium'],
+  'test/client-browsers.test.js': ['chromium', 'firefox-esr', 'nginx', 'openssl'],
   'test/client-python.test.js': ['clients/python/.venv/bin/pytest'],
   'test/compression.test.js': ['chromium', 'python3'],
   'test/jwks-tls.test.js': ['openssl'],
@@ -55,6 +56,8 @@ const left = Object.entries(needs).flatMap(([file, programs]) => {
 })
 
 export default {
+  // Far above what a test takes: it ends what never would, and does not fail what a busy machine does slowly.
+  testTimeout: 60_000,
   projects: [
     {
       ...shared,
@@ -68,6 +71,7 @@ export default {
       testMatch: ['<rootDir>/test/**/*.test.js'],
       testPathIgnorePatterns: ['/node_modules/', ...left],
       testEnvironment: '<rootDir>/test/support/environment.js',
+      runner: '<rootDir>/test/support/runner.js',
       setupFilesAfterEnv: ['<rootDir>/test/support/setup.js'],
     },
   ],

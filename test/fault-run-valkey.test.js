@@ -1,7 +1,8 @@
 // The same with two journals on a Valkey, which is killed, too.
 import { atEnd } from './support/cleanup.js'
 import { pause } from './support/deadline.js'
-import { seconds, startFaultRun, timeoutMs } from './support/fault-run.js'
+import { startFaultRun } from './support/fault-run.js'
+import { seconds, timeoutMs } from './support/random-faults.js'
 import { startValkey } from './support/valkey.js'
 
 test(

@@ -1,6 +1,7 @@
 // Conversations through random faults, with the log on one journal's disk. Ten minutes of it, with a seed that is printed:
 // FAULT_RUN_SECONDS=600 npm run test:e2e -- --testPathPatterns fault-run
-import { seconds, startFaultRun, timeoutMs } from './support/fault-run.js'
+import { startFaultRun } from './support/fault-run.js'
+import { seconds, timeoutMs } from './support/random-faults.js'
 
 test(
   `through ${seconds} s of kills, stops and cuts, every message is kept once and seen by everybody in one order`,

@@ -1,5 +1,6 @@
 // Overlapping faults of every kind, drawn from a seed: no viewer is ever sent an older value, and in the end all hold the
-// backend's content.
+// backend's content. Ten minutes of it, with a seed that is printed:
+// FAULT_RUN_SECONDS=600 npm run test:e2e -- --testPathPatterns faults-together
 import { answers, documentOf, startBackend } from './support/backend.js'
 import { startBlackhole } from './support/blackhole.js'
 import { connect, connectViewer } from './support/client.js'
@@ -7,14 +8,15 @@ import { eventually, pause } from './support/deadline.js'
 import { msSince, show } from './support/figures.js'
 import { childrenOf, isAlive } from './support/processes.js'
 import { createRandom } from './support/random.js'
+import { seconds, seed, timeoutMs } from './support/random-faults.js'
 import { nodeAt, startSystem } from './support/system.js'
 
-const SEED = 20
-const LASTS_MS = 20_000
+/** How long faults overlap before there are none, and all have to converge. */
+const ROUND_MS = 20_000
 /** Longest a single fault lasts: past the 3 s after which a silent peer counts as dead, and short of it, are both drawn. */
 const FAULT_MS_MAX = 5_000
 
-const random = createRandom(SEED)
+const random = createRandom(seed)
 const keys = Array.from({ length: 40 }, (_, id) => `doc:${id}`)
 const revisions = new Map(keys.map(key => [key, 1]))
 
@@ -137,12 +139,11 @@ const wander = async (url, goesOn) => {
   client.close()
 }
 
-test('all kinds of faults together: everybody converges, and no revision falls', async () => {
-  const urls = gateways.map(({ url }) => url)
-  const viewers = await Promise.all(Array.from({ length: 8 }, (_, index) => connectViewer([urls[index % 2]], keys)))
-  const until = performance.now() + LASTS_MS
+/** Faults of all kinds, until none is left. @returns {Promise<string[]>} what happened */
+const suffer = async () => {
+  const until = performance.now() + ROUND_MS
   const changing = setInterval(change, 5)
-  const wandering = urls.map(url => wander(url, () => performance.now() < until))
+  const wandering = gateways.map(({ url }) => wander(url, () => performance.now() < until))
 
   /** @type {Set<string>} */
   const suffering = new Set()
@@ -164,19 +165,33 @@ test('all kinds of faults together: everybody converges, and no revision falls',
   }
   await Promise.all([...happening, ...wandering])
   clearInterval(changing)
-  for (const key of keys) revisions.set(key, /** @type {number} */ (revisions.get(key)) + 1)
+  return story
+}
 
-  const wellAt = performance.now()
-  await eventually(
-    () =>
-      viewers.every(({ sights }) =>
-        keys.every(key => {
-          const { revision, stale, error } = sights.of(key)
-          return revision === revisions.get(key) && !stale && !error
-        }),
-      ),
-    `convergence after: ${story.join(', ')}`,
-  )
-  show(`${story.length} faults in ${LASTS_MS / 1_000} s: everybody converged ${msSince(wellAt)} after the last`)
-  for (const viewer of viewers) viewer.stop()
-})
+test(
+  `${seconds} s of faults of all kinds, drawn from seed ${seed}: everybody converges, and no revision falls`,
+  async () => {
+    const viewers = await Promise.all(
+      Array.from({ length: 8 }, (_, index) => connectViewer([gateways[index % 2].url], keys)),
+    )
+    const until = performance.now() + seconds * 1_000
+    do {
+      const story = await suffer()
+      for (const key of keys) revisions.set(key, /** @type {number} */ (revisions.get(key)) + 1)
+      const wellAt = performance.now()
+      await eventually(
+        () =>
+          viewers.every(({ sights }) =>
+            keys.every(key => {
+              const { revision, stale, error } = sights.of(key)
+              return revision === revisions.get(key) && !stale && !error
+            }),
+          ),
+        `convergence, with seed ${seed}, after: ${story.join(', ')}`,
+      )
+      show(`${story.length} faults in ${ROUND_MS / 1_000} s: everybody converged ${msSince(wellAt)} after the last`)
+    } while (performance.now() < until)
+    for (const viewer of viewers) viewer.stop()
+  },
+  timeoutMs,
+)

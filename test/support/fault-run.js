@@ -6,6 +6,7 @@ import { show } from './figures.js'
 import { notOnceIn, readHistories, startJournal, startRooms } from './journal.js'
 import { startService } from './processes.js'
 import { createRandom } from './random.js'
+import { seconds, seed } from './random-faults.js'
 import { joinRooms } from './rooms.js'
 import { writeConfig } from './system.js'
 import { startSwitch } from './tcp-switch.js'
@@ -21,13 +22,6 @@ const CALM_MS = 1_500
 
 /** Before what was not kept is sent again, and before another connection. */
 const AGAIN_MS = 300
-
-/** How long a run lasts, and what it draws its faults from: FAULT_RUN_SECONDS=600 FAULT_RUN_SEED=… */
-export const seconds = Number(process.env.FAULT_RUN_SECONDS || 20)
-export const seed = Number(process.env.FAULT_RUN_SEED || Date.now() % 1_000_000)
-
-/** For the run, and for what it takes to start and to judge it. */
-export const timeoutMs = (2 * seconds + 120) * 1_000
 
 /**
  * @typedef {ReturnType<typeof createRandom>} Random
