@@ -49,19 +49,33 @@ test('the state is told to whoever asks, with what a person wants to know', asyn
   socket().say(welcome())
   socket().lose(1006, 'cable pulled')
   await pass(1_000)
-  socket().lose(4007)
+  socket().lose(4007, 'far too much')
   expect(states).toEqual([
     { name: 'connecting' },
     { name: 'open', session: 's' },
     { name: 'waiting', retryAt: 1_000, reason: 'cable pulled' },
     { name: 'connecting' },
-    { name: 'closed', code: 4007, reason: 'the gateway closed with 4007' },
+    { name: 'closed', code: 4007, reason: 'far too much' },
   ])
   off()
   keycast.close()
   expect(states).toHaveLength(5)
   expect(keycast.state).toEqual({ name: 'closed', reason: 'closed by this client' })
   expect(() => keycast.on(/** @type {any} */ ('open'), () => {})).toThrow(TypeError)
+})
+
+test('why no connection was made is said where the platform tells, and the next try is at a whole millisecond', async () => {
+  const { environment, socket, pass } = createWorld()
+  const keycast = connect('ws://gateway/ws', { environment: { ...environment, random: () => 0.1234567 } })
+  const refused = 'connect ECONNREFUSED 127.0.0.1:8080'
+  socket().onerror?.({ message: refused })
+  socket().lose(1006)
+  expect(keycast.state).toEqual({ name: 'waiting', retryAt: 123, reason: refused })
+  await pass(124)
+  socket().onerror?.({ type: 'error' })
+  socket().lose(1006)
+  expect(keycast.state).toMatchObject({ reason: 'the connection was lost' })
+  keycast.close()
 })
 
 test('a listener may close the client, whatever it is told', async () => {

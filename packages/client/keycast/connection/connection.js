@@ -95,6 +95,7 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
 
   function dial() {
     const opened = new environment.WebSocket(url, 'keycast.v1.bytes')
+    let why = 'the connection was lost'
     opened.binaryType = 'arraybuffer'
     socket = opened
     // A socket that was given up may still speak: what it says is of an earlier session.
@@ -102,9 +103,12 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
       if (socket === opened) receive(data)
     }
     opened.onclose = ({ code, reason }) => {
-      if (socket === opened) lost(reason, code)
+      if (socket === opened) lost(reason || why, code)
     }
-    opened.onerror = () => {} // `close` follows; without a listener `ws` would throw
+    // `close` follows, and knows less; without a listener `ws` would throw. Browsers do not tell what it was.
+    opened.onerror = ({ message }) => {
+      if (message) why = message
+    }
     limitHandshake('no answer to the handshake')
   }
 
@@ -183,11 +187,11 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
   /** @param {string} reason @param {number} [code] @param {boolean} [atOnce] whether to connect without a wait */
   function lost(reason, code, atOnce = false) {
     if (state.name === 'open' && now() - openedAtMs >= STEADY_MS) failures = 0
-    if (code && finalCloseCodes.includes(code)) return end(code, reason || `the gateway closed with ${code}`)
+    if (code && finalCloseCodes.includes(code)) return end(code, reason)
     drop()
     if (code === UNAUTHENTICATED) auth?.forget()
     if (atOnce) return connect()
-    wait(reason || 'the connection was lost')
+    wait(reason)
   }
 
   /** @param {string} reason */
@@ -195,7 +199,7 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
     if (isOffline()) return become({ name: 'offline', reason })
     const waitMs = returnAtMs === undefined ? backoffMs(random, failures++) : Math.max(0, returnAtMs - now())
     alarm.set(connect, waitMs)
-    become({ name: 'waiting', retryAt: date() + waitMs, reason })
+    become({ name: 'waiting', retryAt: Math.round(date() + waitMs), reason })
   }
 
   /** @param {number | import('./codes.js').ErrorCode | undefined} code @param {string} reason */
