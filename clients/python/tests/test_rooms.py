@@ -222,10 +222,12 @@ async def test_half_a_surrogate_pair_is_sent_escaped(setup: Setup) -> None:
     ("options", "error"),
     [
         ({"after": {"epoch": "E", "seq": 1}}, TypeError),
-        ({"after": Position("E", "1")}, TypeError),  # type: ignore[arg-type]
+        ({"after": Position("E", "1")}, TypeError),
         ({"after": Position("E", -1)}, ValueError),
         ({"last": 501}, ValueError),
         ({"last": -1}, ValueError),
+        ({"last": 1.5}, ValueError),
+        ({"buffer_messages": 0}, ValueError),
     ],
 )
 def test_a_beginning_that_is_none_is_refused_at_once_and_harms_no_other_room(
