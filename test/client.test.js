@@ -6,12 +6,12 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { connect } from '@keycast/client'
 import { SignJWT } from 'jose'
-import WebSocket from 'ws'
 import { answers, startBackend } from './support/backend.js'
 import { atEnd } from './support/cleanup.js'
 import { within } from './support/deadline.js'
 import { show } from './support/figures.js'
 import { startSystem } from './support/system.js'
+import { WebSocket } from './support/websocket.js'
 
 /** @typedef {import('@keycast/client').ValueState} ValueState */
 

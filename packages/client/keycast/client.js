@@ -87,6 +87,7 @@ export function createClient(url, { token, WebSocket, environment: given = {} } 
 
   const forgetPage = watchPage(environment, {
     onHide: timers.rest,
+    onLeave: connection.leave,
     onWake() {
       timers.go()
       connection.wake()

@@ -30,8 +30,6 @@ const PONG_MS = 10_000
 /** A person who comes back to the page is looking at it: a connection that died meanwhile is found out sooner. */
 const WAKE_PONG_MS = 3_000
 
-const HEARTBEAT_DEFAULT_MS = 25_000
-
 /** How a gateway ends a session that has no token any more. */
 const UNAUTHENTICATED = 4001
 
@@ -64,13 +62,12 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
   /** The first message of the session. @type {any} */
   let welcome
   let failures = 0
-  let heartbeatMs = HEARTBEAT_DEFAULT_MS
   let openedAtMs = 0
   let heardAtMs = 0
   /** How long a ping that is unanswered may take; 0 where none is. */
   let pongMs = 0
-  /** When the gateway wants its clients back, once it said that it is closing. @type {number | undefined} */
-  let returnAtMs
+  /** When the gateway wants its clients back, once it said that it is closing; else 0. */
+  let returnAtMs = 0
 
   /** @param {ConnectionState} next */
   function become(next) {
@@ -80,7 +77,7 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
 
   function connect() {
     drop()
-    returnAtMs = undefined
+    returnAtMs = 0
     limitHandshake('no token in time')
     become({ name: 'connecting' })
     // A listener may have closed it.
@@ -109,7 +106,7 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
     opened.onerror = ({ message }) => {
       if (message) why = message
     }
-    limitHandshake('no answer to the handshake')
+    limitHandshake('no welcome in time')
   }
 
   /** @param {number} [code] */
@@ -136,17 +133,16 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
     heardAtMs = now()
     if (pongMs > 0) {
       pongMs = 0
-      listen(heartbeatMs)
+      listen(welcome.heartbeatMs)
     }
     switch (message.type) {
       case 'welcome':
         welcome = message
         return auth ? auth.say() : open(message.user)
-      case 'pong':
-        return
       case 'closing':
         returnAtMs = now() + message.reconnectAfterMs
         return alarm.set(connect, message.reconnectAfterMs)
+      // That a pong came is noted already, and nobody takes it.
       default:
         if (!auth?.receive(message)) onMessage(message, bytes)
     }
@@ -156,9 +152,8 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
   function open(user) {
     // A token that was renewed changes nothing else.
     if (state.name === 'open') return
-    heartbeatMs = welcome.heartbeatMs || HEARTBEAT_DEFAULT_MS
     openedAtMs = now()
-    listen(heartbeatMs)
+    listen(welcome.heartbeatMs)
     become({ name: 'open', session: welcome.session, user })
     // A listener may have closed it.
     if (socket) onOpen(welcome.limits)
@@ -167,10 +162,14 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
   /** Asks for a sign of life once nothing was heard for a heartbeat. @param {number} ms until then, at the earliest */
   function listen(ms) {
     alarm.set(() => {
-      const quietMs = now() - heardAtMs
-      if (quietMs < heartbeatMs) listen(heartbeatMs - quietMs)
+      const restMs = heardAtMs + welcome.heartbeatMs - now()
+      if (restMs > 0) listen(restMs)
       else ask(PONG_MS)
     }, ms)
+  }
+
+  function probe() {
+    if (state.name === 'open' && !returnAtMs && pongMs !== WAKE_PONG_MS) ask(WAKE_PONG_MS)
   }
 
   /** @param {number} limitMs */
@@ -187,7 +186,7 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
   /** @param {string} reason @param {number} [code] @param {boolean} [atOnce] whether to connect without a wait */
   function lost(reason, code, atOnce = false) {
     if (state.name === 'open' && now() - openedAtMs >= STEADY_MS) failures = 0
-    if (code && finalCloseCodes.includes(code)) return end(code, reason)
+    if (code && finalCloseCodes.includes(code)) return end(reason, code)
     drop()
     if (code === UNAUTHENTICATED) auth?.forget()
     if (atOnce) return connect()
@@ -197,13 +196,13 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
   /** @param {string} reason */
   function wait(reason) {
     if (isOffline()) return become({ name: 'offline', reason })
-    const waitMs = returnAtMs === undefined ? backoffMs(random, failures++) : Math.max(0, returnAtMs - now())
+    const waitMs = returnAtMs ? Math.max(0, returnAtMs - now()) : backoffMs(random, failures++)
     alarm.set(connect, waitMs)
     become({ name: 'waiting', retryAt: Math.round(date() + waitMs), reason })
   }
 
-  /** @param {number | import('./codes.js').ErrorCode | undefined} code @param {string} reason */
-  function end(code, reason) {
+  /** @param {string} reason @param {number | import('./codes.js').ErrorCode} [code] */
+  function end(reason, code) {
     drop(DONE)
     become({ name: 'closed', reason, code })
   }
@@ -225,19 +224,24 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
     /** The page is seen again, or the network is back. */
     wake() {
       if (state.name === 'waiting' || (state.name === 'offline' && !isOffline())) {
-        const restMs = returnAtMs === undefined ? 0 : returnAtMs - now()
+        const restMs = returnAtMs - now()
         if (restMs <= 0) connect()
         else alarm.set(connect, restMs)
-      } else if (state.name === 'open' && returnAtMs === undefined && pongMs !== WAKE_PONG_MS) ask(WAKE_PONG_MS)
+      } else probe()
+    },
+    /** The page is left. A browser that keeps it, for the way back, keeps no connection with it. */
+    leave() {
+      if (!socket) return
+      drop(DONE)
+      wait('the page was left')
     },
     /** The browser says that there is no network. */
     offline() {
-      if (state.name === 'open' && returnAtMs === undefined && pongMs !== WAKE_PONG_MS) ask(WAKE_PONG_MS)
+      probe()
       if (state.name !== 'waiting') return
       alarm.clear()
-      become({ name: 'offline', reason: state.reason })
+      wait(state.reason)
     },
-    /** @param {string} reason */
-    close: reason => end(undefined, reason),
+    close: end,
   }
 }

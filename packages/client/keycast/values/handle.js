@@ -33,6 +33,7 @@ export function createHandle(entry, onClose) {
 
   /** @param {(state: ValueState) => void} listener @param {boolean} [isTold] whether it knows how the key stands */
   function listen(listener, isTold) {
+    if (closed) return () => {}
     const remove = entry.listeners.add(listener, isTold)
     ends.add(remove)
     return () => {
@@ -49,12 +50,12 @@ export function createHandle(entry, onClose) {
     /** Calls a listener at every change, and once soon after this with what is known. Returns what takes it off. */
     on(name, listener) {
       if (name !== 'change') throw new TypeError(`a value has the event "change", not "${name}"`)
-      return closed ? () => {} : listen(listener)
+      return listen(listener)
     },
     /** The contract of stores in Svelte, Solid, RxJS and React: calls the listener at once, then at every change. */
     subscribe(listener) {
       listener(entry.state)
-      return closed ? () => {} : listen(listener, true)
+      return listen(listener, true)
     },
     getSnapshot: () => entry.state,
     [Symbol.asyncIterator]() {
@@ -68,7 +69,7 @@ export function createHandle(entry, onClose) {
         remove()
         wake()
       }
-      const remove = closed ? () => {} : listen(() => wake(), true)
+      const remove = listen(() => wake(), true)
       ends.add(end)
       return {
         async next() {
