@@ -152,7 +152,7 @@ export function createFakeKeycast({ rooms: roomNamespaces = ['room', 'user', 'al
      * @param {{ message?: string, retryAfterMs?: number }} [details]
      */
     fail(key, code, { message = code, retryAfterMs } = {}) {
-      const error = { type: 'error', key, code, message, retryAfterMs }
+      const error = { type: 'error', key, subscribed: retryAfterMs !== undefined, code, message, retryAfterMs }
       if (code === 'not_found') values.delete(key)
       troubles.set(key, error)
       if (watched.has(key)) say(error)

@@ -64,13 +64,13 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
   /** The first message of the session. @type {any} */
   let welcome
   let failures = 0
-  let heartbeatMs = HEARTBEAT_DEFAULT_MS
+  let heartbeatMs = 0
   let openedAtMs = 0
   let heardAtMs = 0
   /** How long a ping that is unanswered may take; 0 where none is. */
   let pongMs = 0
-  /** When the gateway wants its clients back, once it said that it is closing. @type {number | undefined} */
-  let returnAtMs
+  /** When the gateway wants its clients back, once it said that it is closing; 0 before. */
+  let returnAtMs = 0
 
   /** @param {ConnectionState} next */
   function become(next) {
@@ -80,8 +80,8 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
 
   function connect() {
     drop()
-    returnAtMs = undefined
-    limitHandshake('no token in time')
+    returnAtMs = 0
+    limitHandshake()
     become({ name: 'connecting' })
     // A listener may have closed it.
     if (state.name === 'closed') return
@@ -90,8 +90,7 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
     else dial()
   }
 
-  /** @param {string} reason */
-  const limitHandshake = reason => alarm.set(() => lost(reason), HANDSHAKE_MS)
+  const limitHandshake = () => alarm.set(() => lost('no session in time'), HANDSHAKE_MS)
 
   function dial() {
     const opened = new environment.WebSocket(url, 'keycast.v1.bytes')
@@ -105,7 +104,7 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
       if (socket === opened) lost(reason, code)
     }
     opened.onerror = () => {} // `close` follows; without a listener `ws` would throw
-    limitHandshake('no answer to the handshake')
+    limitHandshake()
   }
 
   /** @param {number} [code] */
@@ -122,13 +121,8 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
 
   /** @param {string | ArrayBuffer} data */
   function receive(data) {
-    let frame
-    try {
-      frame = readFrame(data)
-    } catch {
-      return lost('the gateway sent garbage')
-    }
-    const { message, bytes } = frame
+    const { message, bytes } = readFrame(data)
+    if (typeof message?.type !== 'string') return lost('the gateway sent garbage')
     heardAtMs = now()
     if (pongMs > 0) {
       pongMs = 0
@@ -180,6 +174,11 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
     }, limitMs)
   }
 
+  /** Finds out soon whether the connection is still there. */
+  function probe() {
+    if (state.name === 'open' && !returnAtMs && pongMs !== WAKE_PONG_MS) ask(WAKE_PONG_MS)
+  }
+
   /** @param {string} reason @param {number} [code] @param {boolean} [atOnce] whether to connect without a wait */
   function lost(reason, code, atOnce = false) {
     if (state.name === 'open' && now() - openedAtMs >= STEADY_MS) failures = 0
@@ -190,10 +189,12 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
     wait(reason || 'the connection was lost')
   }
 
+  const restMs = () => Math.max(0, returnAtMs - now())
+
   /** @param {string} reason */
   function wait(reason) {
     if (isOffline()) return become({ name: 'offline', reason })
-    const waitMs = returnAtMs === undefined ? backoffMs(random, failures++) : Math.max(0, returnAtMs - now())
+    const waitMs = returnAtMs ? restMs() : backoffMs(random, failures++)
     alarm.set(connect, waitMs)
     become({ name: 'waiting', retryAt: date() + waitMs, reason })
   }
@@ -221,14 +222,13 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
     /** The page is seen again, or the network is back. */
     wake() {
       if (state.name === 'waiting' || (state.name === 'offline' && !isOffline())) {
-        const restMs = returnAtMs === undefined ? 0 : returnAtMs - now()
-        if (restMs <= 0) connect()
-        else alarm.set(connect, restMs)
-      } else if (state.name === 'open' && returnAtMs === undefined && pongMs !== WAKE_PONG_MS) ask(WAKE_PONG_MS)
+        if (restMs() > 0) alarm.set(connect, restMs())
+        else connect()
+      } else probe()
     },
     /** The browser says that there is no network. */
     offline() {
-      if (state.name === 'open' && returnAtMs === undefined && pongMs !== WAKE_PONG_MS) ask(WAKE_PONG_MS)
+      probe()
       if (state.name !== 'waiting') return
       alarm.clear()
       become({ name: 'offline', reason: state.reason })

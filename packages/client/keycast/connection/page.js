@@ -9,7 +9,8 @@
  * @returns {() => void} ends the watch
  */
 export function watchPage({ document, window }, { onHide, onWake, onOffline }) {
-  const look = () => (document?.visibilityState === 'hidden' ? onHide() : onWake())
+  const isHidden = () => document?.visibilityState === 'hidden'
+  const look = () => (isHidden() ? onHide() : onWake())
   /** @type {[import('../environment.js').Events | undefined, string, () => void][]} */
   const watched = [
     [document, 'visibilitychange', look],
@@ -19,7 +20,7 @@ export function watchPage({ document, window }, { onHide, onWake, onOffline }) {
     [window, 'offline', onOffline],
   ]
   for (const [target, name, listener] of watched) target?.addEventListener(name, listener)
-  if (document?.visibilityState === 'hidden') onHide()
+  if (isHidden()) onHide()
   return () => {
     for (const [target, name, listener] of watched) target?.removeEventListener(name, listener)
   }

@@ -1,6 +1,6 @@
 // What a page shows of a room: its newest messages, older ones as they are asked for, those on their way and those that
 // failed. One store for all of it, so that no message is shown twice or left out between two of them.
-import { createListeners } from '../listeners.js'
+import { checkEvent, createListeners } from '../listeners.js'
 
 /**
  * A message that was sent here and not kept, as far as is known.
@@ -127,7 +127,7 @@ export function createMessageList(keycast, key, { last = LAST, keep = KEEP, pres
     },
     /** Calls a listener at every change, and once soon after this. @param {'change'} name @param {(state: MessageListState<T>) => void} listener */
     on(name, listener) {
-      if (name !== 'change') throw new TypeError(`a list has the event "change", not "${name}"`)
+      checkEvent(name, 'change')
       return listeners.add(listener)
     },
     /** The contract of stores: calls the listener at once, then at every change. @param {(state: MessageListState<T>) => void} listener */

@@ -1,4 +1,5 @@
 // A handle, which an application holds of a key: typed events, an async iterator and a store in one.
+import { checkEvent } from '../listeners.js'
 import { nothing } from './entry.js'
 
 /**
@@ -33,6 +34,7 @@ export function createHandle(entry, onClose) {
 
   /** @param {(state: ValueState) => void} listener @param {boolean} [isTold] whether it knows how the key stands */
   function listen(listener, isTold) {
+    if (closed) return () => {}
     const remove = entry.listeners.add(listener, isTold)
     ends.add(remove)
     return () => {
@@ -48,13 +50,13 @@ export function createHandle(entry, onClose) {
     },
     /** Calls a listener at every change, and once soon after this with what is known. Returns what takes it off. */
     on(name, listener) {
-      if (name !== 'change') throw new TypeError(`a value has the event "change", not "${name}"`)
-      return closed ? () => {} : listen(listener)
+      checkEvent(name, 'change')
+      return listen(listener)
     },
     /** The contract of stores in Svelte, Solid, RxJS and React: calls the listener at once, then at every change. */
     subscribe(listener) {
       listener(entry.state)
-      return closed ? () => {} : listen(listener, true)
+      return listen(listener, true)
     },
     getSnapshot: () => entry.state,
     [Symbol.asyncIterator]() {
@@ -68,7 +70,7 @@ export function createHandle(entry, onClose) {
         remove()
         wake()
       }
-      const remove = closed ? () => {} : listen(() => wake(), true)
+      const remove = listen(() => wake(), true)
       ends.add(end)
       return {
         async next() {
@@ -84,9 +86,11 @@ export function createHandle(entry, onClose) {
               given = state
               return { done: false, value: state }
             }
-            await new Promise(resolve => {
-              wake = () => resolve(undefined)
-            })
+            await /** @type {Promise<void>} */ (
+              new Promise(resolve => {
+                wake = resolve
+              })
+            )
           }
         },
         async return() {
