@@ -55,6 +55,8 @@ const left = Object.entries(needs).flatMap(([file, programs]) => {
 })
 
 export default {
+  // Far above what a test takes: it ends what never would, and does not fail what a busy machine does slowly.
+  testTimeout: 60_000,
   projects: [
     {
       ...shared,
@@ -68,6 +70,7 @@ export default {
       testMatch: ['<rootDir>/test/**/*.test.js'],
       testPathIgnorePatterns: ['/node_modules/', ...left],
       testEnvironment: '<rootDir>/test/support/environment.js',
+      runner: '<rootDir>/test/support/runner.js',
       setupFilesAfterEnv: ['<rootDir>/test/support/setup.js'],
     },
   ],

@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { readNamespaces } from '@keycast/service'
+import { readNamespaces } from '@keycast/service/namespaces'
 import { parse } from 'yaml'
 import { proxyItems, withLists } from './settings-docs.js'
 

@@ -12,8 +12,8 @@ import { readAccess } from '../services/gateway/access/policy-file.js'
 import { answers, documentOf, startBackend } from './support/backend.js'
 import { atEnd } from './support/cleanup.js'
 import { eventually, within } from './support/deadline.js'
+import { freePorts } from './support/free-ports.js'
 import { ask } from './support/http.js'
-import { freePorts } from './support/proxy.js'
 import { startSystem } from './support/system.js'
 
 const page = readFileSync(new URL('../docs/deploy/access.md', import.meta.url), 'utf8')

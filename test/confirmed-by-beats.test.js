@@ -34,3 +34,38 @@ test('refreshes that bring nothing new are not told key by key, ages stay true, 
   await Promise.all(viewers.map(viewer => viewer.reaches('doc:1', 2)))
   for (const viewer of viewers) viewer.close()
 })
+
+test('a node that dies leaves its keys to another, which asks the backend when it would have', async () => {
+  const backend = await startBackend()
+  const { gateways, fetchers } = await startSystem({
+    namespaces: { doc: { url: `${backend.origin}/docs/{id}`, refresh: '60s', maxAge: '60s', timeout: '1s' } },
+    gateways: 2,
+    fetchers: 2,
+  })
+  const keys = Array.from({ length: 20 }, (_, id) => `doc:${id}`)
+  for (let id = 0; id < keys.length; id++) backend.on(`/docs/${id}`, answers.json(documentOf(1)))
+  const viewers = await Promise.all(gateways.map(({ url }) => connect(url)))
+  for (const viewer of viewers) {
+    await viewer.subscribe(keys)
+    await Promise.all(keys.map(key => viewer.reaches(key, 1)))
+  }
+  const [dying, heir] = fetchers
+  const moving = await dying.metric('keycast_fetcher_watched_keys')
+  expect(moving).toBeGreaterThan(0)
+
+  await dying.process.kill()
+  await eventually(
+    async () => (await heir.metric('keycast_fetcher_watched_keys')) === keys.length,
+    'the other node to watch all keys',
+  )
+  // A phase may have come up meanwhile, which is a fetch: of 20 keys in the few seconds of a minute that is one or two.
+  const kept = await heir.metric('keycast_fetcher_wants_total{met="kept"}')
+  expect(kept).toBeGreaterThanOrEqual(gateways.length)
+  expect(backend.asked.length).toBeLessThan(keys.length + moving)
+
+  // What changes now is heard of by the other node.
+  for (let id = 0; id < keys.length; id++) backend.on(`/docs/${id}`, answers.json(documentOf(2)))
+  await gateways[0].refresh(keys)
+  for (const viewer of viewers) await Promise.all(keys.map(key => viewer.reaches(key, 2)))
+  for (const viewer of viewers) viewer.close()
+})

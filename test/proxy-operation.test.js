@@ -8,17 +8,9 @@ import { connect as connectTls } from 'node:tls'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { eventually } from './support/deadline.js'
+import { freePorts } from './support/free-ports.js'
 import { isAlive, killAtEnd, killNow } from './support/processes.js'
-import {
-  echo,
-  freePorts,
-  openSocket,
-  proxyScript,
-  request,
-  startProxy,
-  startStandIn,
-  temporaryFolder,
-} from './support/proxy.js'
+import { echo, openSocket, proxyScript, request, startProxy, startStandIn, temporaryFolder } from './support/proxy.js'
 
 const run = promisify(execFile)
 const certificatesScript = fileURLToPath(new URL('../scripts/certificates', import.meta.url))

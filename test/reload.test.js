@@ -6,8 +6,8 @@ import { atEnd } from './support/cleanup.js'
 import { connectViewer } from './support/client.js'
 import { eventually } from './support/deadline.js'
 import { msSince, show } from './support/figures.js'
+import { freePorts } from './support/free-ports.js'
 import { createPm2 } from './support/pm2.js'
-import { freePorts } from './support/proxy.js'
 import { writeConfig } from './support/system.js'
 
 const KEYS = Array.from({ length: 20 }, (_, id) => `doc:${id}`)

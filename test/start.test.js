@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { atEnd } from './support/cleanup.js'
 import { connect } from './support/client.js'
 import { eventually, within } from './support/deadline.js'
+import { freePorts } from './support/free-ports.js'
 import { newFolder } from './support/journal.js'
 import { createMark, newHome, root } from './support/pm2.js'
 import { isAlive } from './support/processes.js'
@@ -26,11 +27,8 @@ const portVariables = [
 ]
 
 /** @returns {Promise<Record<string, string>>} a free port for each variable */
-async function freePorts() {
-  const servers = portVariables.map(() => createServer().listen(0, '127.0.0.1'))
-  await Promise.all(servers.map(server => once(server, 'listening')))
-  const ports = servers.map(server => /** @type {import('node:net').AddressInfo} */ (server.address()).port)
-  await Promise.all(servers.map(server => new Promise(resolve => server.close(resolve))))
+async function portsForAll() {
+  const ports = await freePorts(portVariables.length)
   return Object.fromEntries(portVariables.map((variable, index) => [variable, String(ports[index])]))
 }
 
@@ -91,7 +89,7 @@ test('everything comes up, a client gets a value, and Ctrl-C leaves no process b
   const otherPm2 = Number(readFileSync(join(otherHome, 'pm2.pid'), 'utf8'))
   atEnd(() => isAlive(otherPm2) && process.kill(otherPm2, 'SIGTERM'))
 
-  const ports = await freePorts()
+  const ports = await portsForAll()
   // A duration as the services read it: pm2's own file must take it, too.
   const folder = newFolder()
   const system = start({ ...ports, JOURNAL_DATA: folder, PM2_HOME: newHome(), GATEWAYS: '1', SHUTDOWN_GRACE_MS: '9s' })
@@ -121,7 +119,7 @@ test('everything comes up, a client gets a value, and Ctrl-C leaves no process b
 })
 
 test('Ctrl-C while it starts leaves nothing either', async () => {
-  const system = start({ ...(await freePorts()), PM2_HOME: newHome() })
+  const system = start({ ...(await portsForAll()), PM2_HOME: newHome() })
   await system.said('starting fetcher')
   system.signal('SIGINT')
   expect(await system.ended()).toBe(0)
@@ -134,7 +132,7 @@ test('a port in use is named before anything is started', async () => {
   await once(server, 'listening')
   const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
 
-  const system = start({ ...(await freePorts()), GATEWAY_PORT: String(port), PM2_HOME: newHome() })
+  const system = start({ ...(await portsForAll()), GATEWAY_PORT: String(port), PM2_HOME: newHome() })
   expect(await system.ended()).toBe(1)
   expect(system.text()).toMatch(
     new RegExp(`Port ${port} on 127.0.0.1, which gateway needs.*GATEWAY_PORT=\\d+ npm start`),
@@ -144,14 +142,14 @@ test('a port in use is named before anything is started', async () => {
 })
 
 test('a service that cannot start is named with its last lines, and everything is stopped', async () => {
-  const system = start({ ...(await freePorts()), FETCHER_WORKERS: 'none', PM2_HOME: newHome() })
+  const system = start({ ...(await portsForAll()), FETCHER_WORKERS: 'none', PM2_HOME: newHome() })
   expect(await system.ended()).toBe(1)
   expect(system.text()).toMatch(/fetcher ended with exit code 2 before it was ready(.|\n)*FETCHER_WORKERS=none/)
   expect(system.left()).toEqual([])
 })
 
 test('a start that was killed is cleaned up after', async () => {
-  const system = start({ ...(await freePorts()), PM2_HOME: newHome() })
+  const system = start({ ...(await portsForAll()), PM2_HOME: newHome() })
   await system.said('Keycast is running')
   const seen = system.left()
   expect(seen.length).toBeGreaterThan(5)
@@ -161,7 +159,7 @@ test('a start that was killed is cleaned up after', async () => {
 })
 
 test('what a start leaves behind that was killed together with its cleanup, the next start ends', async () => {
-  const env = { ...(await freePorts()), PM2_HOME: newHome() }
+  const env = { ...(await portsForAll()), PM2_HOME: newHome() }
   const killed = start(env)
   await killed.said('Keycast is running')
   const cleanup = killed.left().filter(pid => commandOf(pid).includes('after-kill.js'))
@@ -183,7 +181,7 @@ describe('npm start', () => {
   const npm = ['npm', 'start', '--no-update-notifier']
 
   test('SIGTERM to npm alone stops everything in order, and npm waits for it', async () => {
-    const system = start({ ...(await freePorts()), PM2_HOME: newHome() }, { command: npm })
+    const system = start({ ...(await portsForAll()), PM2_HOME: newHome() }, { command: npm })
     await system.said('Keycast is running')
     const seen = system.left()
     expect(seen).toContain(system.pid)
@@ -195,7 +193,7 @@ describe('npm start', () => {
   })
 
   test.each(/** @type {const} */ (['SIGHUP', 'SIGKILL']))('%s to npm alone stops everything in order', async signal => {
-    const system = start({ ...(await freePorts()), PM2_HOME: newHome() }, { command: npm })
+    const system = start({ ...(await portsForAll()), PM2_HOME: newHome() }, { command: npm })
     await system.said('Keycast is running')
     const seen = system.left()
     process.kill(system.pid, signal)
@@ -209,7 +207,7 @@ describe('npm start', () => {
   ])('a terminal that is closed takes %s with it', async (_, input) => {
     // `script` is the terminal: with it the other side of the shell's own terminal goes.
     const command = ['script', '--quiet', '--command', 'bash --norc -i', '/dev/null']
-    const system = start({ ...(await freePorts()), PM2_HOME: newHome() }, { command, input })
+    const system = start({ ...(await portsForAll()), PM2_HOME: newHome() }, { command, input })
     await system.said('Keycast is running')
     const seen = system.left()
     process.kill(system.pid, 'SIGKILL')

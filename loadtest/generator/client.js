@@ -3,6 +3,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { connect as connectTcp } from 'node:net'
 import { connect as connectTls } from 'node:tls'
+import { nowUs } from './clock.js'
 import { createFrameReader, encodeFrame, FrameError, opcodes } from './frames.js'
 
 /** What one read takes at most: a document of 130 KB comes in one or two. Parsed before the next read, so one is enough. */
@@ -17,6 +18,7 @@ const RESPONSE_BYTES_MAX = 16_384
  * @typedef {object} ClientEvents
  * @property {() => void} onOpen the handshake is over
  * @property {import('./frames.js').FrameEvents['onMessage']} onMessage
+ * @property {import('./frames.js').FrameEvents['onWhole']} [onWhole]
  * @property {(why: Ending) => void} onEnd once, whatever happened
  *
  * How a connection ended. `refused`: it never opened; `dropped`: the other side or the network ended it; `closed`: we did.
@@ -33,8 +35,11 @@ const RESPONSE_BYTES_MAX = 16_384
  * @typedef {ReturnType<typeof createClient>} Client
  */
 
-/** What came over all connections of this process, handshakes included; for TLS, what was inside it. */
-export const received = { bytes: 0 }
+/**
+ * What came over all connections of this process, handshakes included; for TLS, what was inside it. `atUs`: when what is
+ * being read came. A read brings hundreds of small messages at a time, and a look at the clock for each would be dear.
+ */
+export const received = { bytes: 0, atUs: 0 }
 
 /**
  * @param {ClientOptions & ClientEvents} options
@@ -48,10 +53,11 @@ export function createClient({
   wantsWhole,
   onOpen,
   onMessage,
+  onWhole,
   onEnd,
 }) {
   const key = randomBytes(16).toString('base64')
-  const reader = createFrameReader({ headBytesMax, wantsWhole, onMessage, onControl })
+  const reader = createFrameReader({ headBytesMax, wantsWhole, onWhole, onMessage, onControl })
   /** @type {'connecting' | 'open' | 'closing' | 'ended'} */
   let state = 'connecting'
   let response = ''
@@ -106,6 +112,7 @@ export function createClient({
   function onRead(bytes, buffer) {
     const chunk = /** @type {Buffer} */ (buffer)
     received.bytes += bytes
+    received.atUs = nowUs()
     try {
       const start = state === 'connecting' ? readResponse(chunk, bytes) : 0
       if (start < bytes) reader.read(chunk, start, bytes)

@@ -32,12 +32,14 @@ const USERS_ADDRESSES = 50
  * A workload's handling of one client.
  * @typedef {object} Behaviour
  * @property {number} headBytesMax how much of each message it reads
+ * @property {boolean} [readsInPlace] its clients look at messages before they are copied
  * @property {() => boolean} [wantsWhole] whether the message that now begins is to be handed on whole
  * @property {(client: import('./client.js').Client, number: number, dialledUs: number) => ClientBehaviour} open a client
  *   has connected; `number` is unique in the run
  *
  * @typedef {object} ClientBehaviour
  * @property {import('./frames.js').FrameEvents['onMessage']} onMessage
+ * @property {import('./frames.js').FrameEvents['onWhole']} [onWhole] of a behaviour that `readsInPlace`
  * @property {() => void} onEnd whoever ended it
  *
  * @typedef {ReturnType<typeof createClients>} Clients
@@ -84,6 +86,7 @@ export function createClients({ urls, clientsMax, subprotocol, signing, from, in
         behaves = behaviour.open(client, mine, dialledUs)
       },
       onMessage: (head, bytes, opcode, whole) => behaves?.onMessage(head, bytes, opcode, whole),
+      onWhole: behaviour.readsInPlace ? (from, at, end) => behaves?.onWhole?.(from, at, end) === true : undefined,
       onEnd({ how, reason }) {
         clients.delete(client)
         if (behaves === undefined) connecting -= 1

@@ -52,6 +52,8 @@ export class FrameError extends Error {
  * @property {(head: string, bytes: number, opcode: number, whole: Buffer | undefined) => void} onMessage a message is
  *   complete. `head`: its first bytes, one character a byte; `bytes`: its length; `whole`: where it was asked for
  * @property {(opcode: number, payload: Buffer) => void} onControl ping, pong or close
+ * @property {(from: Buffer, at: number, end: number) => boolean} [onWhole] a text message that came whole in one read,
+ *   before any of it is copied. True where that was all: `onMessage` is not called
  */
 
 /**
@@ -60,7 +62,7 @@ export class FrameError extends Error {
  * @param {FrameEvents & { headBytesMax: number, wantsWhole?: () => boolean }} options `headBytesMax`: how much of each
  *   message is handed on (0: nothing); `wantsWhole`: asked at each message's first byte whether to keep all of it
  */
-export function createFrameReader({ headBytesMax, wantsWhole, onMessage, onControl }) {
+export function createFrameReader({ headBytesMax, wantsWhole, onWhole, onMessage, onControl }) {
   /** Header bytes of a frame whose header came in pieces. @type {Buffer | undefined} */
   let partial
   let partialBytes = 0
@@ -87,7 +89,7 @@ export function createFrameReader({ headBytesMax, wantsWhole, onMessage, onContr
     if (from[at] & RESERVED) throw new FrameError('a reserved bit is set, but no extension was agreed on')
     opcode = from[at] & 0x0f
     final = (from[at] & FINAL) !== 0
-    left = bytes === 2 ? short : bytes === 4 ? from.readUInt16BE(at + 2) : Number(from.readBigUInt64BE(at + 2))
+    left = bytes === 2 ? short : bytes === 4 ? (from[at + 2] << 8) | from[at + 3] : Number(from.readBigUInt64BE(at + 2))
     if (opcode >= opcodes.close) {
       if (left > CONTROL_BYTES_MAX || !final) throw new FrameError('a control frame is too long or in pieces')
       control = []
@@ -142,6 +144,12 @@ export function createFrameReader({ headBytesMax, wantsWhole, onMessage, onContr
             at += bytes
           }
           if (left === -1) return
+          const next = at + left
+          if (onWhole !== undefined && final && opcode === opcodes.text && next <= end && onWhole(chunk, at, next)) {
+            at = next
+            left = -1
+            continue
+          }
         }
         const until = Math.min(end, at + left)
         take(chunk, at, until)

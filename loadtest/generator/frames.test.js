@@ -102,3 +102,25 @@ test.each([0, 1, 125, 126, 65_535])('ws understands a request of %i bytes', asyn
 test('a request longer than a load test sends is refused', () => {
   expect(() => encodeFrame('x'.repeat(65_536))).toThrow('65536 bytes')
 })
+
+test('a text message that came whole is offered where it lies, and goes on to nobody where that was all', () => {
+  /** @type {string[]} */
+  const offered = []
+  const { reader, messages } = setup({
+    headBytesMax: 16,
+    onWhole: (/** @type {Buffer} */ from, /** @type {number} */ at, /** @type {number} */ end) => {
+      offered.push(from.toString('latin1', at, end))
+      return offered.length % 2 === 1
+    },
+  })
+  const split = frame('split over two reads')
+  const stream = Buffer.concat([
+    ...[frame('taken'), frame('left'), frame('binary', { opcode: 2 }), frame('in ', { fin: false })],
+    ...[frame('pieces', { opcode: 0 }), frame(''), split.subarray(0, 9)],
+  ])
+  reader.read(stream, 0, stream.length)
+  reader.read(split.subarray(9), 0, split.length - 9)
+
+  expect(offered).toEqual(['taken', 'left', ''])
+  expect(messages.map(({ head }) => head)).toEqual(['left', 'binary', 'in pieces', 'split over two r'])
+})

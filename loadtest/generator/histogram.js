@@ -13,11 +13,55 @@ export const createHistogram = () =>
 
 /** @param {Histogram} histogram @param {number} us @param {number} [count] */
 export function record(histogram, us, count = 1) {
-  // A clock read just before an earlier one of another process may differ by some microseconds: no latency is negative.
-  const value = us < 0 ? 0 : us > LATENCY_US_MAX ? LATENCY_US_MAX : Math.round(us)
+  const value = recordable(us)
   if (count === 1) histogram.recordValue(value)
   else histogram.recordValueWithCount(value, count)
 }
+
+/** @param {number} us */
+function recordable(us) {
+  // A clock read just before an earlier one of another process may differ by some microseconds: no latency is negative.
+  return us < 0 ? 0 : us > LATENCY_US_MAX ? LATENCY_US_MAX : Math.round(us)
+}
+
+/** Each doubling has so many steps, and the first two have them together: those of a histogram of three digits. */
+const STEPS = 1_024
+const STEPS_BITS = 10
+
+/**
+ * Counts latencies for a histogram in an array of its own: `record` of the histogram takes ten times as long, which at a
+ * million a second is a tenth of a core.
+ *
+ * @param {Histogram} histogram
+ */
+export function createRecorder(histogram) {
+  /** By step; made with the first latency: most histograms need none. @type {Uint32Array | undefined} */
+  let counts
+
+  return {
+    /** @param {number} us */
+    record(us) {
+      const value = recordable(us)
+      const doublings = Math.max(0, 31 - STEPS_BITS - Math.clz32(value))
+      counts ??= new Uint32Array(stepsBelow(LATENCY_US_MAX))
+      counts[doublings * STEPS + (value >>> doublings)]++
+    },
+
+    /** Gives the histogram what was counted. */
+    flush() {
+      if (counts === undefined) return
+      for (let index = 0; index < counts.length; index++) {
+        if (counts[index] === 0) continue
+        const doublings = Math.max(0, Math.floor(index / STEPS) - 1)
+        histogram.recordValueWithCount((index - doublings * STEPS) * 2 ** doublings, counts[index])
+        counts[index] = 0
+      }
+    },
+  }
+}
+
+/** @param {number} value */
+const stepsBelow = value => (33 - STEPS_BITS - Math.clz32(value)) * STEPS
 
 /** What was recorded since the last call, as text for another process. @param {Histogram} histogram */
 export function takeEncoded(histogram) {

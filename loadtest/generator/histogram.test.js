@@ -1,5 +1,5 @@
 import * as hdr from 'hdr-histogram-js'
-import { createHistogram, curve, encode, merge, record, summarize, takeEncoded } from './histogram.js'
+import { createHistogram, createRecorder, curve, encode, merge, record, summarize, takeEncoded } from './histogram.js'
 
 test('histograms of several processes merged are the histogram of all', () => {
   const all = createHistogram()
@@ -67,4 +67,23 @@ test('what a result holds can be read by any HdrHistogram', () => {
   record(histogram, 1_234)
 
   expect(hdr.decodeFromCompressedBase64(encode(histogram)).totalCount).toBe(1)
+})
+
+test('what a recorder counted is, once flushed, what the histogram itself would have', () => {
+  const expected = createHistogram()
+  const histogram = createHistogram()
+  const { record: count, flush } = createRecorder(histogram)
+  const edges = [-3, 0, 1, 0.6, 10 ** 12]
+  for (let bits = 8; bits <= 28; bits++) edges.push(2 ** bits - 1, 2 ** bits, 2 ** bits + 1, 2 ** bits * 1.37)
+  for (const us of edges) {
+    record(expected, us)
+    count(us)
+  }
+  flush()
+  flush()
+
+  const counted = (/** @type {import('./histogram.js').Histogram} */ of) =>
+    [0, 10, 25, 50, 75, 90, 99, 100].map(percentile => of.getValueAtPercentile(percentile))
+  expect(counted(histogram)).toEqual(counted(expected))
+  expect([histogram.totalCount, histogram.mean]).toEqual([expected.totalCount, expected.mean])
 })

@@ -16,7 +16,7 @@
  * @typedef {object} WorkloadOptions
  * @property {S} settings
  * @property {{ counts: Record<C, number>, histograms: Record<H, import('./histogram.js').Histogram>,
- *   because: (reason: string) => void }} tally
+ *   recorders: Record<H, (us: number) => void>, because: (reason: string) => void }} tally
  * @property {ReturnType<typeof import('./own-usage.js').createUsageMeter>} usage
  * @property {() => number} nowUs
  * @property {number} index of this process

@@ -3,7 +3,7 @@
 // Buffer. Whatever a real server costs above this is the price of its features.
 import { createHash } from 'node:crypto'
 import { createServer } from 'node:http'
-import { createMetrics } from '@keycast/service'
+import { createMetrics } from '@keycast/service/metrics'
 import { changes, documentOf, onTick, readArguments, welcome } from './content.js'
 
 const { host, port, bytes, change } = readArguments({

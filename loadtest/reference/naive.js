@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // The server that most people write first: ws, and a JSON.stringify for each message to each client.
 import { createServer } from 'node:http'
-import { createMetrics } from '@keycast/service'
+import { createMetrics } from '@keycast/service/metrics'
 import { WebSocketServer } from 'ws'
 import { changes, documentOf, isRoom, onTick, readArguments, welcome } from './content.js'
 

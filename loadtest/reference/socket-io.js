@@ -2,7 +2,7 @@
 // A chat as Socket.IO's own guide has it: rooms of the library, an event for each message, an acknowledgement for each
 // publish. Nothing is kept.
 import { createServer } from 'node:http'
-import { createMetrics } from '@keycast/service'
+import { createMetrics } from '@keycast/service/metrics'
 import { Server } from 'socket.io'
 import { readArguments } from './content.js'
 

@@ -24,6 +24,7 @@ const READY_LOOK_MS = 50
  *
  * @typedef {object} Content
  * @property {number} documentBytes
+ * @property {boolean} [still] the backend is the one of `reference/`, which takes little CPU time and never changes anything
  * @property {number} [changeMs] how often a document changes; never unless given
  * @property {number} [latencyMs] of the backend
  * @property {number} [tickMs] how often a watched tick:… key is asked for
@@ -74,12 +75,7 @@ export async function startSystem({ kind, gateways, tls, content, signing }) {
  */
 async function startKeycast(processes, { gateways: count, tls, content, signing }) {
   const directory = processes.directory()
-  const provider = await processes.start('data-provider', ['services/data-provider/main.js'], {
-    PROVIDER_PORT: '0',
-    PROVIDER_DOCUMENT_BYTES: String(content.documentBytes),
-    PROVIDER_LATENCY_MS: String(content.latencyMs ?? 0),
-    PROVIDER_CHANGE_MS: String(content.changeMs ?? 0),
-  })
+  const provider = await startBackend(processes, content)
   const providerUrl = `http://127.0.0.1:${provider.listening.port}`
   const KEYCAST_CONFIG = join(directory, 'keycast.yaml')
   writeFileSync(KEYCAST_CONFIG, configOf(providerUrl, content, signing && writeIssuer(signing, directory)))
@@ -141,10 +137,27 @@ async function startKeycast(processes, { gateways: count, tls, content, signing 
       })),
       ...nodes.map(({ name, pid, metricsUrl }) => ({ name, role: 'fetcher', pid, metricsUrl })),
       ...(journal ? [journal.watched] : []),
-      { name: 'data-provider', role: 'data-provider', pid: provider.pid, metricsUrl: `${providerUrl}/metrics` },
+      {
+        name: provider.name,
+        role: provider.name,
+        pid: provider.pid,
+        metricsUrl: content.still ? undefined : `${providerUrl}/metrics`,
+      },
       ...(proxy ? [{ name: 'proxy', role: 'proxy', pid: proxy.pid }] : []),
     ],
   }
+}
+
+/** @param {Processes} processes @param {Content} content */
+function startBackend(processes, { still, documentBytes, latencyMs = 0, changeMs = 0 }) {
+  if (still)
+    return processes.start('backend', ['loadtest/reference/still-backend.js', '--bytes', `${documentBytes}`], {})
+  return processes.start('data-provider', ['services/data-provider/main.js'], {
+    PROVIDER_PORT: '0',
+    PROVIDER_DOCUMENT_BYTES: String(documentBytes),
+    PROVIDER_LATENCY_MS: String(latencyMs),
+    PROVIDER_CHANGE_MS: String(changeMs),
+  })
 }
 
 /**

@@ -5,8 +5,11 @@
 /**
  * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode
  *
- * The value that a gateway itself holds: its version, and how long ago the backend was asked for it.
- * @typedef {{ version: string, ageMs: number }} Held
+ * The value that a gateway itself holds: its version, and how long ago the backend was asked for it, at the least. `plan`:
+ * the value is confirmed, and the node that the key was asked of would ask the backend next in `inMs`. A node that comes to
+ * own the key may leave it at that.
+ * @typedef {{ version: string, ageMs: number, plan?: Plan }} Held
+ * @typedef {{ inMs: number, maxAgeMs: number }} Plan `maxAgeMs`: as that node gave it with the value
  *
  * The `Authorization` that a viewer's token makes, and until when the token is valid, in milliseconds since 1970. Both
  * absent for viewers without a token. Secret: never logged.
@@ -40,12 +43,16 @@
  * @typedef {{ type: 'current', key: string, version: string, ageMs: number, maxAgeMs: number, store: boolean,
  *   next?: Next }} CurrentAnswer
  *
+ * The node that came to own the key asks the backend `next` when the one before it would have: the version that the gateway
+ * holds, and what it knows of its age, stand until then.
+ * @typedef {{ type: 'kept', key: string, version: string, next: Next }} KeptAnswer
+ *
  * The last try failed. `ageMs`: since the backend was asked in that try. With `retryAfterMs` the fetcher tries again
  * by itself while the key is watched. `not_found` is an answer like any other: it comes with `maxAgeMs`.
  * @typedef {{ type: 'failed', key: string, code: ErrorCode, message: string, ageMs: number,
  *   maxAgeMs?: number, retryAfterMs?: number }} FailedAnswer
  *
- * @typedef {ValueAnswer | CurrentAnswer | FailedAnswer} Answer
+ * @typedef {ValueAnswer | CurrentAnswer | KeptAnswer | FailedAnswer} Answer
  */
 
 /**

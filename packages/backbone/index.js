@@ -4,6 +4,7 @@ export { fnv1a } from './fnv1a.js'
 export { readNodes } from './gateway/nodes.js'
 export { GHOST_MS } from './gateway/rooms/presence.js'
 export { createRoomsBackbone } from './gateway/rooms/rooms-backbone.js'
+export { REMEMBERED_MS as REFRESHES_REMEMBERED_MS } from './gateway/values/recent-refreshes.js'
 export { createHub } from './hub/hub.js'
 export { joinKey, membersKey, readPresenceKey } from './wire/members-codec.js'
 export { gapFrom, HISTORY_BYTES_MAX, readHistoryKey, roomErrorCodes, roomsCodec } from './wire/rooms-codec.js'
@@ -32,7 +33,9 @@ export { createWriter } from './zeromq/writer.js'
  * @typedef {import('./backbone.js').Held} Held
  * @typedef {import('./backbone.js').Hub} Hub
  * @typedef {import('./backbone.js').HubEvents} HubEvents
+ * @typedef {import('./backbone.js').KeptAnswer} KeptAnswer
  * @typedef {import('./backbone.js').Next} Next
+ * @typedef {import('./backbone.js').Plan} Plan
  * @typedef {import('./gateway/rooms/rooms-backbone.js').RoomsBackbone} RoomsBackbone
  * @typedef {import('./gateway/rooms/rooms-backbone.js').MessageEvents} MessageEvents
  * @typedef {import('./gateway/rooms/rooms-backbone.js').RoomsEvents} RoomsEvents

@@ -8,6 +8,7 @@
 
 const EPOCH = 'fake'
 const HISTORY_DEFAULT = 50
+const HISTORY_MAX = 500
 
 /** @param {(message: object) => void} say */
 export function createFakeRooms(say) {
@@ -84,7 +85,8 @@ export function createFakeRooms(say) {
         }
       } else if (type === 'history') {
         const found = messages.filter(({ seq }) => seq > (after ?? 0) && seq < (before ?? Infinity))
-        const part = after === undefined ? found.slice(-limit) : found.slice(0, limit)
+        const most = Math.min(limit, HISTORY_MAX)
+        const part = after === undefined ? found.slice(-most) : found.slice(0, most)
         const more = part.length < found.length
         say({ type, id, key, epoch: EPOCH, oldest: 1, newest: messages.length, messages: part, more })
       } else if (type === 'join') {

@@ -28,6 +28,13 @@ test('what is published is kept and told, and what others publish comes', async 
   expect(fake.watched()).toEqual([])
 })
 
+test('a part of the history is 500 messages at most, as at a gateway', async () => {
+  const fake = createFakeKeycast()
+  for (let n = 1; n <= 501; n++) fake.publish('room:1', n)
+  const { messages, more } = await fake.keycast.room('room:1', { follow: false }).history({ limit: 1_000 })
+  expect([messages.length, messages[0].data, more]).toEqual([500, 2, true])
+})
+
 test('publishes can be refused, and a lost connection resumes', async () => {
   const fake = createFakeKeycast()
   const room = fake.keycast.room('room:1')

@@ -16,9 +16,9 @@ const limits = { messageBytes: 262_144, keysPerSession: 5_000, requestsPerSecond
  * @param {{ rooms?: string[] }} [options] the namespaces whose keys are rooms
  */
 export function createFakeKeycast({ rooms: roomNamespaces = ['room', 'user', 'all'] } = {}) {
-  /** @type {Map<string, { line: object, bytes: Uint8Array }>} */
+  /** @type {Map<string, { line: { version: string, [field: string]: unknown }, bytes: Uint8Array }>} */
   const values = new Map()
-  /** Errors and `stale`, which are said after the key's value. @type {Map<string, { type: string, code: string }>} */
+  /** Errors and `stale`, which are said after the key's value. @type {Map<string, { type: string, code: string, retryAfterMs?: number }>} */
   const troubles = new Map()
   /** @type {Set<string>} */
   const watched = new Set()
@@ -26,7 +26,8 @@ export function createFakeKeycast({ rooms: roomNamespaces = ['room', 'user', 'al
   let gets = []
   /** @type {FakeSocket | undefined} */
   let socket
-  let versions = 0
+  /** By type and bytes: equal content has the same version, as it has at a gateway. @type {Map<string, string>} */
+  const versions = new Map()
 
   class FakeSocket {
     binaryType = ''
@@ -98,13 +99,26 @@ export function createFakeKeycast({ rooms: roomNamespaces = ['room', 'user', 'al
     else if (type === 'subscribe') {
       for (const name of names) watched.add(name)
       say({ type: 'subscribed', id, keys: names.map((/** @type {string} */ name) => ({ key: name })) })
-      for (const name of names) tell(name)
+      for (const name of names) {
+        tell(name)
+        // A trouble from before the subscription ends it too.
+        const trouble = troubles.get(name)
+        if (trouble?.type === 'error' && trouble.retryAfterMs === undefined) watched.delete(name)
+      }
     }
   }
 
-  /** @param {string} key */
-  function changed(key) {
-    if (watched.has(key)) tell(key)
+  /** @param {string} type @param {Uint8Array} bytes */
+  function versionOf(type, bytes) {
+    const content = `${type} ${bytes.join()}`
+    const version = versions.get(content) ?? `fake-${versions.size + 1}`
+    versions.set(content, version)
+    return version
+  }
+
+  /** @param {string} key @param {object} [current] for those that hold its value already */
+  function changed(key, current) {
+    if (watched.has(key)) current ? say(current) : tell(key)
     const asked = gets
     gets = asked.filter(get => get.key !== key || !tell(key, { id: get.id }))
   }
@@ -127,7 +141,8 @@ export function createFakeKeycast({ rooms: roomNamespaces = ['room', 'user', 'al
     keycast,
 
     /**
-     * Gives a key a value: text for a string with a content type, bytes for a Uint8Array, JSON otherwise.
+     * Gives a key a value: text for a string with a content type, bytes for a Uint8Array, JSON otherwise. An equal value
+     * keeps its version, and is no change.
      *
      * @param {string} key
      * @param {unknown} value
@@ -137,11 +152,11 @@ export function createFakeKeycast({ rooms: roomNamespaces = ['room', 'user', 'al
       const isBytes = value instanceof Uint8Array
       const bytes = isBytes ? value : new TextEncoder().encode(contentType ? String(value) : JSON.stringify(value))
       const type = contentType ?? (isBytes ? 'application/octet-stream' : 'application/json')
-      versions += 1
-      const line = { type: 'value', key, version: `fake-${versions}`, contentType: type }
-      values.set(key, { line, bytes })
+      const version = versionOf(type, bytes)
+      const isSame = values.get(key)?.line.version === version
+      values.set(key, { line: { type: 'value', key, version, contentType: type }, bytes })
       troubles.delete(key)
-      changed(key)
+      changed(key, isSame ? { type: 'current', key, version } : undefined)
     },
 
     /**

@@ -20,6 +20,37 @@ test('what is set is seen, before and after somebody looks', async () => {
   expect(fake.watched()).toEqual([])
 })
 
+test('an equal value keeps its version and is no change, and ends what is stale', async () => {
+  const fake = createFakeKeycast()
+  fake.set('a:1', { n: 1 })
+  const handle = fake.keycast.value('a:1')
+  /** @type {any[]} */
+  const told = []
+  handle.on('change', ({ version, stale }) => told.push([version, Boolean(stale)]))
+  await soon()
+  const { version, value } = handle.state
+  fake.set('a:1', { n: 1 })
+  fake.stale('a:1')
+  fake.set('a:1', { n: 1 })
+  expect(handle.state.value).toBe(value)
+  fake.set('a:1', '{"n":1}', 'text/plain')
+  expect(handle.state.version).not.toBe(version)
+  fake.set('a:1', { n: 1 })
+  expect(told.map(([each]) => each === version)).toEqual([true, true, true, false, true])
+  expect(told.map(([, stale]) => stale)).toEqual([false, true, false, false, false])
+})
+
+test('a key that is subscribed to after it failed for good is not watched', async () => {
+  const fake = createFakeKeycast()
+  fake.fail('a:1', 'forbidden')
+  fake.fail('a:2', 'backend_error', { retryAfterMs: 100 })
+  const handle = fake.keycast.value('a:1')
+  fake.keycast.value('a:2')
+  await soon()
+  expect(handle.state.error).toMatchObject({ code: 'forbidden', subscribed: false })
+  expect(fake.watched()).toEqual(['a:2'])
+})
+
 test('gets wait until there is an answer', async () => {
   const fake = createFakeKeycast()
   const asked = [fake.keycast.get('a:1'), fake.keycast.get('a:1'), fake.keycast.get('a:2')]

@@ -1,13 +1,11 @@
-// The parts that every service needs: settings, log, metrics, health, shutdown, and the namespaces of keycast.yaml.
+// The parts that every service needs: settings, log, shutdown. A part that loads a large library (HTTP server, metrics,
+// YAML) is imported by a path of its own: a fetcher's workers would load all of them at each start and use none.
 export { BEAT_MS, everyInterval, everyMeasured, SILENT_MS } from './beats.js'
 export { detached } from './detached-bytes.js'
-export { createInternalServer } from './internal-server.js'
 export { createLog } from './log.js'
 export { createFastHistogram } from './metrics/fast-histogram.js'
-export { createMetrics } from './metrics/metrics.js'
 export { Misconfigured } from './misconfigured.js'
 export { idProblem } from './namespaces/id-problem.js'
-export { NamespacesError, readNamespaces } from './namespaces/namespaces.js'
 export { revocationsRoom, withReserved } from './namespaces/reserved.js'
 export { substituteVariables } from './namespaces/variables.js'
 export { createOnceAMinute } from './once-a-minute.js'
@@ -16,7 +14,6 @@ export { runService } from './run.js'
 export { common, readSettings, SettingsError, setting } from './settings/settings.js'
 export { createTurns, TURN_MS } from './turns.js'
 export { createUniqueQueue } from './unique-queue.js'
-export { lineOf } from './yaml-line.js'
 
 /**
  * @typedef {import('./beats.js').Every} Every

@@ -1,7 +1,10 @@
 // Long work in short turns, so that nothing else waits for it: no beat is late because 100,000 keys are being moved.
 
-/** How long one piece of work may keep everything else waiting. A beat is not late for this. */
-export const TURN_MS = 4
+/**
+ * How long one piece of work may keep everything else waiting. A process has several, which may all have their turn between
+ * two timers: together they take no 10 ms.
+ */
+export const TURN_MS = 2
 
 /**
  * Work that is done step by step, as many steps in a turn of the event loop as {@link TURN_MS} has room for. Anything may

@@ -1,5 +1,7 @@
 // The simulated backend as a process: settings, listener, signals.
-import { createInternalServer, createLog, createMetrics, readSettings, runService } from '@keycast/service'
+import { createLog, readSettings, runService } from '@keycast/service'
+import { createInternalServer } from '@keycast/service/internal-server'
+import { createMetrics } from '@keycast/service/metrics'
 import { createDocuments } from './documents.js'
 import { createFaults } from './faults.js'
 import { addRoutes } from './routes.js'

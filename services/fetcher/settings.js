@@ -41,6 +41,13 @@ export const settings = {
     unit: 'processes',
     doc: 'Workers that pull over HTTP. 0: one for each CPU, four at most.',
   }),
+  warmUpPulls: setting.integer({
+    env: 'FETCHER_WARM_UP_PULLS',
+    default: 300,
+    max: 10_000,
+    unit: 'pulls',
+    doc: "Pulls from a server of its own that compile a worker's code before the first lease, for a second at most. 0: the worker starts sooner, and its first thousand keys are slower.",
+  }),
   inFlightMax: setting.integer({
     env: 'FETCHER_IN_FLIGHT_MAX',
     default: 1_024,

@@ -1,13 +1,9 @@
 // Wires a gateway to the real world: settings, backbone, listeners, signals.
 import { createZeromqBackbone, createZeromqRooms } from '@keycast/backbone'
-import {
-  createInternalServer,
-  createLog,
-  createMetrics,
-  readNamespaces,
-  readSettings,
-  runService,
-} from '@keycast/service'
+import { createLog, readSettings, runService } from '@keycast/service'
+import { createInternalServer } from '@keycast/service/internal-server'
+import { createMetrics } from '@keycast/service/metrics'
+import { readNamespaces } from '@keycast/service/namespaces'
 import { readAccess } from './access/policy-file.js'
 import { createGateway } from './gateway.js'
 import { addInternal } from './http/internal.js'

@@ -1,5 +1,5 @@
 import { errorCodes } from '@keycast/protocol'
-import { createMetrics } from '@keycast/service'
+import { createMetrics } from '@keycast/service/metrics'
 import { countOne, createCounts, createHistograms, exportCounts } from './metrics.js'
 import { createTestGateway } from './test-support.js'
 

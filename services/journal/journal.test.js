@@ -2,7 +2,7 @@
 // of it, whatever the network swallows.
 import { createHub, createRoomsBackbone, roomsCodec } from '@keycast/backbone'
 import { createMemoryNetwork } from '@keycast/backbone/memory'
-import { createMetrics } from '@keycast/service'
+import { createMetrics } from '@keycast/service/metrics'
 import { createChecker } from '../../test/support/checker.js'
 import { randomNumbers } from '../../test/support/random.js'
 import { createJournal } from './journal.js'

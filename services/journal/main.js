@@ -1,16 +1,10 @@
 // Wires a journal to the real world: settings, log, hub, internal listener, signals.
 import { resolve } from 'node:path'
 import { createZeromqRoomsHub } from '@keycast/backbone'
-import {
-  createInternalServer,
-  createLog,
-  createMetrics,
-  Misconfigured,
-  readNamespaces,
-  readSettings,
-  runService,
-  withReserved,
-} from '@keycast/service'
+import { createLog, Misconfigured, readSettings, runService, withReserved } from '@keycast/service'
+import { createInternalServer } from '@keycast/service/internal-server'
+import { createMetrics } from '@keycast/service/metrics'
+import { readNamespaces } from '@keycast/service/namespaces'
 import { createJournal } from './journal.js'
 import { openLmdbLog } from './log/lmdb.js'
 import { LogInUse, LogRefused } from './log/log.js'

@@ -1,7 +1,7 @@
 // A journal whose log others append to as well: what they append reaches its links, and a new epoch is told as a gap.
 import { createHub, createRoomsBackbone, roomsCodec } from '@keycast/backbone'
 import { createMemoryNetwork } from '@keycast/backbone/memory'
-import { createMetrics } from '@keycast/service'
+import { createMetrics } from '@keycast/service/metrics'
 import { createJournal } from './journal.js'
 import { createMemoryLog } from './log/memory.js'
 

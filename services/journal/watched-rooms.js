@@ -110,7 +110,8 @@ export function createRooms({ tailsBytesMax = TAILS_BYTES_MAX, news } = {}) {
       beginEpoch(room, epoch)
       if (room.tail.at(-1)?.seq !== message.seq - 1) forgetTail(room)
       room.head = Math.max(room.head, message.seq)
-      room.tail.push(message)
+      // A copy: the data is a slice of a request, which would stay for as long as one of its messages does.
+      room.tail.push({ ...message, data: Buffer.from(message.data) })
       const weight = MESSAGE_BYTES + message.data.length
       order.push({ room, seq: message.seq, bytes: weight })
       bytes += weight

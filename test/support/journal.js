@@ -6,6 +6,7 @@ import { createZeromqRooms } from '@keycast/backbone'
 import { createChecker } from './checker.js'
 import { atEnd } from './cleanup.js'
 import { eventually } from './deadline.js'
+import { freePorts } from './free-ports.js'
 import { ask } from './http.js'
 import { startService } from './processes.js'
 import { writeConfig } from './system.js'
@@ -33,23 +34,19 @@ export function newFolder() {
  */
 export async function startJournal({ folder = newFolder(), env = {}, config = writeConfig(namespaces) } = {}) {
   const common = { KEYCAST_CONFIG: config, JOURNAL_DATA: folder, JOURNAL_METRICS_PORT: '0', ...env }
-  let process = await startService('journal', {
-    ...common,
-    JOURNAL_PUBLICATIONS_PORT: '0',
-    JOURNAL_DELIVERIES_PORT: '0',
-  })
-  const { publicationsPort, deliveriesPort } = process.listening
-  const samePorts = {
+  const [publicationsPort, deliveriesPort] = await freePorts(2)
+  const ports = {
     JOURNAL_PUBLICATIONS_PORT: String(publicationsPort),
     JOURNAL_DELIVERIES_PORT: String(deliveriesPort),
   }
+  let process = await startService('journal', { ...common, ...ports })
   return {
     folder,
     node: `127.0.0.1:${publicationsPort}:${deliveriesPort}`,
     process: () => process,
     /** Starts it again, after it has ended, where gateways look for it. @param {Record<string, string>} [changed] */
     async restart(changed = {}) {
-      process = await startService('journal', { ...common, ...samePorts, ...changed })
+      process = await startService('journal', { ...common, ...ports, ...changed })
     },
     /** @param {string} path */
     internal: path => ask(`http://127.0.0.1:${process.listening.metricsPort}${path}`),

@@ -6,7 +6,8 @@ import { fileURLToPath } from 'node:url'
 import { parse, stringify } from 'yaml'
 import { atEnd } from './cleanup.js'
 import { eventually, within } from './deadline.js'
-import { freePorts, temporaryFolder } from './proxy.js'
+import { freePorts } from './free-ports.js'
+import { temporaryFolder } from './proxy.js'
 
 export const prometheusFolder = fileURLToPath(new URL('../../monitoring/prometheus/', import.meta.url))
 

@@ -4,7 +4,6 @@ import { once } from 'node:events'
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer, request as requestPlainly } from 'node:http'
 import { request as requestSecurely } from 'node:https'
-import { createServer as createTcpServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -12,6 +11,7 @@ import { fileURLToPath } from 'node:url'
 import WebSocket, { WebSocketServer } from 'ws'
 import { atEnd } from './cleanup.js'
 import { eventually, within } from './deadline.js'
+import { freePorts } from './free-ports.js'
 import { childrenOf } from './processes.js'
 
 export const proxyScript = fileURLToPath(new URL('../../scripts/proxy.js', import.meta.url))
@@ -195,20 +195,4 @@ export function temporaryFolder() {
   const folder = mkdtempSync(join(tmpdir(), 'keycast-test-'))
   atEnd(() => rmSync(folder, { recursive: true }))
   return folder
-}
-
-/**
- * Ports nobody listens on, for programs that cannot be told to take any.
- *
- * @param {number} count
- */
-export async function freePorts(count) {
-  const servers = Array.from({ length: count }, () => createTcpServer().listen(0, '127.0.0.1'))
-  const ports = []
-  for (const server of servers) {
-    if (!server.listening) await new Promise(resolve => server.once('listening', resolve))
-    ports.push(/** @type {import('node:net').AddressInfo} */ (server.address()).port)
-  }
-  await Promise.all(servers.map(server => new Promise(resolve => server.close(resolve))))
-  return ports
 }

@@ -2,6 +2,7 @@
 import WebSocket from 'ws'
 import { atEnd } from './cleanup.js'
 import { eventually, within } from './deadline.js'
+import { freePorts } from './free-ports.js'
 import { ask } from './http.js'
 import { startJournal } from './journal.js'
 import { startService } from './processes.js'
@@ -35,7 +36,7 @@ export async function startConversations({
       KEYCAST_CONFIG: config,
       API_TOKEN,
       JOURNAL_NODES: journal.node,
-      GATEWAY_PORT: '0',
+      GATEWAY_PORT: String((await freePorts(1))[0]),
       GATEWAY_INTERNAL_PORT: '0',
       ...env,
     })

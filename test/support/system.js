@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { atEnd } from './cleanup.js'
 import { eventually } from './deadline.js'
+import { freePorts } from './free-ports.js'
 import { ask } from './http.js'
 import { startService } from './processes.js'
 
@@ -43,10 +44,13 @@ export async function startSystem({
   const services = []
   const common = { KEYCAST_CONFIG: writeConfig(namespaces, access), API_TOKEN, ...env }
 
-  /** @param {{ requestsPort?: number, answersPort?: number }} [ports] those of a node that is to come back */
-  const startFetcher = async ({ requestsPort = 0, answersPort = 0 } = {}) => {
+  /** @param {{ requestsPort: number, answersPort: number }} [given] those of a node that is to come back */
+  const startFetcher = async given => {
+    const [requestsPort, answersPort] = given ? [given.requestsPort, given.answersPort] : await freePorts(2)
     const process = await startService('fetcher', {
       FETCHER_WORKERS: '1',
+      // It takes a third of a worker's start, and no test asks how fast the first keys are.
+      FETCHER_WARM_UP_PULLS: '0',
       ...common,
       ...fetcherEnv,
       FETCHER_REQUESTS_PORT: String(requestsPort),
@@ -71,7 +75,7 @@ export async function startSystem({
       ...common,
       ...env,
       FETCHER_NODES: nodes.join(','),
-      GATEWAY_PORT: '0',
+      GATEWAY_PORT: String((await freePorts(1))[0]),
       GATEWAY_INTERNAL_PORT: '0',
     })
     services.push(process)

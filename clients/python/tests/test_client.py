@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import pickle
 import re
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -198,3 +200,48 @@ def test_the_close_codes_are_those_of_the_other_client() -> None:
     listed = re.search(r"finalCloseCodes = \[([\d, ]+)\]", codes.read_text())
     assert listed is not None
     assert {int(code) for code in listed[1].split(",")} == FINAL_CLOSE_CODES
+
+
+def test_an_error_names_its_code_and_its_key() -> None:
+    error = KeycastError("unauthenticated", "this needs a token", "nosuch:7")
+    assert str(error) == "unauthenticated: nosuch:7: this needs a token"
+    assert str(KeycastError("closed", "closed by this client")) == "closed: closed by this client"
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+@run
+async def test_the_reason_why_there_is_no_connection_is_logged_once(setup: Setup) -> None:
+    class Records(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            lines.append(record.getMessage())
+
+    lines: list[str] = []
+    handler = Records()
+    logging.getLogger("keycast").addHandler(handler)
+    # One that was open is back soon.
+    setup.world.socket.lose(1006)
+    for wait_ms, reason in ((1_000, "HTTP 404"), (2_000, "HTTP 404"), (4_000, "HTTP 503")):
+        await setup.world.pass_ms(wait_ms)
+        setup.world.socket._on_close(1006, reason)
+    logging.getLogger("keycast").removeHandler(handler)
+    assert lines == [
+        "no connection to ws://gateway/ws, it is tried again: HTTP 404",
+        "no connection to ws://gateway/ws, it is tried again: HTTP 503",
+    ]
+
+
+def test_a_gateway_that_closes_at_once_is_named_as_the_reason() -> None:
+    async def test() -> None:
+        def drop(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.close()
+
+        server = await asyncio.start_server(drop, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        async with connect(f"ws://user:secret@127.0.0.1:{port}/ws?secret") as keycast:
+            waiting = asyncio.Event()
+            keycast.on_state(lambda state: waiting.set() if state.name == "waiting" else None)
+            await asyncio.wait_for(waiting.wait(), 30)
+            assert keycast.state.reason == "the gateway closed before it answered"
+        server.close()
+
+    asyncio.run(test())

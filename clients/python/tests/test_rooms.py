@@ -216,3 +216,72 @@ async def test_half_a_surrogate_pair_is_sent_escaped(setup: Setup) -> None:
     setup.keycast.room("room:1", follow=False).publish("\ud800")
     assert (await setup.sent())["data"] == "\ud800"
     setup.keycast.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"after": {"epoch": "E", "seq": 1}}, TypeError),
+        ({"after": Position("E", "1")}, TypeError),  # type: ignore[arg-type]
+        ({"after": Position("E", -1)}, ValueError),
+        ({"last": 501}, ValueError),
+        ({"last": -1}, ValueError),
+    ],
+)
+def test_a_beginning_that_is_none_is_refused_at_once_and_harms_no_other_room(
+    options: dict[str, Any], error: type[Exception]
+) -> None:
+    @run
+    async def test(setup: Setup) -> None:
+        other = setup.keycast.room("room:2")
+        with pytest.raises(error):
+            setup.keycast.room("room:1", **options)
+        assert (await setup.sent())["keys"] == ["room:2"]
+        other.close()
+
+    test()
+
+
+@pytest.mark.parametrize("bounds", [{"after": {"epoch": "E", "seq": 1}}, {"before": 7}])
+def test_a_part_of_the_history_is_bounded_by_a_position(bounds: dict[str, Any]) -> None:
+    @run
+    async def test(setup: Setup) -> None:
+        with pytest.raises(TypeError, match="must be a Position"):
+            setup.keycast.room("room:1", follow=False).history(**bounds)
+
+    test()
+
+
+@run
+async def test_a_part_of_the_history_has_one_bound(setup: Setup) -> None:
+    with pytest.raises(ValueError, match="not both"):
+        setup.keycast.room("room:1", follow=False).history(before=Position("E", 2), after=Position("E", 1))
+
+
+@run
+async def test_a_handle_that_follows_nothing_has_no_loop(setup: Setup) -> None:
+    with pytest.raises(RuntimeError, match="follow=False"):
+        async for _ in setup.keycast.room("room:1", follow=False):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("code", "kept"), [("id_conflict", True), ("publish_unknown", None), ("forbidden", False), ("closed", False)]
+)
+def test_the_error_of_a_publish_says_whether_the_message_was_kept(code: str, kept: bool | None) -> None:
+    @run
+    async def test(setup: Setup) -> None:
+        room = setup.keycast.room("room:1", follow=False)
+        if code == "closed":
+            setup.keycast.close()
+        published = room.publish("a", message_id="abcdefghijklmnop", deadline=0.5)
+        if code != "closed":
+            request = await setup.sent()
+            setup.world.socket.say({"type": "error", "id": request["id"], "key": "room:1", "code": code})
+        await setup.world.pass_ms(500)
+        with pytest.raises(KeycastError) as raised:
+            await published
+        error = raised.value
+        assert (error.code, error.kept, error.message_id) == (code, kept, "abcdefghijklmnop")
+
+    test()

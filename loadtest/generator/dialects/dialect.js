@@ -11,6 +11,7 @@
  * @property {(id: number, room: string, messageId: string, dueUs: number) => string} publish `id`: from 1 on
  * @property {(head: string) => Kind} kindOf
  * @property {(head: string) => number} idOf of the publish that is answered
+ * @property {string} messageStart all its messages begin with it, and nothing else does
  */
 
 export {}

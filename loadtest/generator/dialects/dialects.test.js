@@ -1,5 +1,6 @@
 import { dialects } from './index.js'
 import { numberAfter } from './number-after.js'
+import { createMessageReader } from './read-in-place.js'
 
 test('a number is read after its name, as far as it has digits', () => {
   expect(numberAfter('{"key":"room:1","seq":1234,"us":5}', '"seq":')).toBe(1_234)
@@ -39,5 +40,11 @@ test.each([
   ])
   expect(dialect.idOf(published)).toBe(12)
   expect([numberAfter(message, '"seq":'), numberAfter(message, '"us":')]).toEqual([7, 99])
+  const read = createMessageReader(dialect)
+  const inPlace = (/** @type {string} */ text) => read(Buffer.from(`--${text}--`), 2, text.length + 2)
+  expect(inPlace(message)).toEqual({ seq: 7, us: 99 })
+  for (const other of [published, entered, '', message.slice(0, -8), message.replace('"seq":', '"seq"=')]) {
+    expect(inPlace(other)).toBeUndefined()
+  }
   expect(dialect.publish(12, 'room:1', 'm-12', 99)).toContain('"us":99')
 })

@@ -7,6 +7,7 @@ export const keycast = {
   enter: rooms => JSON.stringify({ type: 'subscribe', id: 0, keys: rooms }),
   publish: (id, room, messageId, dueUs) =>
     `{"type":"publish","id":${id},"key":"${room}","messageId":"${messageId}","data":{"us":${dueUs}}}`,
+  messageStart: '{"type":"message"',
   idOf: head => numberAfter(head, '"id":'),
   kindOf(head) {
     if (head.startsWith('{"type":"message"')) return 'message'

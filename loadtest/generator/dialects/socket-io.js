@@ -11,6 +11,7 @@ export const socketIo = {
   },
   enter: rooms => `420${JSON.stringify(['enter', rooms])}`,
   publish: (id, room, messageId, dueUs) => `42${id}["publish","${room}","${messageId}",{"us":${dueUs}}]`,
+  messageStart: '42["message"',
   idOf: head => numberAfter(head, '43'),
   kindOf(head) {
     if (head.startsWith('42["message"')) return 'message'

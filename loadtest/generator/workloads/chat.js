@@ -1,8 +1,10 @@
 // Users who chat: each enters its rooms, publishes into them at times fixed beforehand, and checks that it is sent every
 // message of them once and in order.
 import { randomBytes } from 'node:crypto'
+import { received } from '../client.js'
 import { dialects } from '../dialects/index.js'
 import { numberAfter } from '../dialects/number-after.js'
+import { createMessageReader } from '../dialects/read-in-place.js'
 import { encodeFrame } from '../frames.js'
 import { record } from '../histogram.js'
 import { createSchedule } from '../schedule.js'
@@ -40,6 +42,7 @@ export const histograms = /** @type {const} */ (['latency', 'published'])
 export function createWorkload({ settings, tally, usage, nowUs, index, processes }) {
   const { rooms, messages, everyMs } = settings
   const dialect = dialects[settings.dialect]
+  const readMessage = createMessageReader(dialect)
   const tallied = tally.counts
   /** @type {Set<User>} */
   const users = new Set()
@@ -66,6 +69,7 @@ export function createWorkload({ settings, tally, usage, nowUs, index, processes
   return {
     behaviour: {
       headBytesMax: HEAD_BYTES,
+      readsInPlace: true,
       open(client, number) {
         /** @type {User} */
         const user = {
@@ -79,6 +83,12 @@ export function createWorkload({ settings, tally, usage, nowUs, index, processes
         let isReady = false
         users.add(user)
         return {
+          onWhole(from, at, end) {
+            const message = isReady ? readMessage(from, at, end) : undefined
+            if (message === undefined) return false
+            delivered(user, message.seq, message.us, end - at)
+            return true
+          },
           onMessage(head, bytes) {
             if (isReady) return onMessage(user, head, bytes)
             const hello = dialect.onHello(head)
@@ -110,19 +120,22 @@ export function createWorkload({ settings, tally, usage, nowUs, index, processes
     outcome: () => ({ firstUs, lastUs }),
   }
 
+  /** @param {User} user @param {number} seq @param {number} dueUs @param {number} bytes */
+  function delivered(user, seq, dueUs, bytes) {
+    if (seq !== user.lastSeq + 1 && !Number.isNaN(user.lastSeq)) tallied.disorder += 1
+    user.lastSeq = seq
+    lastUs = received.atUs
+    tallied.messages += 1
+    tallied.bodyBytes += bytes
+    tally.recorders.latency(lastUs - dueUs)
+  }
+
   /** @param {User} user @param {string} head @param {number} bytes */
   function onMessage(user, head, bytes) {
     const kind = dialect.kindOf(head)
     switch (kind) {
-      case 'message': {
-        const seq = numberAfter(head, '"seq":')
-        if (seq !== user.lastSeq + 1 && !Number.isNaN(user.lastSeq)) tallied.disorder += 1
-        user.lastSeq = seq
-        lastUs = nowUs()
-        tallied.messages += 1
-        tallied.bodyBytes += bytes
-        return record(tally.histograms.latency, lastUs - numberAfter(head, '"us":'))
-      }
+      case 'message':
+        return delivered(user, numberAfter(head, '"seq":'), numberAfter(head, '"us":'), bytes)
       case 'published':
       case 'refused': {
         const id = dialect.idOf(head)

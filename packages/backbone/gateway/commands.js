@@ -1,6 +1,7 @@
 // Commands to one node, in the order given: each is kept until its result comes or its deadline passes, and repeated
 // after a loss under the same id. A node may hear a command twice and tells that by the id.
 import { createUniqueQueue } from '@keycast/service'
+import { bytesOf } from '../wire/bytes.js'
 
 /**
  * @typedef {import('../wire/codec.js').Encoded} Encoded
@@ -37,7 +38,7 @@ export const unheard = ({ wasSaid }) => ({ type: wasSaid ? 'unknown' : 'unsaid' 
 /** Commands in one request. */
 const COMMANDS_PER_REQUEST_MAX = 200
 
-/** Bytes of one request's parts, one command at least: more only delays the first of them. */
+/** Bytes of one request's parts, one command at least: they are joined, and a hub takes 1 MiB. */
 const BYTES_PER_REQUEST = 256 * 1024
 
 /** @template R @param {{ now: () => number }} options */
@@ -83,13 +84,15 @@ export function createCommands({ now }) {
     *nextRequests(nextNumber) {
       const commands = []
       let bytes = 0
-      while (commands.length < COMMANDS_PER_REQUEST_MAX && bytes < BYTES_PER_REQUEST) {
-        const next = unsaid.take()
+      while (commands.length < COMMANDS_PER_REQUEST_MAX) {
+        const next = unsaid.first()
         if (!next) break
+        bytes += bytesOf(next.encoded.parts)
+        if (bytes > BYTES_PER_REQUEST && commands.length > 0) break
+        unsaid.take()
         next.isRepeated = next.wasSaid
         next.wasSaid = true
         commands.push({ id: next.id, encoded: next.encoded })
-        for (const part of next.encoded.parts) bytes += part.length
       }
       if (commands.length > 0) {
         yield { number: nextNumber(), saying: { type: /** @type {const} */ ('command'), commands } }

@@ -62,8 +62,10 @@ test('one whose deadline passes ends as unknown where the node may have heard it
 
 test('a request holds so many bytes and commands; the rest goes in the next', () => {
   const { add, said } = setup()
-  for (const id of ['c1', 'c2', 'c3']) add(id, [Buffer.alloc(200_000)])
+  for (const id of ['c1', 'c2', 'c3']) add(id, [Buffer.alloc(100_000)])
   expect([said(), said(), said()]).toEqual([['c1,c2'], ['c3'], []])
+  for (const id of ['l1', 'l2']) add(id, [Buffer.alloc(1_000_000)])
+  expect([said(), said(), said()]).toEqual([['l1'], ['l2'], []])
   for (let i = 0; i < 250; i++) add(`d${i}`)
   expect([said(), said()].map(([ids]) => ids.split(',').length)).toEqual([200, 50])
 })

@@ -74,6 +74,7 @@ export function createLink({ codec, dial, events, now, every, log }) {
   let sample
   let probedId = '' // the id under which the node was last probed
   let writing = false
+  let isFlushDue = false
   let lastHeardAt = 0
   let dialledAt = Number.NEGATIVE_INFINITY
   let stopBeats = () => {}
@@ -317,6 +318,18 @@ export function createLink({ codec, dial, events, now, every, log }) {
     writing = false
   }
 
+  /**
+   * Says commands at the end of the turn: they come from as many clients as were read in it, each in a microtask of its
+   * own, and one request for each would cost several times what it carries.
+   */
+  async function flushCommands() {
+    if (writing || isFlushDue) return
+    isFlushDue = true
+    await setImmediate()
+    isFlushDue = false
+    flush()
+  }
+
   /** @param {string} key @param {Partial<import('./wants.js').Interest>} change */
   function want(key, change) {
     wants.want(key, change)
@@ -377,7 +390,7 @@ export function createLink({ codec, dial, events, now, every, log }) {
       if (!codec.encodeCommand) throw new Error(`${codec.wire} has no commands`)
       commands.add({ id, key, encoded: codec.encodeCommand(command), deadlineAt: now() + deadlineMs, done })
       watchDeadlines()
-      flush()
+      flushCommands()
     },
     /** Gives away the commands of some keys: another node owns those now. @param {(key: string) => boolean} isOf */
     takeCommands(isOf) {

@@ -244,7 +244,7 @@ test('a socket without room is waited for while the node hears something now and
   for (let i = 0; i < 2_000; i++) link.watch(`a:${i}`)
   answer()
   await turn()
-  expect(last().requests).toHaveLength(4)
+  expect(last().requests).toHaveLength(10)
 
   setRoom(false)
   link.watch('b:1')
@@ -260,7 +260,7 @@ test('a socket without room is waited for while the node hears something now and
   setRoom(true)
   last().timeOut()
   await turn()
-  expect(last().requests.at(-1)).toMatchObject({ number: 5, wants: [{ key: 'b:1' }] })
+  expect(last().requests.at(-1)).toMatchObject({ number: 11, wants: [{ key: 'b:1' }] })
 })
 
 test('a node that hears requests late and says nothing is missing is busy: it has 9 s', async () => {
@@ -379,4 +379,21 @@ test('100,000 wants are said again over many turns, and what changes meanwhile g
   }
   const said = last().requests.flatMap(({ wants = [] }) => wants.map((/** @type {any} */ want) => want.key))
   expect(said.sort()).toEqual(['new', ...keys.slice(0, -1)].sort())
+})
+
+test('commands that many clients give in one turn go in one request', async () => {
+  const { link, last, answer } = setup()
+  answer()
+  await turn()
+  for (const id of ['c1', 'c2', 'c3']) {
+    const key = `a:${id}`
+    link.command({ id, key, command: { type: 'authorize', key }, deadlineMs: 1_000 }, () => {})
+    await undefined // another client's message
+  }
+  expect(last().requests).toEqual([])
+  await turn()
+  await turn()
+  expect(last().requests.map(({ commands }) => commands.map((/** @type {any} */ { id }) => id))).toEqual([
+    ['c1', 'c2', 'c3'],
+  ])
 })

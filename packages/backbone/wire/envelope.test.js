@@ -40,7 +40,7 @@ test('each command arrives with its own parts, one of an unknown kind as nothing
     { id: 'c3', encoded: { head: { word: 'three' }, parts: [b, c] } },
   ]
   const parts = encodeRequest('L', 1, { type: 'command', commands })
-  expect(parts[1]).toBe(a)
+  expect(parts.map(String)).toEqual([expect.stringContaining('"joined":[1,1,1,1]'), 'abbc'])
   expect(decodeRequest(parts, words).body).toEqual({
     type: 'command',
     commands: [
@@ -55,6 +55,24 @@ test('each command arrives with its own parts, one of an unknown kind as nothing
     { id: 'c2', isRefused: /** @type {const} */ (true) },
   ]
   expect(decodeFromHub(encodeAnswers(envelope, [], results), words)).toMatchObject({ answers: [], results })
+})
+
+test('the parts of a single command are not copied, and joined ones must have the sizes that were said', () => {
+  const a = Buffer.from('a')
+  const command = (/** @type {Buffer[]} */ parts) => ({ id: 'c', encoded: { head: { word: 'one' }, parts } })
+  expect(encodeRequest('L', 1, { type: 'command', commands: [command([a])] })[1]).toBe(a)
+
+  const [head, whole] = encodeRequest('L', 1, { type: 'command', commands: [command([a]), command([a])] })
+  for (const broken of [
+    [head],
+    [head, whole, whole],
+    [head, Buffer.from('abc')],
+    [head, a],
+    [Buffer.from(String(head).replace('"joined":[1,1]', '"joined":[3,-1]')), whole],
+    [Buffer.from(String(head).replace('"joined":[1,1]', '"joined":1')), whole],
+  ]) {
+    expect(() => decodeRequest(broken, words)).toThrow(WireError)
+  }
 })
 
 test('each answer arrives with its own parts, uncopied on the way out; one of an unknown kind is skipped with its own', () => {

@@ -82,7 +82,7 @@ export const HISTORY_BYTES_MAX = 2 ** 20
 
 /** @type {import('./codec.js').Codec<Rooms>} */
 export const roomsCodec = {
-  wire: 'rooms/1.1',
+  wire: 'rooms/2.0',
   readPosition,
   readPayload: readJoin,
   encodeAnswer(answer) {

@@ -32,10 +32,12 @@ const GENERAL_FORMAT = 'base64'
 
 /** @type {import('./codec.js').Codec<Values>} */
 export const valuesCodec = {
-  wire: 'values/1.2',
-  readPosition({ version, ageMs }) {
+  wire: 'values/1.3',
+  readPosition({ version, ageMs, plan }) {
     if (typeof version !== 'string' || !isAge(ageMs)) throw new WireError('a position is not a version and its age')
-    return { version, ageMs }
+    if (plan === undefined) return { version, ageMs }
+    if (!isAge(plan?.inMs) || !isAge(plan.maxAgeMs)) throw new WireError('a plan is not a time and an age')
+    return { version, ageMs, plan: { inMs: plan.inMs, maxAgeMs: plan.maxAgeMs } }
   },
   readPayload: ({ quiet }) => ({ quiet: quiet === true }),
   readHeads({ lagsMs }) {
@@ -58,6 +60,8 @@ export const valuesCodec = {
         return readValue(head, parts)
       case 'current':
         return isKept(head) ? head : incomplete(key)
+      case 'kept':
+        return typeof head.version === 'string' && isNext(head.next) ? head : incomplete(key)
       case 'failed':
         return readFailed(head)
       default:
@@ -129,7 +133,10 @@ const isKept = head =>
   typeof head.version === 'string' &&
   head.maxAgeMs !== undefined &&
   typeof head.store === 'boolean' &&
-  (head.next === undefined || (isAge(head.next?.inMs) && isAge(head.next.everyMs) && head.next.everyMs > 0))
+  (head.next === undefined || isNext(head.next))
+
+/** @param {any} next */
+const isNext = next => isAge(next?.inMs) && isAge(next.everyMs) && next.everyMs > 0
 
 /** @param {any} head */
 const isAged = head => isAge(head.ageMs) && (head.maxAgeMs === undefined || isAge(head.maxAgeMs))

@@ -36,6 +36,7 @@ export function connect(url, options) {
      * @param {string} key
      * @param {import('./rooms/room.js').RoomOptions} [options] where it begins
      * @returns {import('./rooms/handle.js').RoomHandle<T>} must be closed when it is no longer of use
+     * @throws {TypeError} where `last` is not 0 to 500, or `after` no position
      */
     room: (key, options) => rooms.room(key, options),
   })

@@ -3,6 +3,7 @@ import { isInUse } from './keys/entry.js'
 import { isAnswered, isFailing } from './keys/held.js'
 import { isCold, isKept, isWanted, isWatched, waiterOf, watcherOf } from './keys/interest.js'
 import { costOf } from './keys/key-table.js'
+import { eachWatcher } from './keys/watchers.js'
 
 /** @typedef {import('./keys/entry.js').Entry} Entry */
 
@@ -38,6 +39,10 @@ function rulesOf(entry) {
     ['nobody keeps it fresh, and it has a timer', isKept(entry) || timing.timer === undefined],
     ['it is watched, and lingers', !(isWatched(entry) && entry.interest.lingerTimer !== undefined)],
     ['its refresh is under way, and no fetch is to end it', entry.refresh === undefined || fetch !== undefined],
+    [
+      'it was taken over, and nothing tries it',
+      held.takenOver === undefined || timing.timer !== undefined || fetch !== undefined,
+    ],
     ['its fetch is of another key', fetch === undefined || fetch.entry === entry],
     ['it is of no use, and held', isInUse(entry) || held.value !== undefined || held.failure !== undefined],
     ['its value may not be stored, and nobody wants it', isInUse(entry) || held.value?.store !== false],
@@ -63,7 +68,7 @@ function checkLinks(entries, interest) {
   const held = new Set(entries)
   const indexed = new Set()
   for (const link of interest.links()) {
-    const wanted = interest.entriesOf(link)
+    const wanted = [...interest.entriesOf(link)]
     if (wanted.length === 0) throw new Error(`link ${link} wants nothing, and is indexed`)
     for (const entry of wanted) {
       if (!watcherOf(entry, link) && !waiterOf(entry, link)) throw new Error(`${link} does not want ${entry.key}`)
@@ -75,7 +80,7 @@ function checkLinks(entries, interest) {
     key,
     interest: { watchers, waiters },
   } of entries) {
-    for (const link of [...watchers.keys(), ...(waiters?.keys() ?? [])]) {
+    for (const link of [...Array.from(eachWatcher(watchers), watcher => watcher.link), ...(waiters?.keys() ?? [])]) {
       if (!indexed.has(`${link} ${key}`))
         throw new Error(`${link} wants ${key}, and would not be found when it is lost`)
     }

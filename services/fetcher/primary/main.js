@@ -1,14 +1,10 @@
 // Wires a primary to the real world: settings, hub, workers, internal listener, signals.
 import { availableParallelism } from 'node:os'
 import { createZeromqHub } from '@keycast/backbone'
-import {
-  createInternalServer,
-  createLog,
-  createMetrics,
-  readNamespaces,
-  readSettings,
-  runService,
-} from '@keycast/service'
+import { createLog, readSettings, runService } from '@keycast/service'
+import { createInternalServer } from '@keycast/service/internal-server'
+import { createMetrics } from '@keycast/service/metrics'
+import { readNamespaces } from '@keycast/service/namespaces'
 import { conflictsOf, curveOf, settings } from '../settings.js'
 import { createFetcher } from './fetcher.js'
 

@@ -5,11 +5,11 @@
  * @typedef {import('./fetching/fetch-queue.js').Lane} Lane
  *
  * @typedef {object} FetchMetrics
- * @property {(how: 'memory' | 'joined' | 'fetched' | 'refused') => void} wanted how a gateway's want of a key was met
+ * @property {(how: 'memory' | 'kept' | 'joined' | 'fetched' | 'refused') => void} wanted how a gateway's want of a key was met
  * @property {(lane: Lane, waitedMs: number) => void} started
  * @property {(result: Result, bytes: number, tookMs: number) => void} ended
  * @property {() => void} reissued
- * @property {(type: 'value' | 'current' | 'failed') => void} answered
+ * @property {(type: import('@keycast/backbone').Answer['type']) => void} answered
  * @property {(tookMs: number) => void} relayed a change went out to a gateway
  *
  * @typedef {import('./workers/workers.js').WorkerMetrics} WorkerMetrics
@@ -25,7 +25,7 @@ const lanes = ['cold', 'refresh']
 export function createFetcherMetrics({ counter, histogram }) {
   const wanted = counter({
     name: 'wants_total',
-    help: 'Watches and gets by gateways: met from memory, by a fetch under way, by a new fetch, or refused.',
+    help: 'Watches and gets by gateways: met from memory, kept as another node left them, by a fetch under way, by a new fetch, or refused.',
     labelNames: ['met'],
   })
   const waited = histogram({
@@ -70,7 +70,7 @@ export function createFetcherMetrics({ counter, histogram }) {
   })
   for (const result of ['made', 'no_base', 'size', 'time', 'gain']) deltas.inc({ result }, 0)
   for (const reason of ['exit', 'silent']) restarts.inc({ reason }, 0)
-  for (const met of ['memory', 'joined', 'fetched', 'refused']) wanted.inc({ met }, 0)
+  for (const met of ['memory', 'kept', 'joined', 'fetched', 'refused']) wanted.inc({ met }, 0)
 
   return {
     wanted: met => wanted.inc({ met }),

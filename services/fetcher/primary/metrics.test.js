@@ -1,4 +1,4 @@
-import { createMetrics } from '@keycast/service'
+import { createMetrics } from '@keycast/service/metrics'
 import { createFetcherMetrics, exportLevels } from './metrics.js'
 import { setup } from './test-support.js'
 

@@ -14,6 +14,7 @@ const settings = {
   logLevel: common.logLevel,
   logFormat: common.logFormat,
   deltaBytesMax: declared.deltaBytesMax,
+  warmUpPulls: declared.warmUpPulls,
   inFlightMax: declared.inFlightMax,
   authorizeInFlightMax: declared.authorizeInFlightMax,
   // Not an operator's: the environment is what a primary can give to a process it forks before that runs.
@@ -23,11 +24,19 @@ const settings = {
 
 /** Runs this process as a worker, until the primary ends it with `worker.disconnect()` or is gone itself. */
 export async function runWorker() {
-  const { logLevel, logFormat, deltaBytesMax, inFlightMax, authorizeInFlightMax, workCredit, workEndpoint } =
-    readSettings(settings, {
-      name: 'keycast-fetcher-worker',
-      about: 'pulls values over HTTP for the fetcher that started it.',
-    })
+  const {
+    logLevel,
+    logFormat,
+    deltaBytesMax,
+    warmUpPulls,
+    inFlightMax,
+    authorizeInFlightMax,
+    workCredit,
+    workEndpoint,
+  } = readSettings(settings, {
+    name: 'keycast-fetcher-worker',
+    about: 'pulls values over HTTP for the fetcher that started it.',
+  })
   const log = createLog({ name: 'keycast-fetcher-worker', level: logLevel, format: logFormat })
   const self = cluster.worker
   if (!self || !workEndpoint || !workCredit)
@@ -57,7 +66,7 @@ export async function runWorker() {
     asker.close()
     process.exit(0)
   })
-  await warmUp({ puller, deltas })
+  await warmUp({ puller, deltas, pullsMax: warmUpPulls })
   worker = startWorker({
     openWorkSocket: onLease => openWorkSocket({ endpoint: workEndpoint, onLease, onBroken: die }),
     puller,

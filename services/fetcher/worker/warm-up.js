@@ -2,9 +2,6 @@
 // first thousand keys of a process just started would pay for that. The backend is a server in this process.
 import { createServer } from 'node:http'
 
-/** By then the hot functions are compiled. */
-const PULLS = 300
-
 /** Pulls under way at one time. */
 const CONCURRENCY = 16
 
@@ -17,10 +14,12 @@ const body = JSON.stringify({ warm: 'up', text: 'x'.repeat(1_000) })
  * @param {object} options
  * @param {Pick<import('./pull.js').Puller, 'pull'>} options.puller
  * @param {import('./deltas.js').Deltas} options.deltas
+ * @param {number} options.pullsMax 0: none
  * @param {() => number} [options.now] monotonic, in milliseconds
  * @returns {Promise<number>} pulls made
  */
-export async function warmUp({ puller, deltas, now = () => performance.now() }) {
+export async function warmUp({ puller, deltas, pullsMax, now = () => performance.now() }) {
+  if (pullsMax === 0) return 0
   const endsAt = now() + WARM_UP_MS_MAX
   let etags = 0
   const server = createServer((request, response) => {
@@ -34,7 +33,7 @@ export async function warmUp({ puller, deltas, now = () => performance.now() }) 
   let pulls = 0
 
   async function pullSome() {
-    while (pulls < PULLS && now() < endsAt) {
+    while (pulls < pullsMax && now() < endsAt) {
       const id = pulls++
       /** @type {import('../work/messages.js').Lease} */
       const lease = {

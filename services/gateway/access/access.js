@@ -12,8 +12,8 @@ import { decide } from './rights.js'
  * @typedef {ReturnType<typeof createAccess>} Access
  */
 
-const NO_VALUES = 'this namespace is of rooms: subscribe to the key, or ask for its history'
-const NO_ROOMS = 'this namespace is of values: they are read, and nobody publishes there'
+const NO_VALUES = 'no values here, this namespace is of rooms: subscribe to the key, or ask for its history'
+const NO_ROOMS = 'no rooms here, this namespace is of values: they are read, and nobody publishes there'
 
 /**
  * @param {object} deps

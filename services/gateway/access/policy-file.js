@@ -1,7 +1,8 @@
 // Reads the `access` section of keycast.yaml, once, at start: the rules, and who may sign tokens. access.js decides by them.
 import { readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { duration, lineOf, Misconfigured, substituteVariables } from '@keycast/service'
+import { duration, Misconfigured, substituteVariables } from '@keycast/service'
+import { lineOf } from '@keycast/service/yaml-line'
 import { LineCounter, parseDocument } from 'yaml'
 import { z } from 'zod'
 import { cookieProblem } from './identity.js'

@@ -1,4 +1,4 @@
-import { askedAtOf, endRefreshes, latestAskedAtOf } from './age.js'
+import { askedAtOf, endRefreshes, latestAskedAtOf, planOf } from './age.js'
 
 /** Asked at 1,000; refreshed at 10,000 and each 5,000 after that. @param {number} untilMs */
 function refreshed(untilMs) {
@@ -23,6 +23,34 @@ test('a key that is confirmed one by one has the time it was told', () => {
 
 test('what may have been asked later is no older for another node', () => {
   expect(latestAskedAtOf(refreshed(12_345).entry)).toBe(12_345)
+})
+
+test.each([
+  [Number.NEGATIVE_INFINITY, 9_000, 1_000],
+  [9_999, 9_999, 1],
+  [10_000, 10_500, 4_500],
+  [12_000, 14_000, 1_000],
+  [12_000, 16_000, 0],
+])('confirmed up to %d, at %d another node may wait for %d ms', (untilMs, nowMs, inMs) => {
+  const { entry } = refreshed(untilMs)
+
+  expect(planOf({ ...entry, store: true, problem: undefined, maxAgeMs: 700 }, nowMs)).toEqual({ inMs, maxAgeMs: 700 })
+})
+
+test('what may not be stored, fails, or is confirmed one by one, another node asks for at once', () => {
+  const { entry } = refreshed(12_000)
+  const problem = {
+    code: /** @type {const} */ ('backend_error'),
+    message: '',
+    retryAfterMs: 1,
+    atMs: 1,
+    isLocal: false,
+  }
+  const kept = { ...entry, store: true, problem: undefined, maxAgeMs: 700 }
+
+  expect(planOf({ ...kept, store: false }, 13_000)).toBeUndefined()
+  expect(planOf({ ...kept, problem }, 13_000)).toBeUndefined()
+  expect(planOf({ ...kept, refreshes: undefined }, 13_000)).toBeUndefined()
 })
 
 test('what was confirmed stays when nothing more is', () => {

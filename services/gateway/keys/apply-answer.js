@@ -8,10 +8,10 @@ import { createValue } from './value.js'
  * @typedef {import('@keycast/backbone').FailedAnswer} FailedAnswer
  * @typedef {import('./entry.js').Entry} Entry
  *
- * `value`: another version, or one where there was none; `confirmed`: the entry's version is the latest; `failed`: the
- * try gave nothing and the entry keeps its value; `gone`: the backend has nothing under the key; `refused`: it failed
- * and will not be tried again.
- * @typedef {'value' | 'confirmed' | 'failed' | 'gone' | 'refused'} Change
+ * `value`: another version, or one where there was none; `confirmed`: the entry's version is the latest; `kept`: another
+ * node goes on from what is known of it; `failed`: the try gave nothing and the entry keeps its value; `gone`: the backend
+ * has nothing under the key; `refused`: it failed and will not be tried again.
+ * @typedef {'value' | 'confirmed' | 'kept' | 'failed' | 'gone' | 'refused'} Change
  */
 
 /**
@@ -19,9 +19,10 @@ import { createValue } from './value.js'
  * @param {Answer} answer
  * @param {number} nowMs
  * @param {import('@keycast/backbone').Confirmations} [confirmations] that come with `next`
- * @returns {Change | undefined} `undefined` where it speaks of a version that the entry does not have
+ * @returns {Change | undefined} `undefined` where it does not fit what the entry has now, and the key is to be asked for
  */
 export function applyAnswer(entry, answer, nowMs, confirmations) {
+  if (answer.type === 'kept') return keep(entry, answer, nowMs, confirmations)
   const askedAtMs = nowMs - answer.ageMs
   switch (answer.type) {
     case 'value':
@@ -39,6 +40,21 @@ export function applyAnswer(entry, answer, nowMs, confirmations) {
     case 'failed':
       return answer.code === 'not_found' ? takeNotFound(entry, answer, nowMs) : takeFailure(entry, answer, nowMs)
   }
+}
+
+/**
+ * @param {Entry} entry
+ * @param {import('@keycast/backbone').KeptAnswer} answer
+ * @param {number} nowMs
+ * @param {import('@keycast/backbone').Confirmations | undefined} confirmations
+ * @returns {Change | undefined}
+ */
+function keep(entry, { version, next }, nowMs, confirmations) {
+  // Subscribers that were told of a problem must hear when it is over, which nothing that is kept says.
+  if (entry.value?.version !== version || entry.problem) return undefined
+  endRefreshes(entry)
+  awaitRefreshes(entry, next, nowMs, confirmations)
+  return 'kept'
 }
 
 /**

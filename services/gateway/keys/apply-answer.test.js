@@ -1,4 +1,5 @@
 import { createNamespaces } from '../test-support.js'
+import { askedAtOf } from './age.js'
 import { applyAnswer } from './apply-answer.js'
 import { createEntry } from './entry.js'
 
@@ -84,4 +85,42 @@ test('that there is nothing takes the place of a value, and is good for its time
   expect(entry).toMatchObject({ value: undefined, askedAtMs: 10_990, maxAgeMs: 7 })
   expect(entry.problem).toMatchObject({ code: 'not_found', retryAfterMs: namespace.refreshMs })
   expect(applyAnswer(entry, value('a'), 12_000)).toBe('value')
+})
+
+describe('of a key that another node keeps as it was', () => {
+  const next = { inMs: 4_000, everyMs: 5_000 }
+  const kept = (/** @type {string} */ version) => ({
+    type: /** @type {const} */ ('kept'),
+    key: 'tick:1',
+    version,
+    next,
+  })
+
+  test('the age is the one known before, until that node has confirmed more', () => {
+    const entry = setup()
+    const before = { untilMs: 12_000 }
+    applyAnswer(entry, value('a', { next: { inMs: 1_000, everyMs: 5_000 } }), 10_000, before)
+    const confirmations = { untilMs: Number.NEGATIVE_INFINITY }
+
+    expect(applyAnswer(entry, kept('a'), 20_000, confirmations)).toBe('kept')
+    before.untilMs = 99_000
+    expect(askedAtOf(entry)).toBe(11_000)
+    confirmations.untilMs = 24_500
+    expect(askedAtOf(entry)).toBe(24_000)
+  })
+
+  test.each(['b', undefined])('it is asked for where the gateway holds %s by now', version => {
+    const entry = setup()
+    if (version) applyAnswer(entry, value(version), 10_000)
+
+    expect(applyAnswer(entry, kept('a'), 11_000, { untilMs: 0 })).toBeUndefined()
+  })
+
+  test('it is asked for where its subscribers may have been told of a problem', () => {
+    const entry = setup()
+    applyAnswer(entry, value('a'), 10_000)
+    applyAnswer(entry, failed('backend_error', { retryAfterMs: 1_000 }), 11_000)
+
+    expect(applyAnswer(entry, kept('a'), 12_000, { untilMs: 0 })).toBeUndefined()
+  })
 })

@@ -20,6 +20,9 @@ const CONFIRMATION_LAG_MS = 3_000
 /** How often a key that nothing is known of is checked again: the code of its problem may change. */
 const RECHECK_MS = 1_000
 
+/** How often a stale value is, of which beats may confirm that it is not any more. There may be a million of them. */
+const STALE_RECHECK_MS = 5_000
+
 /**
  * @param {object} deps
  * @param {Pick<import('./calendar.js').Calendar<Entry>, 'schedule'>} deps.calendar
@@ -31,10 +34,11 @@ export function createStaleness({ calendar, backbone, now }) {
    * To be called when a watched key's state changed and when it comes up in the calendar; schedules the next time itself.
    *
    * @param {Entry} entry
-   * @returns {boolean} whether word of the entry's `problem` is due to every subscriber now
+   * @returns {'problem' | 'over' | undefined} what every subscriber is due word of now: the entry's `problem`, or that the
+   *   one it was told of is over
    */
   function check(entry) {
-    if (entry.subscriptions.length === 0) return false
+    if (entry.subscriptions.length === 0) return undefined
     return entry.value ? checkValue(entry) : checkMissing(entry)
   }
 
@@ -42,39 +46,62 @@ export function createStaleness({ calendar, backbone, now }) {
    * There is no value: the first failed try is reported, and after it each change of the code.
    *
    * @param {Entry} entry
+   * @returns {'problem' | undefined}
    */
   function checkMissing(entry) {
     if (!entry.problem || entry.problem.isLocal) {
       const reportAtMs = entry.watchedAtMs + entry.namespace.timeoutMs + ANSWER_GRACE_MS
       if (!entry.problem && now() < reportAtMs) {
         calendar.schedule(entry, reportAtMs)
-        return false
+        return undefined
       }
       entry.problem = silentFetcher(backbone.nodesAlive(), now())
       calendar.schedule(entry, now() + RECHECK_MS)
     }
-    if (entry.announcedCode === entry.problem.code) return false
+    if (entry.announcedCode === entry.problem.code) return undefined
     entry.announcedCode = entry.problem.code
     entry.problemFrames = undefined
-    return true
+    return 'problem'
   }
 
   /**
    * There is a value: it is stale when it is older than it may get while the fetcher's tries succeed. Reported once.
    *
    * @param {Entry} entry
+   * @returns {'problem' | 'over' | undefined}
    */
   function checkValue(entry) {
-    if (entry.stale) return false
+    if (entry.stale) return checkStale(entry)
     const staleAtMs = staleFrom(entry)
     if (now() < staleAtMs) {
       calendar.schedule(entry, staleAtMs)
-      return false
+      return undefined
     }
     entry.problem ??= silentFetcher(backbone.nodesAlive(), now())
     entry.stale = true
     entry.problemFrames = undefined
-    return true
+    checkStale(entry)
+    return 'problem'
+  }
+
+  /**
+   * An answer ends what is wrong, or a beat where a fetcher that was behind has nothing new to say.
+   *
+   * @param {Entry} entry
+   * @returns {'over' | undefined}
+   */
+  function checkStale(entry) {
+    const { problem, refreshes, namespace } = entry
+    if (!problem?.isLocal || !refreshes) return undefined
+    const staleAtMs = askedAtOf(entry) + namespace.refreshMs + namespace.timeoutMs
+    if (now() >= staleAtMs) {
+      calendar.schedule(entry, now() + STALE_RECHECK_MS)
+      return undefined
+    }
+    entry.problem = undefined
+    entry.stale = false
+    calendar.schedule(entry, staleAtMs)
+    return 'over'
   }
 
   /** @param {Entry} entry @returns {number} the time to check again, or when it is stale if nothing comes before */

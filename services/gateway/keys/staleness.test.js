@@ -330,6 +330,19 @@ describe('of a key whose fetcher tells of changes only', () => {
     expect(await client.received()).toMatchObject([{ type: 'stale', key: 'tick:1' }])
   })
 
+  test('a value that was stale because the fetcher was behind is current once beats confirm it', async () => {
+    const { client, confirmations, startMs, pass } = await watchingQuietly()
+    await pass(40_000)
+    expect(await client.received()).toMatchObject([{ type: 'stale', key: 'tick:1' }])
+
+    confirmations.untilMs = startMs + 45_500
+    await pass(6_000)
+    expect(await client.received()).toMatchObject([{ type: 'current', key: 'tick:1' }])
+
+    await pass(40_000)
+    expect(await client.received()).toMatchObject([{ type: 'stale', key: 'tick:1' }])
+  })
+
   test('a failure ends what was assured: the value ages from the last refresh before it', async () => {
     const { backbone, client, confirmations, startMs, gateway, pass } = await watchingQuietly()
     await pass(15_000)

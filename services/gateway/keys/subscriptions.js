@@ -176,6 +176,9 @@ export function createSubscriptions({ values, cache, backbone, outbox, staleness
         oweAll(entry, wasStale ? CURRENT : 0)
         break
       }
+      case 'kept':
+        oweAll(entry, 0)
+        break
       case 'failed':
         // A pending subscription is sent the value there is, though old: `stale` follows.
         if (entry.value) oweAll(entry, 0)
@@ -192,13 +195,15 @@ export function createSubscriptions({ values, cache, backbone, outbox, staleness
   }
 
   /**
-   * Makes word of a problem due to subscribers where it is time for that. To be called when an entry comes up in the
+   * Makes word of a problem, or of its end, due to subscribers where it is time for that. To be called when an entry comes up in the
    * calendar.
    *
    * @param {Entry} entry
    */
   function check(entry) {
-    if (staleness.check(entry)) oweAll(entry, PROBLEM)
+    const word = staleness.check(entry)
+    if (word === 'over') clearProblem(entry)
+    if (word) oweAll(entry, word === 'over' ? CURRENT : PROBLEM)
   }
 
   /**

@@ -1,6 +1,6 @@
 // The table of keys: an entry for each that is wanted or worth keeping, and what can be answered from it.
 import { keyProblem, namespaceOf } from '@keycast/protocol'
-import { askedAtOf, latestAskedAtOf } from './age.js'
+import { askedAtOf, latestAskedAtOf, planOf } from './age.js'
 import { createEntry } from './entry.js'
 
 /**
@@ -72,7 +72,10 @@ export function createValues({ namespaces, cache, backbone, now }) {
    */
   function held(key) {
     const entry = cache.get(key)
-    return entry?.value && { version: entry.value.version, ageMs: Math.max(0, now() - latestAskedAtOf(entry)) }
+    if (!entry?.value) return undefined
+    const nowMs = now()
+    const ageMs = Math.max(0, nowMs - latestAskedAtOf(entry))
+    return { version: entry.value.version, ageMs, plan: planOf(entry, nowMs) }
   }
 
   /** @param {Entry} entry */

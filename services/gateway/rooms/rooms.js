@@ -1,5 +1,6 @@
 // What the journal says of rooms, and what it means for the sessions that follow them.
 import { createAnnouncement } from './announcement.js'
+import { createPace } from './pace.js'
 import { unavailable } from './placing.js'
 
 /**
@@ -48,7 +49,13 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
     const room = followers.get(key)
     if (!room) return
     tails.append(room, messages)
-    const { subscriptions } = room
+    pace(room)
+  }
+
+  const pace = createPace({ handOut })
+
+  /** @param {import('./room.js').Room} room */
+  function handOut({ subscriptions }) {
     // The loop every fan-out runs once per subscriber: no iterator, no closure.
     for (let index = 0; index < subscriptions.length; index++) {
       const subscription = subscriptions[index]

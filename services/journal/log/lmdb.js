@@ -7,7 +7,7 @@
 // - It prints the error of a failed commit to stderr by itself.
 // - A commit is visible to reads before it is flushed: `unflushed` hides it, or a crash could take back what was seen.
 // - Gets read the last commit: batches do not overlap, so what a batch has changed so far is kept in `touched`.
-import { createHash, randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { checkDataFile, DATA_FILE, lockFolder } from './folder.js'
@@ -119,7 +119,7 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
 
     /** @param {Room} room @param {Publish} publish @returns {Outcome} */
     function keep(room, { room: name, messageId, from, data, retention }) {
-      const digest = messageId === undefined ? '' : createHash('sha256').update(data).digest('base64url')
+      const digest = messageId === undefined ? '' : hash('sha256', data, 'base64url')
       if (messageId !== undefined) {
         const known = minted.get(`${name}\n${from}\n${messageId}`) ?? ids.get([room.id, from, messageId])
         if (known && known.digest !== digest) return { error: 'id_conflict' }
@@ -166,24 +166,32 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
   function trim(room, at, writes) {
     const { id, retention } = room
     const oldestBefore = room.oldest
+    /** The first message held, where it was read. */
+    let first
     while (room.oldest <= room.seq) {
       const held = room.seq - room.oldest + 1
       // The newest stays whatever it weighs: it was acknowledged.
       const isTooMuch = held > 1 && (held > retention.messages || room.bytes > retention.bytes)
       if (!isTooMuch && at - room.oldestAt <= retention.ageMs) break
       const seq = room.oldest
-      const stored = messages.get([id, seq])
+      first ??= stored(id, seq)
       // Kept and past in one batch: its write is among those to come, and so is its removal.
-      if (!stored) break
-      const weight = bytesOf(decode(stored))
+      if (!first) break
+      const weight = bytesOf(first)
       room.bytes -= weight
       bytes -= weight
       room.oldest++
-      const next = messages.get([id, room.oldest])
-      if (next) room.oldestAt = decode(next).at
+      first = stored(id, room.oldest)
+      if (first) room.oldestAt = first.at
       writes.push(() => messages.remove([id, seq]))
     }
     return room.oldest > oldestBefore
+  }
+
+  /** @param {number} id of a room @param {number} seq */
+  function stored(id, seq) {
+    const found = messages.get([id, seq])
+    return found && decode(found)
   }
 
   /**

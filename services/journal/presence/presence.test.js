@@ -2,7 +2,7 @@
 // the network swallows, and nobody is seen to leave who comes back.
 import { createHub, createRoomsBackbone, roomsCodec } from '@keycast/backbone'
 import { createMemoryNetwork } from '@keycast/backbone/memory'
-import { createMetrics } from '@keycast/service'
+import { createMetrics } from '@keycast/service/metrics'
 import { randomNumbers } from '../../../test/support/random.js'
 import { createJournal } from '../journal.js'
 import { createMemoryLog } from '../log/memory.js'

@@ -20,7 +20,7 @@ class KeycastError(Exception):
         retry_after: float | None = None,
         subscribed: bool | None = None,
     ) -> None:
-        super().__init__(message)
+        super().__init__(code, message, key)
         self.code = code
         self.message = message
         #: The key it is about, if any.
@@ -31,6 +31,12 @@ class KeycastError(Exception):
         self.subscribed = subscribed
         #: Of a message that was published: to publish it again under the same id.
         self.message_id: str | None = None
+        #: Of a message that was published: False where this kept nothing, True where other data is kept under its id,
+        #: None where it is not known.
+        self.kept: bool | None = None
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (self.code, self.key, self.message) if part)
 
     @classmethod
     def of(cls, message: dict[str, Any], key: str) -> KeycastError:

@@ -2,7 +2,7 @@
 // them fresh for another gateway.
 
 /** Longer than it takes all gateways to find a node by name, and one that was silent to be heard again. */
-const REMEMBERED_MS = 30_000
+export const REMEMBERED_MS = 30_000
 
 /** Some 10 MB of keys. Where more are refreshed in that time, the oldest are forgotten. */
 const KEYS_MAX = 100_000

@@ -47,6 +47,7 @@ const BUFFER_MESSAGES = 1_000
  * @param {object} deps
  * @param {import('./room.js').Room} deps.room
  * @param {import('./room.js').Reader} deps.reader
+ * @param {boolean} deps.follow
  * @param {number} [deps.bufferMessages]
  * @param {() => void} deps.onClose is called once
  * @param {RoomHandle['publish']} deps.publish
@@ -55,7 +56,7 @@ const BUFFER_MESSAGES = 1_000
  * @param {RoomHandle['leave']} deps.leave
  * @returns {RoomHandle}
  */
-export function createRoomHandle({ room, reader, bufferMessages = BUFFER_MESSAGES, ...deeds }) {
+export function createRoomHandle({ room, reader, follow, bufferMessages = BUFFER_MESSAGES, ...deeds }) {
   const { onClose, publish, history, join, leave } = deeds
   /** Undone at the close: listeners and loops. @type {Set<() => void>} */
   const ends = new Set()
@@ -127,6 +128,8 @@ export function createRoomHandle({ room, reader, bufferMessages = BUFFER_MESSAGE
     },
     ...storeOf(room),
     [Symbol.asyncIterator]() {
+      // No message would ever come.
+      if (!follow) throw new TypeError('this handle follows nothing: open one without "follow: false"')
       /** @type {any[]} */
       let queue = []
       let done = closed

@@ -88,3 +88,26 @@ test('what is published is as it was when it was given, and must be JSON', async
   expect(fake.messages('room:1')).toEqual([{ n: 1 }])
   await expect(room.publish(undefined)).rejects.toThrow(TypeError)
 })
+
+test.each([
+  ['a position that is text', { after: '{"epoch":"fake","seq":1}' }],
+  ['a position without an epoch', { after: { seq: 1 } }],
+  ['a place that is no number', { after: { epoch: 'fake', seq: '1' } }],
+  ['more than a gateway gives', { last: 501 }],
+])('a beginning that is none is refused at once: %s', async (_, options) => {
+  const fake = createFakeKeycast()
+  const other = fake.keycast.room('room:2')
+  expect(() => fake.keycast.room('room:1', /** @type {any} */ (options))).toThrow(TypeError)
+  await soon()
+  expect([fake.watched(), other.state.live]).toEqual([['room:2'], true])
+})
+
+test('a part of the history is bounded by a position', async () => {
+  const room = createFakeKeycast().keycast.room('room:1', { follow: false })
+  await expect(room.history({ before: /** @type {any} */ (7) })).rejects.toThrow('"before" must be a position')
+})
+
+test('a handle that follows nothing has no loop', () => {
+  const room = createFakeKeycast().keycast.room('room:1', { follow: false })
+  expect(() => room[Symbol.asyncIterator]()).toThrow('follow: false')
+})

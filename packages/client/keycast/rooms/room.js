@@ -9,7 +9,7 @@ import { createMembers } from './members.js'
  *
  * @typedef {object} RoomOptions
  * @property {Position} [after] every message after this one is wanted, or a gap
- * @property {number} [last] so many messages are wanted at once, if there are so many
+ * @property {number} [last] so many messages are wanted at once, if there are so many; 500 at most
  * @property {boolean} [presence] whether to be told who is there
  * @property {boolean} [follow] false: nothing of the room is wanted, it is only published into, or read in parts
  * @property {number} [bufferMessages] how many a busy loop may be behind
@@ -204,6 +204,15 @@ export const toMessage = (epoch, { seq, at, from, messageId, data }) => ({
   messageId,
   data,
 })
+
+/** @param {string} name of the option @param {unknown} given @throws {TypeError} where it is no position */
+export function checkPosition(name, given) {
+  // null is what JSON.parse gives of an item that localStorage does not have.
+  if (given === undefined || given === null) return
+  const { epoch, seq } = /** @type {Record<string, unknown>} */ (given)
+  if (typeof epoch === 'string' && Number.isInteger(seq) && Number(seq) >= 0) return
+  throw new TypeError(`"${name}" must be a position, as in { epoch, seq }`)
+}
 
 /** @param {Position | undefined} a @param {Position | undefined} b */
 const isSame = (a, b) => a !== undefined && a.epoch === b?.epoch && a.seq === b.seq

@@ -5,7 +5,7 @@ import { badKey, keyGrammar } from '../requests.js'
 import { createSubscriber } from '../values/subscriber.js'
 import { createRoomHandle } from './handle.js'
 import { createPublishes } from './publishes.js'
-import { Room, toMessage } from './room.js'
+import { checkPosition, Room, toMessage } from './room.js'
 
 /**
  * @typedef {import('./room.js').Position} Position
@@ -28,6 +28,9 @@ import { Room, toMessage } from './room.js'
  * @typedef {{ messages: import('./room.js').Message<T>[], more: boolean, truncated: boolean, oldest: Position,
  *   newest: Position }} History
  */
+
+/** A gateway gives no more messages at once. */
+const LAST_MAX = 500
 
 /** @param {import('../client.js').PartDeps & { values: import('../values/values.js').Values }} deps */
 export function createRooms({ environment, send, nextId, createAlarm, calls, values }) {
@@ -166,12 +169,17 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
     /**
      * @param {string} key
      * @param {import('./room.js').RoomOptions} [options]
+     * @throws {TypeError} where it cannot begin there: a gateway would refuse all else that is subscribed to with it
      */
     room(key, { after, last, presence = false, follow = true, bufferMessages } = {}) {
+      checkPosition('after', after)
+      if (last !== undefined && !(Number.isInteger(last) && last >= 0 && last <= LAST_MAX)) {
+        throw new TypeError(`"last" must be a whole number from 0 to ${LAST_MAX}`)
+      }
       const room = rooms.get(key) ?? create(key)
       room.handles += 1
       /** @type {import('./room.js').Reader} */
-      const reader = { position: after, last, presence, take() {} }
+      const reader = { position: after ?? undefined, last, presence, take() {} }
       if (closed) {
         room.ended = true
         room.become({ error: closed })
@@ -188,6 +196,7 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
       return createRoomHandle({
         room,
         reader,
+        follow,
         bufferMessages,
         onClose() {
           room.handles -= 1
@@ -200,6 +209,8 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
           return publishes.publish(key, data, options)
         },
         async history({ before, after, limit, signal } = {}) {
+          checkPosition('before', before)
+          checkPosition('after', after)
           check(key)
           const epoch = (before ?? after)?.epoch
           return calls.ask(

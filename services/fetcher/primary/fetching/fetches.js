@@ -1,4 +1,5 @@
 // A fetch's way: wanted, queued, leased to a worker, ended with a result. At most one per key at a time.
+import { idOf } from '@keycast/protocol'
 import { isCold, isKept, isWanted } from '../keys/interest.js'
 
 /**
@@ -165,7 +166,8 @@ export function createFetches({ origins, pool, inTurns, metrics, now }) {
     metrics.started(fetch.lane, fetch.sentAt - fetch.queuedAt)
     pool.lease(fetch, {
       key: entry.key,
-      url: entry.url,
+      // Made each time: with a million keys the addresses alone are 100 MB.
+      url: namespace.urlFor(idOf(entry.key)),
       headers: namespace.headers,
       timeoutMs: namespace.timeoutMs,
       bytesMax: namespace.bytesMax,

@@ -40,10 +40,10 @@ export function createResults({ table, interest, schedule, refreshes, recovery, 
       refreshes.end(entry)
       hold(entry, fits ? result : noRoom, body, delta, {
         askedAt: sentAt,
-        waitedMs: sentAt - queuedAt,
+        waitedMs: Math.round(sentAt - queuedAt),
         changed: again,
       })
-      interest.notifyAll(entry, { isAsAssured: isInTime && result.kind === 'current' && termsOf(entry) === before })
+      interest.notifyAll(entry, { isAsAssured: isInTime && result.kind !== 'failed' && termsOf(entry) === before })
       // A key that fails is tried again anyway; and what nobody waits for is marked as invalid, which is enough.
       if (again && !isFailing(entry) && (isKept(entry) || isCold(entry))) fetches.want(entry)
       table.recount(entry)
@@ -118,7 +118,9 @@ export function createResults({ table, interest, schedule, refreshes, recovery, 
 }
 
 /** How what is held may be used, which links hear of also where the version is the same. @param {Entry} entry */
-const termsOf = ({ held: { value, maxAgeMs } }) => `${value?.version} ${value?.store} ${maxAgeMs}`
+const termsOf = ({ held: { value, takenOver, maxAgeMs } }) =>
+  // Gateways plan with nothing that may not be stored.
+  takenOver ? `${takenOver.version} true ${maxAgeMs}` : `${value?.version} ${value?.store} ${maxAgeMs}`
 
 const breakerOpen = 'the backend failed too often: its circuit breaker is open'
 

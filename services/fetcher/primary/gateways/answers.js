@@ -2,13 +2,14 @@
 // sent before. Nothing is queued per link, so no gateway is ever sent a state that has passed.
 import { isFresh, isNoOlder } from '../keys/held.js'
 import { waiterOf, watcherOf } from '../keys/interest.js'
+import { ASSURED, OWED, QUIET } from '../keys/watchers.js'
 import { isOverdue, nextOf } from '../timing/refreshes-under-way.js'
 
 /**
  * @typedef {import('@keycast/backbone').Answer} Answer
  * @typedef {import('../keys/entry.js').Entry} Entry
  * @typedef {import('../keys/interest.js').Waiter} Waiter
- * @typedef {import('../keys/interest.js').Watcher} Watcher
+ * @typedef {import('../keys/watchers.js').Watcher} Watcher
  */
 
 /**
@@ -27,7 +28,7 @@ export function takeAnswer(interest, entry, link, now) {
   if (waiter && !waiter.ready) return { answer: undefined, more: false }
 
   const answer = waiter ? answerWaiter(entry, waiter, now) : watcher && answerWatcher(entry, watcher, now)
-  if (watcher?.quiet && answer && answer.type !== 'failed') answer.next = nextOf(entry, now)
+  if (watcher && watcher.state & QUIET && answer && answer.type !== 'failed') answer.next ??= nextOf(entry, now)
   interest.noteSent(link, entry, answer)
   return { answer, more: watcher !== undefined && answer !== undefined && isDueFailure(entry, watcher) }
 }
@@ -41,13 +42,16 @@ function answerWaiter(entry, waiter, now) {
 
 /** @param {Entry} entry @param {Watcher} watcher @param {number} now */
 function answerWatcher(entry, watcher, now) {
-  const { value, failure, askedAt } = entry.held
+  const { value, failure, takenOver, askedAt } = entry.held
+  if (takenOver)
+    return watcher.state & OWED && watcher.version === takenOver.version ? kept(entry, takenOver, now) : undefined
   // Where what the gateway holds was asked for later, the result of a fetch under way is news to it.
   const isCurrent = value?.version === watcher.version
   if (value && !isCurrent && isNoOlder(entry, watcher)) return state(entry, watcher.version, now)
   if (isDueFailure(entry, watcher)) return failed(entry, now)
-  const isNoLongerAssured = watcher.isAssured && isOverdue(entry)
-  const isNews = watcher.owed || watcher.failure !== undefined || watcher.askedAt < askedAt || isNoLongerAssured
+  const isNoLongerAssured = (watcher.state & ASSURED) !== 0 && isOverdue(entry)
+  const isOwed = (watcher.state & OWED) !== 0
+  const isNews = isOwed || watcher.failure !== undefined || watcher.askedAt < askedAt || isNoLongerAssured
   return isCurrent && !failure && isNews ? state(entry, watcher.version, now) : undefined
 }
 
@@ -72,6 +76,17 @@ function state({ key, held: { value, askedAt, maxAgeMs } }, version, now) {
   const { contentType, format, body } = value
   const delta = value.delta?.from === version ? value.delta : undefined
   return { type: 'value', key, version: value.version, ageMs, maxAgeMs, store, contentType, format, body, delta }
+}
+
+/**
+ * @param {Entry} entry
+ * @param {import('../keys/held.js').TakenOver} takenOver
+ * @param {number} now
+ * @returns {Answer | undefined} `undefined` where the fetch that is under way says more
+ */
+function kept(entry, { version }, now) {
+  const next = nextOf(entry, now)
+  return next && { type: 'kept', key: entry.key, version, next }
 }
 
 /** @param {Entry} entry @param {number} now @returns {Answer | undefined} */

@@ -1,10 +1,24 @@
 // What gateways want, each by its link: whether that is in memory, under way, or to be fetched.
 import { errorCodes, keyProblem, namespaceOf } from '@keycast/protocol'
 import { createEntry } from '../keys/entry.js'
-import { dropAll, invalidate, isAnswered, isFailing, isFresh, isMissing, isNoOlder } from '../keys/held.js'
+import {
+  dropAll,
+  forgetTakenOver,
+  invalidate,
+  isAnswered,
+  isFailing,
+  isFresh,
+  isMissing,
+  isNoOlder,
+  takeOver,
+} from '../keys/held.js'
 import { isKept, isWanted, isWantedBy, isWatched, watcherOf } from '../keys/interest.js'
+import { isSentBefore } from '../keys/watchers.js'
+import { QUIET_REFRESH_MS_MIN } from '../timing/refreshes-under-way.js'
+import { notBeforeAtOf } from '../timing/schedule.js'
 import { takeAnswer } from './answers.js'
 import { createRefusedWants } from './refused-wants.js'
+import { createToldChanges } from './told-changes.js'
 
 /**
  * @typedef {import('@keycast/backbone').Held} GatewayHeld
@@ -46,6 +60,7 @@ export function createWants({
   now,
 }) {
   const refused = createRefusedWants()
+  const toldChanges = createToldChanges({ now })
 
   /** @param {string} link @param {Wanted} wanted */
   function onWatch(link, { key, held, quiet }) {
@@ -57,6 +72,10 @@ export function createWants({
     table.recount(entry)
     if (table.get(key) !== entry) return // it took room that other keys need, and its links were refused
 
+    if (quiet && held?.plan && isKeptByPlan(entry, held.version, held.plan)) {
+      metrics.wanted('kept')
+      return interest.notify(link, entry, watcher)
+    }
     if (!isAnsweredByMemory(entry, watcher, wasKept)) return ask(entry, watcher)
     metrics.wanted('memory')
     interest.notify(link, entry, watcher)
@@ -82,6 +101,28 @@ export function createWants({
     // A key the backend never had is asked for ever more rarely: whoever comes to watch it has just been told that it is there.
     const isRefreshed = wasKept && !isMissing(entry)
     return (isRefreshed ? !entry.held.invalid : isFresh(entry, now())) && isNoOlder(entry, seen)
+  }
+
+  /**
+   * Whether a watch of a key that was another node's is content with what its gateway holds, until that node would have
+   * asked the backend again. Otherwise each node that dies would have all its keys fetched at once.
+   *
+   * @param {Entry} entry that is watched
+   * @param {string} version
+   * @param {import('@keycast/backbone').Plan} plan
+   */
+  function isKeptByPlan(entry, version, { inMs, maxAgeMs }) {
+    const { held, fetch, key, namespace } = entry
+    if (held.value || held.failure || fetch || held.invalid) return false
+    // Gateways that hold different versions cannot both hold the latest.
+    if (held.takenOver) return held.takenOver.version === version
+    const { refreshMs } = namespace
+    if (refreshMs < QUIET_REFRESH_MS_MIN || inMs === 0 || inMs > refreshMs) return false
+    // A change that this node was told of, and the one before it may have died over.
+    if (toldChanges.mayBeSince(key, now() + inMs - refreshMs)) return false
+    takeOver(entry, version, maxAgeMs)
+    schedule.takeOver(entry, now() + inMs)
+    return true
   }
 
   /** @param {string} link @param {string} key */
@@ -116,12 +157,13 @@ export function createWants({
 
   /** @param {string} key */
   function onRefresh(key) {
+    toldChanges.add(key)
     const entry = table.get(key)
     if (!entry) return // nothing is held that could be old
     invalidate(entry)
     schedule.forgetAbsence(entry)
     if (fetches.repeat(entry)) return
-    if (entry.timing.notBeforeAt > now()) schedule.insist(entry)
+    if (notBeforeAtOf(entry) > now()) schedule.insist(entry)
     else if (isKept(entry)) fetches.want(entry)
     else schedule.forgetBackoff(entry)
   }
@@ -131,8 +173,8 @@ export function createWants({
     const entries = interest.entriesOf(link)
     // A link that is lost never comes back under its id, so its wants may go one after the other.
     inTurns(() => {
-      const entry = entries.pop()
-      if (!entry) {
+      const { done, value: entry } = entries.next()
+      if (done) {
         refused.dropLink(link)
         return false
       }
@@ -148,7 +190,7 @@ export function createWants({
     const entry = table.get(key)
     if (refusal || !entry) return refusal
     // A link that was sent something before is sent a change now, and that change is as old as it waited for credit.
-    const isChange = watcherOf(entry, link)?.owed === false
+    const isChange = isSentBefore(watcherOf(entry, link))
     const { value } = entry.held
     const { answer, more } = takeAnswer(interest, entry, link, now())
     if (more) markDue(link, key)
@@ -217,6 +259,7 @@ export function createWants({
     if (!isWatched(entry)) {
       interest.linger(entry, () => {
         schedule.end(entry)
+        forgetTakenOver(entry)
         release(entry)
       })
     }

@@ -7,7 +7,6 @@
 // fetch           fetching/fetches.js   the fetch under way
 // refresh         timing/refreshes.js   the refresh under way
 // bytes, counted  keys/key-table.js     what the entry costs
-import { idOf } from '@keycast/protocol'
 import { newTiming } from '../timing/schedule.js'
 import { newHeld } from './held.js'
 import { isWanted, newInterest } from './interest.js'
@@ -21,7 +20,6 @@ import { isWanted, newInterest } from './interest.js'
  * @property {string} key well-formed, of a known namespace
  * @property {Namespace} namespace
  * @property {Origin} origin
- * @property {string} url where its content is; made once, since checking it costs as much as the rest of handing out a lease
  * @property {import('./interest.js').EntryInterest} interest
  * @property {import('./held.js').Held} held
  * @property {import('../timing/schedule.js').Timing} timing
@@ -42,7 +40,6 @@ export function createEntry(key, namespace, origin) {
     key,
     namespace,
     origin,
-    url: namespace.urlFor(idOf(key)),
     interest: newInterest(),
     held: newHeld(namespace.maxAgeMs),
     timing: newTiming(),

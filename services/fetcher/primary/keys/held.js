@@ -1,4 +1,5 @@
 // The state held of a key: its value, or the backend's word that there is none; and why the last fetch failed.
+import { createSharedStrings } from './shared-strings.js'
 
 /**
  * @typedef {import('@keycast/backbone').Delta} Delta
@@ -17,6 +18,9 @@
  * backend was asked in that fetch.
  * @typedef {{ code: ErrorCode, message: string, askedAt: number }} Failure
  *
+ * What gateways hold, by their own word, of a key that was another node's: it is confirmed until the key is tried next.
+ * @typedef {{ version: string }} TakenOver
+ *
  * @typedef {object} Held
  * @property {Value | undefined} value
  * @property {Failure | undefined} failure of the last fetch; undefined after a good one. `not_found` is an answer: then
@@ -24,8 +28,11 @@
  * @property {number} askedAt when the backend was asked for the value or the `not_found` held
  * @property {number} maxAgeMs up to which age that answers a get
  * @property {boolean} invalid the backend said that it changed since
+ * @property {TakenOver | undefined} takenOver until the first fetch ended
  * @property {'found' | 'missing' | undefined} seen whether the backend ever had a value, as far as this entry knows
  */
+
+const contentTypes = createSharedStrings({ max: 1_000 })
 
 /** @param {number} maxAgeMs @returns {Held} */
 export function newHeld(maxAgeMs) {
@@ -35,6 +42,7 @@ export function newHeld(maxAgeMs) {
     askedAt: Number.NEGATIVE_INFINITY,
     maxAgeMs,
     invalid: false,
+    takenOver: undefined,
     seen: undefined,
   }
 }
@@ -49,11 +57,14 @@ export function newHeld(maxAgeMs) {
  * @param {{ askedAt: number, waitedMs: number, cameAt: number, invalid: boolean }} when `invalid`: changed since it was asked
  */
 export function holdValue(entry, result, body, delta, { askedAt, waitedMs, cameAt, invalid }) {
-  const { version, contentType, format, store, etag, lastModified, deltaFrom } = result
+  const { contentType, format, store, etag, lastModified, deltaFrom } = result
+  const { takenOver } = entry.held
+  // Links hold that string already.
+  const version = takenOver?.version === result.version ? takenOver.version : result.version
   entry.held.seen = 'found'
   entry.held.value = {
     version,
-    contentType,
+    contentType: contentTypes.shared(contentType),
     format,
     store,
     etag,
@@ -104,6 +115,7 @@ export function holdNotFound(entry, notFound, maxAgeMs, invalid) {
  */
 function answered({ held, namespace }, failure, maxAgeMs, askedAt, invalid) {
   held.failure = failure
+  held.takenOver = undefined
   held.askedAt = askedAt
   held.maxAgeMs = Math.min(namespace.maxAgeMs, maxAgeMs ?? Number.POSITIVE_INFINITY)
   held.invalid = invalid
@@ -112,6 +124,24 @@ function answered({ held, namespace }, failure, maxAgeMs, askedAt, invalid) {
 /** A fetch failed: what is held stays. @param {Entry} entry @param {Failure} failure */
 export function holdFailure({ held }, failure) {
   held.failure = failure
+  held.takenOver = undefined
+}
+
+/**
+ * The key was another node's: what gateways hold of it stands for the value until the key is tried.
+ *
+ * @param {Entry} entry of which nothing is held
+ * @param {string} version that a gateway holds
+ * @param {number} maxAgeMs
+ */
+export function takeOver({ held, namespace }, version, maxAgeMs) {
+  held.takenOver = { version }
+  held.maxAgeMs = Math.min(namespace.maxAgeMs, maxAgeMs)
+}
+
+/** Nothing will try the key by itself. @param {Entry} entry */
+export function forgetTakenOver({ held }) {
+  held.takenOver = undefined
 }
 
 /** The backend said that the key changed: what is held is no answer any more. @param {Entry} entry */
@@ -129,6 +159,7 @@ export function dropAll({ held }) {
   held.seen = undefined
   held.value = undefined
   held.failure = undefined
+  held.takenOver = undefined
 }
 
 /** Whether the last fetch failed; that the backend has nothing is no failure. @param {Entry} entry */

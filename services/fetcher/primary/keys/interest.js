@@ -1,22 +1,29 @@
 // Which links watch a key or wait for it. Each want stands in the key's entry and in an index by link, so that a link that
 // is lost costs its own keys and not a walk over all of them. Only this file changes either.
 import { isFailing, isNoOlder } from './held.js'
+import {
+  ASSURED,
+  countOf,
+  eachWatcher,
+  NOTIFIED,
+  newWatcher,
+  noWatchers,
+  OWED,
+  watcherIn,
+  wholeMs,
+  withoutWatcher,
+  withWatcher,
+} from './watchers.js'
 
 /**
  * @typedef {import('@keycast/backbone').Answer} Answer
  * @typedef {import('../timing/timer-wheel.js').Timer} Timer
  * @typedef {import('./entry.js').Entry} Entry
- * @typedef {import('./held.js').Failure} Failure
+ * @typedef {import('./watchers.js').Watcher} Watcher
  * @typedef {ReturnType<typeof createInterest>} Interest
  *
  * What a link's gateway holds of a key. `askedAt`: when the backend was asked for that.
  * @typedef {{ version: string | undefined, askedAt: number }} Seen
- *
- * A link that watches, with what its gateway holds by its own word or because it was sent since. `failure`: the last one it
- * was sent, unless something better followed. `owed`: it said `watch` and was sent nothing yet. `notified`: the hub knows
- * that it is due something, though that may not have been sent.
- * `quiet`: its gateway understands when it is told of changes only. `isAssured`: it was told so of this key.
- * @typedef {Seen & { failure: Failure | undefined, owed: boolean, notified: boolean, quiet: boolean, isAssured: boolean }} Watcher
  *
  * A link that waits for one answer. `ready`: it is there, and goes out when the link has credit. `needsFollowUp`: the fetch
  * under way asked the backend before the key changed, and this link came after: only the fetch that follows will do.
@@ -24,7 +31,7 @@ import { isFailing, isNoOlder } from './held.js'
  *
  * `waiters`: absent where nobody waits, as for most keys that are watched. `lingerTimer`: set for a moment after the last
  * watcher left, while the key is still kept fresh.
- * @typedef {{ watchers: Map<string, Watcher>, waiters: Map<string, Waiter> | undefined, lingerTimer: Timer | undefined }} EntryInterest
+ * @typedef {{ watchers: import('./watchers.js').Watchers, waiters: Map<string, Waiter> | undefined, lingerTimer: Timer | undefined }} EntryInterest
  *
  * @typedef {'watch' | 'get'} Want
  */
@@ -34,7 +41,7 @@ const LINGER_MS = 1_000
 
 /** @returns {EntryInterest} */
 export function newInterest() {
-  return { watchers: new Map(), waiters: undefined, lingerTimer: undefined }
+  return { watchers: noWatchers(), waiters: undefined, lingerTimer: undefined }
 }
 
 /**
@@ -63,8 +70,8 @@ export function createInterest({ markDue, wheel, now }) {
 
   /** @param {string} link @param {Entry} entry @param {Seen & { quiet?: boolean }} seen @returns {Watcher} */
   function watch(link, entry, { version, askedAt, quiet = false }) {
-    const watcher = { version, askedAt, failure: undefined, owed: true, notified: false, quiet, isAssured: false }
-    entry.interest.watchers.set(link, watcher)
+    const watcher = newWatcher(link, { version, askedAt, quiet })
+    entry.interest.watchers = withWatcher(entry.interest.watchers, watcher)
     index(link, entry)
     stopLingering(entry)
     return watcher
@@ -72,7 +79,8 @@ export function createInterest({ markDue, wheel, now }) {
 
   /** @param {string} link @param {Entry} entry @returns {boolean} whether it watched */
   function unwatch(link, entry) {
-    if (!entry.interest.watchers.delete(link)) return false
+    if (!watcherOf(entry, link)) return false
+    entry.interest.watchers = withoutWatcher(entry.interest.watchers, link)
     unindex(link, entry)
     return true
   }
@@ -104,9 +112,9 @@ export function createInterest({ markDue, wheel, now }) {
     return true
   }
 
-  /** @param {string} link @returns {Entry[]} what it watches or waits for */
+  /** @param {string} link @returns {IterableIterator<Entry>} walks over what it watches or waits for, which may end meanwhile */
   function entriesOf(link) {
-    return [...(byLink.get(link) ?? [])]
+    return (byLink.get(link) ?? /** @type {Set<Entry>} */ (new Set())).values()
   }
 
   /**
@@ -116,7 +124,7 @@ export function createInterest({ markDue, wheel, now }) {
    * @returns {{ link: string, want: Want }[]} what that was, watches first
    */
   function dropAll(entry) {
-    const watches = [...entry.interest.watchers.keys()]
+    const watches = Array.from(eachWatcher(entry.interest.watchers), ({ link }) => link)
     const gets = [...(entry.interest.waiters?.keys() ?? [])]
     for (const link of watches) unwatch(link, entry)
     for (const link of gets) stopWaiting(link, entry)
@@ -149,7 +157,7 @@ export function createInterest({ markDue, wheel, now }) {
 
   /** There is something to send to a link that watches. @param {string} link @param {Entry} entry @param {Watcher} watcher */
   function notify(link, entry, watcher) {
-    watcher.notified = true
+    watcher.state |= NOTIFIED
     markDue(link, entry.key)
   }
 
@@ -168,7 +176,9 @@ export function createInterest({ markDue, wheel, now }) {
         if (waiter.ready) markDue(link, entry.key)
       }
     }
-    for (const [link, watcher] of watchers) if (!isAsAssured || !watcher.isAssured) notify(link, entry, watcher)
+    for (const watcher of eachWatcher(watchers)) {
+      if (!isAsAssured || (watcher.state & ASSURED) === 0) notify(watcher.link, entry, watcher)
+    }
   }
 
   /**
@@ -182,16 +192,16 @@ export function createInterest({ markDue, wheel, now }) {
     stopWaiting(link, entry)
     const watcher = watcherOf(entry, link)
     if (!watcher || !answer) return
-    watcher.owed = false
-    watcher.isAssured = answer.type !== 'failed' && answer.next !== undefined
+    const isAssured = answer.type !== 'failed' && answer.next !== undefined
+    watcher.state = (watcher.state & ~(OWED | ASSURED)) | (isAssured ? ASSURED : 0)
     watcher.failure = answer.type === 'failed' ? entry.held.failure : undefined
     if (answer.type !== 'failed') {
       watcher.version = answer.version
-      watcher.askedAt = Math.max(watcher.askedAt, entry.held.askedAt)
+      watcher.askedAt = Math.max(watcher.askedAt, wholeMs(entry.held.askedAt))
     } else if (answer.code === 'not_found') {
       // A gateway lets go of its value then.
       watcher.version = undefined
-      watcher.askedAt = entry.held.askedAt
+      watcher.askedAt = wholeMs(entry.held.askedAt)
     }
   }
 
@@ -212,7 +222,7 @@ export function createInterest({ markDue, wheel, now }) {
 }
 
 /** @param {Entry} entry @param {string} link */
-export const watcherOf = ({ interest }, link) => interest.watchers.get(link)
+export const watcherOf = ({ interest }, link) => watcherIn(interest.watchers, link)
 
 /** @param {Entry} entry @param {string} link */
 export const waiterOf = ({ interest }, link) => interest.waiters?.get(link)
@@ -221,13 +231,13 @@ export const waiterOf = ({ interest }, link) => interest.waiters?.get(link)
 export const isWantedBy = (entry, link) => watcherOf(entry, link) !== undefined || waiterOf(entry, link) !== undefined
 
 /** How many wants links have of the key. @param {Entry} entry */
-export const wantsOf = ({ interest: { watchers, waiters } }) => watchers.size + (waiters?.size ?? 0)
+export const wantsOf = ({ interest: { watchers, waiters } }) => countOf(watchers) + (waiters?.size ?? 0)
 
 /** Whether the key is kept fresh: somebody watches it, or did a moment ago. @param {Entry} entry */
-export const isKept = ({ interest }) => interest.watchers.size > 0 || interest.lingerTimer !== undefined
+export const isKept = ({ interest }) => countOf(interest.watchers) > 0 || interest.lingerTimer !== undefined
 
 /** Whether somebody watches the key now. @param {Entry} entry */
-export const isWatched = ({ interest }) => interest.watchers.size > 0
+export const isWatched = ({ interest }) => countOf(interest.watchers) > 0
 
 /** Whether somebody waits for an answer. @param {Entry} entry */
 export const isWaitedFor = ({ interest }) => interest.waiters !== undefined
@@ -242,6 +252,6 @@ export const isWanted = entry => isKept(entry) || isWaitedFor(entry)
  */
 export function isCold({ interest: { watchers, waiters } }) {
   if (waiters) for (const { ready } of waiters.values()) if (!ready) return true
-  for (const { version, notified } of watchers.values()) if (version === undefined && !notified) return true
+  for (const { version, state } of eachWatcher(watchers)) if (version === undefined && !(state & NOTIFIED)) return true
   return false
 }

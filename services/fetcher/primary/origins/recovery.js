@@ -1,5 +1,6 @@
 // How the keys of a failing backend find out that it works again, sooner than each would by its own backoff, without a
 // storm: one of them is tried each second. When some key's fetch succeeds the others follow, spread over a second.
+import { notBeforeAtOf, WAKE_MS_MIN, wokenAtOf } from '../timing/schedule.js'
 import { PROBE_MS } from './breaker.js'
 
 /**
@@ -10,12 +11,6 @@ import { PROBE_MS } from './breaker.js'
 
 /** All keys of a backend that works again are tried within this time. */
 const SPREAD_MS = 1_000
-
-/**
- * A key tried before its time because others succeed is not tried so again for this long: where some keys always fail
- * among many that do not, they would be tried at each success.
- */
-const WAKE_MS_MIN = 5_000
 
 /**
  * @param {object} deps
@@ -45,21 +40,25 @@ export function createRecovery({ wheel, inTurns, schedule, want, now, random }) 
    */
   function wake(origin, all) {
     if (origin.failing.size === 0) return
-    origin.wokenAt = now()
-    const failing = [...origin.failing]
+    const since = now()
+    origin.wokenAt = since
+    // A walk and no copy of them: that alone would take too long. Those that fail again stand behind the others and come up
+    // once more.
+    const failing = origin.failing.values()
     inTurns(() => {
-      const entry = failing.pop()
-      if (entry && origin.failing.has(entry)) wakeOne(entry, all)
-      return failing.length > 0
+      const { done, value: entry } = failing.next()
+      if (done) return false
+      if (wokenAtOf(entry) < since) wakeOne(entry, all)
+      return true
     })
   }
 
   /** @param {Entry} entry that fails @param {boolean} all */
   function wakeOne(entry, all) {
     const nowMs = now()
-    const { timer, nextTryAt, notBeforeAt, wokenAt } = entry.timing
-    if (entry.fetch || (!all && nowMs - wokenAt < WAKE_MS_MIN)) return
-    const atMs = Math.max(nowMs + random() * SPREAD_MS, notBeforeAt)
+    const { timer, nextTryAt } = entry.timing
+    if (entry.fetch || (!all && nowMs - wokenAtOf(entry) < WAKE_MS_MIN)) return
+    const atMs = Math.max(nowMs + random() * SPREAD_MS, notBeforeAtOf(entry))
     if (timer && nextTryAt !== undefined && nextTryAt <= atMs) return
     schedule.wake(entry, atMs)
   }
@@ -86,7 +85,7 @@ export function createRecovery({ wheel, inTurns, schedule, want, now, random }) 
   function tryOne(failing) {
     const nowMs = now()
     for (const entry of failing) {
-      if (entry.fetch || entry.timing.notBeforeAt > nowMs) continue
+      if (entry.fetch || notBeforeAtOf(entry) > nowMs) continue
       return want(entry)
     }
   }

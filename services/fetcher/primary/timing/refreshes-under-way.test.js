@@ -1,4 +1,5 @@
-import { setup, short } from '../test-support.js'
+import { TURN_MS } from '@keycast/service'
+import { keysOf, setup, short } from '../test-support.js'
 import { OVERDUE_MS } from './refreshes-under-way.js'
 import { TICK_MS } from './timer-wheel.js'
 
@@ -95,10 +96,26 @@ test('a refresh that takes long is told of by itself, and holds up no other', ()
   expect(primary.lag()).toBeLessThanOrEqual(TICK_MS)
   const [overdue] = primary.take('a')
   expect(overdue).toMatchObject({ type: 'current', version: 'v1', next: undefined })
-  expect(overdue.ageMs).toBeGreaterThan(PERIOD_MS / 2)
+  expect(/** @type {{ ageMs: number }} */ (overdue).ageMs).toBeGreaterThan(PERIOD_MS / 2)
 
   primary.current(K)
   expect(primary.take('a')).toMatchObject([{ type: 'current', next: { everyMs: PERIOD_MS } }])
+})
+
+test('with many that take long none of them waits for all to be told of', () => {
+  const keys = keysOf(10)
+  const primary = setup({ namespaces: { doc: { refreshMs: PERIOD_MS } }, markDueMs: 1 })
+  for (const key of keys) primary.onWatch('a', { key, held: undefined, quiet: true })
+  for (const key of keys) primary.value(key, 'v1')
+  primary.take('a')
+  primary.pass(PERIOD_MS)
+  primary.freeze(2 * OVERDUE_MS)
+
+  const before = primary.now()
+  primary.lagsMs?.()
+  expect(primary.now() - before).toBeLessThanOrEqual(TURN_MS)
+  for (let beat = 0; beat < 10; beat++) primary.lagsMs?.()
+  expect(primary.take('a')).toHaveLength(keys.length)
 })
 
 test('refreshes that wait to be sent hold up what is said of all: nothing is told of each', () => {

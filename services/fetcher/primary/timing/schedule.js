@@ -7,16 +7,21 @@ import { isKept } from '../keys/interest.js'
  * @typedef {import('../keys/entry.js').Entry} Entry
  * @typedef {ReturnType<typeof createSchedule>} Schedule
  *
+ * Times are whole milliseconds where most keys have them: fractions take 16 bytes each.
  * @typedef {object} Timing
  * @property {number | undefined} phaseAt the time of some periodic refresh; the others are whole periods away
  * @property {number | undefined} nextTryAt when the key is tried by itself; for one that fails unwatched, from when on
  *   it may be tried
+ * @property {number | undefined} absenceMs the period of a key that the backend never had
+ * @property {Failures | undefined} failures absent while fetches succeed, as for most of a million keys
+ * @property {import('./timer-wheel.js').Timer | undefined} timer of the next try
+ *
+ * What failed fetches left behind.
+ * @typedef {object} Failures
  * @property {number} notBeforeAt the backend asked for patience until then
  * @property {number} backoffAt when the last wait of its own is over, whatever the backend asked for
  * @property {import('./backoff.js').Backoff | undefined} backoff while fetches fail
- * @property {number | undefined} absenceMs the period of a key that the backend never had
  * @property {number} wokenAt when it last was tried before its time because its backend had recovered
- * @property {import('./timer-wheel.js').Timer | undefined} timer of the next try
  */
 
 /** @returns {Timing} */
@@ -24,14 +29,25 @@ export function newTiming() {
   return {
     phaseAt: undefined,
     nextTryAt: undefined,
-    notBeforeAt: Number.NEGATIVE_INFINITY,
-    backoffAt: Number.NEGATIVE_INFINITY,
-    backoff: undefined,
     absenceMs: undefined,
-    wokenAt: Number.NEGATIVE_INFINITY,
+    failures: undefined,
     timer: undefined,
   }
 }
+
+/** @returns {Failures} */
+const noFailures = () => ({
+  notBeforeAt: Number.NEGATIVE_INFINITY,
+  backoffAt: Number.NEGATIVE_INFINITY,
+  backoff: undefined,
+  wokenAt: Number.NEGATIVE_INFINITY,
+})
+
+/** Until when the backend asked for patience. @param {Pick<Entry, 'timing'>} entry */
+export const notBeforeAtOf = ({ timing }) => timing.failures?.notBeforeAt ?? Number.NEGATIVE_INFINITY
+
+/** When the key last was tried before its time because its backend had recovered. @param {Pick<Entry, 'timing'>} entry */
+export const wokenAtOf = ({ timing }) => timing.failures?.wokenAt ?? Number.NEGATIVE_INFINITY
 
 /**
  * Retry-After is how long one ought to wait (RFC 9110 section 10.2.3), by the guess of a backend that may be back sooner. A
@@ -45,6 +61,12 @@ const PATIENCE_MS_MAX = 300_000
  * and a backend that has a new value can say so.
  */
 const ABSENCE_MS_MAX = 60_000
+
+/**
+ * A key tried before its time because others succeed is not tried so again for this long: where some keys always fail
+ * among many that do not, they would be tried at each success.
+ */
+export const WAKE_MS_MIN = 5_000
 
 /**
  * @param {object} deps
@@ -68,9 +90,20 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, now, rand
       tryAt(entry, entry.timing.nextTryAt ?? now())
     } else if (refreshMs > 0) {
       // Counted from when the backend was asked, so that what is held is at no time older than a period.
-      entry.timing.phaseAt = Math.max(now(), entry.held.askedAt + random() * refreshMs)
+      entry.timing.phaseAt = Math.ceil(Math.max(now(), entry.held.askedAt + random() * refreshMs))
       tryAt(entry, entry.timing.phaseAt)
     }
+  }
+
+  /**
+   * The key was another node's: it is tried when that node would have.
+   *
+   * @param {Entry} entry
+   * @param {number} atMs at most a period away
+   */
+  function takeOver(entry, atMs) {
+    entry.timing.phaseAt = Math.ceil(atMs)
+    tryAt(entry, atMs)
   }
 
   /**
@@ -94,11 +127,11 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, now, rand
    * @param {Entry} entry
    */
   function succeeded(entry) {
-    entry.timing.backoff = undefined
+    recovered(entry)
     entry.origin.failing.delete(entry)
     const { refreshMs } = entry.namespace
     if (isKept(entry) && refreshMs > 0) {
-      entry.timing.phaseAt ??= now() + random() * refreshMs
+      entry.timing.phaseAt ??= Math.ceil(now() + random() * refreshMs)
       entry.timing.absenceMs = isMissing(entry) ? nextAbsenceMs(entry) : undefined
       tryAt(entry, nextPeriodOf(entry))
     } else {
@@ -114,11 +147,12 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, now, rand
    * @param {{ code: string, retryAfterMs?: number }} failure
    */
   function failed(entry, { code, retryAfterMs }) {
-    entry.timing.backoff = entry.timing.backoff?.next() ?? firstBackoff()
-    entry.timing.backoffAt = now() + entry.timing.backoff.duration
-    const nextTryAt = Math.max(entry.timing.backoffAt, now() + Math.min(retryAfterMs ?? 0, PATIENCE_MS_MAX))
+    const failures = failuresOf(entry)
+    failures.backoff = failures.backoff?.next() ?? firstBackoff()
+    failures.backoffAt = now() + failures.backoff.duration
+    const nextTryAt = Math.max(failures.backoffAt, now() + Math.min(retryAfterMs ?? 0, PATIENCE_MS_MAX))
     const isPatience = retryAfterMs !== undefined || code === 'backend_throttled'
-    entry.timing.notBeforeAt = isPatience ? nextTryAt : Number.NEGATIVE_INFINITY
+    failures.notBeforeAt = isPatience ? nextTryAt : Number.NEGATIVE_INFINITY
     noteFailing(entry)
     tryAt(entry, nextTryAt)
   }
@@ -130,8 +164,24 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, now, rand
    * @param {Entry} entry
    */
   function insist(entry) {
-    entry.timing.notBeforeAt = entry.timing.backoffAt
-    tryAt(entry, Math.max(now(), entry.timing.backoffAt))
+    const failures = failuresOf(entry)
+    failures.notBeforeAt = failures.backoffAt
+    tryAt(entry, Math.max(now(), failures.backoffAt))
+  }
+
+  /** @param {Entry} entry */
+  function failuresOf({ timing }) {
+    timing.failures ??= noFailures()
+    return timing.failures
+  }
+
+  /** A fetch succeeded: what failed ones left behind goes once no time in it is to come. @param {Entry} entry */
+  function recovered({ timing }) {
+    const { failures } = timing
+    if (!failures) return
+    failures.backoff = undefined
+    const { notBeforeAt, backoffAt, wokenAt } = failures
+    if (Math.max(notBeforeAt, backoffAt, wokenAt + WAKE_MS_MIN) <= now()) timing.failures = undefined
   }
 
   /**
@@ -161,8 +211,8 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, now, rand
    */
   function tryAt(entry, atMs) {
     cancel(entry)
-    entry.timing.nextTryAt = atMs
-    if (isKept(entry)) entry.timing.timer = wheel.set(atMs, () => due(entry))
+    entry.timing.nextTryAt = Math.ceil(atMs)
+    if (isKept(entry)) entry.timing.timer = wheel.set(atMs, due, entry)
   }
 
   /** @param {Entry} entry */
@@ -178,7 +228,7 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, now, rand
 
   /** The next time in the key's phase; those missed are skipped. @param {Entry} entry of a namespace that is refreshed */
   function nextPeriodOf({ timing, namespace }) {
-    timing.phaseAt ??= now()
+    timing.phaseAt ??= Math.ceil(now())
     const { phaseAt, absenceMs } = timing
     const periodMs = absenceMs ?? namespace.refreshMs
     const periods = Math.max(0, Math.floor((now() - phaseAt) / periodMs) + 1)
@@ -203,7 +253,7 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, now, rand
    * @param {number} atMs
    */
   function wake(entry, atMs) {
-    entry.timing.wokenAt = now()
+    failuresOf(entry).wokenAt = now()
     tryAt(entry, atMs)
   }
 
@@ -218,5 +268,5 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, now, rand
     entry.timing.timer = undefined
   }
 
-  return { begin, end, succeeded, failed, insist, park, wake, forgetBackoff, forgetAbsence }
+  return { begin, takeOver, end, succeeded, failed, insist, park, wake, forgetBackoff, forgetAbsence }
 }

@@ -1,5 +1,6 @@
 import { randomNumbers } from '../../../../test/support/random.js'
 import { createEntry } from '../keys/entry.js'
+import { newWatcher } from '../keys/watchers.js'
 import { setup } from '../test-support.js'
 import { createBackoff } from './backoff.js'
 import { createSchedule } from './schedule.js'
@@ -127,10 +128,10 @@ test('a key that is not refreshed by itself is tried once where it is told to be
   const wheelTimes = /** @type {number[]} */ ([])
   const fire = /** @type {(() => void)[]} */ ([])
   const wheel = {
-    set(/** @type {number} */ tick, /** @type {() => void} */ run) {
+    set(/** @type {number} */ tick, /** @type {(of: unknown) => void} */ run, /** @type {unknown} */ of) {
       wheelTimes.push(tick)
-      fire.push(run)
-      return { tick, run }
+      fire.push(() => run(of))
+      return { tick, run, of }
     },
     cancel() {},
   }
@@ -148,7 +149,7 @@ test('a key that is not refreshed by itself is tried once where it is told to be
   )
   const origin = /** @type {import('../origins/origins.js').Origin} */ (/** @type {unknown} */ ({ failing: new Set() }))
   const entry = createEntry(K, namespace, origin)
-  entry.interest.watchers.set('a', /** @type {import('../keys/interest.js').Watcher} */ ({}))
+  entry.interest.watchers = [newWatcher('a', { version: undefined, askedAt: 0, quiet: false })]
   schedule.insist(entry)
   fire[0]()
   expect([wheelTimes, wanted]).toEqual([[1_000], [entry]])

@@ -3,7 +3,8 @@
 import { everyInterval, TURN_MS } from '@keycast/service'
 
 /**
- * @typedef {{ tick: number, run: () => void }} Timer
+ * @typedef {{ tick: number, run: (of?: any) => void, of?: unknown }} Timer `of`: handed to `run`, so that a million timers need
+ *   no million functions
  * @typedef {ReturnType<typeof createTimerWheel>} TimerWheel
  */
 
@@ -32,16 +33,17 @@ export function createTimerWheel({ now, every = everyInterval }) {
 
   /**
    * @param {number} atMs never fires earlier; where that is past, at the next tick
-   * @param {() => void} run
+   * @param {(of?: any) => void} run
+   * @param {unknown} [of]
    * @returns {Timer}
    */
-  function set(atMs, run) {
+  function set(atMs, run, of) {
     if (!stopTicking) {
       // Nothing waited, so nothing has turned the wheel.
       reached = Math.floor(now() / TICK_MS)
       stopTicking = every(TICK_MS, turn)
     }
-    const timer = { tick: Math.max(tickOf(atMs), reached + 1), run }
+    const timer = { tick: Math.max(tickOf(atMs), reached + 1), run, of }
     slots[timer.tick % SLOTS].add(timer)
     size++
     return timer
@@ -72,7 +74,7 @@ export function createTimerWheel({ now, every = everyInterval }) {
     for (const timer of slots[tick % SLOTS]) {
       if (timer.tick > until) continue
       cancel(timer)
-      timer.run()
+      timer.run(timer.of)
       if (now() >= endsAt) return false
     }
     return true

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from ..environment import Alarm, Environment, Socket
 from .auth import Auth, Token
 from .backoff import backoff_ms
 from .codes import FINAL_CLOSE_CODES
 from .frames import read_frame, write_frame
+
+_log = logging.getLogger("keycast")
 
 #: A connection must last this long before failures count from zero: one that is accepted and dropped does not.
 STEADY_MS = 5_000
@@ -75,6 +79,8 @@ class Connection:
         #: The first message of the session.
         self._greeting: dict[str, Any] = {}
         self._failures = 0
+        #: Why there is no connection, as it was logged last.
+        self._logged: str | None = None
         self._heartbeat_ms: float = HEARTBEAT_DEFAULT_MS
         self._opened_at_ms = 0.0
         self._heard_at_ms = 0.0
@@ -174,6 +180,7 @@ class Connection:
         # A token that was renewed changes nothing else.
         if self.state.name == "open":
             return
+        self._logged = None
         self._heartbeat_ms = self._greeting.get("heartbeatMs") or HEARTBEAT_DEFAULT_MS
         self._opened_at_ms = self._environment.now()
         self._listen(self._heartbeat_ms)
@@ -204,11 +211,16 @@ class Connection:
             self._failures = 0
         if code in FINAL_CLOSE_CODES:
             return self._end(code, reason or f"the gateway closed with {code}")
+        reason = reason or "the connection was lost"
+        # A wrong address is tried for ever, and what is asked for waits: nothing else may show it.
+        if self.state.name == "connecting" and reason != self._logged:
+            self._logged = reason
+            _log.warning("no connection to %s, it is tried again: %s", _shown(self._url), reason)
         self._drop()
         self._on_lost()
         if code == UNAUTHENTICATED and self._auth:
             self._auth.forget()
-        self._wait(reason or "the connection was lost")
+        self._wait(reason)
 
     def _wait(self, reason: str) -> None:
         if self._return_at_ms is None:
@@ -224,3 +236,9 @@ class Connection:
         self._drop(DONE)
         self._on_lost()
         self._become(ConnectionState("closed", reason=reason, code=code))
+
+
+def _shown(url: str) -> str:
+    """Without what may be a secret."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()

@@ -8,7 +8,7 @@ from ssl import SSLContext
 
 from websockets.asyncio.client import ClientConnection
 from websockets.asyncio.client import connect as dial
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import ConnectionClosed, InvalidMessage
 from websockets.typing import Subprotocol
 
 from ..environment import LoopEnvironment, Socket
@@ -71,7 +71,7 @@ class WebSocket:
             try:
                 connection = connecting.result()
             except Exception as error:
-                return self._tell(_ABNORMAL, str(error))
+                return self._tell(_ABNORMAL, _reason_of(error))
             await self._serve(connection, stopping)
         finally:
             connecting.cancel()
@@ -119,3 +119,10 @@ class WebSocket:
         if not self._is_closed:
             self._is_closed = True
             self._on_close(code, reason)
+
+
+def _reason_of(error: Exception) -> str:
+    """Why there is no connection."""
+    if isinstance(error, InvalidMessage) and isinstance(error.__cause__, EOFError):
+        return "the gateway closed before it answered"
+    return str(error) or repr(error)

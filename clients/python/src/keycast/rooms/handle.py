@@ -46,10 +46,17 @@ class Room:
     """
 
     def __init__(
-        self, environment: Environment, entry: RoomEntry, reader: Reader, buffer_messages: int, deeds: Deeds
+        self,
+        environment: Environment,
+        entry: RoomEntry,
+        reader: Reader,
+        follow: bool,
+        buffer_messages: int,
+        deeds: Deeds,
     ) -> None:
         self._entry = entry
         self._reader = reader
+        self._follow = follow
         self._buffer_messages = buffer_messages
         self._deeds = deeds
         self._messages: Listeners[Message] = Listeners(environment, lambda: None)
@@ -79,7 +86,10 @@ class Room:
 
     @property
     def position(self) -> Position | None:
-        """Of the last message that this handle was given. A loop may be behind: the items it gives have their own."""
+        """The place to go on from: where the stream began, then that of the last message this handle was given.
+
+        None before it is known. A loop may be behind: the items it gives have their own.
+        """
         return self._reader.position
 
     @property
@@ -112,7 +122,7 @@ class Room:
         """Publishes anything that `json.dumps` takes, and ends once the message is kept.
 
         It is sent again over losses, under the same id, until its outcome is known or the deadline in seconds has
-        passed. Raises KeycastError, with the `message_id`; TypeError and ValueError where the data is no JSON.
+        passed. Raises KeycastError, with `message_id` and `kept`; TypeError and ValueError where the data is no JSON.
         """
         return self._deeds.publish(self.key, data, message_id, deadline)
 
@@ -123,7 +133,10 @@ class Room:
         return self._deeds.history(self.key, before, after, limit)
 
     def join(self, name: str, claim: str | None = None) -> asyncio.Future[Joined]:
-        """Enters the room under a name, in each later session too, until `leave()` or the last handle is closed."""
+        """Enters this room under a name, in each later session too, until `leave()` or the last handle is closed.
+
+        Without a token the `claim` says who this is: 22 characters of `A-Z a-z 0-9 _ -`, made up where none is given.
+        """
         return self._deeds.join(self._entry, name, claim)
 
     def leave(self) -> asyncio.Future[None]:
@@ -149,6 +162,9 @@ class Room:
         self.close()
 
     def __aiter__(self) -> Room:
+        # No message would ever come.
+        if not self._follow:
+            raise RuntimeError("this handle follows nothing: open one without follow=False")
         self._has_loop = True
         self._is_buffering = True
         return self

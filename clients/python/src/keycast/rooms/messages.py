@@ -16,6 +16,16 @@ class Position:
     seq: int
 
 
+def check_position(option: str, given: Position | None) -> None:
+    """Raises where it is none: the gateway would refuse it with all else that is asked for in the same message."""
+    if given is None:
+        return
+    if not isinstance(given, Position) or type(given.epoch) is not str or type(given.seq) is not int:
+        raise TypeError(f"{option} must be a Position of a str and an int, not {given!r}")
+    if not given.epoch or given.seq < 0:
+        raise ValueError(f"{option} must have an epoch, and a seq of 0 or more: {given!r}")
+
+
 @dataclass(frozen=True)
 class Message:
     position: Position

@@ -15,6 +15,10 @@ from ..subscriber import PAUSE_DEFAULT_MS, request_bytes_max
 from .messages import PendingMessage, Position, Published
 
 
+#: Whether a message is kept under its id, by the code of the error. After any other it is not.
+_KEPT = {"publish_unknown": None, "id_conflict": True}
+
+
 class _Publish:
     def __init__(self, message_id: str, data: Any, at: float, environment: Environment) -> None:
         self.message_id = message_id
@@ -62,12 +66,18 @@ class Publishes:
         lane = self._lanes.get(key)
         return tuple(PendingMessage(each.message_id, each.data, each.at) for each in lane.queue) if lane else ()
 
-    def publish(self, key: str, data: Any, message_id: str | None, deadline_ms: float) -> asyncio.Future[Published]:
+    def publish(
+        self, key: str, data: Any, message_id: str | None, deadline_ms: float, refusal: KeycastError | None
+    ) -> asyncio.Future[Published]:
+        """`refusal`: why nothing can be published there."""
         # As it is now: whoever gave it may change it.
         copy = json.loads(json.dumps(data, allow_nan=False))
         publish = _Publish(message_id or random_text(), copy, self._environment.date() / 1_000, self._environment)
         lane = self._lanes.setdefault(key, _Lane(key, self._environment))
         lane.queue.append(publish)
+        if refusal:
+            self._fail(lane, publish, refusal)
+            return publish.future
 
         def on_deadline() -> None:
             publish.is_unknown = publish.is_unknown or publish.id is not None
@@ -184,5 +194,6 @@ class Publishes:
             code = "publish_unknown" if publish.is_unknown else error.code
             told = KeycastError(code, error.message, lane.key, error.retry_after)
             told.message_id = publish.message_id
+            told.kept = _KEPT.get(code, False)
             publish.future.set_exception(told)
         self._remove(lane, publish)

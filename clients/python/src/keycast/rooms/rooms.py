@@ -15,8 +15,12 @@ from ..subscriber import Subscriber
 from ..values.values import Values
 from .entry import Reader, RoomEntry
 from .handle import Room
-from .messages import History, Joined, Message, Position, Published
+from .messages import History, Joined, Message, Position, Published, check_position
 from .publishes import Publishes
+
+
+#: A gateway gives no more messages at once.
+_LAST_MAX = 500
 
 
 class Rooms:
@@ -45,10 +49,13 @@ class Rooms:
     def room(
         self, key: str, after: Position | None, last: int | None, presence: bool, follow: bool, buffer_messages: int
     ) -> Room:
+        check_position("after", after)
+        if last is not None and not 0 <= last <= _LAST_MAX:
+            raise ValueError(f"last must be from 0 to {_LAST_MAX}, not {last!r}")
         entry = self._entries.get(key) or self._create(key)
         entry.handles += 1
         reader = Reader(after, last, presence)
-        room = Room(self._environment, entry, reader, buffer_messages, self)
+        room = Room(self._environment, entry, reader, follow, buffer_messages, self)
         error = bad_key(key)
         if self._closed:
             entry.ended = True
@@ -64,14 +71,15 @@ class Rooms:
         return room
 
     def publish(self, key: str, data: Any, message_id: str | None, deadline: float) -> asyncio.Future[Published]:
-        error = self._closed or bad_key(key)
-        if error:
-            return self._calls.refused(error)
-        return self._publishes.publish(key, data, message_id, deadline * 1_000)
+        return self._publishes.publish(key, data, message_id, deadline * 1_000, self._closed or bad_key(key))
 
     def history(
         self, key: str, before: Position | None, after: Position | None, limit: int | None
     ) -> asyncio.Future[History]:
+        check_position("before", before)
+        check_position("after", after)
+        if before and after:
+            raise ValueError("a part of the history has before or after, not both")
         error = self._closed or bad_key(key)
         if error:
             return self._calls.refused(error)

@@ -1,0 +1,37 @@
+// Changes that gateways told this node of lately, by key. A node that comes to own a key goes by what gateways hold of it only
+// where nobody said since that the key changed: the node before it may have died before it told them.
+import { REFRESHES_REMEMBERED_MS } from '@keycast/backbone'
+import { createUniqueQueue } from '@keycast/service'
+
+/** Some 10 MB of keys. */
+export const CHANGES_MAX = 100_000
+
+/** @param {{ now: () => number, max?: number }} options */
+export function createToldChanges({ now, max = CHANGES_MAX }) {
+  /** When each was told last. @type {Map<string, number>} */
+  const toldAt = new Map()
+  const oldestFirst = /** @type {import('@keycast/service').UniqueQueue<string>} */ (createUniqueQueue())
+  /** Of changes before this nothing is known. Gateways repeat those that a node missed because it was not there yet. */
+  let knownSince = now() - REFRESHES_REMEMBERED_MS
+
+  return {
+    /** @param {string} key that changed */
+    add(key) {
+      oldestFirst.delete(key)
+      oldestFirst.add(key)
+      toldAt.set(key, now())
+      if (toldAt.size <= max) return
+      const oldest = /** @type {string} */ (oldestFirst.take())
+      knownSince = Math.max(knownSince, toldAt.get(oldest) ?? 0)
+      toldAt.delete(oldest)
+    },
+
+    /**
+     * Whether the key may have changed since then.
+     *
+     * @param {string} key
+     * @param {number} sinceMs
+     */
+    mayBeSince: (key, sinceMs) => sinceMs <= Math.max(knownSince, toldAt.get(key) ?? Number.NEGATIVE_INFINITY),
+  }
+}

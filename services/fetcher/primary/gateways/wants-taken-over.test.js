@@ -1,0 +1,145 @@
+// Keys whose node died: their gateways hold them, and say when that node would have asked the backend next.
+import { setup as setupPrimary } from '../test-support.js'
+
+const K = 'doc:1'
+const PERIOD_MS = 60_000
+const IN_MS = 20_000
+
+/** A node that has run for a while. @param {Parameters<typeof setupPrimary>[0]} [options] */
+function setup(options) {
+  const primary = setupPrimary({ namespaces: { doc: { refreshMs: PERIOD_MS, maxAgeMs: 500 } }, ...options })
+  primary.freeze(PERIOD_MS)
+  return primary
+}
+
+/** @param {ReturnType<typeof setup>} primary @param {string} link @param {string} version @param {Partial<import('@keycast/backbone').Plan>} [plan] */
+function takeOver(primary, link, version, plan) {
+  const held = { version, ageMs: 1_000, plan: { inMs: IN_MS, maxAgeMs: 500, ...plan } }
+  primary.onWatch(link, { key: K, held, quiet: true })
+}
+
+test('the backend is asked when it would have been, and not before', () => {
+  const primary = setup()
+  takeOver(primary, 'a', 'v1')
+  takeOver(primary, 'b', 'v1')
+
+  for (const link of ['a', 'b']) {
+    expect(primary.take(link)).toEqual([
+      { type: 'kept', key: K, version: 'v1', next: { inMs: IN_MS, everyMs: PERIOD_MS } },
+    ])
+  }
+  primary.pass(IN_MS - 20)
+  expect(primary.asked(K)).toBe(0)
+  primary.pass(40)
+  expect(primary.asked(K)).toBe(1)
+})
+
+test('the value comes with that fetch, and gateways are told where it is another', () => {
+  const primary = setup()
+  takeOver(primary, 'a', 'v1')
+  primary.take('a')
+  primary.pass(IN_MS + 20)
+  primary.value(K, 'v1')
+  expect(primary.sent('a')).toEqual([])
+
+  primary.pass(PERIOD_MS)
+  expect(primary.lease(K)?.message.version).toBe('v1')
+  primary.value(K, 'v2')
+  expect(primary.sent('a')).toEqual(['value v2'])
+})
+
+test.each([
+  ['its version', 'v2', {}],
+  ['how long it may be used', 'v1', { maxAgeMs: 100 }],
+  ['that it must not be stored', 'v1', { store: false }],
+])('gateways are told where that fetch brings another of: %s', (_, version, more) => {
+  const primary = setup()
+  takeOver(primary, 'a', 'v1')
+  primary.take('a')
+  primary.pass(IN_MS + 20)
+  primary.value(K, version, more)
+
+  expect(primary.take('a').map(({ key }) => key)).toEqual([K])
+})
+
+test('a failure of that fetch is told', () => {
+  const primary = setup()
+  takeOver(primary, 'a', 'v1')
+  primary.take('a')
+  primary.pass(IN_MS + 20)
+  primary.fail(K, 'backend_error')
+
+  expect(primary.sent('a')).toEqual(['backend_error'])
+})
+
+test('where gateways hold different versions the backend is asked at once', () => {
+  const primary = setup()
+  takeOver(primary, 'a', 'v1')
+  takeOver(primary, 'b', 'v2')
+  expect(primary.asked(K)).toBe(1)
+
+  primary.take('a')
+  expect(primary.sent('b')).toEqual([])
+  primary.value(K, 'v2')
+  expect([primary.sent('a'), primary.sent('b')]).toEqual([['value v2'], ['current v2']])
+})
+
+test('a gateway that holds nothing, or a get, has it fetched at once', () => {
+  for (const want of /** @type {const} */ (['watch', 'get'])) {
+    const primary = setup()
+    takeOver(primary, 'a', 'v1')
+    primary[want]('b', K)
+
+    expect(primary.lease(K)?.fetch.lane).toBe('cold')
+    primary.value(K, 'v1')
+    expect(primary.sent('b')).toEqual(['value v1'])
+  }
+})
+
+test('a refresh has it fetched at once, also one that came before the watch', () => {
+  const before = setup()
+  before.pass(100)
+  before.onRefresh(K)
+  before.pass(100)
+  takeOver(before, 'a', 'v1')
+  expect(before.asked(K)).toBe(1)
+
+  const after = setup()
+  takeOver(after, 'a', 'v1')
+  after.onRefresh(K)
+  expect(after.asked(K)).toBe(1)
+})
+
+test('a key that is asked for often, is due, or was asked for before this node heard of changes is fetched at once', () => {
+  const often = setup({ namespaces: { doc: { refreshMs: 1_000 } } })
+  takeOver(often, 'a', 'v1', { inMs: 500 })
+  const due = setup()
+  takeOver(due, 'a', 'v1', { inMs: 0 })
+  const early = setupPrimary({ namespaces: { doc: { refreshMs: PERIOD_MS } } })
+  takeOver(early, 'a', 'v1')
+
+  expect([often.asked(K), due.asked(K), early.asked(K)]).toEqual([1, 1, 1])
+})
+
+test('a value that the node holds is what it goes by', () => {
+  const primary = setup()
+  primary.watch('c', K)
+  primary.value(K, 'v3')
+  takeOver(primary, 'a', 'v1')
+
+  expect(primary.sent('a')).toEqual(['value v3'])
+  expect(primary.asked(K)).toBe(1)
+})
+
+test('a key that nobody watches any more is let go of, and one that is watched again is kept anew', () => {
+  const primary = setup()
+  takeOver(primary, 'a', 'v1')
+  primary.onUnwatch('a', K)
+  primary.pass(2_000)
+  expect(primary.primary.table.stats().keys).toBe(0)
+
+  takeOver(primary, 'a', 'v1')
+  expect(primary.sent('a')).toEqual(['kept v1'])
+  primary.pass(PERIOD_MS)
+  expect(primary.asked(K)).toBe(1)
+})
