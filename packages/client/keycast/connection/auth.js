@@ -26,7 +26,7 @@ const TIMER_MAX_MS = 2 ** 31 - 1
  * @param {import('../timers.js').Alarm} deps.alarm
  * @param {(message: object) => void} deps.send
  * @param {(user: string) => void} deps.onAuthed
- * @param {(code: import('./codes.js').ErrorCode, reason: string) => void} deps.onEnd no further token is to be had
+ * @param {(reason: string, code: import('./codes.js').ErrorCode) => void} deps.onEnd no further token is to be had
  */
 export function createAuth({ token: source, environment: { now, random }, alarm, send, onAuthed, onEnd }) {
   const canRenew = typeof source === 'function'
@@ -56,7 +56,7 @@ export function createAuth({ token: source, environment: { now, random }, alarm,
     } catch (error) {
       if (turn !== mine) return
       const { message } = /** @type {Error} */ (error)
-      if (error instanceof TokenRefused) end('token_refused', message || 'no token')
+      if (error instanceof TokenRefused) end(message || 'no token', 'token_refused')
       else onFailure(`no token: ${message}`)
       return
     }
@@ -70,11 +70,11 @@ export function createAuth({ token: source, environment: { now, random }, alarm,
     obtain(say, () => alarm.set(renew, backoffMs(random, failures++)))
   }
 
-  /** @param {import('./codes.js').ErrorCode} code @param {string} reason */
-  function end(code, reason) {
+  /** @param {string} reason @param {import('./codes.js').ErrorCode} code */
+  function end(reason, code) {
     forget()
     user = undefined
-    onEnd(code, reason)
+    onEnd(reason, code)
   }
 
   function forget() {
@@ -94,7 +94,7 @@ export function createAuth({ token: source, environment: { now, random }, alarm,
     /** @param {any} message @returns {boolean} whether it was about the token */
     receive({ type, id, code, message, retryAfterMs, user: named, expiresInMs }) {
       if (type === 'authed') {
-        if (user !== undefined && user !== named) end('other_user', 'the token is of another user')
+        if (user !== undefined && user !== named) end('the token is of another user', 'other_user')
         else {
           user = named
           wasRefused = false
@@ -106,7 +106,7 @@ export function createAuth({ token: source, environment: { now, random }, alarm,
         }
       } else if (type === 'error' && id === 'auth') {
         if (retryAfterMs !== undefined) alarm.set(say, retryAfterMs)
-        else if (code !== 'token_refused' || !canRenew || wasRefused) end(code, message)
+        else if (code !== 'token_refused' || !canRenew || wasRefused) end(message, code)
         else {
           wasRefused = true
           renew()

@@ -30,8 +30,6 @@ const PONG_MS = 10_000
 /** A person who comes back to the page is looking at it: a connection that died meanwhile is found out sooner. */
 const WAKE_PONG_MS = 3_000
 
-const HEARTBEAT_DEFAULT_MS = 25_000
-
 /** How a gateway ends a session that has no token any more. */
 const UNAUTHENTICATED = 4001
 
@@ -64,12 +62,11 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
   /** The first message of the session. @type {any} */
   let welcome
   let failures = 0
-  let heartbeatMs = 0
   let openedAtMs = 0
   let heardAtMs = 0
   /** How long a ping that is unanswered may take; 0 where none is. */
   let pongMs = 0
-  /** When the gateway wants its clients back, once it said that it is closing; 0 before. */
+  /** When the gateway wants its clients back, once it said that it is closing; else 0. */
   let returnAtMs = 0
 
   /** @param {ConnectionState} next */
@@ -81,7 +78,7 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
   function connect() {
     drop()
     returnAtMs = 0
-    limitHandshake()
+    limitHandshake('no token in time')
     become({ name: 'connecting' })
     // A listener may have closed it.
     if (state.name === 'closed') return
@@ -90,7 +87,8 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
     else dial()
   }
 
-  const limitHandshake = () => alarm.set(() => lost('no session in time'), HANDSHAKE_MS)
+  /** @param {string} reason */
+  const limitHandshake = reason => alarm.set(() => lost(reason), HANDSHAKE_MS)
 
   function dial() {
     const opened = new environment.WebSocket(url, 'keycast.v1.bytes')
@@ -104,7 +102,7 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
       if (socket === opened) lost(reason, code)
     }
     opened.onerror = () => {} // `close` follows; without a listener `ws` would throw
-    limitHandshake()
+    limitHandshake('no welcome in time')
   }
 
   /** @param {number} [code] */
@@ -126,17 +124,16 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
     heardAtMs = now()
     if (pongMs > 0) {
       pongMs = 0
-      listen(heartbeatMs)
+      listen(welcome.heartbeatMs)
     }
     switch (message.type) {
       case 'welcome':
         welcome = message
         return auth ? auth.say() : open(message.user)
-      case 'pong':
-        return
       case 'closing':
         returnAtMs = now() + message.reconnectAfterMs
         return alarm.set(connect, message.reconnectAfterMs)
+      // That a pong came is noted already, and nobody takes it.
       default:
         if (!auth?.receive(message)) onMessage(message, bytes)
     }
@@ -146,9 +143,8 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
   function open(user) {
     // A token that was renewed changes nothing else.
     if (state.name === 'open') return
-    heartbeatMs = welcome.heartbeatMs || HEARTBEAT_DEFAULT_MS
     openedAtMs = now()
-    listen(heartbeatMs)
+    listen(welcome.heartbeatMs)
     become({ name: 'open', session: welcome.session, user })
     // A listener may have closed it.
     if (socket) onOpen(welcome.limits)
@@ -157,10 +153,14 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
   /** Asks for a sign of life once nothing was heard for a heartbeat. @param {number} ms until then, at the earliest */
   function listen(ms) {
     alarm.set(() => {
-      const quietMs = now() - heardAtMs
-      if (quietMs < heartbeatMs) listen(heartbeatMs - quietMs)
+      const restMs = heardAtMs + welcome.heartbeatMs - now()
+      if (restMs > 0) listen(restMs)
       else ask(PONG_MS)
     }, ms)
+  }
+
+  function probe() {
+    if (state.name === 'open' && !returnAtMs && pongMs !== WAKE_PONG_MS) ask(WAKE_PONG_MS)
   }
 
   /** @param {number} limitMs */
@@ -174,33 +174,26 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
     }, limitMs)
   }
 
-  /** Finds out soon whether the connection is still there. */
-  function probe() {
-    if (state.name === 'open' && !returnAtMs && pongMs !== WAKE_PONG_MS) ask(WAKE_PONG_MS)
-  }
-
   /** @param {string} reason @param {number} [code] @param {boolean} [atOnce] whether to connect without a wait */
   function lost(reason, code, atOnce = false) {
     if (state.name === 'open' && now() - openedAtMs >= STEADY_MS) failures = 0
-    if (code && finalCloseCodes.includes(code)) return end(code, reason || `the gateway closed with ${code}`)
+    if (code && finalCloseCodes.includes(code)) return end(reason || `the gateway closed with ${code}`, code)
     drop()
     if (code === UNAUTHENTICATED) auth?.forget()
     if (atOnce) return connect()
     wait(reason || 'the connection was lost')
   }
 
-  const restMs = () => Math.max(0, returnAtMs - now())
-
   /** @param {string} reason */
   function wait(reason) {
     if (isOffline()) return become({ name: 'offline', reason })
-    const waitMs = returnAtMs ? restMs() : backoffMs(random, failures++)
+    const waitMs = returnAtMs ? Math.max(0, returnAtMs - now()) : backoffMs(random, failures++)
     alarm.set(connect, waitMs)
     become({ name: 'waiting', retryAt: date() + waitMs, reason })
   }
 
-  /** @param {number | import('./codes.js').ErrorCode | undefined} code @param {string} reason */
-  function end(code, reason) {
+  /** @param {string} reason @param {number | import('./codes.js').ErrorCode} [code] */
+  function end(reason, code) {
     drop(DONE)
     become({ name: 'closed', reason, code })
   }
@@ -222,8 +215,9 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
     /** The page is seen again, or the network is back. */
     wake() {
       if (state.name === 'waiting' || (state.name === 'offline' && !isOffline())) {
-        if (restMs() > 0) alarm.set(connect, restMs())
-        else connect()
+        const restMs = returnAtMs - now()
+        if (restMs <= 0) connect()
+        else alarm.set(connect, restMs)
       } else probe()
     },
     /** The browser says that there is no network. */
@@ -231,9 +225,8 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
       probe()
       if (state.name !== 'waiting') return
       alarm.clear()
-      become({ name: 'offline', reason: state.reason })
+      wait(state.reason)
     },
-    /** @param {string} reason */
-    close: reason => end(undefined, reason),
+    close: end,
   }
 }

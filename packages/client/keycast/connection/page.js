@@ -9,8 +9,7 @@
  * @returns {() => void} ends the watch
  */
 export function watchPage({ document, window }, { onHide, onWake, onOffline }) {
-  const isHidden = () => document?.visibilityState === 'hidden'
-  const look = () => (isHidden() ? onHide() : onWake())
+  const look = () => (document?.visibilityState === 'hidden' ? onHide() : onWake())
   /** @type {[import('../environment.js').Events | undefined, string, () => void][]} */
   const watched = [
     [document, 'visibilitychange', look],
@@ -20,7 +19,7 @@ export function watchPage({ document, window }, { onHide, onWake, onOffline }) {
     [window, 'offline', onOffline],
   ]
   for (const [target, name, listener] of watched) target?.addEventListener(name, listener)
-  if (isHidden()) onHide()
+  if (document?.visibilityState === 'hidden') onHide()
   return () => {
     for (const [target, name, listener] of watched) target?.removeEventListener(name, listener)
   }
