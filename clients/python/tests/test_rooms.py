@@ -222,7 +222,7 @@ async def test_half_a_surrogate_pair_is_sent_escaped(setup: Setup) -> None:
     ("options", "error"),
     [
         ({"after": {"epoch": "E", "seq": 1}}, TypeError),
-        ({"after": Position("E", "1")}, TypeError),  # type: ignore[arg-type]
+        ({"after": Position("E", "1")}, TypeError),
         ({"after": Position("E", -1)}, ValueError),
         ({"last": 501}, ValueError),
         ({"last": -1}, ValueError),

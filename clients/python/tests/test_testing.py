@@ -48,6 +48,19 @@ async def test_what_is_set_is_seen_before_and_after_somebody_looks(fake: FakeKey
 
 
 @run
+async def test_an_equal_value_is_no_change_and_a_key_that_failed_for_good_is_not_watched(fake: FakeKeycast) -> None:
+    fake.set("a:1", 1)
+    fake.fail("a:2", "forbidden")
+    handle, failed = fake.keycast.value("a:1"), fake.keycast.value("a:2")
+    await soon()
+    state = handle.state
+    fake.set("a:1", 1)
+    assert handle.state is state
+    assert failed.state.error is not None and failed.state.error.subscribed is False
+    assert fake.watched == ("a:1",)
+
+
+@run
 async def test_gets_wait_until_there_is_an_answer(fake: FakeKeycast) -> None:
     asked = [fake.keycast.get(key) for key in ("a:1", "a:1", "a:2")]
     await soon()

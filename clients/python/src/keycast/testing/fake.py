@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..client import Keycast
+from ..values.version import version_of
 from .environment import FakeEnvironment
 from .rooms import FakeRooms, error_message
 
@@ -30,7 +31,6 @@ class FakeKeycast:
         self._watched: dict[str, None] = {}
         #: Gets of keys of which nothing is known yet: id and key.
         self._gets: list[tuple[int, str]] = []
-        self._versions = 0
         self._rooms = FakeRooms(self._say)
         self._environment = FakeEnvironment(self._answer, self._forget_session)
         #: The client to hand to what is tested.
@@ -43,15 +43,17 @@ class FakeKeycast:
         return (*self._watched, *self._rooms.watched)
 
     def set(self, key: str, value: Any, content_type: str | None = None) -> None:
-        """Gives a key a value: bytes as they are, with a content type the text of a string, else JSON."""
+        """Gives a key a value: bytes as they are, with a content type the text of a string, else JSON.
+
+        An equal value has the same version, and is no change.
+        """
         default = "application/json"
         if isinstance(value, bytes):
             body, default = value, "application/octet-stream"
         else:
             body = (json.dumps(value) if content_type is None else str(value)).encode()
-        self._versions += 1
-        version = f"fake-{self._versions}"
-        line = {"type": "value", "key": key, "version": version, "contentType": content_type or default}
+        named = content_type or default
+        line = {"type": "value", "key": key, "version": version_of(body, named), "contentType": named}
         self._values[key] = (line, body)
         self._troubles.pop(key, None)
         if key in self._watched:
