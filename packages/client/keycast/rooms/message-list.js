@@ -21,6 +21,7 @@ import { checkEvent, createListeners } from '../listeners.js'
  * @property {boolean} isLoading whether they are being asked for
  * @property {boolean} live whether messages arrive as they are published
  * @property {import('../errors.js').KeycastError | undefined} error of the room, or of the last `older()`
+ * @property {string | undefined} joinedAs the name under which this client is in the room
  */
 
 /**
@@ -36,9 +37,9 @@ const KEEP = 2_000
  * @param {{ room: (key: string, options?: import('./room.js').RoomOptions) => import('./handle.js').RoomHandle<any> }} keycast
  * @param {string} key
  * @param {object} [options]
- * @param {number} [options.last] messages at first, and with each `older()`
- * @param {number} [options.keep] above so many the oldest are let go; `older()` brings them back
- * @param {boolean} [options.presence] whether `room.members` is to be told who is there
+ * @param {number | undefined} [options.last] messages at first, and with each `older()`
+ * @param {number | undefined} [options.keep] when a message comes, above so many the oldest are let go; `older()` brings them back
+ * @param {boolean | undefined} [options.presence] whether `room.members` is to be told who is there
  */
 export function createMessageList(keycast, key, { last = LAST, keep = KEEP, presence = false } = {}) {
   /** @type {import('./handle.js').RoomHandle<T>} */
@@ -54,6 +55,7 @@ export function createMessageList(keycast, key, { last = LAST, keep = KEEP, pres
     isLoading: false,
     live: room.state.live,
     error: room.state.error,
+    joinedAs: room.state.joinedAs,
   })
   const listeners = createListeners(() => state)
 
@@ -63,9 +65,9 @@ export function createMessageList(keycast, key, { last = LAST, keep = KEEP, pres
     listeners.tell(state)
   }
 
-  room.on('change', ({ live, error, pending }) => {
+  room.on('change', ({ live, error, pending, joinedAs }) => {
     if (live && !top && room.position) begin(room.position)
-    become({ live, error, pending })
+    become({ live, error, pending, joinedAs })
   })
   room.on('message', message => {
     const messages = [...state.messages, message].slice(-keep)
