@@ -36,6 +36,8 @@ const settings = { apiToken, internalHost, internalPort }
 
 /**
  * @typedef {object} Known what `GET /v1/keys/{key}` answers, see docs/deploy/own-backend.md
+ * @property {boolean} [perUser] then only `usersHeld` and `namespace` are there
+ * @property {number} [usersHeld]
  * @property {{ node: string | null, alive: boolean }} owner
  * @property {boolean} watched
  * @property {number} sessionsWatching
@@ -57,6 +59,7 @@ const settings = { apiToken, internalHost, internalPort }
  * @returns {string[]} lines
  */
 export function explain(known) {
+  if (known.perUser) return explainOwn(known)
   const { owner, sessionsWatching, getsWaiting, held, version, bytes, contentType, ageMs, lastFailure, namespace } =
     known
   const retry = lastFailure?.retryAfterMs === undefined ? '' : `, next try after ${lastFailure.retryAfterMs} ms`
@@ -66,6 +69,15 @@ export function explain(known) {
     `  watched by    ${sessionsWatching} sessions of this gateway; ${getsWaiting} gets are waiting`,
     `  value         ${held ? `${bytes} bytes of ${contentType}, version ${version}, ${ageMs} ms old` : 'none'}`,
     `  last failure  ${lastFailure ? `${lastFailure.code}: ${lastFailure.message}, ${lastFailure.agoMs} ms ago${retry}` : 'none'}`,
+    `  keycast.yaml  refresh ${namespace.refreshMs} ms, maxAge ${namespace.maxAgeMs} ms, timeout ${namespace.timeoutMs} ms`,
+  ]
+}
+
+/** @param {Known} known */
+function explainOwn({ usersHeld, namespace }) {
+  return [
+    'differs per user, and is fetched with the token of each: --as-sub says who may read it',
+    `  held for      ${usersHeld} users at this gateway`,
     `  keycast.yaml  refresh ${namespace.refreshMs} ms, maxAge ${namespace.maxAgeMs} ms, timeout ${namespace.timeoutMs} ms`,
   ]
 }

@@ -15,6 +15,7 @@ Makes those of these files that are missing, each readable by its owner only, an
   unit      file                              what it is
   token     FOLDER/gateway/api-token          bearer token of the internal calls   (API_TOKEN_FILE)
   signing   FOLDER/gateway/jwt-secret         signs users' tokens, HS256           (JWT_SECRET_FILE)
+            FOLDER/gateway/jwt-secret-old     the one before it, still accepted    (JWT_SECRET_OLD_FILE)
   keys      FOLDER/fetcher/curve-secret-key   the nodes' key                       (BACKBONE_SECRET_KEY_FILE)
             FOLDER/fetcher/curve-client-keys  public keys of the gateways admitted (BACKBONE_CLIENT_KEYS_FILE)
             FOLDER/gateway/curve-secret-key   this gateway's key                   (BACKBONE_SECRET_KEY_FILE)
@@ -26,9 +27,18 @@ All gateways share one key, all fetcher nodes and the journal another: give the 
   --renew UNIT  makes the files of a unit anew; may be given several times. Running services keep what they read at
                 their start: restart them in the order that docs/deploy/upgrades.md gives ("Rotating secrets")
 
+  --drop-old-signing
+                empties jwt-secret-old: tokens signed with it are refused from the next start of each gateway
+
 Exits with 0 when all files are there, with 2 when a file cannot be read or written, or keys do not fit together.`
 
-/** @typedef {(path: string) => string | undefined} Held reads a file below the folder */
+/**
+ * @typedef {(path: string) => string | undefined} Held reads a file below the folder; of a unit that is made anew, only what
+ *   was made of it so far
+ */
+
+const SIGNING = 'gateway/jwt-secret'
+const OLD_SIGNING = 'gateway/jwt-secret-old'
 
 /** The file of each public key, and of the secret key that it is computed from. */
 const publicHalves = {
@@ -36,10 +46,18 @@ const publicHalves = {
   'fetcher/curve-client-keys': 'gateway/curve-secret-key',
 }
 
-/** The files of each unit, in the order they are made. @type {Record<string, Record<string, (held: Held) => string>>} */
+/**
+ * The files of each unit, in the order they are made. `before` is what a file held before.
+ *
+ * @type {Record<string, Record<string, (held: Held, before: Held) => string>>}
+ */
 const units = {
   token: { 'gateway/api-token': () => randomBytes(32).toString('base64url') },
-  signing: { 'gateway/jwt-secret': () => randomBytes(48).toString('base64url') },
+  signing: {
+    // First: broken off after it, nothing is lost. Where there was no secret it is empty, and signs nothing.
+    [OLD_SIGNING]: (_, before) => before(SIGNING) ?? '',
+    [SIGNING]: () => randomBytes(48).toString('base64url'),
+  },
   keys: {
     ...Object.fromEntries(
       Object.entries(publicHalves).map(([publicPath, secretPath]) => [
@@ -90,13 +108,23 @@ function checkHalves(held) {
  *
  * @param {string} folder
  * @param {string[]} [renewed] units that are made anew
+ * @param {{ dropOldSigning?: boolean }} [options]
  * @returns {string[]} the files made, below the folder
  * @throws {Error} where keys do not fit together, or a file cannot be read or written
  */
-export function ensureSecrets(folder, renewed = []) {
+export function ensureSecrets(folder, renewed = [], { dropOldSigning = false } = {}) {
   const unknown = renewed.find(unit => !Object.hasOwn(units, unit))
   if (unknown !== undefined) throw new Error(`--renew ${unknown}: must be one of ${Object.keys(units).join(', ')}`)
 
+  if (dropOldSigning && renewed.includes('signing')) {
+    throw new Error('--drop-old-signing beside --renew signing would refuse every token that was signed until now')
+  }
+
+  /** @type {Held} */
+  const before = path => {
+    const file = join(folder, path)
+    return existsSync(file) ? readFileSync(file, 'utf8') : undefined
+  }
   /** @type {string[]} */
   const made = []
   for (const [unit, files] of Object.entries(units)) {
@@ -104,12 +132,15 @@ export function ensureSecrets(folder, renewed = []) {
     const created = new Map()
     const anew = renewed.includes(unit)
     /** @type {Held} */
-    const held = path => {
-      const file = join(folder, path)
-      return created.get(path) ?? (!anew && existsSync(file) ? readFileSync(file, 'utf8') : undefined)
-    }
+    const held = path => created.get(path) ?? (anew ? undefined : before(path))
     for (const [path, create] of Object.entries(files)) {
-      if (anew || !existsSync(join(folder, path))) created.set(path, create(held))
+      if (dropOldSigning && path === OLD_SIGNING) created.set(path, '')
+      else if (anew) created.set(path, create(held, before))
+      else if (!existsSync(join(folder, path)))
+        created.set(
+          path,
+          create(held, () => undefined),
+        )
     }
     if (unit === 'keys') checkHalves(held)
     for (const [path, content] of created) write(join(folder, path), content, { shared: path.startsWith('grafana/') })
@@ -134,16 +165,17 @@ function write(file, content, { shared }) {
 }
 
 if (isMain(import.meta.url)) {
-  await runCommand(
-    { name: 'secrets', usage, options: { renew: { type: 'string', multiple: true } }, allowPositionals: true },
-    ({ values, positionals }) => {
-      const [folder] = positionals
-      if (!folder || positionals.length > 1)
-        throw new Error('give one folder, such as /srv/keycast/secrets (--help says more)')
-      const made = ensureSecrets(folder, values.renew)
-      console.log(
-        `secrets in ${folder}: ${made.length > 0 ? `made ${made.join(', ')}` : 'all are there, none was changed'}`,
-      )
-    },
-  )
+  const options = /** @type {const} */ ({
+    renew: { type: 'string', multiple: true },
+    'drop-old-signing': { type: 'boolean' },
+  })
+  await runCommand({ name: 'secrets', usage, options, allowPositionals: true }, ({ values, positionals }) => {
+    const [folder] = positionals
+    if (!folder || positionals.length > 1)
+      throw new Error('give one folder, such as /srv/keycast/secrets (--help says more)')
+    const made = ensureSecrets(folder, values.renew, { dropOldSigning: values['drop-old-signing'] })
+    console.log(
+      `secrets in ${folder}: ${made.length > 0 ? `made ${made.join(', ')}` : 'all are there, none was changed'}`,
+    )
+  })
 }

@@ -69,6 +69,7 @@ test.each([
     'curve-secret-key',
     'curve-server-key',
     'jwt-secret',
+    'jwt-secret-old',
   ])
 })
 
@@ -114,6 +115,32 @@ test('--renew makes a unit anew and leaves the others', () => {
   execFileSync('node', [script, folder, '--renew', 'token'])
   expect(read('gateway/api-token')).not.toBe(token)
   expect(spawnSync('node', [script, folder, '--renew', 'all'], { encoding: 'utf8' }).stderr).toContain('--renew all')
+})
+
+test('the secret that signs is kept beside the one that replaces it, until it is dropped', () => {
+  execFileSync('node', [script, folder])
+  const [first, token] = [read('gateway/jwt-secret'), read('gateway/api-token')]
+  expect(read('gateway/jwt-secret-old')).toBe('')
+
+  execFileSync('node', [script, folder, '--renew', 'signing'])
+  const second = read('gateway/jwt-secret')
+  expect(second).not.toBe(first)
+  expect(read('gateway/jwt-secret-old')).toBe(first)
+
+  const both = spawnSync('node', [script, folder, '--renew', 'signing', '--drop-old-signing'], { encoding: 'utf8' })
+  expect(both.stderr).toContain('would refuse every token')
+  execFileSync('node', [script, folder, '--drop-old-signing'])
+  expect(read('gateway/jwt-secret-old')).toBe('')
+  expect([read('gateway/jwt-secret'), read('gateway/api-token')]).toEqual([second, token])
+  expect(statSync(join(folder, 'gateway/jwt-secret-old')).mode & 0o777).toBe(0o400)
+})
+
+test('a folder from before there was an old secret has an empty one', () => {
+  execFileSync('node', [script, folder])
+  const signing = read('gateway/jwt-secret')
+  rmSync(join(folder, 'gateway/jwt-secret-old'))
+  execFileSync('node', [script, folder])
+  expect([read('gateway/jwt-secret'), read('gateway/jwt-secret-old')]).toEqual([signing, ''])
 })
 
 test('it runs from a path with a space and through a symbolic link', () => {

@@ -9,8 +9,9 @@ import { answers, documentOf, startBackend } from './support/backend.js'
 import { atEnd } from './support/cleanup.js'
 import { within } from './support/deadline.js'
 import { ask } from './support/http.js'
+import { startJournal } from './support/journal.js'
 import { request, startProxy } from './support/proxy.js'
-import { startSystem } from './support/system.js'
+import { startSystem, writeConfig } from './support/system.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'keycast-doors-'))
 atEnd(() => rmSync(folder, { recursive: true }))
@@ -20,8 +21,10 @@ writeFileSync(publicKey, /** @type {string} */ (withKey.keys[0].export({ type: '
 
 const backend = await startBackend()
 for (const id of ['mine', 'secret']) backend.on(`/docs/${id}`, answers.json(documentOf(1)))
+const room = /** @type {any} */ ({ source: 'journal', members: 'named' })
+const journal = await startJournal({ config: writeConfig({ room }) })
 const system = await startSystem({
-  namespaces: { doc: { url: `${backend.origin}/docs/{id}` } },
+  namespaces: { doc: { url: `${backend.origin}/docs/{id}` }, room },
   access: {
     cookie: 'session',
     tokens: [
@@ -29,7 +32,11 @@ const system = await startSystem({
       { secret: `\${JWT_SECRET}`, algorithms: ['HS256'], audience: 'keycast', prefix: withSecret.prefix },
     ],
   },
-  env: { GATEWAY_ORIGINS: 'https://page.example', JWT_SECRET: withSecret.keys[0].export().toString() },
+  env: {
+    GATEWAY_ORIGINS: 'https://page.example',
+    JWT_SECRET: withSecret.keys[0].export().toString(),
+    JOURNAL_NODES: journal.node,
+  },
 })
 const [gateway] = system.gateways
 const proxy = await startProxy([gateway.port], { args: ['--exempt', '127.0.0.0/8'] })
@@ -40,7 +47,8 @@ const answer = await ask(`${gateway.internal}/v1/revoke`, {
 })
 if (answer.status !== 200) throw new Error(answer.body.toString())
 
-const good = () => sign({ nowMs: Date.now(), keys: { read: ['doc:mine'] } })
+const grants = { read: ['doc:mine', 'room:mine'], publish: ['room:mine'], join: ['room:mine'] }
+const good = () => sign({ nowMs: Date.now(), keys: grants })
 const REFUSED = 'the token was refused'
 
 /** The ways to the gateway. @type {Record<string, (path: string) => string>} */
@@ -78,7 +86,8 @@ async function openSocket(url, headers = {}) {
       const id = /** @type {{ id: number }} */ (message).id
       const answered = new Promise(resolve => {
         wake = () => {
-          const found = messages.find(each => each.id === id)
+          // Refused keys are named after the `subscribed` that leaves them out.
+          const found = messages.filter(each => each.id === id && each.keys?.length !== 0)[0]
           if (found) resolve(found)
         }
         wake()
@@ -89,6 +98,26 @@ async function openSocket(url, headers = {}) {
   }
 }
 
+const VALUE = '/v1/values/doc:mine'
+const MESSAGES = '/v1/messages/room:mine'
+
+let lastId = 100
+
+/** What a session may ask about a key; of a subscribe, the error about the key. @type {Record<string, (id: string) => any>} */
+const requests = {
+  get: id => ({ type: 'get', id: ++lastId, key: `doc:${id}` }),
+  subscribe: id => ({ type: 'subscribe', id: ++lastId, keys: [{ key: `doc:${id}` }] }),
+  'subscribe to a room': id => ({ type: 'subscribe', id: ++lastId, keys: [{ key: `room:${id}` }] }),
+  'subscribe to who is there': id => ({
+    type: 'subscribe',
+    id: ++lastId,
+    keys: [{ key: `room:${id}`, presence: true }],
+  }),
+  history: id => ({ type: 'history', id: ++lastId, key: `room:${id}`, after: 0, limit: 5 }),
+  publish: id => ({ type: 'publish', id: ++lastId, key: `room:${id}`, data: 'hello' }),
+  join: id => ({ type: 'join', id: ++lastId, key: `room:${id}`, name: 'ann' }),
+}
+
 /**
  * Each shows the token, and says what it was answered: a status and a text.
  *
@@ -97,24 +126,30 @@ async function openSocket(url, headers = {}) {
 const doors = {
   'upgrade, header': (url, token) => upgrade(url, { authorization: `Bearer ${token}` }),
   'upgrade, cookie': (url, token) => upgrade(url, { cookie: `session=${token}` }),
-  'GET /v1/values, header': (url, token) => get(url, 'doc:mine', { authorization: `Bearer ${token}` }),
-  'GET /v1/values, cookie': (url, token) => get(url, 'doc:mine', { cookie: `session=${token}` }),
+  'GET /v1/values, header': (url, token) => get(url, VALUE, { authorization: `Bearer ${token}` }),
+  'GET /v1/values, cookie': (url, token) => get(url, VALUE, { cookie: `session=${token}` }),
+  'GET /v1/messages, header': (url, token) => get(url, MESSAGES, { authorization: `Bearer ${token}` }),
+  'GET /v1/messages, cookie': (url, token) => get(url, MESSAGES, { cookie: `session=${token}` }),
   async 'auth as first message'(url, token) {
     const socket = await openSocket(url('/ws'))
     const answer = await socket.ask({ type: 'auth', id: 1, token })
-    const { code } = await socket.ask({ type: 'get', id: 2, key: 'doc:mine' })
+    for (const [type, request] of Object.entries(requests)) {
+      const { code } = await socket.ask(request('mine'))
+      if (code !== 'unauthenticated') throw new Error(`${type} was answered with ${code}`)
+    }
     socket.close()
-    if (code !== 'unauthenticated') throw new Error(`a get was answered with ${code}`)
     return { status: answer.code === 'token_refused' ? 401 : 0, body: answer.message }
   },
   async 'auth as renewal'(url, token) {
     const socket = await openSocket(url('/ws'), { authorization: `Bearer ${await good()}` })
     const answer = await socket.ask({ type: 'auth', id: 1, token })
     // What the session had, it keeps, and nothing more.
-    const { type } = await socket.ask({ type: 'get', id: 2, key: 'doc:mine' })
-    const { code } = await socket.ask({ type: 'get', id: 3, key: 'doc:secret' })
+    for (const [type, request] of Object.entries(requests)) {
+      const had = await socket.ask(request('mine'))
+      const { code } = await socket.ask(request('secret'))
+      if (had.type === 'error' || code !== 'forbidden') throw new Error(`${type}: ${had.type} ${had.code} and ${code}`)
+    }
     socket.close()
-    if (type !== 'value' || code !== 'forbidden') throw new Error(`gets were answered with ${type} and ${code}`)
     return { status: answer.code === 'token_refused' ? 401 : 0, body: answer.message }
   },
 }
@@ -126,9 +161,9 @@ async function upgrade(url, headers) {
   return { status: socket.status, body: socket.body ?? '' }
 }
 
-/** @param {(path: string) => string} url @param {string} key @param {Record<string, string>} headers */
-async function get(url, key, headers) {
-  const { status = 0, body } = await request(url(`/v1/values/${key}`), { headers })
+/** @param {(path: string) => string} url @param {string} path @param {Record<string, string>} headers */
+async function get(url, path, headers) {
+  const { status = 0, body } = await request(url(path), { headers })
   return { status, body }
 }
 
@@ -155,28 +190,33 @@ describe.each(Object.keys(ways))('%s', way => {
   })
 
   test('a good token as long as one may be opens each door that takes it in a header', async () => {
-    const keys = { read: ['doc:mine', ...Array.from({ length: 258 }, (_, n) => `doc:another-key-${1_000 + n}`)] }
+    const keys = {
+      read: ['doc:mine', 'room:mine', ...Array.from({ length: 257 }, (_, n) => `doc:another-key-${1_000 + n}`)],
+    }
     const token = await sign({ nowMs: Date.now(), keys })
     expect(token.length).toBeGreaterThan(8_000)
     expect((await upgrade(url, { authorization: `Bearer ${token}` })).status).toBe(101)
     expect((await upgrade(url, { cookie: `session=${token}` })).status).toBe(101)
-    expect((await get(url, 'doc:mine', { authorization: `Bearer ${token}` })).status).toBe(200)
+    expect((await get(url, VALUE, { authorization: `Bearer ${token}` })).status).toBe(200)
+    expect((await get(url, MESSAGES, { authorization: `Bearer ${token}` })).status).toBe(200)
   })
 
   test('a good token for another key is refused, with the same answer whether the key exists or not', async () => {
     const headers = { authorization: `Bearer ${await good()}` }
-    expect(await get(url, 'doc:mine', headers)).toMatchObject({ status: 200 })
-    const [there, absent] = await Promise.all(['doc:secret', 'doc:none'].map(key => get(url, key, headers)))
-    expect(there.status).toBe(403)
-    expect({ ...absent, body: absent.body.replaceAll('doc:none', 'doc:secret') }).toEqual(there)
-
+    for (const path of [VALUE, MESSAGES]) {
+      expect(await get(url, path, headers)).toMatchObject({ status: 200 })
+      const [there, absent] = await Promise.all(
+        ['secret', 'none'].map(id => get(url, path.replace('mine', id), headers)),
+      )
+      expect(there.status).toBe(403)
+      expect({ ...absent, body: absent.body.replaceAll(':none', ':secret') }).toEqual(there)
+    }
     const socket = await openSocket(url('/ws'), headers)
-    const [one, other] = [
-      await socket.ask({ type: 'get', id: 1, key: 'doc:secret' }),
-      await socket.ask({ type: 'get', id: 2, key: 'doc:none' }),
-    ]
-    expect(one.code).toBe('forbidden')
-    expect({ ...other, id: 1, key: 'doc:secret' }).toEqual(one)
+    for (const request of Object.values(requests)) {
+      const [one, other] = [await socket.ask(request('secret')), await socket.ask(request('none'))]
+      expect(one.code).toBe('forbidden')
+      expect({ ...other, id: one.id, key: one.key }).toEqual(one)
+    }
     socket.close()
   })
 })

@@ -1,6 +1,6 @@
 // The recipes of docs/deploy/access.md, as they stand there: nginx that asks a backend, a page that is public, and every
 // keycast.yaml, read as a gateway reads it.
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SignJWT } from 'jose'
 import WebSocket from 'ws'
+import { parse } from 'yaml'
 import { readAccess } from '../services/gateway/access/policy-file.js'
 import { answers, documentOf, startBackend } from './support/backend.js'
 import { atEnd } from './support/cleanup.js'
@@ -16,11 +17,14 @@ import { freePorts } from './support/free-ports.js'
 import { ask } from './support/http.js'
 import { startSystem } from './support/system.js'
 
-const page = readFileSync(new URL('../docs/deploy/access.md', import.meta.url), 'utf8')
+const read = (/** @type {string} */ path) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8')
+const page = read('docs/deploy/access.md')
 
-/** @param {string} language */
-const blocks = language =>
-  Array.from(page.matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\`$`, 'gms')), ([, text]) => text)
+/** @param {string} language @param {string} [from] */
+const blocks = (language, from = page) =>
+  Array.from(from.matchAll(/^ *```(\w*)\n(.*?)^ *```$/gms))
+    .filter(([, named]) => named === language)
+    .map(([, , text]) => text)
 
 const JWT_SECRET = randomBytes(48).toString('base64')
 const ORIGIN = 'https://page.example'
@@ -133,4 +137,63 @@ test('what is public is read without a token, over both doors; what is not named
   const [{ http }] = system.gateways
   expect((await ask(`${http}/v1/values/article:mine`)).status).toBe(200)
   expect((await ask(`${http}/v1/values/draft:mine`)).status).toBe(401)
+})
+
+test('the key that signs tokens is changed, step by step, and no token that is valid is refused', async () => {
+  const [, recipe] = read('docs/deploy/upgrades.md').split('### The key that signs tokens\n')
+  const [renew, drop] = blocks('', recipe).map(text => {
+    const [inContainers, onHosts] = text.trim().split('\n')
+    const [command] = onHosts.trim().split(/ +#/)
+    // The same script, with the same arguments.
+    expect(inContainers).toContain(command.replace('/srv/keycast/secrets', '/secrets'))
+    return command.split(' ').slice(1)
+  })
+  const secrets = join(folder, 'secrets')
+  const run = (/** @type {string[]} */ [script, at, ...rest]) => {
+    expect(at).toBe('/srv/keycast/secrets')
+    execFileSync('node', [script, secrets, ...rest], { cwd: new URL('..', import.meta.url) })
+  }
+  run(['scripts/secrets.js', '/srv/keycast/secrets'])
+  const secretOf = (/** @type {string} */ file) => readFileSync(join(secrets, 'gateway', file), 'utf8')
+  const tokenBy = (/** @type {string} */ secret) =>
+    new SignJWT({ keys: { read: ['article:mine'] } })
+      .setProtectedHeader({ alg: 'HS256' })
+      .setSubject('ann')
+      .setIssuedAt()
+      .setExpirationTime('1h')
+      .sign(Buffer.from(secret))
+  const statusAt = async (/** @type {{ http: string }} */ { http }, /** @type {string} */ token) =>
+    (await ask(`${http}/v1/values/article:mine`, { headers: { authorization: `Bearer ${token}` } })).status
+
+  const [keycastYaml] = blocks('yaml', recipe)
+  const { access } = parse(keycastYaml)
+  expect(parse(read('keycast.yaml')).access.tokens).toEqual(access.tokens)
+  const { environment } = parse(read('docker-compose.yml'), { merge: true }).services.gateway
+  expect(environment).toMatchObject({ JWT_SECRET: expect.any(String), JWT_SECRET_OLD_FILE: expect.any(String) })
+  const system = await startSystem({
+    namespaces: { ...namespaces, user: { url: `${backend.origin}/docs/{id}` } },
+    access,
+    env: {
+      JWT_SECRET_FILE: join(secrets, 'gateway/jwt-secret'),
+      JWT_SECRET_OLD_FILE: join(secrets, 'gateway/jwt-secret-old'),
+    },
+  })
+  const [before] = system.gateways
+  const old = await tokenBy(secretOf('jwt-secret'))
+  expect(await statusAt(before, old)).toBe(200)
+
+  run(renew)
+  const during = await system.startGateway(system.nodes)
+  const signedMeanwhile = await tokenBy(secretOf('jwt-secret-old'))
+  for (const gateway of [before, during]) {
+    for (const token of [old, signedMeanwhile]) expect(await statusAt(gateway, token)).toBe(200)
+  }
+  const renewed = await tokenBy(secretOf('jwt-secret'))
+  expect(await statusAt(during, renewed)).toBe(200)
+
+  run(drop)
+  const after = await system.startGateway(system.nodes)
+  expect(await statusAt(after, renewed)).toBe(200)
+  expect(await statusAt(after, old)).toBe(401)
+  expect(await statusAt(after, await tokenBy(''.padEnd(48, 'x')))).toBe(401)
 })

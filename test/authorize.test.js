@@ -6,7 +6,8 @@ import { answers, documentOf, startBackend } from './support/backend.js'
 import { connect } from './support/client.js'
 import { eventually } from './support/deadline.js'
 import { ask } from './support/http.js'
-import { startSystem } from './support/system.js'
+import { startJournal } from './support/journal.js'
+import { startSystem, writeConfig } from './support/system.js'
 
 const JWT_SECRET = randomBytes(48).toString('base64')
 const KEEP_MS = 2_000
@@ -15,8 +16,17 @@ const SERVICE_TOKEN = 'Bearer of-the-service-itself'
 const backend = await startBackend()
 const rights = await startBackend()
 
+const room = /** @type {any} */ ({
+  source: 'journal',
+  members: 'named',
+  // A variable that gateways and fetchers have, and the journal needs not.
+  authorize: { url: `\${RIGHTS}/rights/{id}`, keep: `${KEEP_MS}ms`, timeout: '1s' },
+})
+const journal = await startJournal({ config: writeConfig({ room }) })
+
 const system = await startSystem({
   namespaces: {
+    room,
     doc: {
       url: `${backend.origin}/docs/{id}`,
       refresh: '100ms',
@@ -28,11 +38,11 @@ const system = await startSystem({
   },
   access: {
     anonymous: { read: ['doc:open', 'plain:*'] },
-    everyone: { read: ['doc:*'] },
+    everyone: { read: ['doc:*', 'room:*'], publish: ['room:*'], join: ['room:*'] },
     tokens: [{ secret: `\${JWT_SECRET}`, algorithms: ['HS256'] }],
   },
   gateways: 2,
-  env: { JWT_SECRET, FETCHER_WORKERS: '2' },
+  env: { JWT_SECRET, FETCHER_WORKERS: '2', JOURNAL_NODES: journal.node, RIGHTS: rights.origin },
 })
 const [gateway, otherGateway] = system.gateways
 
@@ -281,6 +291,40 @@ test('a fetcher that is killed keeps nobody out for longer than it is away, and 
     async () => (await bob.request({ type: 'get', key: 'doc:m' })).code === 'forbidden',
     'the decision about a viewer who is refused',
   )
+})
+
+test('rooms: every door waits for the backend, and a user whom it refuses later is out', async () => {
+  publish('n', ['ann', 'bob'])
+  const [ann, bob, eve] = [await viewer('ann'), await viewer('bob', otherGateway.url), await viewer('eve')]
+  const key = 'room:n'
+  expect(await eve.request({ type: 'publish', key, data: 'no' })).toMatchObject({ code: 'forbidden' })
+  expect(await ann.request({ type: 'publish', key, data: 'one' })).toMatchObject({ type: 'published', seq: 1 })
+  for (const message of [
+    { type: 'history', key, after: 0, limit: 5 },
+    { type: 'join', key, name: 'a name' },
+  ]) {
+    expect(await eve.request(message)).toMatchObject({ code: 'forbidden' })
+  }
+  // Named in an error of its own, before or after the `subscribed` that leaves it out.
+  const answer = await eve.request({ type: 'subscribe', keys: [{ key }] })
+  expect(answer.keys ?? []).toEqual([])
+  const headers = (/** @type {{ token: string }} */ { token }) => ({ authorization: `Bearer ${token}` })
+  const messages = `/v1/messages/${key}`
+  expect((await ask(`${gateway.http}${messages}`, { headers: headers(eve) })).status).toBe(403)
+  expect((await ask(`${gateway.http}${messages}`, { headers: headers(ann) })).json()).toMatchObject({
+    messages: [{ data: 'one' }],
+  })
+  expect(await ann.request({ type: 'subscribe', keys: [{ key, presence: true }] })).toMatchObject({
+    type: 'subscribed',
+    keys: [{ key, seq: 1 }],
+  })
+  expect(await bob.request({ type: 'join', key, name: 'bob' })).toMatchObject({ type: 'joined' })
+  expect(await bob.request({ type: 'history', key, after: 0, limit: 5 })).toMatchObject({ messages: [{ seq: 1 }] })
+
+  readers.get('n')?.delete('bob')
+  await bob.until(() => bob.of(key).error?.code === 'forbidden', 'the end of the membership')
+  expect(await bob.request({ type: 'publish', key, data: 'two' })).toMatchObject({ code: 'forbidden' })
+  expect(await ann.request({ type: 'publish', key, data: 'two' })).toMatchObject({ type: 'published', seq: 2 })
 })
 
 test('no token is in any log, nor in what the services tell', async () => {

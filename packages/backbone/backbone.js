@@ -16,7 +16,8 @@
  * @typedef {{ authorization?: string, expiresAt?: number }} Credentials
  *
  * A wanted key, with what the asking gateway holds of it: bytes that the gateway has, never merely a client's version.
- * @typedef {{ key: string, held: Held | undefined }} Want
+ * `credentials` come with a viewer key (wire/viewer-key.js), unless the viewer has none that are valid.
+ * @typedef {{ key: string, held: Held | undefined, credentials?: Credentials }} Want
  *
  * What the backend said to whether a viewer may read a key, `ageMs` ago. `failed`: nothing of use; then `ageMs` tells
  * since when the viewer was last admitted, where that still counts, and `retryAfterMs` when to ask again.
@@ -68,6 +69,7 @@
  * @property {(key: string) => void} get one answer is wanted, asked for now or no older than the namespace's maxAge;
  *   over with the first answer to it
  * @property {(key: string) => void} cancelGet the answer is no longer wanted
+ * @property {(key: string) => void} renewCredentials those of a watched viewer key changed: its owner is told
  * @property {(keys: string[], options: { deadlineMs: number }) => Promise<void>} refresh the backend's content changed:
  *   ask now. Resolves once every node that is alive has heard it; rejects with {@link FetcherUnavailable} where none
  *   was alive, or one that is did not hear it, until the deadline
@@ -82,6 +84,8 @@
  *
  * @typedef {object} BackboneEvents
  * @property {(key: string) => Held | undefined} held
+ * @property {(key: string) => Credentials | undefined} [credentials] of the viewer whose key it is; looked up each time a
+ *   want is said
  * @property {(answer: Answer, isGot: boolean, confirmations?: Confirmations) => void} onAnswer in the order of a key's states, except that a
  *   failover may repeat one; never one from before the key was last wanted. `isGot`: it answers the key's `get`,
  *   which is over with it. Otherwise it is for the watch, and may be older than a `get` under way accepts. A body may

@@ -28,6 +28,7 @@ export { createWriter } from './zeromq/writer.js'
  * @typedef {import('./backbone.js').Decision} Decision
  * @typedef {import('./backbone.js').Confirmations} Confirmations
  * @typedef {import('./backbone.js').Delta} Delta
+ * @typedef {import('./wire/viewer-key.js').Viewed} Viewed
  * @typedef {import('./backbone.js').FailedAnswer} FailedAnswer
  * @typedef {import('./backbone.js').Format} Format
  * @typedef {import('./backbone.js').Held} Held

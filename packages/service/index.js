@@ -7,6 +7,7 @@ export { createFastHistogram } from './metrics/fast-histogram.js'
 export { Misconfigured } from './misconfigured.js'
 export { idProblem } from './namespaces/id-problem.js'
 export { revocationsRoom, withReserved } from './namespaces/reserved.js'
+export { valuesAndRooms } from './namespaces/values-and-rooms.js'
 export { substituteVariables } from './namespaces/variables.js'
 export { createOnceAMinute } from './once-a-minute.js'
 export { duration } from './quantities.cjs'
@@ -24,6 +25,7 @@ export { createUniqueQueue } from './unique-queue.js'
  * @typedef {import('./namespaces/journal-schema.js').JournalNamespace} JournalNamespace
  * @typedef {import('./namespaces/namespaces.js').JournalNamespaces} JournalNamespaces
  * @typedef {import('./namespaces/namespaces.js').Authorize} Authorize
+ * @typedef {import('./namespaces/namespaces.js').Deciding} Deciding
  * @typedef {import('./namespaces/namespaces.js').Namespace} Namespace
  * @typedef {import('./namespaces/namespaces.js').Namespaces} Namespaces
  */

@@ -1,5 +1,6 @@
 // Every door against every kind of token: what is wrong is refused and counted, and nobody learns which keys exist.
 import { once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
 import { request as httpRequest } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { createMemoryRooms } from '@keycast/backbone/memory'
@@ -28,7 +29,7 @@ async function start(policy, settings) {
   const testGateway = createTestGateway({
     startAtMs: nowMs,
     namespaces: { tick: {}, user: {} },
-    rooms: { room: {} },
+    rooms: { room: { members: 'named' } },
     journal,
     settings,
     policy: {
@@ -85,6 +86,8 @@ const requests = {
   'upgrade, cookie': ({ upgrade }, token) => upgrade({ cookie: `session=${token}` }),
   'GET /v1/values, header': ({ get }, token) => get('/v1/values/tick:mine', { authorization: `Bearer ${token}` }),
   'GET /v1/values, cookie': ({ get }, token) => get('/v1/values/tick:mine', { cookie: `session=${token}` }),
+  'GET /v1/messages, header': ({ get }, token) => get('/v1/messages/room:mine', { authorization: `Bearer ${token}` }),
+  'GET /v1/messages, cookie': ({ get }, token) => get('/v1/messages/room:mine', { cookie: `session=${token}` }),
 }
 
 describe.each(Object.entries(requests))('%s', (_, ask) => {
@@ -125,11 +128,7 @@ describe.each(['first message', 'renewal'])('auth as %s', kind => {
 const doors = {
   get: (started, key, token) => overSocket(started, { type: 'get', id: 1, key }, token),
   subscribe: (started, key, token) => overSocket(started, { type: 'subscribe', id: 1, keys: [key] }, token),
-  async 'GET /v1/values'({ get }, key, token) {
-    const { status, headers, body } = await get(`/v1/values/${key}`, token ? { authorization: `Bearer ${token}` } : {})
-    const { date, ...others } = headers
-    return { status, headers: others, body: JSON.parse(body) }
-  },
+  'GET /v1/values': (started, key, token) => overHttp(started, `/v1/values/${key}`, token),
 }
 
 describe.each(Object.entries(doors))('%s', (_, ask) => {
@@ -182,7 +181,33 @@ const roomDoors = {
     overSocket(started, { type: 'subscribe', id: 1, keys: [{ key, position: { epoch: 'E1', seq: 0 } }] }, token),
   history: (started, key, token) => overSocket(started, { type: 'history', id: 1, key, after: 0, limit: 5 }, token),
   publish: (started, key, token) => overSocket(started, { type: 'publish', id: 1, key, data: 'hello' }, token),
+  join: (started, key, token) => overSocket(started, { type: 'join', id: 1, key, name: 'ann' }, token),
+  'subscribe to who is there': (started, key, token) =>
+    overSocket(started, { type: 'subscribe', id: 1, keys: [{ key, presence: true }] }, token),
+  'GET /v1/messages': (started, key, token) => overHttp(started, `/v1/messages/${key}`, token),
 }
+
+/** Messages that reach no key that the session has not. */
+const harmless = ['auth', 'ping', 'unsubscribe', 'leave']
+
+test('the doors above are all there are: every message of a client, every path that names a key', async () => {
+  const asked = new Set([...Object.keys(doors), ...Object.keys(roomDoors)].map(door => door.split(' ')[0]))
+  const { gateway } = await start()
+  for (const type of Object.keys(gateway.counts.received)) {
+    expect({ type, isAsked: asked.has(type) || harmless.includes(type) }).toEqual({ type, isAsked: true })
+  }
+  const folder = new URL('http/', import.meta.url)
+  const sources = readdirSync(folder).filter(file => file.endsWith('.js') && !file.endsWith('.test.js'))
+  const routes = sources.flatMap(file => {
+    const source = readFileSync(new URL(file, folder), 'utf8')
+    return Array.from(
+      source.matchAll(/\bapp\.(?:get|post|put|patch|delete|all|route)\(\s*([^,]+),/g),
+      ([, path]) => path,
+    )
+  })
+  // `path` is that of each file of the page and the library.
+  expect(routes.sort()).toEqual(["'/v1/messages/*'", `\`\${VALUES_PATH}*\``, 'path'])
+})
 
 describe.each(Object.entries(roomDoors))('%s', (_, ask) => {
   test.each([
@@ -310,6 +335,13 @@ async function overSocket({ connect }, message, token) {
   const [{ type, keys }] = messages
   if (type === 'subscribed' && keys.length > 0 && messages.length === 1) messages.push(...(await until(client)))
   return messages
+}
+
+/** @param {Started} started @param {string} path @param {string} [token] */
+async function overHttp({ get }, path, token) {
+  const { status, headers, body } = await get(path, token ? { authorization: `Bearer ${token}` } : {})
+  const { date, ...others } = headers
+  return { status, headers: others, body: JSON.parse(body) }
 }
 
 /** @param {Started} started @param {string} key */

@@ -1,5 +1,5 @@
 // Puts a gateway together from its parts. main.js gives it the real world, tests give it theirs.
-import { createTurns, TURN_MS } from '@keycast/service'
+import { createTurns, TURN_MS, valuesAndRooms } from '@keycast/service'
 import { createAccess } from './access/access.js'
 import { createAttempts } from './access/attempts.js'
 import { createDecisions } from './access/backend/decisions.js'
@@ -18,6 +18,8 @@ import { createAdmissions } from './keys/admissions.js'
 import { createCache } from './keys/cache.js'
 import { createCalendar, SWEEP_MS } from './keys/calendar.js'
 import { createEndings } from './keys/endings.js'
+import { createOwnValueTokens } from './keys/own-value-tokens.js'
+import { createOwnValues } from './keys/own-values.js'
 import { createPlaces } from './keys/places.js'
 import { createSingleFlight } from './keys/single-flight.js'
 import { createStaleness } from './keys/staleness.js'
@@ -50,6 +52,7 @@ import { createAccept } from './transport/accept.js'
  * @typedef {import('@keycast/backbone').RoomsEvents} RoomsEvents
  * @typedef {import('./delivery/outbox.js').OutboxEvents} OutboxEvents
  * @typedef {Pick<Parameters<typeof createDecisions>[0], 'onDecided'>} DecisionEvents
+ * @typedef {Pick<Parameters<typeof createViewers>[0], 'onForgotten' | 'onRenewed' | 'onExpired'>} ViewerEvents
  * @typedef {{ onBehind: (subscription: import('./rooms/room.js').RoomSubscription) => void }} DueEvents
  * @typedef {Pick<import('./settings.js').Settings, 'sessionsMax' | 'keysPerSessionMax' | 'subscriptionsMax' | 'requestsPerSecondMax'
  *   | 'messageBytesMax' | 'getsWaitingMax' | 'unsentBytesMax' | 'unsentTotalBytesMax' | 'stallMsMax' | 'heartbeatMs' | 'cacheBytesMax'
@@ -91,7 +94,7 @@ export function createGateway({
   // Each part is given parts that were built before it. Some events go the other way: the backbones and the outbox, which
   // most parts need, report to parts that need them. They are named here and tied at the end, before anything can happen.
   // One object in one place, so that no part closes over another that does not exist yet.
-  /** @type {BackboneEvents & RoomsEvents & OutboxEvents & DueEvents & DecisionEvents} */
+  /** @type {BackboneEvents & RoomsEvents & OutboxEvents & DueEvents & DecisionEvents & ViewerEvents} */
   const events = {
     held: untied,
     onAnswer: untied,
@@ -106,6 +109,9 @@ export function createGateway({
     onWritable: untied,
     onBehind: untied,
     onDecided: untied,
+    onForgotten: untied,
+    onRenewed: untied,
+    onExpired: untied,
   }
 
   const counts = createCounts()
@@ -115,32 +121,49 @@ export function createGateway({
   const rights = createRights(policy)
   const revocations = createRevocations({ lifetimeMsMax: policy.lifetimeMsMax, now: wallNow })
   const attempts = createAttempts({ now })
-  const isViewerNeeded = namespaces.names.some(name => namespaces.get(name)?.authorize !== undefined)
+  const deciding = valuesAndRooms(namespaces)
+  const isViewerNeeded = deciding.names.some(
+    name => deciding.get(name)?.authorize !== undefined || namespaces.get(name)?.isPerUser,
+  )
   const keepTokens = isViewerNeeded
   const tokens = createTokens({ access: policy, rights, revocations, attempts, now, wallNow, jwksEvents, keepTokens })
   const { cookie } = policy
   const identify = createIdentify({ tokens, cookie, trustedProxies: settings.trustedProxies, counts })
   const accounts = createAccounts({ ...settings, now })
+  const viewers = createViewers({
+    isNeeded: isViewerNeeded,
+    onForgotten: viewer => events.onForgotten(viewer),
+    onRenewed: viewer => events.onRenewed(viewer),
+    onExpired: viewer => events.onExpired(viewer),
+    wallNow,
+  })
 
   // keys: what is known of them, and how the fetcher is asked
   /** @type {import('./keys/calendar.js').Calendar<import('./keys/entry.js').Entry>} */
   const calendar = createCalendar()
-  const cache = createCache({ bytesMax: settings.cacheBytesMax, valueBytes, onUnwanted: calendar.cancel })
+  const ownValues = createOwnValues({ namespaces, viewers, wallNow })
+  const cache = createCache({
+    bytesMax: settings.cacheBytesMax,
+    valueBytes,
+    onUnwanted: calendar.cancel,
+    mayKeep: ownValues.mayKeep,
+    onRemoved: ownValues.removed,
+  })
   const access = createAccess({ namespaces, cache, counts, now })
   const backbone = createBackbone({
     held: key => events.held(key),
+    credentials: key => ownValues.credentialsFor(cache.peek(key)),
     onAnswer: (...of) => events.onAnswer(...of),
   })
   const decisions = createDecisions({
-    namespaces,
+    namespaces: deciding,
     backbone,
     onDecided: (session, key, problem) => events.onDecided(session, key, problem),
     counts,
     now,
     wallNow,
   })
-  const viewers = createViewers({ isNeeded: isViewerNeeded, onForgotten: decisions.forget, onRenewed() {}, wallNow })
-  const values = createValues({ namespaces, cache, backbone, now })
+  const values = createValues({ namespaces, cache, backbone, onOpened: ownValues.opened, now })
   const singleFlight = createSingleFlight({ values, cache, backbone, calendar, counts, now })
   const staleness = createStaleness({ calendar, backbone, now })
 
@@ -153,6 +176,7 @@ export function createGateway({
   const places = createPlaces(settings)
   const subscriptions = createSubscriptions({
     values,
+    ownValues,
     cache,
     backbone,
     outbox,
@@ -162,6 +186,7 @@ export function createGateway({
     counts,
     now,
   })
+  const ownValueTokens = createOwnValueTokens({ ownValues, cache, backbone, subscriptions, now })
   const takeAnswer = createTakeAnswer({ cache, backbone, values, singleFlight, subscriptions, now })
   const encodings = createEncodings({
     latest: key => cache.peek(key)?.value,
@@ -182,6 +207,7 @@ export function createGateway({
     events,
     applyRevocations: revokeAll,
     access,
+    decisions,
     tails,
     outbox,
     places,
@@ -191,7 +217,17 @@ export function createGateway({
     now,
   })
   const endings = createEndings({ subscriptions, rooms })
-  const admissions = createAdmissions({ access, decisions, subscriptions, endings, places, outbox, now })
+  const admissions = createAdmissions({
+    access,
+    decisions,
+    ownValues,
+    subscriptions,
+    rooms,
+    endings,
+    places,
+    outbox,
+    now,
+  })
 
   // sessions: how they begin, what they ask, how they end
   const credentials = createCredentials({
@@ -226,6 +262,7 @@ export function createGateway({
     values,
     singleFlight,
     decisions,
+    ownValues,
     admissions,
     subscriptions,
     endings,
@@ -284,10 +321,19 @@ export function createGateway({
   Object.assign(events, rooms.events, watching.events)
   events.onEnd = sessions.end
   events.onWritable = handlers.resumeGets
-  events.onDecided = admissions.decided
+  events.onDecided = (session, key, problem) => {
+    admissions.decided(session, key, problem)
+    joins.decided(session, key, problem)
+  }
+  events.onForgotten = viewer => {
+    decisions.forget(viewer)
+    ownValueTokens.ended(viewer)
+  }
+  events.onRenewed = ownValueTokens.renewed
+  events.onExpired = ownValueTokens.ended
   events.onBehind = behind.readOn
 
-  exportCounts(metrics, counts, stats, tokens.jwksStatus, settings)
+  exportCounts(metrics, counts, stats, tokens.jwksStatus, settings, () => sharedRevocations?.missing())
 
   /** With a million keys many thousands come up at one time: what the first turn leaves is looked at in later ones. */
   const looks = createTurns({ now, step: lookAtNext })
@@ -325,6 +371,7 @@ export function createGateway({
       subscriptions: places.taken(),
       ...subscriptions.stats(),
       ...admissions.stats(),
+      ...ownValues.stats(),
       ...rooms.stats(),
       ...watching.stats(),
       ...joins.stats(),
@@ -347,6 +394,7 @@ export function createGateway({
     slowClients.sweep(sessions.end)
     credentials.sweep()
     decisions.sweep()
+    ownValueTokens.sweep()
     rooms.sweep()
     if (now() - sweptSeldomAtMs < SWEEP_SELDOM_MS) return
     sweptSeldomAtMs = now()
@@ -358,6 +406,7 @@ export function createGateway({
   return {
     access,
     decisions,
+    ownValues,
     values,
     singleFlight,
     backbone,
@@ -367,7 +416,7 @@ export function createGateway({
     counts,
 
     /** Why somebody may or may not use a key, for the operator. */
-    explain: createExplain({ policy, rights, tokens, revocations, access, namespaces, wallNow }),
+    explain: createExplain({ policy, rights, tokens, revocations, access, namespaces, deciding, wallNow }),
 
     /** For whom an HTTP request is. */
     authenticate: createAuthenticate({ identify, anonymous: rights.anonymous, viewers, accounts }),

@@ -71,6 +71,7 @@ function assemble() {
   const {
     access,
     decisions,
+    ownValues,
     authenticate,
     explain,
     values,
@@ -85,6 +86,7 @@ function assemble() {
   const publicApp = createPublicApp({
     access,
     decisions,
+    ownValues,
     authenticate,
     values,
     singleFlight: limitPending(gateway.singleFlight, HTTP_PENDING_MAX),
@@ -107,6 +109,7 @@ function assemble() {
     access,
     explain,
     values,
+    ownValues,
     backbone,
     namespaces,
     revoke,

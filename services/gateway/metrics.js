@@ -189,13 +189,22 @@ export function createHistograms({ histogram }) {
  *
  * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'fastHistogram'>} metrics
  * @param {Counts} counts
- * @param {() => Record<'sessions' | 'stalled' | 'subscriptions' | 'awaiting' | 'keys' | 'cacheBytes' | 'cacheEntries'
+ * @param {() => Record<'sessions' | 'stalled' | 'subscriptions' | 'awaiting' | 'keys' | 'ownValues' | 'cacheBytes' | 'cacheEntries'
  *   | 'nodesAlive' | 'revocations' | 'rooms' | 'tailBytes' | 'journalNodesAlive' | 'roomsHealed' | 'joins'
  *   | 'watchedMembers', number>} stats
  * @param {import('./access/tokens/tokens.js').Tokens['jwksStatus']} jwksStatus
  * @param {{ sessionsMax: number, cacheBytesMax: number }} settings
+ * @param {() => import('./access/revocations/shared-revocations.js').Missing | undefined} [missingRevocations] `undefined`
+ *   where gateways share no list
  */
-export function exportCounts({ counter, gauge, fastHistogram }, counts, stats, jwksStatus, settings) {
+export function exportCounts(
+  { counter, gauge, fastHistogram },
+  counts,
+  stats,
+  jwksStatus,
+  settings,
+  missingRevocations = () => undefined,
+) {
   /** @param {string} name @param {string} help @param {() => number} read */
   const total = (name, help, read) =>
     counter({
@@ -243,7 +252,18 @@ export function exportCounts({ counter, gauge, fastHistogram }, counts, stats, j
   level('cache_max_bytes', 'Size that the cache may have (GATEWAY_CACHE_BYTES_MAX).', () => settings.cacheBytesMax)
   level('fetcher_nodes_alive', 'Fetcher nodes that this gateway hears.', () => stats().nodesAlive)
   level('cache_entries', 'Keys in the cache.', () => stats().cacheEntries)
+  level('user_values', "Users' own values in the cache (per: user).", () => stats().ownValues)
   level('revocations', 'Revocations that stand at this gateway.', () => stats().revocations)
+  // unread: the list as a whole was not read; unheard: no journal that has it answers; dropped: no place for some.
+  gauge({
+    name: 'revocations_incomplete',
+    help: 'Whether revocations may be missing here, by reason: 1 where so. Absent without a journal.',
+    labelNames: ['reason'],
+    collect() {
+      this.reset()
+      for (const [reason, isSo] of Object.entries(missingRevocations() ?? {})) this.set({ reason }, Number(isSo))
+    },
+  })
   gauge({
     name: 'jwks_age_seconds',
     help: 'How long ago each key set of access.tokens was had. Absent until it first was.',

@@ -12,6 +12,7 @@ test('counts are exported at a scrape, again and again the same', async () => {
     subscriptions: 7,
     awaiting: 1,
     keys: 2,
+    ownValues: 3,
     cacheBytes: 99,
     cacheEntries: 4,
     nodesAlive: 1,
@@ -30,6 +31,7 @@ test('counts are exported at a scrape, again and again the same', async () => {
     () => stats,
     () => [{ issuer: 'access.tokens.0', keys: 1, ageMs: 5_000, failures: 3 }],
     { sessionsMax: 10, cacheBytesMax: 100 },
+    () => ({ unread: true, unheard: false, dropped: false }),
   )
   counts.sent.value = 5
   counts.sent.delta = 4
@@ -50,6 +52,9 @@ test('counts are exported at a scrape, again and again the same', async () => {
   for (const line of [
     'keycast_gateway_sessions 3',
     'keycast_gateway_revocations 2',
+    'keycast_gateway_user_values 3',
+    'keycast_gateway_revocations_incomplete{reason="unread"} 1',
+    'keycast_gateway_revocations_incomplete{reason="unheard"} 0',
     'keycast_gateway_jwks_age_seconds{issuer="access.tokens.0"} 5',
     'keycast_gateway_jwks_failures{issuer="access.tokens.0"} 3',
     'keycast_gateway_tokens_refused_total{reason="bad_signature"} 0',

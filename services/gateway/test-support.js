@@ -117,6 +117,9 @@ export function createFakeBackbone() {
     /** What the gateway says it holds. @param {string} key */
     held: key => events.held(key),
 
+    /** What the gateway has the backend asked with. @param {string} key */
+    credentials: key => events.credentials?.(key),
+
     /**
      * @param {string} key
      * @param {string | Buffer} body
@@ -156,6 +159,7 @@ export function createFakeBackbone() {
     unwatch: key => void calls.push(`unwatch ${key}`),
     get: key => void calls.push(`get ${key}`),
     cancelGet: key => void calls.push(`cancelGet ${key}`),
+    renewCredentials: key => void calls.push(`renewCredentials ${key}`),
     async refresh(keys) {
       calls.push(`refresh ${keys.join(' ')}`)
     },

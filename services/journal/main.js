@@ -44,7 +44,7 @@ async function openLog() {
 }
 
 async function start() {
-  const { journal: namespaces } = readNamespaces({ path: config.configPath, headers: false })
+  const { journal: namespaces } = readNamespaces({ path: config.configPath, headers: false, authorize: false })
   const hub = createZeromqRoomsHub({
     host: config.host,
     requestsPort: config.publicationsPort,

@@ -18,7 +18,7 @@ const API_TOKEN = 'a-token-for-tests'
  *
  * A namespace as in keycast.yaml; `source` is http where it is not given.
  * @typedef {{ url: string, refresh?: string | number, maxAge?: string, timeout?: string, maxBytes?: string,
- *   headers?: Record<string, string>, ids?: { segments: number },
+ *   headers?: Record<string, string>, ids?: { segments: number }, per?: 'user', credentials?: 'viewer',
  *   authorize?: { url: string, method?: 'HEAD' | 'GET', keep?: string } }} NamespaceSettings
  */
 

@@ -23,7 +23,7 @@ import { createRequests } from './requests.js'
  * @typedef {object} LinkEvents
  * @property {(key: string) => S['Position'] | undefined} position how far the gateway is with the key; looked up when a
  *   want is said
- * @property {(key: string) => S['Payload']} [payload] what else a watch says; looked up likewise
+ * @property {import('./wants.js').PayloadOf<S>} [payload] what else a want says; looked up likewise
  * @property {(answer: S['Answer'], isGot: boolean) => void} onAnswer `isGot`: it answers the key's get, which is over
  *   with it
  * @property {(heads: S['Heads']) => void} [onHeads] how far the node was when it sent a beat: after all answers before

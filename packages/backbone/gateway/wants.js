@@ -1,7 +1,7 @@
 // The keys that a gateway wants of one node, those that the node has been told of, and the requests that make up the
 // difference. Wants are state: all of them can be said again at any time.
 import { createUniqueQueue } from '@keycast/service'
-import { KEYS_PER_REQUEST_MAX } from '../wire/envelope.js'
+import { KEYS_PER_REQUEST_MAX, REQUEST_BYTES_MAX } from '../wire/envelope.js'
 
 /**
  * @typedef {import('../wire/codec.js').Service} Service
@@ -21,8 +21,16 @@ import { KEYS_PER_REQUEST_MAX } from '../wire/envelope.js'
  * @typedef {object} WantEvents
  * @property {(key: string) => S['Position'] | undefined} position how far the gateway is with the key; looked up when a
  *   want is said
- * @property {(key: string) => S['Payload']} [payload] what else a watch says; looked up likewise
+ * @property {PayloadOf<S>} [payload] what else a want says; looked up likewise
  */
+
+/**
+ * @template {Service} S
+ * @typedef {(key: string, type: 'watch' | 'get') => S['Payload'] | undefined} PayloadOf
+ */
+
+/** Of the payloads in one request: with what else 500 wants say it stays below what a node accepts. */
+const PAYLOAD_BYTES_MAX = REQUEST_BYTES_MAX / 2
 
 /**
  * @template {Service} S
@@ -133,17 +141,21 @@ export function createWants({ position, payload }) {
       yield { number, saying: { type, keys: keys[type] } }
     }
     for (const type of /** @type {const} */ (['watch', 'get'])) {
-      if (keys[type].length === 0) continue
-      const number = nextNumber()
-      for (const key of keys[type]) noteTold(key, type, number)
-      yield { number, saying: { type, wants: keys[type].map(key => describe(key, type)) } }
+      for (let next = 0; next < keys[type].length; ) {
+        const number = nextNumber()
+        const wants = []
+        for (let bytes = 0; next < keys[type].length && bytes < PAYLOAD_BYTES_MAX; next++) {
+          const key = keys[type][next]
+          noteTold(key, type, number)
+          const said = payload?.(key, type)
+          wants.push(
+            said === undefined ? { key, position: position(key) } : { key, position: position(key), payload: said },
+          )
+          bytes += payloadBytes(said)
+        }
+        yield { number, saying: { type, wants } }
+      }
     }
-  }
-
-  /** @param {string} key @param {'watch' | 'get'} type */
-  function describe(key, type) {
-    if (type === 'watch' && payload) return { key, position: position(key), payload: payload(key) }
-    return { key, position: position(key) }
   }
 
   /** @param {string} key @param {'watch' | 'get'} type @param {number} number */
@@ -175,4 +187,14 @@ export function createWants({ position, payload }) {
     /** @returns {string | undefined} any key that is wanted */
     sample: () => interests.keys().next().value,
   }
+}
+
+/** Payloads are flat; only what is longer than a few fields has to be counted. @param {Record<string, unknown> | undefined} payload */
+function payloadBytes(payload) {
+  let bytes = 0
+  for (const field in payload) {
+    const value = payload[field]
+    if (typeof value === 'string') bytes += value.length
+  }
+  return bytes
 }

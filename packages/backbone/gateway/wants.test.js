@@ -144,3 +144,14 @@ test('a watch says its payload, and says it again where it changed: answers unde
   ])
   expect(wants.take('a:1', 1)).toBe('state')
 })
+
+test('payloads that would fill a message are spread over several, each numbered', () => {
+  const wants = create({ payload: () => ({ token: 'x'.repeat(100_000) }) })
+  for (let i = 0; i < 12; i++) wants.want(`a:${i}`, { watch: true })
+  const said = wants.said()
+  expect(said.map(each => [each.number, 'wants' in each && each.wants.length])).toEqual([
+    [1, 6],
+    [2, 6],
+  ])
+  expect(wants.said()).toEqual([])
+})

@@ -20,9 +20,9 @@ export function createValuesHub(options) {
     start(events) {
       if (events.lagsMs) lagsMs = events.lagsMs
       return hub.start({
-        onWatch: (link, want) => events.onWatch(link, { ...heldOf(want), quiet: want.payload?.quiet }),
+        onWatch: (link, want) => events.onWatch(link, { ...wantOf(want), quiet: want.payload?.quiet }),
         onUnwatch: events.onUnwatch,
-        onGet: (link, want) => events.onGet(link, heldOf(want)),
+        onGet: (link, want) => events.onGet(link, wantOf(want)),
         onCancelGet: events.onCancelGet,
         onNotice: (_, { keys }) => {
           for (const key of keys) events.onRefresh(key)
@@ -54,4 +54,7 @@ export function createValuesHub(options) {
 }
 
 /** @param {PositionedWant} want @returns {import('../backbone.js').Want} */
-const heldOf = ({ key, position }) => ({ key, held: position })
+function wantOf({ key, position, payload: { authorization, expiresAt } = {} }) {
+  const want = { key, held: position }
+  return authorization === undefined ? want : { ...want, credentials: { authorization, expiresAt } }
+}

@@ -5,7 +5,7 @@
  * The types of one service.
  *
  * - `Position`: how far a gateway is with a key, e.g. the version it holds.
- * - `Payload`: what else a watch says, e.g. whether it wants to hear who is there.
+ * - `Payload`: what else a want says, e.g. whether it wants to hear who is there. At its top level only texts may be long.
  * - `Answer`: what a node says of a key.
  * - `Notice`: what a node is told once, and done when it was heard.
  * - `Command`: what a node is to do; done when its explicit `Result` came back.

@@ -1,5 +1,5 @@
 // Values on the wire: positions are the versions that gateways hold, answers are states of keys, the one notice is a
-// refresh, and the one command asks whether a viewer may read a key.
+// refresh, and the one command asks whether a viewer may read a key. Wants of one viewer's values bring that viewer's token.
 import { errorCodes } from '@keycast/protocol'
 import { readKey, WireError } from './codec.js'
 
@@ -13,12 +13,12 @@ import { readKey, WireError } from './codec.js'
  * Whether the viewer that a viewer key names may read the key it names.
  * @typedef {{ type: 'authorize', key: string } & import('../backbone.js').Credentials} AuthorizeCommand
  *
- * What a watch says: a quiet one hears of changes only. What a beat says, by namespace: how old the moment is up to which
+ * What a want says: a quiet watch hears of changes only; one of a viewer key brings credentials. What a beat says, by namespace: how old the moment is up to which
  * refreshes are over, and what came of them was sent before.
- * @typedef {{ quiet: boolean }} WatchPayload
+ * @typedef {{ quiet?: boolean } & import('../backbone.js').Credentials} WantPayload
  * @typedef {{ lagsMs: Record<string, number> }} ConfirmedHeads
  *
- * @typedef {{ Position: Held, Payload: WatchPayload, Answer: Answer, Notice: RefreshNotice, Command: AuthorizeCommand,
+ * @typedef {{ Position: Held, Payload: WantPayload, Answer: Answer, Notice: RefreshNotice, Command: AuthorizeCommand,
  *   Result: import('../backbone.js').Decision, Heads: ConfirmedHeads }} Values
  */
 
@@ -32,14 +32,14 @@ const GENERAL_FORMAT = 'base64'
 
 /** @type {import('./codec.js').Codec<Values>} */
 export const valuesCodec = {
-  wire: 'values/1.3',
+  wire: 'values/1.4',
   readPosition({ version, ageMs, plan }) {
     if (typeof version !== 'string' || !isAge(ageMs)) throw new WireError('a position is not a version and its age')
     if (plan === undefined) return { version, ageMs }
     if (!isAge(plan?.inMs) || !isAge(plan.maxAgeMs)) throw new WireError('a plan is not a time and an age')
     return { version, ageMs, plan: { inMs: plan.inMs, maxAgeMs: plan.maxAgeMs } }
   },
-  readPayload: ({ quiet }) => ({ quiet: quiet === true }),
+  readPayload: ({ quiet, ...credentials }) => ({ quiet: quiet === true, ...readCredentials(credentials) }),
   readHeads({ lagsMs }) {
     if (typeof lagsMs !== 'object' || lagsMs === null || !Object.values(lagsMs).every(isAge)) {
       throw new WireError('heads are not ages by namespace')
@@ -109,6 +109,12 @@ function readValue(head, parts) {
   return head
 }
 
+/** What a header may hold (RFC 9110 section 5.5), and no line break: a request that Node refuses to send would end a worker. */
+const headerGrammar = /^[\x21-\x7e]+(?: [\x21-\x7e]+)*$/
+
+/** A token of 8 KiB and what stands before it. */
+const AUTHORIZATION_CHARACTERS_MAX = 9_000
+
 /**
  * Nothing of it goes into an error: that is logged.
  *
@@ -117,6 +123,9 @@ function readValue(head, parts) {
 function readCredentials({ authorization, expiresAt }) {
   if (authorization === undefined) return {}
   if (typeof authorization !== 'string' || !isAge(expiresAt)) throw new WireError('the credentials are incomplete')
+  if (authorization.length > AUTHORIZATION_CHARACTERS_MAX || !headerGrammar.test(authorization)) {
+    throw new WireError('the credentials fit into no header')
+  }
   return { authorization, expiresAt }
 }
 

@@ -72,8 +72,31 @@ test('a decision of a newer fetcher admits nobody', () => {
   expect(() => valuesCodec.readResult?.({ verdict: 'failed', retryAfterMs: 'soon' })).toThrow('incomplete')
 })
 
+test('a want is read with the credentials of its viewer, all of them or none', () => {
+  const { readPayload } = valuesCodec
+  expect(readPayload?.({ quiet: true })).toEqual({ quiet: true })
+  expect(readPayload?.({ authorization: 'Bearer t', expiresAt: 5 })).toEqual({
+    quiet: false,
+    authorization: 'Bearer t',
+    expiresAt: 5,
+  })
+  expect(() => readPayload?.({ authorization: 'Bearer s3cret' })).toThrow(/^the credentials are incomplete$/)
+})
+
 test('no error about credentials repeats them', () => {
   const command = { type: 'authorize', key: 'doc:1 anonymous', authorization: 'Bearer s3cret', expiresAt: 'soon' }
   expect(() => valuesCodec.decodeCommand?.(command, [])).toThrow(/^the credentials are incomplete$/)
   expect(valuesCodec.decodeCommand?.({ type: 'publish', key: 'a' }, [])).toBeUndefined()
+})
+
+test.each([
+  ['a line break', 'Bearer a\r\nx-admin: 1'],
+  ['a character that no header has', 'Bearer \u{e4}'],
+  ['nothing', ''],
+  ['more than a token', `Bearer ${'x'.repeat(10_000)}`],
+])('credentials with %s reach no request, and no log', (_, authorization) => {
+  const said = { authorization, expiresAt: 5 }
+  expect(() => valuesCodec.readPayload?.(said)).toThrow(/^the credentials fit into no header$/)
+  const command = { type: 'authorize', key: 'doc:1 anonymous', ...said }
+  expect(() => valuesCodec.decodeCommand?.(command, [])).toThrow(/^the credentials fit into no header$/)
 })

@@ -295,4 +295,4 @@ test('a node whose answers cannot be read beats on, and its keys go to another',
 
   expect(await answers.next()).toMatchObject({ key, version: '1' })
   expect(backbone.ownerOf(key)).toEqual({ node: sound, alive: true })
-}, 30_000)
+})

@@ -1,6 +1,7 @@
 // A namespace of messages in keycast.yaml: how much of each room's history is kept, and who publishes and is seen there.
 import { z } from 'zod'
 import { duration, showSize, size as sizeRule } from '../quantities.cjs'
+import { authorizeRooms } from './fields.js'
 
 /**
  * @typedef {object} JournalNamespace
@@ -11,6 +12,8 @@ import { duration, showSize, size as sizeRule } from '../quantities.cjs'
  * @property {'client' | 'server'} publish who publishes: clients as well, or only backends by the internal listener
  * @property {'none' | 'counted' | 'named'} members what is told of who is there
  * @property {'unique' | 'any'} names whether a name belongs to one user at a time
+ * @property {import('./namespaces.js').Authorize} [authorize] the backend is asked whom it lets into a room
+ * @property {number} [timeoutMs] for that
  */
 
 const AGE_MS_MIN = 1_000
@@ -62,13 +65,14 @@ export const journalNamespace = z.strictObject({
   publish: choice('client', 'server').default('client'),
   members: choice('none', 'counted', 'named').default('none'),
   names: choice('unique', 'any').default('any'),
+  authorize: authorizeRooms.optional(),
 })
 
 /**
  * @param {string} name @param {z.output<typeof journalNamespace>} parsed
  * @returns {JournalNamespace}
  */
-export function journalNamespaceOf(name, { source, history, maxBytes, publish, members, names }) {
+export function journalNamespaceOf(name, { source, history, maxBytes, publish, members, names, authorize }) {
   return /** @type {JournalNamespace} */ ({
     name,
     source,
@@ -77,5 +81,9 @@ export function journalNamespaceOf(name, { source, history, maxBytes, publish, m
     publish,
     members,
     names,
+    ...(authorize && {
+      authorize: { ...authorize.url, method: authorize.method, keepMs: authorize.keep },
+      timeoutMs: authorize.timeout,
+    }),
   })
 }

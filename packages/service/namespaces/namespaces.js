@@ -20,11 +20,15 @@ import { substituteVariables } from './variables.js'
  * @property {number} bytesMax
  * @property {number} [idSegmentsMax] an id has so many segments at most, 1 unless said; see id-problem.js
  * @property {Authorize} [authorize] the backend is asked whether a viewer may read a key
+ * @property {boolean} [isPerUser] each user has a value of their own, fetched with their own token
  *
  * Where the backend is asked with the viewer's own token, and for how long what it said holds.
  * @typedef {{ urlFor: (id: string) => string, origin: string, method: 'HEAD' | 'GET', keepMs: number }} Authorize
  *
  * @typedef {{ get: (name: string) => Namespace | undefined, names: string[] }} Namespaces those of values
+ *
+ * What is asked of a namespace, of values or of rooms, whose backend may decide.
+ * @typedef {Pick<Namespace, 'name' | 'authorize' | 'idSegmentsMax'> & { timeoutMs?: number }} Deciding
  * @typedef {{ get: (name: string) => import('./journal-schema.js').JournalNamespace | undefined, names: string[] }} JournalNamespaces
  *   those of messages
  */
@@ -45,13 +49,20 @@ export class NamespacesError extends Misconfigured {
  * @param {NodeJS.ProcessEnv} [options.env] what `${NAME}` stands for
  * @param {boolean} [options.headers] false: `headers` are left out, so that a gateway, which asks no backend, needs none
  *   of the variables in them
+ * @param {boolean} [options.authorize] false: the same of `authorize`, for a journal, which need not know who decides
  * @returns {Namespaces & { journal: JournalNamespaces }}
  * @throws {NamespacesError}
  */
-export function readNamespaces({ path, env = process.env, headers: withHeaders = true }) {
+export function readNamespaces({
+  path,
+  env = process.env,
+  headers: withHeaders = true,
+  authorize: withAuthorize = true,
+}) {
   const { value: whole, lineAt } = readYaml(path)
   const written = withoutAccess(whole)
-  const document = withHeaders ? written : withoutHeaders(written)
+  const left = [...(withHeaders ? [] : ['headers']), ...(withAuthorize ? [] : ['authorize'])]
+  const document = withoutFields(written, left)
   // Substituted after parsing, so that a variable's value is text whatever it holds, never YAML.
   const { value, problems } = substituteVariables(document, env)
   if (problems.length > 0) throw new NamespacesError(path, problems)
@@ -77,7 +88,7 @@ export function readNamespaces({ path, env = process.env, headers: withHeaders =
 const lookUp = named => ({ get: (/** @type {string} */ name) => named.get(name), names: [...named.keys()] })
 
 /** @param {string} name @param {import('./schema.js').HttpNamespace} parsed @returns {Namespace} */
-function httpNamespaceOf(name, { source, url, authorize, headers, maxAge, refresh, timeout, maxBytes, ids }) {
+function httpNamespaceOf(name, { source, url, per, authorize, headers, maxAge, refresh, timeout, maxBytes, ids }) {
   return {
     name,
     source,
@@ -88,6 +99,7 @@ function httpNamespaceOf(name, { source, url, authorize, headers, maxAge, refres
     timeoutMs: timeout,
     bytesMax: maxBytes,
     idSegmentsMax: ids.segments,
+    ...(per && { isPerUser: true }),
     ...(authorize && { authorize: { ...authorize.url, method: authorize.method, keepMs: authorize.keep } }),
   }
 }
@@ -124,11 +136,12 @@ function withoutAccess(document) {
   return rest
 }
 
-/** @param {unknown} document not yet checked */
-function withoutHeaders(document) {
+/** @param {unknown} document not yet checked @param {string[]} fields of namespaces */
+function withoutFields(document, fields) {
   const { namespaces } = /** @type {{ namespaces?: Record<string, unknown> }} */ (document ?? {})
   for (const namespace of Object.values(namespaces ?? {})) {
-    if (typeof namespace === 'object' && namespace !== null && 'headers' in namespace) delete namespace.headers
+    if (typeof namespace !== 'object' || namespace === null) continue
+    for (const field of fields) delete (/** @type {Record<string, unknown>} */ (namespace)[field])
   }
   return document
 }

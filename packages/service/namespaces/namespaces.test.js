@@ -288,3 +288,34 @@ test('a file that is not there is named', () => {
     `Invalid namespaces in ${path}:\n  the file cannot be read (ENOENT)`,
   )
 })
+
+describe('values that differ per user', () => {
+  const perUser = `${minimal}\nper: user\ncredentials: viewer`
+
+  test('are said with both fields', () => {
+    expect(readOne(perUser).isPerUser).toBe(true)
+    expect(readOne(minimal).isPerUser).toBeUndefined()
+    expect(readOne(`${perUser}\nheaders: { x-service: s, authorization: "Bearer \${TOKEN:-}" }`).headers).toEqual({
+      'x-service': 's',
+    })
+  })
+
+  test.each([
+    [
+      `${minimal}\ncredentials: viewer`,
+      "line 5: namespaces.a.credentials: without per: user, a value had with one viewer's token would be shown to all",
+    ],
+    [
+      `${minimal}\nper: user`,
+      'line 5: namespaces.a.per: needs credentials: viewer, or the backend could not tell whose value it is asked for',
+    ],
+    [`${minimal}\nper: session`, 'line 5: namespaces.a.per: must be user, or left out'],
+    [`${minimal}\ncredentials: service`, 'line 5: namespaces.a.credentials: must be viewer, or left out'],
+    [
+      `${perUser}\nheaders:\n  authorization: Bearer s3cret`,
+      "line 8: namespaces.a.headers.authorization: cannot be set with credentials: viewer, which sends the viewer's own",
+    ],
+  ])('%j is refused', (fields, problem) => {
+    expect(problemsOf(() => readOne(fields))).toEqual([problem])
+  })
+})

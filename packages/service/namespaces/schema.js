@@ -4,18 +4,12 @@ import { validateHeaderName, validateHeaderValue } from 'node:http'
 import { namespaceProblem } from '@keycast/protocol'
 import { z } from 'zod'
 import { duration, size } from '../quantities.cjs'
+import { authorize, DURATION_MS_MAX, quantity, url } from './fields.js'
 import { journalNamespace } from './journal-schema.js'
 import { RESERVED_PREFIX } from './reserved.js'
-import { readUrlTemplate } from './url-template.js'
-
-/** A day: Keycast is for live values, not an archive. */
-const DURATION_MS_MAX = 24 * 3_600_000
 
 /** Faster than this no viewer sees a change, and every key would load the backend for nothing. */
 const REFRESH_MS_MIN = 50
-
-/** More often, and each viewer of a key would cost the backend as much as the key itself. */
-const KEEP_MS_MIN = 1_000
 
 /** Every process on a value's way holds it whole, and several times while it changes. */
 const BYTES_MAX = 64 * 1_024 ** 2
@@ -29,19 +23,6 @@ const reservedHeaders = new Set(
   if-unmodified-since keep-alive proxy-connection range te trailer transfer-encoding upgrade`.split(/\s+/),
 )
 
-/**
- * A field written as text or as a number, read by a rule.
- *
- * @param {import('../quantities.cjs').Rule} rule
- */
-const quantity = ({ read, expects }) => {
-  const error = `must be ${expects}`
-  return z
-    .union([z.string(), z.number()], { error })
-    .transform(written => read(String(written)))
-    .refine(number => !Number.isNaN(number), { error })
-}
-
 const idsError = `must be a map as in { segments: 1 }, with 1 to ${ID_SEGMENTS_MAX}`
 const ids = z.strictObject(
   {
@@ -51,15 +32,6 @@ const ids = z.strictObject(
   },
   { error: idsError },
 )
-
-const url = z.string({ error: 'must be a URL' }).transform((template, context) => {
-  const read = readUrlTemplate(template)
-  if ('problem' in read) {
-    context.addIssue(read.problem)
-    return z.NEVER
-  }
-  return read
-})
 
 const headers = z
   .record(z.string(), z.union([z.string(), z.number()], { error: 'must be text' }), {
@@ -78,20 +50,12 @@ const headers = z
     return /** @type {Record<string, string>} */ (Object.fromEntries(sent))
   })
 
-const methodError = 'must be HEAD or GET'
-const authorize = z.strictObject(
-  {
-    url,
-    method: z.enum(['HEAD', 'GET'], { error: methodError }).default('HEAD'),
-    keep: quantity(duration({ minMs: KEEP_MS_MIN, maxMs: DURATION_MS_MAX })).default(60_000),
-  },
-  { error: 'must be a map with url, method and keep' },
-)
-
-const httpNamespace = z.strictObject(
+const httpFields = z.strictObject(
   {
     source: z.literal('http', { error: 'must be http or journal' }),
     url,
+    per: z.literal('user', { error: 'must be user, or left out' }).optional(),
+    credentials: z.literal('viewer', { error: 'must be viewer, or left out' }).optional(),
     authorize: authorize.optional(),
     headers: headers.default({}),
     maxAge: quantity(duration({ maxMs: DURATION_MS_MAX })).default(1_000),
@@ -104,6 +68,20 @@ const httpNamespace = z.strictObject(
   },
   { error: 'must be a map with source and url' },
 )
+
+const httpNamespace = httpFields.superRefine(({ per, credentials, headers: sent }, context) => {
+  /** @param {string[]} path @param {string} message */
+  const refuse = (path, message) => context.addIssue({ code: 'custom', path, message })
+  if (credentials && !per) {
+    refuse(['credentials'], "without per: user, a value had with one viewer's token would be shown to all")
+  }
+  if (per && !credentials) {
+    refuse(['per'], 'needs credentials: viewer, or the backend could not tell whose value it is asked for')
+  }
+  if (credentials && 'authorization' in sent) {
+    refuse(['headers', 'authorization'], "cannot be set with credentials: viewer, which sends the viewer's own")
+  }
+})
 
 /** @typedef {z.output<typeof httpNamespace>} HttpNamespace */
 

@@ -1,5 +1,5 @@
 // A fetcher node, put together: the hub towards gateways, the primary's state, the workers.
-import { everyInterval } from '@keycast/service'
+import { everyInterval, valuesAndRooms } from '@keycast/service'
 import { createAsks, isAsk } from './authorize/asks.js'
 import { createAuthorize } from './authorize/authorize.js'
 import { createAuthorizeMetrics } from './authorize/metrics.js'
@@ -23,7 +23,7 @@ const now = () => performance.now()
 
 /**
  * @param {object} deps
- * @param {import('@keycast/service').Namespaces} deps.namespaces
+ * @param {import('@keycast/service').Namespaces & { journal: import('@keycast/service').JournalNamespaces }} deps.namespaces
  * @param {import('@keycast/backbone').Hub} deps.hub
  * @param {import('@keycast/service').Metrics} deps.metrics
  * @param {{ workers: number, inFlightMax: number, authorizeInFlightMax: number, cacheBytesMax: number }} deps.settings
@@ -38,8 +38,9 @@ export function createFetcher({ namespaces, hub, metrics, settings, log }) {
   const primary = createPrimary({ namespaces, pool: workers, markDue: hub.tell, wheel, metrics: counts, settings, now })
   const { inFlightMax, authorizeInFlightMax } = settings
   const authorizeMetrics = createAuthorizeMetrics(metrics)
+  const deciding = valuesAndRooms(namespaces)
   const asks = createAsks({
-    namespaces,
+    namespaces: deciding,
     pool: workers,
     cap: authorizeInFlightMax,
     inTurns: createInTurns({ wheel, now }),
@@ -47,7 +48,7 @@ export function createFetcher({ namespaces, hub, metrics, settings, log }) {
     now,
   })
   const { onAuthorize } = createAuthorize({
-    namespaces,
+    namespaces: deciding,
     asks,
     tellDecision: hub.tellDecision,
     firstBackoff: createBackoff({ initialMs: QUESTION_MS_INITIAL, random: Math.random }),

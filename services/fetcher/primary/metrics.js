@@ -11,6 +11,7 @@
  * @property {() => void} reissued
  * @property {(type: import('@keycast/backbone').Answer['type']) => void} answered
  * @property {(tookMs: number) => void} relayed a change went out to a gateway
+ * @property {(why: 'forbidden' | 'expired') => void} ownEnded a user's own value was let go of
  *
  * @typedef {import('./workers/workers.js').WorkerMetrics} WorkerMetrics
  */
@@ -59,6 +60,11 @@ export function createFetcherMetrics({ counter, histogram }) {
     name: 'leases_reissued_total',
     help: 'Fetches leased to a second worker, because the first was lost.',
   })
+  const ownEnded = counter({
+    name: 'user_values_ended_total',
+    help: "Users' own values let go of while wanted: forbidden, the backend refused the user; expired, no token was valid.",
+    labelNames: ['reason'],
+  })
   const restarts = counter({
     name: 'worker_restarts_total',
     help: 'Workers lost: exit, they ended by themselves; silent, they hung and were killed.',
@@ -70,6 +76,7 @@ export function createFetcherMetrics({ counter, histogram }) {
   })
   for (const result of ['made', 'no_base', 'size', 'time', 'gain']) deltas.inc({ result }, 0)
   for (const reason of ['exit', 'silent']) restarts.inc({ reason }, 0)
+  for (const reason of ['forbidden', 'expired']) ownEnded.inc({ reason }, 0)
   for (const met of ['memory', 'kept', 'joined', 'fetched', 'refused']) wanted.inc({ met }, 0)
 
   return {
@@ -85,6 +92,7 @@ export function createFetcherMetrics({ counter, histogram }) {
     reissued: () => reissues.inc(),
     answered: type => answers.inc({ type }),
     relayed: tookMs => relay.observe(tookMs / 1_000),
+    ownEnded: reason => ownEnded.inc({ reason }),
     workerLost: reason => restarts.inc({ reason }),
     lateResult: () => late.inc(),
   }
@@ -124,6 +132,7 @@ export function exportLevels({ counter, gauge }, { primary, workers, hub, settin
   level('missing_keys', 'Keys held that the backend never had: an eighth of the memory is theirs at most.', () =>
     table.missing(),
   )
+  level('user_values', "Users' own values held (per: user).", () => table.own())
   level('cache_bytes', 'Memory that the keys held are counted as.', () => table.stats().bytes)
   level('cache_max_bytes', 'Limit of cache_bytes: FETCHER_CACHE_BYTES_MAX.', () => settings.cacheBytesMax)
   level('fetches_in_flight_max', 'Ceiling of fetch_limit: FETCHER_IN_FLIGHT_MAX.', () => settings.inFlightMax)

@@ -25,14 +25,25 @@ const BACKOFF_MS_INITIAL = 250
  * @param {import('./metrics.js').FetchMetrics} deps.metrics
  * @param {{ inFlightMax: number, cacheBytesMax: number }} deps.settings
  * @param {() => number} deps.now monotonic, in milliseconds
+ * @param {() => number} [deps.wallNow] in milliseconds since 1970
  * @param {() => number} [deps.random] 0 up to 1
  */
-export function createPrimary({ namespaces, pool, markDue, wheel, metrics, settings, now, random = Math.random }) {
+export function createPrimary({
+  namespaces,
+  pool,
+  markDue,
+  wheel,
+  metrics,
+  settings,
+  now,
+  wallNow = Date.now,
+  random = Math.random,
+}) {
   const origins = createOrigins({ namespaces, inFlightMax: settings.inFlightMax, now })
   const table = createKeyTable({ bytesMax: settings.cacheBytesMax, onEvicted: entry => wants.refuseAll(entry) })
   const interest = createInterest({ markDue, wheel, now })
   const inTurns = createInTurns({ wheel, now })
-  const fetches = createFetches({ origins: origins.values(), pool, inTurns, metrics, now })
+  const fetches = createFetches({ origins: origins.values(), pool, inTurns, metrics, now, wallNow })
   const { want } = fetches
   const firstBackoff = createBackoff({ initialMs: BACKOFF_MS_INITIAL, random })
   const refreshes = createRefreshes({ namespaces, wheel, onOverdue: interest.notifyAll, now })
@@ -51,6 +62,7 @@ export function createPrimary({ namespaces, pool, markDue, wheel, metrics, setti
     markDue,
     metrics,
     now,
+    wallNow,
   })
   const results = createResults({
     table,
@@ -60,9 +72,15 @@ export function createPrimary({ namespaces, pool, markDue, wheel, metrics, setti
     recovery,
     fetches,
     onNoRoom: wants.refuseAll,
+    onForbidden: wants.forbidAll,
     now,
   })
-  fetches.start({ onResult: results.take, onRefused: results.refuse, onAbandoned: table.recount })
+  fetches.start({
+    onResult: results.take,
+    onRefused: results.refuse,
+    onExpired: wants.expireAll,
+    onAbandoned: table.recount,
+  })
 
   return { hubEvents: wants.hubEvents, fetches, origins, table, interest }
 }

@@ -67,6 +67,8 @@ export function setup({
   const met = { memory: 0, joined: 0, fetched: 0, refused: 0 }
   /** How long each change waited for a link to take it, in milliseconds. @type {number[]} */
   const relayed = []
+  /** Why users' own values were let go of. @type {string[]} */
+  const ownEnded = []
 
   const primary = createPrimary({
     namespaces: { get: name => byName.get(name), names: [...byName.keys()] },
@@ -92,9 +94,11 @@ export function setup({
       reissued() {},
       answered() {},
       relayed: tookMs => relayed.push(tookMs),
+      ownEnded: why => ownEnded.push(why),
     },
     settings: { inFlightMax, cacheBytesMax },
     now,
+    wallNow: now,
     random,
   })
   const events = checked(primary.hubEvents)
@@ -141,14 +145,15 @@ export function setup({
     askedAt: (/** @type {string} */ key) => asked.get(key) ?? [],
     met,
     relayed,
+    ownEnded,
     /** Keys under lease, in order. */
     leased: () => leased.map(({ message }) => message.key),
     /** @param {string} key */
     lease: key => leased.find(({ message }) => message.key === key),
-    /** @param {string} link @param {string} key @param {Held} [held] */
-    watch: (link, key, held) => events.onWatch(link, { key, held }),
-    /** @param {string} link @param {string} key @param {Held} [held] */
-    get: (link, key, held) => events.onGet(link, { key, held }),
+    /** @param {string} link @param {string} key @param {Held} [held] @param {import('@keycast/backbone').Credentials} [credentials] */
+    watch: (link, key, held, credentials) => events.onWatch(link, { key, held, credentials }),
+    /** @param {string} link @param {string} key @param {Held} [held] @param {import('@keycast/backbone').Credentials} [credentials] */
+    get: (link, key, held, credentials) => events.onGet(link, { key, held, credentials }),
     cancelGet: events.onCancelGet,
 
     /** Ends the key's lease. @param {string} key @param {Result} result @param {Buffer} [body] @param {Buffer} [delta] */

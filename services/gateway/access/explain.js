@@ -66,9 +66,10 @@ const refusalTexts = {
  * @param {Pick<import('./revocations/revocations.js').Revocations, 'revokedBefore'>} deps.revocations
  * @param {Pick<import('./access.js').Access, 'checkAnyForOperator'>} deps.access
  * @param {Pick<import('@keycast/service').Namespaces, 'get'>} deps.namespaces
+ * @param {{ get: (name: string) => import('@keycast/service').Deciding | undefined }} deps.deciding the same and those of rooms
  * @param {() => number} deps.wallNow in milliseconds since 1970
  */
-export function createExplain({ policy, rights, tokens, revocations, access, namespaces, wallNow }) {
+export function createExplain({ policy, rights, tokens, revocations, access, namespaces, deciding, wallNow }) {
   const { anonymous, everyone, claim } = policy
 
   /**
@@ -108,8 +109,13 @@ export function createExplain({ policy, rights, tokens, revocations, access, nam
   /** The request that asks the backend who may read. @param {string} key */
   function requestOf(key) {
     const colon = key.indexOf(':')
-    const authorize = namespaces.get(key.slice(0, colon))?.authorize
-    return authorize && `${authorize.method} ${authorize.urlFor(key.slice(colon + 1))}`
+    const id = key.slice(colon + 1)
+    const name = key.slice(0, colon)
+    const authorize = deciding.get(name)?.authorize
+    if (authorize) return `${authorize.method} ${authorize.urlFor(id)}`
+    // With the user's own token: what it answers to that is the value, or that there is none for them.
+    const namespace = namespaces.get(name)
+    return namespace?.isPerUser ? `GET ${namespace.urlFor(id)}` : undefined
   }
 
   /** @param {string} user @param {Rule} granted */

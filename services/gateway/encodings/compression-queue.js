@@ -31,8 +31,8 @@ const BACKLOG_BYTES_MAX = 4 * 1024 ** 2
 
 /**
  * @param {object} deps
- * @param {(key: string) => Value | undefined} deps.latest
- * @param {(key: string) => void} deps.grown the key's value takes more memory now
+ * @param {(wireKey: string) => Value | undefined} deps.latest
+ * @param {(wireKey: string) => void} deps.grown the key's value takes more memory now
  * @param {(waiting: Subscription[]) => void} deps.resume these subscriptions no longer wait
  * @param {Pick<import('../metrics.js').Counts, 'compressions'>} deps.counts
  * @param {(ms: number) => void} deps.observe how long one took, from when it was wanted
@@ -87,8 +87,8 @@ export function createCompression({ latest, grown, resume, counts, observe, now,
   /** Never rejects. @param {Job} job */
   async function run(job) {
     const { value, source, form } = job
-    const blocks = latest(value.key) === value ? await deflate(source).catch(() => undefined) : undefined
-    if (latest(value.key) !== value) {
+    const blocks = latest(value.wireKey) === value ? await deflate(source).catch(() => undefined) : undefined
+    if (latest(value.wireKey) !== value) {
       counts.compressions.overtaken++
       sendNewerPlain(job)
     } else if (blocks && blocks.length < source.length) {
@@ -97,7 +97,7 @@ export function createCompression({ latest, grown, resume, counts, observe, now,
       form.blocks = blocks
       form.savedBytes = source.length - blocks.length
       value.compressedBytes += blocks.length
-      grown(value.key)
+      grown(value.wireKey)
     } else {
       counts.compressions[blocks ? 'larger' : 'failed']++
     }
@@ -108,8 +108,8 @@ export function createCompression({ latest, grown, resume, counts, observe, now,
   }
 
   /** Sessions that waited for an overtaken version do not wait again for the one that overtook it. @param {Job} job */
-  function sendNewerPlain({ value: { key }, slot, form }) {
-    const newer = latest(key)
+  function sendNewerPlain({ value: { wireKey }, slot, form }) {
+    const newer = latest(wireKey)
     if (!newer || form.waiting.length === 0) return
     const its = /** @type {CompressedForm | undefined} */ (newer.forms[slot])
     if (its) its.isPlain = true

@@ -8,10 +8,11 @@ import { retryAfterMsOf } from '../keys/problem.js'
  * @typedef {import('../sessions/session.js').Session} Session
  */
 
-/** @param {Pick<import('./index.js').HandlerDeps, 'access' | 'decisions' | 'admissions' | 'values' | 'singleFlight' | 'outbox' | 'getsWaitingMax' | 'counts' | 'now'>} deps */
+/** @param {Pick<import('./index.js').HandlerDeps, 'access' | 'decisions' | 'ownValues' | 'admissions' | 'values' | 'singleFlight' | 'outbox' | 'getsWaitingMax' | 'counts' | 'now'>} deps */
 export const createGet = ({
   access,
   decisions,
+  ownValues,
   admissions,
   values,
   singleFlight,
@@ -27,7 +28,7 @@ export const createGet = ({
    */
   function get(session, message, asOfMs) {
     const { key } = message
-    const { rights } = session
+    const { rights, viewer } = session
     const problem = access.check(rights, 'read', key)
     if (problem) return sendProblem(session, message, problem)
     // Before anything is looked up: neither the answer nor its time tells whether a key exists that the viewer may not read.
@@ -36,7 +37,8 @@ export const createGet = ({
     if (decision) return sendProblem(session, message, decision)
     if (!outbox.isWritable(session)) return defer(session, message, asOfMs)
 
-    const result = values.fresh(key, asOfMs)
+    const wireKey = ownValues.wireKeyOf(viewer, key)
+    const result = values.fresh(wireKey, asOfMs)
     if (result) {
       counts.getHits++
       return answer(session, message, result)
@@ -45,8 +47,13 @@ export const createGet = ({
     if (!mayWait(session)) return refuse(session, message)
     session.pendingGets++
     // Never rejects. For a session that ended meanwhile the outbox queues nothing.
-    void singleFlight.want(key).then(fetched => {
+    void singleFlight.want(wireKey).then(fetched => {
       session.pendingGets--
+      // It is another user's session by now, who may have another value.
+      if (session.viewer !== viewer && wireKey !== key) {
+        if (!session.ended) get(session, message, now())
+        return
+      }
       // Its token was renewed while it waited, and may not grant the key any more.
       const refusal = session.rights === rights ? undefined : access.check(session.rights, 'read', key)
       if (refusal) sendProblem(session, message, refusal)

@@ -8,8 +8,8 @@ import { textFrame } from '../transport/frames.js'
  * @typedef {import('../sessions/session.js').Session} Session
  */
 
-/** @param {Pick<import('./index.js').HandlerDeps, 'access' | 'histories' | 'outbox' | 'getsWaitingMax' | 'counts' | 'now'>} deps */
-export const createHistory = ({ access, histories, outbox, getsWaitingMax, counts, now }) => {
+/** @param {Pick<import('./index.js').HandlerDeps, 'access' | 'decisions' | 'histories' | 'outbox' | 'getsWaitingMax' | 'counts' | 'now'>} deps */
+export const createHistory = ({ access, decisions, histories, outbox, getsWaitingMax, counts, now }) => {
   /**
    * @param {Session} session
    * @param {History} message
@@ -19,8 +19,26 @@ export const createHistory = ({ access, histories, outbox, getsWaitingMax, count
     if (problem) return refuse(session, message, { ...problem, retryAfterMs: retryAfterMsOf(problem, now()) })
     const waiting = session.pendingGets + session.deferredGets.length
     if (waiting >= getsWaitingMax) return refuse(session, message, { code: 'too_many_waiting' })
+    const decision = decisions.applies(message.key) ? decisions.ask(session.viewer, message.key) : undefined
+    if (decision instanceof Promise) return void waitForDecision(session, message, decision)
+    if (decision) return refuse(session, message, { ...decision, retryAfterMs: retryAfterMsOf(decision, now()) })
     if (!outbox.isWritable(session)) return defer(session, message)
     void answer(session, message)
+  }
+
+  /**
+   * @param {Session} session @param {History} message
+   * @param {Promise<import('../keys/problem.js').Problem | undefined>} decision
+   */
+  async function waitForDecision(session, message, decision) {
+    session.pendingGets++
+    const { viewer } = session
+    const problem = await decision
+    session.pendingGets--
+    if (session.ended) return
+    // With an admitted viewer the decision stands by now; another viewer has to be asked for.
+    if (!problem || session.viewer !== viewer) return history(session, message)
+    refuse(session, message, { ...problem, retryAfterMs: retryAfterMsOf(problem, now()) })
   }
 
   /** @param {Session} session @param {History} message */

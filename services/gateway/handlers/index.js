@@ -22,10 +22,11 @@ import { createUnsubscribe } from './unsubscribe.js'
  * @property {Pick<import('../keys/values.js').Values, 'fresh'>} values
  * @property {Pick<import('../keys/single-flight.js').SingleFlight, 'want'>} singleFlight
  * @property {Pick<import('../access/backend/decisions.js').Decisions, 'applies' | 'ask'>} decisions
+ * @property {Pick<import('../keys/own-values.js').OwnValues, 'wireKeyOf'>} ownValues
  * @property {import('../keys/admissions.js').Admissions} admissions
  * @property {import('../keys/subscriptions.js').Subscriptions} subscriptions
  * @property {Pick<import('../keys/endings.js').Endings, 'remove'>} endings
- * @property {Pick<import('../rooms/rooms.js').Rooms, 'isRoom' | 'announce' | 'add' | 'finish' | 'stats'>} rooms
+ * @property {Pick<import('../rooms/rooms.js').Rooms, 'isRoom' | 'announce' | 'finish' | 'stats'>} rooms
  * @property {Pick<import('../rooms/publishes.js').Publishes, 'fromSession'>} publishes
  * @property {Pick<import('../rooms/histories.js').Histories, 'read'>} histories
  * @property {Pick<import('../presence/joins.js').Joins, 'join' | 'leave'>} joins

@@ -42,7 +42,7 @@ export const createSubscribe = ({ admissions, subscriptions, rooms, outbox, rate
     let roomsAccepted = 0
     for (const { key, after, last, presence = false } of ofRooms) {
       const start = after || last !== undefined || presence ? { after, last, presence } : undefined
-      const refusal = rooms.add(session, key, start, announcement)
+      const refusal = admissions.subscribeRoom(session, key, start, announcement)
       if (refusal) refused.push(errorMessage(refusal.code, { id, key, subscribed: false, message: refusal.message }))
       else roomsAccepted++
     }

@@ -44,6 +44,7 @@ const RETRY_AFTER_MS = 1_000
  *   [deps.shareRevocation] tells the other gateways; absent where nothing would keep it for them
  * @param {() => number} [deps.wallNow] in milliseconds since 1970
  * @param {Pick<import('../keys/values.js').Values, 'describe'>} deps.values
+ * @param {Pick<import('../keys/own-values.js').OwnValues, 'areOf' | 'countOf'>} deps.ownValues
  * @param {Pick<import('@keycast/backbone').Backbone, 'refresh'>} deps.backbone
  * @param {import('@keycast/service').Namespaces} deps.namespaces
  * @param {Parameters<typeof addRoomCalls>[1]['publishes']} deps.publishes
@@ -51,7 +52,8 @@ const RETRY_AFTER_MS = 1_000
  * @param {string | undefined} deps.apiToken
  */
 export function addInternal(app, deps) {
-  const { access, explain, values, backbone, namespaces, revoke, shareRevocation, apiToken, wallNow = Date.now } = deps
+  const { access, explain, values, ownValues, backbone, namespaces, revoke, shareRevocation, apiToken } = deps
+  const { wallNow = Date.now } = deps
   app.register(async calls => {
     calls.addHook('onRequest', createGuard(apiToken))
 
@@ -107,7 +109,9 @@ export function addInternal(app, deps) {
       const { '*': key } = /** @type {{ '*': string }} */ (request.params)
       const problem = access.checkForOperator(key)
       if (problem) return sendProblem(reply, problem)
-      return describeKey(values.describe(key), namespaces.get(namespaceOf(key)))
+      const namespace = namespaces.get(namespaceOf(key))
+      if (ownValues.areOf(key)) return describeOwn(key, ownValues.countOf(key), namespace)
+      return describeKey(values.describe(key), namespace)
     })
   })
 }
@@ -184,11 +188,22 @@ function describeKey({ key, owner, watched, subscribers, waiters, stale, value, 
     bytes: value?.bytes,
     contentType: value?.contentType,
     lastFailure: problem,
-    namespace: namespace && {
-      refreshMs: namespace.refreshMs,
-      maxAgeMs: namespace.maxAgeMs,
-      timeoutMs: namespace.timeoutMs,
-      bytesMax: namespace.bytesMax,
-    },
+    namespace: namespace && timesOf(namespace),
   }
+}
+
+/**
+ * The same of a key whose values differ per user: nothing of any of them, nor for whom they are.
+ *
+ * @param {string} key
+ * @param {number} usersHeld
+ * @param {import('@keycast/service').Namespace | undefined} namespace
+ */
+function describeOwn(key, usersHeld, namespace) {
+  return { key, perUser: true, usersHeld, namespace: namespace && timesOf(namespace) }
+}
+
+/** @param {import('@keycast/service').Namespace} namespace */
+function timesOf({ refreshMs, maxAgeMs, timeoutMs, bytesMax }) {
+  return { refreshMs, maxAgeMs, timeoutMs, bytesMax }
 }

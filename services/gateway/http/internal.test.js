@@ -41,7 +41,10 @@ async function setup({
   /** @type {string[][]} */
   const refreshed = []
   const app = Fastify()
-  const namespaces = createNamespaces({ tick: { refreshMs: 1_000, maxAgeMs: 1_000, idSegmentsMax: 2 } })
+  const namespaces = createNamespaces({
+    tick: { refreshMs: 1_000, maxAgeMs: 1_000, idSegmentsMax: 2 },
+    own: { isPerUser: true },
+  })
   addInternal(app, {
     apiToken: apiToken ?? undefined,
     namespaces,
@@ -58,6 +61,7 @@ async function setup({
     },
     shareRevocation,
     values: { describe: key => ({ ...described, ...known, key }) },
+    ownValues: { areOf: key => key.startsWith('own:'), countOf: () => 3 },
     publishes: /** @type {any} */ (undefined),
     rooms: /** @type {any} */ (undefined),
     backbone: {

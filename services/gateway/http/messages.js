@@ -8,6 +8,7 @@ import { sendProblem } from './problems.js'
 /**
  * @typedef {object} MessagesDeps
  * @property {Pick<import('../access/access.js').Access, 'checkRoom'>} access
+ * @property {Pick<import('../access/backend/decisions.js').Decisions, 'applies' | 'ask'>} decisions
  * @property {ReturnType<typeof import('./authenticate.js').createAuthenticate>} authenticate
  * @property {Pick<import('../rooms/histories.js').Histories, 'read'>} histories
  * @property {Pick<import('./unread-bodies.js').UnreadBodies, 'hold'>} unreadBodies
@@ -33,7 +34,7 @@ const headers = Object.freeze({
  * @param {import('fastify').FastifyInstance} app
  * @param {MessagesDeps} deps
  */
-export function addMessages(app, { access, authenticate, histories, unreadBodies, counts }) {
+export function addMessages(app, { access, decisions, authenticate, histories, unreadBodies, counts }) {
   let pending = 0
 
   /** @type {import('fastify').onResponseHookHandler} */
@@ -47,7 +48,9 @@ export function addMessages(app, { access, authenticate, histories, unreadBodies
     const caller = await authenticate(request.raw)
     if (caller.hasToken) reply.header('vary', 'Authorization, Cookie')
     if ('problem' in caller) return sendProblem(reply, caller.problem, caller.status)
-    const refusal = access.checkRoom(caller.rights, 'read', key)
+    const { rights, viewer } = caller
+    const refusal =
+      access.checkRoom(rights, 'read', key) ?? (decisions.applies(key) ? await decisions.ask(viewer, key) : undefined)
     if (refusal) return sendProblem(reply, refusal)
     const asked = readQuery(key, request.query)
     if ('problem' in asked) return sendProblem(reply, asked.problem)

@@ -32,6 +32,7 @@ const BODY_BYTES_MAX = 1_024
  * @param {object} deps
  * @param {import('./values.js').ValuesDeps['access'] & import('./messages.js').MessagesDeps['access']} deps.access
  * @param {import('./values.js').ValuesDeps['decisions']} deps.decisions
+ * @param {import('./values.js').ValuesDeps['ownValues']} deps.ownValues
  * @param {import('./values.js').ValuesDeps['values']} deps.values
  * @param {import('./values.js').ValuesDeps['singleFlight']} deps.singleFlight
  * @param {import('./values.js').ValuesDeps['authenticate']} deps.authenticate
@@ -45,6 +46,7 @@ const BODY_BYTES_MAX = 1_024
 export function createPublicApp({
   access,
   decisions,
+  ownValues,
   authenticate,
   values,
   singleFlight,
@@ -80,7 +82,7 @@ export function createPublicApp({
   if (chat) addChat(app)
   addLibrary(app)
   const unreadBodies = createUnreadBodies(unreadBytesMax)
-  addValues(app, { access, decisions, authenticate, values, singleFlight, unreadBodies, counts })
-  addMessages(app, { access, authenticate, histories, unreadBodies, counts })
+  addValues(app, { access, decisions, ownValues, authenticate, values, singleFlight, unreadBodies, counts })
+  addMessages(app, { access, decisions, authenticate, histories, unreadBodies, counts })
   return app
 }

@@ -12,6 +12,7 @@ import { sendProblem } from './problems.js'
  * @typedef {object} ValuesDeps
  * @property {Pick<import('../access/access.js').Access, 'check'>} access
  * @property {Pick<import('../access/backend/decisions.js').Decisions, 'applies' | 'ask'>} decisions
+ * @property {Pick<import('../keys/own-values.js').OwnValues, 'wireKeyOf'>} ownValues
  * @property {ReturnType<typeof import('./authenticate.js').createAuthenticate>} authenticate
  * @property {Pick<import('../keys/values.js').Values, 'fresh'>} values
  * @property {Pick<import('../keys/single-flight.js').SingleFlight, 'want'>} singleFlight
@@ -37,7 +38,10 @@ const securityHeaders = Object.freeze({
  * @param {import('fastify').FastifyInstance} app
  * @param {ValuesDeps} deps
  */
-export function addValues(app, { access, decisions, authenticate, values, singleFlight, unreadBodies, counts }) {
+export function addValues(
+  app,
+  { access, decisions, ownValues, authenticate, values, singleFlight, unreadBodies, counts },
+) {
   /** @type {import('fastify').onResponseHookHandler} */
   const onResponse = (_, reply, done) => {
     countOne(counts.httpValues, String(reply.statusCode))
@@ -55,12 +59,16 @@ export function addValues(app, { access, decisions, authenticate, values, single
     const problem =
       access.check(rights, 'read', key) ?? (decisions.applies(key) ? await decisions.ask(viewer, key) : undefined)
     if (problem) return sendProblem(reply, problem)
-    const cached = values.fresh(key)
+    const wireKey = ownValues.wireKeyOf(viewer, key)
+    const isOwn = wireKey !== key
+    const cached = values.fresh(wireKey)
     if (cached) counts.httpHits++
     else counts.httpMisses++
-    const result = cached ?? (await singleFlight.want(key))
+    const result = cached ?? (await singleFlight.want(wireKey))
+    // Also where there is none, and for who came without a token: another user has another answer.
+    if (isOwn) reply.header('vary', 'Authorization, Cookie')
     if (!result.value) return sendProblem(reply, result.problem)
-    return sendValue(request, reply, result, { unreadBodies, isPrivate: caller.hasToken })
+    return sendValue(request, reply, result, { unreadBodies, isOwn, isPrivate: caller.hasToken })
   })
 }
 
@@ -68,15 +76,17 @@ export function addValues(app, { access, decisions, authenticate, values, single
  * @param {import('fastify').FastifyRequest} request
  * @param {import('fastify').FastifyReply} reply
  * @param {Found} found
- * @param {{ unreadBodies: ValuesDeps['unreadBodies'], isPrivate: boolean }} how `isPrivate`: it is sent for a token
+ * @param {{ unreadBodies: ValuesDeps['unreadBodies'], isOwn: boolean, isPrivate: boolean }} how `isOwn`: no other user has
+ *   the same; `isPrivate`: it is sent for a token
  */
-function sendValue({ headers }, reply, { value, ageMs, maxAgeMs, store }, { unreadBodies, isPrivate }) {
+function sendValue({ headers }, reply, { value, ageMs, maxAgeMs, store }, { unreadBodies, isOwn, isPrivate }) {
   reply.headers(securityHeaders).headers({
     etag: `"${value.version}"`,
     // The age rounded up, its limit down: a cache on the way must not keep it longer than this gateway would.
     age: String(Math.ceil(ageMs / 1_000)),
-    'cache-control': store ? `${isPrivate ? 'private, ' : ''}max-age=${Math.floor(maxAgeMs / 1_000)}` : 'no-store',
   })
+  const maxAge = `${isPrivate ? 'private, ' : ''}max-age=${Math.floor(maxAgeMs / 1_000)}`
+  reply.header('cache-control', isOwn ? 'private, no-store' : store ? maxAge : 'no-store')
   if (matchesAny(headers['if-none-match'], value.version)) return reply.code(304).send()
   if (!unreadBodies.hold(value.body, reply.raw)) return sendProblem(reply, createProblem('capacity', performance.now()))
   return reply.header('content-type', value.contentType).send(value.body)

@@ -47,6 +47,7 @@ async function setup({ fresh, later, refused, caller = { hasToken: false, rights
       checkRoom: () => undefined,
     },
     decisions: { applies: () => false, ask: () => undefined },
+    ownValues: { wireKeyOf: (viewer, key) => (key.startsWith('own:') ? `${key} ${viewer?.name}` : key) },
     histories: /** @type {any} */ (undefined),
     authenticate: async () => caller,
     values: {
@@ -213,6 +214,29 @@ test('what came for a token is kept by nobody but its browser, and for no other 
   expect(headers).toMatchObject({ 'cache-control': 'private, max-age=5', vary: 'Authorization, Cookie' })
   const { get: getAnonymously } = await setup({ fresh: found })
   expect((await getAnonymously('/v1/values/tick:1')).headers.vary).toBeUndefined()
+})
+
+test("a user's own value is kept by nobody, nor is it that there is none; it is asked for by that user's name", async () => {
+  const caller = { hasToken: true, rights: {}, viewer: { name: 'ann' } }
+  const { get, asked } = await setup({ fresh: found, caller })
+  const { headers } = await get('/v1/values/own:inbox')
+  expect(headers).toMatchObject({ 'cache-control': 'private, no-store', vary: 'Authorization, Cookie' })
+  expect(asked).toContain('fresh own:inbox ann')
+  const etag = String(headers.etag)
+  const again = await get('/v1/values/own:inbox', { headers: { 'if-none-match': etag } })
+  expect(again.status).toBe(304)
+  expect(again.headers['cache-control']).toBe('private, no-store')
+  const none = await setup({ later: failed({ code: 'not_found' }), caller })
+  expect((await none.get('/v1/values/own:inbox')).headers).toMatchObject({
+    'cache-control': 'no-store',
+    vary: 'Authorization, Cookie',
+  })
+  const anybody = { hasToken: false, rights: {}, viewer: { name: 'anonymous' } }
+  const open = await setup({ fresh: found, caller: anybody })
+  expect((await open.get('/v1/values/own:inbox')).headers).toMatchObject({
+    'cache-control': 'private, no-store',
+    vary: 'Authorization, Cookie',
+  })
 })
 
 test.each(

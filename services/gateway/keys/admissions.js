@@ -1,6 +1,7 @@
-// Subscriptions to keys whose backend decides who reads them. One begins when the backend has admitted its viewer. While
-// the backend cannot be asked it rests, and it ends when its viewer is refused.
+// Subscriptions to keys, of values or of rooms, whose backend decides who reads them. One begins when the backend has admitted
+// its viewer. While the backend cannot be asked it rests, and it ends when its viewer is refused.
 import { errorMessage } from '@keycast/protocol'
+import { SUBSCRIBED } from '../access/backend/decisions.js'
 import { createProblem, retryAfterMsOf } from './problem.js'
 
 /**
@@ -8,21 +9,30 @@ import { createProblem, retryAfterMsOf } from './problem.js'
  * @typedef {import('./problem.js').Problem} Problem
  * @typedef {ReturnType<typeof createAdmissions>} Admissions
  *
- * A key that a session asked to be subscribed to. `version`: that its client holds. `toldCode`: of the failure it was told.
- * @typedef {{ version: string | undefined, toldCode: import('@keycast/protocol').ErrorCode | undefined }} Awaited
+ * How a client asked for a key: with the version it holds of a value, or where a room is to begin, which is announced with the
+ * others of its request.
+ * @typedef {{ version: string | undefined, room?: undefined } | { room: { start: import('../rooms/room.js').RoomStart | undefined,
+ *   id: import('@keycast/protocol').RequestId | undefined,
+ *   announcement: import('../rooms/announcement.js').Announcement | undefined } }} Asked `announcement`: until it is clear that
+ *   this one takes longer
+ *
+ * A key that a session asked to be subscribed to. `toldCode`: of the failure it was told.
+ * @typedef {{ asked: Asked, toldCode: import('@keycast/protocol').ErrorCode | undefined }} Awaited
  */
 
 /**
  * @param {object} deps
- * @param {Pick<import('../access/access.js').Access, 'check' | 'refusalOf'>} deps.access
+ * @param {Pick<import('../access/access.js').Access, 'check' | 'checkRoom' | 'refusalOf'>} deps.access
  * @param {Pick<import('../access/backend/decisions.js').Decisions, 'applies' | 'join' | 'leave'>} deps.decisions
+ * @param {Pick<import('./own-values.js').OwnValues, 'areOf'>} deps.ownValues
  * @param {Pick<import('./subscriptions.js').Subscriptions, 'add'>} deps.subscriptions
+ * @param {Pick<import('../rooms/rooms.js').Rooms, 'announce' | 'add' | 'finish' | 'positionOf' | 'hold'>} deps.rooms
  * @param {Pick<import('./endings.js').Endings, 'remove' | 'drop'>} deps.endings
  * @param {Pick<import('./places.js').Places, 'take' | 'leave'>} deps.places
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'send'>} deps.outbox
  * @param {() => number} deps.now monotonic, in milliseconds
  */
-export function createAdmissions({ access, decisions, subscriptions, endings, places, outbox, now }) {
+export function createAdmissions({ access, decisions, ownValues, subscriptions, rooms, endings, places, outbox, now }) {
   let awaiting = 0
 
   /**
@@ -36,34 +46,80 @@ export function createAdmissions({ access, decisions, subscriptions, endings, pl
    */
   function subscribe(session, key, version) {
     // Rights come first: the backend is not asked what the viewer's rights do not cover.
-    const refusal = access.check(session.rights, 'read', key)
-    if (refusal) return refusal
-    if (!decisions.applies(key) || session.subscriptions.has(key)) return subscriptions.add(session, key, version)
+    return access.check(session.rights, 'read', key) ?? admit(session, key, { version })
+  }
+
+  /**
+   * The same for a room. One that is subscribed has its stream begun anew.
+   *
+   * @param {Session} session
+   * @param {string} key as a client sent it
+   * @param {import('../rooms/room.js').RoomStart | undefined} start
+   * @param {import('../rooms/announcement.js').Announcement} announcement of the whole request
+   * @returns {Problem | undefined} why it was not subscribed
+   */
+  function subscribeRoom(session, key, start, announcement) {
+    return (
+      access.checkRoom(session.rights, 'read', key) ??
+      admit(session, key, { room: { start, id: announcement.id, announcement } })
+    )
+  }
+
+  /** @param {Session} session @param {string} key that its rights cover @param {Asked} asked */
+  function admit(session, key, asked) {
+    if (!decisions.applies(key) || session.subscriptions.has(key)) return add(session, key, asked)
     const awaited = session.awaited?.get(key)
     if (awaited) {
-      Object.assign(awaited, { version, toldCode: undefined })
+      release(awaited.asked)
+      hold(asked)
+      Object.assign(awaited, { asked, toldCode: undefined })
       return undefined
     }
     // Until it is known whether it is admitted the subscription has its place.
     const code = places.take(session)
     if (code) return createProblem(code, now())
-    const { isAdmitted, problem } = decisions.join(session, key)
+    const { isAdmitted, problem } = decisions.join(session, key, SUBSCRIBED)
     if (!problem && !isAdmitted) {
-      wait(session, key, version)
+      wait(session, key, asked)
       return undefined
     }
     places.leave(session)
     if (problem) return problem
-    const full = subscriptions.add(session, key, version)
-    if (full) decisions.leave(session, key)
+    const full = add(session, key, asked)
+    if (full) decisions.leave(session, key, SUBSCRIBED)
     return full
   }
 
-  /** @param {Session} session @param {string} key @param {string | undefined} version */
-  function wait(session, key, version) {
+  /** @param {Session} session @param {string} key of an admitted viewer @param {Asked} asked */
+  function add(session, key, asked) {
+    if (!asked.room) return subscriptions.add(session, key, asked.version)
+    const { start, id, announcement } = asked.room
+    if (announcement) return rooms.add(session, key, start, announcement)
+    // Nobody waits for it: it is said on its own.
+    const own = rooms.announce(session, id)
+    const problem = rooms.add(session, key, start, own)
+    rooms.finish(own)
+    return problem
+  }
+
+  /** @param {Session} session @param {string} key @param {Asked} asked */
+  function wait(session, key, asked) {
+    hold(asked)
     session.awaited ??= new Map()
-    session.awaited.set(key, { version, toldCode: undefined })
+    session.awaited.set(key, { asked, toldCode: undefined })
     awaiting++
+  }
+
+  /** The rooms of a request are announced together: the others wait for this one. @param {Asked} asked */
+  function hold({ room }) {
+    if (room?.announcement) rooms.hold(room.announcement)
+  }
+
+  /** They wait for it no more. @param {Asked} asked */
+  function release({ room }) {
+    if (!room?.announcement) return
+    rooms.finish(room.announcement)
+    room.announcement = undefined
   }
 
   /** @param {Session} session @param {string} key @returns {Awaited | undefined} what it waited for */
@@ -83,9 +139,10 @@ export function createAdmissions({ access, decisions, subscriptions, endings, pl
    * @param {string} key
    */
   function unsubscribe(session, key) {
-    stopAwaiting(session, key)
+    const awaited = stopAwaiting(session, key)
+    if (awaited) release(awaited.asked)
     endings.remove(session, key)
-    decisions.leave(session, key)
+    decisions.leave(session, key, SUBSCRIBED)
   }
 
   /**
@@ -96,35 +153,63 @@ export function createAdmissions({ access, decisions, subscriptions, endings, pl
    * @param {Problem | undefined} problem why its viewer may not read the key now
    */
   function decided(session, key, problem) {
-    if (!problem) {
-      const awaited = stopAwaiting(session, key)
-      if (!awaited) return
-      const full = subscriptions.add(session, key, awaited.version)
-      return full && end(session, key, full)
-    }
+    if (!problem) return begin(session, key)
     if (problem.retryAfterMs === undefined) return end(session, key, problem)
     if (session.subscriptions.has(key)) {
+      const asked = askedAgain(session, key)
       endings.remove(session, key)
       // It has just left one.
       places.take(session)
-      wait(session, key, undefined)
+      wait(session, key, asked)
     }
     const awaited = session.awaited?.get(key)
     if (!awaited || awaited.toldCode === problem.code) return
     awaited.toldCode = problem.code
-    tell(session, key, problem, true)
+    const { room } = awaited.asked
+    tell(session, key, problem, true, room?.announcement?.id)
+    release(awaited.asked)
+  }
+
+  /** The viewer is admitted. @param {Session} session @param {string} key */
+  function begin(session, key) {
+    const awaited = stopAwaiting(session, key)
+    if (!awaited) return
+    const { announcement } = awaited.asked.room ?? {}
+    const full = add(session, key, awaited.asked)
+    release(awaited.asked)
+    if (!full) return
+    unsubscribe(session, key)
+    tell(session, key, full, false, announcement?.id)
+  }
+
+  /** What a subscription that rests is to begin with again. @param {Session} session @param {string} key @returns {Asked} */
+  function askedAgain(session, key) {
+    const subscription = session.subscriptions.get(key)
+    if (!subscription || !('room' in subscription)) return { version: undefined }
+    // No message is lost: the room goes on where it stopped.
+    return { room: { start: rooms.positionOf(subscription), id: undefined, announcement: undefined } }
   }
 
   /** @param {Session} session @param {string} key @param {Problem} problem */
   function end(session, key, problem) {
+    // Not of a room that it only joined: joins.js ends that.
+    if (!has(session, key)) return
+    const id = session.awaited?.get(key)?.asked.room?.announcement?.id
     unsubscribe(session, key)
-    tell(session, key, problem, false)
+    tell(session, key, problem, false, id)
   }
 
-  /** @param {Session} session @param {string} key @param {Problem} problem @param {boolean} subscribed */
-  function tell(session, key, problem, subscribed) {
+  /** Whether the session is subscribed to the key, or waits to be. @param {Session} session @param {string} key */
+  const has = (session, key) => session.subscriptions.has(key) || session.awaited?.has(key) === true
+
+  /**
+   * @param {Session} session @param {string} key @param {Problem} problem @param {boolean} subscribed
+   * @param {import('@keycast/protocol').RequestId} [id]
+   */
+  function tell(session, key, problem, subscribed, id) {
     const { code, message } = problem
-    outbox.send(session, errorMessage(code, { key, subscribed, message, retryAfterMs: retryAfterMsOf(problem, now()) }))
+    const retryAfterMs = retryAfterMsOf(problem, now())
+    outbox.send(session, errorMessage(code, { id, key, subscribed, message, retryAfterMs }))
   }
 
   /** @param {Session} session @returns {string[]} what it is subscribed to, or waits for */
@@ -132,6 +217,7 @@ export function createAdmissions({ access, decisions, subscriptions, endings, pl
 
   return {
     subscribe,
+    subscribeRoom,
     unsubscribe,
     decided,
 
@@ -144,17 +230,22 @@ export function createAdmissions({ access, decisions, subscriptions, endings, pl
     },
 
     /**
-     * The session has another viewer: what was decided for the one before says nothing.
+     * The session has another viewer: what was decided for the one before says nothing, and what was its own is not this
+     * one's.
      *
      * @param {Session} session
      * @param {() => void} change makes it so
      */
     changeViewer(session, change) {
-      const keys = keysOf(session).filter(decisions.applies)
+      const keys = keysOf(session).filter(key => decisions.applies(key) || ownValues.areOf(key))
+      const asked = keys.map(key => session.awaited?.get(key)?.asked ?? askedAgain(session, key))
       for (const key of keys) unsubscribe(session, key)
       change()
-      for (const key of keys) {
-        const problem = subscribe(session, key, undefined)
+      for (const [index, key] of keys.entries()) {
+        const { room } = asked[index]
+        const again = room ? { room } : { version: undefined }
+        const check = room ? access.checkRoom : access.check
+        const problem = check(session.rights, 'read', key) ?? admit(session, key, again)
         if (problem) tell(session, key, problem, false)
       }
     },
@@ -165,8 +256,7 @@ export function createAdmissions({ access, decisions, subscriptions, endings, pl
       endings.drop(session)
     },
 
-    /** Whether the session waits for something about the key, or is subscribed to it. @param {Session} session @param {string} key */
-    has: (session, key) => session.subscriptions.has(key) || session.awaited?.has(key) === true,
+    has,
 
     stats: () => ({ awaiting }),
   }

@@ -29,7 +29,7 @@ export function applyAnswer(entry, answer, nowMs, confirmations) {
       confirm(entry, answer, askedAtMs)
       awaitRefreshes(entry, answer.next, nowMs, confirmations)
       if (entry.value?.version === answer.version) return 'confirmed'
-      entry.value = createValue(answer)
+      entry.value = createValue(answer, entry.key)
       entry.wasFound = true
       return 'value'
     case 'current':
@@ -106,9 +106,14 @@ function takeNotFound(entry, answer, nowMs) {
  */
 function takeFailure(entry, answer, nowMs) {
   endRefreshes(entry)
+  // Had with a token that is not good for it any more.
+  if (entry.viewer !== undefined && tokenCodes.has(answer.code)) entry.value = undefined
   entry.problem = problemOf(answer, answer.retryAfterMs, nowMs)
   return answer.retryAfterMs === undefined ? 'refused' : 'failed'
 }
+
+/** What is said of a user's token. @type {Set<import('@keycast/protocol').ErrorCode>} */
+const tokenCodes = new Set(['forbidden', 'token_expired'])
 
 /** @param {FailedAnswer} answer @param {number | undefined} retryAfterMs @param {number} nowMs */
 function problemOf({ code, message }, retryAfterMs, nowMs) {

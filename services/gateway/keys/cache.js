@@ -20,9 +20,11 @@ const MISSING_PART = 1 / 8
  * @param {number} options.bytesMax
  * @param {(value: import('./value.js').Value) => number} options.valueBytes what a value takes in all its forms
  * @param {(entry: Entry) => void} [options.onUnwanted] the entry is no longer wanted
+ * @param {(entry: Entry) => boolean} [options.mayKeep] whether an entry that nobody wants may stay
+ * @param {(entry: Entry) => void} [options.onRemoved]
  */
-export function createCache({ bytesMax, valueBytes, onUnwanted }) {
-  /** @type {Map<string, Entry>} */
+export function createCache({ bytesMax, valueBytes, onUnwanted, mayKeep = () => true, onRemoved = () => {} }) {
+  /** By wire key. @type {Map<string, Entry>} */
   const entries = new Map()
   /** Unwanted entries, the least recently used first. @type {Set<Entry>} */
   const idle = new Set()
@@ -34,18 +36,18 @@ export function createCache({ bytesMax, valueBytes, onUnwanted }) {
   let bytes = 0
   let idleBytes = 0
 
-  /** @param {string} key */
-  function peek(key) {
-    return entries.get(key)
+  /** @param {string} wireKey */
+  function peek(wireKey) {
+    return entries.get(wireKey)
   }
 
   /**
    * Counts as use.
    *
-   * @param {string} key
+   * @param {string} wireKey
    */
-  function get(key) {
-    const entry = entries.get(key)
+  function get(wireKey) {
+    const entry = entries.get(wireKey)
     if (entry && idle.delete(entry)) idle.add(entry)
     else if (entry && idleMissing.delete(entry)) idleMissing.add(entry)
     return entry
@@ -54,7 +56,7 @@ export function createCache({ bytesMax, valueBytes, onUnwanted }) {
   /** @param {Entry} entry whose key has none */
   function add(entry) {
     entry.bytes = ENTRY_BYTES
-    entries.set(entry.key, entry)
+    entries.set(entry.wireKey, entry)
     bytes += entry.bytes
   }
 
@@ -65,7 +67,7 @@ export function createCache({ bytesMax, valueBytes, onUnwanted }) {
    * @param {Entry} entry
    */
   function update(entry) {
-    if (entries.get(entry.key) !== entry) return
+    if (entries.get(entry.wireKey) !== entry) return
     if (idle.delete(entry) || idleMissing.delete(entry)) idleBytes -= entry.bytes
     const cost = bytesOf(entry)
     bytes += cost - entry.bytes
@@ -76,7 +78,7 @@ export function createCache({ bytesMax, valueBytes, onUnwanted }) {
 
     if (!isWanted(entry)) {
       onUnwanted?.(entry)
-      if (!isWorthKeeping(entry)) return remove(entry)
+      if (!isWorthKeeping(entry) || !mayKeep(entry)) return remove(entry)
       if (isOfMissing) idleMissing.add(entry)
       else idle.add(entry)
       idleBytes += cost
@@ -95,9 +97,10 @@ export function createCache({ bytesMax, valueBytes, onUnwanted }) {
 
   /** @param {Entry} entry that is not idle */
   function remove(entry) {
-    entries.delete(entry.key)
+    entries.delete(entry.wireKey)
     missing.delete(entry)
     bytes -= entry.bytes
+    onRemoved(entry)
   }
 
   /** Whether an entry that is wanted fits beside the others that are, with the value it has. @param {Entry} entry */

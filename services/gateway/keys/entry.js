@@ -1,4 +1,6 @@
-// This gateway's record of one key: its value, its problem, and the sessions and requests that want it.
+// This gateway's record of one key: its value, its problem, and the sessions and requests that want it. Where values differ
+// per user, there is one for each user.
+import { readViewerKey } from '@keycast/backbone'
 
 /**
  * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode
@@ -17,7 +19,9 @@
  * @typedef {{ resolve: (result: Result) => void, deadlineAtMs: number }} Waiter
  *
  * @typedef {object} Entry
- * @property {string} key
+ * @property {string} key that clients know
+ * @property {string} wireKey for the cache and the backbone: the key, or the viewer key of a user's own value
+ * @property {string | undefined} viewer whose own value it is; `undefined` where all have the same
  * @property {Namespace} namespace
  * @property {Value | undefined} value
  * @property {boolean} wasFound whether it has had a value since it was made
@@ -45,13 +49,16 @@
 export const NOBODY = /** @type {any[]} */ (/** @type {unknown} */ (Object.freeze([])))
 
 /**
- * @param {string} key well-formed
+ * @param {string} wireKey
  * @param {Namespace} namespace
  * @returns {Entry}
  */
-export function createEntry(key, namespace) {
+export function createEntry(wireKey, namespace) {
+  const viewed = namespace.isPerUser ? readViewerKey(wireKey) : undefined
   return {
-    key,
+    key: viewed?.key ?? wireKey,
+    wireKey,
+    viewer: viewed?.viewer,
     namespace,
     value: undefined,
     wasFound: false,

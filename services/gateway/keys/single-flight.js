@@ -29,19 +29,19 @@ export function createSingleFlight({ values, cache, backbone, calendar, counts, 
   /**
    * Waits for the fetcher's next answer for a key.
    *
-   * @param {string} key that passed the check of access.js
+   * @param {string} wireKey of a key that passed the check of access.js
    * @param {{ deadlineMs?: number }} [options] how long to wait; by default as long as an answer may take
    * @returns {Promise<Result>} never rejects
    */
-  function want(key, { deadlineMs } = {}) {
-    if (!cache.peek(key) && cache.isFull()) return Promise.resolve({ problem: createProblem('capacity', now()) })
-    const entry = values.open(key)
+  function want(wireKey, { deadlineMs } = {}) {
+    if (!cache.peek(wireKey) && cache.isFull()) return Promise.resolve({ problem: createProblem('capacity', now()) })
+    const entry = values.open(wireKey)
     const deadlineAtMs = now() + (deadlineMs ?? entry.namespace.timeoutMs + ANSWER_GRACE_MS)
     return new Promise(resolve => {
       if (entry.waiters.length === 0) {
         entry.waiters = [{ resolve, deadlineAtMs }]
         cache.update(entry)
-        backbone.get(key)
+        backbone.get(wireKey)
       } else {
         entry.waiters.push({ resolve, deadlineAtMs })
         counts.coalesced++
@@ -75,7 +75,7 @@ export function createSingleFlight({ values, cache, backbone, calendar, counts, 
       for (const waiter of entry.waiters) if (waiter.deadlineAtMs <= nowMs) waiter.resolve({ problem })
       entry.waiters = inTime.length > 0 ? inTime : NOBODY
       if (inTime.length === 0) {
-        backbone.cancelGet(entry.key)
+        backbone.cancelGet(entry.wireKey)
         cache.update(entry)
       }
     }

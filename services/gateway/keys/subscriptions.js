@@ -27,6 +27,7 @@ import { createProblem } from './problem.js'
 /**
  * @param {object} deps
  * @param {Pick<import('./values.js').Values, 'open'>} deps.values
+ * @param {Pick<import('./own-values.js').OwnValues, 'wireKeyOf'>} deps.ownValues
  * @param {import('./cache.js').Cache} deps.cache
  * @param {Pick<import('@keycast/backbone').Backbone, 'watch' | 'unwatch'>} deps.backbone
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'owe' | 'forget' | 'sendText'>} deps.outbox
@@ -36,7 +37,18 @@ import { createProblem } from './problem.js'
  * @param {import('../metrics.js').Counts} deps.counts
  * @param {() => number} deps.now monotonic, in milliseconds
  */
-export function createSubscriptions({ values, cache, backbone, outbox, staleness, onFanOut, places, counts, now }) {
+export function createSubscriptions({
+  values,
+  ownValues,
+  cache,
+  backbone,
+  outbox,
+  staleness,
+  onFanOut,
+  places,
+  counts,
+  now,
+}) {
   let keys = 0
 
   /**
@@ -57,11 +69,12 @@ export function createSubscriptions({ values, cache, backbone, outbox, staleness
       return undefined
     }
     // Watched keys cannot be dropped: past the limit there is room only for keys that are watched already.
-    if (!cache.get(key)?.subscriptions.length && cache.isFull()) return createProblem('capacity', now())
+    const wireKey = ownValues.wireKeyOf(session.viewer, key)
+    if (!cache.get(wireKey)?.subscriptions.length && cache.isFull()) return createProblem('capacity', now())
     const code = places.take(session)
     if (code) return createProblem(code, now())
 
-    const entry = values.open(key)
+    const entry = values.open(wireKey)
     if (entry.subscriptions.length === 0) begin(entry)
     const subscription = {
       session,
@@ -77,7 +90,7 @@ export function createSubscriptions({ values, cache, backbone, outbox, staleness
     inform(subscription, version)
     if (entry.subscriptions.length === 1) {
       cache.update(entry)
-      backbone.watch(key)
+      backbone.watch(wireKey)
       check(entry)
     }
     return undefined
@@ -152,7 +165,7 @@ export function createSubscriptions({ values, cache, backbone, outbox, staleness
     entry.isWatchAnswered = false
     endRefreshes(entry)
     clearProblem(entry)
-    backbone.unwatch(entry.key)
+    backbone.unwatch(entry.wireKey)
     cache.update(entry)
   }
 

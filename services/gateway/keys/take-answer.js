@@ -27,7 +27,7 @@ export function createTakeAnswer({ cache, backbone, values, singleFlight, subscr
     let change = applyAnswer(entry, answer, now(), confirmations)
     if (!change) {
       // It speaks of bytes that were dropped since the request: asked again, now without a version, the bytes come.
-      if (isWanted(entry)) backbone.get(entry.key)
+      if (isWanted(entry)) backbone.get(entry.wireKey)
       return
     }
     entry.isWatchAnswered = entry.isWatchAnswered || entry.subscriptions.length > 0
@@ -51,7 +51,7 @@ export function createTakeAnswer({ cache, backbone, values, singleFlight, subscr
   function answerWaiters(entry, isForGet) {
     // A watch may be answered with an older state than a request accepts that came after it: the get's own answer
     // follows.
-    const result = isForGet ? lastTry(entry) : values.fresh(entry.key)
+    const result = isForGet ? lastTry(entry) : values.fresh(entry.wireKey)
     if (result) singleFlight.resolve(entry, result)
   }
 

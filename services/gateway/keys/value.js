@@ -8,7 +8,8 @@ import { emptySlots } from '../encodings/slots.js'
  *
  * `body` is the content itself; `format` says how it may be shown. Both stay as they are for the life of the version.
  * @typedef {object} Value
- * @property {string} key
+ * @property {string} key that clients know
+ * @property {string} wireKey under which its entry stands: see entry.js
  * @property {string} version
  * @property {string} contentType
  * @property {Format} format
@@ -24,11 +25,13 @@ import { emptySlots } from '../encodings/slots.js'
 
 /**
  * @param {{ key: string, version: string, contentType: string, format: Format, body: Buffer, delta?: Delta, delayMs?: number }} answer
+ * @param {string} [key] that clients know, where the answer's is a viewer key
  * @returns {Value}
  */
-export function createValue({ key, version, contentType, format, body, delta, delayMs }) {
+export function createValue({ key: wireKey, version, contentType, format, body, delta, delayMs }, key = wireKey) {
   return {
     key,
+    wireKey,
     version,
     contentType,
     format,

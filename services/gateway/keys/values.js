@@ -1,4 +1,6 @@
 // The table of keys: an entry for each that is wanted or worth keeping, and what can be answered from it.
+
+import { readViewerKey } from '@keycast/backbone'
 import { keyProblem, namespaceOf } from '@keycast/protocol'
 import { askedAtOf, latestAskedAtOf, planOf } from './age.js'
 import { createEntry } from './entry.js'
@@ -16,24 +18,31 @@ import { createEntry } from './entry.js'
  * @param {import('@keycast/service').Namespaces} deps.namespaces
  * @param {import('./cache.js').Cache} deps.cache
  * @param {Pick<Backbone, 'ownerOf'>} deps.backbone
+ * @param {(entry: Entry) => void} [deps.onOpened]
  * @param {() => number} deps.now monotonic, in milliseconds
  */
-export function createValues({ namespaces, cache, backbone, now }) {
+export function createValues({ namespaces, cache, backbone, onOpened = () => {}, now }) {
   /**
    * The entry of a key, made where there is none. It must be wanted (subscribed to or waited for) before the cache's
    * `update` sees it, or it is gone again.
    *
-   * @param {string} key that passed the check of access.js
+   * @param {string} wireKey of a key that passed the check of access.js
    * @returns {Entry}
    */
-  function open(key) {
-    const known = cache.get(key)
+  function open(wireKey) {
+    const known = cache.get(wireKey)
     if (known) return known
-    const namespace = namespaces.get(namespaceOf(key))
-    // A door that forgot to check would let a stranger choose what the fetcher asks the backend for.
-    if (!namespace || keyProblem(key)) throw new Error(`opened ${JSON.stringify(key)}, which nobody checked`)
-    const entry = createEntry(key, namespace)
+    const namespace = namespaces.get(namespaceOf(wireKey))
+    // A door that forgot to check would let a stranger choose what the fetcher asks the backend for, and one that forgot to
+    // say for whom it asks would have one user's value shown to all.
+    const isOwn = namespace?.isPerUser === true
+    const key = isOwn ? readViewerKey(wireKey)?.key : wireKey
+    if (!namespace || key === undefined || keyProblem(key)) {
+      throw new Error(`opened ${JSON.stringify(wireKey)}, which nobody checked`)
+    }
+    const entry = createEntry(wireKey, namespace)
     cache.add(entry)
+    onOpened(entry)
     return entry
   }
 
@@ -41,12 +50,12 @@ export function createValues({ namespaces, cache, backbone, now }) {
    * The answer for a key from memory: its value, or that the backend has nothing under it, no older than
    * its `maxAgeMs`. `undefined` where the fetcher has to be asked.
    *
-   * @param {string} key
+   * @param {string} wireKey
    * @param {number} [asOfMs] when it must not have been too old: now, unless the question was asked earlier
    * @returns {Result | undefined}
    */
-  function fresh(key, asOfMs = now()) {
-    const entry = cache.get(key)
+  function fresh(wireKey, asOfMs = now()) {
+    const entry = cache.get(wireKey)
     if (!entry) return undefined
     if (asOfMs - askedAtOf(entry) > entry.maxAgeMs) return undefined
     if (entry.value) return latest(entry)
@@ -67,11 +76,11 @@ export function createValues({ namespaces, cache, backbone, now }) {
   /**
    * The version of a key that this gateway has, for the backbone to tell the fetcher.
    *
-   * @param {string} key
+   * @param {string} wireKey
    * @returns {Held | undefined}
    */
-  function held(key) {
-    const entry = cache.get(key)
+  function held(wireKey) {
+    const entry = cache.get(wireKey)
     if (!entry?.value) return undefined
     const nowMs = now()
     const ageMs = Math.max(0, nowMs - latestAskedAtOf(entry))

@@ -1,7 +1,8 @@
 // The rooms that sessions joined. A session that says it leaves is gone at once; one whose connection broke is kept by the
 // journal for a while, so that its user can come back through any gateway.
 import { errorCodes, errorMessage, namespaceOf } from '@keycast/protocol'
-import { createProblem } from '../keys/problem.js'
+import { JOINED } from '../access/backend/decisions.js'
+import { createProblem, retryAfterMsOf } from '../keys/problem.js'
 import { countOne } from '../metrics.js'
 
 /**
@@ -12,6 +13,7 @@ import { countOne } from '../metrics.js'
  * A session's membership in a room. `tab`: the join that stands. `pending`: one that waits for its answer.
  * @typedef {{ tab: string | undefined, pending: string | undefined, user: string, claim: string | undefined }} Membership
  *
+ * @typedef {import('../keys/problem.js').Problem} Problem
  * @typedef {{ code: import('@keycast/protocol').ErrorCode, message?: string, retryAfterMs?: number }} Refusal
  */
 
@@ -25,16 +27,20 @@ const RETRY_MS = 100
  * @param {object} deps
  * @param {import('@keycast/service').JournalNamespaces} deps.namespaces
  * @param {Pick<import('../access/access.js').Access, 'checkRoom' | 'refusalOf'>} deps.access
+ * @param {Pick<import('../access/backend/decisions.js').Decisions, 'applies' | 'ask' | 'join' | 'leave'>} deps.decisions
  * @param {Pick<import('@keycast/backbone').RoomsBackbone, 'join' | 'leave'>} deps.backbone
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'send'>} deps.outbox
  * @param {number} deps.joinMs within which a join is answered
  * @param {Pick<import('../metrics.js').Counts, 'joins'>} deps.counts
  * @param {() => number} deps.now monotonic, in milliseconds
  */
-export function createJoins({ namespaces, access, backbone, outbox, joinMs, counts, now }) {
+export function createJoins({ namespaces, access, decisions, backbone, outbox, joinMs, counts, now }) {
   /** Sessions with memberships, by key of the room. @type {Map<Session, Map<string, Membership>>} */
   const members = new Map()
   let count = 0
+
+  /** Joins that wait for the backend to decide, by key of the room. @type {Map<Session, Set<string>>} */
+  const undecided = new Map()
 
   /**
    * The answer follows, whatever it is.
@@ -42,17 +48,51 @@ export function createJoins({ namespaces, access, backbone, outbox, joinMs, coun
    * @param {Session} session
    * @param {import('@keycast/protocol').Join} message
    */
-  function join(session, { id, key, name, claim: given }) {
+  function join(session, message) {
+    const { id, key } = message
     const refusal = access.checkRoom(session.rights, 'join', key) ?? roomProblem(key)
     if (refusal) return refuse(session, id, key, refusal)
+    if (!decisions.applies(key)) return enter(session, message)
+    if (undecided.get(session)?.has(key)) return refuse(session, id, key, underWay)
+    const decision = decisions.ask(session.viewer, key)
+    if (decision instanceof Promise) return void joinDecided(session, message, decision)
+    if (decision) return refuse(session, id, key, told(decision))
+    enter(session, message)
+  }
+
+  /**
+   * @param {Session} session @param {import('@keycast/protocol').Join} message
+   * @param {Promise<Problem | undefined>} decision
+   */
+  async function joinDecided(session, message, decision) {
+    const { id, key } = message
+    const waiting = undecided.get(session) ?? new Set()
+    undecided.set(session, waiting.add(key))
+    const problem = await decision
+    // A leave came, or the session ended.
+    if (!undecided.get(session)?.has(key)) return refuse(session, id, key, leftBefore)
+    forgetUndecided(session, key)
+    if (problem) return refuse(session, id, key, told(problem))
+    // Asked again: its rights or its user may be others by now. For the same viewer the decision stands.
+    join(session, message)
+  }
+
+  /** @param {Session} session @param {string} key */
+  function forgetUndecided(session, key) {
+    const waiting = undecided.get(session)
+    if (waiting?.delete(key) && waiting.size === 0) undecided.delete(session)
+  }
+
+  /** @param {Problem} problem @returns {Refusal} */
+  const told = problem => ({ ...problem, retryAfterMs: retryAfterMsOf(problem, now()) })
+
+  /** @param {Session} session that may join @param {import('@keycast/protocol').Join} message */
+  function enter(session, { id, key, name, claim: given }) {
     const user = session.rights.user ?? ''
     // A session that joins again without its claim means itself.
     const claim = user === '' ? (given ?? membershipOf(session, key)?.claim) : undefined
     const known = membershipOf(session, key)
-    if (known?.pending !== undefined) {
-      const message = 'a join of this room is under way: wait for its answer'
-      return refuse(session, id, key, { code: 'too_many_waiting', message, retryAfterMs: RETRY_MS })
-    }
+    if (known?.pending !== undefined) return refuse(session, id, key, underWay)
     // Its own name would be taken by somebody else.
     if (known && (known.user !== user || known.claim !== claim)) end(session, key, 'now')
     const membership = membershipOf(session, key) ?? open(session, key, { user, claim })
@@ -87,6 +127,7 @@ export function createJoins({ namespaces, access, backbone, outbox, joinMs, coun
     const membership = { tab: undefined, pending: undefined, ...who }
     members.set(session, own.set(key, membership))
     count++
+    if (decisions.applies(key)) decisions.join(session, key, JOINED)
     return membership
   }
 
@@ -95,6 +136,7 @@ export function createJoins({ namespaces, access, backbone, outbox, joinMs, coun
     const own = members.get(session)
     if (!own?.delete(key)) return
     count--
+    decisions.leave(session, key, JOINED)
     if (own.size === 0) members.delete(session)
   }
 
@@ -107,7 +149,7 @@ export function createJoins({ namespaces, access, backbone, outbox, joinMs, coun
     const isOver = membership.pending !== tab
     if (!isOver) membership.pending = undefined
     if (isOver) {
-      return refuse(session, id, key, { code: 'bad_message', message: 'a leave came before the join was answered' })
+      return refuse(session, id, key, leftBefore)
     }
     if (outcome.error !== undefined) {
       if (membership.tab === undefined) forget(session, key)
@@ -162,6 +204,7 @@ export function createJoins({ namespaces, access, backbone, outbox, joinMs, coun
 
     /** @param {Session} session @param {import('@keycast/protocol').Leave} message */
     leave(session, { id, key }) {
+      forgetUndecided(session, key)
       end(session, key, 'now')
       outbox.send(session, { type: 'ok', id })
     },
@@ -176,11 +219,51 @@ export function createJoins({ namespaces, access, backbone, outbox, joinMs, coun
       }
     },
 
+    /**
+     * What the backend decided. Who may not be in the room, or of whom it cannot be told any more, is not seen there.
+     *
+     * @param {Session} session @param {string} key @param {Problem | undefined} problem
+     */
+    decided(session, key, problem) {
+      if (!problem || !membershipOf(session, key)) return
+      end(session, key, 'now')
+      refuse(session, undefined, key, told(problem))
+    },
+
+    /**
+     * The session has another viewer: what was decided for the one before says nothing.
+     *
+     * @param {Session} session
+     * @param {() => void} change makes it so
+     */
+    changeViewer(session, change) {
+      const keys = [...(members.get(session)?.keys() ?? [])].filter(decisions.applies)
+      for (const key of keys) decisions.leave(session, key, JOINED)
+      change()
+      for (const key of keys) {
+        const { problem } = decisions.join(session, key, JOINED)
+        if (!problem) continue
+        end(session, key, 'now')
+        refuse(session, undefined, key, told(problem))
+      }
+    },
+
     /** @param {Session} session that ended @param {import('@keycast/backbone').Leaving} leaving */
     drop(session, leaving) {
+      undecided.delete(session)
       for (const key of [...(members.get(session)?.keys() ?? [])]) end(session, key, leaving)
     },
 
     stats: () => ({ joins: count }),
   }
 }
+
+/** @type {Refusal} */
+const underWay = {
+  code: 'too_many_waiting',
+  message: 'a join of this room is under way: wait for its answer',
+  retryAfterMs: RETRY_MS,
+}
+
+/** @type {Refusal} */
+const leftBefore = { code: 'bad_message', message: 'a leave came before the join was answered' }

@@ -20,6 +20,7 @@ import { createRooms } from './rooms.js'
  * @param {RoomsEvents} deps.events of all rooms that clients can name
  * @param {Parameters<typeof createSharedRevocations>[0]['apply']} deps.applyRevocations
  * @param {import('../access/access.js').Access} deps.access
+ * @param {import('../access/backend/decisions.js').Decisions} deps.decisions
  * @param {ReturnType<typeof import('./tails.js').createTails>} deps.tails
  * @param {import('../delivery/outbox.js').Outbox} deps.outbox
  * @param {ReturnType<typeof import('../keys/places.js').createPlaces>} deps.places
@@ -34,6 +35,7 @@ export function assembleRooms({
   events,
   applyRevocations,
   access,
+  decisions,
   tails,
   outbox,
   places,
@@ -76,6 +78,7 @@ export function assembleRooms({
   const publishes = createPublishes({
     namespaces,
     access,
+    decisions,
     backbone: roomsBackbone,
     outbox,
     publishMs: settings.publishMs,
@@ -86,6 +89,7 @@ export function assembleRooms({
   const joins = createJoins({
     namespaces,
     access,
+    decisions,
     backbone: roomsBackbone,
     outbox,
     joinMs: settings.publishMs,

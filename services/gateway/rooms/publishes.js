@@ -1,6 +1,6 @@
 // Publishes into rooms: what is checked before the journal is asked, and the order of what the publisher hears.
 import { errorCodes, errorMessage, namespaceOf } from '@keycast/protocol'
-import { createProblem } from '../keys/problem.js'
+import { createProblem, retryAfterMsOf } from '../keys/problem.js'
 import { countOne } from '../metrics.js'
 
 /**
@@ -9,6 +9,7 @@ import { countOne } from '../metrics.js'
  * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode
  * @typedef {import('../sessions/session.js').Session} Session
  * @typedef {import('./room.js').RoomSubscription} RoomSubscription
+ * @typedef {import('../keys/problem.js').Problem} Problem
  * @typedef {ReturnType<typeof createPublishes>} Publishes
  *
  * @typedef {{ code: ErrorCode, message: string, retryAfterMs?: number }} Refusal
@@ -27,6 +28,7 @@ const RETRY_MS = 100
  * @param {object} deps
  * @param {import('@keycast/service').JournalNamespaces} deps.namespaces
  * @param {Pick<import('../access/access.js').Access, 'checkRoom' | 'checkRoomForOperator'>} deps.access
+ * @param {Pick<import('../access/backend/decisions.js').Decisions, 'applies' | 'ask'>} deps.decisions
  * @param {Pick<import('@keycast/backbone').RoomsBackbone, 'publish'>} deps.backbone
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'send'>} deps.outbox
  * @param {number} deps.publishMs within which the outcome is told
@@ -34,7 +36,17 @@ const RETRY_MS = 100
  * @param {Pick<import('../metrics.js').Counts, 'publishes' | 'publishSeconds'>} deps.counts
  * @param {() => number} deps.now monotonic, in milliseconds
  */
-export function createPublishes({ namespaces, access, backbone, outbox, publishMs, publishesPendingMax, counts, now }) {
+export function createPublishes({
+  namespaces,
+  access,
+  decisions,
+  backbone,
+  outbox,
+  publishMs,
+  publishesPendingMax,
+  counts,
+  now,
+}) {
   /** Those with publishes under way. @type {Map<Session, Publisher>} */
   const publishers = new Map()
 
@@ -56,7 +68,34 @@ export function createPublishes({ namespaces, access, backbone, outbox, publishM
       return endAtOnce(session, key, pending, refuse({ code: 'too_many_waiting', message, retryAfterMs: RETRY_MS }))
     }
     enqueue(session, key, pending)
-    void publish({ key, messageId, from: rights.user ?? '', data }).then(outcome => end(session, key, pending, outcome))
+    const decision = decisions.applies(key) ? decisions.ask(session.viewer, key) : undefined
+    const publishing =
+      decision === undefined
+        ? publish({ key, messageId, from: rights.user ?? '', data })
+        : publishDecided(session, { key, messageId, data }, decision)
+    void publishing.then(outcome => end(session, key, pending, outcome))
+  }
+
+  /**
+   * The backend decides whom it lets into the room, and so who publishes there.
+   *
+   * @param {Session} session
+   * @param {{ key: string, messageId?: string, data: string }} message
+   * @param {Problem | Promise<Problem | undefined>} decision
+   * @returns {Promise<Outcome>}
+   */
+  async function publishDecided(session, message, decision) {
+    const { viewer } = session
+    const problem = await decision
+    if (problem) return refuse({ ...problem, retryAfterMs: retryAfterMsOf(problem, now()) })
+    // It may have lost its rights meanwhile, or be another user's session; and nobody publishes whose token was revoked.
+    const refusal = access.checkRoom(session.rights, 'publish', message.key)
+    if (refusal) return refuse(refusal)
+    if (session.ended || session.viewer !== viewer) {
+      const text = 'the session ended, or has another user, since the message came'
+      return refuse({ code: 'too_many_waiting', message: text, retryAfterMs: RETRY_MS })
+    }
+    return publish({ ...message, from: session.rights.user ?? '' })
   }
 
   /**

@@ -16,6 +16,7 @@ function setUp({ publishesPendingMax = 4 } = {}) {
   const publishes = createPublishes({
     namespaces: createNamespaces({}, { room: { bytesMax: 10 }, news: { publish: 'server' } }).journal,
     access: { checkRoom: () => undefined, checkRoomForOperator: () => undefined },
+    decisions: { applies: () => false, ask: () => undefined },
     backbone: {
       publish: (publish, options) => {
         asked.push({ ...publish, ...options, data: String(publish.data) })

@@ -121,6 +121,21 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
      */
     announce: (session, id) => createAnnouncement(session, id),
     finish: placing.finish,
+    /** One more room of the request is still to be added. @param {import('./announcement.js').Announcement} announcement */
+    hold(announcement) {
+      announcement.unknown++
+    },
+
+    /**
+     * What has a stream go on where it stops now.
+     *
+     * @param {RoomSubscription} subscription
+     * @returns {RoomStart | undefined}
+     */
+    positionOf({ room, cursor, placing: unplaced, members }) {
+      if (unplaced || room.epoch === undefined) return unplaced?.start
+      return { after: { epoch: room.epoch, seq: cursor }, last: undefined, presence: members !== undefined }
+    },
 
     /**
      * Subscribes a session to a room. One that is subscribed has its stream begun anew.

@@ -14,7 +14,7 @@ import { createExpiries } from '../access/expiry.js'
  * @param {ReturnType<typeof import('../access/rights.js').createRights>} deps.rights
  * @param {Pick<import('../access/backend/viewers.js').Viewers, 'of' | 'enter' | 'leave'>} deps.viewers
  * @param {Pick<import('../keys/admissions.js').Admissions, 'endUncovered' | 'changeViewer'>} deps.admissions
- * @param {Pick<import('../presence/joins.js').Joins, 'endUncovered'>} deps.joins
+ * @param {Pick<import('../presence/joins.js').Joins, 'endUncovered' | 'changeViewer'>} deps.joins
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'send' | 'close'>} deps.outbox
  * @param {Pick<import('./accounts.js').Accounts, 'of' | 'move'>} deps.accounts
  * @param {number} deps.authMs how long a session that may do nothing has to send `auth`
@@ -76,7 +76,8 @@ export function createCredentials({ rights, viewers, admissions, joins, outbox, 
       admissions.endUncovered(session)
     }
     const viewer = viewers.of(verified)
-    if (viewer !== session.viewer) admissions.changeViewer(session, () => enter(session, viewer))
+    if (viewer === session.viewer) return
+    joins.changeViewer(session, () => admissions.changeViewer(session, () => enter(session, viewer)))
   }
 
   /** @param {Session} session @param {Session['viewer']} viewer */

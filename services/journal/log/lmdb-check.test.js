@@ -1,13 +1,10 @@
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, statSync, truncateSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { jest } from '@jest/globals'
 import { openLmdbLog } from './lmdb.js'
 import { checkTables } from './lmdb-check.js'
 import { checkLog } from './lmdb-check-apart.js'
 import { openTables } from './lmdb-layout.js'
-
-jest.setTimeout(20_000) // a check starts a process, on a machine that may be busy
 
 /** @type {string} */
 let folder

@@ -12,13 +12,10 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { jest } from '@jest/globals'
 import { openLmdbLog } from './lmdb.js'
 import { checkLog } from './lmdb-check-apart.js'
 import { backUp, restore } from './lmdb-copy.js'
 import { openTables } from './lmdb-layout.js'
-
-jest.setTimeout(20_000) // a check starts a process, on a machine that may be busy
 
 /** @type {string} */
 let folder

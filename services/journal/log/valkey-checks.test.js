@@ -1,9 +1,7 @@
-import { jest } from '@jest/globals'
 import { startValkey } from '../../../test/support/valkey.js'
 import { openValkeyLog } from './valkey.js'
 
 // Valkeys are started and killed here, which takes a busy machine seconds.
-jest.setTimeout(60_000)
 
 /** @type {any[]} */
 const warned = []

@@ -1,10 +1,8 @@
 // What only a log in a server of its own meets: it restarts, fills up, forgets its functions, and has other journals.
-import { jest } from '@jest/globals'
 import { startValkey } from '../../../test/support/valkey.js'
 import { openValkeyLog } from './valkey.js'
 
 // Valkeys are started and killed here, which takes a busy machine seconds.
-jest.setTimeout(60_000)
 
 /** @type {any} */
 const silent = { info() {}, warn() {}, error() {} }

@@ -1,10 +1,8 @@
-import { jest } from '@jest/globals'
 import { startValkey } from '../../../test/support/valkey.js'
 import { testLog } from './suite.fixture.js'
 import { openValkeyLog } from './valkey.js'
 
 // Valkeys are started and killed here, which takes a busy machine seconds.
-jest.setTimeout(60_000)
 
 /** @type {any} */
 const silent = { info() {}, warn() {}, error() {} }

@@ -8,7 +8,7 @@ import { createQuestions } from './questions.js'
 import { createRecentRefreshes } from './recent-refreshes.js'
 
 /** What each watch says: changes are enough. */
-const QUIET = { quiet: true }
+const QUIET = Object.freeze({ quiet: true })
 
 /**
  * @param {object} options
@@ -31,7 +31,7 @@ export function createValuesBackbone({ nodeSource, dialOf, events, now, every, l
     dialOf,
     events: {
       position: events.held,
-      payload: () => QUIET,
+      payload: payloadOf,
       onAnswer(answer, isGot, link) {
         const isSaidToGoOn = answer.type !== 'failed' && answer.next !== undefined
         events.onAnswer(answer, isGot, isSaidToGoOn ? confirmed.of(link, answer.key) : undefined)
@@ -52,6 +52,13 @@ export function createValuesBackbone({ nodeSource, dialOf, events, now, every, l
   })
   /** @type {ReturnType<typeof createQuestions<import('../../wire/values-codec.js').Values>>} */
   const questions = createQuestions({ linkOf: router.linkOf, now })
+
+  /** @param {string} key @param {'watch' | 'get'} type */
+  function payloadOf(key, type) {
+    const credentials = events.credentials?.(key)
+    if (type === 'get') return credentials
+    return credentials ? { ...QUIET, ...credentials } : QUIET
+  }
 
   async function stop() {
     questions.stop()
@@ -98,6 +105,7 @@ export function createValuesBackbone({ nodeSource, dialOf, events, now, every, l
     unwatch: router.unwatch,
     get: router.get,
     cancelGet: router.cancelGet,
+    renewCredentials: key => router.linkOf(key)?.renewWatch(key),
     authorize: (key, credentials, { deadlineMs }) =>
       questions.ask(key, { type: 'authorize', key, ...credentials }, { deadlineMs }),
     ownerOf: router.ownerOf,

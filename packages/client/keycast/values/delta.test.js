@@ -16,7 +16,7 @@ test('makes what the library makes, of contents of every likeness and length', (
     const delta = Uint8Array.from(fossil.createDelta(from, to))
     expect(Buffer.compare(applyDelta(from, delta), to)).toBe(0)
   }
-}, 60_000)
+})
 
 test('a damaged delta is refused, or makes what the library makes of it: nothing else, and no other error', () => {
   const random = randomNumbers(2)
@@ -41,7 +41,7 @@ test('a damaged delta is refused, or makes what the library makes of it: nothing
     }
   }
   expect(refused).toBeGreaterThan(1_600)
-}, 60_000)
+})
 
 test('bytes without meaning are refused', () => {
   const random = randomNumbers(3)
@@ -49,7 +49,7 @@ test('bytes without meaning are refused', () => {
     const noise = Uint8Array.from({ length: Math.floor(random() * 40) }, () => random() * 256)
     expect(() => applyDelta(bytes('something'), noise)).toThrow(RangeError)
   }
-}, 60_000)
+})
 
 test.each([
   ['nothing', '', 'it ends too early'],

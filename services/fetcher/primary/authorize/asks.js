@@ -47,7 +47,7 @@ const FULL_RETRY_MS = 1_000
 
 /**
  * @param {object} deps
- * @param {import('@keycast/service').Namespaces} deps.namespaces
+ * @param {{ get: (name: string) => import('@keycast/service').Deciding | undefined, names: string[] }} deps.namespaces
  * @param {Pool} deps.pool
  * @param {number} deps.cap requests in flight to each origin
  * @param {import('../timing/in-turns.js').InTurns} deps.inTurns

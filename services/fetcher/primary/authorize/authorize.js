@@ -36,7 +36,7 @@ const MISCONFIGURED_RETRY_MS = 5_000
 
 /**
  * @param {object} deps
- * @param {import('@keycast/service').Namespaces} deps.namespaces
+ * @param {{ get: (name: string) => import('@keycast/service').Deciding | undefined, names: string[] }} deps.namespaces
  * @param {Pick<import('./asks.js').Asks, 'add'>} deps.asks
  * @param {(link: string, id: string, decision: Decision) => void} deps.tellDecision
  * @param {() => import('../timing/backoff.js').Backoff} deps.firstBackoff
@@ -101,7 +101,7 @@ export function createAuthorize({ namespaces, asks, tellDecision, firstBackoff, 
     const isAnonymous = viewer === 'anonymous'
     // Asked without, the backend would answer for anybody.
     if (!isAnonymous && authorization === undefined) return { problem: 'the question brings no token' }
-    const { authorize: settings, timeoutMs } = namespace
+    const { authorize: settings, timeoutMs = 0 } = namespace
     return { key, settings, timeoutMs, authorization: isAnonymous ? undefined : authorization }
   }
 

@@ -1,5 +1,7 @@
 // A fetch's way: wanted, queued, leased to a worker, ended with a result. At most one per key at a time.
 import { idOf } from '@keycast/protocol'
+import { authorizationOf, mayAsk } from '../keys/credentials.js'
+import { sharedKeyOf } from '../keys/entry.js'
 import { isCold, isKept, isWanted } from '../keys/interest.js'
 
 /**
@@ -11,9 +13,10 @@ import { isCold, isKept, isWanted } from '../keys/interest.js'
  * @typedef {ReturnType<typeof createFetches>} Fetches
  *
  * A fetch from the moment it is wanted. Without `sentAt` it is queued in its lane. `attempt`: which worker this is.
- * `again`: what it brings is too old for somebody, so another fetch must follow.
+ * `again`: what it brings is too old for somebody, so another fetch must follow. `authorization`: the viewer's, that it was
+ * sent with.
  * @typedef {{ kind: 'fetch', entry: Entry, lane: import('./fetch-queue.js').Lane, queuedAt: number, sentAt: number | undefined,
- *   attempt: 1 | 2, probe: boolean, again: boolean }} Fetch
+ *   attempt: 1 | 2, probe: boolean, again: boolean, authorization?: string }} Fetch
  *
  * The part of the workers that fetches need. `lease` must only be called while there is credit.
  * @typedef {object} Pool
@@ -21,11 +24,12 @@ import { isCold, isKept, isWanted } from '../keys/interest.js'
  * @property {(fetch: Fetch, message: Omit<LeaseMessage, 'type' | 'lease'>) => void} lease
  *
  * The ends of fetches. `onResult`: `closed` says that the fetch closed the origin's breaker. `onRefused`: the origin's
- * breaker lets nothing through. `onAbandoned`: nobody wants the key whose worker was lost.
+ * breaker lets nothing through. `onExpired`: no token of the user whose own value it is is valid any more. `onAbandoned`: nobody wants the key whose worker was lost.
  * @typedef {object} FetchEvents
  * @property {(fetch: Fetch, result: Result, body: Buffer | undefined, delta: Buffer | undefined, closed: boolean) =>
  *   void} onResult
  * @property {(entry: Entry) => void} onRefused
+ * @property {(entry: Entry) => void} onExpired
  * @property {(entry: Entry) => void} onAbandoned
  */
 
@@ -36,8 +40,9 @@ import { isCold, isKept, isWanted } from '../keys/interest.js'
  * @param {import('../timing/in-turns.js').InTurns} deps.inTurns
  * @param {import('../metrics.js').FetchMetrics} deps.metrics
  * @param {() => number} deps.now
+ * @param {() => number} deps.wallNow in milliseconds since 1970, as tokens tell the time
  */
-export function createFetches({ origins, pool, inTurns, metrics, now }) {
+export function createFetches({ origins, pool, inTurns, metrics, now, wallNow }) {
   const rotation = [...origins]
   /** Those whose queues are being emptied, because their breakers opened. @type {Set<Origin>} */
   const refusing = new Set()
@@ -64,6 +69,7 @@ export function createFetches({ origins, pool, inTurns, metrics, now }) {
       if (fetch.sentAt === undefined && isCold(entry)) origin.queue.promote(fetch)
       return
     }
+    if (!mayAsk(entry, wallNow())) return events.onExpired(entry)
     if (!origin.breaker.admits()) return events.onRefused(entry)
     const lane = isCold(entry) ? 'cold' : 'refresh'
     entry.fetch = {
@@ -133,7 +139,8 @@ export function createFetches({ origins, pool, inTurns, metrics, now }) {
         refuse(fetch)
         return refuseQueued(origin)
       }
-      send(fetch)
+      if (mayAsk(fetch.entry, wallNow())) send(fetch)
+      else expire(fetch)
     }
   }
 
@@ -155,6 +162,15 @@ export function createFetches({ origins, pool, inTurns, metrics, now }) {
     })
   }
 
+  /** The token expired while the fetch was queued. @param {Fetch} fetch that the queue gave out */
+  function expire(fetch) {
+    const { entry, probe } = fetch
+    entry.origin.queue.ended(fetch)
+    entry.fetch = undefined
+    if (probe) entry.origin.breaker.end('void', true)
+    events.onExpired(entry)
+  }
+
   /** @param {Fetch} fetch */
   function send(fetch) {
     const { entry } = fetch
@@ -164,11 +180,13 @@ export function createFetches({ origins, pool, inTurns, metrics, now }) {
     origin.limit.started(origin.queue.inFlight())
     fetch.probe = origin.breaker.start()
     metrics.started(fetch.lane, fetch.sentAt - fetch.queuedAt)
+    const authorization = authorizationOf(entry, wallNow())
+    fetch.authorization = authorization
     pool.lease(fetch, {
       key: entry.key,
       // Made each time: with a million keys the addresses alone are 100 MB.
-      url: namespace.urlFor(idOf(entry.key)),
-      headers: namespace.headers,
+      url: namespace.urlFor(idOf(sharedKeyOf(entry))),
+      headers: authorization === undefined ? namespace.headers : { ...namespace.headers, authorization },
       timeoutMs: namespace.timeoutMs,
       bytesMax: namespace.bytesMax,
       // No delta answers a get: where nobody watches it would be made, and the body held for the next one, for nothing.
@@ -225,7 +243,16 @@ export function createFetches({ origins, pool, inTurns, metrics, now }) {
     events.onAbandoned(entry)
   }
 
-  return { start, want, wantSince, repeat, abandon, startAll, ended, lost }
+  /**
+   * Whether a user's own value would now be asked for with another token than this fetch was.
+   *
+   * @param {Fetch} fetch that ended
+   */
+  function hasOtherToken({ entry, authorization }) {
+    return isWanted(entry) && authorizationOf(entry, wallNow()) !== authorization
+  }
+
+  return { start, hasOtherToken, want, wantSince, repeat, abandon, startAll, ended, lost }
 }
 
 /** @type {Result} */

@@ -17,11 +17,12 @@ import { isCold, isKept, isWaitedFor } from '../keys/interest.js'
  * @param {import('../timing/schedule.js').Schedule} deps.schedule
  * @param {Pick<import('../timing/refreshes-under-way.js').Refreshes, 'end'>} deps.refreshes
  * @param {Pick<import('../origins/recovery.js').Recovery, 'noteEnd' | 'probe'>} deps.recovery
- * @param {Pick<import('./fetches.js').Fetches, 'want'>} deps.fetches
+ * @param {Pick<import('./fetches.js').Fetches, 'want' | 'hasOtherToken'>} deps.fetches
  * @param {(entry: Entry) => void} deps.onNoRoom the first value of a key that is wanted does not fit
+ * @param {(entry: Entry) => void} deps.onForbidden the backend refused the user whose own value it is
  * @param {() => number} deps.now
  */
-export function createResults({ table, interest, schedule, refreshes, recovery, fetches, onNoRoom, now }) {
+export function createResults({ table, interest, schedule, refreshes, recovery, fetches, onNoRoom, onForbidden, now }) {
   /**
    * @param {Fetch} fetch
    * @param {Result} result
@@ -29,7 +30,15 @@ export function createResults({ table, interest, schedule, refreshes, recovery, 
    * @param {Buffer | undefined} delta that makes the body out of the version its result names
    * @param {boolean} closed it closed the origin's breaker
    */
-  function take({ entry, again, queuedAt, sentAt = now() }, result, body, delta, closed) {
+  function take(fetch, result, body, delta, closed) {
+    const { entry, again, queuedAt, sentAt = now() } = fetch
+    if (entry.namespace.isPerUser && isForbidden(result)) {
+      refreshes.end(entry)
+      // A token that came since may be good for more.
+      if (fetches.hasOtherToken(fetch)) fetches.want(entry)
+      else onForbidden(entry)
+      return recovery.noteEnd(entry.origin, false, closed)
+    }
     const fits = result.kind !== 'value' || !body || table.hasRoomFor(entry, body.length)
     if (fits || entry.held.value) {
       // Links that have watched for long do not pay for those that came since: they keep the value they have, hear that it is
@@ -121,6 +130,9 @@ export function createResults({ table, interest, schedule, refreshes, recovery, 
 const termsOf = ({ held: { value, takenOver, maxAgeMs } }) =>
   // Gateways plan with nothing that may not be stored.
   takenOver ? `${takenOver.version} true ${maxAgeMs}` : `${value?.version} ${value?.store} ${maxAgeMs}`
+
+/** What a backend says to one user; to the fetcher itself the same would be a mistake in keycast.yaml. @param {Result} result */
+const isForbidden = result => result.kind === 'failed' && (result.status === 401 || result.status === 403)
 
 const breakerOpen = 'the backend failed too often: its circuit breaker is open'
 

@@ -1,6 +1,8 @@
 // What gateways want, each by its link: whether that is in memory, under way, or to be fetched.
+import { readViewerKey } from '@keycast/backbone'
 import { errorCodes, keyProblem, namespaceOf } from '@keycast/protocol'
-import { createEntry } from '../keys/entry.js'
+import { isValidFor } from '../keys/credentials.js'
+import { createEntry, sharedKeyOf } from '../keys/entry.js'
 import {
   dropAll,
   forgetTakenOver,
@@ -26,9 +28,21 @@ import { createToldChanges } from './told-changes.js'
  * @typedef {import('../keys/entry.js').Entry} Entry
  * @typedef {import('../keys/interest.js').Seen} Seen
  * @typedef {import('../keys/interest.js').Want} Want
- * @typedef {{ key: string, held: GatewayHeld | undefined, quiet?: boolean }} Wanted a key, and what the gateway holds of it; `quiet`: it
- *   understands when it is told of changes only
+ * A key, and what the gateway holds of it. `quiet`: it understands when it is told of changes only. `credentials` come with a
+ * viewer key.
+ * @typedef {{ key: string, held: GatewayHeld | undefined, quiet?: boolean,
+ *   credentials?: import('@keycast/backbone').Credentials }} Wanted
+ *
+ * @typedef {'bad_key' | 'unknown_namespace' | 'capacity' | 'forbidden' | 'token_expired'} RefusalCode
  */
+
+/** When a gateway may ask again whose user's token had expired; it says so by itself when the user has another. */
+const EXPIRED_RETRY_MS = 1_000
+
+/** What a client reads: the same whether the key exists or not. */
+const FORBIDDEN = 'the backend does not grant this'
+
+const OTHER_CONFIGURATION = 'the fetcher has another configuration than the gateway'
 
 /**
  * @param {object} deps
@@ -44,6 +58,7 @@ import { createToldChanges } from './told-changes.js'
  * @param {(link: string, key: string) => void} deps.markDue the link is due the key's latest state
  * @param {import('../metrics.js').FetchMetrics} deps.metrics
  * @param {() => number} deps.now
+ * @param {() => number} deps.wallNow in milliseconds since 1970
  */
 export function createWants({
   namespaces,
@@ -58,17 +73,18 @@ export function createWants({
   markDue,
   metrics,
   now,
+  wallNow,
 }) {
   const refused = createRefusedWants()
   const toldChanges = createToldChanges({ now })
 
   /** @param {string} link @param {Wanted} wanted */
-  function onWatch(link, { key, held, quiet }) {
-    const entry = open(link, key, 'watch')
+  function onWatch(link, { key, held, quiet, credentials }) {
+    const entry = open(link, key, 'watch', credentials)
     if (!entry) return
-    if (refused.forgive(link, key, 'watch')) onGet(link, { key, held })
+    if (refused.forgive(link, key, 'watch')) onGet(link, { key, held, credentials })
     const wasKept = isKept(entry)
-    const watcher = interest.watch(link, entry, { ...seenOf(held), quiet })
+    const watcher = interest.watch(link, entry, { ...seenOf(held), quiet, credentials })
     table.recount(entry)
     if (table.get(key) !== entry) return // it took room that other keys need, and its links were refused
 
@@ -112,14 +128,14 @@ export function createWants({
    * @param {import('@keycast/backbone').Plan} plan
    */
   function isKeptByPlan(entry, version, { inMs, maxAgeMs }) {
-    const { held, fetch, key, namespace } = entry
+    const { held, fetch, namespace } = entry
     if (held.value || held.failure || fetch || held.invalid) return false
     // Gateways that hold different versions cannot both hold the latest.
     if (held.takenOver) return held.takenOver.version === version
     const { refreshMs } = namespace
     if (refreshMs < QUIET_REFRESH_MS_MIN || inMs === 0 || inMs > refreshMs) return false
     // A change that this node was told of, and the one before it may have died over.
-    if (toldChanges.mayBeSince(key, now() + inMs - refreshMs)) return false
+    if (toldChanges.mayBeSince(sharedKeyOf(entry), now() + inMs - refreshMs)) return false
     takeOver(entry, version, maxAgeMs)
     schedule.takeOver(entry, now() + inMs)
     return true
@@ -133,11 +149,11 @@ export function createWants({
   }
 
   /** @param {string} link @param {Wanted} wanted */
-  function onGet(link, { key, held }) {
-    const entry = open(link, key, 'get')
+  function onGet(link, { key, held, credentials }) {
+    const entry = open(link, key, 'get', credentials)
     if (!entry) return
-    if (refused.forgive(link, key, 'get')) onWatch(link, { key, held })
-    const seen = seenOf(held)
+    if (refused.forgive(link, key, 'get')) onWatch(link, { key, held, credentials })
+    const seen = { ...seenOf(held), credentials }
     const ready = (isFresh(entry, now()) && isNoOlder(entry, seen)) || (!entry.fetch && isBackingOff(entry))
     interest.wait(link, entry, seen, { ready, needsFollowUp: entry.fetch?.again === true })
     table.recount(entry)
@@ -159,7 +175,18 @@ export function createWants({
   function onRefresh(key) {
     toldChanges.add(key)
     const entry = table.get(key)
-    if (!entry) return // nothing is held that could be old
+    // Where neither is held there is nothing that could be old.
+    if (entry) return refreshOne(entry)
+    const own = [...table.ownOf(key)]
+    inTurns(() => {
+      const next = own.pop()
+      if (next && table.get(next.key) === next) refreshOne(next)
+      return next !== undefined
+    })
+  }
+
+  /** @param {Entry} entry */
+  function refreshOne(entry) {
     invalidate(entry)
     schedule.forgetAbsence(entry)
     if (fetches.repeat(entry)) return
@@ -210,29 +237,49 @@ export function createWants({
    * @param {string} link
    * @param {string} key anything a gateway sent
    * @param {Want} want
+   * @param {Wanted['credentials']} credentials
    */
-  function open(link, key, want) {
+  function open(link, key, want, credentials) {
     const opened = table.get(key)
+    const viewed = readViewerKey(key)
+    if (viewed && !isValidFor(viewed.viewer, credentials, wallNow())) {
+      if (opened) letGo(link, opened, want)
+      return refuse(link, key, 'token_expired', errorCodes.token_expired, want)
+    }
     if (opened && (isWantedBy(opened, link) || (isKept(opened) && table.hasRoomForWant(opened)))) return opened
-    const why = keyProblem(key)
+    const why = keyProblem(viewed?.key ?? key)
     if (why) return refuse(link, key, 'bad_key', why, want)
     const namespace = namespaces.get(namespaceOf(key))
     const origin = namespace && origins.get(namespace.origin)
     if (!origin) return refuse(link, key, 'unknown_namespace', errorCodes.unknown_namespace, want)
+    // A value without a viewer would be one user's, shown to all.
+    if ((namespace.isPerUser === true) !== (viewed !== undefined)) {
+      return refuse(link, key, 'unknown_namespace', OTHER_CONFIGURATION, want)
+    }
     const entry = table.open(key, () => createEntry(key, namespace, origin))
     return entry ?? refuse(link, key, 'capacity', errorCodes.capacity, want)
+  }
+
+  /** A link has a want no more, and may still have the other. @param {string} link @param {Entry} entry @param {Want} want */
+  function letGo(link, entry, want) {
+    if (want === 'get') {
+      if (interest.stopWaiting(link, entry)) release(entry)
+    } else if (interest.unwatch(link, entry)) afterWatch(entry)
   }
 
   /**
    * @param {string} link
    * @param {string} key
-   * @param {'bad_key' | 'unknown_namespace' | 'capacity'} code
+   * @param {RefusalCode} code
    * @param {string} message
    * @param {Want} want
    */
   function refuse(link, key, code, message, want) {
     metrics.wanted('refused')
-    refused.add(link, { type: 'failed', key, code, message, ageMs: 0 }, want)
+    /** @type {import('@keycast/backbone').FailedAnswer} */
+    const answer = { type: 'failed', key, code, message, ageMs: 0 }
+    if (code === 'token_expired') answer.retryAfterMs = EXPIRED_RETRY_MS
+    refused.add(link, answer, want)
     markDue(link, key)
     return undefined
   }
@@ -256,7 +303,9 @@ export function createWants({
 
   /** A link watches no more. @param {Entry} entry */
   function afterWatch(entry) {
-    if (!isWatched(entry)) {
+    // Without the credentials that left, a user's own value cannot be kept fresh.
+    if (!isWatched(entry) && entry.namespace.isPerUser) schedule.end(entry)
+    else if (!isWatched(entry)) {
       interest.linger(entry, () => {
         schedule.end(entry)
         forgetTakenOver(entry)
@@ -272,11 +321,15 @@ export function createWants({
     table.recount(entry)
   }
 
-  /** Sends `capacity` to all that want a key, and lets go of it. @param {Entry} entry for which there is no room beside all else */
-  function refuseAll(entry) {
-    for (const { link, want } of interest.dropAll(entry)) {
-      refuse(link, entry.key, 'capacity', errorCodes.capacity, want)
-    }
+  /**
+   * Tells all that want a key why they cannot have it, and lets go of it.
+   *
+   * @param {Entry} entry
+   * @param {RefusalCode} code
+   * @param {string} message
+   */
+  function endAll(entry, code, message) {
+    for (const { link, want } of interest.dropAll(entry)) refuse(link, entry.key, code, message, want)
     dropAll(entry)
     schedule.end(entry)
     fetches.abandon(entry)
@@ -294,5 +347,19 @@ export function createWants({
     onLinkLost,
     answerFor,
   }
-  return { hubEvents, refuseAll }
+  return {
+    hubEvents,
+    /** @param {Entry} entry for which there is no room beside all else */
+    refuseAll: entry => endAll(entry, 'capacity', errorCodes.capacity),
+    /** @param {Entry} entry whose user the backend refused */
+    forbidAll(entry) {
+      metrics.ownEnded('forbidden')
+      endAll(entry, 'forbidden', FORBIDDEN)
+    },
+    /** @param {Entry} entry of whose user no token is valid any more */
+    expireAll(entry) {
+      metrics.ownEnded('expired')
+      endAll(entry, 'token_expired', errorCodes.token_expired)
+    },
+  }
 }

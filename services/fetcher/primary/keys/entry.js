@@ -7,6 +7,7 @@
 // fetch           fetching/fetches.js   the fetch under way
 // refresh         timing/refreshes.js   the refresh under way
 // bytes, counted  keys/key-table.js     what the entry costs
+import { readViewerKey } from '@keycast/backbone'
 import { newTiming } from '../timing/schedule.js'
 import { newHeld } from './held.js'
 import { isWanted, newInterest } from './interest.js'
@@ -17,7 +18,7 @@ import { isWanted, newInterest } from './interest.js'
  * @typedef {import('../origins/origins.js').Origin} Origin
  *
  * @typedef {object} Entry
- * @property {string} key well-formed, of a known namespace
+ * @property {string} key well-formed, of a known namespace; or a viewer key of one
  * @property {Namespace} namespace
  * @property {Origin} origin
  * @property {import('./interest.js').EntryInterest} interest
@@ -30,7 +31,7 @@ import { isWanted, newInterest } from './interest.js'
  */
 
 /**
- * @param {string} key
+ * @param {string} key may be a viewer key
  * @param {Namespace} namespace
  * @param {Origin} origin
  * @returns {Entry}
@@ -52,3 +53,14 @@ export function createEntry(key, namespace, origin) {
 
 /** Whether the entry must stay. @param {Entry} entry */
 export const isInUse = entry => isWanted(entry) || entry.fetch !== undefined
+
+/**
+ * Whose own value it is; `undefined` where all have the same. Read from the key each time: most keys have none, and a field
+ * would cost a million of them 8 MB.
+ *
+ * @param {Pick<Entry, 'key' | 'namespace'>} entry
+ */
+export const viewerOf = ({ key, namespace }) => (namespace.isPerUser ? readViewerKey(key)?.viewer : undefined)
+
+/** The key as clients and backends know it. @param {Pick<Entry, 'key' | 'namespace'>} entry */
+export const sharedKeyOf = ({ key, namespace }) => (namespace.isPerUser && readViewerKey(key)?.key) || key

@@ -22,8 +22,9 @@ import {
  * @typedef {import('./watchers.js').Watcher} Watcher
  * @typedef {ReturnType<typeof createInterest>} Interest
  *
- * What a link's gateway holds of a key. `askedAt`: when the backend was asked for that.
- * @typedef {{ version: string | undefined, askedAt: number }} Seen
+ * What a link's gateway holds of a key. `askedAt`: when the backend was asked for that. `credentials` come with wants of a
+ * user's own value: see credentials.js.
+ * @typedef {{ version: string | undefined, askedAt: number, credentials?: import('@keycast/backbone').Credentials }} Seen
  *
  * A link that waits for one answer. `ready`: it is there, and goes out when the link has credit. `needsFollowUp`: the fetch
  * under way asked the backend before the key changed, and this link came after: only the fetch that follows will do.
@@ -69,8 +70,8 @@ export function createInterest({ markDue, wheel, now }) {
   }
 
   /** @param {string} link @param {Entry} entry @param {Seen & { quiet?: boolean }} seen @returns {Watcher} */
-  function watch(link, entry, { version, askedAt, quiet = false }) {
-    const watcher = newWatcher(link, { version, askedAt, quiet })
+  function watch(link, entry, { version, askedAt, credentials, quiet = false }) {
+    const watcher = newWatcher(link, { version, askedAt, quiet, credentials })
     entry.interest.watchers = withWatcher(entry.interest.watchers, watcher)
     index(link, entry)
     stopLingering(entry)
@@ -92,8 +93,8 @@ export function createInterest({ markDue, wheel, now }) {
    * @param {Pick<Waiter, 'ready' | 'needsFollowUp'>} state
    * @returns {Waiter}
    */
-  function wait(link, entry, { version, askedAt }, { ready, needsFollowUp }) {
-    const waiter = { version, askedAt, ready, needsFollowUp }
+  function wait(link, entry, { version, askedAt, credentials }, { ready, needsFollowUp }) {
+    const waiter = { version, askedAt, credentials, ready, needsFollowUp }
     entry.interest.waiters ??= new Map()
     entry.interest.waiters.set(link, waiter)
     index(link, entry)

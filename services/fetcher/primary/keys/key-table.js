@@ -1,8 +1,10 @@
 // Entries by key, within a limit of bytes: wanted keys stay, the others are evicted, the one used longest ago first. Keys that
 // the backend never had cost whoever makes them up nothing, so they get little room, and none that another key needs.
+
 import { createUniqueQueue } from '@keycast/service'
-import { isInUse } from './entry.js'
-import { dropValue, isMissing } from './held.js'
+import { credentialBytesOf } from './credentials.js'
+import { isInUse, sharedKeyOf } from './entry.js'
+import { dropAll, dropValue, isMissing } from './held.js'
 import { isKept, wantsOf } from './interest.js'
 
 /**
@@ -36,6 +38,9 @@ export const MISSING_SHARE = 1 / 8
 export function createKeyTable({ bytesMax, onEvicted = () => {} }) {
   /** @type {Map<string, Entry>} */
   const entries = new Map()
+  /** Users' own values, by the key that all of them have. @type {Map<string, Set<Entry>>} */
+  const own = new Map()
+  let ownCount = 0
   /** Entries that nobody wants now. */
   const idle = newEvictable()
   /** Entries that the backend never had, and nobody wants. */
@@ -66,6 +71,7 @@ export function createKeyTable({ bytesMax, onEvicted = () => {} }) {
     entry.bytes = ENTRY_BYTES
     bytes += entry.bytes
     entries.set(key, entry)
+    if (entry.namespace.isPerUser) addOwn(entry)
     return entry
   }
 
@@ -97,7 +103,9 @@ export function createKeyTable({ bytesMax, onEvicted = () => {} }) {
     const inUse = isInUse(entry)
     kept += Number(isKept(entry)) - Number(entry.counted)
     entry.counted = isKept(entry)
-    if (!inUse && entry.held.value?.store === false) dropValue(entry)
+    // A user's own value is nobody's business once they are gone.
+    if (!inUse && entry.namespace.isPerUser) dropAll(entry)
+    else if (!inUse && entry.held.value?.store === false) dropValue(entry)
 
     const cost = costOf(entry)
     bytes += cost - entry.bytes
@@ -140,6 +148,25 @@ export function createKeyTable({ bytesMax, onEvicted = () => {} }) {
   function remove(entry) {
     entries.delete(entry.key)
     bytes -= entry.bytes
+    if (entry.namespace.isPerUser) removeOwn(entry)
+  }
+
+  /** @param {Entry} entry of a viewer */
+  function addOwn(entry) {
+    const key = sharedKeyOf(entry)
+    const ofKey = own.get(key)
+    if (ofKey) ofKey.add(entry)
+    else own.set(key, new Set([entry]))
+    ownCount++
+  }
+
+  /** @param {Entry} entry of a viewer */
+  function removeOwn(entry) {
+    const key = sharedKeyOf(entry)
+    const ofKey = own.get(key)
+    if (!ofKey?.delete(entry)) return
+    ownCount--
+    if (ofKey.size === 0) own.delete(key)
   }
 
   /** What none may take: that of all keys that are wanted, unless the backend never had them. */
@@ -156,6 +183,10 @@ export function createKeyTable({ bytesMax, onEvicted = () => {} }) {
     /** All of them, for checks. */
     entries: () => entries.values(),
     stats: () => ({ keys: entries.size, kept, bytes }),
+    /** Every user's own value of a key. @param {string} key @returns {Iterable<Entry>} */
+    ownOf: key => own.get(key) ?? [],
+    /** How many users' own values are held. */
+    own: () => ownCount,
     /** How many keys are held that the backend never had. */
     missing: () => missingIdle.queue.size + missing.queue.size,
   }
@@ -174,5 +205,5 @@ export function costOf(entry) {
 
 /** The same without what it holds. @param {Entry} entry */
 function bareCostOf(entry) {
-  return ENTRY_BYTES + Math.max(0, wantsOf(entry) - WANTS_INCLUDED) * WANT_BYTES
+  return ENTRY_BYTES + Math.max(0, wantsOf(entry) - WANTS_INCLUDED) * WANT_BYTES + credentialBytesOf(entry)
 }

@@ -5,8 +5,9 @@
  *
  * A link that watches, with what its gateway holds by its own word or because it was sent since. `askedAt`: when the backend
  * was asked for that, in whole milliseconds. `failure`: the last one it was sent, unless something better followed. `state`:
- * bits of this file.
- * @typedef {{ link: string, version: string | undefined, askedAt: number, failure: Failure | undefined, state: number }} Watcher
+ * bits of this file. `credentials`: only there where the key is a user's own; see credentials.js.
+ * @typedef {{ link: string, version: string | undefined, askedAt: number, failure: Failure | undefined, state: number,
+ *   credentials?: import('@keycast/backbone').Credentials }} Watcher
  *
  * @typedef {Watcher[] | Map<string, Watcher>} Watchers a list while they are few: a third of a map's memory. Only this file
  *   changes either
@@ -37,11 +38,14 @@ export const noWatchers = () => NOBODY
 
 /**
  * @param {string} link
- * @param {{ version: string | undefined, askedAt: number, quiet: boolean }} what its gateway holds
+ * @param {{ version: string | undefined, askedAt: number, quiet: boolean,
+ *   credentials?: import('@keycast/backbone').Credentials }} what its gateway holds
  * @returns {Watcher} that is owed an answer
  */
-export function newWatcher(link, { version, askedAt, quiet }) {
-  return { link, version, askedAt: wholeMs(askedAt), failure: undefined, state: quiet ? OWED | QUIET : OWED }
+export function newWatcher(link, { version, askedAt, quiet, credentials }) {
+  const state = quiet ? OWED | QUIET : OWED
+  const watcher = { link, version, askedAt: wholeMs(askedAt), failure: undefined, state }
+  return credentials ? { ...watcher, credentials } : watcher
 }
 
 /** Rounded up: a gateway holds nothing older than it says. @param {number} ms */

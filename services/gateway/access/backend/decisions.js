@@ -17,16 +17,21 @@ import { credentialsOf } from './viewers.js'
  * @typedef {object} Decision
  * @property {Viewer} viewer
  * @property {string} key
- * @property {import('@keycast/service').Namespace} namespace
+ * @property {import('@keycast/service').Deciding} namespace
  * @property {number} admittedAtMs when the backend last admitted the viewer, unless it refused since
  * @property {Problem | undefined} problem why the viewer is not admitted, or its last question failed
  * @property {number} problemUntilMs until when that need not be asked again
  * @property {number} askedUntilMs how long the token was valid that the backend was last asked with
  * @property {boolean} isAsking
  * @property {((problem: Problem | undefined) => void)[]} waiters
- * @property {Set<Session>} sessions those of the viewer that are subscribed to the key, or wait to be
+ * @property {Map<Session, number>} sessions those of the viewer that are in the key, or wait to be, with what for: see
+ *   {@link SUBSCRIBED}
  * @property {number} calendarPage where the calendar has it; Infinity where it has not
  */
+
+/** What a session may be in a key for, one or both. */
+export const SUBSCRIBED = 1
+export const JOINED = 2
 
 /** Decisions that nobody is subscribed under: at some 400 bytes each they take 8 MB. */
 const IDLE_MAX = 20_000
@@ -42,7 +47,7 @@ const RETRY_MS = 1_000
 
 /**
  * @param {object} deps
- * @param {import('@keycast/service').Namespaces} deps.namespaces
+ * @param {{ get: (name: string) => import('@keycast/service').Deciding | undefined }} deps.namespaces of values and rooms
  * @param {Pick<import('@keycast/backbone').Backbone, 'authorize' | 'nodesAlive'>} deps.backbone
  * @param {(session: Session, key: string, problem: Problem | undefined) => void} deps.onDecided of each of a decision's
  *   sessions: it may read the key, or why not. May be called again with the same
@@ -78,7 +83,7 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
       askedUntilMs: 0,
       isAsking: false,
       waiters: [],
-      sessions: new Set(),
+      sessions: new Map(),
       calendarPage: Number.POSITIVE_INFINITY,
     }
     viewer.decisions.set(key, decision)
@@ -134,14 +139,15 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
   }
 
   /**
-   * A session subscribes to a key of which {@link applies} is true. Unless it is refused here it stays with the decision
-   * until {@link leave}, and is told by `onDecided`.
+   * A session subscribes to a key of which {@link applies} is true, or joined the room. Unless it is refused here it stays
+   * with the decision until {@link leave}, and is told by `onDecided`.
    *
    * @param {Session} session
    * @param {string} key
+   * @param {number} what
    * @returns {{ isAdmitted: boolean, problem?: Problem }} without a problem the decision is still to come
    */
-  function join(session, key) {
+  function join(session, key, what) {
     const decision = open(session.viewer, key)
     const known = standing(decision)
     if (known) counts.decisions.kept++
@@ -151,7 +157,7 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
       return known
     }
     idle.delete(decision)
-    decision.sessions.add(session)
+    decision.sessions.set(session, (decision.sessions.get(session) ?? 0) | what)
     if (!known) question(decision)
     else if (known.problem) {
       const { problem } = known
@@ -162,10 +168,14 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     return { isAdmitted: known?.isAdmitted === true }
   }
 
-  /** @param {Session} session @param {string} key */
-  function leave(session, key) {
+  /** @param {Session} session @param {string} key @param {number} what */
+  function leave(session, key, what) {
     const decision = session.viewer?.decisions.get(key)
-    if (decision?.sessions.delete(session)) rest(decision)
+    const whats = decision?.sessions.get(session)
+    if (!decision || whats === undefined) return
+    if ((whats & ~what) !== 0) return void decision.sessions.set(session, whats & ~what)
+    decision.sessions.delete(session)
+    rest(decision)
   }
 
   /** Keeps a decision that nobody needs now, as long as there is room. @param {Decision} decision */
@@ -201,7 +211,7 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     viewer.asking++
     decision.askedUntilMs = viewer.expiresAtMs
     const credentials = credentialsOf(viewer, wallNow())
-    const deadlineMs = namespace.timeoutMs + ANSWER_GRACE_MS
+    const deadlineMs = (namespace.timeoutMs ?? 0) + ANSWER_GRACE_MS
     const said = credentials && (await backbone.authorize(viewerKey(key, viewer.name), credentials, { deadlineMs }))
     viewer.asking--
     const next = viewer.queued.take()
@@ -249,7 +259,7 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
 
   /** @param {Decision} decision @param {Problem | undefined} problem */
   function tellSessions(decision, problem) {
-    for (const session of [...decision.sessions]) {
+    for (const session of [...decision.sessions.keys()]) {
       if (problem?.code === 'forbidden') countRefusal(problem)
       onDecided(session, decision.key, problem)
     }

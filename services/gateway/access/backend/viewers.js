@@ -13,6 +13,7 @@ import { createUniqueQueue } from '@keycast/service'
  * @property {string} name of the viewer beyond this gateway: the user's own is nobody else's business
  * @property {Verified | undefined} verified its token
  * @property {number} expiresAtMs until when that is valid, in milliseconds since 1970; never for those without
+ * @property {boolean} isExpired whether that is over and known to be
  * @property {number} sessions
  * @property {Map<string, import('./decisions.js').Decision>} decisions by key; decisions.js, as the next two
  * @property {number} asking how many questions about it are under way
@@ -27,14 +28,18 @@ const IDLE_MAX = 4_000
  * @param {boolean} deps.isNeeded whether some namespace has its backend asked for viewers
  * @param {(viewer: Viewer) => void} deps.onForgotten nothing of the viewer is to be kept any more
  * @param {(viewer: Viewer) => void} deps.onRenewed the viewer has another token
+ * @param {(viewer: Viewer) => void} deps.onExpired its token is not valid any more, and its sessions are still there
  * @param {() => number} deps.wallNow in milliseconds since 1970
  */
-export function createViewers({ isNeeded, onForgotten, onRenewed, wallNow }) {
+export function createViewers({ isNeeded, onForgotten, onRenewed, onExpired, wallNow }) {
   /** @type {Map<string, Viewer>} */
   const users = new Map()
+  /** The same by the name that they have beyond this gateway. @type {Map<string, Viewer>} */
+  const names = new Map()
   /** Those without a session, the one used longest ago first. @type {import('@keycast/service').UniqueQueue<Viewer>} */
   const idle = createUniqueQueue()
   const anonymous = newViewer(undefined)
+  names.set(anonymous.name, anonymous)
 
   /** @param {string} user @returns {Viewer} */
   function find(user) {
@@ -42,6 +47,7 @@ export function createViewers({ isNeeded, onForgotten, onRenewed, wallNow }) {
     if (known) return known
     const viewer = newViewer(user)
     users.set(user, viewer)
+    names.set(viewer.name, viewer)
     return viewer
   }
 
@@ -54,7 +60,8 @@ export function createViewers({ isNeeded, onForgotten, onRenewed, wallNow }) {
 
   /** @param {Viewer} viewer */
   function forget(viewer) {
-    if (users.get(/** @type {string} */ (viewer.user)) === viewer) users.delete(/** @type {string} */ (viewer.user))
+    users.delete(/** @type {string} */ (viewer.user))
+    names.delete(viewer.name)
     idle.delete(viewer)
     onForgotten(viewer)
   }
@@ -62,10 +69,10 @@ export function createViewers({ isNeeded, onForgotten, onRenewed, wallNow }) {
   /** @param {Viewer} viewer @param {Verified} verified */
   function take(viewer, verified) {
     if (verified.expiresAtMs <= viewer.expiresAtMs) return
-    const isFirst = viewer.verified === undefined
     viewer.verified = verified
     viewer.expiresAtMs = verified.expiresAtMs
-    if (!isFirst) onRenewed(viewer)
+    viewer.isExpired = false
+    onRenewed(viewer)
   }
 
   /**
@@ -84,6 +91,9 @@ export function createViewers({ isNeeded, onForgotten, onRenewed, wallNow }) {
   return {
     isNeeded,
     of,
+
+    /** @param {string} name beyond this gateway @returns {Viewer | undefined} */
+    named: name => names.get(name),
 
     /** A session is this viewer's. @param {Viewer | undefined} viewer */
     enter(viewer) {
@@ -126,7 +136,12 @@ export function createViewers({ isNeeded, onForgotten, onRenewed, wallNow }) {
     sweep() {
       const nowMs = wallNow()
       for (const viewer of users.values()) {
-        if (viewer.sessions === 0 && viewer.expiresAtMs <= nowMs) forget(viewer)
+        if (viewer.expiresAtMs > nowMs) continue
+        if (viewer.sessions === 0) forget(viewer)
+        else if (!viewer.isExpired) {
+          viewer.isExpired = true
+          onExpired(viewer)
+        }
       }
     },
 
@@ -141,6 +156,7 @@ function newViewer(user) {
     name: user === undefined ? ANONYMOUS_VIEWER : createHash('sha256').update(user).digest('base64url'),
     verified: undefined,
     expiresAtMs: user === undefined ? Number.POSITIVE_INFINITY : 0,
+    isExpired: false,
     sessions: 0,
     decisions: new Map(),
     asking: 0,

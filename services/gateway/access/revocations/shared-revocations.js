@@ -8,6 +8,7 @@ import { readRevocation } from './revocations.js'
  * @typedef {import('@keycast/backbone').RoomsBackbone} RoomsBackbone
  * @typedef {import('./revocations.js').Revocation} Revocation
  * @typedef {ReturnType<typeof createSharedRevocations>} SharedRevocations
+ * @typedef {{ unread: boolean, unheard: boolean, dropped: boolean }} Missing
  */
 
 /** Messages that one read of the history may bring. */
@@ -29,7 +30,7 @@ const FROM = 'gateway'
 
 /**
  * @param {object} deps
- * @param {Pick<RoomsBackbone, 'watch' | 'unwatch' | 'history' | 'publish'>} deps.backbone
+ * @param {Pick<RoomsBackbone, 'watch' | 'unwatch' | 'history' | 'publish' | 'isAvailable'>} deps.backbone
  * @param {(given: { revocation: Revocation, atMs: number }[]) => { refused: number }} deps.apply to this gateway's list,
  *   where they may stand already, and to its sessions; `atMs`: when it was revoked. `refused`: there was no place for them
  * @param {import('../../sessions/session-log.js').Log} [deps.log]
@@ -42,6 +43,8 @@ export function createSharedRevocations({ backbone, apply, log, startMs = START_
   let isStopped = false
   /** A gap came while an earlier read was under way. */
   let isStale = false
+  /** Some revocations are not in force here, and no read of the list will change that. */
+  let wereDropped = false
   /** @type {NodeJS.Timeout | undefined} */
   let retrying
   let isTold = false
@@ -59,11 +62,15 @@ export function createSharedRevocations({ backbone, apply, log, startMs = START_
       return revocation ? [{ revocation, atMs: at }] : []
     })
     const unread = messages.length - given.length
-    if (unread > 0)
+    if (unread > 0) {
+      wereDropped = true
       log?.warn({ unread }, 'revocations cannot be read: a newer version of Keycast may have written them')
+    }
     // Together: each pass over the sessions looks at all of them.
     const { refused } = apply(given)
-    if (refused > 0) log?.warn({ refused }, 'revocations are not in force here: the list is full')
+    if (refused === 0) return
+    wereDropped = true
+    log?.warn({ refused }, 'revocations are not in force here: the list is full')
   }
 
   async function readHistory() {
@@ -72,11 +79,15 @@ export function createSharedRevocations({ backbone, apply, log, startMs = START_
       return
     }
     isReading = true
+    wereDropped = false
     clearTimeout(retrying)
     for (let after = 0, more = true; more && !isStopped; ) {
       const page = await backbone.history(revocationsRoom, { after, limit: PAGE_MESSAGES }, { deadlineMs: READ_MS })
       if (page.error !== undefined) return readLater(page.message)
-      if (page.truncated) log?.warn('the journal has dropped old revocations: its history of them is full')
+      if (page.truncated) {
+        wereDropped = true
+        log?.warn('the journal has dropped old revocations: its history of them is full')
+      }
       applyAll(page.messages)
       more = page.more
       after = page.messages.at(-1)?.seq ?? page.newest
@@ -153,8 +164,16 @@ export function createSharedRevocations({ backbone, apply, log, startMs = START_
       backbone.unwatch(revocationsRoom)
     },
 
-    /** Whether all revocations are known here. */
+    /** Whether all that the history holds was applied. */
     isComplete: () => isRead,
+
+    /**
+     * Why revocations may be missing here. `unread`: the list as a whole was not read yet; `unheard`: no journal that has it
+     * answers, so new ones are not heard of; `dropped`: there was no place for some, or they cannot be read.
+     *
+     * @returns {Missing}
+     */
+    missing: () => ({ unread: !isRead, unheard: !backbone.isAvailable(revocationsRoom), dropped: wereDropped }),
   }
 }
 

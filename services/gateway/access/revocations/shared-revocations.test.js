@@ -73,8 +73,8 @@ test('no client can name the room, whatever it may read', async () => {
   }
 })
 
-/** @param {ReturnType<typeof createMemoryRooms>} journal */
-function setup(journal) {
+/** @param {ReturnType<typeof createMemoryRooms>} journal @param {number} [refused] how many of each batch have no place */
+function setup(journal, refused = 0) {
   /** @type {unknown[]} */
   const applied = []
   /** @type {string[]} */
@@ -88,7 +88,7 @@ function setup(journal) {
     backbone,
     apply(given) {
       applied.push(...given.map(({ revocation }) => revocation))
-      return { refused: 0 }
+      return { refused }
     },
     log: { debug: note, warn: note },
     startMs: 0,
@@ -97,6 +97,8 @@ function setup(journal) {
   cleanUps.push(() => shared.stop())
   return { shared, backbone, applied, logged }
 }
+
+const COMPLETE = { unread: false, unheard: false, dropped: false }
 
 /** @param {() => boolean} condition */
 async function until(condition) {
@@ -115,6 +117,7 @@ test('a journal that is away keeps no gateway from starting; once it is back, th
   await backbone.start()
   await shared.start()
   expect(shared.isComplete()).toBe(false)
+  expect(shared.missing()).toEqual({ unread: true, unheard: true, dropped: false })
   expect(logged).toEqual([expect.stringContaining('no journal has answered yet')])
   expect(await shared.publish({ jti: 'j' })).toEqual({ problem: expect.any(String) })
 
@@ -122,6 +125,10 @@ test('a journal that is away keeps no gateway from starting; once it is back, th
   await until(shared.isComplete)
   expect(applied).toEqual([ann])
   expect(logged[1]).toContain('it is complete again')
+  expect(shared.missing()).toEqual(COMPLETE)
+  // Away again: what is revoked meanwhile is not heard of.
+  journal.setAway(true)
+  expect(shared.missing()).toEqual({ ...COMPLETE, unheard: true })
 })
 
 test('after a history that is another, the whole of it is read', async () => {
@@ -146,4 +153,22 @@ test('what cannot be read is said, and what comes after it holds', async () => {
   journal.append({ room: revocationsRoom, messageId: undefined, from: 'gateway', data: Buffer.from('{"jti":"j"}') })
   expect(logged).toEqual([expect.stringContaining('revocations cannot be read')])
   expect(applied).toEqual([{ jti: 'j' }])
+  expect(shared.missing()).toEqual({ ...COMPLETE, dropped: true })
+})
+
+test('a list that is full here, or that the journal has cut, is not complete', async () => {
+  const journal = createJournal()
+  const full = setup(journal, 1)
+  await full.backbone.start()
+  await full.shared.publish(ann)
+  await full.shared.start()
+  await until(full.shared.isComplete)
+  expect(full.shared.missing()).toEqual({ ...COMPLETE, dropped: true })
+  await full.shared.publish({ jti: 'j' })
+  journal.trim(revocationsRoom, 1)
+  const cut = setup(journal)
+  await cut.backbone.start()
+  await cut.shared.start()
+  await until(cut.shared.isComplete)
+  expect(cut.shared.missing()).toEqual({ ...COMPLETE, dropped: true })
 })

@@ -1,0 +1,71 @@
+// What becomes of users' own values when their tokens change: a renewed one is asked with from then on; once none is valid the
+// values go, and come back with the next.
+import { createProblem } from './problem.js'
+
+/**
+ * @typedef {import('../access/backend/viewers.js').Viewer} Viewer
+ * @typedef {ReturnType<typeof createOwnValueTokens>} OwnValueTokens
+ */
+
+/** How often a viewer's token is said again: a client may renew as often as it is given tokens, and watch thousands of keys. */
+const RENEWAL_MS = 1_000
+
+/** When a client may ask again: its user may have another token by then. */
+const RETRY_MS = 1_000
+
+/**
+ * @param {object} deps
+ * @param {Pick<import('./own-values.js').OwnValues, 'of'>} deps.ownValues
+ * @param {Pick<import('./cache.js').Cache, 'update'>} deps.cache
+ * @param {Pick<import('@keycast/backbone').Backbone, 'renewCredentials'>} deps.backbone
+ * @param {Pick<import('./subscriptions.js').Subscriptions, 'changed'>} deps.subscriptions
+ * @param {() => number} deps.now monotonic, in milliseconds
+ */
+export function createOwnValueTokens({ ownValues, cache, backbone, subscriptions, now }) {
+  /** Whose token is to be said again when it is time. @type {Set<Viewer>} */
+  const due = new Set()
+  /** @type {WeakMap<Viewer, number>} */
+  const saidAtMs = new WeakMap()
+
+  /** @param {Viewer} viewer */
+  const isTime = viewer => now() - (saidAtMs.get(viewer) ?? Number.NEGATIVE_INFINITY) >= RENEWAL_MS
+
+  /** @param {Viewer} viewer */
+  function say(viewer) {
+    saidAtMs.set(viewer, now())
+    for (const entry of ownValues.of(viewer)) {
+      if (entry.subscriptions.length > 0) backbone.renewCredentials(entry.wireKey)
+    }
+  }
+
+  return {
+    /** The viewer has another token. @param {Viewer} viewer */
+    renewed(viewer) {
+      if (ownValues.of(viewer).size === 0) return
+      if (isTime(viewer)) say(viewer)
+      else due.add(viewer)
+    },
+
+    /** Says what was renewed since. */
+    sweep() {
+      for (const viewer of due) {
+        if (!isTime(viewer)) continue
+        due.delete(viewer)
+        say(viewer)
+      }
+    },
+
+    /** The viewer's token is not valid any more: it expired, or was revoked. @param {Viewer} viewer */
+    ended(viewer) {
+      for (const entry of [...ownValues.of(viewer)]) {
+        entry.value = undefined
+        entry.problem = createProblem('token_expired', now(), { retryAfterMs: RETRY_MS })
+        // The fetcher hears that there is none, or which one there is in its place.
+        if (entry.subscriptions.length > 0) backbone.renewCredentials(entry.wireKey)
+        subscriptions.changed(entry, 'failed')
+        // Removes what nobody wants.
+        cache.update(entry)
+      }
+    },
+  }
+}

@@ -1,0 +1,279 @@
+// Values that differ per user, from a gateway's doors to its backbone: one entry and one fetch per user and key, with the token
+// of that user, for as long as it is valid.
+import { createHash } from 'node:crypto'
+import { inspect } from 'node:util'
+import { readRule } from '../access/rights.js'
+import { issuers, sign } from '../access/test-tokens.js'
+import { createTestGateway } from '../test-support.js'
+
+const startAtMs = 1_800_000_000_000
+const anonymous = readRule({ read: ['own:open', 'tick:*'] }, { user: false, strict: true }).rule
+const everyone = readRule({ read: ['own:inbox', 'own:open'] }, { user: true, strict: true }).rule
+const viewerOf = (/** @type {string} */ user) => createHash('sha256').update(user).digest('base64url')
+const KEY = 'own:inbox'
+const wire = (/** @type {string} */ user, key = KEY) => `${key} ${viewerOf(user)}`
+const OPEN = 'own:open anonymous'
+
+/** @param {Partial<import('../settings.js').Settings>} [settings] */
+function setup(settings) {
+  const started = createTestGateway({
+    startAtMs,
+    namespaces: { own: { isPerUser: true, maxAgeMs: 5_000 }, tick: {} },
+    policy: { tokens: issuers, anonymous, everyone },
+    settings,
+  })
+  const { connect, turn } = started
+  const wallNow = () => startAtMs + started.now() - 1_000_000
+  /** @param {string} sub @param {number} [ttlSeconds] @param {{ jti?: string, keys?: object }} [more] */
+  const token = (sub, ttlSeconds = 300, more = {}) => sign({ sub, nowMs: wallNow(), ttlSeconds, ...more })
+
+  /**
+   * Verifying a token takes some turns of the loop.
+   *
+   * @param {any} client @param {string} given
+   * @returns {Promise<any[]>} what else the client was sent meanwhile
+   */
+  async function auth(client, given) {
+    client.send({ type: 'auth', token: given })
+    /** @type {any[]} */
+    const others = []
+    for (let turns = 0; turns < 2_000; turns++) {
+      const read = client.connection.read()
+      others.push(...read.filter((/** @type {any} */ { type }) => type !== 'authed'))
+      if (read.some((/** @type {any} */ { type }) => type === 'authed')) return others
+      await turn()
+    }
+    throw new Error('no authed came')
+  }
+
+  return {
+    ...started,
+    wallNow,
+    token,
+    auth,
+    /** A client with a token. @param {string} sub @param {number} [ttlSeconds] */
+    async client(sub, ttlSeconds = 300) {
+      const client = await connect()
+      const given = await token(sub, ttlSeconds)
+      await auth(client, given)
+      return { ...client, token: given }
+    },
+  }
+}
+
+test('each user is fetched for with their own token, and sees their own value under the same key', async () => {
+  const { backbone, client, wallNow } = setup()
+  const [ann, bob] = [await client('ann'), await client('bob')]
+  for (const user of [ann, bob]) user.send({ type: 'subscribe', id: 1, keys: [{ key: KEY }] })
+  expect(backbone.calls).toEqual([`watch ${wire('ann')}`, `watch ${wire('bob')}`])
+  expect(backbone.credentials(wire('ann'))).toEqual({
+    authorization: `Bearer ${ann.token}`,
+    expiresAt: wallNow() + 300_000,
+  })
+  expect(backbone.credentials(wire('bob'))?.authorization).toBe(`Bearer ${bob.token}`)
+  backbone.value(wire('ann'), '"of ann"')
+  backbone.value(wire('bob'), '"of bob"')
+  expect((await ann.received()).slice(1)).toMatchObject([{ type: 'value', key: KEY, data: 'of ann' }])
+  expect((await bob.received()).slice(1)).toMatchObject([{ type: 'value', key: KEY, data: 'of bob' }])
+})
+
+test('all sessions and requests of one user share one value', async () => {
+  const { backbone, client } = setup()
+  const [one, other] = [await client('ann'), await client('ann', 600)]
+  one.send({ type: 'subscribe', id: 1, keys: [{ key: KEY }] })
+  other.send({ type: 'subscribe', id: 1, keys: [{ key: KEY }] })
+  other.send({ type: 'get', id: 2, key: KEY })
+  expect(backbone.calls).toEqual([`watch ${wire('ann')}`, `get ${wire('ann')}`])
+  backbone.value(wire('ann'), '1')
+  expect((await one.received()).at(-1)).toMatchObject({ type: 'value', data: 1 })
+  expect(await other.received()).toMatchObject([{ type: 'subscribed' }, { type: 'value', id: 2 }, { type: 'value' }])
+  expect((await one.ask({ type: 'get', id: 3, key: KEY })).at(-1)).toMatchObject({ type: 'value', id: 3 })
+  expect(backbone.calls).toHaveLength(2)
+})
+
+test('a version that another user has resumes nothing', async () => {
+  const { backbone, client } = setup()
+  const [ann, bob] = [await client('ann'), await client('bob')]
+  ann.send({ type: 'subscribe', id: 1, keys: [{ key: KEY }] })
+  const version = backbone.value(wire('ann'), '"of ann"')
+  bob.send({ type: 'subscribe', id: 1, keys: [{ key: KEY, version }] })
+  backbone.value(wire('bob'), '"of bob"')
+  expect((await bob.received()).at(-1)).toMatchObject({ type: 'value', data: 'of bob' })
+  expect(await bob.ask({ type: 'get', id: 2, key: KEY, version })).toMatchObject([{ type: 'value', data: 'of bob' }])
+})
+
+test('all without a token are one viewer, asked for without one', async () => {
+  const { backbone, connect } = setup()
+  const [one, two] = [await connect(), await connect()]
+  one.send({ type: 'get', id: 1, key: 'own:open' })
+  two.send({ type: 'get', id: 1, key: 'own:open' })
+  expect(backbone.calls).toEqual([`get ${OPEN}`])
+  expect(backbone.credentials(OPEN)).toEqual({})
+  backbone.value(OPEN, '0')
+  for (const client of [one, two]) expect(await client.received()).toMatchObject([{ type: 'value', data: 0 }])
+  expect(await one.ask({ type: 'get', id: 2, key: KEY })).toMatchObject([{ code: 'unauthenticated' }])
+})
+
+test('an anonymous session that becomes a user sees nothing of before, not even what was on its way', async () => {
+  const { backbone, connect, auth, token } = setup()
+  const client = await connect()
+  client.send({ type: 'subscribe', id: 1, keys: [{ key: 'own:open' }, { key: 'tick:1' }] })
+  client.send({ type: 'get', id: 2, key: 'own:open' })
+  const before = await auth(client, await token('ann'))
+  expect(before).toMatchObject([{ type: 'subscribed' }])
+  backbone.value(OPEN, '"of anybody"')
+  expect(await client.received()).toEqual([])
+  expect(backbone.calls).toContain(`watch ${wire('ann', 'own:open')}`)
+  expect(backbone.calls).toContain(`unwatch ${OPEN}`)
+  expect(backbone.calls).not.toContain('unwatch tick:1')
+  backbone.value(wire('ann', 'own:open'), '"of ann"')
+  expect(await client.received()).toMatchObject([
+    { type: 'value', id: 2, data: 'of ann' },
+    { type: 'value', key: 'own:open', data: 'of ann' },
+  ])
+})
+
+test('a renewed token is said again for what is watched, and nothing of the value is lost', async () => {
+  const { backbone, client, auth, token } = setup()
+  const ann = await client('ann')
+  ann.send({ type: 'subscribe', id: 1, keys: [{ key: KEY }] })
+  backbone.value(wire('ann'), '1')
+  await ann.received()
+  const renewed = await token('ann', 600)
+  expect(await auth(ann, renewed)).toEqual([])
+  expect(backbone.calls.at(-1)).toBe(`renewCredentials ${wire('ann')}`)
+  expect(backbone.credentials(wire('ann'))?.authorization).toBe(`Bearer ${renewed}`)
+  backbone.value(wire('ann'), '2')
+  expect(await ann.received()).toMatchObject([{ type: 'value', data: 2 }])
+})
+
+test('tokens renewed one after the other are said again once a second, the last one at the latest then', async () => {
+  const { backbone, client, auth, token, pass } = setup()
+  const ann = await client('ann')
+  ann.send({ type: 'subscribe', id: 1, keys: [{ key: KEY }] })
+  backbone.value(wire('ann'), '1')
+  await ann.received()
+  for (let n = 1; n <= 5; n++) await auth(ann, await token('ann', 300 + n))
+  const renewals = () => backbone.calls.filter(call => call.startsWith('renewCredentials')).length
+  expect(renewals()).toBe(1)
+  await pass(1_000)
+  expect(renewals()).toBe(2)
+  await pass(5_000)
+  expect(renewals()).toBe(2)
+})
+
+test('once the token has expired the value goes, and comes back with a renewed one', async () => {
+  const { backbone, client, auth, token, pass } = setup()
+  const ann = await client('ann', 60)
+  ann.send({ type: 'subscribe', id: 1, keys: [{ key: KEY }] })
+  backbone.value(wire('ann'), '1')
+  await ann.received()
+  await pass(60_000)
+  await pass(10_000)
+  expect(backbone.credentials(wire('ann'))).toBeUndefined()
+  expect(backbone.held(wire('ann'))).toBeUndefined()
+  expect(backbone.calls.at(-1)).toBe(`renewCredentials ${wire('ann')}`)
+  backbone.calls.length = 0
+  const told = await ann.received()
+  expect(told).toContainEqual(expect.objectContaining({ code: 'token_expired', key: KEY, subscribed: true }))
+  expect(told.filter(({ key }) => key === KEY)).toHaveLength(1)
+  await auth(ann, await token('ann', 60))
+  expect(backbone.calls.at(-1)).toBe(`renewCredentials ${wire('ann')}`)
+  backbone.value(wire('ann'), '1')
+  expect(await ann.received()).toMatchObject([{ type: 'value', key: KEY, data: 1 }])
+})
+
+test('a fetcher that finds the token expired has the value dropped here as well', async () => {
+  const { backbone, client } = setup()
+  const ann = await client('ann')
+  ann.send({ type: 'subscribe', id: 1, keys: [{ key: KEY }] })
+  backbone.value(wire('ann'), '1')
+  await ann.received()
+  backbone.failed(wire('ann'), 'token_expired', { retryAfterMs: 1_000 })
+  expect(backbone.held(wire('ann'))).toBeUndefined()
+  expect(await ann.received()).toMatchObject([{ code: 'token_expired', key: KEY, subscribed: true }])
+})
+
+test('a user whom the backend refuses loses the subscription and what was held', async () => {
+  const { backbone, client } = setup()
+  const [ann, bob] = [await client('ann'), await client('bob')]
+  for (const user of [ann, bob]) user.send({ type: 'subscribe', id: 1, keys: [{ key: KEY }] })
+  backbone.value(wire('ann'), '1')
+  backbone.value(wire('bob'), '2')
+  await ann.received()
+  await bob.received()
+  backbone.failed(wire('ann'), 'forbidden', { retryAfterMs: undefined })
+  expect(await ann.received()).toMatchObject([{ code: 'forbidden', key: KEY, subscribed: false }])
+  expect(await bob.received()).toEqual([])
+  expect(backbone.calls.at(-1)).toBe(`unwatch ${wire('ann')}`)
+  expect(await ann.ask({ type: 'get', id: 2, key: KEY })).toEqual([])
+  expect(backbone.calls.at(-1)).toBe(`get ${wire('ann')}`)
+  backbone.failed(wire('ann'), 'forbidden', { retryAfterMs: undefined })
+  expect(await ann.received()).toMatchObject([{ id: 2, code: 'forbidden', subscribed: false }])
+})
+
+test('what was had for a user is gone when the last session is and the token has expired, or was revoked', async () => {
+  const { gateway, backbone, client, pass } = setup()
+  const held = () => gateway.ownValues.stats().ownValues
+  const [ann, bob] = [await client('ann', 60), await client('bob', 3_600)]
+  for (const user of [ann, bob]) user.send({ type: 'subscribe', id: 1, keys: [{ key: KEY }] })
+  backbone.value(wire('ann'), '1')
+  backbone.value(wire('bob'), '2')
+  for (const user of [ann, bob]) user.connection.terminate()
+  // Kept a while: the same user may come back, on another page.
+  expect(held()).toBe(2)
+  await pass(61_000)
+  expect(backbone.held(wire('ann'))).toBeUndefined()
+  expect(held()).toBe(1)
+  gateway.revoke({ sub: 'bob', before: startAtMs / 1_000 + 100 })
+  expect(backbone.held(wire('bob'))).toBeUndefined()
+  expect(held()).toBe(0)
+})
+
+test('a revoked token is asked with no more, though the same user goes on with another', async () => {
+  const { gateway, backbone, connect, auth, token, turn } = setup()
+  const [one, other] = [await connect(), await connect()]
+  await auth(one, await token('ann', 3_600, { jti: 'lost' }))
+  const kept = await token('ann', 300, { jti: 'kept' })
+  await auth(other, kept)
+  for (const session of [one, other]) session.send({ type: 'subscribe', id: 1, keys: [{ key: KEY }] })
+  backbone.value(wire('ann'), '1')
+  await other.received()
+  gateway.revoke({ jti: 'lost' })
+  await turn()
+  expect(one.connection.terminated || one.connection.closed !== undefined).toBe(true)
+  expect(backbone.credentials(wire('ann'))?.authorization).toBe(`Bearer ${kept}`)
+  expect(backbone.calls.at(-1)).toBe(`renewCredentials ${wire('ann')}`)
+  expect(backbone.held(wire('ann'))).toBeUndefined()
+  await other.received()
+  backbone.value(wire('ann'), '2')
+  expect(await other.received()).toMatchObject([{ type: 'value', data: 2 }])
+})
+
+test('rights that a new token does not cover end the subscription, and with the last one the watch', async () => {
+  const { backbone, connect, auth, token } = setup()
+  const client = await connect()
+  await auth(client, await token('ann', 300, { keys: { read: ['own:a'] } }))
+  client.send({ type: 'subscribe', id: 1, keys: [{ key: 'own:a' }] })
+  backbone.value(wire('ann', 'own:a'), '1')
+  await client.received()
+  const told = await auth(client, await token('ann', 600))
+  expect(told).toMatchObject([{ code: 'forbidden', key: 'own:a', subscribed: false }])
+  expect(backbone.calls).toContain(`unwatch ${wire('ann', 'own:a')}`)
+})
+
+test('no door without a viewer reaches a value of one', () => {
+  const { gateway } = setup()
+  expect(() => gateway.values.open(KEY)).toThrow('nobody checked')
+  expect(() => gateway.ownValues.wireKeyOf(undefined, KEY)).toThrow('no viewer')
+  expect(() => gateway.values.open(`tick:1 ${viewerOf('ann')}`)).toThrow('nobody checked')
+})
+
+test('the token is in nothing that a gateway tells: not in its answers to operators, not in a session written down', async () => {
+  const { gateway, backbone, client } = setup()
+  const ann = await client('ann')
+  ann.send({ type: 'subscribe', id: 1, keys: [{ key: KEY }] })
+  backbone.value(wire('ann'), '1')
+  expect(inspect(gateway, { depth: 20 })).not.toContain(ann.token)
+  expect(gateway.ownValues.countOf(KEY)).toBe(1)
+})

@@ -1,0 +1,289 @@
+// Rooms whose backend decides whom it lets in: every door waits for that, and what stands ends once it refuses.
+import { createHash } from 'node:crypto'
+import { createMemoryRooms } from '@keycast/backbone/memory'
+import { readRule } from '../access/rights.js'
+import { issuers, sign } from '../access/test-tokens.js'
+import { createTestGateway } from '../test-support.js'
+
+const startAtMs = 1_800_000_000_000
+const KEEP_MS = 10_000
+const KEY = 'room:1'
+const authorize = {
+  urlFor: (/** @type {string} */ id) => `http://127.0.0.1/${id}`,
+  origin: 'http://127.0.0.1',
+  method: /** @type {const} */ ('HEAD'),
+  keepMs: KEEP_MS,
+}
+const everything = { read: ['*:**'], publish: ['*:**'], join: ['*:**'] }
+const everyone = readRule(everything, { user: true, strict: true }).rule
+const anonymous = readRule({ ...everything, publish: [] }, { user: false, strict: true }).rule
+const viewerOf = (/** @type {string} */ user) => createHash('sha256').update(user).digest('base64url')
+const admitted = { verdict: 'admitted', ageMs: 0 }
+const refused = { verdict: 'refused', ageMs: 0 }
+const failed = { verdict: 'failed', message: 'the backend answered 500', retryAfterMs: 1_000 }
+
+/** @type {(() => Promise<void>)[]} */
+const stops = []
+afterEach(async () => {
+  for (const stop of stops.splice(0)) await stop()
+})
+
+async function setUp() {
+  const journal = createMemoryRooms({ at: () => startAtMs })
+  const started = createTestGateway({
+    startAtMs,
+    namespaces: { tick: {} },
+    rooms: { room: { members: 'named', authorize, timeoutMs: 2_000 }, open: {} },
+    policy: { tokens: issuers, anonymous, everyone },
+    journal,
+  })
+  await started.gateway.start()
+  stops.push(started.gateway.stop)
+  const { backbone, connect, turn } = started
+
+  /** @param {any} client @param {string} sub @returns {Promise<any[]>} what else came meanwhile */
+  async function auth(client, sub) {
+    const token = await sign({ sub, nowMs: startAtMs + started.now() - 1_000_000, ttlSeconds: 3_600 })
+    client.send({ type: 'auth', token })
+    /** @type {any[]} */
+    const others = []
+    for (let turns = 0; turns < 2_000; turns++) {
+      const read = client.connection.read()
+      others.push(...read.filter((/** @type {any} */ { type }) => type !== 'authed'))
+      if (read.some((/** @type {any} */ { type }) => type === 'authed')) return others
+      await turn()
+    }
+    throw new Error('no authed came')
+  }
+
+  return {
+    ...started,
+    auth,
+    /** @param {string} sub */
+    async client(sub) {
+      const client = await connect()
+      await auth(client, sub)
+      return client
+    },
+    /** @param {any} decision */
+    async decide(decision) {
+      backbone.questions.shift()?.resolve(decision && { message: '', ...decision })
+      await turn()
+    },
+    /** @param {string} text @param {string} [room] */
+    append: (text, room = KEY) =>
+      journal.append({ room, messageId: undefined, from: 'bob', data: Buffer.from(JSON.stringify(text)) }),
+  }
+}
+
+test('a subscription begins with the decision, with all the messages that the client asked for', async () => {
+  const { backbone, client, decide, append } = await setUp()
+  append('one')
+  append('two')
+  const ann = await client('ann')
+  expect(await ann.ask({ type: 'subscribe', id: 1, keys: [{ key: KEY, last: 1 }] })).toEqual([])
+  expect(backbone.questions).toMatchObject([{ key: `${KEY} ${viewerOf('ann')}`, deadlineMs: 4_000 }])
+  await decide(admitted)
+  expect(await ann.received()).toMatchObject([
+    { type: 'subscribed', id: 1, keys: [{ key: KEY, seq: 2, count: 1 }] },
+    { type: 'message', seq: 2, data: 'two' },
+  ])
+  append('three')
+  expect(await ann.received()).toMatchObject([{ type: 'message', seq: 3 }])
+})
+
+test('the rooms of a request are announced together; values in it do not wait', async () => {
+  const { client, decide } = await setUp()
+  const ann = await client('ann')
+  const answers = await ann.ask({
+    type: 'subscribe',
+    id: 1,
+    keys: [{ key: 'tick:1' }, { key: KEY }, { key: 'open:1' }],
+  })
+  expect(answers).toEqual([{ type: 'subscribed', id: 1, keys: [{ key: 'tick:1' }] }])
+  await decide(admitted)
+  const [{ keys }] = await ann.received()
+  expect(keys.map((/** @type {any} */ { key }) => key).sort()).toEqual(['open:1', KEY])
+})
+
+test('one that is refused is told so with the id of its request, and the others of it go on', async () => {
+  const { client, decide, append } = await setUp()
+  const ann = await client('ann')
+  ann.send({ type: 'subscribe', id: 1, keys: [{ key: KEY }, { key: 'open:1' }] })
+  await decide(refused)
+  expect(await ann.received()).toMatchObject([
+    { type: 'subscribed', id: 1, keys: [{ key: 'open:1' }] },
+    { type: 'error', id: 1, key: KEY, code: 'forbidden', subscribed: false },
+  ])
+  append('secret')
+  expect(await ann.received()).toEqual([])
+  // Kept: nobody is asked, and a room that does not exist answers the same.
+  const [, error] = await ann.ask({ type: 'subscribe', id: 2, keys: [{ key: KEY }] })
+  expect(error).toMatchObject({ id: 2, key: KEY, code: 'forbidden' })
+  ann.send({ type: 'subscribe', id: 3, keys: [{ key: 'room:none' }] })
+  await decide(refused)
+  expect({ ...(await ann.received())[0], id: 2, key: KEY }).toEqual(error)
+})
+
+test.each([
+  ['history', { type: 'history', id: 1, key: KEY, after: 0, limit: 5 }, { type: 'history', id: 1 }],
+  ['publish', { type: 'publish', id: 1, key: KEY, data: 'hello' }, { type: 'published', id: 1, seq: 2 }],
+  ['join', { type: 'join', id: 1, key: KEY, name: 'ann' }, { type: 'joined', id: 1, name: 'ann' }],
+])('%s waits for the decision, and does nothing where it is a refusal or there is none', async (_, message, done) => {
+  const { client, decide, append, backbone } = await setUp()
+  append('one')
+  const [ann, bob, eve] = [await client('ann'), await client('bob'), await client('eve')]
+  expect(await ann.ask(message)).toEqual([])
+  await decide(admitted)
+  expect(await ann.received()).toMatchObject([done])
+  bob.send(message)
+  await decide(refused)
+  expect(await bob.received()).toMatchObject([{ type: 'error', id: 1, key: KEY, code: 'forbidden' }])
+  expect(await bob.ask({ ...message, id: 2 })).toMatchObject([{ id: 2, code: 'forbidden' }])
+  eve.send(message)
+  await decide(failed)
+  expect(await eve.received()).toMatchObject([{ id: 1, code: 'backend_error', retryAfterMs: 1_000 }])
+  expect(backbone.questions).toEqual([])
+  const next = /** @type {any} */ (append('next'))
+  expect(next.seq).toBe(done.type === 'published' ? 3 : 2)
+})
+
+test('publishes to one room are answered, and kept, in their order', async () => {
+  const { client, decide } = await setUp()
+  const ann = await client('ann')
+  for (const id of [1, 2, 3]) ann.send({ type: 'publish', id, key: KEY, data: `m${id}` })
+  ann.send({ type: 'publish', id: 4, key: 'open:1', data: 'elsewhere' })
+  expect(await ann.received()).toMatchObject([{ type: 'published', id: 4 }])
+  await decide(admitted)
+  expect((await ann.received()).map((/** @type {any} */ { id, seq }) => [id, seq])).toEqual([
+    [1, 1],
+    [2, 2],
+    [3, 3],
+  ])
+})
+
+test('nothing is published for a session that ended before the decision, nor in the name of who came later', async () => {
+  const { client, connect, auth, decide, append, gateway } = await setUp()
+  const ann = await client('ann')
+  ann.send({ type: 'publish', id: 1, key: KEY, data: 'lost' })
+  gateway.revoke({ sub: 'ann', before: startAtMs / 1_000 + 1 })
+  await decide(admitted)
+  const somebody = await connect()
+  somebody.send({ type: 'history', id: 1, key: KEY, after: 0, limit: 5 })
+  await auth(somebody, 'bob')
+  // What was decided for an anonymous session does not open the room to the user that it is now.
+  await decide(admitted)
+  expect(await somebody.received()).toEqual([])
+  await decide(refused)
+  expect(await somebody.received()).toMatchObject([{ id: 1, code: 'forbidden' }])
+  expect(append('first')).toMatchObject({ seq: 1 })
+})
+
+test('while it stands a subscription is asked about again, and a membership too; both end once the backend refuses', async () => {
+  const { client, decide, pass, backbone, append } = await setUp()
+  const [ann, bob] = [await client('ann'), await client('bob')]
+  ann.send({ type: 'subscribe', id: 1, keys: [{ key: KEY, presence: true }] })
+  await decide(admitted)
+  bob.send({ type: 'join', id: 1, key: KEY, name: 'bob' })
+  await decide(admitted)
+  await ann.received()
+  await bob.received()
+  for (let times = 0; times < 2; times++) {
+    await pass(KEEP_MS + 250)
+    expect(backbone.questions).toHaveLength(2)
+    await decide(admitted)
+    await decide(admitted)
+  }
+  await ann.received()
+  await pass(KEEP_MS + 250)
+  const [first] = backbone.questions
+  const isAnn = first.key.endsWith(viewerOf('ann'))
+  await decide(isAnn ? admitted : refused)
+  await decide(isAnn ? refused : admitted)
+  expect(await bob.received()).toMatchObject([{ type: 'error', key: KEY, code: 'forbidden', subscribed: false }])
+  await pass(1_000)
+  expect(await ann.received()).toMatchObject([{ type: 'presence', key: KEY, left: [{ name: 'bob' }] }])
+  await pass(KEEP_MS)
+  await decide(refused)
+  expect(await ann.received()).toMatchObject([{ type: 'error', key: KEY, code: 'forbidden', subscribed: false }])
+  append('after')
+  expect(await ann.received()).toEqual([])
+  await pass(3 * KEEP_MS)
+  expect(backbone.questions).toEqual([])
+})
+
+test('while the backend is down a room rests after one more keep, and goes on where it stopped', async () => {
+  const { client, decide, pass, backbone, append } = await setUp()
+  const ann = await client('ann')
+  ann.send({ type: 'subscribe', id: 1, keys: [{ key: KEY }] })
+  await decide(admitted)
+  append('one')
+  expect((await ann.received()).at(-1)).toMatchObject({ type: 'message', seq: 1 })
+  for (let ms = 0; ms < 2 * KEEP_MS + 1_000; ms += 1_000) {
+    await pass(1_000)
+    while (backbone.questions.length > 0) await decide(failed)
+  }
+  expect(await ann.received()).toMatchObject([{ code: 'backend_error', key: KEY, subscribed: true }])
+  append('two')
+  append('three')
+  expect(await ann.received()).toEqual([])
+  await pass(1_250)
+  await decide(admitted)
+  expect(await ann.received()).toMatchObject([
+    { type: 'subscribed', keys: [{ key: KEY, recovered: true, count: 2 }] },
+    { type: 'message', seq: 2 },
+    { type: 'message', seq: 3 },
+  ])
+})
+
+test('a backend that is down from the start is told with the id of the request, and its room is announced later', async () => {
+  const { client, decide, pass } = await setUp()
+  const ann = await client('ann')
+  ann.send({ type: 'subscribe', id: 1, keys: [{ key: KEY }, { key: 'open:1' }] })
+  await decide(failed)
+  expect(await ann.received()).toMatchObject([
+    { type: 'error', id: 1, key: KEY, code: 'backend_error', subscribed: true },
+    { type: 'subscribed', id: 1, keys: [{ key: 'open:1' }] },
+  ])
+  await pass(1_250)
+  await decide(admitted)
+  expect(await ann.received()).toMatchObject([{ type: 'subscribed', id: 1, keys: [{ key: KEY }] }])
+})
+
+test('a leave, or the end of the session, before the decision undoes the join', async () => {
+  const { client, decide } = await setUp()
+  const [ann, watcher] = [await client('ann'), await client('bob')]
+  ann.send({ type: 'join', id: 1, key: KEY, name: 'ann' })
+  expect(await ann.ask({ type: 'join', id: 2, key: KEY, name: 'ann' })).toMatchObject([
+    { id: 2, code: 'too_many_waiting' },
+  ])
+  expect(await ann.ask({ type: 'leave', id: 3, key: KEY })).toMatchObject([{ type: 'ok', id: 3 }])
+  await decide(admitted)
+  expect(await ann.received()).toMatchObject([{ id: 1, code: 'bad_message' }])
+  watcher.send({ type: 'subscribe', id: 1, keys: [{ key: KEY, presence: true }] })
+  await decide(admitted)
+  const heard = await watcher.received()
+  expect(JSON.stringify(heard)).not.toContain('"ann"')
+})
+
+test('an anonymous session that becomes a user is asked for anew, and goes on where it was', async () => {
+  const { connect, auth, decide, backbone, append } = await setUp()
+  const client = await connect()
+  client.send({ type: 'subscribe', id: 1, keys: [{ key: KEY }] })
+  await decide(admitted)
+  append('one')
+  await client.received()
+  await auth(client, 'ann')
+  expect(backbone.questions).toMatchObject([{ key: `${KEY} ${viewerOf('ann')}` }])
+  append('two')
+  expect(await client.received()).toEqual([])
+  await decide(admitted)
+  expect(await client.received()).toMatchObject([{ type: 'subscribed' }, { type: 'message', seq: 2 }])
+})
+
+test('what the rights do not cover, the backend is not asked', async () => {
+  const { connect, backbone } = await setUp()
+  const client = await connect()
+  expect(await client.ask({ type: 'publish', id: 1, key: KEY, data: 'x' })).toMatchObject([{ code: 'unauthenticated' }])
+  expect(backbone.questions).toEqual([])
+})
