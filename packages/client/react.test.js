@@ -137,10 +137,6 @@ test('without a key nothing is subscribed to', async () => {
 
 const Connection = () => useConnection().name
 
-test('a server renders the connection as not there yet', () => {
-  expect(renderToString(h(KeycastProvider, null, h(Connection)))).toBe('connecting')
-})
-
 test('a component follows the connection', async () => {
   const fake = createFakeKeycast()
   /** @type {any} */
@@ -182,4 +178,8 @@ test('a server renders the value it was given, with no client at all', () => {
 test('a server renders a room as empty, with no client at all', () => {
   const page = renderToString(h(KeycastProvider, null, h(Chat, { id: 'room:1' })))
   expect(page).toBe('<p> (undefined)</p>')
+})
+
+test('a server renders the connection as not there yet', () => {
+  expect(renderToString(h(KeycastProvider, null, h(Connection)))).toBe('connecting')
 })

@@ -1,6 +1,8 @@
 // What a page shows of a room: its newest messages, older ones as they are asked for, those on their way and those that
 // failed. One store for all of it, so that no message is shown twice or left out between two of them.
+import { KeycastError } from '../errors.js'
 import { checkEvent, createListeners } from '../listeners.js'
+import { randomText } from '../random.js'
 
 /**
  * A message that was sent here and not kept, as far as is known.
@@ -104,14 +106,13 @@ export function createMessageList(keycast, key, { last = LAST, keep = KEEP, pres
   }
 
   /** @param {T} data @param {string} [messageId] of one that is sent again */
-  async function send(data, messageId) {
+  async function send(data, messageId = randomText()) {
     try {
       await room.publish(data, { messageId })
-    } catch (reason) {
-      const error = /** @type {import('../errors.js').KeycastError & { messageId: string }} */ (reason)
-      const isThere = state.messages.some(message => message.messageId === error.messageId)
-      if (isThere || !error.messageId) return
-      become({ failed: [...state.failed, { messageId: error.messageId, data, at: Date.now(), error }] })
+    } catch (error) {
+      if (!(error instanceof KeycastError)) throw error
+      if (state.messages.some(message => message.messageId === messageId)) return
+      become({ failed: [...state.failed, { messageId, data, at: Date.now(), error }] })
     }
   }
 
@@ -140,7 +141,7 @@ export function createMessageList(keycast, key, { last = LAST, keep = KEEP, pres
     getSnapshot: () => state,
     /** Loads the messages before the first. */
     older,
-    /** Publishes a message. One that fails is among `failed`. @param {T} data */
+    /** Publishes a message. One that fails is among `failed`; only data that is not JSON rejects. @param {T} data */
     send: data => send(data),
     /** Sends a failed message again, as the same message. @param {string} messageId */
     async retry(messageId) {
