@@ -14,8 +14,9 @@ Checks the stack of docker-compose.yml, which must run with several replicas:
 
   docker compose up --detach --build --wait --scale gateway=4 --scale fetcher=2
 
-Viewers connect through the proxy while containers are killed, crash and restart, and publishers while the journal is
-killed. Each check is printed.
+or, with COMPOSE_FILE=docker-compose.yml:docker-compose.valkey.yml set for both commands, two journals on a Valkey.
+Viewers connect through the proxy while containers are killed, crash and restart, and publishers while each journal is
+killed, and Valkey. Each check is printed.
 At the end the stack is stopped and stays stopped: do not run this on a stack in use.
 
   --url URL          where clients connect               (default wss://localhost)
@@ -59,10 +60,11 @@ async function checkStack(options) {
   const of = service => all.filter(container => container.service === service)
   const [backend] = of('data-provider')
   const [proxy] = of('proxy')
-  const [journal] = of('journal')
+  const journals = of('journal')
+  const [valkey] = of('valkey')
   const gateways = of('gateway')
   const fetchers = of('fetcher')
-  if (!backend || !proxy || !journal || gateways.length < 2 || fetchers.length < 2) {
+  if (!backend || !proxy || journals.length === 0 || gateways.length < 2 || fetchers.length < 2) {
     throw new Error('no stack with several gateways and fetchers runs here (--help says how to start one)')
   }
 
@@ -127,7 +129,7 @@ async function checkStack(options) {
         return undefined
       })
     }
-    for (const container of [gateways[1], fetchers[1], journal, proxy]) {
+    for (const container of [gateways[1], fetchers[1], journals[0], proxy]) {
       const { RestartCount: before } = await inspect(container)
       await survive(`a crash in ${container.name}`, () => crash(container))
       await check(`${container.name} was restarted by its policy, and is healthy`, async signal => {
@@ -139,20 +141,31 @@ async function checkStack(options) {
         return undefined
       })
     }
-    await check('docker kill of the journal under load: no acknowledged message is lost', async signal => {
-      const publishers = startPublishers(options, PUBLISHERS)
-      try {
-        await publishers.goOn(PUBLISHES, signal)
-        await docker('kill', journal.id)
-        await docker('start', journal.id)
-        await healthy(journal, signal)
-        await publishers.goOn(PUBLISHES, signal)
-        const retries = publishers.retries()
-        return `${await publishers.conclude(signal)} acknowledged, ${retries} tries again`
-      } finally {
-        publishers.stop()
-      }
-    })
+    /**
+     * Publishers go on through a kill: without the container where others do its work, else once it is there again.
+     *
+     * @param {Container} container
+     * @param {boolean} isReplaced
+     */
+    const keep = (container, isReplaced) =>
+      check(`docker kill ${container.name} under load: no acknowledged message is lost`, async signal => {
+        const publishers = startPublishers(options, PUBLISHERS)
+        try {
+          await publishers.goOn(PUBLISHES, signal)
+          await docker('kill', container.id)
+          if (isReplaced) await publishers.goOn(PUBLISHES, signal)
+          await docker('start', container.id)
+          await healthy(container, signal)
+          await publishers.goOn(PUBLISHES, signal)
+          const retries = publishers.retries()
+          const count = await publishers.conclude(signal, { mayBeginEpoch: container.service === 'valkey' })
+          return `${count} acknowledged, ${retries} tries again`
+        } finally {
+          publishers.stop()
+        }
+      })
+    for (const journal of journals) await keep(journal, journals.length > 1)
+    if (valkey) await keep(valkey, false)
     await survive('docker compose restart data-provider', async signal => {
       await docker('compose', 'restart', 'data-provider')
       await healthy(backend, signal)

@@ -1,11 +1,13 @@
 // Who is in a room, through real processes: members of all gateways are seen by all, and nobody who comes back in time is
 // seen to leave, whatever process is killed.
+import { atEnd } from './support/cleanup.js'
 import { eventually, pause } from './support/deadline.js'
 import { joinRooms, startConversations } from './support/rooms.js'
+import { startValkey } from './support/valkey.js'
 
 const room = 'room:1'
 
-/** @param {{ gateways?: number }} [options] */
+/** @param {Parameters<typeof startConversations>[0]} [options] */
 const start = options =>
   startConversations({
     namespaces: { room: { members: 'named', names: 'unique' } },
@@ -155,4 +157,41 @@ test('the journal stands still: joins say so, and go on when it does', async () 
   await watcher.until('Ann', 'Bob')
   expect(watcher.left).toEqual([])
   expect(ann.received.filter(({ type }) => type === 'error')).toEqual([])
+})
+
+test('a room moves to another journal and back with its members there, and nobody is seen to leave', async () => {
+  const valkey = await startValkey()
+  atEnd(() => valkey.remove())
+  const journalEnv = { JOURNAL_LOG: 'valkey', VALKEY_URL: valkey.url }
+  const { gateways, journals } = await start({ gateways: 2, journals: 2, journalEnv })
+  const ownerOf = async (/** @type {typeof gateways[0]} */ gateway) =>
+    JSON.parse(String((await gateway.call(`/v1/rooms/${room}`)).body)).owner.node
+  const first = await ownerOf(gateways[0])
+  const owner = /** @type {typeof journals[0]} */ (journals.find(({ node }) => node === first))
+  const watchers = await Promise.all(gateways.map(({ url }) => watch(url)))
+  await join(gateways[0].url, 'Ann')
+  await join(gateways[1].url, 'Bob')
+  for (const watcher of watchers) await watcher.until('Ann', 'Bob')
+
+  /** @param {(node: string) => boolean} isMoved */
+  const moved = async isMoved => {
+    for (const gateway of gateways) {
+      await eventually(async () => isMoved(await ownerOf(gateway)), 'the room having moved at every gateway')
+    }
+  }
+  owner.process().signal('SIGKILL')
+  await owner.process().exited
+  await moved(node => node !== first)
+  await join(gateways[0].url, 'Cid')
+  for (const watcher of watchers) await watcher.until('Ann', 'Bob', 'Cid')
+
+  await owner.restart()
+  await moved(node => node === first)
+  const dan = await join(gateways[1].url, 'Dan')
+  for (const watcher of watchers) await watcher.until('Ann', 'Bob', 'Cid', 'Dan')
+  for (const watcher of watchers) expect(watcher.left).toEqual([])
+
+  await dan.request({ type: 'leave', key: room })
+  for (const watcher of watchers) await watcher.until('Ann', 'Bob', 'Cid')
+  for (const watcher of watchers) expect(watcher.left).toEqual(['Dan'])
 })

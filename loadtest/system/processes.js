@@ -1,5 +1,6 @@
 // Starts the processes of a system under load, and ends them with the run, however it ends.
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -58,20 +59,25 @@ export function createProcesses() {
 
     /**
      * @param {string} name
-     * @param {string[]} args of node
+     * @param {string[]} args of node, or of another `program`
      * @param {Record<string, string>} env over the environment, so that a service's other settings can be given there
      * @param {(line: string) => Record<string, any> | undefined} [readiness] what a line of its output says about it
+     * @param {string} [program]
      * @returns {Promise<{ name: string, pid: number, listening: Record<string, any>, inspectorUrl: string | undefined }>}
      */
-    async start(name, args, env, readiness = readListening) {
-      const child = spawn(process.execPath, args, {
+    async start(name, args, env, readiness = readListening, program = process.execPath) {
+      const child = spawn(program, args, {
         cwd: root,
         env: { ...process.env, LOG_FORMAT: 'json', ...env },
         // A process group of its own: else Ctrl-C would stop the services while the load test still measures.
         detached: true,
         stdio: ['ignore', 'pipe', 'pipe'],
       })
-      const pid = /** @type {number} */ (child.pid)
+      if (child.pid === undefined) {
+        const [error] = await once(child, 'error')
+        throw new SystemError(`${name} cannot be started: ${error.message}`)
+      }
+      const { pid } = child
       /** @type {string[]} */
       const lines = []
       const exited = new Promise(resolve =>

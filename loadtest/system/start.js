@@ -32,7 +32,7 @@ const READY_LOOK_MS = 50
  * @property {number} [fetchers] nodes; one unless given
  * @property {Record<string, string>} [settings] of gateways and fetchers
  * @property {boolean} [idle] documents are asked for once, and then only when told
- * @property {{ log: 'lmdb' | 'memory' }} [rooms] a journal runs, too, and anybody may use room:…
+ * @property {{ log: 'lmdb' | 'memory' | 'valkey' }} [rooms] a journal runs, too, and anybody may use room:…
  * @property {boolean} [collectable] gateways can be told to collect their garbage, so that their memory can be compared
  *
  * @typedef {'keycast' | 'bare' | 'naive' | 'socket.io'} SystemKind
@@ -136,7 +136,7 @@ async function startKeycast(processes, { gateways: count, tls, content, signing 
         metricsUrl: `http://127.0.0.1:${listening.internalPort}/metrics`,
       })),
       ...nodes.map(({ name, pid, metricsUrl }) => ({ name, role: 'fetcher', pid, metricsUrl })),
-      ...(journal ? [journal.watched] : []),
+      ...(journal ? journal.watched : []),
       {
         name: provider.name,
         role: provider.name,
@@ -162,13 +162,15 @@ function startBackend(processes, { still, documentBytes, latencyMs = 0, changeMs
 
 /**
  * @param {Processes} processes
- * @param {{ log: 'lmdb' | 'memory', KEYCAST_CONFIG: string, directory: string }} options
+ * @param {{ log: 'lmdb' | 'memory' | 'valkey', KEYCAST_CONFIG: string, directory: string }} options
  */
 async function startJournal(processes, { log, KEYCAST_CONFIG, directory }) {
+  const valkey = log === 'valkey' ? await startValkey(processes, directory) : undefined
   const { pid, listening } = await processes.start('journal', ['services/journal/main.js'], {
     KEYCAST_CONFIG,
     JOURNAL_LOG: log,
     JOURNAL_DATA: join(directory, 'journal'),
+    ...(valkey && { VALKEY_URL: valkey.url }),
     JOURNAL_PUBLICATIONS_PORT: '0',
     JOURNAL_DELIVERIES_PORT: '0',
     JOURNAL_METRICS_PORT: '0',
@@ -176,8 +178,27 @@ async function startJournal(processes, { log, KEYCAST_CONFIG, directory }) {
   const { publicationsPort, deliveriesPort, metricsPort } = listening
   return {
     node: `127.0.0.1:${publicationsPort}:${deliveriesPort}`,
-    watched: { name: 'journal', role: 'journal', pid, metricsUrl: `http://127.0.0.1:${metricsPort}/metrics` },
+    watched: [
+      { name: 'journal', role: 'journal', pid, metricsUrl: `http://127.0.0.1:${metricsPort}/metrics` },
+      ...(valkey ? [valkey.watched] : []),
+    ],
   }
+}
+
+/** With the settings that a journal asks for. @param {Processes} processes @param {string} directory */
+async function startValkey(processes, directory) {
+  const [port] = await freePorts(1)
+  const { pid } = await processes.start(
+    'valkey',
+    [
+      ...['--port', String(port), '--bind', '127.0.0.1', '--dir', directory, '--save', ''],
+      ...['--appendonly', 'yes', '--appendfsync', 'always', '--maxmemory-policy', 'noeviction'],
+    ],
+    {},
+    line => (line.includes('Ready to accept connections') ? {} : undefined),
+    'valkey-server',
+  )
+  return { url: `valkey://127.0.0.1:${port}`, watched: { name: 'valkey', role: 'valkey', pid } }
 }
 
 /**

@@ -126,7 +126,7 @@ export function createJournal({
 
   async function expire() {
     try {
-      await log.expire()
+      await log.expire(room => namespaces.get(namespaceOf(room))?.history)
     } catch (error) {
       if (isLogDue(`expire ${error}`)) report.error({ err: error }, 'old messages could not be removed')
     }
@@ -162,6 +162,18 @@ export function createJournal({
 
   return {
     start,
+    /**
+     * Where a room stands and who is sent it, for an operator who asks why a message did not arrive.
+     *
+     * @param {string} key
+     * @throws {Error} where the log cannot be read
+     */
+    async describe(key) {
+      const problem = namespaceProblem(key)
+      if (problem !== undefined) return { problem }
+      const { epoch, seq, oldest, bytes } = await log.head(key)
+      return { key, epoch, seq, oldest, bytes, links: deliveries.linksOf(key), members: presence.countsOf(key) }
+    },
     notReady: () => (isServing ? log.notReady?.() : 'not serving'),
     /** Takes no more publishes, gives those taken their results, and says goodbye to gateways. */
     async stop() {

@@ -93,6 +93,26 @@ async function noteHistory({ log, checker }, room) {
 
 const idOf = (/** @type {number} */ n) => `message-id-${String(n).padStart(8, '0')}`
 
+test('an operator is told where a room stands, how far each link was sent it, and how many are there', async () => {
+  const { journal, backbone, publish, startGateway, network, log } = await setup()
+  expect(await journal.describe('nothing')).toEqual({ problem: expect.any(String) })
+  expect(await journal.describe('other:1')).toEqual({ problem: 'no such namespace' })
+
+  backbone.watch('room:1')
+  await network.settle()
+  await publish('hi')
+  const two = await startGateway('two')
+  two.backbone.watch('room:1')
+  await network.settle()
+  const { epoch, bytes } = await log.head('room:1')
+  const link = { link: expect.any(String), sent: 1, isBehind: false }
+  expect(await journal.describe('room:1')).toEqual({
+    ...{ key: 'room:1', epoch, seq: 1, oldest: 1, bytes },
+    links: [link, link],
+    members: { count: 0, tabs: 0 },
+  })
+})
+
 test('while one message in five is lost, all that is published is kept once and in order, and all gateways see the same', async () => {
   const parts = await setup()
   const { network, checker, backbone, publish, startGateway } = parts

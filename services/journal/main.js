@@ -9,6 +9,7 @@ import { createJournal } from './journal.js'
 import { openLmdbLog } from './log/lmdb.js'
 import { LogInUse, LogRefused } from './log/log.js'
 import { createMemoryLog } from './log/memory.js'
+import { addRoomCalls } from './room-calls.js'
 import { conflictsOf, curveOf, settings } from './settings.js'
 
 const name = 'keycast-journal'
@@ -62,6 +63,7 @@ async function start() {
     ready: journal.notReady,
     log: report,
   })
+  addRoomCalls(internal.app, journal)
   const metricsPort = await internal.listen()
   await journal.start()
   const { requestsPort: publicationsPort, answersPort: deliveriesPort } = hub.ports()

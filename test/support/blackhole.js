@@ -1,15 +1,20 @@
 // A TCP proxy that can go silent in both directions with its connections left open, and recover later.
 //
 // Two kinds of silence. `hold`: nothing gets through, as when a cable is pulled; what was sent arrives after mending,
-// as TCP sends it again. `drop`: whole ZeroMQ messages vanish, so that both ends go on with a gap neither was told of.
+// as TCP sends it again. `drop`: whole ZeroMQ messages vanish, so that both ends go on with a gap neither was told of; of
+// another protocol (`isPlain`) nothing can be dropped.
 import { connect, createServer } from 'node:net'
 import { atEnd } from './cleanup.js'
 import { createMessageSplitter } from './zmtp.js'
 
+/** @param {Buffer} chunk */
+const asItCame = chunk => [{ bytes: chunk, droppable: false }]
+
 /**
  * @param {number} target the port behind
+ * @param {{ isPlain?: boolean }} [options] `isPlain`: what goes through is not ZeroMQ's
  */
-export async function startBlackhole(target) {
+export async function startBlackhole(target, { isPlain = false } = {}) {
   /** @type {'open' | 'hold' | 'drop'} */
   let mode = 'open'
   /** @type {Set<import('node:net').Socket>} */
@@ -22,7 +27,7 @@ export async function startBlackhole(target) {
   const pass = (from, to) => {
     /** @type {Buffer[]} */
     let held = []
-    const split = createMessageSplitter()
+    const split = isPlain ? asItCame : createMessageSplitter()
     releases.add(() => {
       for (const chunk of held.splice(0)) to.write(chunk)
     })

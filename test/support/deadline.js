@@ -27,8 +27,13 @@ export async function within(promise, what, deadlineMs = DEADLINE_MS) {
   }
 }
 
+/** Between two questions at least, and at most. */
+const ASK_EVERY_MS = 25
+const ASK_EVERY_MS_MAX = 250
+
 /**
- * Asks again and again until the answer is truthy. For what has no event to wait for: other processes' counters.
+ * Asks again and again until the answer is truthy. For what has no event to wait for: other processes' counters. Each
+ * question costs the asked one CPU time, so they become rarer the longer it takes: a tenth of the time is lost at most.
  *
  * @template T
  * @param {() => Promise<T> | T} ask
@@ -36,13 +41,14 @@ export async function within(promise, what, deadlineMs = DEADLINE_MS) {
  * @param {{ everyMs?: number, deadlineMs?: number }} [options]
  * @returns {Promise<NonNullable<T>>}
  */
-export async function eventually(ask, what, { everyMs = 25, deadlineMs = DEADLINE_MS } = {}) {
-  const giveUpAt = performance.now() + deadlineMs
+export async function eventually(ask, what, { everyMs, deadlineMs = DEADLINE_MS } = {}) {
+  const startedAt = performance.now()
   for (;;) {
     const answer = await ask()
     if (answer) return answer
-    if (performance.now() > giveUpAt) throw new Error(`${what} did not happen within ${deadlineMs} ms`)
-    await pause(everyMs)
+    const passedMs = performance.now() - startedAt
+    if (passedMs > deadlineMs) throw new Error(`${what} did not happen within ${deadlineMs} ms`)
+    await pause(everyMs ?? Math.min(ASK_EVERY_MS_MAX, Math.max(ASK_EVERY_MS, passedMs / 10)))
   }
 }
 

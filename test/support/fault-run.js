@@ -1,5 +1,6 @@
-// Clients that talk in rooms while processes are killed and stopped, and links and clients are cut, at random from a seed.
-// Every message is counted in the end.
+// Clients that talk in rooms while processes are killed and stopped, and links and clients are cut or swallowed, at random
+// from a seed. Every message is counted in the end.
+import { startBlackhole } from './blackhole.js'
 import { createChecker } from './checker.js'
 import { eventually, pause } from './deadline.js'
 import { show } from './figures.js'
@@ -19,6 +20,12 @@ const PUBLISH_EVERY_MS = 500
 
 /** Between the end of a fault and the next one. */
 const CALM_MS = 1_500
+
+/** A link is swallowed for up to so long: past the 3 s of silence after which both ends give it up, or short of them. */
+const SWALLOWED_MS = 6_000
+
+/** A client takes its connection for dead when nothing has answered it for so long; then it opens another. */
+const CLIENT_SILENT_MS = 2_000
 
 /** Before what was not kept is sent again, and before another connection. */
 const AGAIN_MS = 300
@@ -40,28 +47,36 @@ export async function startFaultRun({ journals: environments, more = () => [] })
   const journals = await Promise.all(environments.map(env => startJournal({ config, env })))
   /** @type {Awaited<ReturnType<typeof startSwitch>>[]} */
   const switches = []
+  /** Of each journal: one for publications, one for deliveries. @type {Awaited<ReturnType<typeof startBlackhole>>[][]} */
+  const linkHoles = []
   /** @type {string[]} */
   const nodes = []
   for (const { node } of journals) {
     const ports = node.split(':').slice(1).map(Number)
     const pair = [await startSwitch(ports[0]), await startSwitch(ports[1])]
+    const holes = [await startBlackhole(pair[0].port), await startBlackhole(pair[1].port)]
     switches.push(...pair)
-    nodes.push(`127.0.0.1:${pair[0].port}:${pair[1].port}`)
+    linkHoles.push(holes)
+    nodes.push(`127.0.0.1:${holes[0].port}:${holes[1].port}`)
   }
 
-  const startGateway = () =>
-    startService('gateway', {
+  async function startGateway() {
+    const process = await startService('gateway', {
       KEYCAST_CONFIG: config,
       JOURNAL_NODES: nodes.join(),
       GATEWAY_PORT: '0',
       GATEWAY_INTERNAL_PORT: '0',
     })
+    // Half of the clients go through it.
+    return { process, hole: await startBlackhole(/** @type {number} */ (process.listening.port), { isPlain: true }) }
+  }
   const gateways = [await startGateway(), await startGateway()]
   const checker = createChecker()
   const random = createRandom(seed)
   const clients = Array.from({ length: CLIENTS }, (_, n) => {
     const rooms = Array.from({ length: ROOMS_PER_CLIENT }, (_, each) => ROOMS[(n + each * 3) % ROOMS.length])
-    return createParticipant({ name: `client-${n}`, rooms, checker, url: () => urlOf(random.pick(gateways)) })
+    const url = () => urlOf(random.pick(gateways), n % 2 === 0)
+    return createParticipant({ name: `client-${n}`, rooms, checker, url })
   })
 
   /** @type {Fault[]} */
@@ -89,7 +104,7 @@ export async function startFaultRun({ journals: environments, more = () => [] })
       'gateway killed',
       async random => {
         const [gone] = gateways.splice(random.integer(gateways.length), 1)
-        await gone.kill()
+        await gone.process.kill()
         gateways.push(await startGateway())
       },
     ],
@@ -103,6 +118,26 @@ export async function startFaultRun({ journals: environments, more = () => [] })
       'clients cut',
       async random => {
         for (const client of clients) if (random.integer(3) === 0) client.cut()
+      },
+    ],
+    [
+      'links swallowed',
+      async random => {
+        // One of the two, or both: requests vanish while beats pass, or the other way round, or all.
+        const holes = random.pick(linkHoles)
+        const which = random.pick([holes, [holes[0]], [holes[1]]])
+        for (const hole of which) hole.swallow(random.pick(['hold', 'drop']))
+        await pause(200 + random.integer(SWALLOWED_MS))
+        for (const hole of which) hole.mend()
+      },
+    ],
+    [
+      'clients swallowed',
+      async random => {
+        const { hole } = random.pick(gateways)
+        hole.swallow('hold')
+        await pause(200 + random.integer(SWALLOWED_MS))
+        hole.mend()
       },
     ],
     ...more(journals),
@@ -147,8 +182,12 @@ export async function startFaultRun({ journals: environments, more = () => [] })
   }
 }
 
-/** @param {import('./processes.js').ServiceProcess} gateway */
-const urlOf = gateway => `ws://127.0.0.1:${gateway.listening.port}/ws`
+/**
+ * @param {{ process: import('./processes.js').ServiceProcess, hole: { port: number } }} gateway
+ * @param {boolean} isSwallowed now and then
+ */
+const urlOf = ({ process, hole }, isSwallowed) =>
+  `ws://127.0.0.1:${isSwallowed ? hole.port : process.listening.port}/ws`
 
 /**
  * A client that is always connected to some gateway again, resumes its rooms by position, and sends again what was not
@@ -173,6 +212,7 @@ function createParticipant({ name, rooms, checker, url }) {
   /** By the id of the request, of this connection. @type {Map<number, Sent>} */
   const underWay = new Map()
   let lastId = 0
+  let heardAt = 0
   let isPublishing = true
   let hasLeft = false
   let seenCount = 0
@@ -188,7 +228,7 @@ function createParticipant({ name, rooms, checker, url }) {
   async function stayConnected() {
     while (!hasLeft) {
       try {
-        const joined = await joinRooms(url(), { name, checker: counting, onMessage })
+        const joined = await joinRooms(url(), { name, checker: counting, onMessage: hear })
         joined.keepNothing()
         const keys = rooms.map(key => (positions.has(key) ? { key, after: { ...positions.get(key) } } : key))
         for (const [key, position] of positions) joined.positions.set(key, position)
@@ -204,6 +244,19 @@ function createParticipant({ name, rooms, checker, url }) {
       client = undefined
       await pause(AGAIN_MS)
     }
+  }
+
+  /** @param {any} message */
+  function hear(message) {
+    heardAt = performance.now()
+    onMessage(message)
+  }
+
+  /** As the library does: a connection that was swallowed is given up, and its end is not waited for. */
+  function ping() {
+    if (!client) return
+    if (performance.now() - heardAt > CLIENT_SILENT_MS) client.socket.terminate()
+    else client.send({ type: 'ping', id: 'ping' })
   }
 
   /** @param {any} message */
@@ -235,6 +288,7 @@ function createParticipant({ name, rooms, checker, url }) {
   }
 
   const timer = setInterval(() => {
+    ping()
     if (!isPublishing || positions.size < rooms.length) return
     const number = sent.length
     const messageId = `${name}-message-${String(number).padStart(8, '0')}`

@@ -19,6 +19,7 @@ export const API_TOKEN = 'a-token-for-tests'
  * @param {number} [options.gateways]
  * @param {Record<string, string>} [options.env] of gateways
  * @param {Record<string, string>} [options.journalEnv]
+ * @param {number} [options.journals] how many, where the log is one that they share
  */
 export async function startConversations({
   namespaces = { room: {} },
@@ -26,16 +27,19 @@ export async function startConversations({
   gateways: gatewayCount = 1,
   env = {},
   journalEnv = {},
+  journals: journalCount = 1,
 } = {}) {
   const rooms = Object.entries(namespaces).map(([name, rest]) => [name, { source: 'journal', ...rest }])
   const config = writeConfig(Object.fromEntries(rooms), access)
-  const journal = await startJournal({ config, env: journalEnv })
+  const journals = await Promise.all(
+    Array.from({ length: journalCount }, () => startJournal({ config, env: journalEnv })),
+  )
 
   async function startGateway() {
     const process = await startService('gateway', {
       KEYCAST_CONFIG: config,
       API_TOKEN,
-      JOURNAL_NODES: journal.node,
+      JOURNAL_NODES: journals.map(({ node }) => node).join(),
       GATEWAY_PORT: String((await freePorts(1))[0]),
       GATEWAY_INTERNAL_PORT: '0',
       ...env,
@@ -61,11 +65,15 @@ export async function startConversations({
           body: body && JSON.stringify(body),
         }),
     }
-    await eventually(async () => (await gateway.metric('journal_nodes_alive')) === 1, 'the journal answering')
+    await eventually(
+      async () => (await gateway.metric('journal_nodes_alive')) === journalCount,
+      'the journals answering',
+    )
     return gateway
   }
 
-  return { journal, startGateway, gateways: await Promise.all(Array.from({ length: gatewayCount }, startGateway)) }
+  const gateways = await Promise.all(Array.from({ length: gatewayCount }, startGateway))
+  return { journal: journals[0], journals, startGateway, gateways }
 }
 
 /**

@@ -226,6 +226,8 @@ async def test_half_a_surrogate_pair_is_sent_escaped(setup: Setup) -> None:
         ({"after": Position("E", -1)}, ValueError),
         ({"last": 501}, ValueError),
         ({"last": -1}, ValueError),
+        ({"last": 1.5}, ValueError),
+        ({"buffer_messages": 0}, ValueError),
     ],
 )
 def test_a_beginning_that_is_none_is_refused_at_once_and_harms_no_other_room(

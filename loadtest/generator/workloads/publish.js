@@ -1,9 +1,10 @@
-// Clients that publish: each has so many publishes under way, and sends one for each that is acknowledged.
+// Clients that publish: each has so many publishes under way and sends one for each that is acknowledged, or sends one at
+// fixed times, whatever is acknowledged.
 import { randomBytes } from 'node:crypto'
 import { keycast } from '../dialects/keycast.js'
 import { numberAfter } from '../dialects/number-after.js'
 import { encodeFrame } from '../frames.js'
-import { record } from '../histogram.js'
+import { createSchedule } from '../schedule.js'
 
 /** Type, id, key, epoch, seq and time. */
 const HEAD_BYTES = 256
@@ -12,10 +13,11 @@ export const counts = /** @type {const} */ (['requested', 'published', 'refusals
 export const histograms = /** @type {const} */ (['latency'])
 
 /**
- * `each`: how many a client publishes; without end unless given.
- * @typedef {{ rooms: string[], window: number, each?: number }} PublishSettings
+ * `each`: how many a client publishes; without end unless given. `everyMs`: each client publishes at fixed times, so far
+ * apart, in place of the window.
+ * @typedef {{ rooms: string[], window: number, each?: number, everyMs?: number }} PublishSettings
  *
- * `underWay`: when the publishes under way were sent, by id.
+ * `underWay`: when the publishes under way were sent, or due, by id.
  * @typedef {{ client: import('../client.js').Client, room: string, name: string, sent: number, owed: number,
  *   underWay: Map<number, number> }} Publisher
  *
@@ -24,7 +26,8 @@ export const histograms = /** @type {const} */ (['latency'])
  */
 
 /** @type {import('../workload.js').CreateWorkload<PublishSettings, typeof counts[number], typeof histograms[number]>} */
-export function createWorkload({ settings: { rooms, window, each = Number.POSITIVE_INFINITY }, tally, nowUs }) {
+export function createWorkload({ settings, tally, usage, nowUs, index, processes }) {
+  const { rooms, window, each = Number.POSITIVE_INFINITY, everyMs } = settings
   const tallied = tally.counts
   /** @type {Set<Publisher>} */
   const publishers = new Set()
@@ -33,6 +36,17 @@ export function createWorkload({ settings: { rooms, window, each = Number.POSITI
   /** @type {Positions} */
   const positions = {}
   let isStopped = false
+  /** @type {ReturnType<typeof createSchedule<Publisher>> | undefined} */
+  const schedule =
+    everyMs === undefined
+      ? undefined
+      : createSchedule({
+          intervalMs: everyMs,
+          phase: index / processes,
+          nowUs,
+          onLate: usage.onLate,
+          onDue: ({ item }, dueUs) => send(item, 1, dueUs),
+        })
 
   return {
     behaviour: {
@@ -68,21 +82,25 @@ export function createWorkload({ settings: { rooms, window, each = Number.POSITI
     },
     /** Everybody is connected: begin. */
     tell() {
-      for (const publisher of publishers) send(publisher, window)
+      schedule?.start()
+      for (const publisher of publishers) {
+        if (schedule) schedule.add(publisher)
+        else send(publisher, window)
+      }
     },
     stop() {
       isStopped = true
+      schedule?.stop()
     },
     /** @returns {Positions} */
     outcome: () => positions,
   }
 
-  /** @param {Publisher} publisher @param {number} count */
-  function send(publisher, count) {
+  /** @param {Publisher} publisher @param {number} count @param {number} [atUs] from when its latency counts */
+  function send(publisher, count, atUs = nowUs()) {
     const { client, room, name, underWay } = publisher
     /** @type {Buffer[]} */
     const frames = []
-    const atUs = nowUs()
     for (let left = Math.min(count, each - publisher.sent); left > 0; left--) {
       publisher.sent += 1
       underWay.set(publisher.sent, atUs)
@@ -104,13 +122,13 @@ export function createWorkload({ settings: { rooms, window, each = Number.POSITI
     publisher.underWay.delete(id)
     if (isKept) {
       tallied.published += 1
-      record(tally.histograms.latency, nowUs() - sentUs)
+      tally.recorders.latency(nowUs() - sentUs)
       notePosition(publisher.room, head)
     } else {
       tallied.refusals += 1
       tally.because(`error: ${/"code":"([^"]*)"/.exec(head)?.[1]}`)
     }
-    if (isStopped) return
+    if (isStopped || schedule) return
     if (publisher.owed === 0) {
       if (owing.length === 0) setImmediate(payDebts)
       owing.push(publisher)

@@ -18,16 +18,27 @@ export const publish = {
       .option('--clients <n>', 'clients', readInteger(1, 20_000), 200)
       .option('--rooms <n>', 'rooms', readInteger(1, 100_000), 100)
       .option('--window <n>', 'publishes each client has under way', readInteger(1, 1_000), 16)
+      .option(
+        '--rate <n>',
+        'publishes a second of all clients, at fixed times, in place of --window',
+        readInteger(1, 1e6),
+      )
       .option('--seconds <n>', 'time to measure', readInteger(1, 600), 10)
       .addOption(logOption())
   },
 
+  problem: ({ clients, rate }) =>
+    rate !== undefined && !Number.isInteger((clients * 1_000) / rate)
+      ? '--rate must leave whole milliseconds between two publishes of a client'
+      : undefined,
   content: ({ log }) => ({ documentBytes: 1_000, rooms: { log } }),
   clients: ({ clients }) => clients,
 
-  async run(context, { clients, rooms: roomCount, window, seconds }) {
+  async run(context, { clients, rooms: roomCount, window, rate, seconds }) {
     const rooms = Array.from({ length: roomCount }, (_, number) => `room:${number + 1}`)
-    const pool = await context.startPool({ workload: 'publish', settings: { rooms, window }, clientsMax: clients })
+    const everyMs = rate === undefined ? undefined : (clients * 1_000) / rate
+    const settings = { rooms, window, everyMs }
+    const pool = await context.startPool({ workload: 'publish', settings, clientsMax: clients })
     context.phase('connect')
     pool.ramp({ everyUs: 1_000, count: clients })
     await allOpen(context, pool, { clients })
@@ -46,7 +57,7 @@ export const publish = {
     const { requested = 0, published = 0, refusals = 0, lost = 0, unexpected = 0 } = counts
     const ms = (/** @type {number} */ percentile) => latency.getValueAtPercentile(percentile) / 1_000
     return {
-      headline: `${clients} clients, ${window} under way each, ${roomCount} rooms: ${Math.round(perSecond).toLocaleString('en')} publishes acknowledged a second, 99th percentile ${ms(99).toFixed(1)} ms.`,
+      headline: `${clients} clients, ${rate === undefined ? `${window} under way each` : `${rate} a second asked`}, ${roomCount} rooms: ${Math.round(perSecond).toLocaleString('en')} publishes acknowledged a second, 99th percentile ${ms(99).toFixed(1)} ms.`,
       figures: {
         perSecond: { label: 'Publishes acknowledged', value: perSecond, unit: '/s', better: 'higher' },
         p50: { label: 'Median', value: ms(50), unit: 'ms', better: 'lower' },
@@ -66,10 +77,14 @@ export const publish = {
         connectionSum(counts),
       ],
       latency,
-      latencyLabel: 'From sending a publish to its acknowledgement',
+      latencyLabel: `From ${rate === undefined ? 'sending a publish' : 'when a publish was due'} to its acknowledgement`,
       reasons,
       measured,
-      notes: ['With a window a slow journal is asked less: this measures throughput.'],
+      notes: [
+        rate === undefined
+          ? 'With a window a slow journal is asked less: this measures throughput. Latency is the window divided by it.'
+          : 'Publishes are due at fixed times, whether or not the journal keeps up.',
+      ],
     }
   },
 }

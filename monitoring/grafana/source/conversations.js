@@ -201,6 +201,103 @@ export const conversations = dashboard({
       ],
     },
     {
+      title: 'Members',
+      height: 8,
+      perLine: 3,
+      panels: [
+        lines({
+          title: 'Joins, by result',
+          description:
+            'As gateways answered them. name_taken and bad_message are the clients’ own; journal_unavailable: look at the journal.',
+          unit: 'cps',
+          min: 0,
+          queries: [{ expr: `${rateBy('keycast_gateway_joins_total', 'result', gateways)} > 0`, legend: '{{result}}' }],
+        }),
+        lines({
+          title: 'Members and their rooms',
+          description:
+            'Joins that stand, at gateways and in the journal, which keeps those of a lost gateway for 10 s; and the rooms that they are in.',
+          unit: 'short',
+          min: 0,
+          queries: [
+            { expr: `sum(keycast_gateway_joins{${gateways}})`, legend: 'joins at gateways' },
+            { expr: 'sum(keycast_journal_members)', legend: 'joins in journals' },
+            { expr: 'sum(keycast_journal_member_rooms)', legend: 'rooms in journals' },
+          ],
+        }),
+        lines({
+          title: 'Changes told',
+          description:
+            'Batches of changes that journals made, of all rooms, and rooms whose members some session of a gateway is told of.',
+          unit: 'short',
+          min: 0,
+          queries: [
+            {
+              expr: 'sum(rate(keycast_journal_presence_changes_total[$__rate_interval]))',
+              legend: 'batches per second',
+            },
+            { expr: `keycast_gateway_watched_member_rooms{${gateways}}`, legend: 'rooms told of, {{instance}}' },
+          ],
+        }),
+      ],
+    },
+    {
+      title: 'Between gateways and journals',
+      height: 8,
+      perLine: 3,
+      panels: [
+        lines({
+          title: 'Watches, by outcome',
+          description:
+            'new: a room’s first reader at a gateway. whole: a gateway went on where it was. trimmed, epoch, ahead: it could not, and readers were told of a gap.',
+          unit: 'cps',
+          min: 0,
+          queries: [{ expr: rateBy('keycast_journal_watches_total', 'outcome'), legend: '{{outcome}}' }],
+        }),
+        lines({
+          title: 'Gateways that lag',
+          description:
+            'Rooms of which gateways are still to be sent something, and parts of histories being read for them. High for long: a gateway takes too little.',
+          unit: 'short',
+          min: 0,
+          queries: [
+            { expr: 'keycast_journal_link_lacking_keys', legend: '{{instance}} rooms' },
+            { expr: 'keycast_journal_log_reads', legend: '{{instance}} reads' },
+          ],
+        }),
+        lines({
+          title: 'Under way to gateways',
+          description:
+            'Bytes sent to gateways that they have not said they took: 8 MiB each and 64 MiB in all at most.',
+          unit: 'bytes',
+          min: 0,
+          queries: [{ expr: 'keycast_journal_link_unconfirmed_bytes', legend: '{{instance}}' }],
+        }),
+        lines({
+          title: 'Gateways linked',
+          description: 'Each journal should have as many as there are gateways.',
+          unit: 'short',
+          min: 0,
+          queries: [{ expr: 'keycast_journal_links', legend: '{{instance}}' }],
+        }),
+        lines({
+          title: 'Fallen behind the history',
+          description:
+            'Streams under way to gateways that the history no longer reached: all readers there were told of a gap.',
+          unit: 'cps',
+          min: 0,
+          queries: [{ expr: rateBy('keycast_journal_gaps_total', 'instance'), legend: '{{instance}}' }],
+        }),
+        lines({
+          title: 'Read over HTTP',
+          description: 'Requests at /v1/messages, by status.',
+          unit: 'reqps',
+          min: 0,
+          queries: [{ expr: rateBy('keycast_gateway_http_messages_total', 'status', gateways), legend: '{{status}}' }],
+        }),
+      ],
+    },
+    {
       title: 'What is held',
       height: 8,
       perLine: 3,
@@ -217,12 +314,14 @@ export const conversations = dashboard({
         }),
         lines({
           title: 'Rooms',
-          description: 'Rooms that ever had a message, and those that some gateway watches now.',
+          description:
+            'Rooms that ever had a message, those that some gateway watches now, and those with readers at each gateway.',
           unit: 'short',
           min: 0,
           queries: [
             { expr: 'sum(keycast_journal_log_rooms)', legend: 'in the log' },
             { expr: 'sum(keycast_journal_watched_rooms)', legend: 'watched' },
+            { expr: `keycast_gateway_watched_rooms{${gateways}}`, legend: 'with readers at {{instance}}' },
           ],
         }),
         lines({

@@ -1,6 +1,5 @@
 // Commands to one node, in the order given: each is kept until its result comes or its deadline passes, and repeated
 // after a loss under the same id. A node may hear a command twice and tells that by the id.
-import { createUniqueQueue } from '@keycast/service'
 import { bytesOf } from '../wire/bytes.js'
 
 /**
@@ -45,19 +44,29 @@ const BYTES_PER_REQUEST = 256 * 1024
 export function createCommands({ now }) {
   /** In the order given. @type {Map<string, Pending<R>>} */
   const pending = new Map()
-  /** Those not said in this incarnation, in that order. @type {import('@keycast/service').UniqueQueue<Pending<R>>} */
-  let unsaid = createUniqueQueue()
+  /** Those not said in this incarnation, in that order, from `next` on; some may have ended meanwhile. @type {Pending<R>[]} */
+  let unsaid = []
+  let next = 0
 
   /** @param {Pending<R>} command @param {CommandEnd<R>} end */
   function finish(command, end) {
     pending.delete(command.id)
-    unsaid.delete(command)
     command.done(end)
+  }
+
+  /** @returns {Pending<R> | undefined} the first that is not said */
+  function firstUnsaid() {
+    while (next < unsaid.length && pending.get(unsaid[next].id) !== unsaid[next]) next++
+    if (next < unsaid.length) return unsaid[next]
+    unsaid = []
+    next = 0
+    return undefined
   }
 
   return {
     startAnew() {
-      unsaid = createUniqueQueue(pending.values())
+      unsaid = [...pending.values()]
+      next = 0
     },
 
     /** @param {Omit<Pending<R>, 'wasSaid' | 'isRepeated'> & { wasSaid?: boolean, isRepeated?: boolean }} command whose id no other command of this link has */
@@ -65,7 +74,7 @@ export function createCommands({ now }) {
       if (pending.has(command.id)) throw new Error(`a command with the id ${command.id} is under way already`)
       const added = { wasSaid: false, isRepeated: false, ...command }
       pending.set(command.id, added)
-      unsaid.add(added)
+      unsaid.push(added)
     },
 
     /** Gives away those of some keys, in their order. @param {(key: string) => boolean} isOf @returns {Pending<R>[]} */
@@ -74,7 +83,6 @@ export function createCommands({ now }) {
       for (const command of pending.values()) {
         if (!isOf(command.key)) continue
         pending.delete(command.id)
-        unsaid.delete(command)
         taken.push(command)
       }
       return taken
@@ -85,14 +93,14 @@ export function createCommands({ now }) {
       const commands = []
       let bytes = 0
       while (commands.length < COMMANDS_PER_REQUEST_MAX) {
-        const next = unsaid.first()
-        if (!next) break
-        bytes += bytesOf(next.encoded.parts)
+        const command = firstUnsaid()
+        if (!command) break
+        bytes += bytesOf(command.encoded.parts)
         if (bytes > BYTES_PER_REQUEST && commands.length > 0) break
-        unsaid.take()
-        next.isRepeated = next.wasSaid
-        next.wasSaid = true
-        commands.push({ id: next.id, encoded: next.encoded })
+        next++
+        command.isRepeated = command.wasSaid
+        command.wasSaid = true
+        commands.push({ id: command.id, encoded: command.encoded })
       }
       if (commands.length > 0) {
         yield { number: nextNumber(), saying: { type: /** @type {const} */ ('command'), commands } }
@@ -120,7 +128,7 @@ export function createCommands({ now }) {
       for (const command of pending.values()) finish(command, unheard(command))
     },
 
-    isAllSaid: () => unsaid.size === 0,
+    isAllSaid: () => firstUnsaid() === undefined,
     get size() {
       return pending.size
     },

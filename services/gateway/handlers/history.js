@@ -1,6 +1,7 @@
 // A part of a room's history for one request. It waits, unread, while its client does not read.
 import { errorMessage, historyBody } from '@keycast/protocol'
 import { retryAfterMsOf } from '../keys/problem.js'
+import { isSubscribed } from '../sessions/session.js'
 import { textFrame } from '../transport/frames.js'
 
 /**
@@ -68,7 +69,7 @@ export const createHistory = ({ access, decisions, histories, outbox, getsWaitin
    * @param {{ code: import('@keycast/protocol').ErrorCode, message?: string, retryAfterMs?: number }} problem
    */
   function refuse(session, { id, key }, { code, message, retryAfterMs }) {
-    const subscribed = session.subscriptions.has(key)
+    const subscribed = isSubscribed(session, key)
     outbox.send(session, errorMessage(code, { id, key, subscribed, message, retryAfterMs }))
   }
 

@@ -2,6 +2,7 @@
 // its viewer. While the backend cannot be asked it rests, and it ends when its viewer is refused.
 import { errorMessage } from '@keycast/protocol'
 import { SUBSCRIBED } from '../access/backend/decisions.js'
+import { isSubscribed } from '../sessions/session.js'
 import { createProblem, retryAfterMsOf } from './problem.js'
 
 /**
@@ -193,14 +194,11 @@ export function createAdmissions({ access, decisions, ownValues, subscriptions, 
   /** @param {Session} session @param {string} key @param {Problem} problem */
   function end(session, key, problem) {
     // Not of a room that it only joined: joins.js ends that.
-    if (!has(session, key)) return
+    if (!isSubscribed(session, key)) return
     const id = session.awaited?.get(key)?.asked.room?.announcement?.id
     unsubscribe(session, key)
     tell(session, key, problem, false, id)
   }
-
-  /** Whether the session is subscribed to the key, or waits to be. @param {Session} session @param {string} key */
-  const has = (session, key) => session.subscriptions.has(key) || session.awaited?.has(key) === true
 
   /**
    * @param {Session} session @param {string} key @param {Problem} problem @param {boolean} subscribed
@@ -256,7 +254,7 @@ export function createAdmissions({ access, decisions, ownValues, subscriptions, 
       endings.drop(session)
     },
 
-    has,
+    has: isSubscribed,
 
     stats: () => ({ awaiting }),
   }

@@ -4,6 +4,7 @@ import { errorCodes, errorMessage, namespaceOf } from '@keycast/protocol'
 import { JOINED } from '../access/backend/decisions.js'
 import { createProblem, retryAfterMsOf } from '../keys/problem.js'
 import { countOne } from '../metrics.js'
+import { isSubscribed } from '../sessions/session.js'
 
 /**
  * @typedef {import('@keycast/protocol').RequestId} RequestId
@@ -183,7 +184,7 @@ export function createJoins({ namespaces, access, decisions, backbone, outbox, j
     if (session.ended) return
     countOne(counts.joins, code)
     // It says nothing of a subscription to the room, which stands.
-    const subscribed = session.subscriptions.has(key)
+    const subscribed = isSubscribed(session, key)
     outbox.send(session, errorMessage(code, { id, key, subscribed, message, retryAfterMs }))
   }
 
@@ -220,12 +221,13 @@ export function createJoins({ namespaces, access, decisions, backbone, outbox, j
     },
 
     /**
-     * What the backend decided. Who may not be in the room, or of whom it cannot be told any more, is not seen there.
+     * What the backend decided. A user who may not be in the room leaves it. While the backend cannot be asked they stay:
+     * otherwise each of its restarts would empty all rooms, and nobody would come back by themselves.
      *
      * @param {Session} session @param {string} key @param {Problem | undefined} problem
      */
     decided(session, key, problem) {
-      if (!problem || !membershipOf(session, key)) return
+      if (!problem || problem.retryAfterMs !== undefined || !membershipOf(session, key)) return
       end(session, key, 'now')
       refuse(session, undefined, key, told(problem))
     },

@@ -236,6 +236,34 @@ test('while the backend is down a room rests after one more keep, and goes on wh
   ])
 })
 
+test('a member stays while the backend is down, and a refused request says that the resting subscription stands', async () => {
+  const { client, decide, pass, backbone } = await setUp()
+  const ann = await client('ann')
+  ann.send({ type: 'subscribe', id: 1, keys: [{ key: KEY, presence: true }] })
+  await decide(admitted)
+  await ann.ask({ type: 'join', id: 2, key: KEY, name: 'ann' })
+  for (let ms = 0; ms < 2 * KEEP_MS + 1_000; ms += 1_000) {
+    await pass(1_000)
+    while (backbone.questions.length > 0) await decide(failed)
+  }
+  const told = await ann.received()
+  expect(told.filter((/** @type {any} */ { type }) => type === 'error')).toMatchObject([
+    { code: 'backend_error', key: KEY, subscribed: true },
+  ])
+  for (const message of [
+    { type: 'publish', id: 3, key: KEY, data: 'x' },
+    { type: 'history', id: 3, key: KEY, after: 0, limit: 5 },
+    { type: 'join', id: 3, key: KEY, name: 'ann' },
+  ]) {
+    expect(await ann.ask(message)).toMatchObject([{ id: 3, code: 'backend_error', subscribed: true }])
+  }
+  await pass(1_250)
+  await decide(admitted)
+  const back = await ann.received()
+  expect(back[0]).toMatchObject({ type: 'subscribed', keys: [{ key: KEY, recovered: true }] })
+  expect(JSON.stringify(back)).toContain('"ann"')
+})
+
 test('a backend that is down from the start is told with the id of the request, and its room is announced later', async () => {
   const { client, decide, pass } = await setUp()
   const ann = await client('ann')

@@ -2,6 +2,7 @@
 import { errorCodes, errorMessage, namespaceOf } from '@keycast/protocol'
 import { createProblem, retryAfterMsOf } from '../keys/problem.js'
 import { countOne } from '../metrics.js'
+import { isSubscribed } from '../sessions/session.js'
 
 /**
  * @typedef {import('@keycast/backbone').Published} Published
@@ -186,7 +187,7 @@ export function createPublishes({
   function say(session, key, id, outcome) {
     if (session.ended) return
     const subscription = /** @type {RoomSubscription | undefined} */ (session.subscriptions.get(key))
-    const answer = answerOf(key, id, outcome, subscription !== undefined)
+    const answer = answerOf(key, id, outcome, isSubscribed(session, key))
     const held = subscription?.answers
     if (subscription && outcome.code === undefined && isAhead(outcome, subscription)) {
       subscription.answers = [...(held ?? []), { seq: outcome.seq, answer }]
@@ -216,14 +217,14 @@ function isAhead({ epoch, seq }, { room, cursor, placing }) {
 }
 
 /**
- * @param {string} key @param {Pending['id']} id @param {Outcome} outcome @param {boolean} isSubscribed
+ * @param {string} key @param {Pending['id']} id @param {Outcome} outcome @param {boolean} subscribed
  * @returns {ControlMessage}
  */
-function answerOf(key, id, outcome, isSubscribed) {
+function answerOf(key, id, outcome, subscribed) {
   if (outcome.code !== undefined) {
     const { code, message, retryAfterMs } = outcome
     // It says nothing of a subscription to the room, which stands.
-    return errorMessage(code, { id, key, subscribed: isSubscribed, message, retryAfterMs })
+    return errorMessage(code, { id, key, subscribed, message, retryAfterMs })
   }
   const { epoch, seq, at, duplicate } = outcome
   /** @type {import('@keycast/protocol').Published} */

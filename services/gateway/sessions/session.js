@@ -98,3 +98,11 @@ export function createSession(transport, encoding, { tokens, keyTokens, nowMs, o
 
 /** How many keys a session is subscribed to, or waits to be. @param {Pick<Session, 'subscriptions' | 'awaited'>} session */
 export const keyCountOf = ({ subscriptions, awaited }) => subscriptions.size + (awaited?.size ?? 0)
+
+/**
+ * Whether a session is subscribed to a key, or will be once its backend has decided.
+ *
+ * @param {Session} session
+ * @param {string} key
+ */
+export const isSubscribed = ({ subscriptions, awaited }, key) => subscriptions.has(key) || awaited?.has(key) === true

@@ -80,6 +80,9 @@ export function createDeliveries({ log, rooms, isRoom, tell, counts, onReadFaile
     /** @param {string} id */
     headsFor: id => links.get(id)?.watches.headsForBeat(),
 
+    /** The links that watch a room, for an operator. @param {string} key */
+    linksOf: key => [...links.values()].flatMap(({ watches }) => watches.describe(key) ?? []),
+
     stats() {
       let watches = 0
       let readsUnderWay = 0

@@ -241,6 +241,17 @@ export function createWatches({ link, slots, log, rooms, isRoom, tell, counts, o
       watches.clear()
     },
     keys: () => watches.keys(),
+    /**
+     * How far the link was sent a room, for an operator.
+     *
+     * @param {string} key
+     * @returns {{ link: string, sent: number | null, isBehind: boolean } | undefined} `sent`: `null` until its place is
+     *   known
+     */
+    describe(key) {
+      const watched = watches.get(key)
+      return watched && { link, sent: watched.cursor ?? null, isBehind: isBehind(watched) }
+    },
     count: () => watches.size,
   }
 }

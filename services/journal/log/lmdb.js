@@ -26,6 +26,9 @@ import { bytesOf, ID_MS, IDS_MAX, LogRefused } from './log.js'
 /** Rooms looked at for old messages, and ids for their age, in one call of `expire`: it must not hold the loop up. */
 const EXPIRE_AT_ONCE = 1_000
 
+/** Messages that go in one call of `expire`, for the same reason. */
+const EXPIRE_MESSAGES_MAX = 10_000
+
 /** The disk is full, as LMDB tells it: ENOSPC, or EIO where a page could be written in part only. */
 /** @type {Set<unknown>} */
 const FULL_CODES = new Set([28, 5, 'ENOSPC', 'EIO'])
@@ -162,13 +165,14 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
    * @param {Room} room changed in place
    * @param {number} at
    * @param {(() => Promise<unknown>)[]} writes of what goes
+   * @param {number} [countMax]
    */
-  function trim(room, at, writes) {
+  function trim(room, at, writes, countMax = Number.POSITIVE_INFINITY) {
     const { id, retention } = room
     const oldestBefore = room.oldest
     /** The first message held, where it was read. */
     let first
-    while (room.oldest <= room.seq) {
+    while (room.oldest <= room.seq && room.oldest - oldestBefore < countMax) {
       const held = room.seq - room.oldest + 1
       // The newest stays whatever it weighs: it was acknowledged.
       const isTooMuch = held > 1 && (held > retention.messages || room.bytes > retention.bytes)
@@ -255,7 +259,7 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
       return { head, messages: isForward ? found : found.reverse() }
     },
 
-    async expire() {
+    async expire(retentionOf) {
       const before = { bytes, nextRoom, nextId, idCount }
       const at = now()
       /** @type {(() => Promise<unknown>)[]} */
@@ -264,14 +268,17 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
       let looked = 0
       let lastName = ''
       for (const { key, value: room } of rooms.getRange({ start: expireFrom, limit: EXPIRE_AT_ONCE })) {
+        if (writes.length >= EXPIRE_MESSAGES_MAX) break
         looked++
         lastName = key
-        if (!trim(room, at, writes)) continue
+        room.retention = retentionOf?.(key) ?? room.retention
+        if (!trim(room, at, writes, EXPIRE_MESSAGES_MAX)) continue
         touched++
         writes.push(() => rooms.put(key, room))
       }
-      // The next key there can be after that name.
-      expireFrom = looked < EXPIRE_AT_ONCE ? '' : `${lastName}\u0000`
+      // The next key there can be after that name; or that room once more, which may have more to lose.
+      if (writes.length >= EXPIRE_MESSAGES_MAX) expireFrom = lastName
+      else expireFrom = looked < EXPIRE_AT_ONCE ? '' : `${lastName}\u0000`
       forgetIds(EXPIRE_AT_ONCE, at, writes)
       if (writes.length === 0) return touched
       let kept = false

@@ -35,7 +35,9 @@
  *   the order given. Rejects where it cannot be known whether they are: the journal must then read the heads anew
  * @property {(room: string) => Promise<Head>} head
  * @property {(room: string, range: Range) => Promise<{ head: Head, messages: Message[] }>} read
- * @property {() => Promise<number>} expire trims by age, and forgets ids that are old; resolves with the rooms it touched
+ * @property {(retentionOf?: (room: string) => Retention | undefined) => Promise<number>} expire trims by age, and forgets
+ *   ids that are old; resolves with the rooms it touched. Called again and again it comes to every room, and those of which
+ *   less is to be kept than when they were last published to are trimmed to that
  * @property {() => { bytes: number, bytesMax: number, rooms: number }} stats
  * @property {News} [news] of a log that other journals append to as well
  * @property {() => string | undefined} [notReady] why nothing can be kept now; of a log that can be out of reach

@@ -123,10 +123,13 @@ export function createMemoryLog({ now = Date.now, bytesMax, idsMax = IDS_MAX }) 
       return { head, messages: isForward ? messages : messages.reverse() }
     },
 
-    async expire() {
+    async expire(retentionOf) {
       const at = now()
       let touched = 0
-      for (const room of rooms.values()) if (trim(room, at)) touched++
+      for (const [name, room] of rooms) {
+        room.retention = retentionOf?.(name) ?? room.retention
+        if (trim(room, at)) touched++
+      }
       for (const [id, known] of ids) {
         const held = rooms.get(id.slice(0, id.indexOf('\n')))
         const isHeld = held !== undefined && known.seq >= oldestOf(held)

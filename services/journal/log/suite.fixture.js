@@ -64,6 +64,25 @@ export function testLog({ open }) {
     ])
   })
 
+  test('outcomes stand in the order given, however the rooms of a batch alternate', async () => {
+    const { append } = await setup({ bytesMax: 2 ** 30 })
+    const messageId = newId()
+    const publishes = Array.from({ length: 250 }, (_, n) => ({ room: `room:${n % 7}`, text: `text ${n}` }))
+    const outcomes = await append(
+      { room: 'room:0', messageId, text: 'first' },
+      ...publishes,
+      { room: 'room:0', messageId, text: 'first' },
+      { room: 'room:0', messageId, text: 'other' },
+    )
+    const expected = publishes.map((_, n) => Math.floor(n / 7) + (n % 7 === 0 ? 2 : 1))
+    expect(outcomes.slice(1, -2).map(({ position }) => position.seq)).toEqual(expected)
+    expect([outcomes[0], ...outcomes.slice(-2)]).toMatchObject([
+      { position: { seq: 1 }, duplicate: false },
+      { position: { seq: 1 }, duplicate: true },
+      { error: 'id_conflict' },
+    ])
+  })
+
   test('a room that never had a message has a position', async () => {
     const { log, read } = await setup()
     expect(await log.head('room:1')).toMatchObject({ epoch: expect.stringMatching(/^.{8,}$/), seq: 0, oldest: 1 })
@@ -153,6 +172,25 @@ export function testLog({ open }) {
     expect(await read('room:1')).toMatchObject({ head: { seq: 2, oldest: 3, bytes: 0 }, seqs: [] })
     expect(await append({})).toMatchObject([{ position: { seq: 3 } }])
     expect((await read('room:1')).head.oldest).toBe(3)
+  })
+
+  test('less history than before frees room though nobody can publish, and only in rooms that are still set', async () => {
+    const { append, read, log, clock } = await setup({ bytesMax: 4_000 })
+    for (const room of ['room:1', 'room:2', 'other:1']) {
+      for (let n = 0; n < 6; n++) await append({ room, text: 'y'.repeat(100) })
+    }
+    expect(await append({ text: 'y'.repeat(1_000) })).toEqual([{ error: 'log_full' }])
+    const { bytes } = log.stats()
+
+    const fewer = { ...roomy, messages: 2 }
+    const retentionOf = (/** @type {string} */ room) => (room.startsWith('room:') ? fewer : undefined)
+    clock.at += 1
+    for (let call = 0; call < 3; call++) await log.expire(retentionOf)
+    expect(await read('room:1')).toMatchObject({ head: { seq: 6, oldest: 5 }, seqs: [5, 6] })
+    expect((await read('room:2')).seqs).toEqual([5, 6])
+    expect((await read('other:1')).seqs).toEqual([1, 2, 3, 4, 5, 6])
+    expect(log.stats().bytes).toBe((bytes / 18) * 10)
+    expect(await append({ text: 'y'.repeat(1_000) })).toMatchObject([{ position: { seq: 7 } }])
   })
 
   test('a part is read from either end, within a number and a size', async () => {

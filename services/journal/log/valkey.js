@@ -32,6 +32,9 @@ const HEADS_AT_ONCE = 1_000
 
 const CHANNEL = 'keycast:news:'
 
+/** As in valkey.lua: it has every room that holds messages. */
+const EXPIRY = 'keycast:expiry'
+
 /** What the functions call an outcome. */
 const KEPT = 0
 const DUPLICATE = 1
@@ -62,6 +65,8 @@ export async function openValkeyLog({
   let acknowledgement = { local: 1, replicas: replicasMin }
   let stored = { bytes: 0, rooms: 0 }
   let epoch = ''
+  /** The walk over all rooms that hold messages, for a `history` that changed since they were published to. */
+  const walk = { cursor: '0', rooms: /** @type {string[]} */ ([]), isOver: false }
   /** @type {Set<string>} */
   const watched = new Set()
   /** @type {(room: string, position: import('./log.js').Position) => void} */
@@ -129,19 +134,21 @@ export async function openValkeyLog({
     const { local, replicas } = acknowledgement
     const isAcknowledged = local + replicas > 0 ? acknowledged(session) : Promise.resolve(true)
     const ended = await replies
-    /** @type {Outcome[]} */
-    const outcomes = []
+    /** @type {Map<Publish, Outcome>} */
+    const byPublish = new Map()
     let isKept = false
     for (const [index, reply] of ended.entries()) {
+      const call = calls[index]
       if (reply.status === 'fulfilled') {
         isKept = true
-        outcomes.push(...outcomesOf(reply.value))
+        for (const [place, outcome] of outcomesOf(reply.value).entries()) byPublish.set(call[place], outcome)
       } else {
         const error = refusalOf(reply.reason)
         if (CHANGED.test(reply.reason.message)) session.end(reply.reason)
-        outcomes.push(...calls[index].map(() => ({ error })))
+        for (const publish of call) byPublish.set(publish, { error })
       }
     }
+    const outcomes = publishes.map(publish => /** @type {Outcome} */ (byPublish.get(publish)))
     if (!(await isAcknowledged) && isKept) {
       throw new Error(`Valkey did not say within ${ACKNOWLEDGE_MS} ms that ${replicas} replicas have the batch on disk`)
     }
@@ -211,6 +218,31 @@ export async function openValkeyLog({
     return { head: { epoch: String(epochNow), seq, oldest, bytes }, messages }
   }
 
+  /**
+   * Once for each start: settings change with one.
+   *
+   * @param {Session} session @param {(room: string) => import('./log.js').Retention | undefined} retentionOf
+   */
+  async function retain(session, retentionOf) {
+    if (walk.isOver) return
+    if (walk.rooms.length === 0) {
+      const [cursor, scored] = await session.write(['ZSCAN', EXPIRY, walk.cursor, 'COUNT', String(EXPIRE_AT_ONCE)])
+      walk.cursor = cursor
+      walk.rooms = scored.filter((/** @type {string} */ room, /** @type {number} */ index) => {
+        return index % 2 === 0 && retentionOf(room) !== undefined
+      })
+    }
+    const part = walk.rooms.slice(0, EXPIRE_AT_ONCE)
+    const args = part.flatMap(room => {
+      const { messages, ageMs, bytes } = /** @type {import('./log.js').Retention} */ (retentionOf(room))
+      return [room, String(messages), String(ageMs), String(bytes)]
+    })
+    const [done, bytes, rooms] = await session.write(['FCALL', `${library}_retain`, '0', String(now()), ...args])
+    stored = { bytes, rooms }
+    walk.rooms = walk.rooms.slice(done)
+    walk.isOver = walk.rooms.length === 0 && walk.cursor === '0'
+  }
+
   await connection.start().catch(error => {
     connection.close()
     throw error
@@ -221,9 +253,10 @@ export async function openValkeyLog({
     read,
     head: async room => (await read(room, { after: 0, limit: 0, bytesMax: 0 })).head,
 
-    async expire() {
+    async expire(retentionOf) {
       const session = connection.session()
       if (!session) return 0
+      if (retentionOf) await retain(session, retentionOf)
       const args = [String(now()), String(idsMax), String(EXPIRE_AT_ONCE)]
       const [touched, bytes, rooms] = await session.write(['FCALL', `${library}_expire`, '0', ...args])
       stored = { bytes, rooms }
@@ -271,12 +304,24 @@ export async function openValkeyLog({
   }
 }
 
-/** Part by part. @param {Publish[]} publishes @returns {Publish[][]} */
-function callsOf(publishes) {
+/**
+ * Part by part, each room's together and in their order: what is read and written of a room is the same for one publish as
+ * for fifty.
+ *
+ * @param {Publish[]} publishes @returns {Publish[][]}
+ */
+export function callsOf(publishes) {
+  /** @type {Map<string, Publish[]>} */
+  const byRoom = new Map()
+  for (const publish of publishes) {
+    const together = byRoom.get(publish.room)
+    if (together) together.push(publish)
+    else byRoom.set(publish.room, [publish])
+  }
   /** @type {Publish[][]} */
   const calls = []
   let bytes = 0
-  for (const publish of publishes) {
+  for (const publish of [...byRoom.values()].flat()) {
     const last = calls.at(-1)
     bytes += publish.data.length
     if (last && last.length < CALL_PUBLISHES_MAX && bytes <= CALL_BYTES_MAX) last.push(publish)

@@ -142,21 +142,40 @@ end
 -- history messages, ageMs, bytesMax. Returns {epoch, bytes, rooms, outcomes}, an outcome being {what, seq, at}.
 local PUBLISH_ARGUMENTS = 8
 
+-- What is known of the ids that a call brings: of each room, by id, what is stored of it, or false. One look for each room.
+local function knownIds(args)
+  local wanted, known = {}, {}
+  for n = 5, #args, PUBLISH_ARGUMENTS do
+    local name, messageId = args[n], args[n + 2]
+    if messageId ~= '' then
+      wanted[name] = wanted[name] or {}
+      table.insert(wanted[name], args[n + 1] .. '\n' .. messageId)
+    end
+  end
+  for name, ids in pairs(wanted) do
+    local stored = redis.call('HMGET', 'keycast:ids:' .. name, unpack(ids))
+    known[name] = {}
+    for n, id in ipairs(ids) do known[name][id] = stored[n] end
+  end
+  return known
+end
+
 local function append(_, args)
   local at, bytesMax, idsMax = tonumber(args[1]), tonumber(args[2]), tonumber(args[3])
   local epoch = renewed(args[4])
   local log = loadLog()
+  local known = knownIds(args)
   local rooms, outcomes = {}, {}
+  -- Written once for each room, and once for the list: a command costs several times what a message adds to it.
+  local minted, noted = {}, {}
 
   local function keep(name, from, messageId, digest, data, messages, ageMs, bytesOfRoomMax)
     local id = from .. '\n' .. messageId
-    if messageId ~= '' then
-      local known = redis.call('HGET', 'keycast:ids:' .. name, id)
-      if known then
-        local seq, keptAt, knownDigest = string.match(known, '^(%d+) (%d+) (.*)$')
-        if knownDigest ~= digest then return { CONFLICT, 0, 0 } end
-        return { DUPLICATE, tonumber(seq), tonumber(keptAt) }
-      end
+    local first = messageId ~= '' and known[name][id]
+    if first then
+      local seq, keptAt, knownDigest = string.match(first, '^(%d+) (%d+) (.*)$')
+      if knownDigest ~= digest then return { CONFLICT, 0, 0 } end
+      return { DUPLICATE, tonumber(seq), tonumber(keptAt) }
     end
     local bytes = MESSAGE_BYTES + #data + #from + #messageId
     if log.bytes + bytes > bytesMax then return { FULL, 0, 0 } end
@@ -167,12 +186,16 @@ local function append(_, args)
     if room.oldest == room.seq then room.oldestAt = at end
     room.bytes = room.bytes + bytes
     log.bytes = log.bytes + bytes
-    redis.call('XADD', 'keycast:messages:' .. name, whole(room.seq) .. '-0',
-      'a', args[1], 'f', from, 'm', messageId, 'd', data)
+    local seq = whole(room.seq)
+    redis.call('XADD', 'keycast:messages:' .. name, seq .. '-0', 'a', args[1], 'f', from, 'm', messageId, 'd', data)
     if messageId ~= '' then
-      redis.call('HSET', 'keycast:ids:' .. name, id, whole(room.seq) .. ' ' .. args[1] .. ' ' .. digest)
-      redis.call('RPUSH', IDS, args[1] .. '\n' .. name .. '\n' .. id)
-      log.ids = log.ids + 1
+      local stored = seq .. ' ' .. args[1] .. ' ' .. digest
+      known[name][id] = stored
+      local ids = minted[name] or {}
+      minted[name] = ids
+      ids[#ids + 1] = id
+      ids[#ids + 1] = stored
+      noted[#noted + 1] = args[1] .. '\n' .. name .. '\n' .. id
     end
     return { KEPT, room.seq, at }
   end
@@ -181,6 +204,9 @@ local function append(_, args)
     outcomes[#outcomes + 1] = keep(args[n], args[n + 1], args[n + 2], args[n + 3], args[n + 4],
       tonumber(args[n + 5]), tonumber(args[n + 6]), tonumber(args[n + 7]))
   end
+  for name, ids in pairs(minted) do redis.call('HSET', 'keycast:ids:' .. name, unpack(ids)) end
+  if #noted > 0 then redis.call('RPUSH', IDS, unpack(noted)) end
+  log.ids = log.ids + #noted
   for _, room in pairs(rooms) do
     if room.isNew then log.rooms = log.rooms + 1 end
     trim(room, log, at)
@@ -206,6 +232,36 @@ local function expire(_, args)
   forgetIds(limit, at, idsMax, log)
   if #due > 0 or log.ids ~= idsBefore then saveLog(log) end
   return { #due, log.bytes, log.rooms }
+end
+
+-- at; then of rooms: room, messages, ageMs, bytesMax. They are trimmed to that, as many as do not hold Valkey up. Returns
+-- {how many of them are done, bytes, rooms}.
+local RETAIN_ARGUMENTS = 4
+
+local function retain(_, args)
+  local at = tonumber(args[1])
+  local log = loadLog()
+  local bytesBefore, trimmed, done = log.bytes, 0, 0
+  for n = 2, #args, RETAIN_ARGUMENTS do
+    local room = loadRoom(args[n])
+    local messages, ageMs, bytesMax = tonumber(args[n + 1]), tonumber(args[n + 2]), tonumber(args[n + 3])
+    if not room.isNew and (room.messages ~= messages or room.ageMs ~= ageMs or room.bytesMax ~= bytesMax) then
+      local stored = { room.messages, room.ageMs, room.bytesMax }
+      local oldest = room.oldest
+      room.messages, room.ageMs, room.bytesMax = messages, ageMs, bytesMax
+      trim(room, log, at)
+      trimmed = trimmed + room.oldest - oldest
+      local isWhole = room.oldest - oldest < TRIM_MAX
+      -- So that the next call finds it changed still.
+      if not isWhole then room.messages, room.ageMs, room.bytesMax = stored[1], stored[2], stored[3] end
+      saveRoom(room)
+      if not isWhole then break end
+    end
+    done = done + 1
+    if trimmed >= TRIM_MAX then break end
+  end
+  if log.bytes ~= bytesBefore then saveLog(log) end
+  return { done, log.bytes, log.rooms }
 end
 
 -- room, after or before, the bound, limit, bytesMax. Returns {epoch, seq, oldest, bytes, entries}, those entries from the
@@ -253,6 +309,7 @@ end
 redis.register_function('VERSION_append', append)
 -- Without memory left they must run: expiry is what makes some.
 redis.register_function { function_name = 'VERSION_expire', callback = expire, flags = { 'allow-oom' } }
+redis.register_function { function_name = 'VERSION_retain', callback = retain, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'VERSION_open', callback = open, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'VERSION_read', callback = read, flags = { 'no-writes' } }
 redis.register_function { function_name = 'VERSION_heads', callback = heads, flags = { 'no-writes' } }

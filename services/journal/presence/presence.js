@@ -362,6 +362,11 @@ export function createPresence({ rulesOf, tell, counts, now, every, tabsMax = TA
     answersFor,
     /** Ends the clock. */
     stop: () => stopTicks(),
+    /** How many are in a room, for an operator. @param {string} name */
+    countsOf(name) {
+      const room = rooms.get(name)
+      return { count: room?.members.count ?? 0, tabs: room?.tabs ?? 0 }
+    },
     /** `tabs`: joins that stand, and those kept for a while. */
     stats: () => ({ tabs: tabs.size, rooms: rooms.size }),
   }

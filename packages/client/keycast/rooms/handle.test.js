@@ -94,6 +94,7 @@ test.each([
   ['a position without an epoch', { after: { seq: 1 } }],
   ['a place that is no number', { after: { epoch: 'fake', seq: '1' } }],
   ['more than a gateway gives', { last: 501 }],
+  ['a loop that may hold nothing', { bufferMessages: 0 }],
 ])('a beginning that is none is refused at once: %s', async (_, options) => {
   const fake = createFakeKeycast()
   const other = fake.keycast.room('room:2')

@@ -176,6 +176,9 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
       if (last !== undefined && !(Number.isInteger(last) && last >= 0 && last <= LAST_MAX)) {
         throw new TypeError(`"last" must be a whole number from 0 to ${LAST_MAX}`)
       }
+      if (bufferMessages !== undefined && !(bufferMessages >= 1)) {
+        throw new TypeError('"bufferMessages" must be 1 or more')
+      }
       const room = rooms.get(key) ?? create(key)
       room.handles += 1
       /** @type {import('./room.js').Reader} */

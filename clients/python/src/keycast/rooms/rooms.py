@@ -50,8 +50,10 @@ class Rooms:
         self, key: str, after: Position | None, last: int | None, presence: bool, follow: bool, buffer_messages: int
     ) -> Room:
         check_position("after", after)
-        if last is not None and not 0 <= last <= _LAST_MAX:
-            raise ValueError(f"last must be from 0 to {_LAST_MAX}, not {last!r}")
+        if last is not None and not (isinstance(last, int) and 0 <= last <= _LAST_MAX):
+            raise ValueError(f"last must be a whole number from 0 to {_LAST_MAX}, not {last!r}")
+        if buffer_messages < 1:
+            raise ValueError(f"buffer_messages must be 1 or more, not {buffer_messages!r}")
         entry = self._entries.get(key) or self._create(key)
         entry.handles += 1
         reader = Reader(after, last, presence)
