@@ -17,6 +17,7 @@ const needs = {
   'test/certificates.test.js': ['openssl'],
   'test/chat.test.js': ['chromium'],
   'test/client-browser.test.js': ['chromium'],
+  'test/client-browsers.test.js': ['chromium', 'firefox-esr', 'nginx', 'openssl'],
   'test/client-python.test.js': ['clients/python/.venv/bin/pytest'],
   'test/compression.test.js': ['chromium', 'python3'],
   'test/jwks-tls.test.js': ['openssl'],

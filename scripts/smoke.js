@@ -7,7 +7,7 @@ import { request as requestHttps } from 'node:https'
 import { connect, KeycastError } from '@keycast/client'
 import { WebSocket } from 'ws'
 import { checkRooms } from './smoke/rooms.js'
-import { createChecks, readTimeout, readUrl } from './support/client.js'
+import { bearer, createChecks, readTimeout, readUrl } from './support/client.js'
 import { runCommand } from './support/command.js'
 
 const usage = `Usage: node scripts/smoke.js [--url URL] [--key KEY] [--no-change] [--room ROOM] [--no-room]
@@ -23,6 +23,9 @@ Connects to a running Keycast as a client, checks what a client relies on, and p
   --timeout SECONDS  for each check                       (default 20)
   --insecure         accept any certificate; on localhost any is accepted anyway
 
+KEYCAST_TOKEN in the environment is the token, where keycast.yaml lets nobody in without one: it must grant reading KEY,
+and reading and publishing into ROOM.
+
 Exits with 0 when every check passed, with 1 when one failed, with 2 when the options are wrong.`
 
 /**
@@ -32,9 +35,9 @@ Exits with 0 when every check passed, with 1 when one failed, with 2 when the op
  */
 
 /** @param {Target} target */
-async function smoke({ url, key, changes, room, timeoutMs, insecure }) {
+async function smoke({ url, key, changes, room, timeoutMs, insecure, token }) {
   const { check, conclude } = createChecks(timeoutMs)
-  const client = openClient({ url, insecure })
+  const client = openClient({ url, insecure, token })
   const { keycast } = client
   const doc = keycast.value(key)
 
@@ -42,7 +45,8 @@ async function smoke({ url, key, changes, room, timeoutMs, insecure }) {
   async function get(path, headers = {}) {
     const request = url.protocol === 'wss:' ? requestHttps : requestHttp
     const { hostname, port } = url
-    const sent = request({ hostname, port, path, headers, rejectUnauthorized: !insecure }).end()
+    const all = { ...headers, ...bearer(token) }
+    const sent = request({ hostname, port, path, headers: all, rejectUnauthorized: !insecure }).end()
     const [response] = await once(sent, 'response')
     const parts = []
     for await (const part of response) parts.push(part)
@@ -93,7 +97,7 @@ async function smoke({ url, key, changes, room, timeoutMs, insecure }) {
     })
   }
   keycast.close()
-  if (isOpen && room) await checkRooms({ url, insecure }, room, check)
+  if (isOpen && room) await checkRooms({ url, insecure, token }, room, check)
 
   await check('GET /v1/values gives the value, and 304 for its ETag', async () => {
     const path = `/v1/values/${key}`
@@ -121,7 +125,7 @@ async function smoke({ url, key, changes, room, timeoutMs, insecure }) {
 }
 
 /** @param {import('./support/client.js').Target} target */
-function openClient({ url, insecure }) {
+function openClient({ url, insecure, token }) {
   /** How many messages of each type came. @type {Map<string, number>} */
   const counts = new Map()
   const heard = new EventTarget()
@@ -141,7 +145,7 @@ function openClient({ url, insecure }) {
     }
   }
   return {
-    keycast: connect(new URL('/ws', url), { WebSocket: Counting }),
+    keycast: connect(new URL('/ws', url), { WebSocket: Counting, token }),
     /** @param {string} type */
     received: type => counts.get(type) ?? 0,
     /** @param {AbortSignal} signal */
@@ -155,9 +159,10 @@ function openClient({ url, insecure }) {
  * @returns {Promise<{ session: string }>}
  */
 function opened(keycast, signal) {
-  return new Promise(resolve => {
+  return new Promise((resolve, reject) => {
     const remove = keycast.on('state', state => {
       if (state.name === 'open') resolve(state)
+      else if (state.name === 'closed') reject(new Error(`${state.code}: ${state.reason}`))
     })
     signal.addEventListener('abort', remove)
   })
@@ -199,5 +204,6 @@ await runCommand({ name: 'smoke', usage, options }, ({ values: { url, key, room,
     changes: !rest['no-change'],
     room: rest['no-room'] ? undefined : room,
     timeoutMs: readTimeout(timeout),
+    token: process.env.KEYCAST_TOKEN || undefined,
   }),
 )

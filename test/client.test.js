@@ -6,12 +6,12 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { connect } from '@keycast/client'
 import { SignJWT } from 'jose'
-import WebSocket from 'ws'
 import { answers, startBackend } from './support/backend.js'
 import { atEnd } from './support/cleanup.js'
 import { within } from './support/deadline.js'
 import { show } from './support/figures.js'
 import { startSystem } from './support/system.js'
+import { WebSocket } from './support/websocket.js'
 
 /** @typedef {import('@keycast/client').ValueState} ValueState */
 
@@ -194,20 +194,21 @@ test('a gateway that is stopped is left as it asks, and the next one goes on fro
   keycast.close()
 })
 
-test('the command prints what it sees', async () => {
+test.each(/** @type {const} */ (['SIGINT', 'SIGTERM']))('the command prints what it sees, until %s', async signal => {
   const [{ url }] = system.gateways
   const command = fileURLToPath(new URL('../packages/client/bin/keycast.js', import.meta.url))
-  publish('shown', 1)
-  const child = spawn(process.execPath, [command, 'watch', 'doc:shown', '--url', url], {
+  const id = `shown-${signal}`
+  publish(id, 1)
+  const child = spawn(process.execPath, [command, 'watch', `doc:${id}`, '--url', url], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   atEnd(() => child.kill('SIGKILL'))
   const lines = createInterface(child.stdout)[Symbol.asyncIterator]()
   const next = async () => JSON.parse((await within(lines.next(), 'a line of the command')).value)
-  expect(await next()).toMatchObject({ key: 'doc:shown', value: conversation(1), stale: false })
-  publish('shown', 2)
-  expect(await next()).toMatchObject({ key: 'doc:shown', value: conversation(2) })
-  child.kill('SIGINT')
+  expect(await next()).toMatchObject({ key: `doc:${id}`, value: conversation(1), stale: false })
+  publish(id, 2)
+  expect(await next()).toMatchObject({ key: `doc:${id}`, value: conversation(2) })
+  child.kill(signal)
   expect(await within(once(child, 'close'), 'the end of the command')).toEqual([0, null])
 })
 

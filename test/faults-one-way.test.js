@@ -39,8 +39,12 @@ test.each(/** @type {const} */ (['drop', 'hold']))(
     for (let revision = 2; revision <= 30; revision++) {
       put(revision)
       for (const key of keys) await viewer.reaches(key, revision)
-      if (revision % 5 === 0) expect(await ownersOf(keys)).toEqual(new Set([nodes[1]]))
+      // A question costs the gateway CPU time: each round asks for a fifth of the keys.
+      const some = keys.filter((_, index) => index % 5 === revision % 5)
+      expect(await ownersOf(some)).toEqual(new Set([nodes[1]]))
     }
+
+    expect(await ownersOf(keys)).toEqual(new Set([nodes[1]]))
 
     requests.mend()
     const mendedAt = performance.now()

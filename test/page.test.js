@@ -59,6 +59,10 @@ test('a key typed is shown, each change of it marked, and the address names it',
   backend.on('/list', answers.json(JSON.stringify({ title: 'one', items })))
   const { page, card, complaints } = await open('')
   await page.getByText('Nothing is being watched').waitFor()
+  const loaded = await page.evaluate("performance.getEntriesByType('resource').map(({ name }) => name)")
+  // It has no rooms, and need not load what follows them.
+  expect(loaded).toContain(`${system.gateways[0].http}/keycast/values-only.js`)
+  expect(/** @type {string[]} */ (loaded).filter(name => name.includes('/rooms/'))).toEqual([])
   await page.getByLabel('Keys to watch').fill('doc:list')
   await page.keyboard.press('Enter')
 

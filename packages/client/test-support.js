@@ -122,14 +122,14 @@ export function createWorld({ page = true } = {}) {
       await settle()
     },
 
-    /** @param {'hidden' | 'visible' | 'online' | 'offline' | 'pageshow' | 'resume'} event */
+    /** @param {'hidden' | 'visible' | 'online' | 'offline' | 'pagehide' | 'pageshow' | 'resume'} event */
     page(event) {
       if (event === 'hidden' || event === 'visible') {
         document.visibilityState = event
         document.fire('visibilitychange')
       } else if (event === 'resume') document.fire(event)
       else {
-        if (event !== 'pageshow') network.isOffline = event === 'offline'
+        if (event.endsWith('line')) network.isOffline = event === 'offline'
         window.fire(event)
       }
     },

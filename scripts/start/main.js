@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { readSettings } from '@keycast/service'
+import { NamespacesError, readNamespaces } from '@keycast/service/namespaces'
 import { ensureSigningSecret } from '../support/signing-secret.js'
 import { cleanUpAfterKill } from './after-kill.js'
 import { endMarked } from './end-leftovers.js'
@@ -22,18 +23,22 @@ import { loadSupervisor } from './supervisor.js'
 const READY_DEADLINE_MS = 20_000
 const DAEMON_WATCH_MS = 1_000
 
+/** Where pm2 starts the services. */
+const root = fileURLToPath(new URL('../../', import.meta.url))
+
 const config = readSettings(settings, {
   name: 'npm start',
   about:
     'runs the whole system on this host until Ctrl-C: data-provider, fetcher, journal and gateway, under a pm2 of its own. ' +
     "The services read their own settings from the same environment: node services/gateway/main.js --help lists a gateway's.",
 })
-const services = planServices(config, readApps())
+const namespaces = readNamesOfNamespaces()
+const services = planServices(config, readApps(), { hasRooms: namespaces.rooms.length > 0 })
 const gateways = services.filter(({ name }) => name.startsWith('gateway'))
 
 const home = homeFor({
   given: config.pm2Home,
-  repository: fileURLToPath(new URL('../../', import.meta.url)),
+  repository: root,
   temporary: tmpdir(),
 })
 // Writing to a closed terminal fails; without a listener that would end this process before it has stopped the services.
@@ -99,6 +104,17 @@ function readApps() {
     if (name !== 'SettingsError') throw error
     process.stderr.write(`Invalid settings of npm start:\n  ${message}\n`)
     process.exit(2)
+  }
+}
+
+/** Of keycast.yaml. Where it cannot be read the services say why: nothing is left out, and nothing is known of it. */
+function readNamesOfNamespaces() {
+  try {
+    const { names, journal } = readNamespaces({ path: resolve(root, config.configPath), headers: false })
+    return { values: names, rooms: journal.names }
+  } catch (error) {
+    if (!(error instanceof NamespacesError)) throw error
+    return { values: ['conversation'], rooms: ['room'] }
   }
 }
 
@@ -184,15 +200,17 @@ function watchDaemon() {
 function welcome() {
   const [{ app }] = gateways
   const at = `${reachable(config.gatewayHost)}:${app.env.GATEWAY_PORT}`
+  const [first] = [...namespaces.values, ...namespaces.rooms]
+  const messages = config.journalLogKind === 'memory' ? 'in memory only' : resolve(config.journalFolder)
   return `
 Keycast is running. Ctrl-C stops it.
 
   In a browser   http://${at}/
   In a terminal  npx wscat -c ws://${at}/ws
-                 {"type":"subscribe","id":1,"keys":["conversation:1"]}
-  With a token   node scripts/token.js --sub ann --read 'conversation:*'
+                 {"type":"subscribe","id":1,"keys":["${first}:1"]}
+  With a token   node scripts/token.js --sub ann --read '${first}:*'
                  {"type":"auth","id":2,"token":"…"}
-  Messages       ${config.journalLogKind === 'memory' ? 'in memory only' : resolve(config.journalFolder)}
+  Messages       ${namespaces.rooms.length > 0 ? messages : 'none: keycast.yaml has no rooms, so no journal runs'}
   pm2            PM2_HOME=${home} npx pm2 list
 `
 }

@@ -9,10 +9,12 @@
 /**
  * @param {import('./settings.js').Config} config
  * @param {App[]} apps of ecosystem.config.cjs
+ * @param {{ hasRooms: boolean }} content of keycast.yaml: without rooms no gateway asks a journal
  * @returns {Service[]}
  */
-export function planServices(config, apps) {
-  return apps.map(app => {
+export function planServices(config, apps, { hasRooms }) {
+  const needed = hasRooms ? apps : apps.filter(({ name }) => name !== 'journal')
+  return needed.map(app => {
     const { name } = app
     /** @param {string} host @param {number} port @param {string} variable @returns {Port} */
     const port = (host, port, variable) => ({ service: name, host, port, variable })

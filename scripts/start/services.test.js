@@ -61,7 +61,9 @@ test('each service is one process, gets the stop signal alone, reports when it i
 })
 
 test('each gateway has ports of its own, and none are those of other services', () => {
-  const ports = planServices(config, appsWith({ GATEWAYS: '16' })).flatMap(({ ports }) => ports.map(({ port }) => port))
+  const ports = planServices(config, appsWith({ GATEWAYS: '16' }), { hasRooms: true }).flatMap(({ ports }) =>
+    ports.map(({ port }) => port),
+  )
   expect(ports).toHaveLength(1 + 3 + 3 + 16 * 2)
   expect(new Set(ports).size).toBe(ports.length)
 })
@@ -116,7 +118,7 @@ test("pm2's defaults are the services' own", () => {
 })
 
 test('every port is checked under the variable that changes it, and health is asked where it can be reached', () => {
-  const [provider, fetcher, journal, gateway] = planServices(config, appsWith())
+  const [provider, fetcher, journal, gateway] = planServices(config, appsWith(), { hasRooms: true })
   expect(provider.ports.map(({ variable }) => variable)).toEqual(['PROVIDER_PORT'])
   expect(fetcher.ports.map(({ variable, port }) => [variable, port])).toEqual([
     ['FETCHER_REQUESTS_PORT', 7001],
@@ -131,6 +133,11 @@ test('every port is checked under the variable that changes it, and health is as
   expect(journal.healthUrl).toBe('http://127.0.0.1:8083/health/ready')
   expect(gateway.ports.map(({ host, port }) => `${host}:${port}`)).toEqual(['127.0.0.1:8080', '0.0.0.0:8081'])
   expect(gateway.healthUrl).toBe('http://127.0.0.1:8081/health/ready')
+})
+
+test('without rooms no journal is started, and its ports are left to others', () => {
+  const names = planServices(config, appsWith(), { hasRooms: false }).map(({ name }) => name)
+  expect(names).toEqual(['data-provider', 'fetcher', 'gateway'])
 })
 
 test('an address to listen on becomes one to connect to', () => {

@@ -23,6 +23,7 @@ export const settings = {
     max: 1,
     doc: 'Simulated backends to start. Set 0 when keycast.yaml names a backend of yours.',
   }),
+  configPath: gateway.configPath,
   gatewayHost: gateway.host,
   gatewayPort: gateway.port,
   gatewayInternalHost: gateway.internalHost,

@@ -5,6 +5,7 @@ import { WebSocket } from 'ws'
  * @typedef {object} Target where clients connect
  * @property {URL} url ws: or wss:
  * @property {boolean} insecure whether any certificate is accepted; always for localhost, where the proxy makes its own
+ * @property {string} [token] for whom the sessions are
  */
 
 /**
@@ -30,9 +31,13 @@ export function readTimeout(text) {
 }
 
 /** @param {Target} target */
-export function openSocket({ url, insecure }) {
-  return new WebSocket(new URL('/ws', url), 'keycast.v1.json', { rejectUnauthorized: !insecure })
+export function openSocket({ url, insecure, token }) {
+  const options = { rejectUnauthorized: !insecure, headers: bearer(token) }
+  return new WebSocket(new URL('/ws', url), 'keycast.v1.json', options)
 }
+
+/** The header by which a request or an upgrade brings a token. @param {string} [token] @returns {Record<string, string>} */
+export const bearer = token => (token === undefined ? {} : { authorization: `Bearer ${token}` })
 
 /** @param {number} timeoutMs for each check */
 export function createChecks(timeoutMs) {

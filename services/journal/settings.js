@@ -67,7 +67,7 @@ export const settings = {
   metricsPort: setting.port({
     env: 'JOURNAL_METRICS_PORT',
     default: 8083,
-    doc: 'Port for metrics and health.',
+    doc: 'Port for metrics, health and GET /v1/rooms/{key}.',
   }),
   backboneSecretKey: setting.secret({
     env: 'BACKBONE_SECRET_KEY',

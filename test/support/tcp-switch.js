@@ -6,8 +6,14 @@ import { atEnd } from './cleanup.js'
 export async function startSwitch(target) {
   /** @type {Set<import('node:net').Socket>} */
   const sockets = new Set()
+  let isSilent = false
 
   const server = createServer(near => {
+    if (isSilent) {
+      sockets.add(near)
+      near.on('error', () => {})
+      return
+    }
     const far = connect(target, '127.0.0.1')
     for (const [from, to] of [
       [near, far],
@@ -36,6 +42,20 @@ export async function startSwitch(target) {
     port: /** @type {import('node:net').AddressInfo} */ (server.address()).port,
     /** Ends every connection. New ones are made at once. */
     cut,
+    /**
+     * Nothing gets through any more, and neither end is told, as where a laptop leaves a network. Connections stay silent
+     * for ever; those made after `mend` are well.
+     */
+    silence() {
+      isSilent = true
+      for (const socket of sockets) {
+        socket.unpipe()
+        socket.pause()
+      }
+    },
+    mend() {
+      isSilent = false
+    },
     /** @param {number} other port on this host */
     leadTo(other) {
       target = other

@@ -17,13 +17,13 @@ const usage = `Usage: keycast watch KEY... [--last N]
   --url URL         the gateway, ws://127.0.0.1:8080/ws unless given
   --json            one JSON object a line; that is how it prints wherever the output is no terminal
   --timeout S       gives up after so many seconds, 10 unless given; watch never does
-  --last N          begins with so many messages of a room, 0 unless given
-  --limit N         so many messages, 50 unless given
+  --last N          begins with so many messages of a room, 0 to 500; 0 unless given
+  --limit N         so many messages, 1 to 500; 50 unless given
   --message-id ID   16 to 64 characters of A-Z a-z 0-9 _ -: a message that was published under it is not published twice
   -h, --help        prints this
 
-KEYCAST_TOKEN in the environment is the token. The connection's troubles go to the standard error. Exit code: 0, or 1
-where something could not be had or done, or 2 for wrong use.`
+KEYCAST_TOKEN in the environment is the token. The connection's troubles go to the standard error. Exit code: 0, also
+of a watch that Ctrl+C or SIGTERM ends; 1 where something could not be had or done; 2 for wrong use.`
 
 const options = /** @type {const} */ ({
   url: { type: 'string', default: 'ws://127.0.0.1:8080/ws' },
@@ -112,18 +112,28 @@ function readCommand(words) {
     data: rest[1],
     url: values.url,
     isJson: values.json,
-    timeoutMs: numberOf(values.timeout, '--timeout') * 1_000,
-    last: numberOf(values.last, '--last', 0),
-    limit: numberOf(values.limit, '--limit'),
+    timeoutMs: secondsOf(values.timeout, '--timeout') * 1_000,
+    last: countOf(values.last, '--last', 0),
+    limit: countOf(values.limit, '--limit', 1),
     messageId: values['message-id'],
   }
 }
 
-/** @param {string} text @param {string} option @param {number} [min] above 0 unless given */
-function numberOf(text, option, min = Number.MIN_VALUE) {
-  const number = Number(text)
-  if (!(number >= min)) throw new Error(`${option} ${text}: must be a number${min > 0 ? ' above 0' : ''}`)
-  return number
+/** @param {string} text @param {string} option */
+function secondsOf(text, option) {
+  const seconds = Number(text)
+  if (!(seconds > 0)) throw new Error(`${option} ${text}: must be a number above 0`)
+  return seconds
+}
+
+/** A gateway gives no more messages at once. */
+const MESSAGES_MAX = 500
+
+/** @param {string} text @param {string} option @param {number} min */
+function countOf(text, option, min) {
+  const count = Number(text)
+  if (Number.isInteger(count) && count >= min && count <= MESSAGES_MAX) return count
+  throw new Error(`${option} ${text}: must be a whole number from ${min} to ${MESSAGES_MAX}`)
 }
 
 /** @param {Keycast} keycast @param {string} key @param {Command} command @param {Printer} printer */
@@ -132,7 +142,7 @@ async function run(keycast, key, command, printer) {
   if (name === 'watch') return watch(keycast, key, last, printer)
   // A timer that is cleared: AbortSignal.timeout would not keep a process alive that waits for its network.
   const giveUp = new AbortController()
-  const timer = setTimeout(() => giveUp.abort(new Error(`no answer within ${timeoutMs / 1_000} s`)), timeoutMs)
+  const timer = setTimeout(() => giveUp.abort(timedOut(timeoutMs, keycast)), timeoutMs)
   const { signal } = giveUp
   try {
     if (name === 'get') return printer.value(key, await keycast.get(key, { signal }))
@@ -147,6 +157,12 @@ async function run(keycast, key, command, printer) {
   } finally {
     clearTimeout(timer)
   }
+}
+
+/** What a caller gave up on, and why it did not come, if the connection is the reason. @param {number} ms @param {Keycast} keycast */
+function timedOut(ms, { state }) {
+  const why = 'reason' in state ? `: ${state.reason}` : ''
+  return Object.assign(new Error(`no answer within ${ms / 1_000} s${why}`), { code: 'timeout' })
 }
 
 /** @param {string} text */
@@ -177,7 +193,7 @@ const membersOf = (room, signal) =>
  * @param {Keycast} keycast @param {string} key @param {number} last @param {Printer} printer
  */
 async function watch(keycast, key, last, printer) {
-  const room = keycast.room(key, { last: last || undefined })
+  const room = keycast.room(key, { last })
   room.on('change', ({ error }) => error?.subscribed && printer.failure(key, error))
   try {
     for await (const item of room) printer.message(key, item)

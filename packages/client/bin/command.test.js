@@ -1,3 +1,4 @@
+import { jest } from '@jest/globals'
 import { createFakeKeycast } from '../testing.js'
 import { runCommand } from './command.js'
 
@@ -69,9 +70,9 @@ test('watch prints a JSON line for each change, until it is interrupted', async 
 test('watch ends when no key can be watched any more', async () => {
   const { fake, ended, objects } = start('watch a:1')
   await soon()
-  fake.fail('a:1', 'unknown_namespace')
+  fake.fail('a:1', 'unknown_namespace', { message: 'no such namespace' })
   expect(await ended).toBe(1)
-  expect(objects()).toEqual([{ key: 'a:1', error: { code: 'unknown_namespace', message: 'unknown_namespace' } }])
+  expect(objects()).toEqual([{ key: 'a:1', error: { code: 'unknown_namespace', message: 'no such namespace' } }])
 })
 
 test('on a terminal it prints for people, and no stranger’s control characters', async () => {
@@ -92,18 +93,26 @@ test('on a terminal it prints for people, and no stranger’s control characters
 test('get prints each value once', async () => {
   const { fake, ended, objects } = start('get a:1 a:2')
   fake.set('a:1', 7)
-  fake.fail('a:2', 'not_found')
+  fake.fail('a:2', 'not_found', { message: 'nothing there' })
   expect(await ended).toBe(1)
   expect(objects()).toEqual([
     { key: 'a:1', value: 7 },
-    { key: 'a:2', error: { code: 'not_found', message: 'not_found' } },
+    { key: 'a:2', error: { code: 'not_found', message: 'nothing there' } },
   ])
 })
 
 test('get gives up in the end', async () => {
   const { ended, objects } = start('get a:1 --timeout 0.001')
   expect(await ended).toBe(1)
-  expect(objects()).toEqual([{ key: 'a:1', error: { message: 'no answer within 0.001 s' } }])
+  expect(objects()).toEqual([{ key: 'a:1', error: { code: 'timeout', message: 'no answer within 0.001 s' } }])
+})
+
+test('a get that gives up says what is wrong with the connection', async () => {
+  const { fake, ended, objects } = start('get a:1 --timeout 0.001')
+  fake.disconnect()
+  expect(await ended).toBe(1)
+  const message = 'no answer within 0.001 s: the connection was lost'
+  expect(objects()).toEqual([{ key: 'a:1', error: { code: 'timeout', message } }])
 })
 
 test('the connection’s troubles go to the standard error', async () => {
@@ -131,6 +140,8 @@ test.each([
   ['members room:1 room:2', 'one key'],
   ['watch', 'which key to watch'],
   ['get a:1 --timeout soon', '--timeout soon'],
+  ['watch room:1 --last 501', '--last 501: must be a whole number from 0 to 500'],
+  ['history room:1 --limit 1000', '--limit 1000: must be a whole number from 1 to 500'],
   ['watch a:1 --loud', "Unknown option '--loud'"],
 ])('wrong use, "%s", is said', async (line, message) => {
   const { ended, written } = start(line)
@@ -171,6 +182,17 @@ test('a publish that is refused is a failure', async () => {
   fake.refusePublishes('room:1', 'forbidden')
   expect(await ended).toBe(1)
   expect(objects()).toMatchObject([{ key: 'room:1', error: { code: 'forbidden' } }])
+})
+
+test('on a terminal a message stands with the time it was kept, not that of printing', async () => {
+  const now = jest.spyOn(Date, 'now').mockReturnValue(new Date(2026, 0, 2, 3, 4, 5).getTime())
+  const { fake, ended, lines } = start('history room:1', { isTTY: true })
+  fake.publish('room:1', 'long ago')
+  now.mockReturnValue(new Date().setHours(1, 2, 3, 0))
+  fake.publish('room:1', 'today')
+  now.mockRestore()
+  expect(await ended).toBe(0)
+  expect(lines().map(line => line.split('  ')[0])).toEqual(['2026-01-02 03:04:05', '01:02:03'])
 })
 
 test('history prints the newest messages, members who is there', async () => {

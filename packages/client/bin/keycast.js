@@ -11,5 +11,7 @@ process.exitCode = await runCommand(process.argv.slice(2), {
   open: async url => connect(url, { token: process.env.KEYCAST_TOKEN, WebSocket: await findWebSocket() }),
   out: process.stdout,
   err: process.stderr,
-  onInterrupt: stop => process.once('SIGINT', stop),
+  onInterrupt(stop) {
+    for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, stop)
+  },
 })

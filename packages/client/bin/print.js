@@ -12,11 +12,10 @@ export function createPrinter({ out, err, isJson }) {
   /** @param {string} text */
   const note = text => void err.write(`keycast: ${printable(text)}\n`)
 
-  /** @param {string} key @param {Record<string, unknown>} fields @param {string} text */
-  function print(key, fields, text) {
+  /** @param {string} key @param {Record<string, unknown>} fields @param {string} text @param {number} [at] now unless given */
+  function print(key, fields, text, at = Date.now()) {
     if (isJson) return void out.write(`${JSON.stringify({ key, ...fields }, bytesAsBase64)}\n`)
-    const time = new Date().toTimeString().slice(0, 8)
-    out.write(`${time}  ${printable(key)}  ${text}\n`)
+    out.write(`${timeOf(at)}  ${printable(key)}  ${text}\n`)
   }
 
   /** @param {unknown} value */
@@ -43,13 +42,13 @@ export function createPrinter({ out, err, isJson }) {
       const { type, ...fields } = item
       if (item.type === 'gap') return print(key, { type, ...fields }, `(messages are missing: ${item.reason})`)
       const from = item.from === undefined ? '' : `${printable(item.from)}: `
-      print(key, fields, `#${item.position.seq}  ${from}${show(item.data)}`)
+      print(key, fields, `#${item.position.seq}  ${from}${show(item.data)}`, item.at)
     },
 
     /** @param {string} key @param {import('../keycast.js').Published} published */
     published(key, published) {
-      const { position, duplicate } = published
-      print(key, published, `#${position.seq}${duplicate ? '  (it was there already)' : ''}`)
+      const { position, duplicate, at } = published
+      print(key, published, `#${position.seq}${duplicate ? '  (it was there already)' : ''}`, at)
     },
 
     /** @param {string} key @param {import('../keycast.js').MembersState} state */
@@ -74,6 +73,15 @@ export function createPrinter({ out, err, isJson }) {
       wasLost = state.name === 'waiting' || (wasLost && state.name !== 'open')
     },
   }
+}
+
+/** The time of day, with the day before it where that is not today. @param {number} at in milliseconds since 1970 */
+function timeOf(at) {
+  const date = new Date(at)
+  const time = date.toTimeString().slice(0, 8)
+  if (date.toDateString() === new Date().toDateString()) return time
+  const day = [date.getFullYear(), date.getMonth() + 1, date.getDate()]
+  return `${day.map(number => String(number).padStart(2, '0')).join('-')} ${time}`
 }
 
 /** A stranger's text must not command the terminal. @param {string} text */

@@ -87,6 +87,7 @@ export function createClient(url, { token, WebSocket, keepMs, environment: given
 
   const forgetPage = watchPage(environment, {
     onHide: timers.rest,
+    onLeave: connection.leave,
     onWake() {
       timers.go()
       connection.wake()

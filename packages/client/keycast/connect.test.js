@@ -1,5 +1,4 @@
 // The client as a whole: where it connects, what it tells, and that it leaves nothing behind.
-import { jest } from '@jest/globals'
 import { createDelta } from 'fossil-delta'
 import { connect } from '../keycast.js'
 import { createWorld, welcome } from '../test-support.js'
@@ -49,19 +48,33 @@ test('the state is told to whoever asks, with what a person wants to know', asyn
   socket().say(welcome())
   socket().lose(1006, 'cable pulled')
   await pass(1_000)
-  socket().lose(4007)
+  socket().lose(4007, 'far too much')
   expect(states).toEqual([
     { name: 'connecting' },
     { name: 'open', session: 's' },
     { name: 'waiting', retryAt: 1_000, reason: 'cable pulled' },
     { name: 'connecting' },
-    { name: 'closed', code: 4007, reason: 'the gateway closed with 4007' },
+    { name: 'closed', code: 4007, reason: 'far too much' },
   ])
   off()
   keycast.close()
   expect(states).toHaveLength(5)
   expect(keycast.state).toEqual({ name: 'closed', reason: 'closed by this client' })
   expect(() => keycast.on(/** @type {any} */ ('open'), () => {})).toThrow(TypeError)
+})
+
+test('why no connection was made is said where the platform tells, and the next try is at a whole millisecond', async () => {
+  const { environment, socket, pass } = createWorld()
+  const keycast = connect('ws://gateway/ws', { environment: { ...environment, random: () => 0.1234567 } })
+  const refused = 'connect ECONNREFUSED 127.0.0.1:8080'
+  socket().onerror?.({ message: refused })
+  socket().lose(1006)
+  expect(keycast.state).toEqual({ name: 'waiting', retryAt: 123, reason: refused })
+  await pass(124)
+  socket().onerror?.({ type: 'error' })
+  socket().lose(1006)
+  expect(keycast.state).toMatchObject({ reason: 'the connection was lost' })
+  keycast.close()
 })
 
 test('a listener may close the client, whatever it is told', async () => {
@@ -161,55 +174,3 @@ test('gets beyond what a gateway lets wait are held back', async () => {
   const results = await Promise.allSettled(asked)
   expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(64)
 })
-
-test('thousands of reconnects leave nothing behind', async () => {
-  const gc = /** @type {undefined | (() => void)} */ (globalThis.gc) ?? (await exposedGc())
-  const { environment, socket, settle, pass, done, network, timers } = createWorld()
-  network.random = 0
-  const keycast = connect('ws://gateway/ws', { environment })
-  const listener = jest.fn()
-  const handle = keycast.value('a:1')
-  handle.on('change', listener)
-  let version = 0
-
-  const live = async (/** @type {number} */ rounds) => {
-    for (let round = 0; round < rounds; round += 1) {
-      socket().say(welcome())
-      const passing = keycast.value(`a:passing-${round}`)
-      await settle()
-      const [request] = done().flatMap(deed => ('out' in deed ? [deed.out] : []))
-      if (request.keys.length !== 1) throw new Error(`it still wants ${JSON.stringify(request.keys)}`)
-      socket().say({ type: 'subscribed', id: request.id, keys: [] })
-      version += 1
-      const body = Buffer.from(JSON.stringify({ version, pad: 'x'.repeat(1_000) }))
-      socket().say({ type: 'value', key: 'a:1', version: `v${version}`, contentType: 'application/json' }, body)
-      void keycast.get('a:never', { signal: AbortSignal.abort() }).catch(() => {})
-      passing.close()
-      socket().lose(1006)
-      await pass(0)
-    }
-    listener.mockClear()
-    done()
-    gc()
-    await settle()
-    gc()
-    return process.memoryUsage().heapUsed
-  }
-
-  await live(500)
-  const before = await live(100)
-  const after = await live(2_500)
-  // Anything kept of a session, a key or a value takes more; what jest and the compiler keep takes less.
-  expect((after - before) / 2_500).toBeLessThan(500)
-  expect(timers.size).toBe(1)
-  expect(keycast.peek('a:passing-0').version).toBeUndefined()
-  keycast.close()
-  expect(timers.size).toBe(0)
-})
-
-async function exposedGc() {
-  const { setFlagsFromString } = await import('node:v8')
-  const { runInNewContext } = await import('node:vm')
-  setFlagsFromString('--expose-gc')
-  return runInNewContext('gc')
-}

@@ -9,7 +9,7 @@
  * @param {string} known the only event there is
  */
 export function checkEvent(name, known) {
-  if (name !== known) throw new TypeError(`the event is "${known}", not "${name}"`)
+  if (name !== known) throw new TypeError(`the event is "${known}"`)
 }
 
 /**

@@ -1,5 +1,5 @@
 // The page: keys typed or named by the address become cards, and the client library keeps them true.
-import { connect } from '/keycast.js'
+import { connect } from '/keycast/values-only.js'
 import { createCard } from './card.js'
 import { setText } from './element.js'
 import { hashOfKeys, KEYS_MAX, keysOfHash, readKeys } from './key-list.js'

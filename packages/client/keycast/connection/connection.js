@@ -92,6 +92,7 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
 
   function dial() {
     const opened = new environment.WebSocket(url, 'keycast.v1.bytes')
+    let why = 'the connection was lost'
     opened.binaryType = 'arraybuffer'
     socket = opened
     // A socket that was given up may still speak: what it says is of an earlier session.
@@ -99,9 +100,12 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
       if (socket === opened) receive(data)
     }
     opened.onclose = ({ code, reason }) => {
-      if (socket === opened) lost(reason, code)
+      if (socket === opened) lost(reason || why, code)
     }
-    opened.onerror = () => {} // `close` follows; without a listener `ws` would throw
+    // `close` follows, and knows less; without a listener `ws` would throw. Browsers do not tell what it was.
+    opened.onerror = ({ message }) => {
+      if (message) why = message
+    }
     limitHandshake('no welcome in time')
   }
 
@@ -177,11 +181,11 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
   /** @param {string} reason @param {number} [code] @param {boolean} [atOnce] whether to connect without a wait */
   function lost(reason, code, atOnce = false) {
     if (state.name === 'open' && now() - openedAtMs >= STEADY_MS) failures = 0
-    if (code && finalCloseCodes.includes(code)) return end(reason || `the gateway closed with ${code}`, code)
+    if (code && finalCloseCodes.includes(code)) return end(reason, code)
     drop()
     if (code === UNAUTHENTICATED) auth?.forget()
     if (atOnce) return connect()
-    wait(reason || 'the connection was lost')
+    wait(reason)
   }
 
   /** @param {string} reason */
@@ -189,7 +193,7 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
     if (isOffline()) return become({ name: 'offline', reason })
     const waitMs = returnAtMs ? Math.max(0, returnAtMs - now()) : backoffMs(random, failures++)
     alarm.set(connect, waitMs)
-    become({ name: 'waiting', retryAt: date() + waitMs, reason })
+    become({ name: 'waiting', retryAt: Math.round(date() + waitMs), reason })
   }
 
   /** @param {string} reason @param {number | import('./codes.js').ErrorCode} [code] */
@@ -219,6 +223,12 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
         if (restMs <= 0) connect()
         else alarm.set(connect, restMs)
       } else probe()
+    },
+    /** The page is left. A browser that keeps it, for the way back, keeps no connection with it. */
+    leave() {
+      if (!socket) return
+      drop(DONE)
+      wait('the page was left')
     },
     /** The browser says that there is no network. */
     offline() {

@@ -61,7 +61,7 @@ export class Entry {
 
   /** Whether an error has ended the subscription. */
   get ended() {
-    return !!this.error && !this.error.subscribed
+    return this.error && !this.error.subscribed
   }
 
   /** @param {Content | undefined} content the whole of a version, or nothing where there is none any more */
