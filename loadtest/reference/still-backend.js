@@ -10,11 +10,19 @@ const END_OF_HEAD = '\r\n\r\n'
 const HEAD_BYTES_MAX = 8_192
 
 const { values } = parseArgs({
-  options: { port: { type: 'string', default: '0' }, bytes: { type: 'string', default: '200' } },
+  options: {
+    port: { type: 'string', default: '0' },
+    bytes: { type: 'string', default: '200' },
+    /** Until each answer, in milliseconds. */
+    latency: { type: 'string', default: '0' },
+  },
 })
 const bytes = Number(values.bytes)
+const latencyMs = Number(values.latency)
 
 const counts = { total: 0, full: 0, notModified: 0 }
+let concurrency = 0
+let concurrencyMax = 0
 const filler = 'x'.repeat(bytes)
 const NOT_MODIFIED = 'HTTP/1.1 304 Not Modified\r\netag: "1"\r\ncache-control: public\r\n\r\n'
 
@@ -32,7 +40,12 @@ function valueAt(path) {
 function answerTo(head) {
   const path = head.slice(head.indexOf(' ') + 1, head.indexOf(' HTTP/'))
   if (path === '/stats') {
-    return found('application/json', JSON.stringify({ requests: { still: counts }, concurrencyMax: 0 }))
+    return found('application/json', JSON.stringify({ requests: { still: counts }, concurrencyMax }))
+  }
+  if (path === '/stats/reset') {
+    Object.assign(counts, { total: 0, full: 0, notModified: 0 })
+    concurrencyMax = concurrency
+    return found('application/json', '{}')
   }
   counts.total++
   if (head.includes('\r\nif-none-match: "1"\r\n')) {
@@ -43,18 +56,31 @@ function answerTo(head) {
   return found('application/json', valueAt(path))
 }
 
+/** @param {import('node:net').Socket} socket @param {string} answers @param {number} count */
+function answerLater(socket, answers, count) {
+  if (latencyMs === 0) return socket.write(answers, 'latin1')
+  concurrency += count
+  concurrencyMax = Math.max(concurrencyMax, concurrency)
+  return setTimeout(() => {
+    concurrency -= count
+    socket.write(answers, 'latin1')
+  }, latencyMs)
+}
+
 const server = createServer({ noDelay: true }, socket => {
   let rest = ''
   socket.setEncoding('latin1')
   socket.on('data', chunk => {
     let requests = rest + chunk
     let answers = ''
+    let answered = 0
     for (let end = requests.indexOf(END_OF_HEAD); end !== -1; end = requests.indexOf(END_OF_HEAD)) {
       answers += answerTo(requests.slice(0, end + 2))
+      answered++
       requests = requests.slice(end + END_OF_HEAD.length)
     }
     rest = requests
-    if (answers !== '') socket.write(answers, 'latin1')
+    if (answered > 0) answerLater(socket, answers, answered)
     if (rest.length > HEAD_BYTES_MAX) socket.destroy()
   })
   socket.on('error', () => {})

@@ -33,7 +33,7 @@ export const coldburst = {
       .option('--key <name>', 'the keys are <name> and a suffix that was never used', 'conversation:')
   },
 
-  content: ({ bytes, latency }) => ({ documentBytes: bytes, latencyMs: latency, idle: true }),
+  content: ({ bytes, latency }) => ({ still: true, documentBytes: bytes, latencyMs: latency, idle: true }),
   clients: ({ sessions }) => sessions,
   problem: ({ sessions, keys }) => (sessions > keys ? '--sessions must not be more than --keys' : undefined),
 

@@ -150,8 +150,10 @@ async function startKeycast(processes, { gateways: count, tls, content, signing 
 
 /** @param {Processes} processes @param {Content} content */
 function startBackend(processes, { still, documentBytes, latencyMs = 0, changeMs = 0 }) {
-  if (still)
-    return processes.start('backend', ['loadtest/reference/still-backend.js', '--bytes', `${documentBytes}`], {})
+  if (still) {
+    const options = ['--bytes', `${documentBytes}`, '--latency', `${latencyMs}`]
+    return processes.start('backend', ['loadtest/reference/still-backend.js', ...options], {})
+  }
   return processes.start('data-provider', ['services/data-provider/main.js'], {
     PROVIDER_PORT: '0',
     PROVIDER_DOCUMENT_BYTES: String(documentBytes),

@@ -45,8 +45,9 @@
  *   next?: Next }} CurrentAnswer
  *
  * The node that came to own the key asks the backend `next` when the one before it would have: the version that the gateway
- * holds, and what it knows of its age, stand until then.
- * @typedef {{ type: 'kept', key: string, version: string, next: Next }} KeptAnswer
+ * holds, and what it knows of its age, stand until then. Without `next`: that fetch takes long, and nothing confirms the
+ * version until more is said.
+ * @typedef {{ type: 'kept', key: string, version: string, next?: Next }} KeptAnswer
  *
  * The last try failed. `ageMs`: since the backend was asked in that try. With `retryAfterMs` the fetcher tries again
  * by itself while the key is watched. `not_found` is an answer like any other: it comes with `maxAgeMs`.

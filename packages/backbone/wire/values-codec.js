@@ -61,7 +61,9 @@ export const valuesCodec = {
       case 'current':
         return isKept(head) ? head : incomplete(key)
       case 'kept':
-        return typeof head.version === 'string' && isNext(head.next) ? head : incomplete(key)
+        return typeof head.version === 'string' && (head.next === undefined || isNext(head.next))
+          ? head
+          : incomplete(key)
       case 'failed':
         return readFailed(head)
       default:

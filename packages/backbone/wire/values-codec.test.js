@@ -24,6 +24,8 @@ const current = /** @type {const} */ ({
 })
 const failed = /** @type {const} */ ({ type: 'failed', key: 'a:3', code: 'not_found', message: 'gone', ageMs: 1 })
 
+const kept = /** @type {const} */ ({ type: 'kept', key: 'a:4', version: 'k', next: { inMs: 5, everyMs: 60_000 } })
+
 /** @param {import('../backbone.js').Answer} answer */
 function cross(answer) {
   const { head, parts } = encodeAnswer(answer)
@@ -32,7 +34,10 @@ function cross(answer) {
 
 test('answers arrive as they were sent, and bodies are not copied on the way out', () => {
   const withDelta = { ...head, delayMs: 7, body, delta: { from: 'u', bytes: Buffer.from('delta') } }
-  for (const answer of [{ ...head, body }, withDelta, current, failed]) expect(cross(answer)).toEqual(answer)
+  const keptForNow = { type: kept.type, key: kept.key, version: kept.version }
+  for (const answer of [{ ...head, body }, withDelta, current, kept, keptForNow, failed]) {
+    expect(cross(answer)).toEqual(answer)
+  }
   expect(encodeAnswer({ ...head, body }).parts[0]).toBe(body)
 })
 
@@ -55,12 +60,16 @@ test.each([
   ['a format missing', { ...head, format: undefined }, [body]],
   ['a code missing', { ...failed, code: undefined }, []],
   ['an age missing', { ...current, ageMs: undefined }, []],
+  ['a period of nothing', { ...kept, next: { inMs: 5, everyMs: 0 } }, []],
 ])('an answer with %s is refused', (_, answer, parts) => {
   expect(() => decodeAnswer(answer, parts)).toThrow(WireError)
 })
 
 test('positions and refreshes are read with the fields they need', () => {
   expect(readPosition({ version: 'v', ageMs: 5, mood: 'new' })).toEqual({ version: 'v', ageMs: 5 })
+  const planned = { version: 'v', ageMs: 5, plan: { inMs: 0, maxAgeMs: 1 } }
+  expect(readPosition(planned)).toEqual(planned)
+  expect(() => readPosition({ ...planned, plan: { inMs: -1, maxAgeMs: 1 } })).toThrow(WireError)
   for (const position of [{}, { version: 'v' }, { ageMs: 5 }]) expect(() => readPosition(position)).toThrow(WireError)
   expect(readNotice?.({ type: 'refresh', keys: ['a:1'] })).toEqual({ type: 'refresh', keys: ['a:1'] })
   expect(() => readNotice?.({ type: 'refresh', keys: [1] })).toThrow(WireError)

@@ -27,8 +27,8 @@ export const verbs = Object.freeze(/** @type {const} */ (['read', 'publish', 'jo
 
 /** What a client reads. It says nothing about the key: one that is absent and one that is forbidden answer the same. */
 const messages = Object.freeze({
-  unauthenticated: 'this needs a token',
-  forbidden: 'the token does not grant this',
+  unauthenticated: 'this needs a token, or there is no such key',
+  forbidden: 'the token does not grant this, or there is no such key',
 })
 
 /**

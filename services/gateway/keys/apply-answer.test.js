@@ -109,6 +109,16 @@ describe('of a key that another node keeps as it was', () => {
     expect(askedAtOf(entry)).toBe(24_000)
   })
 
+  test('nothing more confirms it where that node does not say when it asks', () => {
+    const entry = setup()
+    const confirmations = { untilMs: 12_000 }
+    applyAnswer(entry, value('a', { next: { inMs: 1_000, everyMs: 5_000 } }), 10_000, confirmations)
+
+    expect(applyAnswer(entry, { ...kept('a'), next: undefined }, 13_000)).toBe('kept')
+    confirmations.untilMs = 99_000
+    expect(askedAtOf(entry)).toBe(11_000)
+  })
+
   test.each(['b', undefined])('it is asked for where the gateway holds %s by now', version => {
     const entry = setup()
     if (version) applyAnswer(entry, value(version), 10_000)

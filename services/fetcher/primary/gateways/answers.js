@@ -40,17 +40,20 @@ function answerWaiter(entry, waiter, now) {
   return state(entry, waiter.version, now)
 }
 
-/** @param {Entry} entry @param {Watcher} watcher @param {number} now */
+/** @param {Entry} entry @param {Watcher} watcher @param {number} now @returns {Answer | undefined} */
 function answerWatcher(entry, watcher, now) {
   const { value, failure, takenOver, askedAt } = entry.held
-  if (takenOver)
-    return watcher.state & OWED && watcher.version === takenOver.version ? kept(entry, takenOver, now) : undefined
+  const isOwed = (watcher.state & OWED) !== 0
+  const isNoLongerAssured = (watcher.state & ASSURED) !== 0 && isOverdue(entry)
+  if (takenOver) {
+    const { version } = takenOver
+    const isDue = watcher.version === version && (isOwed || isNoLongerAssured)
+    return isDue ? { type: 'kept', key: entry.key, version, next: nextOf(entry, now) } : undefined
+  }
   // Where what the gateway holds was asked for later, the result of a fetch under way is news to it.
   const isCurrent = value?.version === watcher.version
   if (value && !isCurrent && isNoOlder(entry, watcher)) return state(entry, watcher.version, now)
   if (isDueFailure(entry, watcher)) return failed(entry, now)
-  const isNoLongerAssured = (watcher.state & ASSURED) !== 0 && isOverdue(entry)
-  const isOwed = (watcher.state & OWED) !== 0
   const isNews = isOwed || watcher.failure !== undefined || watcher.askedAt < askedAt || isNoLongerAssured
   return isCurrent && !failure && isNews ? state(entry, watcher.version, now) : undefined
 }
@@ -76,17 +79,6 @@ function state({ key, held: { value, askedAt, maxAgeMs } }, version, now) {
   const { contentType, format, body } = value
   const delta = value.delta?.from === version ? value.delta : undefined
   return { type: 'value', key, version: value.version, ageMs, maxAgeMs, store, contentType, format, body, delta }
-}
-
-/**
- * @param {Entry} entry
- * @param {import('../keys/held.js').TakenOver} takenOver
- * @param {number} now
- * @returns {Answer | undefined} `undefined` where the fetch that is under way says more
- */
-function kept(entry, { version }, now) {
-  const next = nextOf(entry, now)
-  return next && { type: 'kept', key: entry.key, version, next }
 }
 
 /** @param {Entry} entry @param {number} now @returns {Answer | undefined} */

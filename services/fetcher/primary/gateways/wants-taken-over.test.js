@@ -1,5 +1,6 @@
 // Keys whose node died: their gateways hold them, and say when that node would have asked the backend next.
 import { setup as setupPrimary } from '../test-support.js'
+import { OVERDUE_MS } from '../timing/refreshes-under-way.js'
 
 const K = 'doc:1'
 const PERIOD_MS = 60_000
@@ -60,6 +61,18 @@ test.each([
   primary.value(K, version, more)
 
   expect(primary.take('a').map(({ key }) => key)).toEqual([K])
+})
+
+test('a fetch that takes long confirms nothing: gateways are told, and then what came of it', () => {
+  const primary = setup()
+  takeOver(primary, 'a', 'v1')
+  primary.take('a')
+  primary.pass(IN_MS + OVERDUE_MS + 40)
+  primary.lagsMs?.()
+  expect(primary.take('a')).toEqual([{ type: 'kept', key: K, version: 'v1', next: undefined }])
+
+  primary.value(K, 'v1')
+  expect(primary.take('a')).toMatchObject([{ type: 'current', version: 'v1', next: { everyMs: PERIOD_MS } }])
 })
 
 test('a failure of that fetch is told', () => {
