@@ -1,20 +1,26 @@
-// The example of a chat in Chromium, as several people see it: what is judged is what stands on their pages.
+// The example of a chat in Chromium, as several people see it behind the proxy: what is judged is what stands on their
+// pages.
 import { existsSync } from 'node:fs'
 import { chromium } from 'playwright-core'
+import { startChromium } from './support/browsers.js'
 import { atEnd } from './support/cleanup.js'
 import { eventually } from './support/deadline.js'
+import { killNow } from './support/processes.js'
+import { startProxy } from './support/proxy.js'
 import { startConversations } from './support/rooms.js'
 
 const executablePath = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync)
 
 /** @typedef {Awaited<ReturnType<typeof openAs>>} Person */
 
-/** Of gateways: one that is started later is to be where the pages look for it. @type {Record<string, string>} */
+/** Of gateways: one that is started later is to be where the proxy looks for it. @type {Record<string, string>} */
 const env = { GATEWAY_CHAT: 'true' }
 /** @type {Awaited<ReturnType<typeof startConversations>>} */
 let conversations
 /** @type {Awaited<ReturnType<typeof startConversations>>['gateways'][number]} */
 let gateway
+/** @type {import('./support/proxy.js').Proxy} */
+let proxy
 /** @type {import('playwright-core').Browser} */
 let browser
 
@@ -27,6 +33,7 @@ beforeAll(async () => {
   })
   gateway = conversations.gateways[0]
   env.GATEWAY_PORT = new URL(gateway.http).port
+  proxy = await startProxy([Number(env.GATEWAY_PORT)])
   browser = await chromium.launch({
     executablePath,
     args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--disable-background-networking'],
@@ -36,7 +43,7 @@ beforeAll(async () => {
 
 /** @param {string} room @param {object} [options] of the browser */
 async function open(room, options = {}) {
-  const context = await browser.newContext(options)
+  const context = await browser.newContext({ ...options, ignoreHTTPSErrors: true })
   atEnd(() => context.close())
   const page = await context.newPage()
   /** What the browser complains of, a breach of the Content-Security-Policy included. @type {string[]} */
@@ -45,7 +52,7 @@ async function open(room, options = {}) {
   page.on('console', message => {
     if (message.type() === 'error' && !message.text().includes('WebSocket connection')) complaints.push(message.text())
   })
-  await page.goto(`${gateway.http}/chat#${room}`)
+  await page.goto(proxy.url(`/chat#${room}`))
   return { page, complaints }
 }
 
@@ -73,6 +80,32 @@ async function openAs(room, name, options) {
     /** @param {number} count */
     has: count =>
       eventually(async () => (await page.locator('#messages .text').count()) === count, `${count} messages`),
+  }
+}
+
+/** Somebody whose tab can be put to sleep. @param {string} room @param {string} name */
+async function openInTab(room, name) {
+  const browser = await startChromium()
+  const tab = await browser.open(proxy.url(`/chat#${room}`))
+  const element = (/** @type {string} */ id) => `document.getElementById('${id}')`
+  await tab.until(`${element('join')}.hidden === false`, 'being asked for a name')
+  await tab.evaluate(`void (${element('name')}.value = '${name}')`)
+  await tab.evaluate(`${element('join')}.requestSubmit()`)
+  await tab.until(`${element('compose')}.hidden === false`, 'being in the room')
+  const texts = () => tab.evaluate(`[...document.querySelectorAll('#messages .text')].map(each => each.textContent)`)
+  return {
+    texts,
+    /** @param {number} count */
+    has: count => eventually(async () => (await texts()).length === count, `${count} messages`),
+    async sleep() {
+      await browser.open('about:blank')
+      await tab.until(`document.visibilityState === 'hidden'`, 'the tab being hidden')
+      await browser.freeze?.(tab, true)
+    },
+    async wake() {
+      await browser.freeze?.(tab, false)
+      await tab.show()
+    },
   }
 }
 
@@ -106,9 +139,10 @@ test('people talk: a name belongs to one, everybody sees who is there and what i
   expect(ann.complaints).toEqual([])
 })
 
-test('gateway and journal are killed while people write: no message is missing or twice on any page', async () => {
+test('gateway, journal and proxy are killed while people write and a tab sleeps: on no page is a message missing or twice', async () => {
   const people = await Promise.all(['Ann', 'Bob', 'Cid'].map(name => openAs('faults', name)))
   const [ann] = people
+  const sleeper = await openInTab('faults', 'Dee')
   let written = 0
   async function writeSome() {
     for (let n = 0; n < 4; n += 1) {
@@ -117,6 +151,8 @@ test('gateway and journal are killed while people write: no message is missing o
     }
   }
   await writeSome()
+  await sleeper.has(written * people.length)
+  await sleeper.sleep()
   await gateway.process.kill()
   await ann.banner.getByText('The connection is lost').waitFor()
   await writeSome()
@@ -132,13 +168,24 @@ test('gateway and journal are killed while people write: no message is missing o
   await journal.restart()
   await writeSome()
 
+  const nginx = [proxy.masterPid, ...proxy.workers()]
+  await proxy.kill()
+  nginx.forEach(killNow)
+  await ann.banner.getByText('The connection is lost').waitFor()
+  await writeSome()
+  proxy = await startProxy([Number(env.GATEWAY_PORT)], { after: proxy })
+  for (const { banner } of people) await banner.waitFor({ state: 'hidden' })
+  await writeSome()
+  await sleeper.wake()
+
   const [first, ...others] = people
   const count = written * people.length
   for (const { has } of people) await has(count)
   for (const { unsettled } of people) await eventually(async () => (await unsettled()) === 0, 'all being sent')
   const texts = await first.texts()
   expect(new Set(texts).size).toBe(count)
-  for (const other of others) expect(await other.texts()).toEqual(texts)
+  await sleeper.has(count)
+  for (const other of [...others, sleeper]) expect(await other.texts()).toEqual(texts)
   for (const { name } of people) {
     const own = texts.filter(text => text.startsWith(name))
     expect(own).toEqual(Array.from({ length: written }, (_, n) => `${name} ${n}`))

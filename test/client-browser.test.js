@@ -1,4 +1,4 @@
-// The client in Chromium, as a gateway serves it to pages of other origins: nothing of it is made by a build.
+// The client in Chromium, as a gateway serves it to pages of other origins, and what a change costs there.
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -7,7 +7,9 @@ import { browserFiles } from '../packages/client/browser-files.js'
 import { answers, startBackend } from './support/backend.js'
 import { atEnd } from './support/cleanup.js'
 import { within } from './support/deadline.js'
+import { show } from './support/figures.js'
 import { startSystem } from './support/system.js'
+import { startSwitch } from './support/tcp-switch.js'
 
 const executablePath = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync)
 
@@ -99,7 +101,6 @@ test('a page of another origin imports it by its hashes, follows a value by delt
     ),
   )
   await first.getByText('live: Lunch, revision 7').waitFor()
-  expect(await first.title()).toBe('open')
   await first.close()
 
   const suspicious = await context.newPage()
@@ -115,4 +116,73 @@ test('a page of another origin imports it by its hashes, follows a value by delt
   await until(`keycast.state.name === 'waiting'`)
   expect(await page.evaluate('window.doc.state.value.revision')).toBe(2)
   expect(complaints).toEqual([])
+})
+
+/** Enough for a median that stays. */
+const CHANGES = 60
+
+/** So much of the conversation's history that the engine has compiled what runs. */
+const WARM = 20
+
+/** Bytes of a change of one message, with WebSocket, permessage-deflate and all: what others send is the whole. */
+const CHANGE_BYTES_MAX = 500
+
+test('a changed message in a conversation of 130 KB costs under 500 bytes on the wire, and little of the page', async () => {
+  if (!executablePath) throw new Error('this test needs Chromium: apt-get install chromium')
+  const backend = await startBackend()
+  const { gateways } = await startSystem({ namespaces: { doc: { url: `${backend.origin}/{id}`, refresh: '1h' } } })
+  const [gateway] = gateways
+  const wire = await startSwitch(gateway.port)
+  const words = ['coffee', 'lunch', 'invoice', 'meeting', 'weather', 'garden', 'train', 'holiday', 'budget', 'window']
+  const messages = Array.from({ length: 900 }, (_, id) => ({
+    id,
+    from: `user-${id % 7}`,
+    at: 1_700_000_000_000 + id * 61_337,
+    text: Array.from({ length: 14 }, (_, n) => words[(id * (n + 3) + n * n) % words.length]).join(' '),
+  }))
+  let revision = 0
+  const text = () => JSON.stringify({ revision, messages })
+  backend.on('/long', (_, response) => {
+    response.setHeader('content-type', 'application/json')
+    response.end(text())
+  })
+  expect(text().length).toBeGreaterThan(130_000)
+
+  const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'] })
+  atEnd(() => browser.close())
+  const page = await browser.newPage()
+  await page.goto(await serve())
+  const devtools = await page.context().newCDPSession(page)
+  await devtools.send('Performance.enable')
+  const taskMs = async () => {
+    const { metrics } = await devtools.send('Performance.getMetrics')
+    return 1_000 * (metrics.find(({ name }) => name === 'TaskDuration')?.value ?? NaN)
+  }
+  // The page awaits a revision by an event: one that asks again and again would be measured itself.
+  await page.evaluate(`import('${gateway.http}/keycast.js').then(({ connect }) => {
+    const doc = connect('ws://127.0.0.1:${wire.port}/ws').value('doc:long')
+    window.reached = revision => new Promise(resolve => {
+      const off = doc.on('change', ({ value }) => value?.revision === revision && (off(), resolve()))
+    })
+  })`)
+  await within(page.evaluate('reached(0)'), 'the conversation')
+
+  const bytes = []
+  const milliseconds = []
+  for (revision = 1; revision <= WARM + CHANGES; revision += 1) {
+    messages[(revision * 37) % messages.length].text += ` said again ${revision}`
+    const arrived = page.evaluate(`reached(${revision})`)
+    const before = { bytes: wire.bytesBack(), ms: await taskMs() }
+    await gateway.refresh(['doc:long'])
+    await within(arrived, () => `revision ${revision}`)
+    if (revision <= WARM) continue
+    bytes.push(wire.bytesBack() - before.bytes)
+    milliseconds.push((await taskMs()) - before.ms)
+  }
+  const median = (/** @type {number[]} */ figures) => figures.sort((a, b) => a - b)[figures.length / 2]
+  show(
+    `a changed message in ${Math.round(text().length / 1_000)} KB: ${median(bytes)} bytes on the wire at the median, ${bytes.at(-1)} at most`,
+  )
+  show(`${median(milliseconds).toFixed(1)} ms of the page's main thread at the median`)
+  expect(bytes.at(-1)).toBeLessThan(CHANGE_BYTES_MAX)
 })

@@ -23,6 +23,9 @@ const TOKEN_SECONDS = 3_600
 const VALUES = 4_900
 const ROOMS = 100
 
+/** What so many keys may take on a busy machine. */
+const MANY_MS = 90_000
+
 /** How many of them change while nobody is connected. */
 const CHANGED = 50
 
@@ -299,28 +302,32 @@ describe.each([
     expect(await judge()).toEqual({ restored: restored + 1 })
   })
 
-  test(`${VALUES + ROOMS} keys are subscribed to, and resumed at another gateway`, async () => {
-    const query = `gateway=wss://127.0.0.1:${network.port}/ws&value=many:0..${VALUES - 1}&room=room:0..${ROOMS - 1}`
-    const tab = await openTab(`${site.origin}/?${query}`)
-    await tab.until('window.isReady?.()', 'every key')
-    const startedAt = await tab.evaluate('performance.now()')
-    await gateway.process.kill()
-    await tab.until(`keycast.state.name === 'waiting'`, 'the loss')
-    const changed = Array.from({ length: CHANGED }, (_, n) => String(n * 7))
-    for (const id of changed) site.revisions.set(id, (site.revisions.get(id) ?? 0) + 1)
-    const { status } = await conversations.gateways[0].call('/v1/refresh', { keys: changed.map(id => `many:${id}`) })
-    expect(status).toBe(202)
-    for (let n = 0; n < ROOMS; n += 1) await publisher.room(`room:${n}`, { follow: false }).publish(name)
-    gateway = await conversations.startGateway()
-    await tab.until('isReady()', 'every key being live again')
-    for (const id of changed) {
-      await tab.until(`seen.revisions['many:${id}'] === ${site.revisions.get(id)}`, `the revision of ${id}`)
-    }
-    await tab.until(`Object.keys(seen.messages).length === ${ROOMS}`, 'a message in each room')
-    const { problems, messages } = await tab.evaluate('seen')
-    expect(problems).toEqual([])
-    expect(new Set(Object.values(messages).map(String))).toEqual(new Set([name]))
-    const ms = Math.round((await tab.evaluate('performance.now()')) - startedAt)
-    show(`${name}: ${VALUES + ROOMS} keys, ${ms} ms from the kill of the gateway to the last of them`)
-  })
+  test(
+    `${VALUES + ROOMS} keys are subscribed to, and resumed at another gateway`,
+    async () => {
+      const query = `gateway=wss://127.0.0.1:${network.port}/ws&value=many:0..${VALUES - 1}&room=room:0..${ROOMS - 1}`
+      const tab = await openTab(`${site.origin}/?${query}`)
+      await tab.until('window.isReady?.()', 'every key', MANY_MS)
+      const startedAt = await tab.evaluate('performance.now()')
+      await gateway.process.kill()
+      await tab.until(`keycast.state.name === 'waiting'`, 'the loss')
+      const changed = Array.from({ length: CHANGED }, (_, n) => String(n * 7))
+      for (const id of changed) site.revisions.set(id, (site.revisions.get(id) ?? 0) + 1)
+      const { status } = await conversations.gateways[0].call('/v1/refresh', { keys: changed.map(id => `many:${id}`) })
+      expect(status).toBe(202)
+      for (let n = 0; n < ROOMS; n += 1) await publisher.room(`room:${n}`, { follow: false }).publish(name)
+      gateway = await conversations.startGateway()
+      await tab.until('isReady()', 'every key being live again', MANY_MS)
+      for (const id of changed) {
+        await tab.until(`seen.revisions['many:${id}'] === ${site.revisions.get(id)}`, `the revision of ${id}`)
+      }
+      await tab.until(`Object.keys(seen.messages).length === ${ROOMS}`, 'a message in each room')
+      const { problems, messages } = await tab.evaluate('seen')
+      expect(problems).toEqual([])
+      expect(new Set(Object.values(messages).map(String))).toEqual(new Set([name]))
+      const ms = Math.round((await tab.evaluate('performance.now()')) - startedAt)
+      show(`${name}: ${VALUES + ROOMS} keys, ${ms} ms from the kill of the gateway to the last of them`)
+    },
+    3 * MANY_MS,
+  )
 })

@@ -28,8 +28,10 @@ beforeAll(async () => {
 
 test('it holds what runs and its declarations, and neither tests nor a dependency', () => {
   expect(packed.filter(path => /test|transcripts|tsconfig|browser-files/.test(path))).toEqual([
+    'testing-messages.js',
     'testing-rooms.js',
     'testing.js',
+    'types/testing-messages.d.ts',
     'types/testing-rooms.d.ts',
     'types/testing.d.ts',
   ])

@@ -17,6 +17,9 @@ export { KeycastError } from './keycast/errors.js'
  * @typedef {import('./keycast/rooms/members.js').Member} Member
  * @typedef {import('./keycast/rooms/members.js').MembersState} MembersState
  * @typedef {import('./keycast/rooms/publishes.js').Published} Published
+ * @typedef {import('./keycast/rooms/publishes.js').PublishOptions} PublishOptions
+ * @typedef {import('./keycast/rooms/rooms.js').HistoryOptions} HistoryOptions
+ * @typedef {import('./keycast/rooms/rooms.js').Join} Join
  */
 
 /**

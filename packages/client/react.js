@@ -1,9 +1,11 @@
-// React: components that show a value or a room, and follow it.
+// React: components that show a value, a room or the connection, and follow it.
 import { createContext, createElement, useContext, useMemo, useSyncExternalStore } from 'react'
 import { createMessageList } from './keycast/rooms/message-list.js'
+import { nothing } from './keycast/values/entry.js'
 
 /**
  * @typedef {import('./keycast.js').Keycast} Keycast
+ * @typedef {import('./keycast.js').ConnectionState} ConnectionState
  */
 
 /**
@@ -11,33 +13,66 @@ import { createMessageList } from './keycast/rooms/message-list.js'
  * @typedef {import('./keycast.js').ValueState<T>} ValueState
  */
 
-const Context = createContext(/** @type {Keycast | undefined} */ (undefined))
+/**
+ * @template [T=any]
+ * @typedef {import('./keycast/rooms/message-list.js').MessageListState<T>} MessageListState
+ */
 
-/** @type {Readonly<ValueState>} */
-const nothing = Object.freeze({
-  value: undefined,
-  version: undefined,
-  contentType: undefined,
-  sizeBytes: undefined,
-  stale: false,
-  error: undefined,
-  changedAt: undefined,
-})
+/**
+ * What `useRoom` returns beside the list's state. The functions are the same at every render.
+ *
+ * @template [T=any]
+ * @typedef {object} RoomOfComponent
+ * @property {import('./keycast.js').MembersState} members
+ * @property {import('./keycast.js').RoomHandle<T> | undefined} room undefined until the component is mounted
+ * @property {(data: T) => Promise<void>} send
+ * @property {() => Promise<void>} older
+ * @property {(messageId: string) => Promise<void>} retry
+ * @property {(messageId: string) => void} discard
+ * @property {(name: string, claim?: string | undefined) => Promise<import('./keycast.js').Join>} join
+ * @property {() => Promise<void>} leave
+ */
+
+const Context = createContext(/** @type {Keycast | undefined} */ (undefined))
 
 /**
  * Gives the components inside it a client. On a server, where nothing connects, `keycast` may be left out.
  *
- * @param {{ keycast?: Keycast, children?: import('react').ReactNode }} props
+ * @param {{ keycast?: Keycast | undefined, children?: import('react').ReactNode }} props
  */
 export function KeycastProvider({ keycast, children }) {
   return createElement(Context.Provider, { value: keycast }, children)
 }
 
 /**
+ * How the connection stands. On a server, where nothing connects, it is `connecting`.
+ *
+ * @returns {ConnectionState}
+ */
+export function useConnection() {
+  const keycast = useContext(Context)
+  const store = useMemo(
+    () => ({
+      /** @param {() => void} listener */
+      subscribe(listener) {
+        if (!keycast) throw new Error('useConnection needs a KeycastProvider with a client around it')
+        return keycast.on('state', listener)
+      },
+      getSnapshot: () => keycast?.state ?? connecting,
+    }),
+    [keycast],
+  )
+  return useSyncExternalStore(store.subscribe, store.getSnapshot, () => connecting)
+}
+
+/** @type {ConnectionState} */
+const connecting = Object.freeze({ name: 'connecting' })
+
+/**
  * Subscribes to a key for as long as the component is mounted, and renders it anew at every change.
  *
  * @template [T=any]
- * @param {string} key
+ * @param {string | undefined} key undefined: nothing is subscribed to, and nothing known
  * @param {T} [serverValue] what a server renders and the page starts from, until the live value is there
  * @returns {ValueState<T>}
  */
@@ -46,7 +81,7 @@ export function useValue(key, serverValue) {
   const store = useMemo(() => storeOf(keycast, key), [keycast, key])
   // React asks for the same object again where nothing changed.
   const initial = useMemo(
-    () => (serverValue === undefined ? nothing : { ...nothing, value: serverValue }),
+    () => (serverValue === undefined ? nothing : { ...nothing, value: serverValue, held: true }),
     [serverValue],
   )
   const state = useSyncExternalStore(store.subscribe, store.getSnapshot, () => nothing)
@@ -56,17 +91,18 @@ export function useValue(key, serverValue) {
 /** Whether nothing is known yet. @param {ValueState} state */
 const isBlank = ({ version, error }) => version === undefined && error === undefined
 
-/** @param {Keycast | undefined} keycast @param {string} key */
+/** @param {Keycast | undefined} keycast @param {string | undefined} key */
 function storeOf(keycast, key) {
   return {
     /** @param {() => void} listener */
     subscribe(listener) {
+      if (key === undefined) return () => {}
       if (!keycast) throw new Error('useValue needs a KeycastProvider with a client around it')
       const handle = keycast.value(key)
       handle.subscribe(listener)
       return handle.close
     },
-    getSnapshot: () => keycast?.peek(key) ?? nothing,
+    getSnapshot: () => (key === undefined ? nothing : (keycast?.peek(key) ?? nothing)),
   }
 }
 
@@ -79,37 +115,36 @@ const emptyRoom = Object.freeze({
   isLoading: false,
   live: false,
   error: undefined,
+  joinedAs: undefined,
 })
 
 /** @type {Readonly<import('./keycast.js').MembersState>} */
 const nobody = Object.freeze({ count: undefined, members: undefined })
-
-const nowhere = async () => {}
 
 /**
  * Follows a room for as long as the component is mounted: its messages, who is there, and what was sent from here.
  *
  * @template [T=any]
  * @param {string} key
- * @param {{ last?: number, keep?: number, presence?: boolean }} [options] as of `createMessageList`
+ * @param {{ last?: number | undefined, keep?: number | undefined, presence?: boolean | undefined }} [options] as of
+ *   `createMessageList`
+ * @returns {MessageListState<T> & RoomOfComponent<T>}
  */
 export function useRoom(key, { last, keep, presence } = {}) {
   const keycast = useContext(Context)
   const store = useMemo(() => roomStoreOf(keycast, key, { last, keep, presence }), [keycast, key, last, keep, presence])
   const state = useSyncExternalStore(store.subscribe, store.getSnapshot, () => emptyRoom)
   const members = useSyncExternalStore(store.subscribeMembers, store.getMembers, () => nobody)
-  return {
-    .../** @type {import('./keycast/rooms/message-list.js').MessageListState<T>} */ (state),
-    members,
-    ...store.deeds,
-  }
+  return { ...state, members, room: store.room(), ...store.deeds }
 }
 
 /**
  * The list is made when the first component subscribes and closed with the last: a render alone, as React makes them at
  * will, opens nothing.
  *
- * @param {Keycast | undefined} keycast @param {string} key @param {{ last?: number, keep?: number, presence?: boolean }} options
+ * @param {Keycast | undefined} keycast
+ * @param {string} key
+ * @param {{ last?: number | undefined, keep?: number | undefined, presence?: boolean | undefined }} options
  */
 function roomStoreOf(keycast, key, options) {
   /** @type {import('./keycast/rooms/message-list.js').MessageList | undefined} */
@@ -120,6 +155,12 @@ function roomStoreOf(keycast, key, options) {
     if (!keycast) throw new Error('useRoom needs a KeycastProvider with a client around it')
     users += 1
     list ??= createMessageList(keycast, key, options)
+    return list
+  }
+
+  /** What is sent must not be lost in silence. */
+  function mounted() {
+    if (!list) throw new Error(`useRoom(${key}): the component is not mounted`)
     return list
   }
 
@@ -137,17 +178,14 @@ function roomStoreOf(keycast, key, options) {
     subscribeMembers: (/** @type {() => void} */ listener) => closing(open().room.members.subscribe(listener)),
     getSnapshot: () => list?.state ?? emptyRoom,
     getMembers: () => list?.room.members.state ?? nobody,
-    /** The same functions at every render. */
+    room: () => list?.room,
     deeds: {
-      /** @param {any} data */
-      send: data => list?.send(data) ?? nowhere(),
-      older: () => list?.older() ?? nowhere(),
-      /** @param {string} messageId */
-      retry: messageId => list?.retry(messageId) ?? nowhere(),
-      /** @param {string} messageId */
-      discard: messageId => list?.discard(messageId),
-      /** @param {string} name @param {string} [claim] */
-      join: async (name, claim) => list?.room.join(name, claim),
+      send: async (/** @type {any} */ data) => mounted().send(data),
+      older: async () => list?.older(),
+      retry: async (/** @type {string} */ messageId) => mounted().retry(messageId),
+      discard: (/** @type {string} */ messageId) => list?.discard(messageId),
+      join: async (/** @type {string} */ name, /** @type {string | undefined} */ claim) =>
+        mounted().room.join(name, claim),
       leave: async () => list?.room.leave(),
     },
   }

@@ -2,12 +2,12 @@
 import { act, createElement as h, StrictMode } from 'react'
 import { renderToString } from 'react-dom/server'
 import TestRenderer from 'react-test-renderer'
-import { KeycastProvider, useRoom, useValue } from './react.js'
+import { KeycastProvider, useConnection, useRoom, useValue } from './react.js'
 import { createFakeKeycast } from './testing.js'
 
 Object.assign(globalThis, { IS_REACT_ACT_ENVIRONMENT: true })
 
-/** @param {{ id: string, from?: unknown }} props */
+/** @param {{ id: string | undefined, from?: unknown }} props */
 function Show({ id, from }) {
   const { value, stale, error } = useValue(id, from)
   return h('p', null, error ? error.code : `${JSON.stringify(value)}${stale ? ' (old)' : ''}`)
@@ -103,6 +103,71 @@ test('a component shows a room, who is there and what it sends; the subscription
   expect(fake.watched()).toEqual([])
 })
 
+test('a component that is mounted again begins with the value that was there', async () => {
+  const fake = createFakeKeycast()
+  fake.set('a:1', 1)
+  /** @type {unknown[]} */
+  const seen = []
+  function Seen() {
+    const { value, held } = useValue('a:1')
+    seen.push(held ? [value] : value)
+    return null
+  }
+  const mount = () => act(async () => TestRenderer.create(within(fake, h(Seen))))
+  /** @type {any} */
+  const tree = await mount()
+  await act(async () => tree.unmount())
+  expect(fake.watched()).toEqual([])
+  seen.length = 0
+  await mount()
+  expect(seen[0]).toEqual([1])
+  expect(seen.at(-1)).toBe(1)
+})
+
+test('without a key nothing is subscribed to', async () => {
+  const fake = createFakeKeycast()
+  /** @type {any} */
+  let tree
+  await act(async () => {
+    tree = TestRenderer.create(within(fake, h(Show, { id: undefined })))
+  })
+  expect(textsOf(tree)).toEqual(['undefined'])
+  expect(fake.watched()).toEqual([])
+})
+
+const Connection = () => useConnection().name
+
+test('a component follows the connection', async () => {
+  const fake = createFakeKeycast()
+  /** @type {any} */
+  let tree
+  await act(async () => {
+    tree = TestRenderer.create(within(fake, h(Connection)))
+  })
+  expect(tree.toJSON()).toBe('open')
+  await act(async () => fake.disconnect())
+  expect(tree.toJSON()).toBe('waiting')
+})
+
+test('a component joins its room, and has the handle; what is sent after it is gone is not lost in silence', async () => {
+  const fake = createFakeKeycast()
+  /** @type {any} */
+  let room
+  const Joiner = () => {
+    room = useRoom('room:1')
+    return null
+  }
+  /** @type {any} */
+  let tree
+  await act(async () => {
+    tree = TestRenderer.create(within(fake, h(Joiner)))
+  })
+  await act(async () => expect(await room.join('Ann')).toMatchObject({ name: 'Ann' }))
+  expect([room.joinedAs, room.room.key]).toEqual(['Ann', 'room:1'])
+  await act(async () => tree.unmount())
+  await expect(room.send('lost')).rejects.toThrow('not mounted')
+})
+
 test('a server renders the value it was given, with no client at all', () => {
   const page = renderToString(
     h(KeycastProvider, null, [h(Show, { id: 'a:1', from: 7, key: 1 }), h(Show, { id: 'a:2', key: 2 })]),
@@ -113,4 +178,8 @@ test('a server renders the value it was given, with no client at all', () => {
 test('a server renders a room as empty, with no client at all', () => {
   const page = renderToString(h(KeycastProvider, null, h(Chat, { id: 'room:1' })))
   expect(page).toBe('<p> (undefined)</p>')
+})
+
+test('a server renders the connection as not there yet', () => {
+  expect(renderToString(h(KeycastProvider, null, h(Connection)))).toBe('connecting')
 })

@@ -1,5 +1,7 @@
 // The rooms of the made-up gateway: kept in memory, in order, as long as the fake lives.
 
+import { messageOf } from './testing-messages.js'
+
 /**
  * @typedef {import('./keycast.js').KeycastErrorCode} KeycastErrorCode
  * @typedef {import('./keycast.js').Member} Member
@@ -75,7 +77,7 @@ export function createFakeRooms(say) {
       const room = roomOf(key)
       const { messages, refusal } = room
       const refuse = (/** @type {string} */ code) =>
-        say({ type: 'error', id, key, code, message: code, subscribed: watched.has(key) })
+        say({ type: 'error', id, key, code, message: messageOf(code), subscribed: watched.has(key) })
       if (type === 'publish') {
         if (refusal) refuse(refusal)
         else {

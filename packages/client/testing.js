@@ -1,5 +1,6 @@
 // A client without a network, for unit tests of what is built on one. It is the real client; the gateway is made up.
 import { connect } from './keycast.js'
+import { messageOf } from './testing-messages.js'
 import { createFakeRooms } from './testing-rooms.js'
 
 /**
@@ -160,14 +161,15 @@ export function createFakeKeycast({ rooms: roomNamespaces = ['room', 'user', 'al
     },
 
     /**
-     * Lets a key fail. Without `retryAfterMs` its subscription ends.
+     * Lets a key fail, with the gateway's message. Without `retryAfterMs` its subscription ends: until the key is asked for
+     * anew, it is not told what is set.
      *
      * @param {string} key
      * @param {Exclude<KeycastErrorCode, 'closed'>} code
      * @param {{ message?: string, retryAfterMs?: number }} [details]
      */
-    fail(key, code, { message = code, retryAfterMs } = {}) {
-      const error = { type: 'error', key, code, message, retryAfterMs }
+    fail(key, code, { message = messageOf(code), retryAfterMs } = {}) {
+      const error = { type: 'error', key, subscribed: retryAfterMs !== undefined, code, message, retryAfterMs }
       if (code === 'not_found') values.delete(key)
       troubles.set(key, error)
       if (watched.has(key)) say(error)
@@ -177,9 +179,9 @@ export function createFakeKeycast({ rooms: roomNamespaces = ['room', 'user', 'al
       for (const { id } of asked.filter(get => get.key === key)) say({ ...error, id })
     },
 
-    /** Lets a key's value be old, until it is set. @param {string} key @param {number} [sinceMs] */
-    stale(key, sinceMs = 0) {
-      const stale = { type: 'stale', key, sinceMs, code: 'backend_timeout' }
+    /** Lets a key's value be old, until it is set. @param {string} key @param {number} [agoMs] when the backend was asked last */
+    stale(key, agoMs = 0) {
+      const stale = { type: 'stale', key, sinceMs: agoMs, code: 'backend_timeout' }
       troubles.set(key, stale)
       if (watched.has(key)) say(stale)
     },

@@ -17,7 +17,8 @@ const START_MS = 90_000
 /**
  * @typedef {object} Tab
  * @property {(expression: string) => Promise<any>} evaluate its value, awaited; what JSON can carry
- * @property {(condition: string, what: string) => Promise<unknown>} until a condition holds in the page
+ * @property {(condition: string, what: string, deadlineMs?: number) => Promise<unknown>} until a condition holds in the
+ *   page
  * @property {(url: string) => Promise<void>} goto
  * @property {() => Promise<void>} back to the page before
  * @property {(isOffline: boolean) => Promise<void>} setOffline as the browser tells its pages
@@ -145,10 +146,10 @@ function createTab(actions) {
       const text = await actions.evaluate(`Promise.resolve(${expression}).then(value => JSON.stringify(value ?? null))`)
       return JSON.parse(text)
     },
-    /** @param {string} condition @param {string} what */
-    until: (condition, what) =>
+    /** @param {string} condition @param {string} what @param {number} [deadlineMs] */
+    until: (condition, what, deadlineMs) =>
       // A page that is being loaded has nothing yet to be asked for.
-      eventually(() => tab.evaluate(`Boolean(${condition})`).catch(() => false), what, { everyMs: 50 }),
+      eventually(() => tab.evaluate(`Boolean(${condition})`).catch(() => false), what, { everyMs: 50, deadlineMs }),
   }
   return tab
 }

@@ -7,6 +7,7 @@ export async function startSwitch(target) {
   /** @type {Set<import('node:net').Socket>} */
   const sockets = new Set()
   let isSilent = false
+  let bytesBack = 0
 
   const server = createServer(near => {
     if (isSilent) {
@@ -15,6 +16,9 @@ export async function startSwitch(target) {
       return
     }
     const far = connect(target, '127.0.0.1')
+    far.on('data', bytes => {
+      bytesBack += bytes.length
+    })
     for (const [from, to] of [
       [near, far],
       [far, near],
@@ -40,6 +44,8 @@ export async function startSwitch(target) {
   })
   return {
     port: /** @type {import('node:net').AddressInfo} */ (server.address()).port,
+    /** How many bytes the target has sent so far. */
+    bytesBack: () => bytesBack,
     /** Ends every connection. New ones are made at once. */
     cut,
     /**

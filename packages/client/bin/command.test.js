@@ -70,9 +70,9 @@ test('watch prints a JSON line for each change, until it is interrupted', async 
 test('watch ends when no key can be watched any more', async () => {
   const { fake, ended, objects } = start('watch a:1')
   await soon()
-  fake.fail('a:1', 'unknown_namespace')
+  fake.fail('a:1', 'unknown_namespace', { message: 'no such namespace' })
   expect(await ended).toBe(1)
-  expect(objects()).toEqual([{ key: 'a:1', error: { code: 'unknown_namespace', message: 'unknown_namespace' } }])
+  expect(objects()).toEqual([{ key: 'a:1', error: { code: 'unknown_namespace', message: 'no such namespace' } }])
 })
 
 test('on a terminal it prints for people, and no stranger’s control characters', async () => {
@@ -93,11 +93,11 @@ test('on a terminal it prints for people, and no stranger’s control characters
 test('get prints each value once', async () => {
   const { fake, ended, objects } = start('get a:1 a:2')
   fake.set('a:1', 7)
-  fake.fail('a:2', 'not_found')
+  fake.fail('a:2', 'not_found', { message: 'nothing there' })
   expect(await ended).toBe(1)
   expect(objects()).toEqual([
     { key: 'a:1', value: 7 },
-    { key: 'a:2', error: { code: 'not_found', message: 'not_found' } },
+    { key: 'a:2', error: { code: 'not_found', message: 'nothing there' } },
   ])
 })
 

@@ -27,14 +27,14 @@ export function createCalls({ send, nextId, createAlarm }) {
   const alarm = createAlarm()
   /** @type {Limits | undefined} */
   let limits
-  let isPaused = false
   /** Calls to be sent. @type {Set<Call>} */
   const queue = new Set()
   /** Calls that were sent, by id. @type {Map<number, Call>} */
   const underWay = new Map()
 
   function flush() {
-    if (!limits || isPaused) return
+    // Set while the gateway wants a pause.
+    if (!limits || alarm.isSet()) return
     const most = Math.min(UNDER_WAY_MAX, limits.requestsPerSecond)
     for (const call of queue) {
       if (underWay.size >= most) return
@@ -53,31 +53,28 @@ export function createCalls({ send, nextId, createAlarm }) {
      * @param {AbortSignal} [signal]
      * @returns {Promise<T>}
      */
-    async ask(make, read, signal) {
-      signal?.throwIfAborted()
+    ask(make, read, signal) {
       let abort = () => {}
-      try {
-        return await new Promise((resolve, reject) => {
-          /** @type {Call} */
-          const call = {
-            make,
-            take: (message, bytes) => resolve(read(message, bytes)),
-            reject,
-            isAborted: false,
-          }
-          abort = () => {
-            call.isAborted = true
-            queue.delete(call)
-            reject(signal?.reason)
-          }
-          signal?.addEventListener('abort', abort)
-          queue.add(call)
-          flush()
-        })
-      } finally {
-        // One signal may serve an application for ever.
-        signal?.removeEventListener('abort', abort)
-      }
+      const asked = new Promise((resolve, reject) => {
+        signal?.throwIfAborted()
+        /** @type {Call} */
+        const call = {
+          make,
+          take: (message, bytes) => resolve(read(message, bytes)),
+          reject,
+          isAborted: false,
+        }
+        abort = () => {
+          call.isAborted = true
+          queue.delete(call)
+          reject(signal?.reason)
+        }
+        signal?.addEventListener('abort', abort)
+        queue.add(call)
+        flush()
+      })
+      // One signal may serve an application for ever.
+      return asked.finally(() => signal?.removeEventListener('abort', abort))
     },
     /** @param {Limits} next */
     opened(next) {
@@ -86,13 +83,12 @@ export function createCalls({ send, nextId, createAlarm }) {
     },
     lost() {
       limits = undefined
-      isPaused = false
       alarm.clear()
       // The oldest call goes first again.
-      const later = [...queue]
-      queue.clear()
-      for (const call of [...underWay.values(), ...later]) if (!call.isAborted) queue.add(call)
+      const calls = [...underWay.values(), ...queue]
       underWay.clear()
+      queue.clear()
+      for (const call of calls) if (!call.isAborted) queue.add(call)
     },
     /** @param {KeycastError} error */
     end(error) {
@@ -112,11 +108,7 @@ export function createCalls({ send, nextId, createAlarm }) {
       underWay.delete(message.id)
       if (message.code === 'rate_limited') {
         if (!call.isAborted) queue.add(call)
-        isPaused = true
-        alarm.set(() => {
-          isPaused = false
-          flush()
-        }, message.retryAfterMs ?? PAUSE_DEFAULT_MS)
+        alarm.set(flush, message.retryAfterMs ?? PAUSE_DEFAULT_MS)
       } else if (message.type === 'error') call.reject(new KeycastError(message))
       else call.take(message, bytes)
       flush()

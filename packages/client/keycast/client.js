@@ -4,7 +4,7 @@ import { createConnection } from './connection/connection.js'
 import { watchPage } from './connection/page.js'
 import { completeEnvironment } from './environment.js'
 import { KeycastError } from './errors.js'
-import { createListeners } from './listeners.js'
+import { checkEvent, createListeners } from './listeners.js'
 import { createTimers } from './timers.js'
 import { createValues } from './values/values.js'
 
@@ -16,6 +16,8 @@ import { createValues } from './values/values.js'
  * @property {import('./connection/auth.js').Token} [token] says for whom the sessions are; a function is asked again
  *   before the token expires
  * @property {Environment['WebSocket']} [WebSocket] where there is no global one, as in Node 20: that of the package `ws`
+ * @property {number} [keepMs] how long a value is kept after its last handle was closed, so that the next one begins with
+ *   it: 10,000 unless given. The 100 that were closed last are kept at most
  * @property {Partial<Environment>} [environment] clocks, timers, chance and the page, for tests
  *
  * @typedef {ReturnType<typeof createClient>} KeycastOfValues
@@ -24,7 +26,7 @@ import { createValues } from './values/values.js'
  * @typedef {object} Part
  * @property {(limits: import('./connection/connection.js').Limits) => void} opened requests may be sent from now on
  * @property {() => void} lost the session is gone
- * @property {(message: any, bytes: Uint8Array | undefined) => boolean} receive says whether the message was for it
+ * @property {(message: any, bytes: Uint8Array | undefined) => boolean} receive says whether the message was for it alone
  * @property {(error: KeycastError, byApplication: boolean) => void} end nothing is asked of the gateway any more
  * @property {() => void} [revive] a person insists: what the end ended goes on
  *
@@ -39,27 +41,25 @@ import { createValues } from './values/values.js'
 /**
  * @param {string | URL} url
  * @param {ConnectOptions} [options]
- * @param {(deps: PartDeps) => Part} [extend] makes another part
+ * @param {(deps: PartDeps & { values: import('./values/values.js').Values }) => Part} [extend] makes the part for rooms
  */
-export function createClient(url, { token, WebSocket, environment: given = {} } = {}, extend) {
-  const environment = completeEnvironment({ ...given, ...(WebSocket && { WebSocket }) })
+export function createClient(url, { token, WebSocket, keepMs, environment: given = {} } = {}, extend) {
+  const environment = completeEnvironment(given, WebSocket)
   const timers = createTimers(environment)
   let lastId = 0
   let isClosed = false
 
-  const basics = {
+  const deps = {
     environment,
     send: (/** @type {object} */ message) => connection.send(message),
     nextId: () => ++lastId,
     createAlarm: timers.alarm,
   }
-  const calls = createCalls(basics)
-  /** @type {PartDeps} */
-  const deps = { ...basics, calls }
-  const values = createValues(deps)
+  const calls = createCalls(deps)
+  const values = createValues({ ...deps, calls, keepMs })
+  // Rooms are told first: errors with a key are theirs, too, where they answer a publish.
   /** @type {Part[]} */
-  const parts = [calls, values]
-  if (extend) parts.push(extend(deps))
+  const parts = [calls, ...(extend ? [extend({ ...deps, calls, values })] : []), values]
 
   /** @type {ReturnType<typeof createListeners<ConnectionState>>} */
   const listeners = createListeners(() => connection.state())
@@ -110,38 +110,26 @@ export function createClient(url, { token, WebSocket, environment: given = {} } 
      * @returns {() => void} takes the listener off
      */
     on(name, listener) {
-      if (name !== 'state') throw new TypeError(`a client has the event "state", not "${name}"`)
+      checkEvent(name, 'state')
       return listeners.add(listener)
     },
 
     /**
      * Subscribes to a key. All handles of a key share one subscription and one copy of the value.
-     *
-     * @template [T=any]
-     * @param {string} key
-     * @returns {import('./values/handle.js').ValueHandle<T>} must be closed when it is no longer of use
+     * Each handle must be closed when it is no longer of use.
      */
-    value: key => values.value(key),
+    value: /** @type {<T = any>(key: string) => import('./values/handle.js').ValueHandle<T>} */ (values.value),
 
     /**
-     * Asks for a value once. Waits while there is no connection.
-     *
-     * @template [T=any]
-     * @param {string} key
-     * @param {{ signal?: AbortSignal }} [options] `signal` gives up: `AbortSignal.timeout(5_000)`
-     * @returns {Promise<T>} JSON parsed, text as a string, anything else as a Uint8Array
-     * @throws {KeycastError}
+     * Asks for a value once: JSON parsed, text as a string, anything else as a Uint8Array. Waits while there is no
+     * connection; `signal` gives up, such as `AbortSignal.timeout(5_000)`. Rejects with a KeycastError.
      */
-    get: (key, { signal } = {}) => /** @type {Promise<any>} */ (values.get(key, signal)),
+    get: /** @type {<T = any>(key: string, options?: { signal?: AbortSignal }) => Promise<T>} */ (values.get),
 
     /**
-     * The state of a key that some handle is open for, without subscribing.
-     *
-     * @template [T=any]
-     * @param {string} key
-     * @returns {import('./values/entry.js').ValueState<T>}
+     * The state of a key that some handle is open for, or that is kept, without subscribing.
      */
-    peek: key => values.peek(key),
+    peek: /** @type {<T = any>(key: string) => import('./values/entry.js').ValueState<T>} */ (values.peek),
 
     /** Connects now in place of waiting, also after the gateway closed for good. Does nothing after `close()`. */
     reconnect() {
@@ -156,6 +144,7 @@ export function createClient(url, { token, WebSocket, environment: given = {} } 
       if (isClosed) return
       isClosed = true
       forgetPage()
+      timers.rest()
       connection.close('closed by this client')
     },
   }

@@ -20,7 +20,15 @@ export function connect(url, options) {
     rooms = createRooms(deps)
     return rooms
   })
+  const { value } = client
   return Object.assign(client, {
+    /** @type {typeof value} */
+    value(key) {
+      const handle = value(key)
+      rooms.wantedAsValue(key)
+      return handle
+    },
+
     /**
      * Follows a room: every message, in order, once. All handles of a room share one subscription.
      *

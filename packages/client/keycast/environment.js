@@ -32,28 +32,29 @@
 
 /**
  * @param {Partial<Environment>} given
+ * @param {Environment['WebSocket']} [WebSocket]
  * @returns {Environment}
  */
-export function completeEnvironment(given) {
+export function completeEnvironment(given, WebSocket) {
   const world = /** @type {any} */ (globalThis)
   const { subtle } = world.crypto ?? {}
   const environment = {
-    WebSocket: world.WebSocket,
+    WebSocket: WebSocket ?? world.WebSocket,
     now: () => performance.now(),
     date: () => Date.now(),
-    random: () => Math.random(),
+    random: Math.random,
     setTimeout: (/** @type {() => void} */ task, /** @type {number} */ ms) => setTimeout(task, ms),
     clearTimeout: (/** @type {any} */ timer) => clearTimeout(timer),
     document: world.document,
     // A worker has no window and hears of the network itself; Node has neither.
     window: world.addEventListener && world,
     // Only where its return is told, too: it would be waited for in vain.
-    isOffline: () => world.addEventListener !== undefined && world.navigator?.onLine === false,
+    isOffline: () => !!world.addEventListener && world.navigator?.onLine === false,
     sha256: subtle && ((/** @type {Uint8Array} */ bytes) => subtle.digest('SHA-256', bytes)),
     ...given,
   }
   if (!environment.WebSocket) {
-    throw new TypeError('no WebSocket here: hand one in, as in connect(url, { WebSocket })')
+    throw new TypeError('no WebSocket here: hand one in')
   }
   return environment
 }

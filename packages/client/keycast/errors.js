@@ -2,9 +2,9 @@
 
 /**
  * A code of the protocol. Or `closed`: the connection was closed for good, by `close()` or by the gateway. Or `not_sent`:
- * a message was not sent before its deadline. Or `not_a_room`: the key is that of a value.
+ * a message was not sent before its deadline. Or `not_a_room`: the key is that of a value; or `not_a_value`: of a room.
  *
- * @typedef {import('./connection/codes.js').ErrorCode | 'closed' | 'not_sent' | 'not_a_room'} KeycastErrorCode
+ * @typedef {import('./connection/codes.js').ErrorCode | 'closed' | 'not_sent' | 'not_a_room' | 'not_a_value'} KeycastErrorCode
  */
 
 export class KeycastError extends Error {

@@ -5,6 +5,14 @@
  */
 
 /**
+ * @param {string} name that somebody wants to hear of
+ * @param {string} known the only event there is
+ */
+export function checkEvent(name, known) {
+  if (name !== known) throw new TypeError(`the event is "${known}"`)
+}
+
+/**
  * @template T
  * @param {() => T | undefined} present how the thing stands; undefined where there is nothing to tell yet
  */

@@ -3,7 +3,7 @@
 /**
  * One thing waited for. Setting it again puts off what was set before.
  *
- * @typedef {{ set: (task: () => void, ms: number) => void, clear: () => void }} Alarm
+ * @typedef {{ set: (task: () => void, ms: number) => void, clear: () => void, isSet: () => boolean }} Alarm
  */
 
 /** @param {Pick<import('./environment.js').Environment, 'setTimeout' | 'clearTimeout'>} environment */
@@ -41,10 +41,10 @@ export function createTimers({ setTimeout, clearTimeout }) {
           if (!resting) place.arm()
         },
         clear,
+        isSet: () => set.has(place),
       }
     },
     rest() {
-      if (resting) return
       resting = true
       for (const { disarm } of set) disarm()
     },

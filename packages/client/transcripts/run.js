@@ -69,12 +69,13 @@ export async function runTranscript(text) {
   }
 
   /** @param {any} step */
-  function doStep({ do: deed, key, as, token, room: name, data, ...options }) {
+  function doStep({ do: deed, key, as, token, keepMs = 0, room: name, data, ...options }) {
     const room = name && roomOf(name)
     switch (deed) {
       case 'connect':
         keycast = connect('ws://gateway/ws', {
           environment: world.environment,
+          keepMs,
           token: token === true ? askForToken : token,
         })
         return
@@ -166,6 +167,7 @@ export async function runTranscript(text) {
       value: plain(state.value),
       version: state.version,
       stale: state.stale ? state.stale.code : false,
+      held: state.held,
       error: state.error?.code ?? null,
     }
     for (const [field, value] of Object.entries(expected)) same(shown[field] ?? null, value)

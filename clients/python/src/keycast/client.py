@@ -57,7 +57,7 @@ class Keycast:
         self._last_id = 0
         self._calls = Calls(environment, self._send, self._next_id)
         self._values = Values(environment, self._send, self._next_id, self._calls)
-        self._rooms = Rooms(environment, self._send, self._next_id, self._calls)
+        self._rooms = Rooms(environment, self._send, self._next_id, self._calls, self._values)
         self._connection = Connection(
             url,
             environment,
@@ -83,7 +83,9 @@ class Keycast:
 
     def value(self, key: str) -> Value:
         """Subscribes to a key. All handles of a key share one subscription and one copy of the value."""
-        return self._values.value(key)
+        value = self._values.value(key)
+        self._rooms.wanted_as_value(key)
+        return value
 
     def get(self, key: str) -> asyncio.Future[Any]:
         """Asks for a value once. Waits while there is no connection; cancel it to give up, as `asyncio.timeout` does.
@@ -151,8 +153,9 @@ class Keycast:
         self._rooms.opened(limits)
 
     def _on_message(self, message: dict[str, Any], body: bytes | None) -> None:
-        if not self._calls.received(message, body) and not self._values.received(message, body):
-            self._rooms.received(message)
+        # Rooms first: errors with a key are theirs, too, where they answer a publish.
+        if not self._calls.received(message, body) and not self._rooms.received(message):
+            self._values.received(message, body)
 
     def _on_lost(self) -> None:
         self._calls.lost()

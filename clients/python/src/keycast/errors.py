@@ -9,7 +9,7 @@ class KeycastError(Exception):
     """Something failed. `code` is one of the protocol's, or one of this package.
 
     These are `closed`: the connection was closed for good; `not_sent`: a message was not sent before its deadline;
-    `not_a_room`: the key is that of a value.
+    `not_a_room`: the key is that of a value; `not_a_value`: the key is that of a room.
     """
 
     def __init__(

@@ -81,11 +81,16 @@ class Subscriber:
         self._soon()
 
     def ended(self, key: str) -> None:
-        """The gateway ended a subscription."""
+        """The gateway ended a subscription, or it is another's."""
         self._to_subscribe.pop(key, None)
         self._subscribed.discard(key)
         if key in self._to_unsubscribe:
             self._forget(key)
+        request = self._under_way
+        # Where another took all keys of a request meanwhile, the gateway does not answer it.
+        if request and request.type == "subscribe" and self._subscribed.isdisjoint(request.keys):
+            self._under_way = None
+            self._soon()
 
     def is_subscribed(self, key: str) -> bool:
         """Whether what the gateway says of a key is of a subscription of now, not of one before."""

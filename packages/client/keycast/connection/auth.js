@@ -38,13 +38,12 @@ export function createAuth({ token: source, environment: { now, random }, alarm,
   let user
   let wasRefused = false
   let failures = 0
-  /** Stands for the question under way. An answer that comes after the next question, or after a loss, is late. */
-  let turn = {}
+  /** Counts the questions. An answer that comes after the next question, or after a loss, is late. */
+  let turn = 0
 
   /** @param {() => void} use @param {(reason: string) => void} onFailure */
   async function obtain(use, onFailure) {
-    const mine = {}
-    turn = mine
+    const mine = ++turn
     try {
       if (now() >= renewAtMs) {
         const given = await (canRenew ? source() : source)
@@ -89,7 +88,7 @@ export function createAuth({ token: source, environment: { now, random }, alarm,
     forget,
     /** The session is gone, or given up. */
     lost() {
-      turn = {}
+      turn += 1
       alarm.clear()
     },
     /** @param {any} message @returns {boolean} whether it was about the token */

@@ -123,13 +123,8 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
 
   /** @param {string | ArrayBuffer} data */
   function receive(data) {
-    let frame
-    try {
-      frame = readFrame(data)
-    } catch {
-      return lost('the gateway sent garbage')
-    }
-    const { message, bytes } = frame
+    const { message, bytes } = readFrame(data)
+    if (typeof message?.type !== 'string') return lost('the gateway sent garbage')
     heardAtMs = now()
     if (pongMs > 0) {
       pongMs = 0

@@ -5,8 +5,7 @@ const utf8 = new TextDecoder()
 
 /**
  * @param {string | ArrayBuffer} data
- * @returns {{ message: any, bytes: Uint8Array | undefined }}
- * @throws where it is neither
+ * @returns {{ message: any, bytes: Uint8Array | undefined }} no message where it is neither
  */
 export function readFrame(data) {
   if (typeof data === 'string') return { message: parse(data), bytes: undefined }
@@ -17,7 +16,9 @@ export function readFrame(data) {
 
 /** @param {string} text */
 function parse(text) {
-  const message = JSON.parse(text)
-  if (typeof message?.type !== 'string') throw new TypeError('no message')
-  return message
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
 }

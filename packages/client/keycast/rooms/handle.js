@@ -1,5 +1,5 @@
 // A handle, which an application holds of a room: typed events, an async iterator and stores in one.
-import { createListeners } from '../listeners.js'
+import { checkEvent, createListeners } from '../listeners.js'
 
 /**
  * @typedef {import('./room.js').Gap} Gap
@@ -117,7 +117,7 @@ export function createRoomHandle({ room, reader, follow, bufferMessages = BUFFER
         return members.state
       },
       on(name, listener) {
-        if (name !== 'change') throw new TypeError(`members have the event "change", not "${name}"`)
+        checkEvent(name, 'change')
         return listen(members.listeners, listener)
       },
       ...storeOf(members),

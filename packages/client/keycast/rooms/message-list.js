@@ -1,6 +1,8 @@
 // What a page shows of a room: its newest messages, older ones as they are asked for, those on their way and those that
 // failed. One store for all of it, so that no message is shown twice or left out between two of them.
-import { createListeners } from '../listeners.js'
+import { KeycastError } from '../errors.js'
+import { checkEvent, createListeners } from '../listeners.js'
+import { randomText } from '../random.js'
 
 /**
  * A message that was sent here and not kept, as far as is known.
@@ -21,6 +23,7 @@ import { createListeners } from '../listeners.js'
  * @property {boolean} isLoading whether they are being asked for
  * @property {boolean} live whether messages arrive as they are published
  * @property {import('../errors.js').KeycastError | undefined} error of the room, or of the last `older()`
+ * @property {string | undefined} joinedAs the name under which this client is in the room
  */
 
 /**
@@ -36,9 +39,9 @@ const KEEP = 2_000
  * @param {{ room: (key: string, options?: import('./room.js').RoomOptions) => import('./handle.js').RoomHandle<any> }} keycast
  * @param {string} key
  * @param {object} [options]
- * @param {number} [options.last] messages at first, and with each `older()`
- * @param {number} [options.keep] above so many the oldest are let go; `older()` brings them back
- * @param {boolean} [options.presence] whether `room.members` is to be told who is there
+ * @param {number | undefined} [options.last] messages at first, and with each `older()`
+ * @param {number | undefined} [options.keep] when a message comes, above so many the oldest are let go; `older()` brings them back
+ * @param {boolean | undefined} [options.presence] whether `room.members` is to be told who is there
  */
 export function createMessageList(keycast, key, { last = LAST, keep = KEEP, presence = false } = {}) {
   /** @type {import('./handle.js').RoomHandle<T>} */
@@ -54,6 +57,7 @@ export function createMessageList(keycast, key, { last = LAST, keep = KEEP, pres
     isLoading: false,
     live: room.state.live,
     error: room.state.error,
+    joinedAs: room.state.joinedAs,
   })
   const listeners = createListeners(() => state)
 
@@ -63,9 +67,9 @@ export function createMessageList(keycast, key, { last = LAST, keep = KEEP, pres
     listeners.tell(state)
   }
 
-  room.on('change', ({ live, error, pending }) => {
+  room.on('change', ({ live, error, pending, joinedAs }) => {
     if (live && !top && room.position) begin(room.position)
-    become({ live, error, pending })
+    become({ live, error, pending, joinedAs })
   })
   room.on('message', message => {
     const messages = [...state.messages, message].slice(-keep)
@@ -102,14 +106,13 @@ export function createMessageList(keycast, key, { last = LAST, keep = KEEP, pres
   }
 
   /** @param {T} data @param {string} [messageId] of one that is sent again */
-  async function send(data, messageId) {
+  async function send(data, messageId = randomText()) {
     try {
       await room.publish(data, { messageId })
-    } catch (reason) {
-      const error = /** @type {import('../errors.js').KeycastError & { messageId: string }} */ (reason)
-      const isThere = state.messages.some(message => message.messageId === error.messageId)
-      if (isThere || !error.messageId) return
-      become({ failed: [...state.failed, { messageId: error.messageId, data, at: Date.now(), error }] })
+    } catch (error) {
+      if (!(error instanceof KeycastError)) throw error
+      if (state.messages.some(message => message.messageId === messageId)) return
+      become({ failed: [...state.failed, { messageId, data, at: Date.now(), error }] })
     }
   }
 
@@ -127,7 +130,7 @@ export function createMessageList(keycast, key, { last = LAST, keep = KEEP, pres
     },
     /** Calls a listener at every change, and once soon after this. @param {'change'} name @param {(state: MessageListState<T>) => void} listener */
     on(name, listener) {
-      if (name !== 'change') throw new TypeError(`a list has the event "change", not "${name}"`)
+      checkEvent(name, 'change')
       return listeners.add(listener)
     },
     /** The contract of stores: calls the listener at once, then at every change. @param {(state: MessageListState<T>) => void} listener */
@@ -138,7 +141,7 @@ export function createMessageList(keycast, key, { last = LAST, keep = KEEP, pres
     getSnapshot: () => state,
     /** Loads the messages before the first. */
     older,
-    /** Publishes a message. One that fails is among `failed`. @param {T} data */
+    /** Publishes a message. One that fails is among `failed`; only data that is not JSON rejects. @param {T} data */
     send: data => send(data),
     /** Sends a failed message again, as the same message. @param {string} messageId */
     async retry(messageId) {

@@ -11,7 +11,7 @@ import { checkPosition, Room, toMessage } from './room.js'
  * @typedef {import('./room.js').Position} Position
  *
  * `claim`: a secret by which an anonymous client is known again as the one with that name.
- * @typedef {{ name: string, claim?: string }} Join
+ * @typedef {{ name: string, claim?: string | undefined }} Join
  *
  * @typedef {object} HistoryOptions
  * @property {Position} [before] the newest messages before this one; those of the end where neither is given
@@ -32,14 +32,14 @@ import { checkPosition, Room, toMessage } from './room.js'
 /** A gateway gives no more messages at once. */
 const LAST_MAX = 500
 
-/** @param {import('../client.js').PartDeps} deps */
-export function createRooms({ environment, send, nextId, createAlarm, calls }) {
+/** @param {import('../client.js').PartDeps & { values: import('../values/values.js').Values }} deps */
+export function createRooms({ environment, send, nextId, createAlarm, calls, values }) {
   /** @type {Map<string, Room>} */
   const rooms = new Map()
   const subscriber = createSubscriber({
     send,
     nextId,
-    alarm: createAlarm(),
+    createAlarm,
     entryOf: (key, id) => rooms.get(key)?.ask(id) ?? key,
     onRefused: (key, error) => fail(key, error),
     onForgotten(key) {
@@ -82,14 +82,35 @@ export function createRooms({ environment, send, nextId, createAlarm, calls }) {
     if (!keyGrammar.test(key)) throw new KeycastError(badKey(key))
   }
 
-  /** @param {number} id of the subscribe @param {any[]} begun rooms */
+  /** @param {number} id of the subscribe @param {any[]} begun keys; those of rooms have an epoch */
   function begin(id, begun) {
     for (const each of begun) {
+      if (each.epoch !== undefined) takeFromValues(each.key, id)
       const room = rooms.get(each.key)
       if (!room || room.state.live || room.askId !== id) continue
       if (each.epoch === undefined) fail(each.key, { code: 'not_a_room', message: 'this key is a value' })
       else room.begin(each)
     }
+  }
+
+  /**
+   * A room is begun, perhaps by the subscribe of a value: for the gateway a session has one stream of a key.
+   *
+   * @param {string} key of a room
+   * @param {number} id of the subscribe that was answered
+   */
+  function takeFromValues(key, id) {
+    const before = values.peek(key)
+    values.failAsRoom(key)
+    const room = rooms.get(key)
+    if (room && subscriber.isSubscribed(key)) {
+      // The value was asked for later: the stream does not go on as this client's readers need it.
+      if (id > room.askId) {
+        subscriber.ended(key)
+        subscriber.want(key)
+      }
+      // At once: a subscribe of the room that comes next is not undone by it.
+    } else if (values.peek(key) !== before) send({ type: 'unsubscribe', id: nextId(), keys: [key] })
   }
 
   /** @param {Room} room @param {any} message */
@@ -226,12 +247,15 @@ export function createRooms({ environment, send, nextId, createAlarm, calls }) {
     opened(limits) {
       isOpen = true
       const wanted = [...rooms.values()].filter(({ ended, readers }) => !ended && readers.size > 0)
-      subscriber.opened(
-        limits,
-        wanted.map(({ key }) => key),
-      )
+      subscriber.opened(limits, wanted)
       for (const room of rooms.values()) rejoin(room)
       publishes.opened(limits)
+    },
+
+    /** A value of a key was asked for. Where its messages arrive as those of a room, the gateway is not asked. @param {string} key */
+    wantedAsValue(key) {
+      const room = rooms.get(key)
+      if (room?.state.live && room.readers.size > 0) values.failAsRoom(key)
     },
 
     lost() {
@@ -251,7 +275,8 @@ export function createRooms({ environment, send, nextId, createAlarm, calls }) {
       if (publishes.answered(message)) return true
       const { type, id, key } = message
       if (type === 'subscribed') begin(id, message.keys)
-      if (subscriber.answered(message)) return true
+      // Values are told where rooms begin: somebody may want one of them as a value.
+      if (subscriber.answered(message)) return type !== 'subscribed'
       const room = rooms.get(key)
       if (room?.join && message.code === 'name_taken') {
         // A join that stood is over. Whether the room is followed is another matter.

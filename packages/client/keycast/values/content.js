@@ -12,18 +12,14 @@
  * @param {{ version: string, contentType: string, bytes: Uint8Array }} received
  * @returns {Content}
  */
-export function createContent({ version, contentType, bytes }) {
-  /** @type {unknown} */
-  let value
-  let isRead = false
+export function createContent(received) {
+  /** @type {[unknown] | undefined} */
+  let read
   return {
-    version,
-    contentType,
-    bytes,
+    ...received,
     read() {
-      if (!isRead) value = readAs(contentType, bytes)
-      isRead = true
-      return value
+      read ??= [readAs(received)]
+      return read[0]
     },
   }
 }
@@ -32,8 +28,8 @@ const json = /^(application|text)\/json\b|^[^;]*\+json\b/i
 // Gateways pass text on in UTF-8 and say so. Text in a character set that they cannot read has another one here.
 const text = /^(text\/|application\/(xml|javascript)\b|[^;]*\+xml\b).*charset=utf-8/i
 
-/** @param {string} contentType @param {Uint8Array} bytes */
-function readAs(contentType, bytes) {
+/** @param {{ contentType: string, bytes: Uint8Array }} received */
+function readAs({ contentType, bytes }) {
   if (json.test(contentType)) return JSON.parse(new TextDecoder().decode(bytes))
   if (text.test(contentType)) {
     try {

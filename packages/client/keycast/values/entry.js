@@ -21,73 +21,63 @@ import { createListeners } from '../listeners.js'
  * @property {string | undefined} contentType of the value
  * @property {number | undefined} sizeBytes of the value as the backend gave it
  * @property {Stale | false} stale
+ * @property {boolean} held whether `value` is from before the key was closed: the gateway has said nothing of it since
  * @property {KeycastError | undefined} error where `subscribed` it heals by itself; else the subscription has ended
  * @property {number | undefined} changedAt when `version` became what it is, in milliseconds since 1970
  */
 
-/** A key of which nothing is known. @type {ValueState} */
-export const nothing = Object.freeze({
-  value: undefined,
-  version: undefined,
-  contentType: undefined,
-  sizeBytes: undefined,
-  stale: /** @type {const} */ (false),
-  error: undefined,
-  changedAt: undefined,
-})
+/** A key of which nothing is known: what is not here is undefined. @type {ValueState} */
+export const nothing = /** @type {any} */ ({ stale: false, held: false })
 
 export class Entry {
-  /** @type {ValueState} */
-  #state = nothing
-  #date
+  /** Only `publish` makes another. @type {ValueState} */
+  state = nothing
+  listeners = createListeners(() => (this.state === nothing ? undefined : this.state))
+  /** How many handles share it. */
+  handles = 0
+  /** Whether the application ended it itself, by closing the client. */
+  wasClosed = false
+  /** The latest version whose bytes are here. The next delta is applied to it. @type {Content | undefined} */
+  latest
+  /** The version to show. It lags behind `latest` while the hash of a delta's result is computed. @type {Content | undefined} */
+  shown
+  /** Counts the versions; and which of them is shown: a hash that was begun before that one tells nothing about it. */
+  turn = 0
+  shownTurn = 0
+  /** Whether the whole value was asked for anew: deltas are of no use until it comes. */
+  awaitsWhole = false
+  /** Whether it was closed, and the gateway has said nothing of it since. */
+  held = false
+  /** @type {Stale | false} */
+  stale = false
+  /** @type {KeycastError | undefined} */
+  error
 
   /** @param {string} key @param {() => number} date */
   constructor(key, date) {
     this.key = key
-    this.#date = date
-    this.listeners = createListeners(() => (this.#state === nothing ? undefined : this.#state))
-    /** How many handles share it. */
-    this.handles = 0
-    /** Whether an error has ended the subscription. */
-    this.ended = false
-    /** Whether the application ended it itself, by closing the client. */
-    this.wasClosed = false
-    /** The latest version whose bytes are here. The next delta is applied to it. @type {Content | undefined} */
-    this.held = undefined
-    /** The version to show. It lags behind `held` while the hash of a delta's result is computed. @type {Content | undefined} */
-    this.shown = undefined
-    /** Counts up where `held` does not follow from what it was: a hash begun before tells nothing about it. */
-    this.lineage = 0
-    /** Counts the versions that deltas made, and the newest of them that was shown. */
-    this.turn = 0
-    this.shownTurn = 0
-    /** Whether the whole value was asked for anew: deltas are of no use until it comes. */
-    this.awaitsWhole = false
-    /** @type {Stale | false} */
-    this.stale = false
-    /** @type {KeycastError | undefined} */
-    this.error = undefined
+    this.date = date
   }
 
-  get state() {
-    return this.#state
+  /** Whether an error has ended the subscription. */
+  get ended() {
+    return this.error && !this.error.subscribed
   }
 
   /** @param {Content | undefined} content the whole of a version, or nothing where there is none any more */
   begin(content) {
-    this.held = content
+    this.latest = content
     this.shown = content
     this.awaitsWhole = false
-    this.lineage += 1
+    this.shownTurn = ++this.turn
   }
 
   /** Makes a new state where anything differs, and tells it to everybody. */
   publish() {
-    const { shown, stale, error } = this
-    const state = this.#state
+    const { shown, stale, held, error, state } = this
     const isNew = shown?.version !== state.version
-    if (!isNew && stale === state.stale && error === state.error) return
-    this.#state = {
+    if (!isNew && stale === state.stale && held === state.held && error === state.error) return
+    this.state = {
       // Read when somebody looks: a value that nobody shows is never parsed.
       get value() {
         return shown?.read()
@@ -96,9 +86,10 @@ export class Entry {
       contentType: shown?.contentType,
       sizeBytes: shown?.bytes.length,
       stale,
+      held,
       error,
-      changedAt: isNew ? this.#date() : state.changedAt,
+      changedAt: isNew ? this.date() : state.changedAt,
     }
-    this.listeners.tell(this.#state)
+    this.listeners.tell(this.state)
   }
 }

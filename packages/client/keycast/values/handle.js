@@ -1,4 +1,5 @@
 // A handle, which an application holds of a key: typed events, an async iterator and a store in one.
+import { checkEvent } from '../listeners.js'
 import { nothing } from './entry.js'
 
 /**
@@ -49,7 +50,7 @@ export function createHandle(entry, onClose) {
     },
     /** Calls a listener at every change, and once soon after this with what is known. Returns what takes it off. */
     on(name, listener) {
-      if (name !== 'change') throw new TypeError(`a value has the event "change", not "${name}"`)
+      checkEvent(name, 'change')
       return listen(listener)
     },
     /** The contract of stores in Svelte, Solid, RxJS and React: calls the listener at once, then at every change. */
@@ -85,9 +86,11 @@ export function createHandle(entry, onClose) {
               given = state
               return { done: false, value: state }
             }
-            await new Promise(resolve => {
-              wake = () => resolve(undefined)
-            })
+            await /** @type {Promise<void>} */ (
+              new Promise(resolve => {
+                wake = resolve
+              })
+            )
           }
         },
         async return() {

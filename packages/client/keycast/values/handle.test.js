@@ -23,7 +23,9 @@ function setup() {
     /** @param {string} key @param {string} code @param {number} [retryAfterMs] */
     async fail(key, code, retryAfterMs) {
       await world.settle()
-      world.socket().say({ type: 'error', key, code, message: code, retryAfterMs })
+      world
+        .socket()
+        .say({ type: 'error', key, code, message: code, retryAfterMs, subscribed: retryAfterMs !== undefined })
     },
   }
 }
@@ -32,7 +34,7 @@ test('the state is the same object until something changes', async () => {
   const { keycast, say } = setup()
   const [one, two] = [keycast.value('a:1'), keycast.value('a:1')]
   const before = one.state
-  expect(before).toEqual({ value: undefined, version: undefined, stale: false, error: undefined, changedAt: undefined })
+  expect(before).toEqual({ stale: false, held: false })
   await say('a:1', { n: 1 })
   const { state } = one
   expect(state).not.toBe(before)

@@ -11,12 +11,13 @@ import { PAUSE_DEFAULT_MS, requestBytesMax } from '../requests.js'
  * @param {object} deps
  * @param {(message: object) => void} deps.send
  * @param {() => number} deps.nextId
- * @param {import('../timers.js').Alarm} deps.alarm
+ * @param {() => import('../timers.js').Alarm} deps.createAlarm
  * @param {(key: string, id: number) => unknown} deps.entryOf how a subscribe names a key: with what is held of it already
  * @param {(key: string, error: { code: any, message: string }) => void} deps.onRefused
  * @param {(key: string) => void} deps.onForgotten the gateway sends nothing more of a key
  */
-export function createSubscriber({ send, nextId, alarm, entryOf, onRefused, onForgotten }) {
+export function createSubscriber({ send, nextId, createAlarm, entryOf, onRefused, onForgotten }) {
+  const alarm = createAlarm()
   /** Of the session; undefined without one. @type {Limits | undefined} */
   let limits
   /** @type {Set<string>} */
@@ -27,76 +28,52 @@ export function createSubscriber({ send, nextId, alarm, entryOf, onRefused, onFo
   const toUnsubscribe = new Set()
   /** @type {Request | undefined} */
   let underWay
-  let isPaused = false
-  let isDue = false
 
-  /** What changes in one turn goes out in one message. */
-  function soon() {
-    if (isDue) return
-    isDue = true
-    queueMicrotask(() => {
-      isDue = false
-      flush()
-    })
-  }
+  /** What changes in one turn goes out in one message: the first flush leaves nothing to those that follow it. */
+  const soon = () => queueMicrotask(flush)
 
+  /** Sends as many keys as fit into one message. */
   function flush() {
-    if (!limits || underWay || isPaused) return
-    // First, for it makes room.
-    if (toUnsubscribe.size > 0) return unsubscribe(limits)
-    if (toSubscribe.size > 0) subscribe(limits)
-  }
-
-  /** @param {Limits} limits */
-  function unsubscribe(limits) {
-    const byName = (/** @type {string} */ key) => key
-    ask('unsubscribe', [...toUnsubscribe], byName, limits, key => {
-      subscribed.delete(key)
-      forget(key)
-    })
-  }
-
-  /** @param {Limits} limits */
-  function subscribe(limits) {
-    const room = limits.keysPerSession - subscribed.size
-    const added = [...toSubscribe].filter(key => !subscribed.has(key))
-    for (const key of added.slice(Math.max(0, room))) {
-      toSubscribe.delete(key)
-      onRefused(key, { code: 'too_many_keys', message: `${limits.keysPerSession} keys at most` })
-    }
-    if (toSubscribe.size === 0) return
-    ask('subscribe', [...toSubscribe], entryOf, limits, key => {
-      toSubscribe.delete(key)
-      subscribed.add(key)
-    })
-  }
-
-  /**
-   * Sends as many keys as fit into one message.
-   *
-   * @param {Request['type']} type
-   * @param {string[]} candidates
-   * @param {(key: string, id: number) => unknown} naming
-   * @param {Limits} limits
-   * @param {(key: string) => void} note is called with each that did, before the message is sent
-   */
-  function ask(type, candidates, naming, limits, note) {
+    // Set while the gateway wants a pause.
+    if (!limits || underWay || alarm.isSet()) return
+    // Before it subscribes, for this makes room.
+    const isLeaving = toUnsubscribe.size > 0
+    if (!isLeaving) refuseTooMany(limits.keysPerSession)
+    const candidates = isLeaving ? toUnsubscribe : toSubscribe
+    if (candidates.size === 0) return
+    const type = isLeaving ? 'unsubscribe' : 'subscribe'
     const id = nextId()
     const bytesMax = requestBytesMax(limits)
     let bytes = JSON.stringify({ type, id, keys: [] }).length
     const keys = []
     const entries = []
     for (const key of candidates) {
-      const entry = naming(key, id)
+      const entry = isLeaving ? key : entryOf(key, id)
       bytes += JSON.stringify(entry).length + 1
       if (bytes > bytesMax && keys.length > 0) break
       keys.push(key)
       entries.push(entry)
     }
-    const added = new Set(keys.filter(key => !subscribed.has(key)))
-    underWay = { id, type, keys, added }
-    keys.forEach(note)
+    underWay = { id, type, keys, added: new Set(keys.filter(key => !subscribed.has(key))) }
+    for (const key of keys) {
+      if (isLeaving) {
+        subscribed.delete(key)
+        forget(key)
+      } else {
+        toSubscribe.delete(key)
+        subscribed.add(key)
+      }
+    }
     send({ type, id, keys: entries })
+  }
+
+  /** @param {number} most */
+  function refuseTooMany(most) {
+    const added = [...toSubscribe].filter(key => !subscribed.has(key))
+    for (const key of added.slice(Math.max(0, most - subscribed.size))) {
+      toSubscribe.delete(key)
+      onRefused(key, { code: 'too_many_keys', message: `${most} keys at most` })
+    }
   }
 
   /** @param {Request} request what was refused as a whole, and is asked again @param {number} [retryAfterMs] */
@@ -112,19 +89,13 @@ export function createSubscriber({ send, nextId, alarm, entryOf, onRefused, onFo
         if (!toSubscribe.has(key)) toUnsubscribe.add(key)
       }
     }
-    isPaused = true
-    alarm.set(resume, retryAfterMs)
+    alarm.set(flush, retryAfterMs)
   }
 
   /** @param {string} key that nobody wants, and that the session is not subscribed to */
   function forget(key) {
     toUnsubscribe.delete(key)
     onForgotten(key)
-  }
-
-  function resume() {
-    isPaused = false
-    flush()
   }
 
   return {
@@ -143,26 +114,29 @@ export function createSubscriber({ send, nextId, alarm, entryOf, onRefused, onFo
       toUnsubscribe.add(key)
       soon()
     },
-    /** The gateway ended a subscription. @param {string} key */
+    /** The gateway ended a subscription, or it is another's. @param {string} key */
     ended(key) {
       toSubscribe.delete(key)
       subscribed.delete(key)
       if (toUnsubscribe.has(key)) forget(key)
+      // Where another took all keys of a request meanwhile, the gateway does not answer it.
+      if (underWay?.type !== 'subscribe' || underWay.keys.some(each => subscribed.has(each))) return
+      underWay = undefined
+      soon()
     },
     /** Whether what the gateway says of a key is of a subscription of now, not of one before. @param {string} key */
     isSubscribed: key => subscribed.has(key),
 
-    /** @param {Limits} next @param {Iterable<string>} keys all that are wanted */
-    opened(next, keys) {
+    /** @param {Limits} next @param {Iterable<{ key: string }>} wanted */
+    opened(next, wanted) {
       limits = next
       toSubscribe.clear()
-      for (const key of keys) toSubscribe.add(key)
+      for (const { key } of wanted) toSubscribe.add(key)
       flush()
     },
     lost() {
       limits = undefined
       underWay = undefined
-      isPaused = false
       alarm.clear()
       subscribed.clear()
       const forgotten = [...toUnsubscribe]

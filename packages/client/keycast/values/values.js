@@ -11,7 +11,12 @@ import { versionOf } from './version.js'
 /**
  * @typedef {import('../connection/connection.js').Limits} Limits
  * @typedef {import('./content.js').Content} Content
+ * @typedef {ReturnType<typeof createValues>} Values
  */
+
+/** A page that scrolls, or filters, comes back to what it closed: so long, and so many of them, are kept. */
+const KEEP_MS = 10_000
+const KEPT_MAX = 100
 
 /**
  * @param {object} deps
@@ -20,34 +25,59 @@ import { versionOf } from './version.js'
  * @param {() => number} deps.nextId
  * @param {() => import('../timers.js').Alarm} deps.createAlarm
  * @param {import('../calls.js').Calls} deps.calls
+ * @param {number} [deps.keepMs] how long a value is kept that nobody watches any more
  */
-export function createValues({ environment: { date, sha256 }, send, nextId, createAlarm, calls }) {
+export function createValues({ environment, send, nextId, createAlarm, calls, keepMs = KEEP_MS }) {
+  const { date, sha256 } = environment
   /** @type {Map<string, Entry>} */
   const entries = new Map()
   const subscriber = createSubscriber({
     send,
     nextId,
-    alarm: createAlarm(),
+    createAlarm,
     entryOf(key) {
-      const version = entries.get(key)?.held?.version
-      return version === undefined ? key : { key, version }
+      const version = entries.get(key)?.latest?.version
+      return version ? { key, version } : key
     },
-    onRefused: (key, error) => fail(key, error),
+    onRefused: fail,
     onForgotten(key) {
-      if (entries.get(key)?.handles === 0) entries.delete(key)
+      const entry = entries.get(key)
+      if (entry?.handles !== 0) return
+      retake(key)
+      if (!keepMs || !entry.shown || entry.ended) return letGo(key)
+      const alarm = createAlarm()
+      kept.set(key, alarm)
+      alarm.set(() => letGo(key), keepMs)
+      entry.held = true
+      entry.publish()
+      if (kept.size > KEPT_MAX) letGo([...kept.keys()][0])
     },
   })
+  /** The entries without a handle, in the order in which they were closed, with what ends their time. */
+  /** @type {Map<string, import('../timers.js').Alarm>} */
+  const kept = new Map()
   /** Once nothing is asked of the gateway any more. @type {KeycastError | undefined} */
   let closed
 
+  /** @param {string} key that nobody watches any more */
+  function letGo(key) {
+    retake(key)
+    entries.delete(key)
+  }
+
+  /** @param {string} key that is kept no longer */
+  function retake(key) {
+    kept.get(key)?.clear()
+    kept.delete(key)
+  }
+
   /** @param {string} key @param {{ code: any, message: string, retryAfterMs?: number, subscribed?: boolean }} error */
-  function fail(key, { code, message, retryAfterMs, subscribed = retryAfterMs !== undefined }) {
+  function fail(key, error) {
     const entry = entries.get(key)
     if (!entry) return
-    entry.error = new KeycastError({ code, message, key, retryAfterMs, subscribed })
-    entry.ended = !subscribed
-    // There is no value any more. After any other error what is held is the latest there is.
-    if (code === 'not_found') {
+    entry.error = new KeycastError({ ...error, key })
+    // There is no value any more. After any other error what is here is the latest there is.
+    if (error.code === 'not_found') {
       entry.begin(undefined)
       entry.stale = false
     }
@@ -55,11 +85,16 @@ export function createValues({ environment: { date, sha256 }, send, nextId, crea
     entry.publish()
   }
 
+  /** @param {string} key that of a room */
+  function failAsRoom(key) {
+    if (!entries.get(key)?.ended) fail(key, { code: 'not_a_value', message: 'this key is a room' })
+  }
+
   /** Asks for the whole value: the gateway thinks this client holds something else than it does. @param {Entry} entry */
   function doubt(entry) {
     if (entry.awaitsWhole) return
-    entry.held = undefined
-    entry.lineage += 1
+    entry.latest = undefined
+    entry.shownTurn = ++entry.turn
     // It may have been let go of while its hash was made.
     if (entry.handles === 0) return
     entry.awaitsWhole = true
@@ -68,16 +103,16 @@ export function createValues({ environment: { date, sha256 }, send, nextId, crea
 
   /** @param {Entry} entry @param {any} message @param {Uint8Array} bytes of the delta */
   function change(entry, { from, version, contentType }, bytes) {
-    const { held } = entry
-    if (entry.awaitsWhole || held?.version === version) return
-    if (!held || held.version !== from) return doubt(entry)
+    const { latest } = entry
+    if (entry.awaitsWhole || latest?.version === version) return
+    if (!latest || latest.version !== from) return doubt(entry)
     let made
     try {
-      made = createContent({ version, contentType, bytes: applyDelta(held.bytes, bytes) })
+      made = createContent({ version, contentType, bytes: applyDelta(latest.bytes, bytes) })
     } catch {
       return doubt(entry)
     }
-    entry.held = made
+    entry.latest = made
     if (sha256) check(entry, made, sha256)
     else entry.shown = made
   }
@@ -90,42 +125,41 @@ export function createValues({ environment: { date, sha256 }, send, nextId, crea
    * @param {NonNullable<import('../environment.js').Environment['sha256']>} sha256
    */
   async function check(entry, made, sha256) {
-    const { lineage } = entry
     const turn = ++entry.turn
     const isRight = await versionOf(made, sha256).then(
       version => version === made.version,
       () => false,
     )
-    if (entry.lineage !== lineage) return
-    if (!isRight) return doubt(entry)
-    // A version that came later may have been checked sooner.
+    // A version that came later may have been checked sooner, or the whole value may have come.
     if (turn < entry.shownTurn) return
+    if (!isRight) return doubt(entry)
     entry.shownTurn = turn
     entry.shown = made
     entry.publish()
   }
 
   return {
+    failAsRoom,
+
     /** @param {string} key */
     value(key) {
       const known = entries.get(key)
       const entry = known ?? new Entry(key, date)
       // A key that nobody wanted for a moment may have missed a delta meanwhile.
-      const isInDoubt = entry.handles === 0 && !entry.held
+      const isInDoubt = !subscriber.isSubscribed(key) || (entry.handles === 0 && (entry.held || !entry.latest))
+      retake(key)
       entry.handles += 1
       if (!known) entries.set(key, entry)
       if (closed) {
         entry.error = closed
-        entry.ended = true
         entry.publish()
       } else if (!keyGrammar.test(key)) fail(key, badKey(key))
-      else if (entry.ended) {
-        entry.ended = false
-        entry.error = undefined
+      else {
+        if (entry.ended) entry.error = undefined
         entry.publish()
-        subscriber.want(key)
-      } else if (isInDoubt) subscriber.want(key)
-      else subscriber.keep(key)
+        if (isInDoubt) subscriber.want(key)
+        else subscriber.keep(key)
+      }
       return createHandle(entry, () => {
         entry.handles -= 1
         if (entry.handles === 0) subscriber.drop(key)
@@ -135,8 +169,8 @@ export function createValues({ environment: { date, sha256 }, send, nextId, crea
     /** @param {string} key */
     peek: key => entries.get(key)?.state ?? nothing,
 
-    /** @param {string} key @param {AbortSignal} [signal] */
-    async get(key, signal) {
+    /** @param {string} key @param {{ signal?: AbortSignal }} [options] */
+    async get(key, { signal } = {}) {
       if (closed) throw closed
       if (!keyGrammar.test(key)) throw new KeycastError(badKey(key))
       /** What the gateway need not send. @type {Content | undefined} */
@@ -153,24 +187,21 @@ export function createValues({ environment: { date, sha256 }, send, nextId, crea
 
     /** @param {Limits} limits */
     opened(limits) {
-      const wanted = [...entries.values()].filter(({ ended }) => !ended)
-      subscriber.opened(
-        limits,
-        wanted.map(({ key }) => key),
-      )
+      const wanted = [...entries.values()].filter(({ ended, handles }) => handles > 0 && !ended)
+      subscriber.opened(limits, wanted)
     },
 
-    lost() {
-      for (const entry of entries.values()) entry.awaitsWhole = false
-      subscriber.lost()
-    },
+    lost: subscriber.lost,
 
     /** @param {any} message @param {Uint8Array} [bytes] @returns {boolean} whether it was about a value */
     receive(message, bytes) {
+      const { type, key, version, keys = [] } = message
+      // Only what is said of a room has an epoch.
+      for (const begun of keys) if (begun.epoch) failAsRoom(begun.key)
       if (subscriber.answered(message)) return true
-      const { type, key, version } = message
       const entry = entries.get(key)
       if (!entry || !subscriber.isSubscribed(key)) return false
+      entry.held = false
       if (type === 'error') fail(key, message)
       else if (type === 'stale') entry.stale = { code: message.code, askedAt: date() - message.sinceMs }
       else {
@@ -178,7 +209,7 @@ export function createValues({ environment: { date, sha256 }, send, nextId, crea
         entry.error = undefined
         if (type === 'value' && bytes) entry.begin(createContent({ ...message, bytes }))
         else if (type === 'delta' && bytes) change(entry, message, bytes)
-        else if (type === 'current' && entry.held?.version !== version) doubt(entry)
+        else if (type === 'current' && entry.latest?.version !== version) doubt(entry)
       }
       entry.publish()
       return true
@@ -189,7 +220,6 @@ export function createValues({ environment: { date, sha256 }, send, nextId, crea
       closed = error
       for (const entry of entries.values()) {
         entry.error = error
-        entry.ended = true
         entry.wasClosed = byApplication
         entry.publish()
       }
@@ -200,7 +230,6 @@ export function createValues({ environment: { date, sha256 }, send, nextId, crea
       for (const entry of entries.values()) {
         if (entry.error !== closed) continue
         entry.error = undefined
-        entry.ended = false
         entry.publish()
       }
       closed = undefined

@@ -22,7 +22,7 @@ async function live(seed) {
   const { mutate } = createRandom(seed)
   const world = createWorld()
   world.network.random = 0.1
-  const keycast = connect('ws://gateway/ws', { environment: world.environment })
+  const keycast = connect('ws://gateway/ws', { environment: world.environment, keepMs: 2_000 })
 
   /** The latest of each key, as the gateway has it. */
   const revisions = new Map(KEYS.map(key => [key, 0]))
@@ -118,7 +118,7 @@ async function live(seed) {
       if (!session.has(key)) return
       const code = integer(2) ? 'not_found' : 'backend_error'
       if (code === 'not_found') session.set(key, undefined)
-      world.socket().say({ type: 'error', key, code, message: '', retryAfterMs: 1 })
+      world.socket().say({ type: 'error', key, subscribed: true, code, message: '', retryAfterMs: 1 })
     },
     (/** @type {string} */ key) => {
       if (session.has(key)) world.socket().say({ type: 'stale', key, sinceMs: 1, code: 'backend_timeout' })

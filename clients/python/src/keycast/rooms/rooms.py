@@ -12,6 +12,7 @@ from ..errors import KeycastError
 from ..keys import bad_key
 from ..random_text import random_text
 from ..subscriber import Subscriber
+from ..values.values import Values
 from .entry import Reader, RoomEntry
 from .handle import Room
 from .messages import History, Joined, Message, Position, Published, check_position
@@ -29,9 +30,13 @@ class Rooms:
         send: Callable[[dict[str, Any]], None],
         next_id: Callable[[], int],
         calls: Calls,
+        values: Values,
     ) -> None:
         self._environment = environment
+        self._send = send
+        self._next_id = next_id
         self._calls = calls
+        self._values = values
         self._entries: dict[str, RoomEntry] = {}
         self._subscriber = Subscriber(
             environment, send, next_id, self._name, self._refuse, on_forgotten=self._forget
@@ -138,6 +143,12 @@ class Rooms:
             self._rejoin(entry)
         self._publishes.opened(limits)
 
+    def wanted_as_value(self, key: str) -> None:
+        """A value of a key was asked for. Where its messages arrive as a room's, the gateway is not asked."""
+        entry = self._entries.get(key)
+        if entry and entry.state.live and entry.readers:
+            self._values.fail_as_room(key)
+
     def lost(self) -> None:
         self._is_open = False
         self._subscriber.lost()
@@ -155,8 +166,9 @@ class Rooms:
         kind = message["type"]
         if kind == "subscribed":
             self._begin(message["id"], message["keys"])
+        # Values are told where rooms begin: somebody may want one of them as a value.
         if self._subscriber.answered(message):
-            return True
+            return bool(kind != "subscribed")
         entry = self._entries.get(message.get("key", ""))
         if entry and entry.join and message.get("code") == "name_taken":
             # A join that stood is over. Whether the room is followed is another matter.
@@ -230,6 +242,8 @@ class Rooms:
 
     def _begin(self, request_id: int, begun: list[dict[str, Any]]) -> None:
         for each in begun:
+            if "epoch" in each:
+                self._take_from_values(each["key"], request_id)
             entry = self._entries.get(each["key"])
             if not entry or entry.state.live or entry.ask_id != request_id:
                 continue
@@ -237,6 +251,19 @@ class Rooms:
                 entry.begin(each)
             else:
                 self._refuse(entry.key, "not_a_room", "this key is a value")
+
+    def _take_from_values(self, key: str, request_id: int) -> None:
+        """A room is begun, perhaps by the subscribe of a value: for the gateway a session has one stream of a key."""
+        was_value = self._values.fail_as_room(key)
+        entry = self._entries.get(key)
+        if entry and self._subscriber.is_subscribed(key):
+            # The value was asked for later: the stream does not go on as this client's readers need it.
+            if request_id > entry.ask_id:
+                self._subscriber.ended(key)
+                self._subscriber.want(key)
+        elif was_value:
+            # At once: a subscribe of the room that comes next is not undone by it.
+            self._send({"type": "unsubscribe", "id": self._next_id(), "keys": [key]})
 
     def _take_error(self, entry: RoomEntry, message: dict[str, Any]) -> None:
         request_id = message.get("id")

@@ -94,6 +94,14 @@ class Values:
 
         return self._calls.ask(key, make, read)
 
+    def fail_as_room(self, key: str) -> bool:
+        """The key is that of a room. Says whether it was wanted as a value."""
+        entry = self._entries.get(key)
+        if not entry or entry.ended:
+            return False
+        self._fail(entry, KeycastError("not_a_value", "this key is a room", key))
+        return True
+
     def opened(self, limits: dict[str, int]) -> None:
         self._subscriber.opened(limits, [key for key, entry in self._entries.items() if not entry.ended])
 
@@ -104,6 +112,10 @@ class Values:
 
     def received(self, message: dict[str, Any], body: bytes | None) -> bool:
         """Says whether a message was about a value."""
+        for begun in message.get("keys", []):
+            # Only what is said of a room has an epoch.
+            if "epoch" in begun:
+                self.fail_as_room(begun["key"])
         if self._subscriber.answered(message):
             return True
         entry = self._entries.get(message.get("key", ""))
