@@ -297,6 +297,26 @@ test('a leave, or the end of the session, before the decision undoes the join', 
   expect(JSON.stringify(heard)).not.toContain('"ann"')
 })
 
+test('a join after a leave is decided on its own, and the one before the leave is undone', async () => {
+  const { client, decide, backbone } = await setUp()
+  const ann = await client('ann')
+  ann.send({ type: 'join', id: 1, key: KEY, name: 'Ann' })
+  ann.send({ type: 'leave', id: 2, key: KEY })
+  ann.send({ type: 'join', id: 3, key: KEY, name: 'Bob' })
+  expect(await ann.received()).toMatchObject([{ type: 'ok', id: 2 }])
+  // Both wait for one question.
+  expect(backbone.questions).toHaveLength(1)
+  await decide(admitted)
+  expect(await ann.received()).toMatchObject([
+    { type: 'error', id: 1, code: 'bad_message' },
+    { type: 'joined', id: 3, name: 'Bob' },
+  ])
+  ann.send({ type: 'subscribe', id: 4, keys: [{ key: KEY, presence: true }] })
+  const heard = JSON.stringify(await ann.received())
+  expect(heard).toContain('"Bob"')
+  expect(heard).not.toContain('"Ann"')
+})
+
 test('an anonymous session that becomes a user is asked for anew, and goes on where it was', async () => {
   const { connect, auth, decide, backbone, append } = await setUp()
   const client = await connect()
