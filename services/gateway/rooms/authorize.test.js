@@ -239,6 +239,43 @@ test('while the backend is down a room rests after one more keep, and goes on wh
   ])
 })
 
+test('a room that rests with a gap its client was not told of is no recovery', async () => {
+  const { client, decide, pass, backbone, append, journal, turn } = await setUp()
+  const ann = await client('ann')
+  ann.send({ type: 'subscribe', id: 1, keys: [{ key: KEY }] })
+  await decide(admitted)
+  append('one')
+  await ann.received()
+  const restsAtMs = 2 * KEEP_MS
+  const failFor = async (/** @type {number} */ lengthMs) => {
+    for (let ms = 0; ms < lengthMs; ms += 1_000) {
+      await pass(1_000)
+      while (backbone.questions.length > 0) await decide(failed)
+    }
+  }
+  await failFor(restsAtMs - 2_000)
+  expect(await ann.received()).toEqual([])
+  // What is written now fills the socket: the gap is not.
+  ann.connection.stuck = true
+  append('x'.repeat(20_000))
+  await turn()
+  journal.startEpoch('E2')
+  await turn()
+  await failFor(3_000)
+  ann.connection.drain()
+  expect(await ann.received()).toMatchObject([
+    { type: 'message', seq: 2 },
+    { code: 'backend_error', key: KEY, subscribed: true },
+  ])
+  await pass(1_250)
+  await decide(admitted)
+  expect(await ann.received()).toMatchObject([
+    { type: 'subscribed', keys: [{ epoch: 'E2', seq: 0, recovered: false }] },
+  ])
+  append('anew')
+  expect(await ann.received()).toMatchObject([{ type: 'message', seq: 1, data: 'anew' }])
+})
+
 test('a member stays while the backend is down, and a refused request says that the resting subscription stands', async () => {
   const { client, decide, pass, backbone } = await setUp()
   const ann = await client('ann')
