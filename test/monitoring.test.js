@@ -46,10 +46,10 @@ describe('scraping a system under load', () => {
     forgetful.on('/1', answers.content('the same again', 'text/plain'))
     const journal = await startJournal()
     const { gateways, fetchers } = await startSystem({
-      access: { anonymous: { read: ['*:**'], publish: ['*:**'] } },
+      access: { anonymous: { read: ['*:**'], publish: ['*:**'], join: ['*:**'] } },
       env: { JOURNAL_NODES: journal.node },
       namespaces: {
-        room: /** @type {any} */ ({ source: 'journal' }),
+        room: /** @type {any} */ ({ source: 'journal', members: 'named' }),
         plain: { url: `${forgetful.origin}/{id}`, refresh: '200ms' },
         conversation: { url: `${provider.origin}/conversations/{id}`, refresh: '200ms', maxAge: '1s' },
         missing: { url: `${provider.origin}/nothing/{id}`, refresh: '1s' },
@@ -131,7 +131,7 @@ describe('scraping a system under load', () => {
 
 /**
  * What the panels show has to happen, and go on happening: subscriptions, gets, polls, errors, a viewer who is slow again
- * and again, viewers who leave and who are refused, a room that is published into and read.
+ * and again, viewers who leave and who are refused, a room that is joined, published into and read.
  *
  * @param {string} url of a gateway
  * @returns {Promise<() => Promise<void>>} stops it
@@ -150,6 +150,8 @@ async function putUnderLoad(url) {
 
   const comeAndGo = async () => {
     await member.publish('room:1', 'Good morning')
+    await member.request({ type: 'join', key: 'room:1', name: 'Ann' })
+    await member.request({ type: 'leave', key: 'room:1' })
     await viewer.request({ type: 'get', key: keys[0] })
     await viewer.request({ type: 'get', key: 'missing:1' }) // an error
     await fetch(new URL(`/v1/values/${keys[0]}`, url.replace('ws', 'http')))
