@@ -91,6 +91,42 @@ test('a renewed token replaces the one before it, without a fetch', () => {
   expect(headersOf(ann)?.authorization).toBe('Bearer second')
 })
 
+test.each([0, 60_000])(
+  'what was had with a revoked token is not sent again: the other token is asked with (refresh %d)',
+  refreshMs => {
+    const { watch, headersOf, token, value, sent, pass } = setup({ namespaces: { me: { isPerUser: true, refreshMs } } })
+    watch('a', ann, undefined, token('revoked'))
+    value(ann, 'of revoked')
+    sent('a')
+    pass(100)
+    watch('a', ann, undefined, token('other', 30_000))
+    expect(sent('a')).toEqual([])
+    expect(headersOf(ann)?.authorization).toBe('Bearer other')
+    value(ann, 'of other')
+    expect(sent('a')).toEqual(['value of other'])
+  },
+)
+
+test('what was had with a revoked token is not sent beside a failure of the next fetch either', () => {
+  const { watch, token, value, fail, sent } = setup()
+  watch('a', ann, undefined, token('revoked'))
+  value(ann, 'of revoked')
+  sent('a')
+  watch('a', ann, undefined, token('other', 30_000))
+  fail(ann, 'backend_error')
+  expect(sent('a')).toEqual(['backend_error'])
+})
+
+test('what a revoked token brings after it was revoked is replaced by what the other token brings', () => {
+  const { watch, headersOf, token, value, sent } = setup({ namespaces: { me: { isPerUser: true, refreshMs: 0 } } })
+  watch('a', ann, undefined, token('revoked'))
+  watch('a', ann, undefined, token('other', 30_000))
+  value(ann, 'of revoked')
+  expect(headersOf(ann)?.authorization).toBe('Bearer other')
+  value(ann, 'of other')
+  expect(sent('a')).toEqual(['value of other'])
+})
+
 test('value and token are let go of with the last who wants them, however they leave', () => {
   const { watch, get, token, value, onUnwatch, onLinkLost, cancelGet, held, leased, pass, primary } = setup()
   watch('a', ann, undefined, token('ann'))
