@@ -150,17 +150,14 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
    * @param {Room} room
    * @param {() => Promise<T>} ask
    */
-  async function inTurn(room, ask) {
-    const turn = room.turn ? room.turn.then(ask, ask) : ask()
+  function inTurn(room, ask) {
+    const turn = room.turn?.then(ask, ask) ?? ask()
     room.turn = turn
-    try {
-      return await turn
-    } finally {
-      if (room.turn === turn) {
-        room.turn = undefined
-        forget(room.key)
-      }
-    }
+    return turn.finally(() => {
+      if (room.turn !== turn) return
+      room.turn = undefined
+      forget(room.key)
+    })
   }
 
   /** @param {string} key @param {Join} wanted @returns {Promise<Join>} */
