@@ -83,6 +83,8 @@ export class Room {
     /** By which this client is known again, where it has no token. @type {string | undefined} */
     this.claim = undefined
     this.isRejoining = false
+    /** The last of the joins and leaves that are not answered yet. @type {Promise<unknown> | undefined} */
+    this.turn = undefined
     this.alarm = alarm
     /** Where the stream is. @type {Position | undefined} */
     this.position = undefined
