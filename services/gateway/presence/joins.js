@@ -40,7 +40,11 @@ export function createJoins({ namespaces, access, decisions, backbone, outbox, j
   const members = new Map()
   let count = 0
 
-  /** Joins that wait for the backend to decide, by key of the room. @type {Map<Session, Set<string>>} */
+  /**
+   * Joins that wait for the backend to decide, by key of the room.
+   *
+   * @type {Map<Session, Map<string, import('@keycast/protocol').Join>>}
+   */
   const undecided = new Map()
 
   /**
@@ -67,11 +71,11 @@ export function createJoins({ namespaces, access, decisions, backbone, outbox, j
    */
   async function joinDecided(session, message, decision) {
     const { id, key } = message
-    const waiting = undecided.get(session) ?? new Set()
-    undecided.set(session, waiting.add(key))
+    const waiting = undecided.get(session) ?? new Map()
+    undecided.set(session, waiting.set(key, message))
     const problem = await decision
-    // A leave came, or the session ended.
-    if (!undecided.get(session)?.has(key)) return refuse(session, id, key, leftBefore)
+    // A leave came, or the session ended. After a leave another join may wait here, in which this one has no part.
+    if (undecided.get(session)?.get(key) !== message) return refuse(session, id, key, leftBefore)
     forgetUndecided(session, key)
     if (problem) return refuse(session, id, key, told(problem))
     // Asked again: its rights or its user may be others by now. For the same viewer the decision stands.

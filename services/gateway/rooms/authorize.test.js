@@ -6,6 +6,9 @@ import { issuers, sign } from '../access/test-tokens.js'
 import { createTestGateway } from '../test-support.js'
 
 const startAtMs = 1_800_000_000_000
+
+/** Not a number of turns: signatures are checked beside the loop, which may turn thousands of times meanwhile. */
+const GIVE_UP_MS = 30_000
 const KEEP_MS = 10_000
 const KEY = 'room:1'
 const authorize = {
@@ -47,7 +50,7 @@ async function setUp() {
     client.send({ type: 'auth', token })
     /** @type {any[]} */
     const others = []
-    for (let turns = 0; turns < 2_000; turns++) {
+    for (const endsAt = performance.now() + GIVE_UP_MS; performance.now() < endsAt; ) {
       const read = client.connection.read()
       others.push(...read.filter((/** @type {any} */ { type }) => type !== 'authed'))
       if (read.some((/** @type {any} */ { type }) => type === 'authed')) return others
@@ -236,6 +239,43 @@ test('while the backend is down a room rests after one more keep, and goes on wh
   ])
 })
 
+test('a room that rests with a gap its client was not told of is no recovery', async () => {
+  const { client, decide, pass, backbone, append, journal, turn } = await setUp()
+  const ann = await client('ann')
+  ann.send({ type: 'subscribe', id: 1, keys: [{ key: KEY }] })
+  await decide(admitted)
+  append('one')
+  await ann.received()
+  const restsAtMs = 2 * KEEP_MS
+  const failFor = async (/** @type {number} */ lengthMs) => {
+    for (let ms = 0; ms < lengthMs; ms += 1_000) {
+      await pass(1_000)
+      while (backbone.questions.length > 0) await decide(failed)
+    }
+  }
+  await failFor(restsAtMs - 2_000)
+  expect(await ann.received()).toEqual([])
+  // What is written now fills the socket: the gap is not.
+  ann.connection.stuck = true
+  append('x'.repeat(20_000))
+  await turn()
+  journal.startEpoch('E2')
+  await turn()
+  await failFor(3_000)
+  ann.connection.drain()
+  expect(await ann.received()).toMatchObject([
+    { type: 'message', seq: 2 },
+    { code: 'backend_error', key: KEY, subscribed: true },
+  ])
+  await pass(1_250)
+  await decide(admitted)
+  expect(await ann.received()).toMatchObject([
+    { type: 'subscribed', keys: [{ epoch: 'E2', seq: 0, recovered: false }] },
+  ])
+  append('anew')
+  expect(await ann.received()).toMatchObject([{ type: 'message', seq: 1, data: 'anew' }])
+})
+
 test('a member stays while the backend is down, and a refused request says that the resting subscription stands', async () => {
   const { client, decide, pass, backbone } = await setUp()
   const ann = await client('ann')
@@ -292,6 +332,26 @@ test('a leave, or the end of the session, before the decision undoes the join', 
   await decide(admitted)
   const heard = await watcher.received()
   expect(JSON.stringify(heard)).not.toContain('"ann"')
+})
+
+test('a join after a leave is decided on its own, and the one before the leave is undone', async () => {
+  const { client, decide, backbone } = await setUp()
+  const ann = await client('ann')
+  ann.send({ type: 'join', id: 1, key: KEY, name: 'Ann' })
+  ann.send({ type: 'leave', id: 2, key: KEY })
+  ann.send({ type: 'join', id: 3, key: KEY, name: 'Bob' })
+  expect(await ann.received()).toMatchObject([{ type: 'ok', id: 2 }])
+  // Both wait for one question.
+  expect(backbone.questions).toHaveLength(1)
+  await decide(admitted)
+  expect(await ann.received()).toMatchObject([
+    { type: 'error', id: 1, code: 'bad_message' },
+    { type: 'joined', id: 3, name: 'Bob' },
+  ])
+  ann.send({ type: 'subscribe', id: 4, keys: [{ key: KEY, presence: true }] })
+  const heard = JSON.stringify(await ann.received())
+  expect(heard).toContain('"Bob"')
+  expect(heard).not.toContain('"Ann"')
 })
 
 test('an anonymous session that becomes a user is asked for anew, and goes on where it was', async () => {

@@ -132,9 +132,11 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
      * @param {RoomSubscription} subscription
      * @returns {RoomStart | undefined}
      */
-    positionOf({ room, cursor, placing: unplaced, members }) {
+    positionOf({ room, cursor, gap, placing: unplaced, members }) {
       if (unplaced || room.epoch === undefined) return unplaced?.start
-      return { after: { epoch: room.epoch, seq: cursor }, last: undefined, presence: members !== undefined }
+      // The cursor is past a gap that the client was not told of: from there it would take the stream for whole.
+      const after = gap === undefined ? { epoch: room.epoch, seq: cursor } : undefined
+      return { after, last: undefined, presence: members !== undefined }
     },
 
     /**

@@ -186,7 +186,8 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
       bytes -= weight
       room.oldest++
       first = stored(id, room.oldest)
-      if (first) room.oldestAt = first.at
+      // One that is not stored yet is of this batch. With the time of the one before it, it would go too early.
+      room.oldestAt = first ? first.at : at
       writes.push(() => messages.remove([id, seq]))
     }
     return room.oldest > oldestBefore

@@ -174,6 +174,30 @@ export function testLog({ open }) {
     expect((await read('room:1')).head.oldest).toBe(3)
   })
 
+  test.each([
+    ['age', { ...roomy, ageMs: 60_000 }, [0, 61_000], [2]],
+    ['their number', { ...roomy, messages: 1, ageMs: 60_000 }, [0, 20_000, 40_000, 59_999], [4]],
+  ])(
+    'a message is held for its own age, where %s trimmed those before it as it came',
+    async (_, retention, times, held) => {
+      const { append, read, log, clock } = await setup()
+      const startAt = clock.at
+      for (const time of times) {
+        clock.at = startAt + time
+        await append({ retention })
+      }
+      const newestAt = clock.at
+      for (const ageMs of [100, retention.ageMs]) {
+        clock.at = newestAt + ageMs
+        await log.expire()
+        expect(await read('room:1')).toMatchObject({ head: { oldest: held[0] }, seqs: held })
+      }
+      clock.at++
+      await log.expire()
+      expect((await read('room:1')).seqs).toEqual([])
+    },
+  )
+
   test('less history than before frees room though nobody can publish, and only in rooms that are still set', async () => {
     const { append, read, log, clock } = await setup({ bytesMax: 4_000 })
     for (const room of ['room:1', 'room:2', 'other:1']) {

@@ -5,6 +5,7 @@ import { isValidFor } from '../keys/credentials.js'
 import { createEntry, sharedKeyOf } from '../keys/entry.js'
 import {
   dropAll,
+  dropValue,
   forgetTakenOver,
   invalidate,
   isAnswered,
@@ -84,7 +85,10 @@ export function createWants({
     if (!entry) return
     if (refused.forgive(link, key, 'watch')) onGet(link, { key, held, credentials })
     const wasKept = isKept(entry)
+    // A gateway lets go of a user's own value when the token that it was had with is revoked.
+    const wasLetGo = entry.namespace.isPerUser && !held && watcherOf(entry, link) !== undefined
     const watcher = interest.watch(link, entry, { ...seenOf(held), quiet, credentials })
+    if (wasLetGo) askAnew(entry)
     table.recount(entry)
     if (table.get(key) !== entry) return // it took room that other keys need, and its links were refused
 
@@ -101,6 +105,18 @@ export function createWants({
     // A node that comes to own a watched key may have missed that it changed, and what is not refreshed by itself
     // would stay as it is.
     if (held || entry.namespace.refreshMs === 0) fetches.want(entry)
+  }
+
+  /**
+   * What was had with a token that was revoked is sent no more: the user's other token may be good for less.
+   *
+   * @param {Entry} entry that is a user's own
+   */
+  function askAnew(entry) {
+    // Not only marked as invalid: should the next fetch fail, what is held would be sent with the failure.
+    dropValue(entry)
+    invalidate(entry)
+    if (entry.fetch && fetches.hasOtherToken(entry.fetch)) fetches.repeat(entry)
   }
 
   /**

@@ -55,7 +55,7 @@ describe('a breaker that is open', () => {
 
   test('is told to many that wait a few at a time, so that nothing else waits for all of them', () => {
     const { watch, leased, fail, sent, pass, asked } = setup({ inFlightMax: 20, markDueMs: 1 })
-    const all = keysOf(200)
+    const all = keysOf(150)
     for (const key of all) watch('a', key)
     for (const key of leased()) fail(key, 'backend_error')
     const refused = () => sent('a').filter(code => code === 'backend_unavailable').length
