@@ -9,7 +9,7 @@ import { PAUSE_DEFAULT_MS } from './requests.js'
  * @property {() => object} make the request without its id, each time it is sent
  * @property {(message: any, bytes: Uint8Array | undefined) => void} take
  * @property {(error: unknown) => void} reject
- * @property {boolean} isAborted
+ * @property {AbortSignal} [signal]
  *
  * @typedef {ReturnType<typeof createCalls>} Calls
  */
@@ -62,10 +62,9 @@ export function createCalls({ send, nextId, createAlarm }) {
           make,
           take: (message, bytes) => resolve(read(message, bytes)),
           reject,
-          isAborted: false,
+          signal,
         }
         abort = () => {
-          call.isAborted = true
           queue.delete(call)
           reject(signal?.reason)
         }
@@ -88,7 +87,7 @@ export function createCalls({ send, nextId, createAlarm }) {
       const calls = [...underWay.values(), ...queue]
       underWay.clear()
       queue.clear()
-      for (const call of calls) if (!call.isAborted) queue.add(call)
+      for (const call of calls) if (!call.signal?.aborted) queue.add(call)
     },
     /** @param {KeycastError} error */
     end(error) {
@@ -107,7 +106,7 @@ export function createCalls({ send, nextId, createAlarm }) {
       if (!call) return false
       underWay.delete(message.id)
       if (message.code === 'rate_limited') {
-        if (!call.isAborted) queue.add(call)
+        if (!call.signal?.aborted) queue.add(call)
         alarm.set(flush, message.retryAfterMs ?? PAUSE_DEFAULT_MS)
       } else if (message.type === 'error') call.reject(new KeycastError(message))
       else call.take(message, bytes)

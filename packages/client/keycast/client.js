@@ -133,10 +133,10 @@ export function createClient(url, { token, WebSocket, keepMs, environment: given
 
     /** Connects now in place of waiting, also after the gateway closed for good. Does nothing after `close()`. */
     reconnect() {
-      const { name } = connection.state()
-      if (isClosed || name === 'connecting' || name === 'open') return
+      if (isClosed || connection.isUp()) return
       for (const part of parts) part.revive?.()
-      connection.connect()
+      // A listener may have closed it.
+      if (!isClosed) connection.connect()
     },
 
     /** Ends everything: handles, iterators, gets and the connection, which stays closed. */

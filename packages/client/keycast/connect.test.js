@@ -174,3 +174,67 @@ test('gets beyond what a gateway lets wait are held back', async () => {
   const results = await Promise.allSettled(asked)
   expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(64)
 })
+
+/** @type {[string, (world: ReturnType<typeof createWorld>) => void, number][]} */
+const losses = [
+  ['a loss', world => world.socket().lose(1006), 0],
+  ['a page that is left', world => world.page('pagehide'), 0],
+  ['a gateway that closes', world => world.socket().say({ type: 'closing', reconnectAfterMs: 100 }), 100],
+  ['a close for good', world => world.socket().lose(4007), 0],
+]
+
+test.each(losses)(
+  'a listener that hears of %s in a room can close the client: it stays closed',
+  async (_, lose, ms) => {
+    const world = createWorld()
+    const keycast = connect('ws://gateway/ws', { environment: world.environment })
+    const room = keycast.room('room:1')
+    world.socket().say(welcome())
+    const { out } = /** @type {any} */ (world.done().at(-1))
+    const begun = { key: 'room:1', epoch: 'E', seq: 4, oldest: 1, recovered: false, count: 0 }
+    world.socket().say({ type: 'subscribed', id: out.id, keys: [begun] })
+    await world.settle()
+    room.on('change', ({ live }) => {
+      if (!live) keycast.close()
+    })
+    world.done()
+    lose(world)
+    await world.pass(ms)
+    await world.pass(60_000)
+    expect(keycast.state).toEqual({ name: 'closed', reason: 'closed by this client' })
+    expect(world.done().filter(deed => 'dials' in deed)).toEqual([])
+    expect(world.timers.size).toBe(0)
+  },
+)
+
+test('a listener that hears that a closed client goes on can close it: nothing is dialled', async () => {
+  const { environment, socket, settle, done } = createWorld()
+  const keycast = connect('ws://gateway/ws', { environment })
+  const handle = keycast.value('a:1')
+  socket().lose(4007)
+  await settle()
+  handle.on('change', ({ error }) => {
+    if (!error) keycast.close()
+  })
+  await settle()
+  done()
+  keycast.reconnect()
+  expect(keycast.state).toEqual({ name: 'closed', reason: 'closed by this client' })
+  expect(done()).toEqual([])
+})
+
+test('after the gateway closed for good no timer is left, for a value that was kept either', async () => {
+  const { environment, socket, settle, timers, done } = createWorld()
+  const keycast = connect('ws://gateway/ws', { environment })
+  const handle = keycast.value('a:1')
+  socket().say(welcome())
+  await settle()
+  const { out } = /** @type {any} */ (done().at(-1))
+  socket().say({ type: 'subscribed', id: out.id, keys: [{ key: 'a:1' }] })
+  socket().say({ type: 'value', key: 'a:1', version: 'v', contentType: 'application/json' }, Buffer.from('1'))
+  handle.close()
+  await settle()
+  socket().lose(4007)
+  expect(timers.size).toBe(0)
+  expect(keycast.peek('a:1').value).toBeUndefined()
+})

@@ -46,7 +46,10 @@ function rulesOf(entry) {
     ['its fetch is of another key', fetch === undefined || fetch.entry === entry],
     ['it is of no use, and held', isInUse(entry) || held.value !== undefined || held.failure !== undefined],
     ['its value may not be stored, and nobody wants it', isInUse(entry) || held.value?.store !== false],
-    ["it is a viewer's own, and held though nobody wants it", !namespace.isPerUser || isInUse(entry)],
+    [
+      "it is a viewer's own, and held though nobody wants it",
+      !namespace.isPerUser || isInUse(entry) || (held.value === undefined && isFailing(entry)),
+    ],
     ['it is counted as something else than it costs', entry.bytes === costOf(entry)],
   ]
 }

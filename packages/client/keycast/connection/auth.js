@@ -56,7 +56,7 @@ export function createAuth({ token: source, environment: { now, random }, alarm,
     } catch (error) {
       if (turn !== mine) return
       const { message } = /** @type {Error} */ (error)
-      if (error instanceof TokenRefused) end(message || 'no token', 'token_refused')
+      if (error instanceof TokenRefused) onEnd(message || 'no token', 'token_refused')
       else onFailure(`no token: ${message}`)
       return
     }
@@ -68,13 +68,6 @@ export function createAuth({ token: source, environment: { now, random }, alarm,
   function renew() {
     renewAtMs = 0
     obtain(say, () => alarm.set(renew, backoffMs(random, failures++)))
-  }
-
-  /** @param {string} reason @param {import('./codes.js').ErrorCode} code */
-  function end(reason, code) {
-    forget()
-    user = undefined
-    onEnd(reason, code)
   }
 
   function forget() {
@@ -94,7 +87,7 @@ export function createAuth({ token: source, environment: { now, random }, alarm,
     /** @param {any} message @returns {boolean} whether it was about the token */
     receive({ type, id, code, message, retryAfterMs, user: named, expiresInMs }) {
       if (type === 'authed') {
-        if (user !== undefined && user !== named) end('the token is of another user', 'other_user')
+        if (user !== undefined && user !== named) onEnd('the token is of another user', 'other_user')
         else {
           user = named
           wasRefused = false
@@ -106,7 +99,7 @@ export function createAuth({ token: source, environment: { now, random }, alarm,
         }
       } else if (type === 'error' && id === 'auth') {
         if (retryAfterMs !== undefined) alarm.set(say, retryAfterMs)
-        else if (code !== 'token_refused' || !canRenew || wasRefused) end(message, code)
+        else if (code !== 'token_refused' || !canRenew || wasRefused) onEnd(message, code)
         else {
           wasRefused = true
           renew()

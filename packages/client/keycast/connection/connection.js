@@ -76,12 +76,12 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
   }
 
   function connect() {
-    drop()
+    if (drop()) return
     returnAtMs = 0
     limitHandshake('no token in time')
     become({ name: 'connecting' })
     // A listener may have closed it.
-    if (state.name === 'closed') return
+    if (!isUp()) return
     // The token first: a gateway does not keep a connection for long that sends none.
     if (auth) auth.obtain(dial, lost)
     else dial()
@@ -109,8 +109,9 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
     limitHandshake('no welcome in time')
   }
 
-  /** @param {number} [code] */
+  /** @param {number} [code] @returns {boolean} whether a listener that heard of the loss has closed the client */
   function drop(code = MOVED) {
+    const before = state
     const old = socket
     socket = undefined
     pongMs = 0
@@ -119,6 +120,7 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
     old?.close(code)
     // Also where a gateway is closing, and the client leaves it: what is under way there is asked of the next one.
     onLost()
+    return state !== before
   }
 
   /** @param {string | ArrayBuffer} data */
@@ -174,7 +176,7 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
     alarm.set(() => {
       // A person is looking at the page: a random wait would only add to the 3 s.
       const atOnce = limitMs === WAKE_PONG_MS && !isOffline()
-      lost('the connection is silent', undefined, atOnce)
+      lost('the gateway is silent', undefined, atOnce)
     }, limitMs)
   }
 
@@ -182,7 +184,7 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
   function lost(reason, code, atOnce = false) {
     if (state.name === 'open' && now() - openedAtMs >= STEADY_MS) failures = 0
     if (code && finalCloseCodes.includes(code)) return end(reason, code)
-    drop()
+    if (drop()) return
     if (code === UNAUTHENTICATED) auth?.forget()
     if (atOnce) return connect()
     wait(reason)
@@ -198,8 +200,8 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
 
   /** @param {string} reason @param {number | import('./codes.js').ErrorCode} [code] */
   function end(reason, code) {
-    drop(DONE)
-    become({ name: 'closed', reason, code })
+    auth?.forget()
+    if (!drop(DONE)) become({ name: 'closed', reason, code })
   }
 
   /** @param {object} message */
@@ -212,9 +214,13 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
     if (state.name === 'open') transmit(message)
   }
 
+  /** Also while a token is fetched, and there is no socket yet. */
+  const isUp = () => state.name === 'connecting' || state.name === 'open'
+
   return {
     connect,
     send,
+    isUp,
     state: () => state,
     /** The page is seen again, or the network is back. */
     wake() {
@@ -226,9 +232,7 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
     },
     /** The page is left. A browser that keeps it, for the way back, keeps no connection with it. */
     leave() {
-      if (!socket) return
-      drop(DONE)
-      wait('the page was left')
+      if (isUp() && !drop(DONE)) wait('the page was left')
     },
     /** The browser says that there is no network. */
     offline() {

@@ -1,14 +1,14 @@
 // Reads one WebSocket message: JSON text, or in binary one line of JSON and the bytes behind it.
 
 const LINE_FEED = 10
-const utf8 = new TextDecoder()
+export const utf8 = new TextDecoder()
 
 /**
  * @param {string | ArrayBuffer} data
- * @returns {{ message: any, bytes: Uint8Array | undefined }} no message where it is neither
+ * @returns {{ message: any, bytes?: Uint8Array }} no message where it is neither
  */
 export function readFrame(data) {
-  if (typeof data === 'string') return { message: parse(data), bytes: undefined }
+  if (typeof data === 'string') return { message: parse(data) }
   const frame = new Uint8Array(data)
   const end = frame.indexOf(LINE_FEED)
   return { message: parse(utf8.decode(frame.subarray(0, end))), bytes: frame.subarray(end + 1) }

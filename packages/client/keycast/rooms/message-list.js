@@ -76,7 +76,8 @@ export function createMessageList(keycast, key, { last = LAST, keep = KEEP, pres
     const isTrimmed = messages.length <= state.messages.length
     if (isTrimmed) top = messages[0].position
     const failed = state.failed.filter(({ messageId }) => messageId !== message.messageId)
-    become({ messages, failed, hasOlder: state.hasOlder || isTrimmed })
+    // Older messages under way no longer stand before the first.
+    become({ messages, failed, hasOlder: state.hasOlder || isTrimmed, isLoading: state.isLoading && !isTrimmed })
   })
   room.on('gap', ({ position }) => {
     begin(position)
@@ -96,7 +97,7 @@ export function createMessageList(keycast, key, { last = LAST, keep = KEEP, pres
     become({ isLoading: true })
     try {
       const part = await room.history({ before, limit: last })
-      // A gap came meanwhile: these messages do not stand before those of now.
+      // A gap came meanwhile, or the oldest were let go: these messages do not stand before those of now.
       if (before !== top) return
       if (part.messages.length > 0) top = part.messages[0].position
       become({ messages: [...part.messages, ...state.messages], hasOlder: part.more, isLoading: false })

@@ -43,6 +43,17 @@ test('above so many the oldest are let go, and can be had again', async () => {
   expect(shown()).toEqual([1, 2, 3, 4, 5, 6])
 })
 
+test('where the oldest are let go while older ones are under way, those can be asked for again', async () => {
+  const { list, shown, fake } = await setup(6, { keep: 3 })
+  const loading = list.older()
+  fake.publish('room:1', 7)
+  expect(list.state.isLoading).toBe(false)
+  await loading
+  expect(shown()).toEqual([5, 6, 7])
+  await list.older()
+  expect(shown()).toEqual([2, 3, 4, 5, 6, 7])
+})
+
 test('what is sent is pending, then a message; what failed can be sent again or forgotten', async () => {
   const { list, shown, fake } = await setup(0)
   fake.disconnect()

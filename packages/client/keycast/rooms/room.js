@@ -83,6 +83,8 @@ export class Room {
     /** By which this client is known again, where it has no token. @type {string | undefined} */
     this.claim = undefined
     this.isRejoining = false
+    /** The last of the joins and leaves that are not answered yet. @type {Promise<unknown> | undefined} */
+    this.turn = undefined
     this.alarm = alarm
     /** Where the stream is. @type {Position | undefined} */
     this.position = undefined
@@ -137,6 +139,7 @@ export class Room {
    * @param {{ epoch: string, seq: number, oldest: number, recovered: boolean, count: number }} begun
    */
   begin({ epoch, seq, oldest, recovered, count }) {
+    const head = { epoch, seq }
     const from = { epoch, seq: seq - count }
     this.position = from
     this.isAsked = false
@@ -145,11 +148,13 @@ export class Room {
       const { position, last } = reader
       const isLost = !recovered && isSame(position, this.askedAfter) && !isSame(position, from)
       if (reader === this.askedLast) reader.position = from
-      else if (!position && !last) reader.position = { epoch, seq }
-      else if (position && position.epoch !== epoch) this.#tellGap(reader, { epoch, seq }, oldest, 'epoch')
-      else if (position && position.seq > seq) this.#tellGap(reader, { epoch, seq }, oldest, 'ahead')
-      else if (isLost) this.#tellGap(reader, { epoch, seq }, oldest, 'trimmed')
-      else if (!position || position.seq < from.seq) isEnough = false
+      else if (!position) {
+        if (last) isEnough = false
+        else reader.position = head
+      } else if (position.epoch !== epoch) this.#tellGap(reader, head, oldest, 'epoch')
+      else if (position.seq > seq) this.#tellGap(reader, head, oldest, 'ahead')
+      else if (isLost) this.#tellGap(reader, head, oldest, 'trimmed')
+      else if (position.seq < from.seq) isEnough = false
     }
     this.become({ live: true, error: undefined })
     if (!isEnough) this.#want()

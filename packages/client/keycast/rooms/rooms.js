@@ -42,9 +42,7 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
     createAlarm,
     entryOf: (key, id) => rooms.get(key)?.ask(id) ?? key,
     onRefused: (key, error) => fail(key, error),
-    onForgotten(key) {
-      if (rooms.get(key)?.handles === 0) rooms.delete(key)
-    },
+    onForgotten: forget,
   })
   const publishes = createPublishes({
     environment,
@@ -67,6 +65,13 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
     room.become({ live, error: new KeycastError({ code, message, key, retryAfterMs, subscribed }) })
   }
 
+  /** @param {string} key of which perhaps nothing is wanted any more */
+  function forget(key) {
+    const room = rooms.get(key)
+    // A room that comes next would not know the claim of a join under way.
+    if (room?.handles === 0 && !room.turn && !subscriber.isSubscribed(key)) rooms.delete(key)
+  }
+
   /** @param {string} key */
   function create(key) {
     const room = new Room(key, () => subscriber.want(key), createAlarm())
@@ -82,12 +87,19 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
     if (!keyGrammar.test(key)) throw new KeycastError(badKey(key))
   }
 
-  /** @param {number} id of the subscribe @param {any[]} begun keys; those of rooms have an epoch */
+  /** @param {number | undefined} id of the subscribe @param {any[]} begun keys; those of rooms have an epoch */
   function begin(id, begun) {
     for (const each of begun) {
       if (each.epoch !== undefined) takeFromValues(each.key, id)
       const room = rooms.get(each.key)
-      if (!room || room.state.live || room.askId !== id) continue
+      if (!room) continue
+      // The gateway began the stream anew by itself, and not where it had stopped.
+      if (id === undefined && !each.recovered && subscriber.isSubscribed(each.key)) {
+        // What comes before the answer may be of another epoch.
+        room.become({ live: false })
+        subscriber.want(each.key)
+      }
+      if (room.state.live || room.askId !== id) continue
       if (each.epoch === undefined) fail(each.key, { code: 'not_a_room', message: 'this key is a value' })
       else room.begin(each)
     }
@@ -97,7 +109,7 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
    * A room is begun, perhaps by the subscribe of a value: for the gateway a session has one stream of a key.
    *
    * @param {string} key of a room
-   * @param {number} id of the subscribe that was answered
+   * @param {number} [id] of the subscribe that was answered
    */
   function takeFromValues(key, id) {
     const before = values.peek(key)
@@ -105,7 +117,7 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
     const room = rooms.get(key)
     if (room && subscriber.isSubscribed(key)) {
       // The value was asked for later: the stream does not go on as this client's readers need it.
-      if (id > room.askId) {
+      if (id !== undefined && id > room.askId) {
         subscriber.ended(key)
         subscriber.want(key)
       }
@@ -130,6 +142,24 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
     room.become({ joinedAs: undefined, error: error ?? room.state.error })
   }
 
+  /**
+   * Joins and leaves of a room go out one by one: the gateway refuses a join while another is under way, and a join that
+   * is asked again after a loss must not come after the leave.
+   *
+   * @template T
+   * @param {Room} room
+   * @param {() => Promise<T>} ask
+   */
+  function inTurn(room, ask) {
+    const turn = room.turn?.then(ask, ask) ?? ask()
+    room.turn = turn
+    return turn.finally(() => {
+      if (room.turn !== turn) return
+      room.turn = undefined
+      forget(room.key)
+    })
+  }
+
   /** @param {string} key @param {Join} wanted @returns {Promise<Join>} */
   const join = (key, wanted) =>
     calls.ask(
@@ -143,7 +173,10 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
     // A call that a loss interrupted is made again by itself.
     if (!wanted || !isOpen || room.isRejoining) return
     room.isRejoining = true
-    join(room.key, wanted)
+    inTurn(room, async () => {
+      // Another join, a leave, or a loss may have come before it.
+      if (room.join === wanted && isOpen) await join(room.key, wanted)
+    })
       .finally(() => {
         room.isRejoining = false
       })
@@ -155,14 +188,18 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
   }
 
   /** @param {Room} room */
-  async function leave(room) {
+  function leave(room) {
     endJoin(room)
-    // A session that is gone is in no room.
-    if (!isOpen) return
-    await calls.ask(
-      () => ({ type: 'leave', key: room.key }),
-      () => {},
-    )
+    return inTurn(room, async () => {
+      // A join that was under way may stand by now.
+      endJoin(room)
+      // A session that is gone is in no room.
+      if (!isOpen) return
+      await calls.ask(
+        () => ({ type: 'leave', key: room.key }),
+        () => {},
+      )
+    })
   }
 
   return {
@@ -230,14 +267,16 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
         },
         // The first join has a claim already: one whose answer is lost with the connection holds the name for a while.
         async join(name, claim = room.claim ?? randomText()) {
-          check(key)
           room.claim = claim
-          const joined = await join(key, { name, claim })
-          room.join = joined
-          // Its last handle may have been closed meanwhile.
-          if (room.handles === 0) leave(room).catch(() => {})
-          else room.become({ joinedAs: joined.name })
-          return joined
+          return inTurn(room, async () => {
+            check(key)
+            const joined = await join(key, { name, claim })
+            room.join = joined
+            // Its last handle may have been closed meanwhile.
+            if (room.handles === 0) leave(room).catch(() => {})
+            else room.become({ joinedAs: joined.name })
+            return joined
+          })
         },
         leave: () => leave(room),
       })

@@ -1,4 +1,5 @@
 // One version of a key's value: its bytes as they came, and what they mean, read when somebody looks and once.
+import { utf8 } from '../connection/frames.js'
 
 /**
  * @typedef {object} Content
@@ -30,7 +31,7 @@ const text = /^(text\/|application\/(xml|javascript)\b|[^;]*\+xml\b).*charset=ut
 
 /** @param {{ contentType: string, bytes: Uint8Array }} received */
 function readAs({ contentType, bytes }) {
-  if (json.test(contentType)) return JSON.parse(new TextDecoder().decode(bytes))
+  if (json.test(contentType)) return JSON.parse(utf8.decode(bytes))
   if (text.test(contentType)) {
     try {
       return new TextDecoder('utf-8', { fatal: true }).decode(bytes)

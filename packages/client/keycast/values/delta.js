@@ -1,5 +1,6 @@
 // Applies a Fossil delta: https://fossil-scm.org/home/doc/trunk/www/delta_format.wiki. Bytes from a network are not
 // trusted: every number is checked before it is used.
+import { createContent } from './content.js'
 
 /** Bytes that a delta may make. A few bytes could ask for gigabytes otherwise; values of a gateway are far smaller. */
 export const RESULT_BYTES_MAX = 256 * 1024 ** 2
@@ -13,6 +14,21 @@ const COMMA = 44
 const COLON = 58
 const SEMICOLON = 59
 const AT = 64
+
+/**
+ * @param {import('./content.js').Content | undefined} content
+ * @param {{ from: string, version: string, contentType: string }} message
+ * @param {Uint8Array} delta
+ * @returns {import('./content.js').Content | undefined} the next content, where the delta is one for this content
+ */
+export function changed(content, { from, version, contentType }, delta) {
+  if (content?.version !== from) return undefined
+  try {
+    return createContent({ version, contentType, bytes: applyDelta(content.bytes, delta) })
+  } catch {
+    return undefined
+  }
+}
 
 /**
  * @param {Uint8Array} from

@@ -3,7 +3,7 @@ import { PAUSE_DEFAULT_MS, requestBytesMax } from '../requests.js'
 
 /**
  * @typedef {import('../connection/connection.js').Limits} Limits
- * @typedef {{ id: number, type: 'subscribe' | 'unsubscribe', keys: string[], added: Set<string> }} Request
+ * @typedef {{ id: number, isLeaving: boolean, keys: string[], added: Set<string> }} Request
  *   `added`: those of its keys that the session was not subscribed to before
  */
 
@@ -47,23 +47,23 @@ export function createSubscriber({ send, nextId, createAlarm, entryOf, onRefused
     let bytes = JSON.stringify({ type, id, keys: [] }).length
     const keys = []
     const entries = []
+    const added = new Set()
     for (const key of candidates) {
       const entry = isLeaving ? key : entryOf(key, id)
       bytes += JSON.stringify(entry).length + 1
       if (bytes > bytesMax && keys.length > 0) break
       keys.push(key)
       entries.push(entry)
-    }
-    underWay = { id, type, keys, added: new Set(keys.filter(key => !subscribed.has(key))) }
-    for (const key of keys) {
       if (isLeaving) {
         subscribed.delete(key)
         forget(key)
       } else {
         toSubscribe.delete(key)
+        if (!subscribed.has(key)) added.add(key)
         subscribed.add(key)
       }
     }
+    underWay = { id, isLeaving, keys, added }
     send({ type, id, keys: entries })
   }
 
@@ -77,16 +77,16 @@ export function createSubscriber({ send, nextId, createAlarm, entryOf, onRefused
   }
 
   /** @param {Request} request what was refused as a whole, and is asked again @param {number} [retryAfterMs] */
-  function repeat({ type, keys, added }, retryAfterMs = PAUSE_DEFAULT_MS) {
+  function repeat({ isLeaving, keys, added }, retryAfterMs = PAUSE_DEFAULT_MS) {
     for (const key of keys) {
-      if (type === 'subscribe') {
-        if (added.has(key)) subscribed.delete(key)
-        if (!toUnsubscribe.has(key)) toSubscribe.add(key)
-        else if (added.has(key)) forget(key)
-      } else {
+      if (isLeaving) {
         subscribed.add(key)
         // A key that is wanted again meanwhile is sent whole when it is subscribed to once more.
         if (!toSubscribe.has(key)) toUnsubscribe.add(key)
+      } else {
+        if (added.has(key)) subscribed.delete(key)
+        if (!toUnsubscribe.has(key)) toSubscribe.add(key)
+        else if (added.has(key)) forget(key)
       }
     }
     alarm.set(flush, retryAfterMs)
@@ -96,6 +96,19 @@ export function createSubscriber({ send, nextId, createAlarm, entryOf, onRefused
   function forget(key) {
     toUnsubscribe.delete(key)
     onForgotten(key)
+  }
+
+  /**
+   * The gateway does not answer a subscribe each of whose keys another took meanwhile, or got an error of its own.
+   *
+   * @param {string} key
+   */
+  function settle(key) {
+    if (!underWay || underWay.isLeaving) return
+    underWay.keys = underWay.keys.filter(each => each !== key)
+    if (underWay.keys.length > 0) return
+    underWay = undefined
+    soon()
   }
 
   return {
@@ -119,10 +132,7 @@ export function createSubscriber({ send, nextId, createAlarm, entryOf, onRefused
       toSubscribe.delete(key)
       subscribed.delete(key)
       if (toUnsubscribe.has(key)) forget(key)
-      // Where another took all keys of a request meanwhile, the gateway does not answer it.
-      if (underWay?.type !== 'subscribe' || underWay.keys.some(each => subscribed.has(each))) return
-      underWay = undefined
-      soon()
+      settle(key)
     },
     /** Whether what the gateway says of a key is of a subscription of now, not of one before. @param {string} key */
     isSubscribed: key => subscribed.has(key),
@@ -139,9 +149,7 @@ export function createSubscriber({ send, nextId, createAlarm, entryOf, onRefused
       underWay = undefined
       alarm.clear()
       subscribed.clear()
-      const forgotten = [...toUnsubscribe]
-      toUnsubscribe.clear()
-      forgotten.forEach(onForgotten)
+      for (const key of toUnsubscribe) forget(key)
     },
     /**
      * Takes an answer to a whole request.
@@ -150,14 +158,17 @@ export function createSubscriber({ send, nextId, createAlarm, entryOf, onRefused
      * @returns {boolean} whether it was one
      */
     answered(message) {
-      if (!underWay || message.key !== undefined) return false
-      // A refusal of a large request comes without its id; all other requests of a client are small.
-      const isOurs = message.id === underWay.id || (message.id === undefined && message.code === 'rate_limited')
-      if (!isOurs) return false
+      const { id, key, type, code } = message
       const request = underWay
+      // A refusal of a large request comes without its id; all other requests of a client are small.
+      if (!request || (id !== request.id && (id !== undefined || code !== 'rate_limited'))) return false
+      if (key) {
+        settle(key)
+        return false
+      }
       underWay = undefined
-      if (message.code === 'rate_limited') repeat(request, message.retryAfterMs)
-      else if (message.type === 'error' && request.type === 'subscribe') {
+      if (code === 'rate_limited') repeat(request, message.retryAfterMs)
+      else if (type === 'error' && !request.isLeaving) {
         for (const key of request.keys) onRefused(key, message)
       }
       flush()

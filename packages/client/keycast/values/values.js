@@ -2,11 +2,11 @@
 import { KeycastError } from '../errors.js'
 import { badKey, keyGrammar } from '../requests.js'
 import { createContent } from './content.js'
-import { applyDelta } from './delta.js'
+import { changed } from './delta.js'
 import { Entry, nothing } from './entry.js'
 import { createHandle } from './handle.js'
 import { createSubscriber } from './subscriber.js'
-import { versionOf } from './version.js'
+import { isAsNamed } from './version.js'
 
 /**
  * @typedef {import('../connection/connection.js').Limits} Limits
@@ -43,8 +43,8 @@ export function createValues({ environment, send, nextId, createAlarm, calls, ke
     onForgotten(key) {
       const entry = entries.get(key)
       if (entry?.handles !== 0) return
-      retake(key)
       if (!keepMs || !entry.shown || entry.ended) return letGo(key)
+      retake(key)
       const alarm = createAlarm()
       kept.set(key, alarm)
       alarm.set(() => letGo(key), keepMs)
@@ -102,16 +102,11 @@ export function createValues({ environment, send, nextId, createAlarm, calls, ke
   }
 
   /** @param {Entry} entry @param {any} message @param {Uint8Array} bytes of the delta */
-  function change(entry, { from, version, contentType }, bytes) {
+  function change(entry, message, bytes) {
     const { latest } = entry
-    if (entry.awaitsWhole || latest?.version === version) return
-    if (!latest || latest.version !== from) return doubt(entry)
-    let made
-    try {
-      made = createContent({ version, contentType, bytes: applyDelta(latest.bytes, bytes) })
-    } catch {
-      return doubt(entry)
-    }
+    if (entry.awaitsWhole || latest?.version === message.version) return
+    const made = changed(latest, message, bytes)
+    if (!made) return doubt(entry)
     entry.latest = made
     if (sha256) check(entry, made, sha256)
     else entry.shown = made
@@ -126,10 +121,7 @@ export function createValues({ environment, send, nextId, createAlarm, calls, ke
    */
   async function check(entry, made, sha256) {
     const turn = ++entry.turn
-    const isRight = await versionOf(made, sha256).then(
-      version => version === made.version,
-      () => false,
-    )
+    const isRight = await isAsNamed(made, sha256)
     // A version that came later may have been checked sooner, or the whole value may have come.
     if (turn < entry.shownTurn) return
     if (!isRight) return doubt(entry)
@@ -143,23 +135,20 @@ export function createValues({ environment, send, nextId, createAlarm, calls, ke
 
     /** @param {string} key */
     value(key) {
-      const known = entries.get(key)
-      const entry = known ?? new Entry(key, date)
+      const entry = entries.get(key) ?? new Entry(key, date)
       // A key that nobody wanted for a moment may have missed a delta meanwhile.
       const isInDoubt = !subscriber.isSubscribed(key) || (entry.handles === 0 && (entry.held || !entry.latest))
       retake(key)
       entry.handles += 1
-      if (!known) entries.set(key, entry)
-      if (closed) {
-        entry.error = closed
-        entry.publish()
-      } else if (!keyGrammar.test(key)) fail(key, badKey(key))
+      entries.set(key, entry)
+      if (closed) entry.error = closed
+      else if (!keyGrammar.test(key)) fail(key, badKey(key))
       else {
         if (entry.ended) entry.error = undefined
-        entry.publish()
         if (isInDoubt) subscriber.want(key)
         else subscriber.keep(key)
       }
+      entry.publish()
       return createHandle(entry, () => {
         entry.handles -= 1
         if (entry.handles === 0) subscriber.drop(key)
@@ -187,8 +176,10 @@ export function createValues({ environment, send, nextId, createAlarm, calls, ke
 
     /** @param {Limits} limits */
     opened(limits) {
-      const wanted = [...entries.values()].filter(({ ended, handles }) => handles > 0 && !ended)
-      subscriber.opened(limits, wanted)
+      subscriber.opened(
+        limits,
+        [...entries.values()].filter(({ ended, handles }) => handles > 0 && !ended),
+      )
     },
 
     lost: subscriber.lost,
@@ -196,12 +187,17 @@ export function createValues({ environment, send, nextId, createAlarm, calls, ke
     /** @param {any} message @param {Uint8Array} [bytes] @returns {boolean} whether it was about a value */
     receive(message, bytes) {
       const { type, key, version, keys = [] } = message
-      // Only what is said of a room has an epoch.
-      for (const begun of keys) if (begun.epoch) failAsRoom(begun.key)
+      for (const begun of keys) {
+        // Only what is said of a room has an epoch. Where rooms are followed, they have taken it over already.
+        if (!begun.epoch || !subscriber.isSubscribed(begun.key)) continue
+        failAsRoom(begun.key)
+        send({ type: 'unsubscribe', id: nextId(), keys: [begun.key] })
+      }
       if (subscriber.answered(message)) return true
       const entry = entries.get(key)
       if (!entry || !subscriber.isSubscribed(key)) return false
-      entry.held = false
+      // What was kept has missed changes: it is in doubt until it is asked for again.
+      if (entry.handles > 0) entry.held = false
       if (type === 'error') fail(key, message)
       else if (type === 'stale') entry.stale = { code: message.code, askedAt: date() - message.sinceMs }
       else {
@@ -218,6 +214,8 @@ export function createValues({ environment, send, nextId, createAlarm, calls, ke
     /** Nothing is asked of the gateway any more. @param {KeycastError} error @param {boolean} byApplication */
     end(error, byApplication) {
       closed = error
+      // The next user must not see it, and its timers would keep a program from ending.
+      for (const key of kept.keys()) letGo(key)
       for (const entry of entries.values()) {
         entry.error = error
         entry.wasClosed = byApplication
@@ -228,8 +226,7 @@ export function createValues({ environment, send, nextId, createAlarm, calls, ke
     /** A person insists: what the end of the connection ended goes on. */
     revive() {
       for (const entry of entries.values()) {
-        if (entry.error !== closed) continue
-        entry.error = undefined
+        if (entry.error === closed) entry.error = undefined
         entry.publish()
       }
       closed = undefined

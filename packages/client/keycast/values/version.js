@@ -23,3 +23,14 @@ export async function versionOf({ bytes, contentType }, sha256) {
     .replaceAll('/', '_')
     .replace(/=+$/, '')
 }
+
+/**
+ * @param {import('./content.js').Content} content
+ * @param {(bytes: Uint8Array) => Promise<ArrayBuffer>} sha256
+ * @returns {Promise<boolean>} whether these are the bytes that its version names; false where nothing can be hashed
+ */
+export const isAsNamed = (content, sha256) =>
+  versionOf(content, sha256).then(
+    version => version === content.version,
+    () => false,
+  )

@@ -216,7 +216,7 @@ export function createFetches({ origins, pool, inTurns, metrics, now, wallNow })
     const { queue, breaker, limit } = entry.origin
     const sentAt = /** @type {number} */ (fetch.sentAt)
     metrics.ended(result, body?.length ?? 0, now() - sentAt)
-    limit.ended({ sentAt, namespace: entry.namespace.name, sign: signOf(result) })
+    limit.ended({ sentAt, namespace: entry.namespace.name, sign: signOf(result, entry.namespace) })
     queue.ended(fetch)
     entry.fetch = undefined
     const change = breaker.end(verdictOf(result), fetch.probe)
@@ -262,13 +262,21 @@ const twiceLost = {
   message: 'two workers in a row ended or fell silent over this key',
 }
 
-/** What a result says of the backend's load. @param {Result} result @returns {import('../origins/fetch-limit.js').Sign} */
-function signOf(result) {
+/**
+ * What a result says of the backend's load.
+ *
+ * @param {Result} result
+ * @param {Entry['namespace']} namespace
+ * @returns {import('../origins/fetch-limit.js').Sign}
+ */
+function signOf(result, { isPerUser }) {
   if (result.kind !== 'failed') return 'answered'
   switch (result.code) {
     case 'fetcher_timeout':
       return 'void'
     case 'backend_throttled':
+      // What one user's token is told says nothing of the others, or one user would slow down all.
+      return isPerUser ? 'answered' : 'overloaded'
     case 'backend_timeout':
     case 'backend_unreachable':
       return 'overloaded'

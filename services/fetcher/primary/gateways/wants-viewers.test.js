@@ -147,6 +147,38 @@ test('value and token are let go of with the last who wants them, however they l
   expect(leased()).toEqual([])
 })
 
+test.each(['get', 'watch'])(
+  "a failure of a user's own value holds for its Retry-After, however often the user comes: %s",
+  want => {
+    const { watch, get, onUnwatch, token, fail, take, pass, asked, lease, primary, value } = setup()
+    for (let at = 0; at < 20_000; at += 100) {
+      if (want === 'get') get('a', ann, undefined, token('ann'))
+      else watch('a', ann, undefined, token('ann'))
+      if (lease(ann)) fail(ann, 'backend_throttled', { status: 429, retryAfterMs: 300_000 })
+      expect(take('a')).toMatchObject([{ type: 'failed', code: 'backend_throttled', retryAfterMs: expect.any(Number) }])
+      if (want === 'watch') onUnwatch('a', ann)
+      pass(100)
+    }
+    expect(asked(ann)).toBe(1)
+    // Neither content nor a token stays.
+    expect(primary.table.get(ann)).toMatchObject({ held: { value: undefined }, interest: { waiters: undefined } })
+    pass(300_000)
+    get('b', ann, undefined, token('ann'))
+    value(ann, 'v1')
+    expect(take('b')).toMatchObject([{ type: 'value', version: 'v1' }])
+    expect(primary.table.get(ann)).toBeUndefined()
+  },
+)
+
+test('one user who is throttled does not slow down the others of the backend', () => {
+  const { get, token, fail, leased, primary } = setup()
+  const limit = () => [...primary.origins.values()][0].limit.inForce()
+  const before = limit()
+  for (let i = 0; i < 2 * before; i++) get('a', viewerKey(`me:${i}`, viewerOf('ann')), undefined, token('ann'))
+  while (leased().length > 0) for (const key of leased()) fail(key, 'backend_throttled', { status: 429 })
+  expect(limit()).toBe(before)
+})
+
 test('an expired token is sent to no backend: the value goes, and comes back with another', () => {
   const { watch, token, value, sent, take, pass, asked, held, ownEnded } = setup()
   watch('a', ann, undefined, token('ann', 3_500))

@@ -162,6 +162,13 @@ export function dropAll({ held }) {
   held.takenOver = undefined
 }
 
+/** What is left names no content, and no token. @param {Entry} entry */
+export function dropAllButFailure(entry) {
+  const failure = isFailing(entry) ? entry.held.failure : undefined
+  dropAll(entry)
+  entry.held.failure = failure
+}
+
 /** Whether the last fetch failed; that the backend has nothing is no failure. @param {Entry} entry */
 export const isFailing = ({ held: { failure } }) => failure !== undefined && failure.code !== 'not_found'
 

@@ -4,7 +4,7 @@
 import { createUniqueQueue } from '@keycast/service'
 import { credentialBytesOf } from './credentials.js'
 import { isInUse, sharedKeyOf } from './entry.js'
-import { dropAll, dropValue, isMissing } from './held.js'
+import { dropAllButFailure, dropValue, isMissing } from './held.js'
 import { isKept, wantsOf } from './interest.js'
 
 /**
@@ -103,8 +103,9 @@ export function createKeyTable({ bytesMax, onEvicted = () => {} }) {
     const inUse = isInUse(entry)
     kept += Number(isKept(entry)) - Number(entry.counted)
     entry.counted = isKept(entry)
-    // A user's own value is nobody's business once they are gone.
-    if (!inUse && entry.namespace.isPerUser) dropAll(entry)
+    // A user's own value is nobody's business once they are gone. That the backend failed stays: without its backoff each get
+    // of theirs would ask it again, also before its Retry-After is over.
+    if (!inUse && entry.namespace.isPerUser) dropAllButFailure(entry)
     else if (!inUse && entry.held.value?.store === false) dropValue(entry)
 
     const cost = costOf(entry)

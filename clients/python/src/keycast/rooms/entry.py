@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal
@@ -45,6 +46,8 @@ class RoomEntry:
         #: By which this client is known again, where it has no token.
         self.claim: str | None = None
         self.is_rejoining = False
+        #: The last of the joins and leaves that are not answered yet.
+        self.turn: asyncio.Future[Any] | None = None
         #: For the join.
         self.alarm = Alarm(environment)
         #: Where the stream is.

@@ -98,9 +98,9 @@ class Rooms:
         return self._calls.ask(key, lambda: request, lambda message, _: _history_of(message))
 
     def join(self, entry: RoomEntry, name: str, claim: str | None) -> asyncio.Future[Joined]:
-        error = self._closed or bad_key(entry.key)
-        if error:
-            return self._calls.refused(error)
+        # The first join has a claim already: one whose answer is lost with the connection holds the name for a while.
+        wanted = Joined(name, claim or entry.claim or random_text())
+        entry.claim = wanted.claim
 
         def read(message: dict[str, Any]) -> Joined:
             joined = _joined_of(message)
@@ -112,19 +112,24 @@ class Rooms:
                 entry.become(joined_as=joined.name)
             return joined
 
-        # The first join has a claim already: one whose answer is lost with the connection holds the name for a while.
-        entry.claim = claim or entry.claim or random_text()
-        # The gateway takes a join also where the caller is cancelled: `leave` ends it.
-        return asyncio.shield(self._ask_to_join(entry.key, Joined(name, entry.claim), read))
+        def ask() -> asyncio.Future[Joined]:
+            error = self._closed or bad_key(entry.key)
+            return self._calls.refused(error) if error else self._ask_to_join(entry.key, wanted, read)
+
+        return self._in_turn(entry, ask)
 
     def leave(self, entry: RoomEntry) -> asyncio.Future[None]:
         self._end_join(entry)
-        if self._is_open:
+
+        def ask() -> asyncio.Future[None] | None:
+            # A join that was under way may stand by now.
+            self._end_join(entry)
+            # A session that is gone is in no room.
+            if not self._is_open:
+                return None
             return self._calls.ask(entry.key, lambda: {"type": "leave", "key": entry.key}, lambda message, _: None)
-        # A session that is gone is in no room.
-        future = self._environment.future()
-        future.set_result(None)
-        return future
+
+        return self._in_turn(entry, ask)
 
     def closed(self, entry: RoomEntry, reader: Reader) -> None:
         """A handle was closed."""
@@ -165,7 +170,7 @@ class Rooms:
             return True
         kind = message["type"]
         if kind == "subscribed":
-            self._begin(message["id"], message["keys"])
+            self._begin(message.get("id"), message["keys"])
         # Values are told where rooms begin: somebody may want one of them as a value.
         if self._subscriber.answered(message):
             return bool(kind != "subscribed")
@@ -230,8 +235,10 @@ class Rooms:
             self._fail(entry, KeycastError(code, message, key))
 
     def _forget(self, key: str) -> None:
+        """Perhaps nothing is wanted of the key any more."""
         entry = self._entries.get(key)
-        if entry and entry.handles == 0:
+        # A room that comes next would not know the claim of a join under way.
+        if entry and entry.handles == 0 and not entry.turn and not self._subscriber.is_subscribed(key):
             del self._entries[key]
 
     def _fail(self, entry: RoomEntry, error: KeycastError) -> None:
@@ -240,11 +247,17 @@ class Rooms:
             self._subscriber.ended(entry.key)
         entry.become(live=entry.state.live and not entry.ended, error=error)
 
-    def _begin(self, request_id: int, begun: list[dict[str, Any]]) -> None:
+    def _begin(self, request_id: int | None, begun: list[dict[str, Any]]) -> None:
         for each in begun:
             if "epoch" in each:
                 self._take_from_values(each["key"], request_id)
             entry = self._entries.get(each["key"])
+            is_elsewhere = request_id is None and not each.get("recovered")
+            # The gateway began the stream anew by itself, and not where it had stopped.
+            if entry and is_elsewhere and self._subscriber.is_subscribed(entry.key):
+                # What comes before the answer may be of another epoch.
+                entry.become(live=False)
+                self._subscriber.want(entry.key)
             if not entry or entry.state.live or entry.ask_id != request_id:
                 continue
             if "epoch" in each:
@@ -252,13 +265,13 @@ class Rooms:
             else:
                 self._refuse(entry.key, "not_a_room", "this key is a value")
 
-    def _take_from_values(self, key: str, request_id: int) -> None:
+    def _take_from_values(self, key: str, request_id: int | None) -> None:
         """A room is begun, perhaps by the subscribe of a value: for the gateway a session has one stream of a key."""
         was_value = self._values.fail_as_room(key)
         entry = self._entries.get(key)
         if entry and self._subscriber.is_subscribed(key):
             # The value was asked for later: the stream does not go on as this client's readers need it.
-            if request_id > entry.ask_id:
+            if request_id is not None and request_id > entry.ask_id:
                 self._subscriber.ended(key)
                 self._subscriber.want(key)
         elif was_value:
@@ -274,6 +287,42 @@ class Rooms:
         # Where the position of each is not known yet, no `subscribed` answers the request.
         if not any(each.is_asked and each.ask_id == request_id for each in self._entries.values()):
             self._subscriber.answered({"type": "subscribed", "id": request_id})
+
+    def _in_turn(self, entry: RoomEntry, ask: Callable[[], asyncio.Future[Any] | None]) -> asyncio.Future[Any]:
+        """Asks once the joins and leaves of the room before it are answered; `ask` may find that nothing is to be asked.
+
+        The gateway refuses a join while another is under way, and a join that is asked again after a loss must not come
+        after the leave.
+        """
+        turn = self._environment.future()
+        before, entry.turn = entry.turn, turn
+
+        def on_answer(answer: asyncio.Future[Any]) -> None:
+            error = answer.exception()
+            if error:
+                turn.set_exception(error)
+            else:
+                turn.set_result(answer.result())
+
+        def begin(_: object = None) -> None:
+            asked = ask()
+            if asked:
+                asked.add_done_callback(on_answer)
+            else:
+                turn.set_result(None)
+
+        def on_done(_: object) -> None:
+            if entry.turn is turn:
+                entry.turn = None
+                self._forget(entry.key)
+
+        turn.add_done_callback(on_done)
+        if before:
+            before.add_done_callback(begin)
+        else:
+            begin()
+        # The gateway takes a join also where the caller is cancelled: `leave` ends it.
+        return asyncio.shield(turn)
 
     def _ask_to_join(
         self, key: str, wanted: Joined, read: Callable[[dict[str, Any]], Joined]
@@ -307,7 +356,13 @@ class Rooms:
             else:
                 entry.alarm.set(lambda: self._rejoin(entry), error.retry_after * 1_000)
 
-        self._ask_to_join(entry.key, wanted, _joined_of).add_done_callback(on_done)
+        def ask() -> asyncio.Future[Joined] | None:
+            # Another join, a leave, or a loss may have come before it.
+            if entry.join is not wanted or not self._is_open:
+                return None
+            return self._ask_to_join(entry.key, wanted, _joined_of)
+
+        self._in_turn(entry, ask).add_done_callback(on_done)
 
 
 def _joined_of(message: dict[str, Any]) -> Joined:

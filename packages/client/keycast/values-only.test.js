@@ -1,0 +1,43 @@
+// The client without rooms, where a key that it wants as a value is a room.
+import { createWorld, welcome } from '../test-support.js'
+import { connect } from './values-only.js'
+
+/** What was sent since this was called last. @param {import('../test-support.js').Deed[]} deeds */
+const outs = deeds => deeds.flatMap(deed => ('out' in deed ? [deed.out] : []))
+
+async function start() {
+  const world = createWorld()
+  const keycast = connect('ws://gateway/ws', { environment: world.environment })
+  world.socket().say(welcome())
+  world.done()
+  return { ...world, keycast }
+}
+
+test('keys that wait for the journal do not hold up the values after them', async () => {
+  const { keycast, socket, settle, done } = await start()
+  const handle = keycast.value('room:1')
+  keycast.value('room:2')
+  await settle()
+  const [{ id }] = outs(done())
+  const away = { type: 'error', id, code: 'journal_unavailable', message: '', subscribed: true, retryAfterMs: 1_000 }
+  socket().say({ ...away, key: 'room:1' })
+  keycast.value('a:1')
+  await settle()
+  expect(outs(done())).toEqual([])
+  socket().say({ ...away, key: 'room:2' })
+  await settle()
+  expect(outs(done())).toMatchObject([{ type: 'subscribe', keys: ['a:1'] }])
+  expect(handle.state.error).toMatchObject({ code: 'journal_unavailable', subscribed: true })
+  keycast.close()
+})
+
+test('a room is unsubscribed: its messages are of no use here', async () => {
+  const { keycast, socket, settle, done } = await start()
+  const handle = keycast.value('room:1')
+  await settle()
+  const [{ id }] = outs(done())
+  socket().say({ type: 'subscribed', id, keys: [{ key: 'room:1', epoch: 'E', seq: 4, oldest: 1, recovered: false }] })
+  expect(outs(done())).toMatchObject([{ type: 'unsubscribe', keys: ['room:1'] }])
+  expect(handle.state.error).toMatchObject({ code: 'not_a_value' })
+  keycast.close()
+})
