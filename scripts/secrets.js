@@ -28,7 +28,8 @@ All gateways share one key, all fetcher nodes and the journal another: give the 
                 their start: restart them in the order that docs/deploy/upgrades.md gives ("Rotating secrets")
 
   --drop-old-signing
-                empties jwt-secret-old: tokens signed with it are refused from the next start of each gateway
+                empties jwt-secret-old: tokens signed with it are refused from the next start of each gateway. Until
+                then --renew signing is refused: it would drop that secret unseen
 
 Exits with 0 when all files are there, with 2 when a file cannot be read or written, or keys do not fit together.`
 
@@ -124,6 +125,14 @@ export function ensureSecrets(folder, renewed = [], { dropOldSigning = false } =
   const before = path => {
     const file = join(folder, path)
     return existsSync(file) ? readFileSync(file, 'utf8') : undefined
+  }
+  const old = before(OLD_SIGNING)
+  // The same as the present one where the renewal before was broken off: then it may be done again.
+  if (renewed.includes('signing') && old && old !== before(SIGNING)) {
+    throw new Error(
+      `${OLD_SIGNING} still holds a secret, and --renew signing would drop it: every token signed with it would be refused. ` +
+        'Once the last of them has expired, run --drop-old-signing first',
+    )
   }
   /** @type {string[]} */
   const made = []

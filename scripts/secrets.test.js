@@ -127,12 +127,27 @@ test('the secret that signs is kept beside the one that replaces it, until it is
   expect(second).not.toBe(first)
   expect(read('gateway/jwt-secret-old')).toBe(first)
 
+  const again = spawnSync('node', [script, folder, '--renew', 'signing'], { encoding: 'utf8' })
+  expect(again.status).toBe(2)
+  expect(again.stderr).toContain('run --drop-old-signing first')
+  expect([read('gateway/jwt-secret'), read('gateway/jwt-secret-old')]).toEqual([second, first])
+
   const both = spawnSync('node', [script, folder, '--renew', 'signing', '--drop-old-signing'], { encoding: 'utf8' })
   expect(both.stderr).toContain('would refuse every token')
   execFileSync('node', [script, folder, '--drop-old-signing'])
   expect(read('gateway/jwt-secret-old')).toBe('')
   expect([read('gateway/jwt-secret'), read('gateway/api-token')]).toEqual([second, token])
   expect(statSync(join(folder, 'gateway/jwt-secret-old')).mode & 0o777).toBe(0o400)
+})
+
+test('a renewal of the secret that signs that was broken off is done by the next', () => {
+  execFileSync('node', [script, folder])
+  const first = read('gateway/jwt-secret')
+  rmSync(join(folder, 'gateway/jwt-secret-old'))
+  writeFileSync(join(folder, 'gateway/jwt-secret-old'), first)
+  execFileSync('node', [script, folder, '--renew', 'signing'])
+  expect(read('gateway/jwt-secret')).not.toBe(first)
+  expect(read('gateway/jwt-secret-old')).toBe(first)
 })
 
 test('a folder from before there was an old secret has an empty one', () => {

@@ -1,6 +1,7 @@
 // Deltas from the version a lease names to the one that was pulled. A key goes to the same worker while that lives, so
 // each worker holds the last bodies of its keys.
 
+import { readViewerKey } from '@keycast/backbone'
 import { detached } from '@keycast/service'
 import { createDelta } from 'fossil-delta'
 import { LRUCache } from 'lru-cache'
@@ -27,6 +28,9 @@ const GAIN_MIN = 0.5
  * when the last watcher leaves; it pulls nothing more from then on.
  */
 const UNSTORED_MS = 10_000
+
+/** The same for a user's own value: it must not stay when the user is gone. One refreshed more rarely has no deltas. */
+const OWN_MS = 60_000
 
 /** Held beside a body: its key, its version, its place. */
 const BASE_BYTES = 512
@@ -75,8 +79,14 @@ export function createDeltas({ bytesMax, now = () => performance.now() }) {
 
   /** @param {string} key @param {string} version @param {Buffer} body @param {boolean} store */
   function keep(key, version, body, store) {
-    if (isOfSize(body)) bases?.set(key, { version, body: detached(body) }, { ttl: store ? 0 : UNSTORED_MS })
+    if (isOfSize(body)) bases?.set(key, { version, body: detached(body) }, { ttl: ttlOf(key, store) })
     else bases?.delete(key)
+  }
+
+  /** @param {string} key @param {boolean} store @returns {number} 0: for as long as there is room */
+  function ttlOf(key, store) {
+    if (!store) return UNSTORED_MS
+    return readViewerKey(key) ? OWN_MS : 0
   }
 
   /** @param {() => { delta?: Buffer, skipped?: DeltaSkip }} work @returns {{ delta?: Buffer, skipped?: DeltaSkip }} */

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { jest } from '@jest/globals'
+import { viewerKey } from '@keycast/backbone'
 import { versionOf } from '@keycast/protocol'
 import { applyDelta } from 'fossil-delta'
 import { randomNumbers } from '../../../test/support/random.js'
@@ -113,6 +114,21 @@ test('a body that is to be held only while watched is let go of ten seconds afte
     jest.advanceTimersByTime(11_000)
     expect(deltas.make(lease('a:1', 'v2'), of('v3', false), body(3))).toEqual({ skipped: 'no_base' })
     expect(deltas.make(lease('a:2', 'v1'), of('v2'), body(2)).delta).toBeDefined()
+  } finally {
+    jest.useRealTimers()
+  }
+})
+
+test("a user's own body is let go of a minute after it was pulled, though it may be stored", () => {
+  jest.useFakeTimers()
+  try {
+    const own = viewerKey('a:1', 'x'.repeat(43))
+    const deltas = createDeltas({ bytesMax: MIB, now: Date.now })
+    deltas.make(lease(own, undefined), of('v1'), body(1))
+    jest.advanceTimersByTime(59_000)
+    expect(deltas.make(lease(own, 'v1'), of('v2'), body(2)).delta).toBeDefined()
+    jest.advanceTimersByTime(61_000)
+    expect(deltas.make(lease(own, 'v2'), of('v3'), body(3))).toEqual({ skipped: 'no_base' })
   } finally {
     jest.useRealTimers()
   }

@@ -6,13 +6,16 @@ import { createUniqueQueue } from '@keycast/service'
 /** Some 10 MB of keys. */
 export const CHANGES_MAX = 100_000
 
+/** What a gateway needs to find a node that comes back: by then it has forgotten changes that were in time when the node started. */
+const CONNECTING_MS = 10_000
+
 /** @param {{ now: () => number, max?: number }} options */
 export function createToldChanges({ now, max = CHANGES_MAX }) {
   /** When each was told last. @type {Map<string, number>} */
   const toldAt = new Map()
   const oldestFirst = /** @type {import('@keycast/service').UniqueQueue<string>} */ (createUniqueQueue())
   /** Of changes before this nothing is known. Gateways repeat those that a node missed because it was not there yet. */
-  let knownSince = now() - REFRESHES_REMEMBERED_MS
+  let knownSince = now() - REFRESHES_REMEMBERED_MS + CONNECTING_MS
 
   return {
     /** @param {string} key that changed */

@@ -123,6 +123,21 @@ test('a refresh has it fetched at once, also one that came before the watch', ()
   expect(after.asked(K)).toBe(1)
 })
 
+test('a change that was told about when the backend was asked has it fetched at once: the plan may have waited to be read', () => {
+  const primary = setup()
+  // By its plan the backend was asked 40 s ago.
+  primary.onRefresh(K)
+  primary.pass(PERIOD_MS - IN_MS + 5_000)
+  takeOver(primary, 'a', 'v1')
+  expect(primary.asked(K)).toBe(1)
+
+  const long = setup()
+  long.onRefresh(K)
+  long.pass(PERIOD_MS - IN_MS + 11_000)
+  takeOver(long, 'a', 'v1')
+  expect(long.asked(K)).toBe(0)
+})
+
 test('a key that is asked for often, is due, or was asked for before this node heard of changes is fetched at once', () => {
   const often = setup({ namespaces: { doc: { refreshMs: 1_000 } } })
   takeOver(often, 'a', 'v1', { inMs: 500 })

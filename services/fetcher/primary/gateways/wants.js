@@ -40,6 +40,12 @@ import { createToldChanges } from './told-changes.js'
 /** When a gateway may ask again whose user's token had expired; it says so by itself when the user has another. */
 const EXPIRED_RETRY_MS = 1_000
 
+/**
+ * By how much a plan's time may be too late: it says "in so many milliseconds", and waits to be read while a node takes over
+ * hundreds of thousands of keys. Without this a change told in that time would pass for one that the backend was asked after.
+ */
+const PLAN_DELAY_MS_MAX = 10_000
+
 /** What a client reads: the same whether the key exists or not. */
 const FORBIDDEN = 'the backend does not grant this'
 
@@ -151,7 +157,7 @@ export function createWants({
     const { refreshMs } = namespace
     if (refreshMs < QUIET_REFRESH_MS_MIN || inMs === 0 || inMs > refreshMs) return false
     // A change that this node was told of, and the one before it may have died over.
-    if (toldChanges.mayBeSince(sharedKeyOf(entry), now() + inMs - refreshMs)) return false
+    if (toldChanges.mayBeSince(sharedKeyOf(entry), now() + inMs - refreshMs - PLAN_DELAY_MS_MAX)) return false
     takeOver(entry, version, maxAgeMs)
     schedule.takeOver(entry, now() + inMs)
     return true
