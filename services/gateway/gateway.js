@@ -158,6 +158,7 @@ export function createGateway({
   const decisions = createDecisions({
     namespaces: deciding,
     backbone,
+    viewers,
     onDecided: (session, key, problem) => events.onDecided(session, key, problem),
     counts,
     now,
@@ -187,7 +188,7 @@ export function createGateway({
     now,
   })
   const ownValueTokens = createOwnValueTokens({ ownValues, cache, backbone, subscriptions, now })
-  const takeAnswer = createTakeAnswer({ cache, backbone, values, singleFlight, subscriptions, now })
+  const takeAnswer = createTakeAnswer({ cache, backbone, viewers, values, singleFlight, subscriptions, now })
   const encodings = createEncodings({
     latest: key => cache.peek(key)?.value,
     grown(key) {

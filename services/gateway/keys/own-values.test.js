@@ -253,6 +253,33 @@ test('a revoked token is asked with no more, though the same user goes on with a
   expect(await other.received()).toMatchObject([{ type: 'value', data: 2 }])
 })
 
+test("a user's value is asked for with another of their tokens where the backend refuses the one valid longest", async () => {
+  const { backbone, client } = setup()
+  const first = await client('ann', 3_600)
+  const second = await client('ann', 300)
+  second.send({ type: 'subscribe', id: 1, keys: [{ key: KEY }] })
+  second.send({ type: 'get', id: 2, key: KEY })
+  expect(backbone.credentials(wire('ann'))?.authorization).toBe(`Bearer ${first.token}`)
+  backbone.failed(wire('ann'), 'forbidden', { retryAfterMs: undefined })
+  expect(backbone.credentials(wire('ann'))?.authorization).toBe(`Bearer ${second.token}`)
+  expect(backbone.calls).toContain(`renewCredentials ${wire('ann')}`)
+  backbone.value(wire('ann'), '1')
+  expect(await second.received()).toMatchObject([{ type: 'subscribed' }, { type: 'value', id: 2 }, { type: 'value' }])
+  backbone.failed(wire('ann'), 'forbidden', { retryAfterMs: undefined })
+  expect(await second.received()).toMatchObject([{ code: 'forbidden', subscribed: false }])
+})
+
+test('several keys that one token was refused for are all asked for with the other', async () => {
+  const { backbone, client } = setup()
+  await client('ann', 3_600)
+  const second = await client('ann', 300)
+  const keys = [KEY, 'own:open']
+  second.send({ type: 'subscribe', id: 1, keys: keys.map(key => ({ key })) })
+  for (const key of keys) backbone.failed(wire('ann', key), 'forbidden', { retryAfterMs: undefined })
+  for (const key of keys) backbone.value(wire('ann', key), '1')
+  expect(await second.received()).toMatchObject([{ type: 'subscribed' }, { type: 'value' }, { type: 'value' }])
+})
+
 test('rights that a new token does not cover end the subscription, and with the last one the watch', async () => {
   const { backbone, connect, auth, token } = setup()
   const client = await connect()

@@ -1,6 +1,7 @@
 // Whether viewers may read keys, as their backends decide: each is asked once per viewer, key and `keep`, for all
 // gateways, and what it said is kept for so long.
-import { readViewerKey } from '@keycast/backbone'
+import { createHash } from 'node:crypto'
+import { ANONYMOUS_VIEWER, readViewerKey } from '@keycast/backbone'
 import { idOf, keyProblem, namespaceOf } from '@keycast/protocol'
 import { createUniqueQueue, idProblem } from '@keycast/service'
 import { admits, refuses } from './asks.js'
@@ -9,9 +10,10 @@ import { admits, refuses } from './asks.js'
  * @typedef {import('@keycast/backbone').Decision} Decision
  * @typedef {import('@keycast/service').Authorize} AuthorizeSettings
  * @typedef {import('./asks.js').Reply} Reply
+ * @typedef {Parameters<NonNullable<import('@keycast/backbone').HubEvents['onAuthorize']>>[2]} Question
  *
  * What the backend said of one viewer and key. `decidedAt`: when it was asked for the verdict held. `admittedAt`: when it
- * last admitted the viewer, unless it refused since. `expiresAt`: of the token it was asked with.
+ * last admitted the viewer, unless it refused since. `askedWith`: the digest of the token it was asked with.
  * @typedef {object} Kept
  * @property {string} key the viewer key
  * @property {AuthorizeSettings} settings
@@ -21,8 +23,8 @@ import { admits, refuses } from './asks.js'
  * @property {number | undefined} admittedAt
  * @property {number} retryAt when a failed question is asked again, at the earliest
  * @property {import('../timing/backoff.js').Backoff | undefined} backoff while questions fail
- * @property {number} expiresAt
- * @property {{ link: string, id: string }[] | undefined} waiting while the backend is asked
+ * @property {string} askedWith
+ * @property {{ link: string, id: string, question: Question }[] | undefined} waiting while the backend is asked
  */
 
 /** At some 300 bytes each they take 30 MB. One that is dropped costs the backend a question. */
@@ -51,7 +53,8 @@ export function createAuthorize({ namespaces, asks, tellDecision, firstBackoff, 
   const decided = createUniqueQueue()
 
   /** @type {NonNullable<import('@keycast/backbone').HubEvents['onAuthorize']>} */
-  function onAuthorize(link, id, { key, authorization, expiresAt = 0 }) {
+  function onAuthorize(link, id, question) {
+    const { key, authorization } = question
     const read = readQuestion(key, authorization)
     if ('problem' in read) {
       return tellDecision(link, id, {
@@ -63,16 +66,17 @@ export function createAuthorize({ namespaces, asks, tellDecision, firstBackoff, 
     const kept = byKey.get(key) ?? open(key, read.settings)
     if (kept.waiting) {
       metrics.questioned('joined')
-      return void kept.waiting.push({ link, id })
+      return void kept.waiting.push({ link, id, question })
     }
-    if (isStanding(kept, expiresAt)) {
+    const token = digestOf(read.authorization)
+    if (isStanding(kept, token)) {
       metrics.questioned('kept')
       return tellDecision(link, id, decisionOf(kept))
     }
     metrics.questioned('asked')
     decided.delete(kept)
-    kept.waiting = [{ link, id }]
-    kept.expiresAt = Math.max(kept.expiresAt, expiresAt)
+    kept.waiting = [{ link, id, question }]
+    kept.askedWith = token
     asks.add({
       key,
       origin: kept.settings.origin,
@@ -98,7 +102,7 @@ export function createAuthorize({ namespaces, asks, tellDecision, firstBackoff, 
     if (!namespace?.authorize || idProblem(namespace, idOf(key))) {
       return { problem: 'the fetcher has another configuration than the gateway: it asks no backend about this key' }
     }
-    const isAnonymous = viewer === 'anonymous'
+    const isAnonymous = viewer === ANONYMOUS_VIEWER
     // Asked without, the backend would answer for anybody.
     if (!isAnonymous && authorization === undefined) return { problem: 'the question brings no token' }
     const { authorize: settings, timeoutMs = 0 } = namespace
@@ -118,20 +122,20 @@ export function createAuthorize({ namespaces, asks, tellDecision, firstBackoff, 
       admittedAt: undefined,
       retryAt: Number.NEGATIVE_INFINITY,
       backoff: undefined,
-      expiresAt: 0,
+      askedWith: '',
       waiting: undefined,
     }
     byKey.set(key, kept)
     return kept
   }
 
-  /** Whether the backend need not be asked yet. @param {Kept} kept @param {number} expiresAt of the token that came now */
-  function isStanding({ verdict, decidedAt, retryAt, settings, expiresAt: askedWith }, expiresAt) {
+  /** Whether the backend need not be asked yet. @param {Kept} kept @param {string} token digest of the one that came now */
+  function isStanding({ verdict, decidedAt, retryAt, settings, askedWith }, token) {
     if (verdict === undefined) return false
     if (verdict === 'admitted') return now() - decidedAt < settings.keepMs
-    // A token that was issued since may be good for more than the one refused.
-    if (expiresAt > askedWith) return false
-    return verdict === 'refused' ? now() - decidedAt < settings.keepMs : now() < retryAt
+    if (verdict === 'failed') return now() < retryAt
+    // Another token may be good for more than the one refused, which may have been revoked.
+    return token === askedWith && now() - decidedAt < settings.keepMs
   }
 
   /** @param {Kept} kept @param {Reply} reply */
@@ -147,12 +151,20 @@ export function createAuthorize({ namespaces, asks, tellDecision, firstBackoff, 
       kept.backoff = kept.backoff?.next() ?? firstBackoff()
       kept.retryAt = now() + Math.max(kept.backoff.duration, Math.min(retryAfterMs, PATIENCE_MS_MAX))
     }
-    const { waiting = [] } = kept
+    const { waiting = [], askedWith } = kept
     kept.waiting = undefined
     decided.add(kept)
     const decision = decisionOf(kept)
-    for (const { link, id } of waiting) tellDecision(link, id, decision)
+    for (const { link, id, question } of waiting) {
+      // What one token was refused says nothing of another that came meanwhile.
+      if (kept.verdict === 'refused' && !isAbout(question, askedWith)) onAuthorize(link, id, question)
+      else tellDecision(link, id, decision)
+    }
   }
+
+  /** Whether a question came with a token, or for a viewer that has none. @param {Question} question @param {string} askedWith */
+  const isAbout = ({ key, authorization }, askedWith) =>
+    digestOf(readViewerKey(key)?.viewer === ANONYMOUS_VIEWER ? undefined : authorization) === askedWith
 
   /** @param {Kept} kept that is decided @returns {Decision} */
   function decisionOf({ verdict, message, decidedAt, admittedAt, retryAt }) {
@@ -169,3 +181,9 @@ export function createAuthorize({ namespaces, asks, tellDecision, firstBackoff, 
 
   return { onAuthorize, kept: () => byKey.size }
 }
+
+/** Tells tokens apart without keeping them. @param {string | undefined} authorization */
+const digestOf = authorization =>
+  createHash('sha256')
+    .update(authorization ?? '')
+    .digest('base64url')

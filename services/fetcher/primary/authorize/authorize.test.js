@@ -192,16 +192,28 @@ test('the Retry-After of a backend holds, up to a minute', () => {
   expect(told[1].decision.retryAfterMs).toBe(60_000)
 })
 
-test('a viewer who was refused is asked for again with a token issued since', () => {
+test('a viewer who was refused is asked for again with another token, though it expires sooner', () => {
   const { ask, answer, decided, leased } = setup()
-  ask(ANN, tokenOf('ann', 1_000))
-  answer(403)
-  ask(ANN, tokenOf('ann', 500))
+  ask(ANN, tokenOf('revoked', 1_000))
+  answer(401)
+  ask(ANN, tokenOf('revoked', 1_000))
   expect(leased).toEqual([])
-  ask(ANN, tokenOf('ann', 2_000))
+  ask(ANN, tokenOf('other', 500))
   expect(leased).toHaveLength(1)
   answer(200)
   expect(decided()).toEqual(['a refused 0', 'a refused 0', 'a admitted 0'])
+})
+
+test('what one token is refused is not said of another that came meanwhile', () => {
+  const { ask, answer, decided, leased } = setup()
+  ask(ANN, tokenOf('revoked'))
+  ask(ANN, tokenOf('revoked'), 'b')
+  ask(ANN, tokenOf('other'), 'c')
+  answer(401)
+  expect(decided()).toEqual(['a refused 0', 'b refused 0'])
+  expect(leased[0].message.headers).toEqual({ authorization: 'Bearer other' })
+  answer(200)
+  expect(decided()).toEqual(['c admitted 0'])
 })
 
 test('no more are in flight to one backend than allowed, and another backend does not wait for it', () => {

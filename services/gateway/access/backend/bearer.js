@@ -16,6 +16,11 @@ export class Bearer {
     return `Bearer ${this.#token}`
   }
 
+  /** @param {Bearer | undefined} other */
+  isSameAs(other) {
+    return other !== undefined && other.#token === this.#token
+  }
+
   toJSON() {
     return SHOWN
   }

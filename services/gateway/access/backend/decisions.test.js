@@ -25,18 +25,21 @@ function setup(settings) {
     settings,
   })
   const { backbone, connect, turn } = started
+  /** @param {string} token */
+  async function clientWith(token) {
+    const client = await connect()
+    client.send({ type: 'auth', token })
+    await authed(client, turn)
+    return { ...client, token }
+  }
   return {
     ...started,
     /** @param {string} sub @param {number} [ttlSeconds] */
     token: (sub, ttlSeconds = 300) => sign({ sub, nowMs: nowMs + started.now() - 1_000_000, ttlSeconds }),
-    /** A client with a token. @param {string} sub @param {number} [ttlSeconds] */
-    async client(sub, ttlSeconds = 300) {
-      const client = await connect()
-      const token = await sign({ sub, nowMs: nowMs + started.now() - 1_000_000, ttlSeconds })
-      client.send({ type: 'auth', token })
-      await authed(client, turn)
-      return { ...client, token }
-    },
+    /** A client with a token of its own. @param {string} sub @param {number} [ttlSeconds] */
+    client: async (sub, ttlSeconds = 300) =>
+      clientWith(await sign({ sub, nowMs: nowMs + started.now() - 1_000_000, ttlSeconds })),
+    clientWith,
     /** The fetcher says what the backend decided of the question that waits longest. @param {any} decision */
     async decide(decision) {
       backbone.questions.shift()?.resolve(decision && { message: '', ...decision })
@@ -276,6 +279,41 @@ test('a renewed token is asked with from then on, and at once where the one befo
   const older = await client('ann', 10)
   older.send({ type: 'get', id: 3, key: KEY })
   expect(backbone.questions).toMatchObject([{ credentials: { authorization: `Bearer ${renewed}` } }])
+})
+
+test('a token that the backend refuses gives way to another of the user, though that expires sooner', async () => {
+  const { backbone, client, clientWith, decide } = setup()
+  const first = await client('ann', 3_600)
+  const second = await client('ann', 60)
+  second.send({ type: 'subscribe', id: 1, keys: [{ key: KEY }] })
+  expect(backbone.questions).toMatchObject([{ credentials: { authorization: `Bearer ${first.token}` } }])
+  await decide(refused)
+  expect(backbone.questions).toMatchObject([{ credentials: { authorization: `Bearer ${second.token}` } }])
+  await decide(admitted)
+  backbone.value(KEY, '1')
+  expect((await second.received()).map(({ type, code }) => code ?? type)).toEqual(['subscribed', 'value'])
+  // Not by the one that was refused, when it comes again.
+  const again = await clientWith(first.token)
+  again.send({ type: 'get', id: 2, key: 'doc:2' })
+  expect(backbone.questions).toMatchObject([{ credentials: { authorization: `Bearer ${second.token}` } }])
+})
+
+test('where the backend refuses both tokens of a user it is not asked each time that they come by turns', async () => {
+  const { backbone, client, clientWith, decide } = setup()
+  const tokens = [(await client('ann', 3_600)).token, (await client('ann', 60)).token]
+  /** @type {string[]} */
+  const askedWith = []
+  for (let turns = 0; turns < 10; turns++) {
+    const each = await clientWith(tokens[turns % 2])
+    each.send({ type: 'get', id: 1, key: KEY })
+    while (backbone.questions.length > 0) {
+      askedWith.push(backbone.questions[0].credentials.authorization ?? '')
+      await decide(refused)
+    }
+    expect(await each.received()).toMatchObject([{ code: 'forbidden' }])
+  }
+  expect(new Set(askedWith)).toEqual(new Set(tokens.map(token => `Bearer ${token}`)))
+  expect(askedWith.length).toBeLessThanOrEqual(3)
 })
 
 test('the backend is never asked with a token that has expired', async () => {

@@ -1,5 +1,5 @@
 // For whom backends are asked: each user is one viewer, however many sessions and tokens they have, and all who came
-// without a token are one together. A viewer has the token that is valid longest.
+// without a token are one together. A viewer has the token that is valid longest, unless its backend refused that one.
 import { createHash } from 'node:crypto'
 import { ANONYMOUS_VIEWER } from '@keycast/backbone'
 import { createUniqueQueue } from '@keycast/service'
@@ -12,7 +12,12 @@ import { createUniqueQueue } from '@keycast/service'
  * @property {string | undefined} user `undefined` for all without a token
  * @property {string} name of the viewer beyond this gateway: the user's own is nobody else's business
  * @property {Verified | undefined} verified its token
+ * @property {Verified | undefined} other another one of its tokens, for when a backend refuses that
  * @property {number} expiresAtMs until when that is valid, in milliseconds since 1970; never for those without
+ * @property {number} takes how many tokens it has had: tells one from the next
+ * @property {number} replacedTake which of them came in the place of one that was refused
+ * @property {import('./bearer.js').Bearer | undefined} refused the token that a backend refused last
+ * @property {number} replaceableAtMs from when on a token that a backend refused may give way to one that is not valid longer
  * @property {boolean} isExpired whether that is over and known to be
  * @property {number} sessions
  * @property {Map<string, import('./decisions.js').Decision>} decisions by key; decisions.js, as the next two
@@ -22,6 +27,9 @@ import { createUniqueQueue } from '@keycast/service'
 
 /** Viewers without a session are those of HTTP requests. With their tokens they take some 10 MB, at worst 50. */
 const IDLE_MAX = 4_000
+
+/** Programs of one user that poll by turns with two tokens, both refused, would else have the backend asked each time. */
+const REPLACING_MS = 10_000
 
 /**
  * @param {object} deps
@@ -66,13 +74,41 @@ export function createViewers({ isNeeded, onForgotten, onRenewed, onExpired, wal
     onForgotten(viewer)
   }
 
-  /** @param {Viewer} viewer @param {Verified} verified */
+  /** @param {Viewer} viewer @param {Verified} verified @returns {boolean} whether it is asked with from now on */
   function take(viewer, verified) {
-    if (verified.expiresAtMs <= viewer.expiresAtMs) return
+    const { verified: current, refused } = viewer
+    if (!isBetter(viewer, verified)) {
+      const isKnown = current?.bearer?.isSameAs(verified.bearer) || refused?.isSameAs(verified.bearer)
+      if (!isKnown) viewer.other = verified
+      return false
+    }
+    viewer.other = refused?.isSameAs(current?.bearer) ? undefined : current
     viewer.verified = verified
+    viewer.takes++
     viewer.expiresAtMs = verified.expiresAtMs
     viewer.isExpired = false
     onRenewed(viewer)
+    return true
+  }
+
+  /**
+   * Whether a token is to be asked with in the place of the one that the viewer has.
+   *
+   * @param {Viewer} viewer
+   * @param {Verified} verified
+   */
+  function isBetter(viewer, verified) {
+    const isLonger = verified.expiresAtMs > viewer.expiresAtMs
+    const nowMs = wallNow()
+    const { refused } = viewer
+    if (!refused || viewer.expiresAtMs <= nowMs) return isLonger
+    // However long it is valid, the backend would refuse it again.
+    if (refused.isSameAs(verified.bearer)) return false
+    if (!refused.isSameAs(viewer.verified?.bearer)) return isLonger
+    if (isLonger) return true
+    if (nowMs < viewer.replaceableAtMs) return false
+    viewer.replaceableAtMs = nowMs + REPLACING_MS
+    return true
   }
 
   /**
@@ -94,6 +130,25 @@ export function createViewers({ isNeeded, onForgotten, onRenewed, onExpired, wal
 
     /** @param {string} name beyond this gateway @returns {Viewer | undefined} */
     named: name => names.get(name),
+
+    /**
+     * A backend refused the viewer's token, perhaps because it was revoked there: any other token of the user is better.
+     *
+     * @param {Viewer | undefined} viewer
+     * @returns {boolean} whether there is one, which the backend is to be asked with
+     */
+    noteRefused(viewer) {
+      if (!viewer?.verified) return false
+      viewer.refused = viewer.verified.bearer
+      const { other } = viewer
+      if (!other || other.expiresAtMs <= wallNow() || !take(viewer, other)) return false
+      viewer.replacedTake = viewer.takes
+      viewer.replaceableAtMs = wallNow() + REPLACING_MS
+      return true
+    },
+
+    /** Whether refusals that come now may be of a token that was refused and replaced. @param {Viewer} viewer */
+    isReplacedLately: viewer => viewer.replacedTake === viewer.takes && wallNow() < viewer.replaceableAtMs,
 
     /** A session is this viewer's. @param {Viewer | undefined} viewer */
     enter(viewer) {
@@ -119,8 +174,10 @@ export function createViewers({ isNeeded, onForgotten, onRenewed, onExpired, wal
       /** @type {Set<Viewer>} */
       const touched = new Set()
       for (const viewer of users.values()) {
+        if (viewer.other && isRevoked(viewer.other)) viewer.other = undefined
         if (!viewer.verified || !isRevoked(viewer.verified)) continue
         viewer.verified = undefined
+        viewer.refused = undefined
         viewer.expiresAtMs = 0
         touched.add(viewer)
         onForgotten(viewer)
@@ -155,7 +212,12 @@ function newViewer(user) {
     user,
     name: user === undefined ? ANONYMOUS_VIEWER : createHash('sha256').update(user).digest('base64url'),
     verified: undefined,
+    other: undefined,
     expiresAtMs: user === undefined ? Number.POSITIVE_INFINITY : 0,
+    takes: 0,
+    replacedTake: -1,
+    refused: undefined,
+    replaceableAtMs: Number.NEGATIVE_INFINITY,
     isExpired: false,
     sessions: 0,
     decisions: new Map(),
