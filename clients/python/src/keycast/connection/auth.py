@@ -140,5 +140,4 @@ class Auth:
 
     def _end(self, code: str, reason: str) -> None:
         self.forget()
-        self._user = None
         self._on_end(code, reason)
