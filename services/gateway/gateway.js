@@ -420,7 +420,7 @@ export function createGateway({
     explain: createExplain({ policy, rights, tokens, revocations, access, namespaces, deciding, wallNow }),
 
     /** For whom an HTTP request is. */
-    authenticate: createAuthenticate({ identify, anonymous: rights.anonymous, viewers, accounts }),
+    authenticate: createAuthenticate({ identify, anonymous: rights.anonymous, viewers, accounts, revocations }),
 
     /** See end-revoked.js. */
     revoke: endRevoked.add,

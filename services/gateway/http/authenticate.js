@@ -1,4 +1,8 @@
 // For whom an HTTP request is, and whether it may ask now: what an upgrade and a session are asked, for code that polls.
+import { REFUSED } from '../access/tokens/tokens.js'
+
+/** @type {import('./problems.js').HttpProblem} */
+const REVOKED = Object.freeze({ code: 'token_refused', message: REFUSED })
 
 /**
  * @param {object} deps
@@ -6,13 +10,16 @@
  * @param {import('../access/rights.js').Rights} deps.anonymous
  * @param {Pick<import('../access/backend/viewers.js').Viewers, 'of'>} deps.viewers
  * @param {Pick<import('../sessions/accounts.js').Accounts, 'of' | 'charge'>} deps.accounts
+ * @param {Pick<import('../access/revocations/revocations.js').Revocations, 'isRevoked'>} deps.revocations
  */
-export function createAuthenticate({ identify, anonymous, viewers, accounts }) {
+export function createAuthenticate({ identify, anonymous, viewers, accounts, revocations }) {
   /**
    * @param {import('node:http').IncomingMessage} request
    * @returns {Promise<{ hasToken: boolean } & ({ rights: import('../access/rights.js').Rights,
-   *   viewer: import('../access/backend/viewers.js').Viewer | undefined }
-   *   | { problem: import('./problems.js').HttpProblem, status?: number })>}
+   *   viewer: import('../access/backend/viewers.js').Viewer | undefined,
+   *   revoked: () => import('./problems.js').HttpProblem | undefined }
+   *   | { problem: import('./problems.js').HttpProblem, status?: number })>} `revoked`: to be asked before anything is sent,
+   *   because the token may have been revoked while the request waited
    */
   return async function authenticate(request) {
     const origin = identify.originOf(request)
@@ -30,6 +37,7 @@ export function createAuthenticate({ identify, anonymous, viewers, accounts }) {
         problem: { code: 'rate_limited', message: 'too many requests of this user or address', retryAfterMs },
       }
     }
-    return { hasToken, rights: verified?.rights ?? anonymous, viewer: viewers.of(verified) }
+    const revoked = () => (verified && revocations.isRevoked(verified) ? REVOKED : undefined)
+    return { hasToken, rights: verified?.rights ?? anonymous, viewer: viewers.of(verified), revoked }
   }
 }

@@ -61,6 +61,8 @@ export function addMessages(app, { access, decisions, authenticate, histories, u
     // Never rejects.
     const { problem, history } = await histories.read(asked)
     pending--
+    const revoked = caller.revoked()
+    if (revoked) return sendProblem(reply, revoked)
     if (!history) return sendProblem(reply, problem)
     const { messages, ...head } = history
     const body = historyBody({ key, ...head }, messages)

@@ -1,4 +1,7 @@
+import { jest } from '@jest/globals'
 import { createLog } from '@keycast/service'
+import { readRule } from '../access/rights.js'
+import { issuers, sign } from '../access/test-tokens.js'
 import { createTestGateway } from '../test-support.js'
 import { createPublicApp } from './public.js'
 import { closeServed, serve } from './test-support.js'
@@ -73,6 +76,20 @@ test('without the right to read nothing of a room is said', async () => {
   const nothing = { read: [], publish: [], join: [] }
   const { get } = await setUp({ anonymous: nothing })
   expect((await get(`/v1/messages/${key}`)).status).toBe(401)
+})
+
+test('a request whose token is revoked while it waits for the journal is sent no message', async () => {
+  const everyone = readRule({ read: ['room:*'] }, { user: true, strict: true }).rule
+  const { get, gateway } = await setUp({ tokens: issuers, everyone })
+  const headers = { authorization: `Bearer ${await sign({ sub: 'ann', nowMs: Date.now() })}` }
+  expect((await get(`/v1/messages/${key}`, { headers })).status).toBe(200)
+  const { read } = gateway.histories
+  jest.spyOn(gateway.histories, 'read').mockImplementation(asked => {
+    gateway.revoke({ sub: 'ann', before: Date.now() / 1_000 + 60 })
+    return read(asked)
+  })
+  const response = await get(`/v1/messages/${key}`, { headers })
+  expect([response.status, response.json().code]).toEqual([401, 'token_refused'])
 })
 
 test('while the journal is away the answer is 503', async () => {

@@ -65,6 +65,8 @@ export function addValues(
     if (cached) counts.httpHits++
     else counts.httpMisses++
     const result = cached ?? (await singleFlight.want(wireKey))
+    const refusal = caller.revoked()
+    if (refusal) return sendProblem(reply, refusal)
     // Also where there is none, and for who came without a token: another user has another answer.
     if (isOwn) reply.header('vary', 'Authorization, Cookie')
     if (!result.value) return sendProblem(reply, result.problem)

@@ -49,7 +49,7 @@ async function setup({ fresh, later, refused, caller = { hasToken: false, rights
     decisions: { applies: () => false, ask: () => undefined },
     ownValues: { wireKeyOf: (viewer, key) => (key.startsWith('own:') ? `${key} ${viewer?.name}` : key) },
     histories: /** @type {any} */ (undefined),
-    authenticate: async () => caller,
+    authenticate: async () => ({ revoked: () => undefined, ...caller }),
     values: {
       fresh: key => {
         asked.push(`fresh ${key}`)
@@ -66,6 +66,14 @@ async function setup({ fresh, later, refused, caller = { hasToken: false, rights
   })
   return { asked, counts, get: await serve(app) }
 }
+
+test('a request whose token is revoked while it waits is sent nothing of the value', async () => {
+  const revoked = () => ({ code: 'token_refused', message: 'the token is not accepted' })
+  const { get } = await setup({ later: found, caller: { hasToken: true, rights: {}, revoked } })
+  const response = await get('/v1/values/tick:1')
+  expect([response.status, response.json().code]).toEqual([401, 'token_refused'])
+  expect(response.headers).not.toHaveProperty('etag')
+})
 
 test('a value held and fresh is answered from memory, as the backend gave it', async () => {
   const { get, asked } = await setup({ fresh: found })
