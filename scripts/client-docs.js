@@ -17,7 +17,8 @@ const page = join(root, 'docs/client-api.md')
 
 const head = `# Client library: every export
 
-The types of \`@keycast/client\`, as editors show them. What each is for, with examples: [client.md](client.md).
+The types of \`@keycast/client\`, as editors show them. Examples, and what each export is for, are in
+[client.md](client.md).
 
 An export that stands under an entry before is not repeated.
 

@@ -36,8 +36,8 @@ const RESPONSE_BYTES_MAX = 16_384
  */
 
 /**
- * What came over all connections of this process, handshakes included; for TLS, what was inside it. `atUs`: when what is
- * being read came. A read brings hundreds of small messages at a time, and a look at the clock for each would be dear.
+ * `bytes` came over all connections of this process, handshakes included; with TLS they are counted decrypted. `atUs`:
+ * when the data being read came. A read brings hundreds of small messages at a time, and a look at the clock for each would be dear.
  */
 export const received = { bytes: 0, atUs: 0 }
 

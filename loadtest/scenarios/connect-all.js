@@ -1,4 +1,4 @@
-// Waits for all clients of a scenario to connect, and checks that every connection is accounted for.
+// Connects the clients of a scenario, lets them work, and checks that every connection is accounted for.
 
 /** When no further client has connected for this long, the rest never will. */
 const GIVE_UP_MS = 10_000
@@ -19,6 +19,28 @@ export async function allOpen(context, pool, { clients, count = 'opened' }) {
     if (await context.until(() => sofar() >= clients, GIVE_UP_MS)) return
     if (context.ended() !== undefined || sofar() === before) return
   }
+}
+
+/**
+ * Connects all clients, then lets them begin at once, and ends them after some time.
+ *
+ * @param {import('./scenario.js').Context} context
+ * @param {import('../generator/pool.js').Pool} pool whose workload waits for `begin`
+ * @param {{ clients: number, seconds: number }} load
+ * @returns {Promise<import('./scenario.js').Context['series']>} the seconds that count: the first has the beginning in it
+ */
+export async function connectAndMeasure(context, pool, { clients, seconds }) {
+  context.phase('connect')
+  pool.ramp({ everyUs: 1_000, count: clients })
+  await allOpen(context, pool, { clients })
+  context.phase('measure')
+  pool.tell({ begin: true })
+  await context.wait(seconds * 1_000)
+  context.phase('end')
+  await pool.finish()
+
+  const all = context.series.filter(({ phase }) => phase === 'measure')
+  return all.length > 2 ? all.slice(1) : all
 }
 
 /** @param {Record<string, number>} counts */

@@ -1,7 +1,7 @@
 // The smallest exchange there is: how many of them a second?
 import { Option } from 'commander'
 import { readInteger } from '../command-line/options.js'
-import { allOpen, connectionSum } from './connect-all.js'
+import { connectAndMeasure, connectionSum } from './connect-all.js'
 import { cpuFigures, sumOf } from './figures.js'
 
 const COUNTS = ['opened', 'refused', 'dropped', 'closed', 'requested', 'answered', 'refusals', 'lost', 'unexpected']
@@ -38,20 +38,9 @@ export const pingpong = {
   async run(context, { clients, window, rate, seconds }) {
     const settings = rate === undefined ? { window } : { intervalMs: Math.max(1, Math.round(1_000 / rate)) }
     const pool = await context.startPool({ workload: 'ping', settings, clientsMax: clients })
-    context.phase('connect')
-    pool.ramp({ everyUs: 1_000, count: clients })
-    await allOpen(context, pool, { clients })
-    context.phase('measure')
-    pool.tell({ begin: true })
-    await context.wait(seconds * 1_000)
-    context.phase('end')
-    await pool.finish()
-
+    const measured = await connectAndMeasure(context, pool, { clients, seconds })
     const { counts, reasons, histograms } = pool.totals
     const { latency } = histograms
-    const all = context.series.filter(({ phase }) => phase === 'measure')
-    // The first second has the beginning in it.
-    const measured = all.length > 2 ? all.slice(1) : all
     const perSecond = sumOf(measured, second => second.counts.answered) / Math.max(1, measured.length)
     const { requested = 0, answered = 0, refusals = 0, lost = 0 } = counts
     const how = rate === undefined ? `${window} under way each` : `${rate} a second each`

@@ -19,7 +19,7 @@
  * `credentials` come with a viewer key (wire/viewer-key.js), unless the viewer has none that are valid.
  * @typedef {{ key: string, held: Held | undefined, credentials?: Credentials }} Want
  *
- * What the backend said to whether a viewer may read a key, `ageMs` ago. `failed`: nothing of use; then `ageMs` tells
+ * A backend's answer to whether a viewer may read a key, given `ageMs` ago. `failed`: nothing of use; then `ageMs` tells
  * since when the viewer was last admitted, where that still counts, and `retryAfterMs` when to ask again.
  * @typedef {{ verdict: 'admitted' | 'refused' | 'failed', message: string, ageMs?: number, retryAfterMs?: number }} Decision
  *

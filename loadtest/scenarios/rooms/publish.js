@@ -1,6 +1,6 @@
 // Publishes alone: how many a second the journal keeps and acknowledges, and how soon.
 import { readInteger } from '../../command-line/options.js'
-import { allOpen, connectionSum } from '../connect-all.js'
+import { connectAndMeasure, connectionSum } from '../connect-all.js'
 import { cpuFigures, sumOf } from '../figures.js'
 import { logOption } from './log-option.js'
 
@@ -39,20 +39,9 @@ export const publish = {
     const everyMs = rate === undefined ? undefined : (clients * 1_000) / rate
     const settings = { rooms, window, everyMs }
     const pool = await context.startPool({ workload: 'publish', settings, clientsMax: clients })
-    context.phase('connect')
-    pool.ramp({ everyUs: 1_000, count: clients })
-    await allOpen(context, pool, { clients })
-    context.phase('measure')
-    pool.tell({ begin: true })
-    await context.wait(seconds * 1_000)
-    context.phase('end')
-    await pool.finish()
-
+    const measured = await connectAndMeasure(context, pool, { clients, seconds })
     const { counts, reasons, histograms } = pool.totals
     const { latency } = histograms
-    const all = context.series.filter(({ phase }) => phase === 'measure')
-    // The first second has the beginning in it.
-    const measured = all.length > 2 ? all.slice(1) : all
     const perSecond = sumOf(measured, second => second.counts.published) / Math.max(1, measured.length)
     const { requested = 0, published = 0, refusals = 0, lost = 0, unexpected = 0 } = counts
     const ms = (/** @type {number} */ percentile) => latency.getValueAtPercentile(percentile) / 1_000

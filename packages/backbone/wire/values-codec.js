@@ -13,8 +13,9 @@ import { readKey, WireError } from './codec.js'
  * Whether the viewer that a viewer key names may read the key it names.
  * @typedef {{ type: 'authorize', key: string } & import('../backbone.js').Credentials} AuthorizeCommand
  *
- * What a want says: a quiet watch hears of changes only; one of a viewer key brings credentials. What a beat says, by namespace: how old the moment is up to which
- * refreshes are over, and what came of them was sent before.
+ * `WantPayload` goes with a want: a quiet watch hears of changes only; one of a viewer key brings credentials.
+ * `ConfirmedHeads` goes with a beat: for each namespace, how old the moment is up to which all refreshes are over and
+ * their results sent.
  * @typedef {{ quiet?: boolean } & import('../backbone.js').Credentials} WantPayload
  * @typedef {{ lagsMs: Record<string, number> }} ConfirmedHeads
  *

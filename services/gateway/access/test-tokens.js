@@ -73,3 +73,27 @@ export const badTokens = {
   revoked: nowMs => sign({ nowMs, keys, sub: 'mallory' }),
   'longer than 8 KiB': () => 'x'.repeat(8_193),
 }
+
+/** Not a number of turns: signatures are checked beside the loop, which may turn thousands of times meanwhile. */
+const GIVE_UP_MS = 30_000
+
+/**
+ * Sends a client's token, and waits until it is accepted.
+ *
+ * @param {any} client of a test gateway
+ * @param {string} token
+ * @param {() => Promise<void>} turn of the gateway
+ * @returns {Promise<any[]>} what else the client was sent meanwhile
+ */
+export async function authenticate(client, token, turn) {
+  client.send({ type: 'auth', token })
+  /** @type {any[]} */
+  const others = []
+  for (const endsAt = performance.now() + GIVE_UP_MS; performance.now() < endsAt; ) {
+    const read = client.connection.read()
+    others.push(...read.filter((/** @type {any} */ { type }) => type !== 'authed'))
+    if (read.some((/** @type {any} */ { type }) => type === 'authed')) return others
+    await turn()
+  }
+  throw new Error('no authed came')
+}

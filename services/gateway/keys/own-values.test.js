@@ -3,13 +3,10 @@
 import { createHash } from 'node:crypto'
 import { inspect } from 'node:util'
 import { readRule } from '../access/rights.js'
-import { issuers, sign } from '../access/test-tokens.js'
+import { authenticate, issuers, sign } from '../access/test-tokens.js'
 import { createTestGateway } from '../test-support.js'
 
 const startAtMs = 1_800_000_000_000
-
-/** Not a number of turns: signatures are checked beside the loop, which may turn thousands of times meanwhile. */
-const GIVE_UP_MS = 30_000
 const anonymous = readRule({ read: ['own:open', 'tick:*'] }, { user: false, strict: true }).rule
 const everyone = readRule({ read: ['own:inbox', 'own:open'] }, { user: true, strict: true }).rule
 const viewerOf = (/** @type {string} */ user) => createHash('sha256').update(user).digest('base64url')
@@ -30,24 +27,7 @@ function setup(settings) {
   /** @param {string} sub @param {number} [ttlSeconds] @param {{ jti?: string, keys?: object }} [more] */
   const token = (sub, ttlSeconds = 300, more = {}) => sign({ sub, nowMs: wallNow(), ttlSeconds, ...more })
 
-  /**
-   * Verifying a token takes a while.
-   *
-   * @param {any} client @param {string} given
-   * @returns {Promise<any[]>} what else the client was sent meanwhile
-   */
-  async function auth(client, given) {
-    client.send({ type: 'auth', token: given })
-    /** @type {any[]} */
-    const others = []
-    for (const endsAt = performance.now() + GIVE_UP_MS; performance.now() < endsAt; ) {
-      const read = client.connection.read()
-      others.push(...read.filter((/** @type {any} */ { type }) => type !== 'authed'))
-      if (read.some((/** @type {any} */ { type }) => type === 'authed')) return others
-      await turn()
-    }
-    throw new Error('no authed came')
-  }
+  const auth = (/** @type {any} */ client, /** @type {string} */ given) => authenticate(client, given, turn)
 
   return {
     ...started,

@@ -2,13 +2,10 @@
 import { createHash } from 'node:crypto'
 import { createMemoryRooms } from '@keycast/backbone/memory'
 import { readRule } from '../access/rights.js'
-import { issuers, sign } from '../access/test-tokens.js'
+import { authenticate, issuers, sign } from '../access/test-tokens.js'
 import { createTestGateway } from '../test-support.js'
 
 const startAtMs = 1_800_000_000_000
-
-/** Not a number of turns: signatures are checked beside the loop, which may turn thousands of times meanwhile. */
-const GIVE_UP_MS = 30_000
 const KEEP_MS = 10_000
 const KEY = 'room:1'
 const authorize = {
@@ -47,16 +44,7 @@ async function setUp() {
   /** @param {any} client @param {string} sub @returns {Promise<any[]>} what else came meanwhile */
   async function auth(client, sub) {
     const token = await sign({ sub, nowMs: startAtMs + started.now() - 1_000_000, ttlSeconds: 3_600 })
-    client.send({ type: 'auth', token })
-    /** @type {any[]} */
-    const others = []
-    for (const endsAt = performance.now() + GIVE_UP_MS; performance.now() < endsAt; ) {
-      const read = client.connection.read()
-      others.push(...read.filter((/** @type {any} */ { type }) => type !== 'authed'))
-      if (read.some((/** @type {any} */ { type }) => type === 'authed')) return others
-      await turn()
-    }
-    throw new Error('no authed came')
+    return authenticate(client, token, turn)
   }
 
   return {

@@ -12,7 +12,7 @@ import { admits, refuses } from './asks.js'
  * @typedef {import('./asks.js').Reply} Reply
  * @typedef {Parameters<NonNullable<import('@keycast/backbone').HubEvents['onAuthorize']>>[2]} Question
  *
- * What the backend said of one viewer and key. `decidedAt`: when it was asked for the verdict held. `admittedAt`: when it
+ * The backend's answer about one viewer and key. `decidedAt`: when it was asked for the verdict held. `admittedAt`: when it
  * last admitted the viewer, unless it refused since. `askedWith`: the digest of the token it was asked with.
  * @typedef {object} Kept
  * @property {string} key the viewer key
