@@ -41,7 +41,7 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
     nextId,
     createAlarm,
     entryOf: (key, id) => rooms.get(key)?.ask(id) ?? key,
-    onRefused: (key, error) => fail(key, error),
+    onRefused: fail,
     onForgotten: forget,
   })
   const publishes = createPublishes({
