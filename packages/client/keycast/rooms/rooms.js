@@ -68,8 +68,11 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
   /** @param {string} key of which perhaps nothing is wanted any more */
   function forget(key) {
     const room = rooms.get(key)
+    if (!room || subscriber.isSubscribed(key)) return
+    // The next handle would take a room that is still live for one that is subscribed to.
+    room.stop()
     // A room that comes next would not know the claim of a join under way.
-    if (room?.handles === 0 && !room.turn && !subscriber.isSubscribed(key)) rooms.delete(key)
+    if (room.handles === 0 && !room.turn) rooms.delete(key)
   }
 
   /** @param {string} key */
@@ -302,10 +305,8 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
       subscriber.lost()
       publishes.lost()
       for (const room of rooms.values()) {
-        room.isAsked = false
-        room.members.lost()
         room.alarm.clear()
-        room.become({ live: false })
+        room.stop()
       }
     },
 

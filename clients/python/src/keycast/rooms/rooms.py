@@ -159,10 +159,8 @@ class Rooms:
         self._subscriber.lost()
         self._publishes.lost()
         for entry in list(self._entries.values()):
-            entry.is_asked = False
-            entry.members.lost()
             entry.alarm.clear()
-            entry.become(live=False)
+            entry.stop()
 
     def received(self, message: dict[str, Any]) -> bool:
         """Says whether a message was about a room."""
@@ -237,8 +235,12 @@ class Rooms:
     def _forget(self, key: str) -> None:
         """Perhaps nothing is wanted of the key any more."""
         entry = self._entries.get(key)
+        if not entry or self._subscriber.is_subscribed(key):
+            return
+        # The next handle would take a room that is still live for one that is subscribed to.
+        entry.stop()
         # A room that comes next would not know the claim of a join under way.
-        if entry and entry.handles == 0 and not entry.turn and not self._subscriber.is_subscribed(key):
+        if entry.handles == 0 and not entry.turn:
             del self._entries[key]
 
     def _fail(self, entry: RoomEntry, error: KeycastError) -> None:
