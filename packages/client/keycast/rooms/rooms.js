@@ -115,8 +115,7 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
    * @param {number} [id] of the subscribe that was answered
    */
   function takeFromValues(key, id) {
-    const before = values.peek(key)
-    values.failAsRoom(key)
+    const wasValue = values.failAsRoom(key)
     const room = rooms.get(key)
     if (room && subscriber.isSubscribed(key)) {
       // The value was asked for later: the stream does not go on as this client's readers need it.
@@ -125,7 +124,7 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
         subscriber.want(key)
       }
       // At once: a subscribe of the room that comes next is not undone by it.
-    } else if (values.peek(key) !== before) send({ type: 'unsubscribe', id: nextId(), keys: [key] })
+    } else if (wasValue) send({ type: 'unsubscribe', id: nextId(), keys: [key] })
   }
 
   /** @param {Room} room @param {any} message */
