@@ -95,16 +95,18 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
     for (const each of begun) {
       if (each.epoch !== undefined) takeFromValues(each.key, id)
       const room = rooms.get(each.key)
-      if (!room) continue
-      // The gateway began the stream anew by itself, and not where it had stopped.
-      if (id === undefined && !each.recovered && subscriber.isSubscribed(each.key)) {
+      if (!room || !subscriber.isSubscribed(each.key)) continue
+      const { live } = room.state
+      if (id === undefined) {
+        // The gateway began the stream anew by itself: a live one goes on if that is where it had stopped.
+        if (live && each.recovered) continue
         // What comes before the answer may be of another epoch.
         room.become({ live: false })
         subscriber.want(each.key)
+      } else if (!live && room.askId === id) {
+        if (each.epoch === undefined) fail(each.key, { code: 'not_a_room', message: 'this key is a value' })
+        else room.begin(each)
       }
-      if (room.state.live || room.askId !== id) continue
-      if (each.epoch === undefined) fail(each.key, { code: 'not_a_room', message: 'this key is a value' })
-      else room.begin(each)
     }
   }
 
