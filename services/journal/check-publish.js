@@ -3,7 +3,7 @@ import { isUser, keyProblem, namespaceOf } from '@keycast/protocol'
 
 /**
  * @typedef {import('@keycast/backbone').PublishCommand} PublishCommand
- * @typedef {import('@keycast/backbone').RoomErrorCode} RoomErrorCode
+ * @typedef {'unknown_namespace' | 'too_large' | 'bad_message'} PublishProblem
  * @typedef {import('@keycast/service').JournalNamespace} JournalNamespace
  */
 
@@ -12,7 +12,7 @@ const messageIdGrammar = /^[A-Za-z0-9_-]{16,64}$/
 /**
  * @param {PublishCommand} command
  * @param {import('@keycast/service').JournalNamespaces} namespaces
- * @returns {{ problem: RoomErrorCode, retention?: undefined } | { problem?: undefined, retention: JournalNamespace['history'] }}
+ * @returns {{ problem: PublishProblem, retention?: undefined } | { problem?: undefined, retention: JournalNamespace['history'] }}
  *   `retention`: how much of its room is kept
  */
 export function checkPublish({ room, messageId, from, data }, namespaces) {
