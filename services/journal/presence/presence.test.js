@@ -2,7 +2,7 @@
 // the network swallows, and nobody is seen to leave who comes back.
 import { createHub, createRoomsBackbone, roomsCodec } from '@keycast/backbone'
 import { createMemoryNetwork } from '@keycast/backbone/memory'
-import { USER_CHARACTERS_MAX } from '@keycast/protocol'
+import { errorCodes, USER_CHARACTERS_MAX } from '@keycast/protocol'
 import { createMetrics } from '@keycast/service/metrics'
 import { randomNumbers } from '../../../test/support/random.js'
 import { createJournal } from '../journal.js'
@@ -210,7 +210,7 @@ test('a name is taken until its ghost is gone, but not for its owner', async () 
   const taken = other.join('bob', { name: 'Ann' }).joined
   const back = other.join('', { name: 'Ann', claim }).joined
   await network.settle()
-  expect(await taken).toMatchObject({ error: 'name_taken' })
+  expect(await taken).toMatchObject({ error: 'name_taken', message: errorCodes.name_taken })
   expect(await back).toEqual({ name: 'Ann', claim })
 })
 

@@ -1,8 +1,9 @@
 // The gateway's backbone of rooms: follows each watched room message by message, publishes, and reads histories. A hole
 // in a room's order is never passed on: it is asked for again.
 import { randomBytes } from 'node:crypto'
+import { errorCodes } from '@keycast/protocol'
 import { roomOf } from '../../wire/members-codec.js'
-import { HISTORY_MESSAGES_MAX, historyKey, readHistoryKey, roomErrorCodes, roomsCodec } from '../../wire/rooms-codec.js'
+import { HISTORY_MESSAGES_MAX, historyKey, readHistoryKey, roomsCodec } from '../../wire/rooms-codec.js'
 import { createRouter } from '../router.js'
 import { createPresence } from './presence.js'
 
@@ -209,7 +210,7 @@ export function createRoomsBackbone({ nodeSource, dialOf, events, now, every, lo
     const link = router.linkOf(room)
     if (!link?.alive) return refusal('journal_unavailable')
     if (publishes >= PUBLISHES_MAX || publishBytes >= PUBLISH_BYTES_MAX) return refusal('journal_unavailable')
-    if (data.length > DATA_BYTES_MAX) return { error: 'too_large', message: roomErrorCodes.too_large }
+    if (data.length > DATA_BYTES_MAX) return { error: 'too_large', message: errorCodes.too_large }
     publishes++
     publishBytes += data.length
     /** @type {import('../../wire/rooms-codec.js').Publish} */
@@ -313,7 +314,7 @@ export const newMessageId = () => randomBytes(12).toString('base64url')
 const notKept = new Set(['journal_unavailable', 'log_full'])
 
 /** @param {'journal_unavailable' | 'publish_unknown'} error @returns {NotPublished} */
-const refusal = error => ({ error, message: roomErrorCodes[error], retryAfterMs: RETRY_MS })
+const refusal = error => ({ error, message: errorCodes[error], retryAfterMs: RETRY_MS })
 
 /** @param {import('../../wire/rooms-codec.js').FailedAnswer} answer */
 const failureOf = ({ message, retryAfterMs }) => (retryAfterMs === undefined ? { message } : { message, retryAfterMs })
