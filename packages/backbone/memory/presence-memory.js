@@ -121,10 +121,5 @@ export function createMemoryPresence({ isAway, isNamed }) {
       changing(name, () => tabs.clear())
       for (const { onLost } of lost) onLost({ error: 'name_taken', message: errorCodes.name_taken })
     },
-    stats: () => {
-      let joins = 0
-      for (const { tabs } of rooms.values()) joins += tabs.size
-      return { joins, watchedMembers: [...gateways].reduce((sum, { watched }) => sum + watched.size, 0) }
-    },
   }
 }

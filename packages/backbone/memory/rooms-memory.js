@@ -110,17 +110,10 @@ export function createMemoryRooms({ at = () => 1_700_000_000_000, isNamed = true
         const truncated = after !== undefined && after + 1 < oldest
         return { epoch, oldest, newest, messages, more: messages.length < asked.length, truncated }
       },
-      positionOf: room => gateway.positions.get(room),
       isAvailable: () => !isAway,
       ownerOf: () => ({ node: 'memory', alive: !isAway }),
       nodesAlive: () => Number(!isAway),
-      stats: () => ({
-        watched: gateway.positions.size,
-        publishesUnderWay: 0,
-        historiesUnderWay: 0,
-        healed: 0,
-        ...presence.stats(),
-      }),
+      healed: () => 0,
     }
   }
 

@@ -403,6 +403,5 @@ test('10,000 joins of strangers are taken and forgotten again', async () => {
   backbone.unwatchMembers('room:1')
   await network.pass(1_500)
   expect(await levels()).toEqual([0, 0])
-  expect(backbone.stats()).toMatchObject({ joins: 0, watchedMembers: 0 })
   expect(told.length).toBeLessThan(20)
 })

@@ -266,7 +266,6 @@ export function createPresence({ router, events, now, every }) {
       for (const room of [...reads.keys()]) endRead(room, unavailable())
       check()
     },
-    stats: () => ({ joins: joins.size, watchedMembers: watched.size }),
   }
 }
 

@@ -35,14 +35,10 @@ import { createPresence } from './presence.js'
  *   kept in the order given. `publish_unknown`: the same messageId may be sent again, so the caller should give one
  * @property {(room: string, range: HistoryRange, options: { deadlineMs: number }) => Promise<History | NotPublished>}
  *   history never rejects. Those who ask the same part of a room meanwhile share one read
- * @property {(room: string) => Position | undefined} positionOf how far the room's stream is; `undefined` where it is
- *   not watched, or its position is not known yet
  * @property {(room: string) => boolean} isAvailable whether the room's journal answers now
  * @property {(room: string) => { node: string | undefined, alive: boolean }} ownerOf
  * @property {() => number} nodesAlive
- * @property {() => { watched: number, publishesUnderWay: number, historiesUnderWay: number, joins: number,
- *   watchedMembers: number, healed: number }} stats
- *   `healed`: holes that were asked for again
+ * @property {() => number} healed how many holes were asked for again
  */
 
 /**
@@ -285,10 +281,6 @@ export function createRoomsBackbone({ nodeSource, dialOf, events, now, every, lo
     unwatch,
     publish,
     history,
-    positionOf(room) {
-      const position = watched.get(room)?.position
-      return position && { ...position }
-    },
     isAvailable,
     ownerOf: router.ownerOf,
     nodesAlive: router.nodesAlive,
@@ -297,13 +289,7 @@ export function createRoomsBackbone({ nodeSource, dialOf, events, now, every, lo
     watchMembers: presence.watchMembers,
     unwatchMembers: presence.unwatchMembers,
     membersOf: presence.membersOf,
-    stats: () => ({
-      watched: watched.size,
-      publishesUnderWay: publishes,
-      historiesUnderWay: histories.size,
-      ...presence.stats(),
-      healed,
-    }),
+    healed: () => healed,
   }
 }
 
