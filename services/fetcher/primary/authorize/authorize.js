@@ -155,9 +155,11 @@ export function createAuthorize({ namespaces, asks, tellDecision, firstBackoff, 
     kept.waiting = undefined
     decided.add(kept)
     const decision = decisionOf(kept)
+    // Asking again may end at once, where a breaker is open, and change what is kept.
+    const wasRefused = kept.verdict === 'refused'
     for (const { link, id, question } of waiting) {
       // What one token was refused says nothing of another that came meanwhile.
-      if (kept.verdict === 'refused' && !isAbout(question, askedWith)) onAuthorize(link, id, question)
+      if (wasRefused && !isAbout(question, askedWith)) onAuthorize(link, id, question)
       else tellDecision(link, id, decision)
     }
   }
