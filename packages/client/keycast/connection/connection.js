@@ -139,9 +139,10 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
       case 'closing':
         returnAtMs = now() + message.reconnectAfterMs
         return alarm.set(connect, message.reconnectAfterMs)
-      // That a pong came is noted already, and nobody takes it.
       default:
-        if (!auth?.receive(message)) onMessage(message, bytes)
+        auth?.receive(message)
+        // Nobody takes what was for this file alone, as a pong.
+        onMessage(message, bytes)
     }
   }
 
