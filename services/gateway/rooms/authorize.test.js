@@ -348,6 +348,31 @@ test('a backend that is down from the start is told with the id of the request, 
   expect(await ann.received()).toMatchObject([{ type: 'subscribed', id: 1, keys: [{ key: KEY }] }])
 })
 
+test('a room that rests before the journal was heard is announced with the id of its request once both are back', async () => {
+  const { client, decide, pass, backbone, append, journal } = await setUp()
+  for (const text of ['one', 'two', 'three']) append(text)
+  const ann = await client('ann')
+  journal.setAway(true)
+  ann.send({ type: 'subscribe', id: 1, keys: [{ key: KEY, after: { epoch: 'E1', seq: 1 } }] })
+  await decide(admitted)
+  expect(await ann.received()).toMatchObject([{ id: 1, code: 'journal_unavailable', subscribed: true }])
+  for (let ms = 0; ms < 2 * KEEP_MS + 1_000; ms += 1_000) {
+    await pass(1_000)
+    while (backbone.questions.length > 0) await decide(failed)
+  }
+  expect(await ann.received()).toMatchObject([{ code: 'backend_error', key: KEY, subscribed: true }])
+  await pass(1_250)
+  await decide(admitted)
+  journal.setAway(false)
+  await pass(1_000)
+  expect(await ann.received()).toMatchObject([
+    { id: 1, code: 'journal_unavailable', subscribed: true },
+    { type: 'subscribed', id: 1, keys: [{ key: KEY, recovered: true, count: 2 }] },
+    { type: 'message', seq: 2 },
+    { type: 'message', seq: 3 },
+  ])
+})
+
 test('a leave, or the end of the session, before the decision undoes the join', async () => {
   const { client, decide } = await setUp()
   const [ann, watcher] = [await client('ann'), await client('bob')]
