@@ -7,10 +7,13 @@ import { readFrame } from './frames.js'
 /**
  * @typedef {import('../environment.js').Environment} Environment
  * @typedef {{ messageBytes: number, keysPerSession: number, requestsPerSecond: number }} Limits
- *
+ */
+
+/**
  * How the connection stands. `retryAt` is in milliseconds since 1970; `reason` is for people to read. After `closed` with
  * a close code the gateway wants this client back no more, with an error code there is no token for it; without a code,
  * `close()` was called.
+ *
  * @typedef {{ name: 'connecting' }
  *   | { name: 'open', session: string, user?: string }
  *   | { name: 'waiting', retryAt: number, reason: string }
