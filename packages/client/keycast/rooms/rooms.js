@@ -2,7 +2,7 @@
 import { KeycastError } from '../errors.js'
 import { randomText } from '../random.js'
 import { badKey, keyGrammar } from '../requests.js'
-import { createSubscriber } from '../values/subscriber.js'
+import { createSubscriber } from '../subscriber.js'
 import { createRoomHandle } from './handle.js'
 import { createPublishes } from './publishes.js'
 import { checkPosition, Room, toMessage } from './room.js'
