@@ -1,8 +1,8 @@
 // Who is in which room: takes joins and leaves from links, keeps those whose connection broke for a while, and tells the
 // links that watch a room's members what changed, in batches.
 import { randomBytes } from 'node:crypto'
-import { membersKey, readPresenceKey, roomErrorCodes } from '@keycast/backbone'
-import { isUser, readMemberName } from '@keycast/protocol'
+import { membersKey, readPresenceKey } from '@keycast/backbone'
+import { errorCodes, isUser, readMemberName } from '@keycast/protocol'
 import { createTurns, everyMeasured } from '@keycast/service'
 import { createGhosts } from './ghosts.js'
 import { createMembers } from './members.js'
@@ -247,7 +247,7 @@ export function createPresence({ rulesOf, tell, counts, now, every, tabsMax = TA
   }
 
   /** @param {Link} link @param {string} key @param {RoomErrorCode} code @param {string} [message] */
-  function answer(link, key, code, message = roomErrorCodes[code]) {
+  function answer(link, key, code, message = errorCodes[code]) {
     link.answers.set(key, { type: 'failed', key, code, message })
     tell(link.id, key)
   }

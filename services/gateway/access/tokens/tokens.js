@@ -40,7 +40,7 @@ export const refusalReasons = Object.freeze(
     'wrong_audience',
     'no_sub',
     'no_exp',
-    'bad_claims', // of the wrong type, too long, or a sub that belongs to another issuer's users
+    'bad_claims', // of the wrong type, too long, or a sub that names no user or another issuer's
     'expired',
     'not_yet_valid',
     'too_long_lived',

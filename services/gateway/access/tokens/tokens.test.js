@@ -73,7 +73,7 @@ const setup = (issuers, changes) => {
   const revocations = createRevocations({ lifetimeMsMax: LIFETIME_SECONDS_MAX * 1_000, now: wallNow })
   const tokens = createTokens({
     access: { tokens: issuers, claim: 'keys', lifetimeMsMax: LIFETIME_SECONDS_MAX * 1_000 },
-    rights: createRights({ anonymous, everyone, claim: 'keys' }),
+    rights: createRights({ anonymous, everyone }),
     revocations,
     attempts: createAttempts({ now }),
     now,
