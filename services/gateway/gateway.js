@@ -377,7 +377,7 @@ export function createGateway({
       ...watching.stats(),
       ...joins.stats(),
       journalNodesAlive: roomsBackbone.nodesAlive(),
-      roomsHealed: roomsBackbone.stats().healed,
+      roomsHealed: roomsBackbone.healed(),
       cacheBytes,
       cacheEntries,
       nodesAlive: backbone.nodesAlive(),

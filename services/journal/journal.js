@@ -1,6 +1,6 @@
 // A journal node, put together: publishes go through the committer into the log, and from there to the links that watch.
-import { readPresenceKey, roomErrorCodes } from '@keycast/backbone'
-import { keyProblem, namespaceOf } from '@keycast/protocol'
+import { readPresenceKey } from '@keycast/backbone'
+import { errorCodes, keyProblem, namespaceOf } from '@keycast/protocol'
 import { createOnceAMinute, everyInterval } from '@keycast/service'
 import { checkPublish } from './check-publish.js'
 import { createDeliveries } from './deliveries/deliveries.js'
@@ -13,7 +13,7 @@ import { createRooms } from './watched-rooms.js'
 /**
  * @typedef {import('@keycast/backbone').RoomsHub} RoomsHub
  * @typedef {import('@keycast/backbone').PublishCommand} PublishCommand
- * @typedef {import('@keycast/backbone').RoomErrorCode} RoomErrorCode
+ * @typedef {import('./metrics.js').PublishResult} PublishResult
  */
 
 /** How often age trims rooms, and old messageIds are forgotten. */
@@ -103,11 +103,11 @@ export function createJournal({
     if (!isTaken) refuse(link, id, 'journal_unavailable')
   }
 
-  /** @param {string} link @param {string} id @param {RoomErrorCode} error */
+  /** @param {string} link @param {string} id @param {Exclude<PublishResult, 'kept' | 'duplicate'>} error */
   function refuse(link, id, error) {
     counts.published(error)
     const mayRetry = error === 'journal_unavailable' || error === 'publish_unknown' || error === 'log_full'
-    const message = roomErrorCodes[error]
+    const message = errorCodes[error]
     hub.tellResult(link, id, mayRetry ? { error, message, retryAfterMs: RETRY_MS } : { error, message })
   }
 

@@ -33,6 +33,7 @@ export function startWorker({ openWorkSocket, puller, asker, deltas, id, credit,
     const { result, body } = lease.statusOf ? await ask(lease) : await puller.pull(lease)
     pulling -= 1
     const message = /** @type {const} */ ({ type: 'result', lease: lease.lease })
+    if (result.kind === 'current') deltas.confirm(lease, result)
     if (result.kind !== 'value' || !body) return socket.send({ ...message, ...result }, body)
     const { delta, skipped } = deltas.make(lease, result, body)
     return socket.send({ ...message, ...result, deltaFrom: delta && lease.version, deltaSkipped: skipped }, body, delta)

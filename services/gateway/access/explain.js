@@ -45,7 +45,8 @@ const refusalTexts = {
   wrong_audience: 'its "aud" does not hold the audience of access.tokens; an entry without one takes no "aud"',
   no_sub: 'it has no "sub"',
   no_exp: 'it has no "exp"',
-  bad_claims: 'a claim is too long or of the wrong type, or its "sub" begins with the prefix of another entry',
+  bad_claims:
+    'a claim is too long, of the wrong type or has control characters, or its "sub" begins with the prefix of another entry',
   expired: 'its "exp" is over',
   not_yet_valid: 'its "nbf" or "iat" is over 30 s ahead of the clock here',
   too_long_lived: 'its "exp" is more than access.maxLifetime after its "iat"',

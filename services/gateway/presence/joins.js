@@ -151,11 +151,8 @@ export function createJoins({ namespaces, access, decisions, backbone, outbox, j
    * @param {Awaited<ReturnType<import('@keycast/backbone').RoomsBackbone['join']>['joined']>} outcome
    */
   function answer(session, id, key, membership, tab, outcome) {
-    const isOver = membership.pending !== tab
-    if (!isOver) membership.pending = undefined
-    if (isOver) {
-      return refuse(session, id, key, leftBefore)
-    }
+    if (membership.pending !== tab) return refuse(session, id, key, leftBefore)
+    membership.pending = undefined
     if (outcome.error !== undefined) {
       if (membership.tab === undefined) forget(session, key)
       const { error: code, message, retryAfterMs } = outcome

@@ -1,6 +1,7 @@
 // Rooms whose backend decides whom it lets in: every door waits for that, and what stands ends once it refuses.
 import { createHash } from 'node:crypto'
 import { createMemoryRooms } from '@keycast/backbone/memory'
+import { createMetrics } from '@keycast/service/metrics'
 import { readRule } from '../access/rights.js'
 import { authenticate, issuers, sign } from '../access/test-tokens.js'
 import { createTestGateway } from '../test-support.js'
@@ -17,6 +18,7 @@ const authorize = {
 const everything = { read: ['*:**'], publish: ['*:**'], join: ['*:**'] }
 const everyone = readRule(everything, { user: true, strict: true }).rule
 const anonymous = readRule({ ...everything, publish: [] }, { user: false, strict: true }).rule
+const open = { anonymous, everyone }
 const viewerOf = (/** @type {string} */ user) => createHash('sha256').update(user).digest('base64url')
 const admitted = { verdict: 'admitted', ageMs: 0 }
 const refused = { verdict: 'refused', ageMs: 0 }
@@ -28,22 +30,27 @@ afterEach(async () => {
   for (const stop of stops.splice(0)) await stop()
 })
 
-async function setUp() {
+/**
+ * @param {{ metrics?: Omit<import('@keycast/service').Metrics, 'registry'>, rules?: typeof open }} [options]
+ *   `rules`: what clients may without a token, and what each may with one
+ */
+async function setUp({ metrics, rules = open } = {}) {
   const journal = createMemoryRooms({ at: () => startAtMs })
   const started = createTestGateway({
     startAtMs,
     namespaces: { tick: {} },
     rooms: { room: { members: 'named', authorize, timeoutMs: 2_000 }, open: {} },
-    policy: { tokens: issuers, anonymous, everyone },
+    policy: { tokens: issuers, ...rules },
     journal,
+    metrics,
   })
   await started.gateway.start()
   stops.push(started.gateway.stop)
   const { backbone, connect, turn } = started
 
-  /** @param {any} client @param {string} sub @returns {Promise<any[]>} what else came meanwhile */
-  async function auth(client, sub) {
-    const token = await sign({ sub, nowMs: startAtMs + started.now() - 1_000_000, ttlSeconds: 3_600 })
+  /** @param {any} client @param {string} sub @param {object} [keys] @returns {Promise<any[]>} what else came meanwhile */
+  async function auth(client, sub, keys) {
+    const token = await sign({ sub, keys, nowMs: startAtMs + started.now() - 1_000_000, ttlSeconds: 3_600 })
     return authenticate(client, token, turn)
   }
 
@@ -137,6 +144,45 @@ test.each([
   expect(backbone.questions).toEqual([])
   const next = /** @type {any} */ (append('next'))
   expect(next.seq).toBe(done.type === 'published' ? 3 : 2)
+})
+
+test('every way in which a publish or a join can end is exported at zero before it comes', async () => {
+  const { registry, ...metrics } = createMetrics({ service: 'gateway' })
+  const { backbone, client, decide, pass } = await setUp({ metrics })
+  const results = async () => {
+    const series = (await registry.metrics()).matchAll(/^keycast_gateway_(joins|publishes)_total\{result="(\w+)"\}/gm)
+    return [...series].map(([, name, result]) => `${name} ${result}`).sort()
+  }
+  const atStart = await results()
+
+  /** @type {Set<string>} */
+  const told = new Set()
+  /** @param {any} user @param {any} [decision] @param {number} [nodesAlive] */
+  const tryBoth = async (user, decision, nodesAlive = 1) => {
+    user.send({ type: 'publish', id: 1, key: KEY, data: 'hello' })
+    user.send({ type: 'join', id: 2, key: KEY, name: 'Ann' })
+    backbone.nodesAlive = nodesAlive
+    await decide(decision)
+    for (const { id, code } of await user.received()) if (code) told.add(`${id === 1 ? 'publishes' : 'joins'} ${code}`)
+  }
+  await tryBoth(await client('ann'), refused)
+  await tryBoth(await client('bob'), failed)
+  await tryBoth(await client('eve'), undefined)
+  await tryBoth(await client('joe'), undefined, 0)
+  const late = await client('late')
+  await pass(3_600_250)
+  await late.received()
+  await tryBoth(late)
+  const left = await client('left')
+  left.send({ type: 'join', id: 2, key: KEY, name: 'Ann' })
+  left.send({ type: 'leave', id: 3, key: KEY })
+  await decide(admitted)
+  for (const { id, code } of await left.received()) if (id === 2) told.add(`joins ${code}`)
+
+  const ends = ['forbidden', 'backend_error', 'fetcher_timeout', 'fetcher_unavailable', 'token_expired']
+  const expected = ends.flatMap(code => [`joins ${code}`, `publishes ${code}`])
+  expect([...told].sort()).toEqual([...expected, 'joins bad_message'].sort())
+  expect(await results()).toEqual(atStart)
 })
 
 test('publishes to one room are answered, and kept, in their order', async () => {
@@ -306,6 +352,31 @@ test('a backend that is down from the start is told with the id of the request, 
   expect(await ann.received()).toMatchObject([{ type: 'subscribed', id: 1, keys: [{ key: KEY }] }])
 })
 
+test('a room that rests before the journal was heard is announced with the id of its request once both are back', async () => {
+  const { client, decide, pass, backbone, append, journal } = await setUp()
+  for (const text of ['one', 'two', 'three']) append(text)
+  const ann = await client('ann')
+  journal.setAway(true)
+  ann.send({ type: 'subscribe', id: 1, keys: [{ key: KEY, after: { epoch: 'E1', seq: 1 } }] })
+  await decide(admitted)
+  expect(await ann.received()).toMatchObject([{ id: 1, code: 'journal_unavailable', subscribed: true }])
+  for (let ms = 0; ms < 2 * KEEP_MS + 1_000; ms += 1_000) {
+    await pass(1_000)
+    while (backbone.questions.length > 0) await decide(failed)
+  }
+  expect(await ann.received()).toMatchObject([{ code: 'backend_error', key: KEY, subscribed: true }])
+  await pass(1_250)
+  await decide(admitted)
+  journal.setAway(false)
+  await pass(1_000)
+  expect(await ann.received()).toMatchObject([
+    { id: 1, code: 'journal_unavailable', subscribed: true },
+    { type: 'subscribed', id: 1, keys: [{ key: KEY, recovered: true, count: 2 }] },
+    { type: 'message', seq: 2 },
+    { type: 'message', seq: 3 },
+  ])
+})
+
 test('a leave, or the end of the session, before the decision undoes the join', async () => {
   const { client, decide } = await setUp()
   const [ann, watcher] = [await client('ann'), await client('bob')]
@@ -362,4 +433,17 @@ test('what the rights do not cover, the backend is not asked', async () => {
   const client = await connect()
   expect(await client.ask({ type: 'publish', id: 1, key: KEY, data: 'x' })).toMatchObject([{ code: 'unauthenticated' }])
   expect(backbone.questions).toEqual([])
+})
+
+test('rights that a new token does not cover end the wait for the decision, which then begins nothing', async () => {
+  const { rule: nothing } = readRule({}, { user: false, strict: true })
+  const { connect, auth, decide, append } = await setUp({ rules: { anonymous: nothing, everyone: nothing } })
+  const client = await connect()
+  await auth(client, 'ann', { read: ['room:*'] })
+  expect(await client.ask({ type: 'subscribe', id: 1, keys: [{ key: KEY }] })).toEqual([])
+  const told = [...(await auth(client, 'ann', { read: ['open:*'] })), ...(await client.received())]
+  expect(told).toMatchObject([{ type: 'error', key: KEY, code: 'forbidden', subscribed: false }])
+  await decide(admitted)
+  append('secret')
+  expect(await client.received()).toEqual([])
 })

@@ -1,5 +1,5 @@
 // Publishes into rooms: what is checked before the journal is asked, and the order of what the publisher hears.
-import { errorCodes, errorMessage, namespaceOf } from '@keycast/protocol'
+import { errorMessage, namespaceOf } from '@keycast/protocol'
 import { createProblem, retryAfterMsOf } from '../keys/problem.js'
 import { countOne } from '../metrics.js'
 import { isSubscribed } from '../sessions/session.js'
@@ -130,8 +130,8 @@ export function createPublishes({
     const result = await backbone.publish({ room: key, messageId, from, data }, { deadlineMs: publishMs })
     counts.publishSeconds.observe(now() - startMs)
     if (result.error !== undefined) {
-      const { error: code, retryAfterMs } = result
-      return refuse({ code, message: errorCodes[code], retryAfterMs })
+      const { error: code, message, retryAfterMs } = result
+      return refuse({ code, message, retryAfterMs })
     }
     countOne(counts.publishes, result.duplicate ? 'duplicate' : 'kept')
     return result

@@ -1,11 +1,11 @@
 // The keys that somebody watches: takes what the gateway says of them, applies deltas, and doubts what does not fit.
 import { KeycastError } from '../errors.js'
 import { badKey, keyGrammar } from '../requests.js'
+import { createSubscriber } from '../subscriber.js'
 import { createContent } from './content.js'
 import { changed } from './delta.js'
 import { Entry, nothing } from './entry.js'
 import { createHandle } from './handle.js'
-import { createSubscriber } from './subscriber.js'
 import { isAsNamed } from './version.js'
 
 /**
@@ -85,9 +85,11 @@ export function createValues({ environment, send, nextId, createAlarm, calls, ke
     entry.publish()
   }
 
-  /** @param {string} key that of a room */
+  /** @param {string} key that of a room @returns {boolean} whether the gateway was asked for it as a value */
   function failAsRoom(key) {
+    const wasSubscribed = subscriber.isSubscribed(key)
     if (!entries.get(key)?.ended) fail(key, { code: 'not_a_value', message: 'this key is a room' })
+    return wasSubscribed
   }
 
   /** Asks for the whole value: the gateway thinks this client holds something else than it does. @param {Entry} entry */
@@ -96,7 +98,7 @@ export function createValues({ environment, send, nextId, createAlarm, calls, ke
     entry.latest = undefined
     entry.shownTurn = ++entry.turn
     // It may have been let go of while its hash was made.
-    if (entry.handles === 0) return
+    if (!entry.handles) return
     entry.awaitsWhole = true
     subscriber.want(entry.key)
   }
@@ -151,7 +153,7 @@ export function createValues({ environment, send, nextId, createAlarm, calls, ke
       entry.publish()
       return createHandle(entry, () => {
         entry.handles -= 1
-        if (entry.handles === 0) subscriber.drop(key)
+        if (!entry.handles) subscriber.drop(key)
       })
     },
 
@@ -178,7 +180,7 @@ export function createValues({ environment, send, nextId, createAlarm, calls, ke
     opened(limits) {
       subscriber.opened(
         limits,
-        [...entries.values()].filter(({ ended, handles }) => handles > 0 && !ended),
+        [...entries.values()].filter(({ ended, handles }) => handles && !ended),
       )
     },
 
@@ -189,15 +191,13 @@ export function createValues({ environment, send, nextId, createAlarm, calls, ke
       const { type, key, version, keys = [] } = message
       for (const begun of keys) {
         // Only what is said of a room has an epoch. Where rooms are followed, they have taken it over already.
-        if (!begun.epoch || !subscriber.isSubscribed(begun.key)) continue
-        failAsRoom(begun.key)
-        send({ type: 'unsubscribe', id: nextId(), keys: [begun.key] })
+        if (begun.epoch && failAsRoom(begun.key)) send({ type: 'unsubscribe', id: nextId(), keys: [begun.key] })
       }
       if (subscriber.answered(message)) return true
       const entry = entries.get(key)
       if (!entry || !subscriber.isSubscribed(key)) return false
       // What was kept has missed changes: it is in doubt until it is asked for again.
-      if (entry.handles > 0) entry.held = false
+      if (entry.handles) entry.held = false
       if (type === 'error') fail(key, message)
       else if (type === 'stale') entry.stale = { code: message.code, askedAt: date() - message.sinceMs }
       else {
