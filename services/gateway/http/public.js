@@ -1,12 +1,13 @@
 // The HTTP side of the port clients connect to: the page, the client library, the values. /ws is the gateway's own.
 import { errorCodes } from '@keycast/protocol'
+import { answerErrors } from '@keycast/service'
 import Fastify from 'fastify'
 import { addChat } from './chat.js'
 import { limitConnections, limitResponses } from './connections.js'
 import { addLibrary } from './library.js'
 import { addMessages } from './messages.js'
 import { addPage } from './page.js'
-import { answerErrors, sendProblem } from './problems.js'
+import { sendProblem } from './problems.js'
 import { createUnreadBodies } from './unread-bodies.js'
 import { addValues } from './values.js'
 
