@@ -61,7 +61,7 @@ const refusalTexts = {
 
 /**
  * @param {object} deps
- * @param {import('./policy-file.js').Access} deps.policy
+ * @param {import('./policy-file.js').Policy} deps.policy
  * @param {ReturnType<typeof import('./rights.js').createRights>} deps.rights
  * @param {Pick<import('./tokens/tokens.js').Tokens, 'verify'>} deps.tokens
  * @param {Pick<import('./revocations/revocations.js').Revocations, 'revokedBefore'>} deps.revocations
