@@ -2,6 +2,7 @@
 // YAML) is imported by a path of its own: a fetcher's workers would load all of them at each start and use none.
 export { BEAT_MS, everyInterval, everyMeasured, SILENT_MS } from './beats.js'
 export { detached } from './detached-bytes.js'
+export { readVariable, withoutLineBreak } from './environment.js'
 export { answerErrors } from './http-errors.js'
 export { createLog } from './log.js'
 export { createFastHistogram } from './metrics/fast-histogram.js'

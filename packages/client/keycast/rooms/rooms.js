@@ -9,10 +9,15 @@ import { checkPosition, Room, toMessage } from './room.js'
 
 /**
  * @typedef {import('./room.js').Position} Position
- *
+ */
+
+/**
  * `claim`: a secret by which an anonymous client is known again as the one with that name.
- * @typedef {{ name: string, claim?: string | undefined }} Join
  *
+ * @typedef {{ name: string, claim?: string | undefined }} Join
+ */
+
+/**
  * @typedef {object} HistoryOptions
  * @property {Position} [before] the newest messages before this one; those of the end where neither is given
  * @property {Position} [after] the oldest messages after this one
