@@ -286,7 +286,7 @@ export function createGateway({
     outbox,
     credentials,
     anonymous: rights.anonymous,
-    atStart: rateLimit.atStart,
+    rateLimit,
     welcome: {
       heartbeatMs,
       limits: {
@@ -295,7 +295,6 @@ export function createGateway({
         requestsPerSecond: requestsPerSecondMax,
       },
     },
-    now,
   })
   const heartbeat = createHeartbeat({
     slices: sessions.slices,
