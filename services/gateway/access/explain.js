@@ -2,7 +2,7 @@
 // Clients are never told as much.
 import { decodeJwt } from 'jose'
 import { createPatternSet, fillUser } from './pattern.js'
-import { decide, readRule, verbs } from './rights.js'
+import { decide, mapVerbs, readRule } from './rights.js'
 
 /** Patterns of a rule that an answer lists: a token may hold 1,000. */
 const PATTERNS_SHOWN_MAX = 10
@@ -61,7 +61,7 @@ const refusalTexts = {
 
 /**
  * @param {object} deps
- * @param {import('./policy-file.js').Access} deps.policy
+ * @param {import('./policy-file.js').Policy} deps.policy
  * @param {ReturnType<typeof import('./rights.js').createRights>} deps.rights
  * @param {Pick<import('./tokens/tokens.js').Tokens, 'verify'>} deps.tokens
  * @param {Pick<import('./revocations/revocations.js').Revocations, 'revokedBefore'>} deps.revocations
@@ -160,9 +160,4 @@ function show({ name, rule }, verb) {
   const patterns = rule[verb].map(({ text }) => text)
   const shown = patterns.slice(0, PATTERNS_SHOWN_MAX)
   return { rule: name, patterns: shown, more: patterns.length - shown.length }
-}
-
-/** @template T @param {(verb: Verb) => T} make @returns {Record<Verb, T>} */
-function mapVerbs(make) {
-  return /** @type {Record<Verb, T>} */ (Object.fromEntries(verbs.map(verb => [verb, make(verb)])))
 }

@@ -5,8 +5,8 @@ import { duration, Misconfigured, substituteVariables } from '@keycast/service'
 import { quantity } from '@keycast/service/namespaces'
 import { readYaml } from '@keycast/service/yaml-file'
 import { z } from 'zod'
-import { cookieProblem } from './identity.js'
 import { readRule, verbs } from './rights.js'
+import { cookieProblem } from './token-source.js'
 import { SECRET_ALGORITHM } from './tokens/algorithms.js'
 import { jwksProblem, prefixProblems, readKeys } from './tokens/issuer-keys.js'
 
@@ -20,7 +20,7 @@ import { jwksProblem, prefixProblems, readKeys } from './tokens/issuer-keys.js'
  * @property {string | undefined} jwks the URL of its public keys
  * @property {import('node:crypto').KeyObject[]} keys its public keys or secrets; none where `jwks` is given
  *
- * @typedef {object} Access
+ * @typedef {object} Policy the `access` section, read
  * @property {import('./rights.js').Rule} anonymous
  * @property {import('./rights.js').Rule} everyone
  * @property {string} claim
@@ -63,7 +63,7 @@ export class AccessError extends Misconfigured {
  * @param {NodeJS.ProcessEnv} [options.env] what `${NAME}` stands for
  * @param {string} options.origins as GATEWAY_ORIGINS has them
  * @param {readonly string[]} [options.namespaces] those there are; a pattern that names another is refused
- * @returns {Access} where the section is absent, one that lets nobody in
+ * @returns {Policy} where the section is absent, one that lets nobody in
  * @throws {AccessError}
  */
 export function readAccess({ path, env = process.env, origins, namespaces }) {
@@ -86,19 +86,19 @@ export function readAccess({ path, env = process.env, origins, namespaces }) {
   if (!parsed.success) throw refuse(parsed.error.issues.flatMap(issue => describe(issue, placeOf)))
 
   const { maxLifetime, tokens, cookie, ...rules } = parsed.data
-  /** @type {Access} */
-  const access = {
+  /** @type {Policy} */
+  const policy = {
     ...rules,
     tokens: tokens.flatMap(({ issuer }) => issuer ?? []),
     cookie: cookie === '' ? undefined : cookie,
     lifetimeMsMax: maxLifetime,
     notes,
   }
-  if (written !== undefined) notes.push(...notesOn(access, tokens))
-  return access
+  if (written !== undefined) notes.push(...notesOn(policy, tokens))
+  return policy
 }
 
-/** @param {Access} access @param {{ name: string, issuer: TokenIssuer | undefined }[]} tokens */
+/** @param {Policy} policy @param {{ name: string, issuer: TokenIssuer | undefined }[]} tokens */
 function notesOn({ anonymous, tokens: issuers }, tokens) {
   const notes = tokens
     .filter(({ issuer }) => !issuer)

@@ -141,6 +141,6 @@ function fillIn(rule, user) {
 }
 
 /** @template T @param {(verb: Verb) => T} make @returns {Record<Verb, T>} */
-function mapVerbs(make) {
+export function mapVerbs(make) {
   return { read: make('read'), publish: make('publish'), join: make('join') }
 }

@@ -88,7 +88,7 @@ export function createPublishes({
   async function publishDecided(session, message, decision) {
     const { viewer } = session
     const problem = await decision
-    if (problem) return refuse({ ...problem, retryAfterMs: retryAfterMsOf(problem, now()) })
+    if (problem) return refuse(problem)
     // It may have lost its rights meanwhile, or be another user's session; and nobody publishes whose token was revoked.
     const refusal = access.checkRoom(session.rights, 'publish', message.key)
     if (refusal) return refuse(refusal)
@@ -137,10 +137,11 @@ export function createPublishes({
     return result
   }
 
-  /** @param {Refusal} refusal @returns {Refusal} */
-  function refuse({ code, message, retryAfterMs }) {
+  /** @param {Refusal & { atMs?: number }} refusal @returns {Refusal} */
+  function refuse(refusal) {
+    const { code, message } = refusal
     countOne(counts.publishes, code)
-    return { code, message, retryAfterMs }
+    return { code, message, retryAfterMs: retryAfterMsOf(refusal, now()) }
   }
 
   /** @param {Session} session @param {string} key @param {Pending} pending */
