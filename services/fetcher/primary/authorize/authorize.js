@@ -12,7 +12,8 @@ import { admits, refuses } from './asks.js'
  * @typedef {Parameters<NonNullable<import('@keycast/backbone').HubEvents['onAuthorize']>>[2]} Question
  *
  * The backend's answer about one viewer and key. `decidedAt`: when it was asked for the verdict held. `admittedAt`: when it
- * last admitted the viewer, unless it refused since. `askedWith`: the digest of the token it was asked with.
+ * last admitted the viewer, unless it refused since. `askedWith`: the digest of the token it was asked with. `refusals`: of
+ * each token that was refused since then, when the backend was asked with it.
  * @typedef {object} Kept
  * @property {string} key the viewer key
  * @property {AuthorizeSettings} settings
@@ -23,11 +24,18 @@ import { admits, refuses } from './asks.js'
  * @property {number} retryAt when a failed question is asked again, at the earliest
  * @property {import('../timing/backoff.js').Backoff | undefined} backoff while questions fail
  * @property {string} askedWith
+ * @property {readonly { token: string, at: number }[]} refusals
  * @property {{ link: string, id: string, question: Question }[] | undefined} waiting while the backend is asked
  */
 
-/** At some 300 bytes each they take 30 MB. One that is dropped costs the backend a question. */
+/** At some 400 bytes each they take 40 MB. One that is dropped costs the backend a question. */
 const KEPT_MAX = 100_000
+
+/** Of one viewer and key. A gateway brings a user's four at most; with more gateways there may be others. */
+const REFUSALS_MAX = 8
+
+/** @type {Kept['refusals']} */
+const NONE = Object.freeze([])
 
 /** A longer Retry-After is cut to this: the backend says it again, at the cost of one request. */
 const QUESTION_PATIENCE_MS_MAX = 60_000
@@ -70,7 +78,7 @@ export function createAuthorize({ namespaces, asks, tellDecision, firstBackoff, 
     const token = digestOf(read.authorization)
     if (isStanding(kept, token)) {
       metrics.questioned('kept')
-      return tellDecision(link, id, decisionOf(kept))
+      return tellDecision(link, id, decisionOf(kept, token))
     }
     metrics.questioned('asked')
     decided.delete(kept)
@@ -122,6 +130,7 @@ export function createAuthorize({ namespaces, asks, tellDecision, firstBackoff, 
       retryAt: Number.NEGATIVE_INFINITY,
       backoff: undefined,
       askedWith: '',
+      refusals: NONE,
       waiting: undefined,
     }
     byKey.set(key, kept)
@@ -129,12 +138,12 @@ export function createAuthorize({ namespaces, asks, tellDecision, firstBackoff, 
   }
 
   /** Whether the backend need not be asked yet. @param {Kept} kept @param {string} token digest of the one that came now */
-  function isStanding({ verdict, decidedAt, retryAt, settings, askedWith }, token) {
+  function isStanding({ verdict, decidedAt, retryAt, settings, refusals }, token) {
     if (verdict === undefined) return false
     if (verdict === 'admitted') return now() - decidedAt < settings.keepMs
     if (verdict === 'failed') return now() < retryAt
-    // Another token may be good for more than the one refused, which may have been revoked.
-    return token === askedWith && now() - decidedAt < settings.keepMs
+    // Another token may be good for more than those refused, which may have been revoked.
+    return refusals.some(each => each.token === token && now() - each.at < settings.keepMs)
   }
 
   /** @param {Kept} kept @param {Reply} reply */
@@ -145,6 +154,7 @@ export function createAuthorize({ namespaces, asks, tellDecision, firstBackoff, 
       kept.verdict = admits(status) ? 'admitted' : 'refused'
       kept.admittedAt = admits(status) ? sentAt : undefined
       kept.backoff = undefined
+      kept.refusals = admits(status) ? NONE : withRefusal(kept, sentAt)
     } else {
       kept.verdict = 'failed'
       kept.backoff = kept.backoff?.next() ?? firstBackoff()
@@ -153,7 +163,7 @@ export function createAuthorize({ namespaces, asks, tellDecision, firstBackoff, 
     const { waiting = [], askedWith } = kept
     kept.waiting = undefined
     decided.add(kept)
-    const decision = decisionOf(kept)
+    const decision = decisionOf(kept, askedWith)
     // Asking again may end at once, where a breaker is open, and change what is kept.
     const wasRefused = kept.verdict === 'refused'
     for (const { link, id, question } of waiting) {
@@ -167,10 +177,18 @@ export function createAuthorize({ namespaces, asks, tellDecision, firstBackoff, 
   const isAbout = ({ key, authorization }, askedWith) =>
     digestOf(readViewerKey(key)?.viewer === ANONYMOUS_VIEWER ? undefined : authorization) === askedWith
 
-  /** @param {Kept} kept that is decided @returns {Decision} */
-  function decisionOf({ verdict, message, decidedAt, admittedAt, retryAt }) {
+  /** @param {Kept} kept whose last token was refused @param {number} at when the backend was asked with it */
+  const withRefusal = ({ refusals, askedWith, settings }, at) =>
+    refusals
+      .filter(each => each.token !== askedWith && now() - each.at < settings.keepMs)
+      .concat({ token: askedWith, at })
+      .slice(-REFUSALS_MAX)
+
+  /** @param {Kept} kept that is decided @param {string} token digest of the one that it is said of @returns {Decision} */
+  function decisionOf({ verdict, message, decidedAt, admittedAt, retryAt, refusals }, token) {
     if (verdict === 'admitted' || verdict === 'refused') {
-      return { verdict, message: '', ageMs: Math.max(0, now() - decidedAt) }
+      const at = verdict === 'admitted' ? decidedAt : (refusals.find(each => each.token === token)?.at ?? decidedAt)
+      return { verdict, message: '', ageMs: Math.max(0, now() - at) }
     }
     return {
       verdict: 'failed',

@@ -204,6 +204,28 @@ test('a viewer who was refused is asked for again with another token, though it 
   expect(decided()).toEqual(['a refused 0', 'a refused 0', 'a admitted 0'])
 })
 
+test('of several tokens that are refused each is asked with once, for all gateways, until that is over', () => {
+  const { ask, answer, leased, decided, pass } = setup()
+  const both = (/** @type {string} */ link) => {
+    for (const user of ['phone', 'laptop']) {
+      ask(ANN, tokenOf(user), link)
+      if (leased.length > 0) answer(403)
+      pass(1_000)
+    }
+  }
+  both('a')
+  expect(decided()).toEqual(['a refused 0', 'a refused 0'])
+  both('b')
+  expect(leased).toEqual([])
+  expect(decided()).toEqual(['b refused 2000', 'b refused 2000'])
+  pass(6_000)
+  ask(ANN, tokenOf('phone'))
+  expect(leased).toHaveLength(1)
+  answer(200)
+  ask(ANN, tokenOf('laptop'))
+  expect(decided()).toEqual(['a admitted 0', 'a admitted 0'])
+})
+
 test('what one token is refused is not said of another that came meanwhile', () => {
   const { ask, answer, decided, leased } = setup()
   ask(ANN, tokenOf('revoked'))
