@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
-const shared = { transform: {}, testEnvironment: 'node' }
+const shared = { transform: {}, testEnvironment: '<rootDir>/test/support/node-environment.js' }
 
 /**
  * Test files that drive a program npm does not bring, by name or by path in this repository, or that mount a file system.

@@ -3,13 +3,15 @@
 # folders.
 
 wrong=
+newline='
+'
 
 # Exports a setting: the given value, or the default if it is unset or empty.
 setting() { # NAME DEFAULT
   name=$1
   eval "value=\${$1:-\$2}"
   export "$name=$value"
-  [ "$(printf %s "$value" | wc -l)" -eq 0 ] || must 'one line'
+  case $value in *"$newline"*) must 'one line' ;; esac
 }
 
 must() {
@@ -18,10 +20,13 @@ must() {
 }
 
 matches() { printf '%s\n' "$value" | grep -Eqx "$1"; }
-list() { matches "($1( +$1)*)?" || must "$2, separated by spaces"; }
-whole() { matches '[0-9]{1,9}' && [ "$value" -ge "$1" ] && [ "$value" -le "$2" ] || must "a whole number from $1 to $2"; }
-seconds() { matches '[0-9]{1,9}s' && [ "${value%s}" -ge "$1" ] && [ "${value%s}" -le "$2" ] || must "${1}s to ${2}s"; }
-flag() { matches 'on|off' || must 'on or off'; }
+list() { [ -z "$value" ] || matches "($1( +$1)*)?" || must "$2, separated by spaces"; }
+# The shell counts with no more than 9 digits everywhere.
+number() { case $1 in '' | *[!0-9]* | ??????????*) false ;; esac; }
+between() { number "$1" && [ "$1" -ge "$2" ] && [ "$1" -le "$3" ]; }
+whole() { between "$value" "$1" "$2" || must "a whole number from $1 to $2"; }
+seconds() { [ "${value%s}s" = "$value" ] && between "${value%s}" "$1" "$2" || must "${1}s to ${2}s"; }
+flag() { [ "$value" = on ] || [ "$value" = off ] || must 'on or off'; }
 
 # The processors there are, or as many as a quota of CPU time comes to: cgroup v2 says both figures in a line, v1 in a file each.
 processors() {
@@ -143,7 +148,7 @@ whole 16 1000000
 # Files a worker may open: its connections, logs and listening sockets. By default PROXY_WORKER_CONNECTIONS and 384, or as
 # many as the system allows (ulimit -n).
 files_wanted=16384
-matches '[0-9]{1,9}' && files_wanted=$((value + 384))
+if number "$value"; then files_wanted=$((value + 384)); fi
 setting PROXY_OPEN_FILES "$((files < files_wanted ? files : files_wanted))"
 whole 16 100000000
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env node
 // Drives a running system with the client library and prints each check: run it after a deployment.
-import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { connect, KeycastError } from '@keycast/client'
+import { versionOf } from '@keycast/protocol'
 import { WebSocket } from 'ws'
 import { checkRooms } from './smoke/rooms.js'
 import { bearer, createChecks, readTimeout, readUrl } from './support/client.js'
@@ -103,8 +103,8 @@ async function smoke({ url, key, changes, room, timeoutMs, insecure, token }) {
     const path = `/v1/values/${key}`
     const { statusCode, headers, body } = await get(path)
     if (statusCode !== 200) throw new Error(`HTTP ${statusCode}: ${body.toString().slice(0, 200)}`)
-    const version = createHash('sha256').update(body).digest().toString('base64url', 0, 16)
-    if (headers.etag !== `"${version}"`) throw new Error(`the ETag ${headers.etag} does not match the content`)
+    if (headers.etag !== `"${versionOf(body, headers['content-type'])}"`)
+      throw new Error(`the ETag ${headers.etag} does not match the content`)
     const again = await get(path, { 'if-none-match': String(headers.etag) })
     if (again.statusCode !== 304 && again.headers.etag === headers.etag) throw new Error(`HTTP ${again.statusCode}`)
     return `${body.length} bytes`

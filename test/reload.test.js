@@ -70,7 +70,7 @@ async function startSystem(origin) {
   return { pm2, first: urlAt(gateway), second: urlAt(gateway + GATEWAY_PORT_STEP) }
 }
 
-test('gateways, then the fetcher are reloaded: no client misses the newest revision or sees one fall', async () => {
+test('the fetcher, then the gateways are reloaded: no client misses the newest revision or sees one fall', async () => {
   const backend = await startChanging()
   const { pm2, first, second } = await startSystem(backend.origin)
   const viewers = {
@@ -86,7 +86,7 @@ test('gateways, then the fetcher are reloaded: no client misses the newest revis
   }
   await everybodySees(backend.revision(), 'at the start')
 
-  for (const app of ['gateway', 'gateway-2', 'fetcher']) {
+  for (const app of APPS) {
     const before = await pm2.pidOf(app)
     const at = performance.now()
     await pm2.run('reload', app)

@@ -12,6 +12,7 @@ const room = /** @type {any} */ ({ source: 'journal' })
 
 const backend = await startBackend()
 backend.on('/docs/1', answers.json(documentOf(1)))
+backend.on('/docs/text', answers.content('a text', 'text/plain; charset=utf-8'))
 const journal = await startJournal({ config: writeConfig({ room }) })
 const { gateways } = await startSystem({
   namespaces: { doc: { url: `${backend.origin}/docs/{id}` }, room },
@@ -19,20 +20,20 @@ const { gateways } = await startSystem({
   env: { JWT_SECRET, JOURNAL_NODES: journal.node },
 })
 
-const token = await new SignJWT({ keys: { read: ['doc:1', 'room:*'], publish: ['room:*'] } })
+const token = await new SignJWT({ keys: { read: ['doc:*', 'room:*'], publish: ['room:*'] } })
   .setProtectedHeader({ alg: 'HS256' })
   .setSubject('ann')
   .setIssuedAt()
   .setExpirationTime('1m')
   .sign(Buffer.from(JWT_SECRET))
 
-/** @param {string} given @returns {Promise<{ code: number, text: string }>} */
-const smoke = given =>
+/** @param {string} given @param {string} [key] @returns {Promise<{ code: number, text: string }>} */
+const smoke = (given, key = 'doc:1') =>
   new Promise(resolve => {
     const script = fileURLToPath(new URL('../scripts/smoke.js', import.meta.url))
     const { origin } = new URL(gateways[0].url)
     const options = { env: { ...process.env, KEYCAST_TOKEN: given } }
-    const words = [script, '--url', origin, '--key', 'doc:1', '--no-change', '--timeout', '10']
+    const words = [script, '--url', origin, '--key', key, '--no-change', '--timeout', '10']
     execFile(process.execPath, words, options, (error, stdout, stderr) =>
       resolve({ code: Number(error?.code ?? 0), text: stdout + stderr }),
     )
@@ -40,6 +41,13 @@ const smoke = given =>
 
 test('with a token in KEYCAST_TOKEN every check passes, those of rooms and of HTTP too', async () => {
   expect(await smoke(token)).toMatchObject({ code: 0, text: expect.stringMatching(/all \d+ checks passed\n$/) })
+})
+
+test('every check passes for a value that is not JSON, whose type is a part of its version', async () => {
+  expect(await smoke(token, 'doc:text')).toMatchObject({
+    code: 0,
+    text: expect.stringMatching(/all \d+ checks passed\n$/),
+  })
 })
 
 test('a token that is refused is said at once', async () => {

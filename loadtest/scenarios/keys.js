@@ -87,7 +87,7 @@ export const keys = {
     const gatewayUrls = target.watched.flatMap(({ role, metricsUrl }) =>
       role === 'gateway' && metricsUrl ? [metricsUrl] : [],
     )
-    const bytesBefore = await sumOf(
+    const bytesBefore = await sumOfMetric(
       fetchers.map(({ metricsUrl }) => metricsUrl),
       'process_resident_memory_bytes',
     )
@@ -106,7 +106,7 @@ export const keys = {
       () => `${(counts.first ?? 0).toLocaleString('en')} of ${wanted.toLocaleString('en')} first values`,
     )
     const fillSeconds = (performance.now() - filledFromMs) / 1_000
-    const bytesFilled = await sumOf(
+    const bytesFilled = await sumOfMetric(
       fetchers.map(({ metricsUrl }) => metricsUrl),
       'process_resident_memory_bytes',
     )
@@ -135,8 +135,8 @@ export const keys = {
       const killedAtMs = performance.now()
       let served = 0
       const look = async () => {
-        const watched = await sumOf(urls, 'watched_keys')
-        const left = (await sumOf(urls, 'fetches_waiting')) + (await sumOf(urls, 'fetches_in_flight'))
+        const watched = await sumOfMetric(urls, 'watched_keys')
+        const left = (await sumOfMetric(urls, 'fetches_waiting')) + (await sumOfMetric(urls, 'fetches_in_flight'))
         served = Math.max(0, watched - left)
         return watched >= options.keys
       }
@@ -263,8 +263,8 @@ async function untilSaying(context, condition, msMax, text) {
 /** @param {string[]} urls @returns {Promise<Lags>} */
 async function lagsOf(urls) {
   return {
-    all: await sumOf(urls, 'event_loop_lag_seconds_count'),
-    inTime: await sumOf(urls, 'event_loop_lag_seconds_bucket', `\\{le="${LATE_SECONDS}"\\}`),
+    all: await sumOfMetric(urls, 'event_loop_lag_seconds_count'),
+    inTime: await sumOfMetric(urls, 'event_loop_lag_seconds_bucket', `\\{le="${LATE_SECONDS}"\\}`),
   }
 }
 
@@ -275,7 +275,7 @@ export const lessThan = (after, before) => ({ all: after.all - before.all, inTim
 export const shareLate = ({ all, inTime }) => (all > 0 ? (all - inTime) / all : undefined)
 
 /** @param {string[]} urls @param {string} name @param {string} [labels] */
-async function sumOf(urls, name, labels) {
+async function sumOfMetric(urls, name, labels) {
   const texts = await Promise.all(urls.map(async url => (await fetch(url)).text()))
   return texts.reduce((sum, text) => sum + (sumIn(text, name, labels) ?? 0), 0)
 }

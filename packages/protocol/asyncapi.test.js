@@ -5,7 +5,7 @@ import { Parser } from '@asyncapi/parser'
 import { Ajv } from 'ajv'
 import { applyDelta } from 'fossil-delta'
 import { parse } from 'yaml'
-import { ID_CHARACTERS_MAX } from './fields.js'
+import { REQUEST_ID_CHARACTERS_MAX } from './fields.js'
 import {
   BYTES_SUBPROTOCOL,
   deltaLine,
@@ -220,7 +220,7 @@ test('its example of a delta makes what it says out of its example of a value', 
 test('codes and limits are those of the code', () => {
   const { errorCode, requestId, heldVersion, version: ours } = read().components.schemas
   expect(errorCode.enum).toEqual(Object.keys(errorCodes))
-  expect(requestId.oneOf[1].maxLength).toBe(ID_CHARACTERS_MAX)
+  expect(requestId.oneOf[1].maxLength).toBe(REQUEST_ID_CHARACTERS_MAX)
   expect(heldVersion.maxLength).toBe(VERSION_CHARACTERS_MAX)
   expect(version).toMatch(new RegExp(ours.pattern))
 })

@@ -6,7 +6,7 @@
  */
 
 /** Longest string id. Answers echo it, so a long one would multiply what a client makes the gateway send. */
-export const ID_CHARACTERS_MAX = 128
+export const REQUEST_ID_CHARACTERS_MAX = 128
 
 /** A client's message breaks the protocol. Carries what the `error` answer needs. */
 export class ProtocolError extends Error {
@@ -42,10 +42,10 @@ export function readId(id) {
   if (id === undefined) return undefined
   // A larger integer would come back as another one.
   if (typeof id === 'number' && Math.abs(id) <= Number.MAX_SAFE_INTEGER) return id
-  if (typeof id === 'string' && id.length <= ID_CHARACTERS_MAX) return id
+  if (typeof id === 'string' && id.length <= REQUEST_ID_CHARACTERS_MAX) return id
   throw new ProtocolError(
     'bad_message',
-    `"id" must be a number up to 2^53 - 1 or a string of at most ${ID_CHARACTERS_MAX} characters`,
+    `"id" must be a number up to 2^53 - 1 or a string of at most ${REQUEST_ID_CHARACTERS_MAX} characters`,
   )
 }
 

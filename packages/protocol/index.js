@@ -25,6 +25,7 @@ export {
   readHistoryQuery,
   readPublishFields,
 } from './room-messages.js'
+export { isUser, SUB_CHARACTERS_MAX, USER_CHARACTERS_MAX, USER_PREFIX_CHARACTERS_MAX } from './users.js'
 export { VERSION_CHARACTERS_MAX, versionOf } from './version.js'
 
 /**

@@ -4,7 +4,7 @@
 const NAMESPACE_CHARACTERS_MAX = 32
 
 /** Longest id, in characters: it becomes part of a URL, and many servers limit URLs to about 2,000 bytes. */
-export const ID_CHARACTERS_MAX = 255
+const ID_CHARACTERS_MAX = 255
 
 const namespaceGrammar = /^[a-z][a-z0-9-]*$/
 const segmentGrammar = /^[A-Za-z0-9._~-]+$/ // RFC 3986 section 2.3, the unreserved characters

@@ -1,6 +1,7 @@
 // The messages of rooms: what a client says of them, and what it is sent.
 import { ProtocolError, parseObject, readKey } from './fields.js'
 import { rawMember } from './raw-json.js'
+import { isUser, USER_CHARACTERS_MAX } from './users.js'
 
 /**
  * @typedef {import('./messages.js').RequestId} RequestId
@@ -92,7 +93,9 @@ export function readPublish({ key, messageId }, text, id) {
 export function readPublishFields(text) {
   const message = parseObject(text)
   const { from = '' } = message
-  if (typeof from !== 'string') throw bad('"from" must be a string')
+  if (typeof from !== 'string' || (from !== '' && !isUser(from))) {
+    throw bad(`"from" must be a user: at most ${USER_CHARACTERS_MAX} characters, and no control characters`)
+  }
   return { ...readPublish(message, text), from }
 }
 

@@ -3,6 +3,7 @@
 import { roomErrorCodes } from '@keycast/backbone'
 import { closeCodes, errorCodes } from '@keycast/protocol'
 import { createFastHistogram } from '@keycast/service'
+import { decisionCodes } from './access/backend/decisions.js'
 import { refusalReasons } from './access/tokens/tokens.js'
 import { statusOf } from './http/problems.js'
 
@@ -29,20 +30,19 @@ const zeros = labels => /** @type {Record<L, number>} */ (Object.fromEntries([..
 /** Why publishes are refused, here or by the journal. */
 const publishRefusals = [
   'bad_key',
-  'forbidden',
   'unauthenticated',
-  'too_many_waiting',
+  ...decisionCodes,
   ...Object.keys(roomErrorCodes).filter(code => !['other_epoch', 'name_taken', 'capacity'].includes(code)),
 ]
 
 /** Why joins are refused. */
 const joinRefusals = [
   'bad_key',
-  'forbidden',
+  'bad_message',
   'unauthenticated',
+  ...decisionCodes,
   'unknown_namespace',
   'too_many_keys',
-  'too_many_waiting',
   'name_taken',
   'capacity',
   'journal_unavailable',

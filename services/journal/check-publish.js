@@ -1,24 +1,18 @@
 // Checks a publish before it is put into a batch. What its data holds, gateways have checked.
-import { keyProblem, namespaceOf } from '@keycast/protocol'
+import { isUser, keyProblem, namespaceOf } from '@keycast/protocol'
 
 /**
  * @typedef {import('@keycast/backbone').PublishCommand} PublishCommand
- * @typedef {import('@keycast/backbone').RoomErrorCode} RoomErrorCode
+ * @typedef {'unknown_namespace' | 'too_large' | 'bad_message'} PublishProblem
  * @typedef {import('@keycast/service').JournalNamespace} JournalNamespace
  */
 
-/** Longer ones name nobody. */
-const FROM_CHARACTERS_MAX = 255
-
 const messageIdGrammar = /^[A-Za-z0-9_-]{16,64}$/
-
-/** Control characters would break the log's own separators. */
-const fromGrammar = /^\P{Cc}*$/u
 
 /**
  * @param {PublishCommand} command
  * @param {import('@keycast/service').JournalNamespaces} namespaces
- * @returns {{ problem: RoomErrorCode, retention?: undefined } | { problem?: undefined, retention: JournalNamespace['history'] }}
+ * @returns {{ problem: PublishProblem, retention?: undefined } | { problem?: undefined, retention: JournalNamespace['history'] }}
  *   `retention`: how much of its room is kept
  */
 export function checkPublish({ room, messageId, from, data }, namespaces) {
@@ -26,6 +20,6 @@ export function checkPublish({ room, messageId, from, data }, namespaces) {
   if (!namespace) return { problem: 'unknown_namespace' }
   if (data.length > namespace.bytesMax) return { problem: 'too_large' }
   const hasGoodId = messageId === undefined || messageIdGrammar.test(messageId)
-  const hasGoodFrom = from.length <= FROM_CHARACTERS_MAX && fromGrammar.test(from)
+  const hasGoodFrom = from === '' || isUser(from)
   return hasGoodId && hasGoodFrom && data.length > 0 ? { retention: namespace.history } : { problem: 'bad_message' }
 }

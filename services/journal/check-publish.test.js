@@ -1,3 +1,4 @@
+import { SUB_CHARACTERS_MAX, USER_CHARACTERS_MAX, USER_PREFIX_CHARACTERS_MAX } from '@keycast/protocol'
 import { checkPublish } from './check-publish.js'
 
 const history = { messages: 10, ageMs: 1_000, bytes: 1_000 }
@@ -17,6 +18,11 @@ test('a good publish is kept for as long as its namespace says', () => {
   expect(checkPublish({ ...good, messageId: undefined, from: '' }, namespaces)).toEqual({ retention: history })
 })
 
+test('every user that a token can name may publish', () => {
+  const from = 'p'.repeat(USER_PREFIX_CHARACTERS_MAX) + 's'.repeat(SUB_CHARACTERS_MAX)
+  expect(checkPublish({ ...good, from }, namespaces)).toEqual({ retention: history })
+})
+
 test.each([
   ['of no room', { room: 'nonsense' }, 'unknown_namespace'],
   ['of a namespace that this node does not have', { room: 'other:1' }, 'unknown_namespace'],
@@ -25,7 +31,7 @@ test.each([
   ['with a short id', { messageId: 'short' }, 'bad_message'],
   ['with an id of other characters', { messageId: 'a b'.padEnd(16, 'c') }, 'bad_message'],
   ['from a name that would break the log', { from: 'ann\u0000bob' }, 'bad_message'],
-  ['from a name without end', { from: 'a'.repeat(256) }, 'bad_message'],
+  ['from a name without end', { from: 'a'.repeat(USER_CHARACTERS_MAX + 1) }, 'bad_message'],
 ])('a publish %s is refused', (_, given, problem) => {
   expect(checkPublish({ ...good, ...given }, namespaces)).toEqual({ problem })
 })

@@ -13,7 +13,7 @@ import { createRooms } from './watched-rooms.js'
 /**
  * @typedef {import('@keycast/backbone').RoomsHub} RoomsHub
  * @typedef {import('@keycast/backbone').PublishCommand} PublishCommand
- * @typedef {import('@keycast/backbone').RoomErrorCode} RoomErrorCode
+ * @typedef {import('./metrics.js').PublishResult} PublishResult
  */
 
 /** How often age trims rooms, and old messageIds are forgotten. */
@@ -103,7 +103,7 @@ export function createJournal({
     if (!isTaken) refuse(link, id, 'journal_unavailable')
   }
 
-  /** @param {string} link @param {string} id @param {RoomErrorCode} error */
+  /** @param {string} link @param {string} id @param {Exclude<PublishResult, 'kept' | 'duplicate'>} error */
   function refuse(link, id, error) {
     counts.published(error)
     const mayRetry = error === 'journal_unavailable' || error === 'publish_unknown' || error === 'log_full'

@@ -358,6 +358,22 @@ test('a journal that stops answers what it took, takes no more, and says goodbye
   expect(backbone.isAvailable('room:1')).toBe(true)
 })
 
+test('every way in which a publish can end is exported at zero before it comes', async () => {
+  const { registry } = await setup()
+  const series = (await registry.metrics()).matchAll(/^keycast_journal_publishes_total\{result="(\w+)"\} 0$/gm)
+  expect([...series].map(([, result]) => result).sort()).toEqual([
+    'bad_message',
+    'duplicate',
+    'id_conflict',
+    'journal_unavailable',
+    'kept',
+    'log_full',
+    'publish_unknown',
+    'too_large',
+    'unknown_namespace',
+  ])
+})
+
 test('what a journal does is counted', async () => {
   const { network, backbone, publish, registry } = await setup()
   backbone.watch('room:1')

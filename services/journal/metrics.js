@@ -3,6 +3,21 @@ import { createFastHistogram } from '@keycast/service'
 
 /** @typedef {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>} Makers */
 
+/** @typedef {typeof publishResults[number]} PublishResult */
+
+/** What becomes of publishes: kept, kept before, or refused with a code. */
+const publishResults = /** @type {const} */ ([
+  'kept',
+  'duplicate',
+  'bad_message',
+  'too_large',
+  'unknown_namespace',
+  'id_conflict',
+  'log_full',
+  'journal_unavailable',
+  'publish_unknown',
+])
+
 /** @param {Makers} metrics */
 export function createJournalMetrics({ counter, histogram, fastHistogram }) {
   const seconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5]
@@ -45,7 +60,7 @@ export function createJournalMetrics({ counter, histogram, fastHistogram }) {
     help: 'Batches of changes of the members of a room.',
   })
   for (const result of ['joined', 'name_taken', 'bad_message', 'capacity']) joins.inc({ result }, 0)
-  for (const result of ['kept', 'duplicate', 'log_full']) publishes.inc({ result }, 0)
+  for (const result of publishResults) publishes.inc({ result }, 0)
   for (const outcome of ['new', 'whole', 'trimmed', 'epoch', 'ahead']) resumes.inc({ outcome }, 0)
   for (const from of ['tail', 'log']) delivered.inc({ from }, 0)
 
@@ -57,7 +72,7 @@ export function createJournalMetrics({ counter, histogram, fastHistogram }) {
       batch.observe(messages)
       flushed.observe(tookMs)
     },
-    /** @param {string} result */
+    /** @param {PublishResult} result */
     published: result => publishes.inc({ result }),
     /** @param {string} outcome */
     resumed: outcome => resumes.inc({ outcome }),

@@ -1,12 +1,12 @@
-// jest's Node environment with two additions: a failed test shows the services' logs, and no process outlives a test
+// node-environment.js with two additions: a failed test shows the services' logs, and no process outlives a test
 // file, even after Ctrl-C.
-import { TestEnvironment } from 'jest-environment-node'
+import NodeEnvironment from './node-environment.js'
 
 /** @type {NodeJS.Signals[]} */
 const signals = ['SIGINT', 'SIGTERM']
 
 // A class and a default export, because jest asks for both.
-export default class E2eEnvironment extends TestEnvironment {
+export default class E2eEnvironment extends NodeEnvironment {
   killAll = () => this.fromSetup().killServices?.()
   interrupt = () => process.exit(130)
 

@@ -20,7 +20,7 @@ export function createValuesHub(options) {
     start(events) {
       if (events.lagsMs) lagsMs = events.lagsMs
       return hub.start({
-        onWatch: (link, want) => events.onWatch(link, { ...wantOf(want), quiet: want.payload?.quiet }),
+        onWatch: (link, want) => events.onWatch(link, wantOf(want)),
         onUnwatch: events.onUnwatch,
         onGet: (link, want) => events.onGet(link, wantOf(want)),
         onCancelGet: events.onCancelGet,
@@ -53,8 +53,13 @@ export function createValuesHub(options) {
   }
 }
 
-/** @param {PositionedWant} want @returns {import('../backbone.js').Want} */
-function wantOf({ key, position, payload: { authorization, expiresAt } = {} }) {
-  const want = { key, held: position }
-  return authorization === undefined ? want : { ...want, credentials: { authorization, expiresAt } }
+/** @param {PositionedWant} want */
+function wantOf({ key, position, payload }) {
+  const { quiet, authorization, expiresAt } = payload ?? {}
+  return {
+    key,
+    held: position,
+    quiet,
+    credentials: authorization === undefined ? undefined : { authorization, expiresAt },
+  }
 }

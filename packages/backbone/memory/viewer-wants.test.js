@@ -50,7 +50,7 @@ test('a watch and a get of a viewer key bring the credentials, those of other ke
   expect(wants).toEqual([
     ['watch', { key: KEY, held: undefined, quiet: true, credentials }],
     ['watch', { key: 'doc:1', held: undefined, quiet: true }],
-    ['get', { key: KEY, held: undefined, credentials }],
+    ['get', { key: KEY, held: undefined, quiet: false, credentials }],
   ])
 })
 

@@ -40,7 +40,11 @@ export const valuesCodec = {
     if (!isAge(plan?.inMs) || !isAge(plan.maxAgeMs)) throw new WireError('a plan is not a time and an age')
     return { version, ageMs, plan: { inMs: plan.inMs, maxAgeMs: plan.maxAgeMs } }
   },
-  readPayload: ({ quiet, ...credentials }) => ({ quiet: quiet === true, ...readCredentials(credentials) }),
+  readPayload(payload) {
+    // Most watches say no more, and Node 20 takes 1 µs for an object spread with a field behind it.
+    if (payload.authorization === undefined) return { quiet: payload.quiet === true }
+    return { quiet: payload.quiet === true, ...readCredentials(payload) }
+  },
   readHeads({ lagsMs }) {
     if (typeof lagsMs !== 'object' || lagsMs === null || !Object.values(lagsMs).every(isAge)) {
       throw new WireError('heads are not ages by namespace')

@@ -1,9 +1,9 @@
 // For tests: what holds of a primary whenever none of its functions runs. Each check says what a viewer would notice.
 import { isInUse } from './keys/entry.js'
 import { isAnswered, isFailing } from './keys/held.js'
-import { isCold, isKept, isWanted, isWatched, waiterOf, watcherOf } from './keys/interest.js'
+import { isCold, isKept, isWanted, isWantedBy, isWatched } from './keys/interest.js'
 import { costOf } from './keys/key-table.js'
-import { eachWatcher } from './keys/watchers.js'
+import { countOf, eachWatcher, watcherIn } from './keys/watchers.js'
 
 /** @typedef {import('./keys/entry.js').Entry} Entry */
 
@@ -14,53 +14,50 @@ import { eachWatcher } from './keys/watchers.js'
 export function checkInvariants({ table, interest, origins }) {
   const entries = [...table.entries()]
   for (const entry of entries) {
-    for (const [rule, holds] of rulesOf(entry)) if (!holds) throw new Error(`${entry.key}: ${rule}`)
+    const broken = brokenRule(entry)
+    if (broken !== undefined) throw new Error(`${entry.key}: ${broken}`)
   }
   checkCounts(entries, table)
   checkLinks(entries, interest)
   for (const origin of origins.values()) checkOrigin(entries, origin)
 }
 
-/** @param {Entry} entry @returns {[string, boolean][]} */
-function rulesOf(entry) {
+/** Walked through for every key after nearly every call, so it makes no lists. @param {Entry} entry @returns {string | undefined} */
+function brokenRule(entry) {
   const { fetch, held, timing, origin, namespace } = entry
-  const isQueued = fetch !== undefined && fetch.sentAt === undefined
-  const isTriedByItself =
-    isKept(entry) && !fetch && (isFailing(entry) || (isAnswered(entry) && namespace.refreshMs > 0))
-  const isProbed = origin.failing.has(entry) && origin.probeTimer !== undefined
-  return [
-    ['somebody waits, and no fetch is to come', !isCold(entry) || fetch !== undefined],
-    ['it is kept fresh, and nothing tries it again', !isTriedByItself || timing.timer !== undefined || isProbed],
-    [
-      'it fails, and recovery does not know',
-      !(isKept(entry) && !fetch && isFailing(entry)) || origin.failing.has(entry),
-    ],
-    ['nobody wants it, and a fetch is queued', !isQueued || isWanted(entry)],
-    ['nobody keeps it fresh, and it has a timer', isKept(entry) || timing.timer === undefined],
-    ['it is watched, and lingers', !(isWatched(entry) && entry.interest.lingerTimer !== undefined)],
-    ['its refresh is under way, and no fetch is to end it', entry.refresh === undefined || fetch !== undefined],
-    [
-      'it was taken over, and nothing tries it',
-      held.takenOver === undefined || timing.timer !== undefined || fetch !== undefined,
-    ],
-    ['its fetch is of another key', fetch === undefined || fetch.entry === entry],
-    ['it is of no use, and held', isInUse(entry) || held.value !== undefined || held.failure !== undefined],
-    ['its value may not be stored, and nobody wants it', isInUse(entry) || held.value?.store !== false],
-    [
-      "it is a viewer's own, and held though nobody wants it",
-      !namespace.isPerUser || isInUse(entry) || (held.value === undefined && isFailing(entry)),
-    ],
-    ['it is counted as something else than it costs', entry.bytes === costOf(entry)],
-  ]
+  const kept = isKept(entry)
+  const failing = isFailing(entry)
+  const isUsed = isInUse(entry)
+  const isTriedByItself = kept && !fetch && (failing || (isAnswered(entry) && namespace.refreshMs > 0))
+  if (fetch === undefined && isCold(entry)) return 'somebody waits, and no fetch is to come'
+  if (isTriedByItself && timing.timer === undefined && !(origin.failing.has(entry) && origin.probeTimer !== undefined))
+    return 'it is kept fresh, and nothing tries it again'
+  if (kept && !fetch && failing && !origin.failing.has(entry)) return 'it fails, and recovery does not know'
+  if (fetch !== undefined && fetch.sentAt === undefined && !isWanted(entry))
+    return 'nobody wants it, and a fetch is queued'
+  if (!kept && timing.timer !== undefined) return 'nobody keeps it fresh, and it has a timer'
+  if (entry.interest.lingerTimer !== undefined && isWatched(entry)) return 'it is watched, and lingers'
+  if (entry.refresh !== undefined && fetch === undefined) return 'its refresh is under way, and no fetch is to end it'
+  if (held.takenOver !== undefined && timing.timer === undefined && fetch === undefined)
+    return 'it was taken over, and nothing tries it'
+  if (fetch !== undefined && fetch.entry !== entry) return 'its fetch is of another key'
+  if (!isUsed && held.value === undefined && held.failure === undefined) return 'it is of no use, and held'
+  if (!isUsed && held.value?.store === false) return 'its value may not be stored, and nobody wants it'
+  if (namespace.isPerUser && !isUsed && !(held.value === undefined && failing))
+    return "it is a viewer's own, and held though nobody wants it"
+  if (entry.bytes !== costOf(entry)) return 'it is counted as something else than it costs'
+  return undefined
 }
 
 /** @param {Entry[]} entries @param {import('./keys/key-table.js').KeyTable} table */
 function checkCounts(entries, table) {
-  const expected = {
-    keys: entries.length,
-    kept: entries.filter(isKept).length,
-    bytes: entries.reduce((sum, { bytes }) => sum + bytes, 0),
+  let kept = 0
+  let bytes = 0
+  for (const entry of entries) {
+    if (isKept(entry)) kept++
+    bytes += entry.bytes
   }
+  const expected = { keys: entries.length, kept, bytes }
   const stats = table.stats()
   for (const name of /** @type {const} */ (['keys', 'kept', 'bytes'])) {
     if (stats[name] !== expected[name]) throw new Error(`${name}: ${stats[name]} are counted of ${expected[name]}`)
@@ -70,35 +67,43 @@ function checkCounts(entries, table) {
 /** What a link wants stands in the entry and in the index by link. @param {Entry[]} entries @param {import('./keys/interest.js').Interest} interest */
 function checkLinks(entries, interest) {
   const held = new Set(entries)
-  const indexed = new Set()
+  let indexed = 0
   for (const link of interest.links()) {
-    const wanted = [...interest.entriesOf(link)]
-    if (wanted.length === 0) throw new Error(`link ${link} wants nothing, and is indexed`)
-    for (const entry of wanted) {
-      if (!watcherOf(entry, link) && !waiterOf(entry, link)) throw new Error(`${link} does not want ${entry.key}`)
+    let wanted = 0
+    for (const entry of interest.entriesOf(link)) {
+      if (!isWantedBy(entry, link)) throw new Error(`${link} does not want ${entry.key}`)
       if (!held.has(entry)) throw new Error(`${link} wants ${entry.key}, which was let go of`)
-      indexed.add(`${link} ${entry.key}`)
+      wanted++
     }
+    if (wanted === 0) throw new Error(`link ${link} wants nothing, and is indexed`)
+    indexed += wanted
   }
-  for (const {
-    key,
-    interest: { watchers, waiters },
-  } of entries) {
+  // All that is indexed is wanted, each key once a link: where there are as many wants, none is missing.
+  let wants = 0
+  for (const { interest } of entries) {
+    wants += countOf(interest.watchers)
+    if (interest.waiters) for (const link of interest.waiters.keys()) if (!watcherIn(interest.watchers, link)) wants++
+  }
+  if (wants === indexed) return
+  for (const entry of entries) {
+    const { watchers, waiters } = entry.interest
     for (const link of [...Array.from(eachWatcher(watchers), watcher => watcher.link), ...(waiters?.keys() ?? [])]) {
-      if (!indexed.has(`${link} ${key}`))
-        throw new Error(`${link} wants ${key}, and would not be found when it is lost`)
+      if (![...interest.entriesOf(link)].includes(entry))
+        throw new Error(`${link} wants ${entry.key}, and would not be found when it is lost`)
     }
   }
 }
 
 /** @param {Entry[]} entries @param {import('./origins/origins.js').Origin} origin */
 function checkOrigin(entries, origin) {
-  const fetches = entries.flatMap(({ fetch }) => (fetch?.entry.origin === origin ? [fetch] : []))
+  const under = { cold: { queued: 0, inFlight: 0 }, refresh: { queued: 0, inFlight: 0 } }
+  for (const { fetch } of entries) {
+    if (fetch?.entry.origin === origin) under[fetch.lane][fetch.sentAt === undefined ? 'queued' : 'inFlight']++
+  }
   for (const lane of /** @type {const} */ (['cold', 'refresh'])) {
-    const inLane = fetches.filter(fetch => fetch.lane === lane)
-    const queued = inLane.filter(({ sentAt }) => sentAt === undefined).length
-    if (origin.queue.queuedIn(lane) !== queued) throw new Error(`${origin.name}: ${lane} fetches are queued, and lost`)
-    if (origin.queue.inFlightOf(lane) !== inLane.length - queued) throw new Error(`${origin.name}: ${lane} places leak`)
+    if (origin.queue.queuedIn(lane) !== under[lane].queued)
+      throw new Error(`${origin.name}: ${lane} fetches are queued, and lost`)
+    if (origin.queue.inFlightOf(lane) !== under[lane].inFlight) throw new Error(`${origin.name}: ${lane} places leak`)
   }
   for (const entry of origin.failing) {
     if (!isKept(entry) || !isFailing(entry)) throw new Error(`${entry.key} does not fail, and would be probed`)

@@ -8,6 +8,7 @@ import { LRUCache } from 'lru-cache'
 
 /**
  * @typedef {import('../work/messages.js').DeltaSkip} DeltaSkip
+ * @typedef {{ version: string, body: Buffer, store: boolean }} Base
  * @typedef {ReturnType<typeof createDeltas>} Deltas
  */
 
@@ -24,8 +25,8 @@ const FROM_BYTES = 32
 const GAIN_MIN = 0.5
 
 /**
- * How long a body is held that may be held only while its key is watched (`no-store`, `private`). A worker does not hear
- * when the last watcher leaves; it pulls nothing more from then on.
+ * How long a body is held, since it was pulled or confirmed, that may be held only while its key is watched (`no-store`,
+ * `private`). A worker does not hear when the last watcher leaves; it pulls nothing more from then on.
  */
 const UNSTORED_MS = 10_000
 
@@ -77,10 +78,29 @@ export function createDeltas({ bytesMax, now = () => performance.now() }) {
     })
   }
 
+  /**
+   * The backend says that the version which a lease names is the latest. A body whose key changes rarely would else be gone
+   * when it does.
+   *
+   * @param {Pick<import('../work/messages.js').Lease, 'key' | 'version' | 'delta'>} lease
+   * @param {{ store?: boolean }} result without `store`: as the backend said before
+   */
+  function confirm({ key, version, delta: isOfUse }, { store }) {
+    const base = bases?.get(key)
+    if (!base) return
+    if (!isOfUse) bases?.delete(key)
+    else if (base.version === version) hold(key, { ...base, store: store ?? base.store })
+  }
+
   /** @param {string} key @param {string} version @param {Buffer} body @param {boolean} store */
   function keep(key, version, body, store) {
-    if (isOfSize(body)) bases?.set(key, { version, body: detached(body) }, { ttl: ttlOf(key, store) })
+    if (isOfSize(body)) hold(key, { version, body: detached(body), store })
     else bases?.delete(key)
+  }
+
+  /** @param {string} key @param {Base} base */
+  function hold(key, base) {
+    bases?.set(key, base, { ttl: ttlOf(key, base.store) })
   }
 
   /** @param {string} key @param {boolean} store @returns {number} 0: for as long as there is room */
@@ -100,10 +120,10 @@ export function createDeltas({ bytesMax, now = () => performance.now() }) {
     return result
   }
 
-  return { make }
+  return { make, confirm }
 }
 
-/** @param {number} bytesMax @param {() => number} now @returns {LRUCache<string, { version: string, body: Buffer }>} */
+/** @param {number} bytesMax @param {() => number} now @returns {LRUCache<string, Base>} */
 function createBases(bytesMax, now) {
   return new LRUCache({
     maxSize: bytesMax,

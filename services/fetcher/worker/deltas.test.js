@@ -134,6 +134,28 @@ test("a user's own body is let go of a minute after it was pulled, though it may
   }
 })
 
+test("a user's own body is held for as long as the backend confirms it, and no longer for those that do not want it", () => {
+  jest.useFakeTimers()
+  try {
+    const own = viewerKey('a:1', 'x'.repeat(43))
+    const deltas = createDeltas({ bytesMax: MIB, now: Date.now })
+    deltas.make(lease(own, undefined), of('v1'), body(1))
+    for (let times = 0; times < 3; times++) {
+      jest.advanceTimersByTime(50_000)
+      deltas.confirm(lease(own, 'v1'), { store: true })
+    }
+    expect(deltas.make(lease(own, 'v1'), of('v2'), body(2)).delta).toBeDefined()
+    jest.advanceTimersByTime(50_000)
+    deltas.confirm(lease(own, 'other'), { store: true })
+    jest.advanceTimersByTime(11_000)
+    expect(deltas.make(lease(own, 'v2'), of('v3'), body(3))).toEqual({ skipped: 'no_base' })
+    deltas.confirm(lease(own, 'v3', false), { store: true })
+    expect(deltas.make(lease(own, 'v3'), of('v4'), body(4))).toEqual({ skipped: 'no_base' })
+  } finally {
+    jest.useRealTimers()
+  }
+})
+
 test('without bytes to hold bodies in there are no deltas', () => {
   const next = follow(createDeltas({ bytesMax: 0 }))
   next(body(1))

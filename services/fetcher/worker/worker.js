@@ -35,6 +35,7 @@ export function startWorker({ openWorkSocket, puller, asker, deltas, id, credit,
     pulling -= 1
     const durationMs = performance.now() - startedAt
     const message = /** @type {const} */ ({ type: 'result', lease: lease.lease, durationMs })
+    if (result.kind === 'current') deltas.confirm(lease, result)
     if (result.kind !== 'value' || !body) return socket.send({ ...message, ...result }, body)
     const { delta, skipped } = deltas.make(lease, result, body)
     return socket.send({ ...message, ...result, deltaFrom: delta && lease.version, deltaSkipped: skipped }, body, delta)

@@ -68,7 +68,7 @@ async function setup({ pull = async () => current, deltas = noDeltas, credit = 4
   }
 }
 
-const noDeltas = { make: () => ({}) }
+const noDeltas = { make: () => ({}), confirm() {} }
 
 /** @type {Pulled} */
 const current = { result: { kind: 'current', status: 304, store: true } }
@@ -143,6 +143,18 @@ test('an empty body is a body', async () => {
   expect((await next()).body).toEqual(Buffer.alloc(0))
 })
 
+test('a body that the backend confirms is held on to, for the next delta', async () => {
+  /** @type {unknown[][]} */
+  const confirmed = []
+  const { lease, next } = await setup({
+    pull: async () => current,
+    deltas: { ...noDeltas, confirm: (...args) => confirmed.push(args) },
+  })
+  await lease(1, { version: 'v1' })
+  await next()
+  expect(confirmed).toEqual([[expect.objectContaining({ version: 'v1' }), current.result]])
+})
+
 test('a value that differs little from the version its lease names comes with the delta, or with why not', async () => {
   const content = /** @type {const} */ ({ contentType: 'text/plain', format: 'text', status: 200, store: true })
   const delta = Buffer.from('the delta')
@@ -154,6 +166,7 @@ test('a value that differs little from the version its lease names comes with th
       body: Buffer.from('x'),
     }),
     deltas: {
+      ...noDeltas,
       make: (...args) => {
         asked.push(args)
         return args[1].version === 'v2' ? { delta } : { skipped: 'gain' }

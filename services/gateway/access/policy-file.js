@@ -1,6 +1,7 @@
 // Reads the `access` section of keycast.yaml, once, at start: the rules, and who may sign tokens. access.js decides by them.
 import { readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { isUser, USER_PREFIX_CHARACTERS_MAX } from '@keycast/protocol'
 import { duration, Misconfigured, substituteVariables } from '@keycast/service'
 import { lineOf } from '@keycast/service/yaml-line'
 import { LineCounter, parseDocument } from 'yaml'
@@ -35,8 +36,6 @@ const ISSUERS_MAX = 16
 
 /** Two while one takes the place of the other, and some to spare. */
 const KEYS_PER_ISSUER_MAX = 4
-
-const PREFIX_CHARACTERS_MAX = 64
 
 const LIFETIME_MS_MIN = 60_000
 const LIFETIME_MS_MAX = 10 * 8_784 * 3_600_000
@@ -188,7 +187,7 @@ function describe(issue, placeOf) {
 /** @param {{ folder: string, origins: string, namespaces: Set<string> | undefined }} options */
 function createSchema({ folder, origins, namespaces }) {
   const text = z.string({ error: 'must be text; in quotes where it looks like something else' })
-  const named = text.min(1, 'must not be empty: leave it out instead')
+  const named = text.min(1, { error: 'must not be empty: leave it out instead', abort: true })
 
   /** @param {boolean} user */
   const rule = user =>
@@ -227,8 +226,11 @@ function createSchema({ folder, origins, namespaces }) {
         audience: named,
         algorithms: z.array(text, { error: 'must be a list, as in [ES256]' }),
         prefix: named
-          .max(PREFIX_CHARACTERS_MAX, `must have ${PREFIX_CHARACTERS_MAX} characters at most`)
-          .refine(prefix => !/\p{Surrogate}/u.test(prefix), 'must be well-formed Unicode'),
+          .max(USER_PREFIX_CHARACTERS_MAX, {
+            error: `must have ${USER_PREFIX_CHARACTERS_MAX} characters at most`,
+            abort: true,
+          })
+          .refine(isUser, 'must hold no control characters, and be well-formed Unicode'),
       },
       { error: 'must be a map with jwks, secret or publicKey' },
     )

@@ -133,6 +133,8 @@ test.each([
   ['issuer: a, algorithms: [ES256]', 'must have one of'],
   ['jwks: https://h/, algorithms: [ES256], audience: ""', 'access.tokens.0.audience: must not be empty'],
   ['jwks: https://h/, algorithms: [ES256], prefix: ""', 'access.tokens.0.prefix: must not be empty'],
+  ['jwks: https://h/, algorithms: [ES256], prefix: "a\\n"', 'access.tokens.0.prefix: must hold no control characters'],
+  [`jwks: https://h/, algorithms: [ES256], prefix: ${'a'.repeat(65)}`, 'must have 64 characters at most'],
   ['jwks: https://h/, algorithms: ES256', 'access.tokens.0.algorithms: must be a list'],
   ['jwks: https://h/, algorithms: [ES256], aud: b', 'line 3: access.tokens.0.aud: unknown field'],
 ])('the entry { %s } is refused', (fields, why) => {

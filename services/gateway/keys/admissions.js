@@ -187,8 +187,9 @@ export function createAdmissions({ access, decisions, ownValues, subscriptions, 
   function askedAgain(session, key) {
     const subscription = session.subscriptions.get(key)
     if (!subscription || !('room' in subscription)) return { version: undefined }
-    // No message is lost: the room goes on where it stopped.
-    return { room: { start: rooms.positionOf(subscription), id: undefined, announcement: undefined } }
+    // No message is lost: the room goes on where it stopped. A request that was not answered yet still is.
+    const { id } = subscription.placing?.announcement ?? {}
+    return { room: { start: rooms.positionOf(subscription), id, announcement: undefined } }
   }
 
   /** @param {Session} session @param {string} key @param {Problem} problem */

@@ -1,8 +1,10 @@
 // Entries by key, within a limit of bytes: wanted ones stay, of the others the least recently used goes first.
+import { createUniqueQueue } from '@keycast/service'
 import { isMissing, isWanted } from './entry.js'
 
 /**
  * @typedef {import('./entry.js').Entry} Entry
+ * @typedef {import('@keycast/service').UniqueQueue<Entry>} IdleQueue
  * @typedef {ReturnType<typeof createCache>} Cache
  */
 
@@ -26,10 +28,10 @@ const MISSING_PART = 1 / 8
 export function createCache({ bytesMax, valueBytes, onUnwanted, mayKeep = () => true, onRemoved = () => {} }) {
   /** By wire key. @type {Map<string, Entry>} */
   const entries = new Map()
-  /** Unwanted entries, the least recently used first. @type {Set<Entry>} */
-  const idle = new Set()
-  /** Those of them that are missing: they go before all others. @type {Set<Entry>} */
-  const idleMissing = new Set()
+  /** Unwanted entries, the least recently used first. */
+  const idle = newQueue()
+  /** Those of them that are missing: they go before all others. */
+  const idleMissing = newQueue()
   /** Missing entries, wanted ones too. @type {Set<Entry>} */
   const missing = new Set()
   const missingMax = Math.floor((bytesMax * MISSING_PART) / ENTRY_BYTES)
@@ -87,10 +89,9 @@ export function createCache({ bytesMax, valueBytes, onUnwanted, mayKeep = () => 
     while (idle.size > 0 && bytes > bytesMax) dropOldest(idle)
   }
 
-  /** @param {Set<Entry>} from */
+  /** @param {IdleQueue} from that is not empty */
   function dropOldest(from) {
-    const [oldest] = from
-    from.delete(oldest)
+    const oldest = /** @type {Entry} */ (from.take())
     idleBytes -= oldest.bytes
     remove(oldest)
   }
@@ -134,6 +135,9 @@ export function createCache({ bytesMax, valueBytes, onUnwanted, mayKeep = () => 
     stats: () => ({ bytes, entries: entries.size, idle: idle.size + idleMissing.size }),
   }
 }
+
+/** @returns {IdleQueue} */
+const newQueue = () => createUniqueQueue()
 
 /** @param {Entry} entry that is not wanted */
 function isWorthKeeping(entry) {

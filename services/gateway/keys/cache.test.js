@@ -1,3 +1,4 @@
+import { jest } from '@jest/globals'
 import { valueBytes } from '../encodings/index.js'
 import { createNamespaces } from '../test-support.js'
 import { createCache, ENTRY_BYTES } from './cache.js'
@@ -35,6 +36,15 @@ test('unwanted entries go when room is needed, the least recently used first', (
 
   expect(['a', 'b', 'c', 'd'].filter(key => cache.peek(key))).toEqual(['a', 'c', 'd'])
   expect(cache.stats()).toEqual({ bytes: 3 * (ENTRY_BYTES + 1_000), entries: 3, idle: 3 })
+})
+
+test('making room walks over no set of what may go: a walk costs more with each that went before', () => {
+  const { cache, hold } = setup({ bytesMax: 10 * (ENTRY_BYTES + 1_000) })
+  const walks = jest.spyOn(Set.prototype, Symbol.iterator)
+  for (let id = 0; id < 100; id++) hold(`doc:${id}`, 1_000)
+  expect(walks).not.toHaveBeenCalled()
+  walks.mockRestore()
+  expect([cache.stats().entries, cache.peek('doc:89'), cache.peek('doc:90')?.key]).toEqual([10, undefined, 'doc:90'])
 })
 
 test('a wanted entry stays whatever it takes, and fills the cache for new ones', () => {

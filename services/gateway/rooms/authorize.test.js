@@ -1,6 +1,7 @@
 // Rooms whose backend decides whom it lets in: every door waits for that, and what stands ends once it refuses.
 import { createHash } from 'node:crypto'
 import { createMemoryRooms } from '@keycast/backbone/memory'
+import { createMetrics } from '@keycast/service/metrics'
 import { readRule } from '../access/rights.js'
 import { authenticate, issuers, sign } from '../access/test-tokens.js'
 import { createTestGateway } from '../test-support.js'
@@ -28,7 +29,8 @@ afterEach(async () => {
   for (const stop of stops.splice(0)) await stop()
 })
 
-async function setUp() {
+/** @param {{ metrics?: Omit<import('@keycast/service').Metrics, 'registry'> }} [options] */
+async function setUp({ metrics } = {}) {
   const journal = createMemoryRooms({ at: () => startAtMs })
   const started = createTestGateway({
     startAtMs,
@@ -36,6 +38,7 @@ async function setUp() {
     rooms: { room: { members: 'named', authorize, timeoutMs: 2_000 }, open: {} },
     policy: { tokens: issuers, anonymous, everyone },
     journal,
+    metrics,
   })
   await started.gateway.start()
   stops.push(started.gateway.stop)
@@ -137,6 +140,45 @@ test.each([
   expect(backbone.questions).toEqual([])
   const next = /** @type {any} */ (append('next'))
   expect(next.seq).toBe(done.type === 'published' ? 3 : 2)
+})
+
+test('every way in which a publish or a join can end is exported at zero before it comes', async () => {
+  const { registry, ...metrics } = createMetrics({ service: 'gateway' })
+  const { backbone, client, decide, pass } = await setUp({ metrics })
+  const results = async () => {
+    const series = (await registry.metrics()).matchAll(/^keycast_gateway_(joins|publishes)_total\{result="(\w+)"\}/gm)
+    return [...series].map(([, name, result]) => `${name} ${result}`).sort()
+  }
+  const atStart = await results()
+
+  /** @type {Set<string>} */
+  const told = new Set()
+  /** @param {any} user @param {any} [decision] @param {number} [nodesAlive] */
+  const tryBoth = async (user, decision, nodesAlive = 1) => {
+    user.send({ type: 'publish', id: 1, key: KEY, data: 'hello' })
+    user.send({ type: 'join', id: 2, key: KEY, name: 'Ann' })
+    backbone.nodesAlive = nodesAlive
+    await decide(decision)
+    for (const { id, code } of await user.received()) if (code) told.add(`${id === 1 ? 'publishes' : 'joins'} ${code}`)
+  }
+  await tryBoth(await client('ann'), refused)
+  await tryBoth(await client('bob'), failed)
+  await tryBoth(await client('eve'), undefined)
+  await tryBoth(await client('joe'), undefined, 0)
+  const late = await client('late')
+  await pass(3_600_250)
+  await late.received()
+  await tryBoth(late)
+  const left = await client('left')
+  left.send({ type: 'join', id: 2, key: KEY, name: 'Ann' })
+  left.send({ type: 'leave', id: 3, key: KEY })
+  await decide(admitted)
+  for (const { id, code } of await left.received()) if (id === 2) told.add(`joins ${code}`)
+
+  const ends = ['forbidden', 'backend_error', 'fetcher_timeout', 'fetcher_unavailable', 'token_expired']
+  const expected = ends.flatMap(code => [`joins ${code}`, `publishes ${code}`])
+  expect([...told].sort()).toEqual([...expected, 'joins bad_message'].sort())
+  expect(await results()).toEqual(atStart)
 })
 
 test('publishes to one room are answered, and kept, in their order', async () => {
@@ -304,6 +346,31 @@ test('a backend that is down from the start is told with the id of the request, 
   await pass(1_250)
   await decide(admitted)
   expect(await ann.received()).toMatchObject([{ type: 'subscribed', id: 1, keys: [{ key: KEY }] }])
+})
+
+test('a room that rests before the journal was heard is announced with the id of its request once both are back', async () => {
+  const { client, decide, pass, backbone, append, journal } = await setUp()
+  for (const text of ['one', 'two', 'three']) append(text)
+  const ann = await client('ann')
+  journal.setAway(true)
+  ann.send({ type: 'subscribe', id: 1, keys: [{ key: KEY, after: { epoch: 'E1', seq: 1 } }] })
+  await decide(admitted)
+  expect(await ann.received()).toMatchObject([{ id: 1, code: 'journal_unavailable', subscribed: true }])
+  for (let ms = 0; ms < 2 * KEEP_MS + 1_000; ms += 1_000) {
+    await pass(1_000)
+    while (backbone.questions.length > 0) await decide(failed)
+  }
+  expect(await ann.received()).toMatchObject([{ code: 'backend_error', key: KEY, subscribed: true }])
+  await pass(1_250)
+  await decide(admitted)
+  journal.setAway(false)
+  await pass(1_000)
+  expect(await ann.received()).toMatchObject([
+    { id: 1, code: 'journal_unavailable', subscribed: true },
+    { type: 'subscribed', id: 1, keys: [{ key: KEY, recovered: true, count: 2 }] },
+    { type: 'message', seq: 2 },
+    { type: 'message', seq: 3 },
+  ])
 })
 
 test('a leave, or the end of the session, before the decision undoes the join', async () => {

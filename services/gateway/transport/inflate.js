@@ -10,8 +10,7 @@
 // - `_extensions['permessage-deflate']` is what the receiver calls `decompress(data, fin, callback)` of, for each frame
 //   of a compressed message, not again before the callback, and `callback(error, data)` is not to come at once;
 // - nothing else is asked of that object but `cleanup()`, when the connection is closed; its class is ws's own
-// extension,
-//   which takes `isServer` and `maxPayload`, and `params` as negotiated.
+//   extension, which takes `isServer` and `maxPayload`, and `params` as negotiated.
 import { constants, inflateRawSync } from 'node:zlib'
 
 /**

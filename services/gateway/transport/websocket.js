@@ -9,8 +9,7 @@
 //   through ws it buffers nothing, and writes its own frames (the answers to a close or to a protocol error) in one
 //   piece as well;
 // - the socket's `_handle` is libuv's stream, whose `bytesWritten` and `writeQueueSize` Node itself reads to tell a
-// slow
-//   connection from a dead one;
+//   slow connection from a dead one;
 // - `new WebSocketServer({ WebSocket })` constructs that class, `autoPong: false` leaves pings to us;
 // - when the client shuts down its side, `readyState` is CLOSING and the socket's `end()` was called; ws does so in the
 //   last listener of the socket's `end`, one function for all sockets;

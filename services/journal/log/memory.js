@@ -8,8 +8,8 @@ import { bytesOf, ID_MS, IDS_MAX } from './log.js'
  * @typedef {import('./log.js').Publish} Publish
  * @typedef {import('./log.js').Range} Range
  *
- * `first`: the seq of `messages[start]`. What was trimmed stays in the list until it is half of it, so that trimming one
- * message does not move all others.
+ * `start`: the index of the oldest message that is kept. What was trimmed stays before it until it is half of the list,
+ * so that trimming one message does not move all others.
  * @typedef {{ seq: number, messages: Message[], start: number, bytes: number, retention: import('./log.js').Retention }} Room
  *
  * @typedef {{ seq: number, at: number, digest: string }} KnownId

@@ -1,5 +1,6 @@
 // What every log must keep of its promise (log.js): run against each by its own test file.
 import { randomBytes } from 'node:crypto'
+import { USER_CHARACTERS_MAX } from '@keycast/protocol'
 import { bytesOf, ID_MS } from './log.js'
 
 /**
@@ -110,6 +111,14 @@ export function testLog({ open }) {
     const [ofBob, inAnother] = await append({ messageId, from: 'bob' }, { messageId, room: 'room:2' })
     expect([ofBob, inAnother]).toMatchObject([{ duplicate: false }, { duplicate: false }])
     expect((await read('room:1')).seqs).toEqual([1, 2])
+  })
+
+  test('the longest name that a user can have publishes as others do', async () => {
+    const { append, read } = await setup()
+    const publish = { from: '€'.repeat(USER_CHARACTERS_MAX), messageId: 'm'.repeat(64) }
+    const [first, again] = await append(publish, publish)
+    expect(again).toEqual({ ...first, duplicate: true })
+    expect((await read('room:1')).messages).toMatchObject([publish])
   })
 
   test('the same messageId with other data is refused, and takes no number', async () => {

@@ -22,7 +22,7 @@ const LISTED_MAX = 250
 const LISTED_AGAIN_MAX = 200
 
 /** Tabs of one member: the first that is over is found by walking over them. */
-const TABS_MAX = 100
+const MEMBER_TABS_MAX = 100
 
 /** Changes kept for links that are a little behind. One that is further behind is sent the members anew. */
 const RECENT_MAX = 16
@@ -74,7 +74,7 @@ export function createMembers({ room, key, epoch, isNamed, isUnique, isGhost }) 
     if (isUnique && (names.get(name) ?? member) !== member) return { refusal: 'name_taken' }
     const isNew = tab.member !== member
     const replaced = isNew ? ghostOf(member) : undefined
-    if (isNew && !replaced && member.tabs.size >= TABS_MAX) return { refusal: 'capacity' }
+    if (isNew && !replaced && member.tabs.size >= MEMBER_TABS_MAX) return { refusal: 'capacity' }
     if (replaced) leave(replaced)
     if (isNew) leave(tab)
     freeName(member)

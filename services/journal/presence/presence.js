@@ -2,7 +2,7 @@
 // links that watch a room's members what changed, in batches.
 import { randomBytes } from 'node:crypto'
 import { membersKey, readPresenceKey, roomErrorCodes } from '@keycast/backbone'
-import { readMemberName } from '@keycast/protocol'
+import { isUser, readMemberName } from '@keycast/protocol'
 import { createTurns, everyMeasured } from '@keycast/service'
 import { createGhosts } from './ghosts.js'
 import { createMembers } from './members.js'
@@ -51,8 +51,6 @@ export const TABS_MAX = 200_000
 
 /** The secret by which an anonymous member is known again: 128 bits. */
 const claimGrammar = /^[A-Za-z0-9_-]{22}$/
-
-const USER_CHARACTERS_MAX = 255
 
 /** @type {{ answers: Answer[], more: boolean }} */
 const NOTHING = Object.freeze({ answers: [], more: false })
@@ -374,7 +372,7 @@ export function createPresence({ rulesOf, tell, counts, now, every, tabsMax = TA
 
 /** @param {import('@keycast/backbone').Join} said @returns {ReturnType<typeof readMemberName>} */
 function nameOf({ user, name, claim }) {
-  if (user.length > USER_CHARACTERS_MAX) return { problem: 'the user is too long' }
+  if (user !== '' && !isUser(user)) return { problem: 'the user is too long, or has a control character' }
   if (user === '' && !claimGrammar.test(claim ?? ''))
     return { problem: 'the claim does not have 22 characters of A-Z a-z 0-9 _ -' }
   return readMemberName(name)

@@ -2,6 +2,7 @@
 // the network swallows, and nobody is seen to leave who comes back.
 import { createHub, createRoomsBackbone, roomsCodec } from '@keycast/backbone'
 import { createMemoryNetwork } from '@keycast/backbone/memory'
+import { USER_CHARACTERS_MAX } from '@keycast/protocol'
 import { createMetrics } from '@keycast/service/metrics'
 import { randomNumbers } from '../../../test/support/random.js'
 import { createJournal } from '../journal.js'
@@ -358,7 +359,8 @@ test.each([
   ['bad_message', { user: 'ann', name: 'An\u0000n' }],
   ['bad_message', { user: 'ann', name: '\u202Ennа' }],
   ['bad_message', { user: 'ann', name: 'a'.repeat(65) }],
-  ['bad_message', { user: 'a'.repeat(256), name: 'ann' }],
+  ['bad_message', { user: 'a'.repeat(USER_CHARACTERS_MAX + 1), name: 'ann' }],
+  ['bad_message', { user: 'ann\n', name: 'ann' }],
   ['bad_message', { user: '', name: 'ann', claim: 'of my own' }],
   ['unknown_namespace', { user: 'ann', name: 'ann', room: 'else:1' }],
 ])('%s answers %j', async (error, { user, ...options }) => {
@@ -366,6 +368,13 @@ test.each([
   const { joined } = join(user, options)
   await network.settle()
   expect(await joined).toMatchObject({ error })
+})
+
+test('every user that a token can name may join', async () => {
+  const { network, join } = await setup()
+  const { joined } = join('a'.repeat(USER_CHARACTERS_MAX), { name: 'Ann' })
+  await network.settle()
+  expect(await joined).toMatchObject({ name: 'Ann' })
 })
 
 test('a namespace without members refuses joins, and one that counts tells a number', async () => {

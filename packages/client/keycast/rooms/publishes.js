@@ -24,7 +24,8 @@ import { PAUSE_DEFAULT_MS, requestBytesMax } from '../requests.js'
  * @property {(error: KeycastError) => void} reject
  * @property {() => void} clear
  *
- * @typedef {{ key: string, queue: Publish[], isPaused: boolean, alarm: import('../timers.js').Alarm }} Lane
+ * @typedef {{ key: string, queue: Publish[], alarm: import('../timers.js').Alarm }} Lane
+ *   `alarm`: set while the gateway wants a pause
  */
 
 const DEADLINE_MS = 30_000
@@ -47,9 +48,9 @@ export function createPublishes({ environment: { date }, send, nextId, createAla
 
   /** @param {Lane} lane */
   function flush(lane) {
-    const { key, queue, isPaused } = lane
+    const { key, queue, alarm } = lane
     const [first] = queue
-    if (!limits || isPaused || !first || first.id) return
+    if (!limits || alarm.isSet() || !first || first.id) return
     const { messageId, data } = first
     first.id = nextId()
     underWay.set(first.id, lane)
@@ -107,11 +108,7 @@ export function createPublishes({ environment: { date }, send, nextId, createAla
         fail(lane, publish, message)
         return true
       }
-      lane.isPaused = true
-      lane.alarm.set(() => {
-        lane.isPaused = false
-        flush(lane)
-      }, retryAfterMs ?? PAUSE_DEFAULT_MS)
+      lane.alarm.set(() => flush(lane), retryAfterMs ?? PAUSE_DEFAULT_MS)
     }
     return true
   }
@@ -146,7 +143,7 @@ export function createPublishes({ environment: { date }, send, nextId, createAla
           clear: alarm.clear,
         }
         /** @type {Lane} */
-        const lane = lanes.get(key) ?? { key, queue: [], isPaused: false, alarm: createAlarm() }
+        const lane = lanes.get(key) ?? { key, queue: [], alarm: createAlarm() }
         lanes.set(key, lane)
         lane.queue.push(publish)
         alarm.set(() => {
@@ -177,7 +174,6 @@ export function createPublishes({ environment: { date }, send, nextId, createAla
       underWay.clear()
       for (const lane of lanes.values()) {
         lane.alarm.clear()
-        lane.isPaused = false
         const [first] = lane.queue
         if (first.id) first.isUnknown = true
         first.id = 0

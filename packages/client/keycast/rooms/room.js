@@ -118,6 +118,13 @@ export class Room {
     else if (!isHere || !isSame(reader.position, this.position)) this.#want()
   }
 
+  /** The gateway says nothing more of the room until it is asked again. */
+  stop() {
+    this.isAsked = false
+    this.members.lost()
+    this.become({ live: false })
+  }
+
   /** How the next subscribe names the room: one of its readers may want more than the others. @param {number} id */
   ask(id) {
     const readers = [...this.readers]

@@ -41,7 +41,7 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
     nextId,
     createAlarm,
     entryOf: (key, id) => rooms.get(key)?.ask(id) ?? key,
-    onRefused: (key, error) => fail(key, error),
+    onRefused: fail,
     onForgotten: forget,
   })
   const publishes = createPublishes({
@@ -68,8 +68,11 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
   /** @param {string} key of which perhaps nothing is wanted any more */
   function forget(key) {
     const room = rooms.get(key)
+    if (!room || subscriber.isSubscribed(key)) return
+    // The next handle would take a room that is still live for one that is subscribed to.
+    room.stop()
     // A room that comes next would not know the claim of a join under way.
-    if (room?.handles === 0 && !room.turn && !subscriber.isSubscribed(key)) rooms.delete(key)
+    if (room.handles === 0 && !room.turn) rooms.delete(key)
   }
 
   /** @param {string} key */
@@ -92,16 +95,18 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
     for (const each of begun) {
       if (each.epoch !== undefined) takeFromValues(each.key, id)
       const room = rooms.get(each.key)
-      if (!room) continue
-      // The gateway began the stream anew by itself, and not where it had stopped.
-      if (id === undefined && !each.recovered && subscriber.isSubscribed(each.key)) {
+      if (!room || !subscriber.isSubscribed(each.key)) continue
+      const { live } = room.state
+      if (id === undefined) {
+        // The gateway began the stream anew by itself: a live one goes on if that is where it had stopped.
+        if (live && each.recovered) continue
         // What comes before the answer may be of another epoch.
         room.become({ live: false })
         subscriber.want(each.key)
+      } else if (!live && room.askId === id) {
+        if (each.epoch === undefined) fail(each.key, { code: 'not_a_room', message: 'this key is a value' })
+        else room.begin(each)
       }
-      if (room.state.live || room.askId !== id) continue
-      if (each.epoch === undefined) fail(each.key, { code: 'not_a_room', message: 'this key is a value' })
-      else room.begin(each)
     }
   }
 
@@ -112,8 +117,7 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
    * @param {number} [id] of the subscribe that was answered
    */
   function takeFromValues(key, id) {
-    const before = values.peek(key)
-    values.failAsRoom(key)
+    const wasValue = values.failAsRoom(key)
     const room = rooms.get(key)
     if (room && subscriber.isSubscribed(key)) {
       // The value was asked for later: the stream does not go on as this client's readers need it.
@@ -122,7 +126,7 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
         subscriber.want(key)
       }
       // At once: a subscribe of the room that comes next is not undone by it.
-    } else if (values.peek(key) !== before) send({ type: 'unsubscribe', id: nextId(), keys: [key] })
+    } else if (wasValue) send({ type: 'unsubscribe', id: nextId(), keys: [key] })
   }
 
   /** @param {Room} room @param {any} message */
@@ -302,10 +306,8 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
       subscriber.lost()
       publishes.lost()
       for (const room of rooms.values()) {
-        room.isAsked = false
-        room.members.lost()
         room.alarm.clear()
-        room.become({ live: false })
+        room.stop()
       }
     },
 

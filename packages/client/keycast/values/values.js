@@ -85,9 +85,11 @@ export function createValues({ environment, send, nextId, createAlarm, calls, ke
     entry.publish()
   }
 
-  /** @param {string} key that of a room */
+  /** @param {string} key that of a room @returns {boolean} whether the gateway was asked for it as a value */
   function failAsRoom(key) {
+    const wasSubscribed = subscriber.isSubscribed(key)
     if (!entries.get(key)?.ended) fail(key, { code: 'not_a_value', message: 'this key is a room' })
+    return wasSubscribed
   }
 
   /** Asks for the whole value: the gateway thinks this client holds something else than it does. @param {Entry} entry */
@@ -189,9 +191,7 @@ export function createValues({ environment, send, nextId, createAlarm, calls, ke
       const { type, key, version, keys = [] } = message
       for (const begun of keys) {
         // Only what is said of a room has an epoch. Where rooms are followed, they have taken it over already.
-        if (!begun.epoch || !subscriber.isSubscribed(begun.key)) continue
-        failAsRoom(begun.key)
-        send({ type: 'unsubscribe', id: nextId(), keys: [begun.key] })
+        if (begun.epoch && failAsRoom(begun.key)) send({ type: 'unsubscribe', id: nextId(), keys: [begun.key] })
       }
       if (subscriber.answered(message)) return true
       const entry = entries.get(key)

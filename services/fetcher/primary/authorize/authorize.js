@@ -31,7 +31,7 @@ import { admits, refuses } from './asks.js'
 const KEPT_MAX = 100_000
 
 /** A longer Retry-After is cut to this: the backend says it again, at the cost of one request. */
-const PATIENCE_MS_MAX = 60_000
+const QUESTION_PATIENCE_MS_MAX = 60_000
 
 /** Where this node cannot ask because its configuration is another than the gateway's. */
 const MISCONFIGURED_RETRY_MS = 5_000
@@ -149,15 +149,17 @@ export function createAuthorize({ namespaces, asks, tellDecision, firstBackoff, 
     } else {
       kept.verdict = 'failed'
       kept.backoff = kept.backoff?.next() ?? firstBackoff()
-      kept.retryAt = now() + Math.max(kept.backoff.duration, Math.min(retryAfterMs, PATIENCE_MS_MAX))
+      kept.retryAt = now() + Math.max(kept.backoff.duration, Math.min(retryAfterMs, QUESTION_PATIENCE_MS_MAX))
     }
     const { waiting = [], askedWith } = kept
     kept.waiting = undefined
     decided.add(kept)
     const decision = decisionOf(kept)
+    // Asking again may end at once, where a breaker is open, and change what is kept.
+    const wasRefused = kept.verdict === 'refused'
     for (const { link, id, question } of waiting) {
       // What one token was refused says nothing of another that came meanwhile.
-      if (kept.verdict === 'refused' && !isAbout(question, askedWith)) onAuthorize(link, id, question)
+      if (wasRefused && !isAbout(question, askedWith)) onAuthorize(link, id, question)
       else tellDecision(link, id, decision)
     }
   }

@@ -216,6 +216,21 @@ test('what one token is refused is not said of another that came meanwhile', () 
   expect(decided()).toEqual(['c admitted 0'])
 })
 
+test('a token that waited for the answer to another is told a failure, not that refusal, where it cannot be asked with', () => {
+  const { ask, answer, fail, leased, decided } = setup({ cap: 100 })
+  ask(ANN, tokenOf('revoked'), 'a')
+  const [revoked] = leased.splice(0)
+  ask(ANN, tokenOf('good'), 'b')
+  ask(ANN, tokenOf('good'), 'c')
+  // The backend's breaker opens.
+  for (let n = 2; n <= 21; n++) ask(viewerKey(`doc:${n}`, viewerOf('bob')))
+  while (leased.length > 0) fail()
+  decided()
+  leased.push(revoked)
+  answer(401)
+  expect(decided()).toEqual(['a refused 0', 'b failed ', 'c failed '])
+})
+
 test('no more are in flight to one backend than allowed, and another backend does not wait for it', () => {
   const { ask, leased, answer } = setup({ cap: 2 })
   for (let i = 0; i < 4; i++) ask(viewerKey(`doc:${i}`, viewerOf('ann')))

@@ -262,6 +262,9 @@ const twiceLost = {
   message: 'two workers in a row ended or fell silent over this key',
 }
 
+/** What a backend says to a token, without doing any work. @type {Set<number | undefined>} */
+const turnsAway = new Set([401, 403, 429])
+
 /**
  * What a result says of the backend's load.
  *
@@ -271,12 +274,12 @@ const twiceLost = {
  */
 function signOf(result, { isPerUser }) {
   if (result.kind !== 'failed') return 'answered'
+  // One user who is turned away would slow down all: the backend is not overloaded by that, nor is it as quick otherwise.
+  if (isPerUser && turnsAway.has(result.status)) return 'void'
   switch (result.code) {
     case 'fetcher_timeout':
       return 'void'
     case 'backend_throttled':
-      // What one user's token is told says nothing of the others, or one user would slow down all.
-      return isPerUser ? 'answered' : 'overloaded'
     case 'backend_timeout':
     case 'backend_unreachable':
       return 'overloaded'

@@ -179,6 +179,30 @@ test('one user who is throttled does not slow down the others of the backend', (
   expect(limit()).toBe(before)
 })
 
+test.each([
+  ['backend_throttled', 429],
+  ['backend_refused', 403],
+])('how soon a backend turns one user away is not how quick it is: %s', (code, status) => {
+  const { get, token, fail, value, leased, pass, take, primary } = setup({ inFlightMax: 32 })
+  const limit = () => [...primary.origins.values()][0].limit.inForce()
+  const before = limit()
+  const round = (/** @type {number} */ number, /** @type {string} */ user) => {
+    for (let i = 0; i < before; i++) get('a', viewerKey(`me:${number}-${i}`, viewerOf(user)), undefined, token(user))
+  }
+  for (let number = 0; number < 2; number++) {
+    round(number, 'ann')
+    for (const key of leased()) fail(key, /** @type {any} */ (code), { status })
+    take('a')
+  }
+  for (let number = 0; number < 4; number++) {
+    round(number, 'bob')
+    pass(100)
+    for (const key of leased()) value(key, 'v1')
+    take('a')
+  }
+  expect(limit()).toBe(before)
+})
+
 test('an expired token is sent to no backend: the value goes, and comes back with another', () => {
   const { watch, token, value, sent, take, pass, asked, held, ownEnded } = setup()
   watch('a', ann, undefined, token('ann', 3_500))

@@ -93,7 +93,12 @@ export function createWants({
     const wasKept = isKept(entry)
     // A gateway lets go of a user's own value when the token that it was had with is revoked.
     const wasLetGo = entry.namespace.isPerUser && !held && watcherOf(entry, link) !== undefined
-    const watcher = interest.watch(link, entry, { ...seenOf(held), quiet, credentials })
+    const watcher = interest.watch(link, entry, {
+      version: held?.version,
+      askedAt: askedAtOf(held),
+      quiet,
+      credentials,
+    })
     if (wasLetGo) askAnew(entry)
     table.recount(entry)
     if (table.get(key) !== entry) return // it took room that other keys need, and its links were refused
@@ -175,7 +180,7 @@ export function createWants({
     const entry = open(link, key, 'get', credentials)
     if (!entry) return
     if (refused.forgive(link, key, 'get')) onWatch(link, { key, held, credentials })
-    const seen = { ...seenOf(held), credentials }
+    const seen = { version: held?.version, askedAt: askedAtOf(held), credentials }
     const ready = (isFresh(entry, now()) && isNoOlder(entry, seen)) || (!entry.fetch && isBackingOff(entry))
     interest.wait(link, entry, seen, { ready, needsFollowUp: entry.fetch?.again === true })
     table.recount(entry)
@@ -306,9 +311,9 @@ export function createWants({
     return undefined
   }
 
-  /** @param {GatewayHeld | undefined} held @returns {Seen} */
-  function seenOf(held) {
-    return { version: held?.version, askedAt: held ? now() - held.ageMs : Number.NEGATIVE_INFINITY }
+  /** When the backend was asked for what a gateway holds. @param {GatewayHeld | undefined} held */
+  function askedAtOf(held) {
+    return held ? now() - held.ageMs : Number.NEGATIVE_INFINITY
   }
 
   /** Whether a try now would come before its time. @param {Entry} entry */

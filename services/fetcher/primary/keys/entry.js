@@ -1,12 +1,12 @@
 // What the primary knows of one key. Each part is changed by one module only; all others call that module's functions.
 //
-// part            changed by            says
-// interest        keys/interest.js      which links watch the key or wait for it
-// held            keys/held.js          the value, or why there is none
-// timing          timing/schedule.js    when the key is tried by itself
-// fetch           fetching/fetches.js   the fetch under way
-// refresh         timing/refreshes.js   the refresh under way
-// bytes, counted  keys/key-table.js     what the entry costs
+// part            changed by                      says
+// interest        keys/interest.js                which links watch the key or wait for it
+// held            keys/held.js                    the value, or why there is none
+// timing          timing/schedule.js              when the key is tried by itself
+// fetch           fetching/fetches.js             the fetch under way
+// refresh         timing/refreshes-under-way.js   the refresh under way
+// bytes, counted  keys/key-table.js               what the entry costs
 import { readViewerKey } from '@keycast/backbone'
 import { newTiming } from '../timing/schedule.js'
 import { newHeld } from './held.js'

@@ -56,14 +56,14 @@ export const isSentBefore = watcher => watcher !== undefined && (watcher.state &
 
 /** @param {Watchers} watchers @param {string} link @returns {Watcher | undefined} */
 export function watcherIn(watchers, link) {
-  if (watchers instanceof Map) return watchers.get(link)
+  if ('size' in watchers) return watchers.get(link)
   for (const watcher of watchers) if (watcher.link === link) return watcher
   return undefined
 }
 
 /** @param {Watchers} watchers @param {Watcher} added in the place of the same link's, if it has one @returns {Watchers} */
 export function withWatcher(watchers, added) {
-  if (watchers instanceof Map) return watchers.set(added.link, added)
+  if ('size' in watchers) return watchers.set(added.link, added)
   const others = watcherIn(watchers, added.link) ? withoutWatcher(watchers, added.link) : watchers
   // A new list of just that length: one that grows keeps room for a dozen more.
   const list = /** @type {Watcher[]} */ (others).concat(added)
@@ -72,14 +72,14 @@ export function withWatcher(watchers, added) {
 
 /** @param {Watchers} watchers @param {string} link that watches @returns {Watchers} */
 export function withoutWatcher(watchers, link) {
-  if (watchers instanceof Map) watchers.delete(link)
+  if ('size' in watchers) watchers.delete(link)
   else if (watchers.length === 1) return NOBODY
   else return watchers.filter(watcher => watcher.link !== link)
   return watchers
 }
 
 /** @param {Watchers} watchers @returns {Iterable<Watcher>} */
-export const eachWatcher = watchers => (watchers instanceof Map ? watchers.values() : watchers)
+export const eachWatcher = watchers => ('size' in watchers ? watchers.values() : watchers)
 
 /** @param {Watchers} watchers */
-export const countOf = watchers => (watchers instanceof Map ? watchers.size : watchers.length)
+export const countOf = watchers => ('size' in watchers ? watchers.size : watchers.length)

@@ -3,7 +3,7 @@
 
 /**
  * What a fetch says about the backend's load: `answered`, with whatever; `overloaded`, it said so or gave no answer;
- * `void`, nothing: the fetch was lost on our side.
+ * `void`, nothing: the fetch was lost on our side, or only the user whom it was for was turned away.
  *
  * @typedef {'answered' | 'overloaded' | 'void'} Sign
  * @typedef {{ sentAt: number, namespace: string, sign: Sign }} Ended

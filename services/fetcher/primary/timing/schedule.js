@@ -54,7 +54,7 @@ export const wokenAtOf = ({ timing }) => timing.failures?.wokenAt ?? Number.NEGA
  * viewer sees an old value until then, so a longer time is cut to this: a backend that still means it says so again, at the
  * cost of one request a key.
  */
-const PATIENCE_MS_MAX = 300_000
+const FETCH_PATIENCE_MS_MAX = 300_000
 
 /**
  * A key that the backend never had is asked for less and less often, down to this. Anybody can watch keys that they made up,
@@ -150,7 +150,7 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, now, rand
     const failures = failuresOf(entry)
     failures.backoff = failures.backoff?.next() ?? firstBackoff()
     failures.backoffAt = now() + failures.backoff.duration
-    const nextTryAt = Math.max(failures.backoffAt, now() + Math.min(retryAfterMs ?? 0, PATIENCE_MS_MAX))
+    const nextTryAt = Math.max(failures.backoffAt, now() + Math.min(retryAfterMs ?? 0, FETCH_PATIENCE_MS_MAX))
     const isPatience = retryAfterMs !== undefined || code === 'backend_throttled'
     failures.notBeforeAt = isPatience ? nextTryAt : Number.NEGATIVE_INFINITY
     noteFailing(entry)

@@ -33,6 +33,18 @@ import { credentialsOf } from './viewers.js'
 export const SUBSCRIBED = 1
 export const JOINED = 2
 
+/** Why a viewer is not admitted. Metrics have them at zero from the start. */
+export const decisionCodes = Object.freeze(
+  /** @type {const} */ ([
+    'forbidden',
+    'backend_error',
+    'fetcher_timeout',
+    'fetcher_unavailable',
+    'token_expired',
+    'too_many_waiting',
+  ]),
+)
+
 /** Decisions that nobody is subscribed under: at some 400 bytes each they take 8 MB. */
 const IDLE_MAX = 20_000
 

@@ -13,16 +13,17 @@ import { createUniqueQueue } from '@keycast/service'
  * @property {string} name of the viewer beyond this gateway: the user's own is nobody else's business
  * @property {Verified | undefined} verified its token
  * @property {Verified | undefined} other another one of its tokens, for when a backend refuses that
- * @property {number} expiresAtMs until when that is valid, in milliseconds since 1970; never for those without
+ * @property {number} expiresAtMs when `verified` expires, in milliseconds since 1970; never for those without a token
  * @property {number} takes how many tokens it has had: tells one from the next
- * @property {number} replacedTake which of them came in the place of one that was refused
+ * @property {number} replacedTake which token, by `takes`, came in the place of one that was refused
  * @property {import('./bearer.js').Bearer | undefined} refused the token that a backend refused last
  * @property {number} replaceableAtMs from when on a token that a backend refused may give way to one that is not valid longer
- * @property {boolean} isExpired whether that is over and known to be
+ * @property {boolean} isExpired whether `verified` has expired and `onExpired` was called
  * @property {number} sessions
  * @property {Map<string, import('./decisions.js').Decision>} decisions by key; decisions.js, as the next two
  * @property {number} asking how many questions about it are under way
- * @property {import('@keycast/service').UniqueQueue<import('./decisions.js').Decision>} queued those that wait for that
+ * @property {import('@keycast/service').UniqueQueue<import('./decisions.js').Decision>} queued those that wait to be
+ *   asked
  */
 
 /** Viewers without a session are those of HTTP requests. With their tokens they take some 10 MB, at worst 50. */

@@ -33,8 +33,7 @@ export function jwksProblem(url) {
  * @param {{ jwks?: string, secret?: string[], publicKey?: string[], algorithms?: string[] }} entry
  * @param {string} folder
  * @returns {{ keys: import('node:crypto').KeyObject[] | undefined, problems: Problem[] }} no keys: all secrets are
- *   empty,
- *   and the entry is as if it were not there
+ *   empty, and the entry is as if it were not there
  */
 export function readKeys({ jwks, secret, publicKey, algorithms }, folder) {
   const given = [jwks, secret, publicKey].filter(each => each !== undefined).length

@@ -1,6 +1,7 @@
 // Verifies tokens (JWT, RFC 7519, by the rules of RFC 8725): who the user is, what they may, until when. What is cheap to
 // see is seen first, so that garbage is refused before it costs a signature check.
 import { createHash } from 'node:crypto'
+import { isUser, SUB_CHARACTERS_MAX } from '@keycast/protocol'
 import { compactVerify } from 'jose'
 import { Bearer } from '../backend/bearer.js'
 import { createRecentMap } from '../recent-map.js'
@@ -13,9 +14,6 @@ const TOKEN_BYTES_MAX = 8_192
 
 /** Clocks of issuers run ahead. None for `exp`: an issuer whose clock is behind ends its tokens late by itself. */
 const LEEWAY_SECONDS = 30
-
-/** OpenID Connect Core section 2: a `sub` has 255 characters at most. It becomes part of keys, which are no longer. */
-const SUB_CHARACTERS_MAX = 255
 
 const JTI_CHARACTERS_MAX = 512
 
@@ -214,8 +212,7 @@ export function createTokens({
     const { sub, exp, nbf, iat, jti } = claims
     if (sub === undefined || sub === '') return 'no_sub'
     if (exp === undefined) return 'no_exp'
-    // A lone surrogate is written like others when it becomes part of a key: two users would share what is theirs.
-    if (!isText(sub, SUB_CHARACTERS_MAX) || /\p{Surrogate}/u.test(sub)) return 'bad_claims'
+    if (!isText(sub, SUB_CHARACTERS_MAX) || !isUser(sub)) return 'bad_claims'
     if (!isTime(exp) || !(nbf === undefined || isTime(nbf)) || !(iat === undefined || isTime(iat))) return 'bad_claims'
     if (jti !== undefined && !isText(jti, JTI_CHARACTERS_MAX)) return 'bad_claims'
 

@@ -134,6 +134,7 @@ describe.each(kinds)('with %s', kind => {
     ['a sub that is no text', { sub: 7 }, 'bad_claims'],
     ['a sub that is too long', { sub: 'a'.repeat(256) }, 'bad_claims'],
     ['a sub that is no Unicode', { sub: 'a\ud800' }, 'bad_claims'],
+    ['a sub with a control character', { sub: 'ann\n' }, 'bad_claims'],
     ['no exp', { exp: undefined }, 'no_exp'],
     ['an exp that is text', { exp: String(good.exp) }, 'bad_claims'],
     ['an exp that is null', { exp: null }, 'bad_claims'],

@@ -73,6 +73,12 @@ class RoomEntry:
         elif not is_here or reader.position is None or reader.position != self.position:
             self._want()
 
+    def stop(self) -> None:
+        """The gateway says nothing more of the room until it is asked again."""
+        self.is_asked = False
+        self.members.lost()
+        self.become(live=False)
+
     def ask(self, request_id: int) -> Any:
         """How the next subscribe names the room: one of its readers may want more than the others."""
         self.ask_id = request_id

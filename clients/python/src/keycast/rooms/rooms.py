@@ -159,10 +159,8 @@ class Rooms:
         self._subscriber.lost()
         self._publishes.lost()
         for entry in list(self._entries.values()):
-            entry.is_asked = False
-            entry.members.lost()
             entry.alarm.clear()
-            entry.become(live=False)
+            entry.stop()
 
     def received(self, message: dict[str, Any]) -> bool:
         """Says whether a message was about a room."""
@@ -237,8 +235,12 @@ class Rooms:
     def _forget(self, key: str) -> None:
         """Perhaps nothing is wanted of the key any more."""
         entry = self._entries.get(key)
+        if not entry or self._subscriber.is_subscribed(key):
+            return
+        # The next handle would take a room that is still live for one that is subscribed to.
+        entry.stop()
         # A room that comes next would not know the claim of a join under way.
-        if entry and entry.handles == 0 and not entry.turn and not self._subscriber.is_subscribed(key):
+        if entry.handles == 0 and not entry.turn:
             del self._entries[key]
 
     def _fail(self, entry: RoomEntry, error: KeycastError) -> None:
@@ -252,15 +254,18 @@ class Rooms:
             if "epoch" in each:
                 self._take_from_values(each["key"], request_id)
             entry = self._entries.get(each["key"])
-            is_elsewhere = request_id is None and not each.get("recovered")
-            # The gateway began the stream anew by itself, and not where it had stopped.
-            if entry and is_elsewhere and self._subscriber.is_subscribed(entry.key):
+            if not entry or not self._subscriber.is_subscribed(entry.key):
+                continue
+            if request_id is None:
+                # The gateway began the stream anew by itself: a live one goes on if that is where it had stopped.
+                if entry.state.live and each.get("recovered"):
+                    continue
                 # What comes before the answer may be of another epoch.
                 entry.become(live=False)
                 self._subscriber.want(entry.key)
-            if not entry or entry.state.live or entry.ask_id != request_id:
+            elif entry.state.live or entry.ask_id != request_id:
                 continue
-            if "epoch" in each:
+            elif "epoch" in each:
                 entry.begin(each)
             else:
                 self._refuse(entry.key, "not_a_room", "this key is a value")
