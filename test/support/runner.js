@@ -6,7 +6,6 @@ import jestRunner from 'jest-runner'
 const alone = [
   'hostile', // memory
   'load-on-backend', // requests in a time
-  'loadtest', // what a second can do
   'rooms-slow-readers', // memory
   'slow-viewer', // memory
 ]
@@ -16,6 +15,7 @@ const alone = [
  * the files' sizes, and the last to begin could be one that takes two minutes, with nothing beside it.
  */
 const longest = [
+  'loadtest',
   'client-browsers',
   'presence',
   'start',
