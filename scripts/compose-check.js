@@ -6,7 +6,7 @@ import { containers, crash, docker, evaluate, inspect, isHealthy, request } from
 import { startPublishers } from './compose-check/publishers.js'
 import { startViewers } from './compose-check/viewers.js'
 import { createChecks, readTimeout, readUrl } from './support/client.js'
-import { runCommand } from './support/command.js'
+import { readCount, runCommand } from './support/command.js'
 
 const usage = `Usage: node scripts/compose-check.js [--url URL] [--viewers N] [--keys N] [--timeout SECONDS] [--insecure]
 
@@ -275,13 +275,6 @@ async function checkStop(all) {
   return `exit code 0, ${seconds} s`
 }
 
-/** @param {string} name @param {string} text */
-function readCount(name, text) {
-  const number = Number(text)
-  if (!Number.isInteger(number) || number < 1) throw new Error(`--${name} ${text}: must be a whole number above 0`)
-  return number
-}
-
 const options = /** @type {const} */ ({
   url: { type: 'string', default: 'wss://localhost' },
   viewers: { type: 'string', default: '40' },
@@ -293,8 +286,8 @@ const options = /** @type {const} */ ({
 await runCommand({ name: 'compose-check', usage, options }, ({ values: { url, viewers, keys, timeout, insecure } }) =>
   checkStack({
     ...readUrl(url, insecure),
-    viewers: readCount('viewers', viewers),
-    keys: readCount('keys', keys),
+    viewers: readCount('viewers', viewers, 1),
+    keys: readCount('keys', keys, 1),
     timeoutMs: readTimeout(timeout),
   }),
 )

@@ -3,7 +3,7 @@
 import { readSettings } from '@keycast/service'
 import { settings as journal } from '../services/journal/settings.js'
 import { commands } from './journal/commands.js'
-import { isMain, runCommand } from './support/command.js'
+import { isMain, readCount, runCommand } from './support/command.js'
 
 const usage = `Usage: node scripts/journal.js backup FILE             [--data FOLDER]
        node scripts/journal.js restore FILE            [--data FOLDER]
@@ -32,13 +32,8 @@ const { folder } = journal
 const names = Object.keys(commands)
 const needsFile = new Set(['backup', 'restore'])
 
-/** @param {string | undefined} text @param {string} name */
-function readCount(text, name) {
-  if (text === undefined) return undefined
-  const number = Number(text)
-  if (!Number.isInteger(number) || number < 0) throw new Error(`--${name} ${text}: must be a whole number`)
-  return number
-}
+/** @param {string} name @param {string | undefined} text */
+const countOf = (name, text) => (text === undefined ? undefined : readCount(name, text, 0))
 
 if (isMain(import.meta.url)) {
   const options = /** @type {const} */ ({
@@ -57,8 +52,8 @@ if (isMain(import.meta.url)) {
     const data = values.data ?? readSettings({ folder }, { name: 'journal', about: usage, env: process.env }).folder
     return commands[/** @type {keyof typeof commands} */ (name)](argument, {
       data,
-      after: readCount(values.after, 'after'),
-      last: readCount(values.last, 'last'),
+      after: countOf('after', values.after),
+      last: countOf('last', values.last),
       output: {
         print: line => console.log(line),
         complain: line => console.error(`journal: ${line}`),

@@ -2,7 +2,7 @@
 // Makes a token for trying: signed with the secret or the private key whose other half `access.tokens` names.
 import { createPrivateKey, randomUUID } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
-import { duration } from '@keycast/service'
+import { duration, readVariable, withoutLineBreak } from '@keycast/service'
 import { SignJWT } from 'jose'
 import { readRule, verbs } from '../services/gateway/access/rights.js'
 import { algorithmsFor, SECRET_ALGORITHM } from '../services/gateway/access/tokens/algorithms.js'
@@ -95,17 +95,15 @@ function readSigning({ key, alg, secretFile }, env, madeFile) {
 }
 
 /** @param {string | undefined} file @param {NodeJS.ProcessEnv} env @param {string} madeFile */
-function readSecret(file, { JWT_SECRET: set, JWT_SECRET_FILE: setFile }, madeFile) {
-  if (file === undefined && set && setFile) throw new Error('JWT_SECRET and JWT_SECRET_FILE are both set: unset one')
-  if (file === undefined && set) return set
-  const path = file ?? (setFile || (existsSync(madeFile) ? madeFile : undefined))
-  if (!path) {
-    throw new Error(
-      'nothing to sign with: set JWT_SECRET, give --secret-file FILE or --key FILE, or run npm start, which makes a secret',
-    )
-  }
-  // As the services read it: a newline at the end is no part of the secret.
-  return readText(path).replace(/\r?\n$/, '')
+function readSecret(file, env, madeFile) {
+  if (file !== undefined) return withoutLineBreak(readText(file))
+  const { text: set, problem } = readVariable(env, 'JWT_SECRET')
+  if (problem) throw new Error(problem)
+  if (set !== undefined) return set
+  if (existsSync(madeFile)) return withoutLineBreak(readText(madeFile))
+  throw new Error(
+    'nothing to sign with: set JWT_SECRET, give --secret-file FILE or --key FILE, or run npm start, which makes a secret',
+  )
 }
 
 /** @param {string} path @param {string} [alg] @returns {Signing} */

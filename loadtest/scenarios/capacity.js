@@ -2,6 +2,7 @@
 // system cannot keep up. The experiment that this project began with (docs/capacity.md) measured the same.
 import { Option } from 'commander'
 import { readDuration, readInteger, readSize } from '../command-line/options.js'
+import { connectionSum } from './connect-all.js'
 import { cpuFigures, meanOf } from './figures.js'
 
 /** What the experiment that this project began with measured, on 2 and on 4 CPUs. */
@@ -201,26 +202,14 @@ function steadySeconds(good) {
 const worstP99 = seconds => Math.max(0, ...seconds.map(({ latency }) => latency?.p99Ms ?? 0))
 
 /** @param {Record<string, number>} counts */
-export function sums({
-  requested = 0,
-  answered = 0,
-  refusals = 0,
-  lost = 0,
-  unexpected = 0,
-  opened = 0,
-  dropped = 0,
-  closed = 0,
-  invalid = 0,
-}) {
+export function sums(counts) {
+  const { requested = 0, answered = 0, refusals = 0, lost = 0, unexpected = 0, invalid = 0 } = counts
   return [
     {
       text: `requested ${requested} = answered ${answered} + refused ${refusals} + lost ${lost}`,
       holds: requested === answered + refusals + lost,
     },
-    {
-      text: `connections opened ${opened} = closed ${closed} + dropped ${dropped}`,
-      holds: opened === closed + dropped,
-    },
+    connectionSum(counts),
     {
       text: `messages nobody asked for: ${unexpected}; answers that were no valid value: ${invalid}`,
       holds: unexpected + invalid === 0,

@@ -14,9 +14,9 @@ export {
   createZeromqHub,
   createZeromqRooms,
   createZeromqRoomsHub,
-  isLoopback,
 } from './zeromq/backbone-zeromq.js'
 export { createCurveKeyPair, curveKeyProblems, curvePairOf } from './zeromq/curve.js'
+export { hubCurveOf, hubKeyProblems, hubKeySettings } from './zeromq/hub-keys.js'
 export { receive } from './zeromq/receive.js'
 export { createWriter } from './zeromq/writer.js'
 

@@ -10,17 +10,18 @@ export {
   JSON_SUBPROTOCOL,
   readClientMessage,
   readRequestId,
-  subprotocols,
   VALUE_TAIL,
   valueHead,
   valueLine,
 } from './messages.js'
 export { NAME_CHARACTERS_MAX, readMemberName } from './names.js'
+export { isClaim } from './presence-messages.js'
 export {
   createMessageHeads,
   HISTORY_DEFAULT,
   HISTORY_MAX,
   historyBody,
+  isMessageId,
   MESSAGE_TAIL,
   readHistoryQuery,
   readPublishFields,

@@ -12,9 +12,6 @@ export const JSON_SUBPROTOCOL = 'keycast.v1.json'
 /** `value` and `delta` are binary messages, a line of JSON and the bytes; all others are as in {@link JSON_SUBPROTOCOL}. */
 export const BYTES_SUBPROTOCOL = 'keycast.v1.bytes'
 
-/** @type {readonly string[]} */
-export const subprotocols = Object.freeze([JSON_SUBPROTOCOL, BYTES_SUBPROTOCOL])
-
 /**
  * @typedef {string | number} RequestId what a client puts on a request to recognise its answer
  * @typedef {import('./codes.js').ErrorCode} ErrorCode

@@ -23,15 +23,18 @@ import { readMemberName } from './names.js'
  * @typedef {{ type: 'presence', key: string, rev: number, count: number, joined?: Member[], left?: Member[] }} Presence
  */
 
-/** 128 bits in base64url. */
+/** The secret by which an anonymous member is known again: 128 bits in base64url. */
 const claimGrammar = /^[A-Za-z0-9_-]{22}$/
+
+/** @param {unknown} value @returns {value is string} */
+export const isClaim = value => typeof value === 'string' && claimGrammar.test(value)
 
 /** @param {Record<string, unknown>} message @param {RequestId} [id] @returns {Join} */
 export function readJoin({ key, name: written, claim }, id) {
   if (typeof written !== 'string') throw new ProtocolError('bad_message', '"name" must be a string', id)
   const { name, problem } = readMemberName(written)
   if (problem !== undefined) throw new ProtocolError('bad_message', problem, id)
-  if (claim !== undefined && !(typeof claim === 'string' && claimGrammar.test(claim))) {
+  if (claim !== undefined && !isClaim(claim)) {
     throw new ProtocolError('bad_message', '"claim" must be 22 characters of A-Z a-z 0-9 _ -', id)
   }
   return { type: 'join', id, key: readKey(key, id), name, claim }

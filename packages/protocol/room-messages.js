@@ -43,6 +43,9 @@ const DATA_DEPTH_MAX = 64
 
 const messageIdGrammar = /^[A-Za-z0-9_-]{16,64}$/
 
+/** @param {unknown} value @returns {value is string} */
+export const isMessageId = value => typeof value === 'string' && messageIdGrammar.test(value)
+
 /**
  * Where a subscription is to begin, if it is one to a room.
  *
@@ -74,7 +77,7 @@ function readPosition(position, id) {
  * @returns {Publish}
  */
 export function readPublish({ key, messageId }, text, id) {
-  if (messageId !== undefined && !(typeof messageId === 'string' && messageIdGrammar.test(messageId))) {
+  if (messageId !== undefined && !isMessageId(messageId)) {
     throw bad('"messageId" must be 16 to 64 characters of A-Z a-z 0-9 _ -', id)
   }
   const data = rawMember(text, 'data')

@@ -1,6 +1,9 @@
 // Environment variables, each of which may lie in a file instead: NAME_FILE is the path of a file that holds NAME.
 import { readFileSync } from 'node:fs'
 
+/** Editors and `echo` end a file with a line break that is no part of what it holds. @param {string} text */
+export const withoutLineBreak = text => text.replace(/\r?\n$/, '')
+
 /**
  * @param {NodeJS.ProcessEnv} env
  * @param {string} name
@@ -12,8 +15,7 @@ export function readVariable(env, name) {
   if (!path) return { text }
   if (text !== undefined) return { problem: `${name} and ${name}_FILE are both set: unset one` }
   try {
-    // Editors and `echo` end a file with a newline that is no part of what it holds.
-    return { text: readFileSync(path, 'utf8').replace(/\r?\n$/, '') }
+    return { text: withoutLineBreak(readFileSync(path, 'utf8')) }
   } catch (error) {
     return { problem: `${name}_FILE=${path}: cannot be read (${/** @type {NodeJS.ErrnoException} */ (error).code})` }
   }

@@ -2,6 +2,8 @@
 // YAML) is imported by a path of its own: a fetcher's workers would load all of them at each start and use none.
 export { BEAT_MS, everyInterval, everyMeasured, SILENT_MS } from './beats.js'
 export { detached } from './detached-bytes.js'
+export { readVariable, withoutLineBreak } from './environment.js'
+export { answerErrors } from './http-errors.js'
 export { createLog } from './log.js'
 export { createFastHistogram } from './metrics/fast-histogram.js'
 export { Misconfigured } from './misconfigured.js'
@@ -21,7 +23,7 @@ export { createUniqueQueue } from './unique-queue.js'
  * @typedef {import('./log.js').Log} Log
  * @typedef {import('./metrics/metrics.js').Metrics} Metrics
  * @typedef {import('./internal-server.js').InternalServer} InternalServer
- * @typedef {import('./internal-server.js').Problem} Problem
+ * @typedef {import('./http-errors.js').Problem} Problem
  * @typedef {import('./namespaces/journal-schema.js').JournalNamespace} JournalNamespace
  * @typedef {import('./namespaces/namespaces.js').JournalNamespaces} JournalNamespaces
  * @typedef {import('./namespaces/namespaces.js').Authorize} Authorize

@@ -1,14 +1,8 @@
 // The internal HTTP listener: metrics, health and the routes a service adds. The public proxy must never lead to it.
 import Fastify from 'fastify'
+import { answerErrors, sendError } from './http-errors.js'
 
 /** @typedef {ReturnType<typeof createInternalServer>} InternalServer */
-
-/**
- * The body of every answer that is no success, as on the gateway's public listener. The codes of this file are
- * `bad_request`, `no_such_path`, `not_ready` and `internal_error`.
- *
- * @typedef {{ code: string, message: string }} Problem `code` is for programs, `message` for people
- */
 
 /**
  * `/health/live` answers 200 while the event loop turns: a supervisor restarts a process that is silent there.
@@ -25,14 +19,9 @@ export function createInternalServer({ host, port, metrics, ready, log }) {
   // Without forcing, close() would wait for scrapers, which keep their connections open.
   const app = Fastify({ forceCloseConnections: true })
 
-  app.setErrorHandler((/** @type {import('fastify').FastifyError} */ error, request, reply) => {
-    const status = error.statusCode ?? 500
-    if (status < 500) return send(reply, status, { code: 'bad_request', message: error.message })
-    log.error({ err: error, path: request.url }, 'an internal request failed')
-    return send(reply, status, { code: 'internal_error', message: 'internal error: the log says why' })
-  })
+  app.setErrorHandler(answerErrors(log))
   app.setNotFoundHandler((request, reply) =>
-    send(reply, 404, { code: 'no_such_path', message: `nothing answers ${request.method} at this path` }),
+    sendError(reply, 404, { code: 'unknown_path', message: `nothing answers ${request.method} at this path` }),
   )
   app.get('/metrics', async (_, reply) =>
     reply.type(metrics.registry.contentType).send(await metrics.registry.metrics()),
@@ -40,7 +29,7 @@ export function createInternalServer({ host, port, metrics, ready, log }) {
   app.get('/health/live', async () => ({ status: 'live' }))
   app.get('/health/ready', async (_, reply) => {
     const reason = ready()
-    return reason === undefined ? { status: 'ready' } : send(reply, 503, { code: 'not_ready', message: reason })
+    return reason === undefined ? { status: 'ready' } : sendError(reply, 503, { code: 'not_ready', message: reason })
   })
 
   return {
@@ -57,9 +46,4 @@ export function createInternalServer({ host, port, metrics, ready, log }) {
       await app.close()
     },
   }
-}
-
-/** @param {import('fastify').FastifyReply} reply @param {number} status @param {Problem} problem */
-function send(reply, status, problem) {
-  return reply.code(status).send(problem)
 }

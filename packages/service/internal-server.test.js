@@ -71,7 +71,7 @@ test('a path that nothing answers has the same shape of error', async () => {
   const { request } = setup()
   const { status, body } = await request('/v1/nothing')
   expect(status).toBe(404)
-  expect(JSON.parse(body)).toEqual({ code: 'no_such_path', message: 'nothing answers GET at this path' })
+  expect(JSON.parse(body)).toEqual({ code: 'unknown_path', message: 'nothing answers GET at this path' })
 })
 
 test('closing does not wait for connections that a scraper keeps open', async () => {

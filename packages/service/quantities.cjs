@@ -105,9 +105,9 @@ function within(number, min, max) {
   return number >= min && number <= max ? number : Number.NaN
 }
 
-/** @param {{ min: number, max: number, unbounded: number, show: (value: number) => string }} bounds */
+/** @param {{ min: number, max: number, unbounded: number, show: (value: number) => string }} bounds `unbounded`: the default, which is not told */
 function range({ min, max, unbounded, show }) {
-  if (max < unbounded) return `, from ${show(min)} to ${show(max)}`
+  if (max !== unbounded) return `, from ${show(min)} to ${show(max)}`
   return min > 0 ? `, at least ${show(min)}` : ''
 }
 

@@ -67,3 +67,9 @@ test('a size is shown in the largest unit that leaves a whole number', () => {
     '1073741825',
   ])
 })
+
+test('a bound beyond what a timer counts is told too', () => {
+  expect(duration({ minMs: 1_000, maxMs: 366 * 86_400_000 }).expects).toBe(
+    'a duration such as 500ms or 2s, from 1s to 366d',
+  )
+})

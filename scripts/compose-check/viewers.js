@@ -29,7 +29,6 @@ const HEAD = /^\{"type":"value","key":"([^"]+)","version":"([^"]+)","data":\{.*?
 export function startViewers(target, count, keys) {
   const viewers = Array.from({ length: count }, () => startViewer(target, keys))
   return {
-    keys,
     connections: () => viewers.reduce((sum, viewer) => sum + viewer.connections(), 0),
 
     /** @returns {string[]} every revision that came after a newer one: a viewer must never see that */

@@ -50,6 +50,17 @@ export async function runCommand({ name, usage, options, allowPositionals = fals
   }
 }
 
+/**
+ * @param {string} name of the option
+ * @param {string} text
+ * @param {number} least
+ */
+export function readCount(name, text, least) {
+  const count = Number(text)
+  if (Number.isInteger(count) && count >= least) return count
+  throw new Error(`--${name} ${text}: must be a whole number${least > 0 ? `, ${least} at least` : ''}`)
+}
+
 /** @typedef {NonNullable<import('node:util').ParseArgsConfig['options']>} Options */
 
 /**

@@ -1,5 +1,5 @@
 // The settings of a fetcher. No other file reads the environment.
-import { curveKeyProblems, isLoopback } from '@keycast/backbone'
+import { hubKeyProblems, hubKeySettings } from '@keycast/backbone'
 import { common, setting } from '@keycast/service'
 
 export const settings = {
@@ -73,14 +73,7 @@ export const settings = {
     default: 64 * 1024 ** 2,
     doc: 'Last bodies that each worker holds to make deltas from. 0: no deltas.',
   }),
-  backboneSecretKey: setting.secret({
-    env: 'BACKBONE_SECRET_KEY',
-    doc: 'CURVE secret key (Z85) of this node: encrypts the backbone. Goes with BACKBONE_CLIENT_KEYS.',
-  }),
-  backboneClientKeys: setting.secret({
-    env: 'BACKBONE_CLIENT_KEYS',
-    doc: 'CURVE public keys (Z85) of the gateways that are admitted, separated by spaces.',
-  }),
+  ...hubKeySettings,
 }
 
 /** @typedef {import('@keycast/service').Config<typeof settings>} Settings */
@@ -91,27 +84,4 @@ export const settings = {
  * @param {Pick<Settings, 'host' | 'backboneSecretKey' | 'backboneClientKeys'>} config
  * @returns {string[]}
  */
-export function conflictsOf({ host, backboneSecretKey, backboneClientKeys }) {
-  const keys = {
-    BACKBONE_SECRET_KEY: backboneSecretKey === undefined ? [] : [backboneSecretKey],
-    BACKBONE_CLIENT_KEYS: keysIn(backboneClientKeys),
-  }
-  const problems = curveKeyProblems(keys)
-  if (problems.length === 0 && !backboneSecretKey && !isLoopback(host)) {
-    problems.push(`FETCHER_HOST=${host} is no loopback address: beyond this host the backbone needs the BACKBONE_ keys`)
-  }
-  return problems
-}
-
-/**
- * The keys of an encrypted backbone, or `undefined` for a plain one.
- *
- * @param {Pick<Settings, 'backboneSecretKey' | 'backboneClientKeys'>} config without conflicts
- * @returns {{ secretKey: string, clientKeys: string[] } | undefined}
- */
-export function curveOf({ backboneSecretKey: secretKey, backboneClientKeys }) {
-  return secretKey === undefined ? undefined : { secretKey, clientKeys: keysIn(backboneClientKeys) }
-}
-
-/** @param {string | undefined} text */
-const keysIn = text => (text ?? '').split(/[\s,]+/).filter(Boolean)
+export const conflictsOf = config => hubKeyProblems(config, 'FETCHER_HOST')

@@ -23,7 +23,7 @@ const GIVE_UP_MS = 30_000
 
 const rule = (/** @type {unknown} */ written, user = false) => readRule(written, { user, strict: true }).rule
 
-/** @param {Partial<import('./access/policy-file.js').Access>} [policy] @param {Partial<import('./settings.js').Settings>} [settings] */
+/** @param {Partial<import('./access/policy-file.js').Policy>} [policy] @param {Partial<import('./settings.js').Settings>} [settings] */
 async function start(policy, settings) {
   const journal = createMemoryRooms()
   const testGateway = createTestGateway({

@@ -67,7 +67,7 @@ const SWEEP_SELDOM_MS = 10_000
  * @param {object} deps
  * @param {GatewaySettings} deps.settings
  * @param {import('@keycast/service').Namespaces & { journal: import('@keycast/service').JournalNamespaces }} deps.namespaces
- * @param {import('./access/policy-file.js').Access} deps.policy the `access` section of keycast.yaml
+ * @param {import('./access/policy-file.js').Policy} deps.policy the `access` section of keycast.yaml
  * @param {(events: BackboneEvents) => Backbone} deps.createBackbone
  * @param {(events: RoomsEvents) => RoomsBackbone} [deps.createRoomsBackbone] where there are namespaces of rooms
  * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>} deps.metrics
@@ -126,7 +126,7 @@ export function createGateway({
     name => deciding.get(name)?.authorize !== undefined || namespaces.get(name)?.isPerUser,
   )
   const keepTokens = isViewerNeeded
-  const tokens = createTokens({ access: policy, rights, revocations, attempts, now, wallNow, jwksEvents, keepTokens })
+  const tokens = createTokens({ policy, rights, revocations, attempts, now, wallNow, jwksEvents, keepTokens })
   const { cookie } = policy
   const identify = createIdentify({ tokens, cookie, trustedProxies: settings.trustedProxies, counts })
   const accounts = createAccounts({ ...settings, now })
@@ -377,7 +377,7 @@ export function createGateway({
       ...watching.stats(),
       ...joins.stats(),
       journalNodesAlive: roomsBackbone.nodesAlive(),
-      roomsHealed: roomsBackbone.stats().healed,
+      roomsHealed: roomsBackbone.healed(),
       cacheBytes,
       cacheEntries,
       nodesAlive: backbone.nodesAlive(),

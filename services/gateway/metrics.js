@@ -32,7 +32,7 @@ const publishRefusals = [
   'bad_key',
   'unauthenticated',
   ...decisionCodes,
-  ...Object.keys(roomErrorCodes).filter(code => !['other_epoch', 'name_taken', 'capacity'].includes(code)),
+  ...roomErrorCodes.filter(code => !['other_epoch', 'name_taken', 'capacity'].includes(code)),
 ]
 
 /** Why joins are refused. */

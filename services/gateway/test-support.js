@@ -70,8 +70,8 @@ const nothing = readRule({}, { user: false, strict: true }).rule
 /**
  * The `access` section of a keycast.yaml. Anybody may read everything, unless said.
  *
- * @param {Partial<import('./access/policy-file.js').Access>} [given]
- * @returns {import('./access/policy-file.js').Access}
+ * @param {Partial<import('./access/policy-file.js').Policy>} [given]
+ * @returns {import('./access/policy-file.js').Policy}
  */
 export function createPolicy(given) {
   return {
@@ -310,7 +310,7 @@ const local = { address: '127.0.0.1', isNamed: false }
  *
  * @param {{ settings?: Partial<import('./settings.js').Settings>, namespaces?: Record<string, Partial<Namespace>>,
  *   rooms?: Record<string, Partial<JournalNamespace>>, journal?: ReturnType<typeof createMemoryRooms>,
- *   policy?: Partial<import('./access/policy-file.js').Access>, metrics?: typeof noMetrics, startAtMs?: number,
+ *   policy?: Partial<import('./access/policy-file.js').Policy>, metrics?: typeof noMetrics, startAtMs?: number,
  *   log?: import('./sessions/session-log.js').Log }} [options] `startAtMs`: what the wall clock says at first
  */
 export function createTestGateway({

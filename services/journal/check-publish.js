@@ -1,13 +1,11 @@
 // Checks a publish before it is put into a batch. What its data holds, gateways have checked.
-import { isUser, keyProblem, namespaceOf } from '@keycast/protocol'
+import { isMessageId, isUser, keyProblem, namespaceOf } from '@keycast/protocol'
 
 /**
  * @typedef {import('@keycast/backbone').PublishCommand} PublishCommand
  * @typedef {'unknown_namespace' | 'too_large' | 'bad_message'} PublishProblem
  * @typedef {import('@keycast/service').JournalNamespace} JournalNamespace
  */
-
-const messageIdGrammar = /^[A-Za-z0-9_-]{16,64}$/
 
 /**
  * @param {PublishCommand} command
@@ -19,7 +17,7 @@ export function checkPublish({ room, messageId, from, data }, namespaces) {
   const namespace = keyProblem(room) === undefined ? namespaces.get(namespaceOf(room)) : undefined
   if (!namespace) return { problem: 'unknown_namespace' }
   if (data.length > namespace.bytesMax) return { problem: 'too_large' }
-  const hasGoodId = messageId === undefined || messageIdGrammar.test(messageId)
+  const hasGoodId = messageId === undefined || isMessageId(messageId)
   const hasGoodFrom = from === '' || isUser(from)
   return hasGoodId && hasGoodFrom && data.length > 0 ? { retention: namespace.history } : { problem: 'bad_message' }
 }

@@ -1,6 +1,6 @@
 // A journal node, put together: publishes go through the committer into the log, and from there to the links that watch.
-import { readPresenceKey, roomErrorCodes } from '@keycast/backbone'
-import { keyProblem, namespaceOf } from '@keycast/protocol'
+import { readPresenceKey } from '@keycast/backbone'
+import { errorCodes, keyProblem, namespaceOf } from '@keycast/protocol'
 import { createOnceAMinute, everyInterval } from '@keycast/service'
 import { checkPublish } from './check-publish.js'
 import { createDeliveries } from './deliveries/deliveries.js'
@@ -107,7 +107,7 @@ export function createJournal({
   function refuse(link, id, error) {
     counts.published(error)
     const mayRetry = error === 'journal_unavailable' || error === 'publish_unknown' || error === 'log_full'
-    const message = roomErrorCodes[error]
+    const message = errorCodes[error]
     hub.tellResult(link, id, mayRetry ? { error, message, retryAfterMs: RETRY_MS } : { error, message })
   }
 

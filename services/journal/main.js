@@ -1,6 +1,6 @@
 // Wires a journal to the real world: settings, log, hub, internal listener, signals.
 import { resolve } from 'node:path'
-import { createZeromqRoomsHub } from '@keycast/backbone'
+import { createZeromqRoomsHub, hubCurveOf } from '@keycast/backbone'
 import { createLog, Misconfigured, readSettings, runService, withReserved } from '@keycast/service'
 import { createInternalServer } from '@keycast/service/internal-server'
 import { createMetrics } from '@keycast/service/metrics'
@@ -10,7 +10,7 @@ import { openLmdbLog } from './log/lmdb.js'
 import { LogInUse, LogRefused } from './log/log.js'
 import { createMemoryLog } from './log/memory.js'
 import { addRoomCalls } from './room-calls.js'
-import { conflictsOf, curveOf, settings } from './settings.js'
+import { conflictsOf, settings } from './settings.js'
 
 const name = 'keycast-journal'
 const config = readSettings(settings, {
@@ -50,7 +50,7 @@ async function start() {
     host: config.host,
     requestsPort: config.publicationsPort,
     answersPort: config.deliveriesPort,
-    curve: curveOf(config),
+    curve: hubCurveOf(config),
     log: report,
   })
   const metrics = createMetrics({ service: 'journal' })

@@ -1,5 +1,5 @@
 // What can be set about a journal. No other file reads the environment.
-import { curveKeyProblems, isLoopback } from '@keycast/backbone'
+import { hubKeyProblems, hubKeySettings } from '@keycast/backbone'
 import { common, setting } from '@keycast/service'
 import { valkeyUrlProblem } from './log/valkey-url.js'
 
@@ -69,49 +69,22 @@ export const settings = {
     default: 8083,
     doc: 'Port for metrics, health and GET /v1/rooms/{key}.',
   }),
-  backboneSecretKey: setting.secret({
-    env: 'BACKBONE_SECRET_KEY',
-    doc: 'CURVE secret key (Z85) of this node: encrypts the backbone. Goes with BACKBONE_CLIENT_KEYS.',
-  }),
-  backboneClientKeys: setting.secret({
-    env: 'BACKBONE_CLIENT_KEYS',
-    doc: 'CURVE public keys (Z85) of the gateways that are admitted, apart by spaces.',
-  }),
+  ...hubKeySettings,
 }
 
 /** @typedef {import('@keycast/service').Config<typeof settings>} Settings */
 
 /**
- * What is wrong with settings that are well-formed one by one.
+ * Settings that are well-formed one by one, and wrong together.
  *
  * @param {Pick<Settings, 'host' | 'backboneSecretKey' | 'backboneClientKeys' | 'logKind' | 'valkeyUrl'>} config
  * @returns {string[]}
  */
-export function conflictsOf({ host, backboneSecretKey, backboneClientKeys, logKind, valkeyUrl }) {
-  const keys = {
-    BACKBONE_SECRET_KEY: backboneSecretKey === undefined ? [] : [backboneSecretKey],
-    BACKBONE_CLIENT_KEYS: keysIn(backboneClientKeys),
-  }
-  const problems = curveKeyProblems(keys)
-  if (problems.length === 0 && !backboneSecretKey && !isLoopback(host)) {
-    problems.push(`JOURNAL_HOST=${host} is no loopback address: beyond this host the backbone needs the BACKBONE_ keys`)
-  }
+export function conflictsOf({ logKind, valkeyUrl, ...keys }) {
+  const problems = hubKeyProblems(keys, 'JOURNAL_HOST')
   if (logKind === 'valkey') {
     const problem = valkeyUrl === undefined ? 'JOURNAL_LOG=valkey needs it' : valkeyUrlProblem(valkeyUrl)
     if (problem) problems.push(`VALKEY_URL: ${problem}`) // its text may hold a password
   }
   return problems
 }
-
-/**
- * The keys of an encrypted backbone, or `undefined` for a plain one.
- *
- * @param {Pick<Settings, 'backboneSecretKey' | 'backboneClientKeys'>} config without conflicts
- * @returns {{ secretKey: string, clientKeys: string[] } | undefined}
- */
-export function curveOf({ backboneSecretKey: secretKey, backboneClientKeys }) {
-  return secretKey === undefined ? undefined : { secretKey, clientKeys: keysIn(backboneClientKeys) }
-}
-
-/** @param {string | undefined} text */
-const keysIn = text => (text ?? '').split(/[\s,]+/).filter(Boolean)

@@ -8,6 +8,7 @@ import { atEnd } from './cleanup.js'
 import { eventually } from './deadline.js'
 import { freePorts } from './free-ports.js'
 import { ask } from './http.js'
+import { followPositions } from './positions.js'
 import { startService } from './processes.js'
 import { writeConfig } from './system.js'
 
@@ -59,24 +60,21 @@ export async function startJournal({ folder = newFolder(), env = {}, config = wr
  * @param {string} name @param {string} node @param {ReturnType<typeof createChecker>} checker
  */
 export async function startRooms(name, node, checker) {
-  const backbone = createZeromqRooms({
-    nodes: node,
-    log: silent,
-    events: {
-      onHead: (room, { epoch, seq, after }) => checker.saw(name, room, { type: 'head', epoch, seq, after }),
-      onMessages(room, { epoch, messages }) {
-        for (const { seq, messageId, data } of messages) {
-          checker.saw(name, room, { type: 'message', epoch, seq, messageId, data: data.toString() })
-        }
-      },
-      onGap: (room, { epoch, seq }) => checker.saw(name, room, { type: 'gap', epoch, seq }),
-      onFailed() {},
+  const { events, positionOf } = followPositions({
+    onHead: (room, { epoch, seq, after }) => checker.saw(name, room, { type: 'head', epoch, seq, after }),
+    onMessages(room, { epoch, messages }) {
+      for (const { seq, messageId, data } of messages) {
+        checker.saw(name, room, { type: 'message', epoch, seq, messageId, data: data.toString() })
+      }
     },
+    onGap: (room, { epoch, seq }) => checker.saw(name, room, { type: 'gap', epoch, seq }),
+    onFailed() {},
   })
+  const backbone = createZeromqRooms({ nodes: node, log: silent, events })
   await backbone.start()
   atEnd(() => backbone.stop())
   await eventually(() => backbone.isAvailable('room:1'), 'the journal answering')
-  return backbone
+  return { ...backbone, positionOf }
 }
 
 /**

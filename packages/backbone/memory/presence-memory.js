@@ -1,6 +1,6 @@
 // Who is in rooms without a journal, for unit tests of gateways: every change is told at once, and a member whose
 // connection broke stays until the test says that the time is over.
-import { roomErrorCodes } from '../wire/rooms-codec.js'
+import { errorCodes } from '@keycast/protocol'
 
 /**
  * @typedef {import('../gateway/rooms/presence.js').PresenceBackbone} PresenceBackbone
@@ -65,7 +65,7 @@ export function createMemoryPresence({ isAway, isNamed }) {
   }
 
   /** @type {import('../wire/rooms-codec.js').NotPublished} */
-  const away = { error: 'journal_unavailable', message: roomErrorCodes.journal_unavailable, retryAfterMs: 1_000 }
+  const away = { error: 'journal_unavailable', message: errorCodes.journal_unavailable, retryAfterMs: 1_000 }
 
   /** @param {PresenceEvents} events @returns {PresenceBackbone & { stop: () => void }} as one gateway has it */
   function backbone(events) {
@@ -79,8 +79,7 @@ export function createMemoryPresence({ isAway, isNamed }) {
         const { tabs } = roomOf(room)
         const isTaken = [...tabs.values()].some(each => each.name === name && each.identity !== identity)
         if (isAway()) return { tab, joined: Promise.resolve(away) }
-        if (isTaken)
-          return { tab, joined: Promise.resolve({ error: 'name_taken', message: roomErrorCodes.name_taken }) }
+        if (isTaken) return { tab, joined: Promise.resolve({ error: 'name_taken', message: errorCodes.name_taken }) }
         changing(room, () => {
           const ghost = [...tabs].find(([, each]) => each.identity === identity && each.isGone)
           if (ghost) tabs.delete(ghost[0])
@@ -120,12 +119,7 @@ export function createMemoryPresence({ isAway, isNamed }) {
       const { tabs } = roomOf(name)
       const lost = [...tabs.values()]
       changing(name, () => tabs.clear())
-      for (const { onLost } of lost) onLost({ error: 'name_taken', message: roomErrorCodes.name_taken })
-    },
-    stats: () => {
-      let joins = 0
-      for (const { tabs } of rooms.values()) joins += tabs.size
-      return { joins, watchedMembers: [...gateways].reduce((sum, { watched }) => sum + watched.size, 0) }
+      for (const { onLost } of lost) onLost({ error: 'name_taken', message: errorCodes.name_taken })
     },
   }
 }

@@ -1,7 +1,8 @@
 // The backbone of rooms without a journal, for unit tests of gateways: one process, no sockets, nothing kept. Everything is
 // answered in a later microtask, as if it had been a moment under way.
+import { errorCodes } from '@keycast/protocol'
 import { newMessageId } from '../gateway/rooms/rooms-backbone.js'
-import { gapFrom, HISTORY_MESSAGES_MAX, roomErrorCodes } from '../wire/rooms-codec.js'
+import { gapFrom, HISTORY_MESSAGES_MAX } from '../wire/rooms-codec.js'
 import { createMemoryPresence } from './presence-memory.js'
 
 /**
@@ -34,14 +35,14 @@ export function createMemoryRooms({ at = () => 1_700_000_000_000, isNamed = true
   const headOf = name => ({ epoch, seq: roomOf(name).messages.length, oldest: roomOf(name).oldest })
 
   /** @type {import('../wire/rooms-codec.js').NotPublished} */
-  const away = { error: 'journal_unavailable', message: roomErrorCodes.journal_unavailable, retryAfterMs: RETRY_MS }
+  const away = { error: 'journal_unavailable', message: errorCodes.journal_unavailable, retryAfterMs: RETRY_MS }
 
   /** @param {Parameters<RoomsBackbone['publish']>[0]} publish */
   function append({ room: name, messageId = newMessageId(), from, data }) {
     const { messages } = roomOf(name)
     const known = messages.find(each => each.messageId === messageId && each.from === from)
     if (known && !known.data.equals(data)) {
-      return { error: /** @type {const} */ ('id_conflict'), message: roomErrorCodes.id_conflict }
+      return { error: /** @type {const} */ ('id_conflict'), message: errorCodes.id_conflict }
     }
     if (known) return { epoch, seq: known.seq, at: known.at, duplicate: true }
     const message = { seq: messages.length + 1, at: at(), from, messageId, data }
@@ -100,7 +101,7 @@ export function createMemoryRooms({ at = () => 1_700_000_000_000, isNamed = true
       publish: async publish => (isAway ? away : append(publish)),
       async history(room, { epoch: of = epoch, after, before, limit }) {
         if (isAway) return away
-        if (of !== epoch) return { error: 'other_epoch', message: roomErrorCodes.other_epoch }
+        if (of !== epoch) return { error: 'other_epoch', message: errorCodes.other_epoch }
         const { seq: newest, oldest } = headOf(room)
         const held = roomOf(room).messages.slice(oldest - 1)
         const most = Math.min(limit, HISTORY_MESSAGES_MAX)
@@ -109,17 +110,10 @@ export function createMemoryRooms({ at = () => 1_700_000_000_000, isNamed = true
         const truncated = after !== undefined && after + 1 < oldest
         return { epoch, oldest, newest, messages, more: messages.length < asked.length, truncated }
       },
-      positionOf: room => gateway.positions.get(room),
       isAvailable: () => !isAway,
       ownerOf: () => ({ node: 'memory', alive: !isAway }),
       nodesAlive: () => Number(!isAway),
-      stats: () => ({
-        watched: gateway.positions.size,
-        publishesUnderWay: 0,
-        historiesUnderWay: 0,
-        healed: 0,
-        ...presence.stats(),
-      }),
+      healed: () => 0,
     }
   }
 

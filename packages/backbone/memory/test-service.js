@@ -14,7 +14,7 @@ import { WireError } from '../wire/codec.js'
  */
 
 /** @type {import('../wire/codec.js').Codec<Log>} */
-export const logCodec = {
+const logCodec = {
   wire: 'log/1.0',
   readPosition({ epoch, seq }) {
     if (typeof epoch !== 'string' || !Number.isSafeInteger(seq))

@@ -1,6 +1,7 @@
 // Rooms on the wire: positions are places in a room's order, answers are its messages from there on, and the one
 // command is a publish. A get asks for a part of the history: its key names the room and the part. The members of a room
 // are in members-codec.js.
+import { errorCodes } from '@keycast/protocol'
 import { readKey, WireError } from './codec.js'
 import { decodePresence, encodePresence, readJoin } from './members-codec.js'
 
@@ -52,21 +53,23 @@ import { decodePresence, encodePresence, readJoin } from './members-codec.js'
  *   Result: Published | NotPublished, Heads: Heads }} Rooms
  */
 
-/** Why a room or a publish was refused. The last is a gateway's own. */
-export const roomErrorCodes = Object.freeze({
-  bad_message: 'not as it must be: fix the client',
-  capacity: 'the journal holds as many members as it may: try again later',
-  id_conflict: 'the messageId stands for another message: use a new one for each',
-  journal_unavailable: 'the journal cannot be reached, or cannot take more: nothing was kept',
-  name_taken: 'another user has this name here: choose another',
-  log_full: 'the log has no room: nothing was kept',
-  other_epoch: 'the history was another one: load what is there now',
-  too_large: "the message is over the namespace's maxBytes",
-  unknown_namespace: 'no such namespace of messages here',
-  publish_unknown: 'whether the message was kept is not known: the same messageId may be sent again',
-})
+/** Why a room or a publish was refused: codes of the protocol, whose texts clients read. The last is a gateway's own. */
+export const roomErrorCodes = Object.freeze(
+  /** @type {const} */ ([
+    'bad_message',
+    'capacity',
+    'id_conflict',
+    'journal_unavailable',
+    'name_taken',
+    'log_full',
+    'other_epoch',
+    'too_large',
+    'unknown_namespace',
+    'publish_unknown',
+  ]),
+)
 
-/** @typedef {keyof typeof roomErrorCodes} RoomErrorCode */
+/** @typedef {typeof roomErrorCodes[number]} RoomErrorCode */
 
 /** Stands for the code of a newer journal: its message still says what happened, and nothing was kept. */
 const GENERAL_CODE = 'journal_unavailable'
@@ -204,9 +207,9 @@ function readMessages(head, parts) {
  */
 function readFailure({ error, message, retryAfterMs }, field) {
   if (typeof error !== 'string') throw new WireError('a failure has no code')
-  const code = Object.hasOwn(roomErrorCodes, error) ? error : GENERAL_CODE
+  const code = roomErrorCodes.find(known => known === error) ?? GENERAL_CODE
   /** @type {any} */
-  const failure = { [field]: code, message: typeof message === 'string' ? message : '' }
+  const failure = { [field]: code, message: typeof message === 'string' ? message : errorCodes[code] }
   if (isCount(retryAfterMs)) failure.retryAfterMs = retryAfterMs
   return failure
 }

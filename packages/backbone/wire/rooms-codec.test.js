@@ -1,3 +1,4 @@
+import { errorCodes } from '@keycast/protocol'
 import { decodeFromHub, decodeRequest, encodeAnswers, encodeMessage, encodeRequest } from './envelope.js'
 import { historyKey, readHistoryKey, roomsCodec } from './rooms-codec.js'
 
@@ -104,7 +105,10 @@ test('unknown codes and reasons of a newer journal are read as general ones, unk
     reason: 'trimmed',
   })
   expect(decodeAnswer({ type: 'new', key: 'k' }, [])).toBeUndefined()
-  expect(readResult?.({ error: 'new' })).toMatchObject({ error: 'journal_unavailable' })
+  expect(readResult?.({ error: 'new' })).toMatchObject({
+    error: 'journal_unavailable',
+    message: errorCodes.journal_unavailable,
+  })
   expect(roomsCodec.decodeCommand?.({ type: 'new' }, [])).toBeUndefined()
 })
 

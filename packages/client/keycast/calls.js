@@ -102,13 +102,14 @@ export function createCalls({ send, nextId, createAlarm }) {
      * @returns {boolean} whether it was one
      */
     receive(message, bytes) {
-      const call = underWay.get(message.id)
+      const { id, type, code, retryAfterMs = PAUSE_DEFAULT_MS } = message
+      const call = underWay.get(id)
       if (!call) return false
-      underWay.delete(message.id)
-      if (message.code === 'rate_limited') {
+      underWay.delete(id)
+      if (code === 'rate_limited' || code === 'token_expired') {
         if (!call.signal?.aborted) queue.add(call)
-        alarm.set(flush, message.retryAfterMs ?? PAUSE_DEFAULT_MS)
-      } else if (message.type === 'error') call.reject(new KeycastError(message))
+        alarm.set(flush, retryAfterMs)
+      } else if (type === 'error') call.reject(new KeycastError(message))
       else call.take(message, bytes)
       flush()
       return true

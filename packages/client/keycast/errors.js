@@ -7,6 +7,7 @@
  * @typedef {import('./connection/codes.js').ErrorCode | 'closed' | 'not_sent' | 'not_a_room' | 'not_a_value'} KeycastErrorCode
  */
 
+/** The error that a promise rejects with, or that a state holds. */
 export class KeycastError extends Error {
   /**
    * @param {object} error

@@ -1,7 +1,7 @@
 // A namespace of messages in keycast.yaml: how much of each room's history is kept, and who publishes and is seen there.
 import { z } from 'zod'
-import { duration, showSize, size as sizeRule } from '../quantities.cjs'
-import { authorizeRooms } from './fields.js'
+import { duration, size } from '../quantities.cjs'
+import { authorizeRooms, quantity } from './fields.js'
 
 /**
  * @typedef {object} JournalNamespace
@@ -25,21 +25,6 @@ const HISTORY_BYTES_MAX = 1_024 ** 3
 /** Half of what a journal's socket takes: a larger message would cut its gateway off. */
 const MESSAGE_BYTES_MAX = 512 * 1_024
 
-const ageError = 'must be a duration, as in 12h or 7d: 1s to 366d'
-const age = z
-  .union([z.string(), z.number()], { error: ageError })
-  .transform(written => duration({ maxMs: AGE_MS_MAX }).read(String(written)))
-  .refine(ms => ms >= AGE_MS_MIN && ms <= AGE_MS_MAX, { error: ageError })
-
-/** @param {number} min @param {number} max */
-function size(min, max) {
-  const error = `must be a size, as in 64KiB or 4MiB: ${showSize(min)} to ${showSize(max)}`
-  return z
-    .union([z.string(), z.number()], { error })
-    .transform(written => sizeRule().read(String(written)))
-    .refine(bytes => bytes >= min && bytes <= max, { error })
-}
-
 const messagesError = `must be a whole number: 1 to ${MESSAGES_MAX}`
 
 /** @param {[string, ...string[]]} values */
@@ -52,8 +37,8 @@ const history = z.strictObject(
       .min(1, { error: messagesError })
       .max(MESSAGES_MAX, { error: messagesError })
       .default(1_000),
-    age: age.default(7 * 24 * 3_600_000),
-    bytes: size(HISTORY_BYTES_MIN, HISTORY_BYTES_MAX).default(16 * 1_024 ** 2),
+    age: quantity(duration({ minMs: AGE_MS_MIN, maxMs: AGE_MS_MAX })).default(7 * 24 * 3_600_000),
+    bytes: quantity(size({ minBytes: HISTORY_BYTES_MIN, maxBytes: HISTORY_BYTES_MAX })).default(16 * 1_024 ** 2),
   },
   { error: 'must be a map with messages, age and bytes' },
 )
@@ -61,7 +46,7 @@ const history = z.strictObject(
 export const journalNamespace = z.strictObject({
   source: z.literal('journal'),
   history: history.prefault({}),
-  maxBytes: size(1, MESSAGE_BYTES_MAX).default(64 * 1_024),
+  maxBytes: quantity(size({ minBytes: 1, maxBytes: MESSAGE_BYTES_MAX })).default(64 * 1_024),
   publish: choice('client', 'server').default('client'),
   members: choice('none', 'counted', 'named').default('none'),
   names: choice('unique', 'any').default('any'),

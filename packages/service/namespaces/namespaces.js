@@ -1,11 +1,11 @@
 // Reads keycast.yaml: where each kind of key gets its content, and how fresh it is kept.
-import { readFileSync } from 'node:fs'
-import { LineCounter, parseDocument } from 'yaml'
 import { Misconfigured } from '../misconfigured.js'
-import { lineOf } from '../yaml-line.js'
+import { readYaml } from '../yaml-file.js'
 import { journalNamespaceOf } from './journal-schema.js'
 import { describe, file } from './schema.js'
 import { substituteVariables } from './variables.js'
+
+export { quantity } from './fields.js'
 
 /**
  * @typedef {object} Namespace
@@ -59,19 +59,17 @@ export function readNamespaces({
   headers: withHeaders = true,
   authorize: withAuthorize = true,
 }) {
-  const { value: whole, lineAt } = readYaml(path)
+  /** @param {string[]} problems */
+  const refuse = problems => new NamespacesError(path, problems)
+  const { value: whole, lineAt } = readYaml(path, refuse)
   const written = withoutAccess(whole)
   const left = [...(withHeaders ? [] : ['headers']), ...(withAuthorize ? [] : ['authorize'])]
   const document = withoutFields(written, left)
   // Substituted after parsing, so that a variable's value is text whatever it holds, never YAML.
   const { value, problems } = substituteVariables(document, env)
-  if (problems.length > 0) throw new NamespacesError(path, problems)
+  if (problems.length > 0) throw refuse(problems)
   const parsed = file.safeParse(value)
-  if (!parsed.success)
-    throw new NamespacesError(
-      path,
-      parsed.error.issues.flatMap(issue => describe(issue, lineAt)),
-    )
+  if (!parsed.success) throw refuse(parsed.error.issues.flatMap(issue => describe(issue, lineAt)))
 
   /** @type {Map<string, Namespace>} */
   const values = new Map()
@@ -101,31 +99,6 @@ function httpNamespaceOf(name, { source, url, per, authorize, headers, maxAge, r
     idSegmentsMax: ids.segments,
     ...(per && { isPerUser: true }),
     ...(authorize && { authorize: { ...authorize.url, method: authorize.method, keepMs: authorize.keep } }),
-  }
-}
-
-/** @param {string} path @returns {{ value: unknown, lineAt: (path: (string | number)[]) => number }} */
-function readYaml(path) {
-  let text
-  try {
-    text = readFileSync(path, 'utf8')
-  } catch (error) {
-    throw new NamespacesError(path, [`the file cannot be read (${/** @type {NodeJS.ErrnoException} */ (error).code})`])
-  }
-  const lineCounter = new LineCounter()
-  const document = parseDocument(text, { lineCounter })
-  const faults = [...document.errors, ...document.warnings]
-  // Only the first line, which says what and where: those after it show the text, which may hold a secret.
-  if (faults.length > 0)
-    throw new NamespacesError(
-      path,
-      faults.map(({ message }) => message.split('\n')[0]),
-    )
-  try {
-    return { value: document.toJS(), lineAt: field => lineOf(document, field, lineCounter) }
-  } catch (error) {
-    // An alias without its anchor is only found here.
-    throw new NamespacesError(path, [/** @type {Error} */ (error).message])
   }
 }
 

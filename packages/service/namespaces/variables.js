@@ -11,9 +11,10 @@ const grammar = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s
  *
  * @param {unknown} document
  * @param {NodeJS.ProcessEnv} env
+ * @param {(path: string[]) => string} [placeOf] names a field in a problem
  * @returns {{ value: unknown, problems: string[] }} a problem per reference that cannot be resolved, naming field and variable
  */
-export function substituteVariables(document, env) {
+export function substituteVariables(document, env, placeOf = path => path.join('.')) {
   /** @type {string[]} */
   const problems = []
 
@@ -23,14 +24,14 @@ export function substituteVariables(document, env) {
       return value.replace(reference, (whole, inner) => {
         const [, name, fallback] = grammar.exec(inner) ?? []
         if (name === undefined) {
-          problems.push(`${path.join('.')}: ${whole} is not \${NAME} or \${NAME:-default}`)
+          problems.push(`${placeOf(path)}: ${whole} is not \${NAME} or \${NAME:-default}`)
           return ''
         }
         const { text = fallback, problem } = readVariable(env, name)
-        if (problem) problems.push(`${path.join('.')}: ${problem}`)
+        if (problem) problems.push(`${placeOf(path)}: ${problem}`)
         else if (text !== undefined) return text
         else if (env[name] === undefined) {
-          problems.push(`${path.join('.')}: the environment variable ${name} is not set, and there is no default`)
+          problems.push(`${placeOf(path)}: the environment variable ${name} is not set, and there is no default`)
         }
         return ''
       })

@@ -1,11 +1,11 @@
 // Wires a primary to the real world: settings, hub, workers, internal listener, signals.
 import { availableParallelism } from 'node:os'
-import { createZeromqHub } from '@keycast/backbone'
+import { createZeromqHub, hubCurveOf } from '@keycast/backbone'
 import { createLog, readSettings, runService } from '@keycast/service'
 import { createInternalServer } from '@keycast/service/internal-server'
 import { createMetrics } from '@keycast/service/metrics'
 import { readNamespaces } from '@keycast/service/namespaces'
-import { conflictsOf, curveOf, settings } from '../settings.js'
+import { conflictsOf, settings } from '../settings.js'
 import { createFetcher } from './fetcher.js'
 
 const name = 'keycast-fetcher'
@@ -28,7 +28,7 @@ async function start() {
     host: config.host,
     requestsPort: config.requestsPort,
     answersPort: config.answersPort,
-    curve: curveOf(config),
+    curve: hubCurveOf(config),
     log,
   })
   const metrics = createMetrics({ service: 'fetcher' })

@@ -8,7 +8,7 @@ const namespace = /** @type {import('@keycast/service').Namespace} */ (createNam
 /** @param {string[]} read @param {boolean} [user] */
 const rightsTo = (read, user = false) => {
   const rule = (/** @type {unknown} */ written) => readRule(written, { user: false, strict: true }).rule
-  const rights = createRights({ anonymous: rule({ read }), everyone: rule({}), claim: 'keys' })
+  const rights = createRights({ anonymous: rule({ read }), everyone: rule({}) })
   return user ? rights.of('ann') : rights.anonymous
 }
 

@@ -2,7 +2,7 @@
 // Clients are never told as much.
 import { decodeJwt } from 'jose'
 import { createPatternSet, fillUser } from './pattern.js'
-import { decide, readRule, verbs } from './rights.js'
+import { decide, mapVerbs, readRule } from './rights.js'
 
 /** Patterns of a rule that an answer lists: a token may hold 1,000. */
 const PATTERNS_SHOWN_MAX = 10
@@ -45,7 +45,8 @@ const refusalTexts = {
   wrong_audience: 'its "aud" does not hold the audience of access.tokens; an entry without one takes no "aud"',
   no_sub: 'it has no "sub"',
   no_exp: 'it has no "exp"',
-  bad_claims: 'a claim is too long or of the wrong type, or its "sub" begins with the prefix of another entry',
+  bad_claims:
+    'a claim is too long, of the wrong type or has control characters, or its "sub" begins with the prefix of another entry',
   expired: 'its "exp" is over',
   not_yet_valid: 'its "nbf" or "iat" is over 30 s ahead of the clock here',
   too_long_lived: 'its "exp" is more than access.maxLifetime after its "iat"',
@@ -60,7 +61,7 @@ const refusalTexts = {
 
 /**
  * @param {object} deps
- * @param {import('./policy-file.js').Access} deps.policy
+ * @param {import('./policy-file.js').Policy} deps.policy
  * @param {ReturnType<typeof import('./rights.js').createRights>} deps.rights
  * @param {Pick<import('./tokens/tokens.js').Tokens, 'verify'>} deps.tokens
  * @param {Pick<import('./revocations/revocations.js').Revocations, 'revokedBefore'>} deps.revocations
@@ -159,9 +160,4 @@ function show({ name, rule }, verb) {
   const patterns = rule[verb].map(({ text }) => text)
   const shown = patterns.slice(0, PATTERNS_SHOWN_MAX)
   return { rule: name, patterns: shown, more: patterns.length - shown.length }
-}
-
-/** @template T @param {(verb: Verb) => T} make @returns {Record<Verb, T>} */
-function mapVerbs(make) {
-  return /** @type {Record<Verb, T>} */ (Object.fromEntries(verbs.map(verb => [verb, make(verb)])))
 }

@@ -1,7 +1,7 @@
 // For whom a request or a session is: reads the token that came with it, has it verified, and counts what became of it.
 import { countOne } from '../metrics.js'
 import { limitKeyOf, readClientAddress, readIsTrusted } from './client-address.js'
-import { readTokenSource } from './identity.js'
+import { readTokenSource } from './token-source.js'
 
 /**
  * @typedef {import('node:http').IncomingMessage} IncomingMessage

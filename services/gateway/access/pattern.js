@@ -125,17 +125,13 @@ export function createPatternSet(patterns) {
   /** @type {Set<string>} */
   const exact = new Set()
   const root = createStep()
-  let size = 0
   for (const pattern of patterns) {
-    size++
     if (pattern.rest || pattern.segments.includes(ANY)) grow(root, pattern)
     else exact.add(`${pattern.segments[0]}:${pattern.segments.slice(1).join('/')}`)
   }
   const isFlat = !root.literal && !root.any
 
   return {
-    size,
-
     /**
      * @param {string} key which has passed `keyProblem`
      * @returns {boolean} whether one of the patterns stands for it

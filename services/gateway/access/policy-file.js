@@ -1,13 +1,12 @@
 // Reads the `access` section of keycast.yaml, once, at start: the rules, and who may sign tokens. access.js decides by them.
-import { readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { isUser, USER_PREFIX_CHARACTERS_MAX } from '@keycast/protocol'
 import { duration, Misconfigured, substituteVariables } from '@keycast/service'
-import { lineOf } from '@keycast/service/yaml-line'
-import { LineCounter, parseDocument } from 'yaml'
+import { quantity } from '@keycast/service/namespaces'
+import { readYaml } from '@keycast/service/yaml-file'
 import { z } from 'zod'
-import { cookieProblem } from './identity.js'
 import { readRule, verbs } from './rights.js'
+import { cookieProblem } from './token-source.js'
 import { SECRET_ALGORITHM } from './tokens/algorithms.js'
 import { jwksProblem, prefixProblems, readKeys } from './tokens/issuer-keys.js'
 
@@ -21,7 +20,7 @@ import { jwksProblem, prefixProblems, readKeys } from './tokens/issuer-keys.js'
  * @property {string | undefined} jwks the URL of its public keys
  * @property {import('node:crypto').KeyObject[]} keys its public keys or secrets; none where `jwks` is given
  *
- * @typedef {object} Access
+ * @typedef {object} Policy the `access` section, read
  * @property {import('./rights.js').Rule} anonymous
  * @property {import('./rights.js').Rule} everyone
  * @property {string} claim
@@ -39,7 +38,7 @@ const KEYS_PER_ISSUER_MAX = 4
 
 const LIFETIME_MS_MIN = 60_000
 const LIFETIME_MS_MAX = 10 * 8_784 * 3_600_000
-const LIFETIME_DEFAULT = '8784h'
+const LIFETIME_MS_DEFAULT = 8_784 * 3_600_000
 
 const howToWrite = [
   'To let anybody read everything, write:',
@@ -64,46 +63,42 @@ export class AccessError extends Misconfigured {
  * @param {NodeJS.ProcessEnv} [options.env] what `${NAME}` stands for
  * @param {string} options.origins as GATEWAY_ORIGINS has them
  * @param {readonly string[]} [options.namespaces] those there are; a pattern that names another is refused
- * @returns {Access} where the section is absent, one that lets nobody in
+ * @returns {Policy} where the section is absent, one that lets nobody in
  * @throws {AccessError}
  */
 export function readAccess({ path, env = process.env, origins, namespaces }) {
-  const lineCounter = new LineCounter()
-  const document = parse(path, lineCounter)
-  const written = sectionOf(path, document)
+  /** @param {string[]} problems */
+  const refuse = problems => new AccessError(path, problems)
+  const { value: file, lineAt } = readYaml(path, refuse)
+  const { access: written } = /** @type {{ access?: unknown }} */ (file ?? {})
   const notes = written === undefined ? [`no "access" in ${path}: nobody gets in. ${howToWrite}`] : []
 
   /** @param {(string | number)[]} where below `access` */
   const placeOf = where => {
     const full = ['access', ...where]
-    return `line ${lineOf(document, full, lineCounter)}: ${full.join('.')}`
+    return `line ${lineAt(full)}: ${full.join('.')}`
   }
 
-  const { value, problems } = fillIn(written ?? {}, env, placeOf)
-  if (problems.length > 0) throw new AccessError(path, problems)
+  const { value, problems } = substituteVariables(written ?? {}, env, placeOf)
+  if (problems.length > 0) throw refuse(problems)
   const schema = createSchema({ folder: dirname(path), origins, namespaces: namespaces && new Set(namespaces) })
   const parsed = schema.safeParse(value)
-  if (!parsed.success) {
-    throw new AccessError(
-      path,
-      parsed.error.issues.flatMap(issue => describe(issue, placeOf)),
-    )
-  }
+  if (!parsed.success) throw refuse(parsed.error.issues.flatMap(issue => describe(issue, placeOf)))
 
   const { maxLifetime, tokens, cookie, ...rules } = parsed.data
-  /** @type {Access} */
-  const access = {
+  /** @type {Policy} */
+  const policy = {
     ...rules,
     tokens: tokens.flatMap(({ issuer }) => issuer ?? []),
     cookie: cookie === '' ? undefined : cookie,
     lifetimeMsMax: maxLifetime,
     notes,
   }
-  if (written !== undefined) notes.push(...notesOn(access, tokens))
-  return access
+  if (written !== undefined) notes.push(...notesOn(policy, tokens))
+  return policy
 }
 
-/** @param {Access} access @param {{ name: string, issuer: TokenIssuer | undefined }[]} tokens */
+/** @param {Policy} policy @param {{ name: string, issuer: TokenIssuer | undefined }[]} tokens */
 function notesOn({ anonymous, tokens: issuers }, tokens) {
   const notes = tokens
     .filter(({ issuer }) => !issuer)
@@ -116,61 +111,6 @@ function notesOn({ anonymous, tokens: issuers }, tokens) {
   if (issuers.length === 0 && granted.length === 0) notes.push(`access lets nobody in. ${howToWrite}`)
   else if (issuers.length === 0) notes.push('no token is accepted: access.tokens names nobody who may sign one')
   return notes
-}
-
-/** @param {string} path @param {LineCounter} lineCounter */
-function parse(path, lineCounter) {
-  let text
-  try {
-    text = readFileSync(path, 'utf8')
-  } catch (error) {
-    throw new AccessError(path, [`cannot be read: ${/** @type {NodeJS.ErrnoException} */ (error).code}`])
-  }
-  const document = parseDocument(text, { lineCounter })
-  const faults = [...document.errors, ...document.warnings]
-  // The first line says what and where; those after it show the text, which may hold a secret.
-  if (faults.length > 0)
-    throw new AccessError(
-      path,
-      faults.map(({ message }) => message.split('\n')[0]),
-    )
-  return document
-}
-
-/** @param {string} path @param {import('yaml').Document.Parsed} document @returns {unknown} */
-function sectionOf(path, document) {
-  try {
-    const file = document.toJS()
-    return typeof file === 'object' && file !== null ? file.access : undefined
-  } catch (error) {
-    // An alias without its anchor is only found here.
-    throw new AccessError(path, [/** @type {Error} */ (error).message])
-  }
-}
-
-/**
- * Puts the environment's values in, text by text, so that each problem can be told with its line.
- *
- * @param {unknown} section
- * @param {NodeJS.ProcessEnv} env
- * @param {(where: (string | number)[]) => string} placeOf
- */
-function fillIn(section, env, placeOf) {
-  /** @type {string[]} */
-  const problems = []
-  /** @param {unknown} value @param {(string | number)[]} where @returns {unknown} */
-  const walk = (value, where) => {
-    if (typeof value === 'string') {
-      const place = placeOf(where)
-      const filled = substituteVariables({ [place]: value }, env)
-      problems.push(...filled.problems)
-      return /** @type {Record<string, string>} */ (filled.value)[place]
-    }
-    if (Array.isArray(value)) return value.map((item, index) => walk(item, [...where, index]))
-    if (typeof value !== 'object' || value === null) return value
-    return Object.fromEntries(Object.entries(value).map(([name, held]) => [name, walk(held, [...where, name])]))
-  }
-  return { value: walk(section, []), problems }
 }
 
 /**
@@ -257,7 +197,6 @@ function createSchema({ folder, origins, namespaces }) {
       })
     })
 
-  const lifetimeError = 'must be a duration from 1m to 87840h, as in 24h'
   return z.strictObject(
     {
       anonymous: rule(false),
@@ -268,11 +207,7 @@ function createSchema({ folder, origins, namespaces }) {
         const message = name === '' ? undefined : cookieProblem(name, origins)
         if (message) addIssue({ code: 'custom', message })
       }),
-      maxLifetime: z
-        .union([z.string(), z.number()], { error: lifetimeError })
-        .default(LIFETIME_DEFAULT)
-        .transform(written => duration({ maxMs: LIFETIME_MS_MAX }).read(String(written)))
-        .refine(ms => ms >= LIFETIME_MS_MIN && ms <= LIFETIME_MS_MAX, lifetimeError),
+      maxLifetime: quantity(duration({ minMs: LIFETIME_MS_MIN, maxMs: LIFETIME_MS_MAX })).default(LIFETIME_MS_DEFAULT),
     },
     { error: 'must be a map, as in { anonymous: { read: ["*:**"] } }' },
   )

@@ -244,6 +244,6 @@ test('no refusal says a secret back', () => {
 test('a file that is not there is named', () => {
   const path = join(folder, 'absent.yaml')
   expect(() => readAccess({ path, env: {}, origins: '*' })).toThrow(
-    `Invalid access in ${path}:\n  cannot be read: ENOENT`,
+    `Invalid access in ${path}:\n  the file cannot be read (ENOENT)`,
   )
 })

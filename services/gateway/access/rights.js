@@ -9,10 +9,7 @@ export const verbs = Object.freeze(/** @type {const} */ (['read', 'publish', 'jo
  * @typedef {typeof verbs[number]} Verb
  * @typedef {Record<Verb, import('./pattern.js').Pattern[]>} Rule patterns by verb
  *
- * The grant of one rule.
- * @typedef {object} Grant
- * @property {string} name of the rule, as an operator finds it: `anonymous`, `everyone`, `token keys`
- * @property {Record<Verb, import('./pattern.js').PatternSet>} sets
+ * @typedef {Record<Verb, import('./pattern.js').PatternSet>} Grant what one rule admits
  *
  * @typedef {object} Rights
  * @property {string | undefined} user `undefined` for an anonymous session
@@ -21,8 +18,6 @@ export const verbs = Object.freeze(/** @type {const} */ (['read', 'publish', 'jo
  * @typedef {object} AccessRefusal
  * @property {'unauthenticated' | 'forbidden'} code `unauthenticated`: a token might help
  * @property {string} message for the client: the same whether the key exists or not
- * @property {() => string} reason for the operator: every rule that was asked. Made when it is read: a client may name
- *   5,000 keys it may not have
  */
 
 /** What a client reads. It says nothing about the key: one that is absent and one that is forbidden answer the same. */
@@ -82,15 +77,11 @@ function isVerb(verb) {
  * @param {object} policy
  * @param {Rule} policy.anonymous what any session may
  * @param {Rule} policy.everyone what a session with a valid token may beside
- * @param {string} policy.claim where a token says what it grants
  */
-export function createRights({ anonymous, everyone, claim }) {
-  const forAll = createGrant('anonymous', anonymous)
+export function createRights({ anonymous, everyone }) {
+  const forAll = createGrant(anonymous)
   // Compiled once for all users: only what names the user is made for each.
-  const forEveryone = createGrant(
-    'everyone',
-    pick(everyone, pattern => !pattern.namesUser),
-  )
+  const forEveryone = createGrant(pick(everyone, pattern => !pattern.namesUser))
   const named = pick(everyone, pattern => pattern.namesUser)
   const hasNamed = verbs.some(verb => named[verb].length > 0)
 
@@ -113,8 +104,8 @@ export function createRights({ anonymous, everyone, claim }) {
      */
     of(user, granted) {
       const grants = [forAll, forEveryone]
-      if (hasNamed) grants.push(createGrant('everyone', fillIn(named, user)))
-      if (granted) grants.push(createGrant(`token ${claim}`, fillIn(granted, user)))
+      if (hasNamed) grants.push(createGrant(fillIn(named, user)))
+      if (granted) grants.push(createGrant(fillIn(granted, user)))
       return { user, grants }
     },
   }
@@ -129,23 +120,14 @@ export function createRights({ anonymous, everyone, claim }) {
  * @returns {AccessRefusal | undefined} `undefined`: allowed
  */
 export function decide({ user, grants }, verb, key) {
-  for (const { sets } of grants) if (sets[verb].admits(key)) return undefined
+  for (const grant of grants) if (grant[verb].admits(key)) return undefined
   const code = user === undefined ? 'unauthenticated' : 'forbidden'
-  return { code, message: messages[code], reason: () => reasonFor(grants, verb, key) }
+  return { code, message: messages[code] }
 }
 
-/** @param {readonly Grant[]} grants @param {Verb} verb @param {string} key */
-function reasonFor(grants, verb, key) {
-  /** A rule may be compiled in two parts. @type {Map<string, number>} */
-  const sizes = new Map()
-  for (const { name, sets } of grants) sizes.set(name, (sizes.get(name) ?? 0) + sets[verb].size)
-  const asked = [...sizes].map(([name, size]) => `${name}.${verb} (${size} ${size === 1 ? 'pattern' : 'patterns'})`)
-  return `no pattern admits ${key}: asked ${asked.join(', ')}`
-}
-
-/** @param {string} name @param {Rule} rule @returns {Grant} */
-function createGrant(name, rule) {
-  return { name, sets: mapVerbs(verb => createPatternSet(rule[verb])) }
+/** @param {Rule} rule @returns {Grant} */
+function createGrant(rule) {
+  return mapVerbs(verb => createPatternSet(rule[verb]))
 }
 
 /** @param {Rule} rule @param {(pattern: import('./pattern.js').Pattern) => boolean} takes @returns {Rule} */
@@ -159,6 +141,6 @@ function fillIn(rule, user) {
 }
 
 /** @template T @param {(verb: Verb) => T} make @returns {Record<Verb, T>} */
-function mapVerbs(make) {
+export function mapVerbs(make) {
   return { read: make('read'), publish: make('publish'), join: make('join') }
 }

@@ -9,7 +9,7 @@ const rule = (written, { user = true, strict = true } = {}) => {
 
 /** @param {{ anonymous?: unknown, everyone?: unknown }} [written] */
 const setup = ({ anonymous = {}, everyone = {} } = {}) =>
-  createRights({ anonymous: rule(anonymous), everyone: rule(everyone), claim: 'keys' })
+  createRights({ anonymous: rule(anonymous), everyone: rule(everyone) })
 
 test('where nothing is granted, nothing is allowed', () => {
   const rights = setup()
@@ -42,14 +42,11 @@ test('{sub} in a token stands for its user, too', () => {
   expect(decide(ann, 'read', 'user:a~7Cb/inbox')).toBeUndefined()
 })
 
-test('a refusal tells the operator which rules were asked, and the client nothing of the key', () => {
-  const rights = setup({ anonymous: { read: ['tick:*'] }, everyone: { read: ['user:{sub}', 'all:*'] } })
-  const refusal = decide(rights.of('ann', rule({ read: [] })), 'read', 'room:7')
-  expect(refusal?.reason()).toBe(
-    'no pattern admits room:7: asked anonymous.read (1 pattern), everyone.read (2 patterns), token keys.read (0 patterns)',
-  )
+test('a refusal tells the client nothing of the key', () => {
+  const ann = setup({ everyone: { read: ['all:*'] } }).of('ann')
+  const refusal = decide(ann, 'read', 'room:7')
   expect(refusal?.message).not.toContain('room')
-  expect(decide(rights.of('ann'), 'read', 'tick:1/2')?.message).toBe(refusal?.message)
+  expect(decide(ann, 'read', 'tick:1/2')).toEqual(refusal)
 })
 
 test('5,000 keys are judged against 1,000 patterns one by one, each as it should be', () => {

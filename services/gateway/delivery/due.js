@@ -1,9 +1,9 @@
 // The states that a subscription is due, and their frames. A session is owed states, not a history: whatever happened
 // to a key since the session was last written to, it is sent the latest.
-import { encode, errorMessage } from '@keycast/protocol'
+import { encode } from '@keycast/protocol'
 import { emptySlots } from '../encodings/slots.js'
 import { askedAtOf } from '../keys/age.js'
-import { retryAfterMsOf } from '../keys/problem.js'
+import { problemMessage } from '../keys/problem.js'
 
 /**
  * @typedef {import('../encodings/encoding.js').Encoding} Encoding
@@ -131,10 +131,8 @@ function problemFrame(entry, problem, { slot, control }, nowMs) {
 /** @param {Entry} entry @param {Problem} problem @param {number} nowMs */
 function problemText(entry, problem, nowMs) {
   const { key, value } = entry
-  const { code, message } = problem
-  const retryAfterMs = retryAfterMsOf(problem, nowMs)
-  if (!value) return encode(errorMessage(code, { key, subscribed: true, message, retryAfterMs }))
-  return encode({ type: 'stale', key, sinceMs: Math.round(nowMs - askedAtOf(entry)), code })
+  if (!value) return encode(problemMessage(problem, nowMs, { key, subscribed: true }))
+  return encode({ type: 'stale', key, sinceMs: Math.round(nowMs - askedAtOf(entry)), code: problem.code })
 }
 
 /** @param {Piece[]} pieces @param {Buffer} frame */

@@ -1,7 +1,6 @@
 // One value for one request: from memory where it is fresh enough, else from the fetcher, asked once for all who want the
 // key. A get whose client does not read waits without its value until it does.
-import { errorMessage } from '@keycast/protocol'
-import { retryAfterMsOf } from '../keys/problem.js'
+import { problemMessage } from '../keys/problem.js'
 
 /**
  * @typedef {import('@keycast/protocol').Get} Get
@@ -44,7 +43,7 @@ export const createGet = ({
       return answer(session, message, result)
     }
     counts.getMisses++
-    if (!mayWait(session)) return refuse(session, message)
+    if (!mayWait(session)) return sendProblem(session, message, tooManyWaiting)
     session.pendingGets++
     // Never rejects. For a session that ended meanwhile the outbox queues nothing.
     void singleFlight.want(wireKey).then(fetched => {
@@ -69,7 +68,7 @@ export const createGet = ({
    * @param {Promise<import('../keys/problem.js').Problem | undefined>} decision
    */
   function waitForDecision(session, message, asOfMs, decision) {
-    if (!mayWait(session)) return refuse(session, message)
+    if (!mayWait(session)) return sendProblem(session, message, tooManyWaiting)
     session.pendingGets++
     const { viewer } = session
     void decision.then(problem => {
@@ -102,7 +101,7 @@ export const createGet = ({
   function defer(session, message, asOfMs) {
     if (session.ended) return
     if (mayWait(session)) session.deferredGets.push({ get: message, asOfMs })
-    else refuse(session, message)
+    else sendProblem(session, message, tooManyWaiting)
   }
 
   /** Whether one more of the session's gets may wait, for the fetcher or for the client. @param {Session} session */
@@ -110,22 +109,15 @@ export const createGet = ({
     return pendingGets + deferredGets.length < getsWaitingMax
   }
 
-  /** @param {Session} session @param {Get} message */
-  function refuse(session, { id, key }) {
-    const subscribed = admissions.has(session, key)
-    outbox.send(session, errorMessage('too_many_waiting', { id, key, subscribed }))
-  }
-
-  /** @param {Session} session @param {Get} message @param {import('../keys/problem.js').Problem} problem */
+  /** @param {Session} session @param {Get} message @param {import('../keys/problem.js').Refusal} problem */
   function sendProblem(session, { id, key }, problem) {
-    const { code, message } = problem
     // The get says nothing about a subscription to the same key, which may stand.
     const subscribed = admissions.has(session, key)
-    outbox.send(
-      session,
-      errorMessage(code, { id, key, subscribed, message, retryAfterMs: retryAfterMsOf(problem, now()) }),
-    )
+    outbox.send(session, problemMessage(problem, now(), { id, key, subscribed }))
   }
 
   return get
 }
+
+/** @type {import('../keys/problem.js').Refusal} */
+const tooManyWaiting = { code: 'too_many_waiting' }

@@ -1,6 +1,6 @@
 // A part of a room's history for one request. It waits, unread, while its client does not read.
-import { errorMessage, historyBody } from '@keycast/protocol'
-import { retryAfterMsOf } from '../keys/problem.js'
+import { historyBody } from '@keycast/protocol'
+import { problemMessage } from '../keys/problem.js'
 import { isSubscribed } from '../sessions/session.js'
 import { textFrame } from '../transport/frames.js'
 
@@ -17,12 +17,12 @@ export const createHistory = ({ access, decisions, histories, outbox, getsWaitin
    */
   function history(session, message) {
     const problem = access.checkRoom(session.rights, 'read', message.key)
-    if (problem) return refuse(session, message, { ...problem, retryAfterMs: retryAfterMsOf(problem, now()) })
+    if (problem) return refuse(session, message, problem)
     const waiting = session.pendingGets + session.deferredGets.length
     if (waiting >= getsWaitingMax) return refuse(session, message, { code: 'too_many_waiting' })
     const decision = decisions.applies(message.key) ? decisions.ask(session.viewer, message.key) : undefined
     if (decision instanceof Promise) return void waitForDecision(session, message, decision)
-    if (decision) return refuse(session, message, { ...decision, retryAfterMs: retryAfterMsOf(decision, now()) })
+    if (decision) return refuse(session, message, decision)
     if (!outbox.isWritable(session)) return defer(session, message)
     void answer(session, message)
   }
@@ -39,7 +39,7 @@ export const createHistory = ({ access, decisions, histories, outbox, getsWaitin
     if (session.ended) return
     // With an admitted viewer the decision stands by now; another viewer has to be asked for.
     if (!problem || session.viewer !== viewer) return history(session, message)
-    refuse(session, message, { ...problem, retryAfterMs: retryAfterMsOf(problem, now()) })
+    refuse(session, message, problem)
   }
 
   /** @param {Session} session @param {History} message */
@@ -64,13 +64,9 @@ export const createHistory = ({ access, decisions, histories, outbox, getsWaitin
     session.deferredGets.push({ get: message, asOfMs: now() })
   }
 
-  /**
-   * @param {Session} session @param {History} message
-   * @param {{ code: import('@keycast/protocol').ErrorCode, message?: string, retryAfterMs?: number }} problem
-   */
-  function refuse(session, { id, key }, { code, message, retryAfterMs }) {
-    const subscribed = isSubscribed(session, key)
-    outbox.send(session, errorMessage(code, { id, key, subscribed, message, retryAfterMs }))
+  /** @param {Session} session @param {History} message @param {import('../keys/problem.js').Refusal} refusal */
+  function refuse(session, { id, key }, refusal) {
+    outbox.send(session, problemMessage(refusal, now(), { id, key, subscribed: isSubscribed(session, key) }))
   }
 
   return history

@@ -1,13 +1,13 @@
 // The calls of the backend and the operator, on the internal listener and under a bearer token: `POST /v1/refresh` when
 // content changed, `GET /v1/keys/{key}` to answer "why is this stale?", `POST /v1/access` to answer "why may ann not read
-// this?", `POST /v1/revoke` to end a user's sessions. Those about rooms are in publish.js.
+// this?", `POST /v1/revoke` to end a user's sessions. Those about rooms are in room-calls.js.
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { FetcherUnavailable } from '@keycast/backbone'
 import { namespaceOf } from '@keycast/protocol'
 import { z } from 'zod'
 import { readRevocation } from '../access/revocations/revocations.js'
 import { sendProblem } from './problems.js'
-import { addRoomCalls } from './publish.js'
+import { addRoomCalls } from './room-calls.js'
 
 /** As many keys as a session may hold by default: a backend with more to refresh makes several calls. */
 const KEYS_MAX = 5_000

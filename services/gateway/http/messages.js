@@ -3,13 +3,13 @@
 import { historyBody, ProtocolError, readHistoryQuery } from '@keycast/protocol'
 import { createProblem } from '../keys/problem.js'
 import { countOne } from '../metrics.js'
+import { securityHeaders } from './admit.js'
 import { sendProblem } from './problems.js'
 
 /**
  * @typedef {object} MessagesDeps
  * @property {Pick<import('../access/access.js').Access, 'checkRoom'>} access
- * @property {Pick<import('../access/backend/decisions.js').Decisions, 'applies' | 'ask'>} decisions
- * @property {ReturnType<typeof import('./authenticate.js').createAuthenticate>} authenticate
+ * @property {import('./admit.js').Admit} admit
  * @property {Pick<import('../rooms/histories.js').Histories, 'read'>} histories
  * @property {Pick<import('./unread-bodies.js').UnreadBodies, 'hold'>} unreadBodies
  * @property {Pick<import('../metrics.js').Counts, 'httpMessages'>} counts
@@ -21,20 +21,17 @@ const PENDING_MAX = 64
 /** When to ask again: each request that waits is answered within seconds. */
 const RETRY_MS = 1_000
 
-/** A message is shown as it is and runs nothing, see values.js. */
 const headers = Object.freeze({
+  ...securityHeaders,
   'content-type': 'application/json; charset=utf-8',
   'cache-control': 'no-store',
-  'content-security-policy': "default-src 'none'; sandbox",
-  'x-content-type-options': 'nosniff',
-  'cross-origin-resource-policy': 'same-origin',
 })
 
 /**
  * @param {import('fastify').FastifyInstance} app
  * @param {MessagesDeps} deps
  */
-export function addMessages(app, { access, decisions, authenticate, histories, unreadBodies, counts }) {
+export function addMessages(app, { access, admit, histories, unreadBodies, counts }) {
   let pending = 0
 
   /** @type {import('fastify').onResponseHookHandler} */
@@ -44,15 +41,9 @@ export function addMessages(app, { access, decisions, authenticate, histories, u
   }
 
   app.get('/v1/messages/*', { onResponse }, async (request, reply) => {
-    const { '*': key } = /** @type {{ '*': string }} */ (request.params)
-    const caller = await authenticate(request.raw)
-    if (caller.hasToken) reply.header('vary', 'Authorization, Cookie')
-    if ('problem' in caller) return sendProblem(reply, caller.problem, caller.status)
-    const { rights, viewer } = caller
-    const refusal =
-      access.checkRoom(rights, 'read', key) ?? (decisions.applies(key) ? await decisions.ask(viewer, key) : undefined)
-    if (refusal) return sendProblem(reply, refusal)
-    const asked = readQuery(key, request.query)
+    const caller = await admit(request, reply, access.checkRoom)
+    if (!caller) return reply
+    const asked = readQuery(caller.key, request.query)
     if ('problem' in asked) return sendProblem(reply, asked.problem)
     if (pending >= PENDING_MAX) {
       return sendProblem(reply, createProblem('too_many_waiting', performance.now(), { retryAfterMs: RETRY_MS }))
@@ -65,7 +56,7 @@ export function addMessages(app, { access, decisions, authenticate, histories, u
     if (revoked) return sendProblem(reply, revoked)
     if (!history) return sendProblem(reply, problem)
     const { messages, ...head } = history
-    const body = historyBody({ key, ...head }, messages)
+    const body = historyBody({ key: caller.key, ...head }, messages)
     if (!unreadBodies.hold(body, reply.raw)) return sendProblem(reply, createProblem('capacity', performance.now()))
     return reply.headers(headers).send(body)
   })

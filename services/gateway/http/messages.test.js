@@ -10,7 +10,7 @@ afterEach(closeServed)
 
 const key = 'room:1'
 
-/** @param {Partial<import('../access/policy-file.js').Access>} [policy] */
+/** @param {Partial<import('../access/policy-file.js').Policy>} [policy] */
 async function setUp(policy) {
   const { gateway, journal } = createTestGateway({ rooms: { room: {} }, policy })
   await gateway.start()

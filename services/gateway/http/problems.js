@@ -1,5 +1,5 @@
 // What went wrong, in HTTP: a status and `{ code, message, retryAfterMs?, problems? }`. Every answer that is an error is
-// sent from here, on both listeners.
+// sent from here, on both listeners, but for what packages/service answers itself (http-errors.js).
 
 /**
  * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode
@@ -56,7 +56,6 @@ const requestStatusOf = {
   unauthorized: 401,
   no_token_set: 403,
   unknown_path: 404,
-  internal_error: 500,
   revocations_full: 507,
 }
 
@@ -78,18 +77,3 @@ export function sendProblem(reply, { code, message, retryAfterMs, problems }, st
 
 /** @type {Record<HttpProblem['code'], number>} */
 const statuses = { ...statusOf, ...requestStatusOf }
-
-/**
- * Answers what Fastify finds wrong with a request, or a handler threw.
- *
- * @param {import('@keycast/service').Log} log
- * @returns {(error: import('fastify').FastifyError, request: import('fastify').FastifyRequest, reply: import('fastify').FastifyReply) => unknown}
- */
-export function answerErrors(log) {
-  return (error, request, reply) => {
-    const status = error.statusCode ?? 500
-    if (status < 500) return sendProblem(reply, { code: 'bad_request', message: error.message }, status)
-    log.error({ err: error, path: request.url }, 'a request failed')
-    return sendProblem(reply, { code: 'internal_error', message: 'internal error, see the log' }, status)
-  }
-}

@@ -1,12 +1,14 @@
 // The HTTP side of the port clients connect to: the page, the client library, the values. /ws is the gateway's own.
 import { errorCodes } from '@keycast/protocol'
+import { answerErrors } from '@keycast/service'
 import Fastify from 'fastify'
+import { createAdmit } from './admit.js'
 import { addChat } from './chat.js'
 import { limitConnections, limitResponses } from './connections.js'
 import { addLibrary } from './library.js'
 import { addMessages } from './messages.js'
 import { addPage } from './page.js'
-import { answerErrors, sendProblem } from './problems.js'
+import { sendProblem } from './problems.js'
 import { createUnreadBodies } from './unread-bodies.js'
 import { addValues } from './values.js'
 
@@ -31,11 +33,11 @@ const BODY_BYTES_MAX = 1_024
 /**
  * @param {object} deps
  * @param {import('./values.js').ValuesDeps['access'] & import('./messages.js').MessagesDeps['access']} deps.access
- * @param {import('./values.js').ValuesDeps['decisions']} deps.decisions
+ * @param {Parameters<typeof createAdmit>[0]['decisions']} deps.decisions
  * @param {import('./values.js').ValuesDeps['ownValues']} deps.ownValues
  * @param {import('./values.js').ValuesDeps['values']} deps.values
  * @param {import('./values.js').ValuesDeps['singleFlight']} deps.singleFlight
- * @param {import('./values.js').ValuesDeps['authenticate']} deps.authenticate
+ * @param {Parameters<typeof createAdmit>[0]['authenticate']} deps.authenticate
  * @param {import('./messages.js').MessagesDeps['histories']} deps.histories
  * @param {import('./values.js').ValuesDeps['counts'] & import('./messages.js').MessagesDeps['counts']} deps.counts
  * @param {import('@keycast/service').Log} deps.log
@@ -82,7 +84,8 @@ export function createPublicApp({
   if (chat) addChat(app)
   addLibrary(app)
   const unreadBodies = createUnreadBodies(unreadBytesMax)
-  addValues(app, { access, decisions, ownValues, authenticate, values, singleFlight, unreadBodies, counts })
-  addMessages(app, { access, decisions, authenticate, histories, unreadBodies, counts })
+  const admit = createAdmit({ authenticate, decisions })
+  addValues(app, { access, admit, ownValues, values, singleFlight, unreadBodies, counts })
+  addMessages(app, { access, admit, histories, unreadBodies, counts })
   return app
 }

@@ -1,8 +1,8 @@
 // GET /v1/values/{key}: the value a WebSocket client would get, for code that still polls. From the same cache and the same
 // single flight, with the version as entity tag.
-
 import { createProblem } from '../keys/problem.js'
 import { countOne } from '../metrics.js'
+import { securityHeaders } from './admit.js'
 import { matchesAny } from './entity-tags.js'
 import { sendProblem } from './problems.js'
 
@@ -11,9 +11,8 @@ import { sendProblem } from './problems.js'
  *
  * @typedef {object} ValuesDeps
  * @property {Pick<import('../access/access.js').Access, 'check'>} access
- * @property {Pick<import('../access/backend/decisions.js').Decisions, 'applies' | 'ask'>} decisions
+ * @property {import('./admit.js').Admit} admit
  * @property {Pick<import('../keys/own-values.js').OwnValues, 'wireKeyOf'>} ownValues
- * @property {ReturnType<typeof import('./authenticate.js').createAuthenticate>} authenticate
  * @property {Pick<import('../keys/values.js').Values, 'fresh'>} values
  * @property {Pick<import('../keys/single-flight.js').SingleFlight, 'want'>} singleFlight
  * @property {Pick<import('./unread-bodies.js').UnreadBodies, 'hold'>} unreadBodies
@@ -24,24 +23,10 @@ import { sendProblem } from './problems.js'
 const VALUES_PATH = '/v1/values/'
 
 /**
- * A value is shown as it is and runs nothing: it comes from a backend, and a page among values must not act under this
- * origin's name.
- */
-const securityHeaders = Object.freeze({
-  'content-security-policy': "default-src 'none'; sandbox",
-  'x-content-type-options': 'nosniff',
-  // Pages of other origins cannot read it; this keeps them from having it loaded as an image or script, too.
-  'cross-origin-resource-policy': 'same-origin',
-})
-
-/**
  * @param {import('fastify').FastifyInstance} app
  * @param {ValuesDeps} deps
  */
-export function addValues(
-  app,
-  { access, decisions, ownValues, authenticate, values, singleFlight, unreadBodies, counts },
-) {
+export function addValues(app, { access, admit, ownValues, values, singleFlight, unreadBodies, counts }) {
   /** @type {import('fastify').onResponseHookHandler} */
   const onResponse = (_, reply, done) => {
     countOne(counts.httpValues, String(reply.statusCode))
@@ -50,15 +35,9 @@ export function addValues(
 
   // Fastify adds HEAD, and has percent-decoded the key, once.
   app.get(`${VALUES_PATH}*`, { onResponse }, async (request, reply) => {
-    const { '*': key } = /** @type {{ '*': string }} */ (request.params)
-    const caller = await authenticate(request.raw)
-    // A cache on the way must not answer one user with what it was sent for another.
-    if (caller.hasToken) reply.header('vary', 'Authorization, Cookie')
-    if ('problem' in caller) return sendProblem(reply, caller.problem, caller.status)
-    const { rights, viewer } = caller
-    const problem =
-      access.check(rights, 'read', key) ?? (decisions.applies(key) ? await decisions.ask(viewer, key) : undefined)
-    if (problem) return sendProblem(reply, problem)
+    const caller = await admit(request, reply, access.check)
+    if (!caller) return reply
+    const { key, viewer } = caller
     const wireKey = ownValues.wireKeyOf(viewer, key)
     const isOwn = wireKey !== key
     const cached = values.fresh(wireKey)

@@ -1,9 +1,8 @@
 // Subscriptions to keys, of values or of rooms, whose backend decides who reads them. One begins when the backend has admitted
 // its viewer. While the backend cannot be asked it rests, and it ends when its viewer is refused.
-import { errorMessage } from '@keycast/protocol'
 import { SUBSCRIBED } from '../access/backend/decisions.js'
 import { isSubscribed } from '../sessions/session.js'
-import { createProblem, retryAfterMsOf } from './problem.js'
+import { createProblem, problemMessage } from './problem.js'
 
 /**
  * @typedef {import('../sessions/session.js').Session} Session
@@ -206,9 +205,7 @@ export function createAdmissions({ access, decisions, ownValues, subscriptions, 
    * @param {import('@keycast/protocol').RequestId} [id]
    */
   function tell(session, key, problem, subscribed, id) {
-    const { code, message } = problem
-    const retryAfterMs = retryAfterMsOf(problem, now())
-    outbox.send(session, errorMessage(code, { id, key, subscribed, message, retryAfterMs }))
+    outbox.send(session, problemMessage(problem, now(), { id, key, subscribed }))
   }
 
   /** @param {Session} session @returns {string[]} what it is subscribed to, or waits for */

@@ -1,5 +1,5 @@
 // Why a key has no value, or no newer one: the words for it that a gateway makes up itself or passes on.
-import { errorCodes } from '@keycast/protocol'
+import { errorCodes, errorMessage } from '@keycast/protocol'
 
 /**
  * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode
@@ -8,6 +8,9 @@ import { errorCodes } from '@keycast/protocol'
  * report it, the gateway concluded it from hearing nothing.
  * @typedef {{ code: ErrorCode, message: string, retryAfterMs: number | undefined, atMs: number, isLocal: boolean }}
  *   Problem
+ *
+ * Why something that a client asked for is not done. Without `atMs` its `retryAfterMs` counts from when it is told.
+ * @typedef {{ code: ErrorCode, message?: string, retryAfterMs?: number, atMs?: number }} Refusal
  */
 
 /** When to ask again after the fetcher itself gave no answer: the backbone notices a dead node in 3 s. */
@@ -26,11 +29,24 @@ export function createProblem(code, nowMs, { message = errorCodes[code], retryAf
 /**
  * When trying again makes sense, counted from now: a client that comes late is not to wait as long as the first.
  *
- * @param {Problem} problem
+ * @param {Pick<Refusal, 'retryAfterMs' | 'atMs'>} refusal
  * @param {number} nowMs
  */
 export function retryAfterMsOf({ retryAfterMs, atMs }, nowMs) {
-  return retryAfterMs === undefined ? undefined : Math.max(0, Math.ceil(retryAfterMs - (nowMs - atMs)))
+  return retryAfterMs === undefined ? undefined : Math.max(0, Math.ceil(retryAfterMs - (nowMs - (atMs ?? nowMs))))
+}
+
+/**
+ * The `error` message that a client is sent of a problem of a key.
+ *
+ * @param {Refusal} refusal
+ * @param {number} nowMs
+ * @param {{ id?: import('@keycast/protocol').RequestId, key: string, subscribed: boolean }} about `subscribed`: whether the
+ *   session is subscribed to the key now
+ */
+export function problemMessage(refusal, nowMs, { id, key, subscribed }) {
+  const { code, message } = refusal
+  return errorMessage(code, { id, key, subscribed, message, retryAfterMs: retryAfterMsOf(refusal, nowMs) })
 }
 
 /**

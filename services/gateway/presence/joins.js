@@ -1,8 +1,8 @@
 // The rooms that sessions joined. A session that says it leaves is gone at once; one whose connection broke is kept by the
 // journal for a while, so that its user can come back through any gateway.
-import { errorCodes, errorMessage, namespaceOf } from '@keycast/protocol'
+import { namespaceOf } from '@keycast/protocol'
 import { JOINED } from '../access/backend/decisions.js'
-import { createProblem, retryAfterMsOf } from '../keys/problem.js'
+import { createProblem, problemMessage } from '../keys/problem.js'
 import { countOne } from '../metrics.js'
 import { isSubscribed } from '../sessions/session.js'
 
@@ -15,7 +15,7 @@ import { isSubscribed } from '../sessions/session.js'
  * @typedef {{ tab: string | undefined, pending: string | undefined, user: string, claim: string | undefined }} Membership
  *
  * @typedef {import('../keys/problem.js').Problem} Problem
- * @typedef {{ code: import('@keycast/protocol').ErrorCode, message?: string, retryAfterMs?: number }} Refusal
+ * @typedef {import('../keys/problem.js').Refusal} Refusal
  */
 
 /** Rooms that one session may have joined: a page shows a few. */
@@ -61,7 +61,7 @@ export function createJoins({ namespaces, access, decisions, backbone, outbox, j
     if (undecided.get(session)?.has(key)) return refuse(session, id, key, underWay)
     const decision = decisions.ask(session.viewer, key)
     if (decision instanceof Promise) return void joinDecided(session, message, decision)
-    if (decision) return refuse(session, id, key, told(decision))
+    if (decision) return refuse(session, id, key, decision)
     enter(session, message)
   }
 
@@ -77,7 +77,7 @@ export function createJoins({ namespaces, access, decisions, backbone, outbox, j
     // A leave came, or the session ended. After a leave another join may wait here, in which this one has no part.
     if (undecided.get(session)?.get(key) !== message) return refuse(session, id, key, leftBefore)
     forgetUndecided(session, key)
-    if (problem) return refuse(session, id, key, told(problem))
+    if (problem) return refuse(session, id, key, problem)
     // Asked again: its rights or its user may be others by now. For the same viewer the decision stands.
     join(session, message)
   }
@@ -87,9 +87,6 @@ export function createJoins({ namespaces, access, decisions, backbone, outbox, j
     const waiting = undecided.get(session)
     if (waiting?.delete(key) && waiting.size === 0) undecided.delete(session)
   }
-
-  /** @param {Problem} problem @returns {Refusal} */
-  const told = problem => ({ ...problem, retryAfterMs: retryAfterMsOf(problem, now()) })
 
   /** @param {Session} session that may join @param {import('@keycast/protocol').Join} message */
   function enter(session, { id, key, name, claim: given }) {
@@ -151,11 +148,8 @@ export function createJoins({ namespaces, access, decisions, backbone, outbox, j
    * @param {Awaited<ReturnType<import('@keycast/backbone').RoomsBackbone['join']>['joined']>} outcome
    */
   function answer(session, id, key, membership, tab, outcome) {
-    const isOver = membership.pending !== tab
-    if (!isOver) membership.pending = undefined
-    if (isOver) {
-      return refuse(session, id, key, leftBefore)
-    }
+    if (membership.pending !== tab) return refuse(session, id, key, leftBefore)
+    membership.pending = undefined
     if (outcome.error !== undefined) {
       if (membership.tab === undefined) forget(session, key)
       const { error: code, message, retryAfterMs } = outcome
@@ -184,12 +178,12 @@ export function createJoins({ namespaces, access, decisions, backbone, outbox, j
   }
 
   /** @param {Session} session @param {RequestId | undefined} id @param {string} key @param {Refusal} refusal */
-  function refuse(session, id, key, { code, message = errorCodes[code], retryAfterMs }) {
+  function refuse(session, id, key, refusal) {
     if (session.ended) return
-    countOne(counts.joins, code)
+    countOne(counts.joins, refusal.code)
     // It says nothing of a subscription to the room, which stands.
     const subscribed = isSubscribed(session, key)
-    outbox.send(session, errorMessage(code, { id, key, subscribed, message, retryAfterMs }))
+    outbox.send(session, problemMessage(refusal, now(), { id, key, subscribed }))
   }
 
   /** @param {Session} session @param {string} key @param {import('@keycast/backbone').Leaving} leaving */
@@ -233,7 +227,7 @@ export function createJoins({ namespaces, access, decisions, backbone, outbox, j
     decided(session, key, problem) {
       if (!problem || problem.retryAfterMs !== undefined || !membershipOf(session, key)) return
       end(session, key, 'now')
-      refuse(session, undefined, key, told(problem))
+      refuse(session, undefined, key, problem)
     },
 
     /**
@@ -250,7 +244,7 @@ export function createJoins({ namespaces, access, decisions, backbone, outbox, j
         const { problem } = decisions.join(session, key, JOINED)
         if (!problem) continue
         end(session, key, 'now')
-        refuse(session, undefined, key, told(problem))
+        refuse(session, undefined, key, problem)
       }
     },
 

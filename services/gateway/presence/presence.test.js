@@ -12,7 +12,6 @@ const ruleOf = written => readRule(written, { user: false, strict: true }).rule
 const everything = createRights({
   anonymous: ruleOf({ read: ['*:**'], join: ['*:**'] }),
   everyone: ruleOf({}),
-  claim: 'keys',
 }).anonymous
 
 /** @type {(() => Promise<void>)[]} */

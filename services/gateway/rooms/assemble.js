@@ -62,7 +62,6 @@ export function assembleRooms({
   const eventsOf = key => (key === revocationsRoom && sharedRevocations ? sharedRevocations.events : events)
   const followers = createFollowers({
     namespaces,
-    access,
     backbone: roomsBackbone,
     tails,
     outbox,

@@ -18,6 +18,7 @@ const authorize = {
 const everything = { read: ['*:**'], publish: ['*:**'], join: ['*:**'] }
 const everyone = readRule(everything, { user: true, strict: true }).rule
 const anonymous = readRule({ ...everything, publish: [] }, { user: false, strict: true }).rule
+const open = { anonymous, everyone }
 const viewerOf = (/** @type {string} */ user) => createHash('sha256').update(user).digest('base64url')
 const admitted = { verdict: 'admitted', ageMs: 0 }
 const refused = { verdict: 'refused', ageMs: 0 }
@@ -29,14 +30,17 @@ afterEach(async () => {
   for (const stop of stops.splice(0)) await stop()
 })
 
-/** @param {{ metrics?: Omit<import('@keycast/service').Metrics, 'registry'> }} [options] */
-async function setUp({ metrics } = {}) {
+/**
+ * @param {{ metrics?: Omit<import('@keycast/service').Metrics, 'registry'>, rules?: typeof open }} [options]
+ *   `rules`: what clients may without a token, and what each may with one
+ */
+async function setUp({ metrics, rules = open } = {}) {
   const journal = createMemoryRooms({ at: () => startAtMs })
   const started = createTestGateway({
     startAtMs,
     namespaces: { tick: {} },
     rooms: { room: { members: 'named', authorize, timeoutMs: 2_000 }, open: {} },
-    policy: { tokens: issuers, anonymous, everyone },
+    policy: { tokens: issuers, ...rules },
     journal,
     metrics,
   })
@@ -44,9 +48,9 @@ async function setUp({ metrics } = {}) {
   stops.push(started.gateway.stop)
   const { backbone, connect, turn } = started
 
-  /** @param {any} client @param {string} sub @returns {Promise<any[]>} what else came meanwhile */
-  async function auth(client, sub) {
-    const token = await sign({ sub, nowMs: startAtMs + started.now() - 1_000_000, ttlSeconds: 3_600 })
+  /** @param {any} client @param {string} sub @param {object} [keys] @returns {Promise<any[]>} what else came meanwhile */
+  async function auth(client, sub, keys) {
+    const token = await sign({ sub, keys, nowMs: startAtMs + started.now() - 1_000_000, ttlSeconds: 3_600 })
     return authenticate(client, token, turn)
   }
 
@@ -429,4 +433,17 @@ test('what the rights do not cover, the backend is not asked', async () => {
   const client = await connect()
   expect(await client.ask({ type: 'publish', id: 1, key: KEY, data: 'x' })).toMatchObject([{ code: 'unauthenticated' }])
   expect(backbone.questions).toEqual([])
+})
+
+test('rights that a new token does not cover end the wait for the decision, which then begins nothing', async () => {
+  const { rule: nothing } = readRule({}, { user: false, strict: true })
+  const { connect, auth, decide, append } = await setUp({ rules: { anonymous: nothing, everyone: nothing } })
+  const client = await connect()
+  await auth(client, 'ann', { read: ['room:*'] })
+  expect(await client.ask({ type: 'subscribe', id: 1, keys: [{ key: KEY }] })).toEqual([])
+  const told = [...(await auth(client, 'ann', { read: ['open:*'] })), ...(await client.received())]
+  expect(told).toMatchObject([{ type: 'error', key: KEY, code: 'forbidden', subscribed: false }])
+  await decide(admitted)
+  append('secret')
+  expect(await client.received()).toEqual([])
 })

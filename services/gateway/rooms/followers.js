@@ -14,7 +14,6 @@ import { createRoom } from './room.js'
 /**
  * @param {object} deps
  * @param {import('@keycast/service').JournalNamespaces} deps.namespaces
- * @param {Pick<import('../access/access.js').Access, 'checkRoom'>} deps.access
  * @param {Pick<import('@keycast/backbone').RoomsBackbone, 'watch' | 'unwatch'>} deps.backbone
  * @param {Pick<import('./tails.js').Tails, 'forget'>} deps.tails
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'forget' | 'send'>} deps.outbox
@@ -22,7 +21,7 @@ import { createRoom } from './room.js'
  * @param {import('../keys/places.js').Places} deps.places
  * @param {() => number} deps.now monotonic, in milliseconds
  */
-export function createFollowers({ namespaces, access, backbone, tails, outbox, watching, places, now }) {
+export function createFollowers({ namespaces, backbone, tails, outbox, watching, places, now }) {
   /** @type {Map<string, Room>} */
   const rooms = new Map()
 
@@ -33,12 +32,10 @@ export function createFollowers({ namespaces, access, backbone, tails, outbox, w
    * Has a session follow a room. One that does already stays where it is.
    *
    * @param {Session} session
-   * @param {string} key as a client sent it
+   * @param {string} key that its rights cover: admissions.js checked it, and ends waits when the rights change
    * @returns {{ problem: Problem, subscription?: undefined } | { problem?: undefined, subscription: RoomSubscription }}
    */
   function add(session, key) {
-    const refusal = access.checkRoom(session.rights, 'read', key)
-    if (refusal) return { problem: refusal }
     const subscribed = session.subscriptions.get(key)
     if (subscribed) return { subscription: /** @type {RoomSubscription} */ (subscribed) }
     const code = places.take(session)

@@ -1,5 +1,4 @@
 // Parts of rooms' histories for those who ask: over the WebSocket and over HTTP.
-import { errorCodes } from '@keycast/protocol'
 
 /**
  * @typedef {import('@keycast/protocol').History} Asked
@@ -22,8 +21,8 @@ export function createHistories({ backbone }) {
       const range = after === undefined ? { epoch, before, limit } : { epoch, after, limit }
       const result = await backbone.history(key, range, { deadlineMs: HISTORY_MS })
       if (result.error === undefined) return { history: result }
-      const { error: code, retryAfterMs } = result
-      return { problem: { code, message: errorCodes[code], retryAfterMs } }
+      const { error: code, message, retryAfterMs } = result
+      return { problem: { code, message, retryAfterMs } }
     },
   }
 }

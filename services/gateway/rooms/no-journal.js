@@ -3,7 +3,6 @@
 /** @returns {import('@keycast/backbone').RoomsBackbone} */
 export function createNoJournal() {
   const error = { error: /** @type {const} */ ('unknown_namespace'), message: 'there are no rooms here' }
-  const none = { watched: 0, publishesUnderWay: 0, historiesUnderWay: 0, joins: 0, watchedMembers: 0, healed: 0 }
   return {
     async start() {},
     async stop() {},
@@ -11,7 +10,6 @@ export function createNoJournal() {
     unwatch() {},
     publish: async () => error,
     history: async () => error,
-    positionOf: () => undefined,
     isAvailable: () => false,
     ownerOf: () => ({ node: undefined, alive: false }),
     // Not 0: that would say that a journal is lost, and wake somebody.
@@ -21,6 +19,6 @@ export function createNoJournal() {
     watchMembers() {},
     unwatchMembers() {},
     membersOf: async () => error,
-    stats: () => none,
+    healed: () => 0,
   }
 }

@@ -1,5 +1,5 @@
 // Publishes into rooms: what is checked before the journal is asked, and the order of what the publisher hears.
-import { errorCodes, errorMessage, namespaceOf } from '@keycast/protocol'
+import { errorMessage, namespaceOf } from '@keycast/protocol'
 import { createProblem, retryAfterMsOf } from '../keys/problem.js'
 import { countOne } from '../metrics.js'
 import { isSubscribed } from '../sessions/session.js'
@@ -88,7 +88,7 @@ export function createPublishes({
   async function publishDecided(session, message, decision) {
     const { viewer } = session
     const problem = await decision
-    if (problem) return refuse({ ...problem, retryAfterMs: retryAfterMsOf(problem, now()) })
+    if (problem) return refuse(problem)
     // It may have lost its rights meanwhile, or be another user's session; and nobody publishes whose token was revoked.
     const refusal = access.checkRoom(session.rights, 'publish', message.key)
     if (refusal) return refuse(refusal)
@@ -130,17 +130,18 @@ export function createPublishes({
     const result = await backbone.publish({ room: key, messageId, from, data }, { deadlineMs: publishMs })
     counts.publishSeconds.observe(now() - startMs)
     if (result.error !== undefined) {
-      const { error: code, retryAfterMs } = result
-      return refuse({ code, message: errorCodes[code], retryAfterMs })
+      const { error: code, message, retryAfterMs } = result
+      return refuse({ code, message, retryAfterMs })
     }
     countOne(counts.publishes, result.duplicate ? 'duplicate' : 'kept')
     return result
   }
 
-  /** @param {Refusal} refusal @returns {Refusal} */
-  function refuse({ code, message, retryAfterMs }) {
+  /** @param {Refusal & { atMs?: number }} refusal @returns {Refusal} */
+  function refuse(refusal) {
+    const { code, message } = refusal
     countOne(counts.publishes, code)
-    return { code, message, retryAfterMs }
+    return { code, message, retryAfterMs: retryAfterMsOf(refusal, now()) }
   }
 
   /** @param {Session} session @param {string} key @param {Pending} pending */

@@ -143,7 +143,7 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
      * Subscribes a session to a room. One that is subscribed has its stream begun anew.
      *
      * @param {Session} session
-     * @param {string} key as a client sent it
+     * @param {string} key that its rights cover
      * @param {RoomStart | undefined} start
      * @param {import('./announcement.js').Announcement} announcement
      * @returns {import('../keys/problem.js').Problem | undefined} why it was not subscribed

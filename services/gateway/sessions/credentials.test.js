@@ -252,8 +252,6 @@ test('2,000 sessions renew at once, and none misses a change meanwhile', async (
     }
   }
   const all = Array.from({ length: change }, (_, n) => n + 1)
-  for (const { changes, authed } of seen) {
-    expect(authed).toBe(1)
-    expect(changes).toEqual(all)
-  }
+  const others = seen.filter(({ changes, authed }) => authed !== 1 || String(changes) !== String(all))
+  expect(others).toEqual([])
 }, 300_000)

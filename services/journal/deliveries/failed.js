@@ -1,5 +1,5 @@
 // What a link is told where a room or a part of a history cannot be given.
-import { roomErrorCodes } from '@keycast/backbone'
+import { errorCodes } from '@keycast/protocol'
 
 /** Beats come once a second, and with them what failed is tried again. */
 export const RETRY_MS = 1_000
@@ -12,6 +12,6 @@ export const failed = (key, code, retryAfterMs) => ({
   type: 'failed',
   key,
   code,
-  message: roomErrorCodes[code],
+  message: errorCodes[code],
   ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
 })

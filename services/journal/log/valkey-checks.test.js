@@ -86,7 +86,7 @@ test('a replica is refused', async () => {
 test('a Valkey that was stopped is named when the start gives up', async () => {
   const gone = await startValkey()
   await gone.remove()
-  await expect(open({ url: gone.url })).rejects.toThrow(
+  await expect(open({ url: gone.url, startMs: 500 })).rejects.toThrow(
     `Valkey at 127.0.0.1:${gone.port} cannot be used: connect ECONNREFUSED`,
   )
 })

@@ -38,8 +38,16 @@ const asBuffers = { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } }
  * @param {(channel: string, message: string) => void} options.onMessage of a channel that was subscribed
  * @param {(error: Error) => void} options.onLost a session ended by itself, or could not be opened
  * @param {() => number} [options.now] monotonic, in milliseconds
+ * @param {number} [options.startMs] how long a start tries
  */
-export function createConnection({ url, prepare, onMessage, onLost, now = () => performance.now() }) {
+export function createConnection({
+  url,
+  prepare,
+  onMessage,
+  onLost,
+  now = () => performance.now(),
+  startMs = START_MS,
+}) {
   const where = hostOf(url)
   /** @type {Session | undefined} */
   let current
@@ -125,7 +133,7 @@ export function createConnection({ url, prepare, onMessage, onLost, now = () => 
           return void (await open())
         } catch (error) {
           if (error instanceof LogRefused) throw error
-          if (now() - startedAt >= START_MS) throw new Error(`Valkey at ${where} cannot be used: ${whyNot(error)}`)
+          if (now() - startedAt >= startMs) throw new Error(`Valkey at ${where} cannot be used: ${whyNot(error)}`)
           await new Promise(resolve => setTimeout(resolve, RETRY_MS))
         }
       }

@@ -48,6 +48,7 @@ const CONFLICT = 2
  * @param {boolean} [options.allowsLoss] uses a Valkey that may lose what was acknowledged, too
  * @param {() => number} [options.now] milliseconds since 1970
  * @param {number} [options.idsMax]
+ * @param {number} [options.startMs] how long Valkey may take to be there
  * @param {Pick<import('@keycast/service').Log, 'warn' | 'error' | 'info'>} options.report
  * @returns {Promise<Log & { news: import('./log.js').News }>}
  * @throws {import('./log.js').LogRefused} where it would lose messages, or cannot be used
@@ -59,6 +60,7 @@ export async function openValkeyLog({
   allowsLoss = false,
   now = Date.now,
   idsMax = IDS_MAX,
+  startMs,
   report,
 }) {
   const isLogDue = createOnceAMinute(() => performance.now())
@@ -74,6 +76,7 @@ export async function openValkeyLog({
 
   const connection = createConnection({
     url,
+    startMs,
     prepare,
     onMessage(channel, message) {
       const [epochHeard, seq] = message.split(' ')

@@ -1,8 +1,8 @@
 // Who is in which room: takes joins and leaves from links, keeps those whose connection broke for a while, and tells the
 // links that watch a room's members what changed, in batches.
 import { randomBytes } from 'node:crypto'
-import { membersKey, readPresenceKey, roomErrorCodes } from '@keycast/backbone'
-import { isUser, readMemberName } from '@keycast/protocol'
+import { membersKey, readPresenceKey } from '@keycast/backbone'
+import { errorCodes, isClaim, isUser, readMemberName } from '@keycast/protocol'
 import { createTurns, everyMeasured } from '@keycast/service'
 import { createGhosts } from './ghosts.js'
 import { createMembers } from './members.js'
@@ -48,9 +48,6 @@ const SETTLE_MS = 6_000
 
 /** Tabs in all rooms: some 150 MiB. */
 export const TABS_MAX = 200_000
-
-/** The secret by which an anonymous member is known again: 128 bits. */
-const claimGrammar = /^[A-Za-z0-9_-]{22}$/
 
 /** @type {{ answers: Answer[], more: boolean }} */
 const NOTHING = Object.freeze({ answers: [], more: false })
@@ -247,7 +244,7 @@ export function createPresence({ rulesOf, tell, counts, now, every, tabsMax = TA
   }
 
   /** @param {Link} link @param {string} key @param {RoomErrorCode} code @param {string} [message] */
-  function answer(link, key, code, message = roomErrorCodes[code]) {
+  function answer(link, key, code, message = errorCodes[code]) {
     link.answers.set(key, { type: 'failed', key, code, message })
     tell(link.id, key)
   }
@@ -373,7 +370,8 @@ export function createPresence({ rulesOf, tell, counts, now, every, tabsMax = TA
 /** @param {import('@keycast/backbone').Join} said @returns {ReturnType<typeof readMemberName>} */
 function nameOf({ user, name, claim }) {
   if (user !== '' && !isUser(user)) return { problem: 'the user is too long, or has a control character' }
-  if (user === '' && !claimGrammar.test(claim ?? ''))
+  if (user === '' && !isClaim(claim)) {
     return { problem: 'the claim does not have 22 characters of A-Z a-z 0-9 _ -' }
+  }
   return readMemberName(name)
 }

@@ -2,7 +2,7 @@
 // the network swallows, and nobody is seen to leave who comes back.
 import { createHub, createRoomsBackbone, roomsCodec } from '@keycast/backbone'
 import { createMemoryNetwork } from '@keycast/backbone/memory'
-import { USER_CHARACTERS_MAX } from '@keycast/protocol'
+import { errorCodes, USER_CHARACTERS_MAX } from '@keycast/protocol'
 import { createMetrics } from '@keycast/service/metrics'
 import { randomNumbers } from '../../../test/support/random.js'
 import { createJournal } from '../journal.js'
@@ -210,7 +210,7 @@ test('a name is taken until its ghost is gone, but not for its owner', async () 
   const taken = other.join('bob', { name: 'Ann' }).joined
   const back = other.join('', { name: 'Ann', claim }).joined
   await network.settle()
-  expect(await taken).toMatchObject({ error: 'name_taken' })
+  expect(await taken).toMatchObject({ error: 'name_taken', message: errorCodes.name_taken })
   expect(await back).toEqual({ name: 'Ann', claim })
 })
 
@@ -403,6 +403,5 @@ test('10,000 joins of strangers are taken and forgotten again', async () => {
   backbone.unwatchMembers('room:1')
   await network.pass(1_500)
   expect(await levels()).toEqual([0, 0])
-  expect(backbone.stats()).toMatchObject({ joins: 0, watchedMembers: 0 })
   expect(told.length).toBeLessThan(20)
 })

@@ -80,7 +80,7 @@ class Calls:
         call = self._under_way.pop(message.get("id", 0), None)
         if not call:
             return False
-        if message.get("code") == "rate_limited":
+        if message.get("code") in ("rate_limited", "token_expired"):
             self._queue.append(call)
             self._is_paused = True
             self._alarm.set(self._resume, message.get("retryAfterMs", PAUSE_DEFAULT_MS))

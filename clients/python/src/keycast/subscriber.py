@@ -86,11 +86,7 @@ class Subscriber:
         self._subscribed.discard(key)
         if key in self._to_unsubscribe:
             self._forget(key)
-        request = self._under_way
-        # Where another took all keys of a request meanwhile, the gateway does not answer it.
-        if request and request.type == "subscribe" and self._subscribed.isdisjoint(request.keys):
-            self._under_way = None
-            self._soon()
+        self._settle(key)
 
     def is_subscribed(self, key: str) -> bool:
         """Whether what the gateway says of a key is of a subscription of now, not of one before."""
@@ -114,11 +110,14 @@ class Subscriber:
     def answered(self, message: dict[str, Any]) -> bool:
         """Takes an answer to a whole request, and says whether it was one."""
         request = self._under_way
-        if not request or "key" in message:
+        if not request:
             return False
         refused = message.get("code") == "rate_limited"
         # A refusal of a large request comes without its id; all other requests of a client are small.
         if message.get("id") != request.id and not (refused and "id" not in message):
+            return False
+        if "key" in message:
+            self._settle(message["key"])
             return False
         self._under_way = None
         if refused:
@@ -128,6 +127,16 @@ class Subscriber:
                 self._on_refused(key, message["code"], message.get("message", ""))
         self._flush()
         return True
+
+    def _settle(self, key: str) -> None:
+        """The gateway does not answer a subscribe each of whose keys another took, or got an error of its own."""
+        request = self._under_way
+        if not request or request.type == "unsubscribe":
+            return
+        request.keys = [each for each in request.keys if each != key]
+        if not request.keys:
+            self._under_way = None
+            self._soon()
 
     def _soon(self) -> None:
         """What changes in one turn goes out in one message."""

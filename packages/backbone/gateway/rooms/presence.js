@@ -1,9 +1,9 @@
 // A gateway's side of who is in rooms: joins, which the room's node is told again whenever that may have been lost, and
 // the members of rooms, change by change. A hole in the changes is never passed on: it is asked for again.
 import { randomBytes } from 'node:crypto'
+import { errorCodes } from '@keycast/protocol'
 import { createUniqueQueue } from '@keycast/service'
 import { joinKey, membersKey, readPresenceKey } from '../../wire/members-codec.js'
-import { roomErrorCodes } from '../../wire/rooms-codec.js'
 
 /**
  * @typedef {import('../../wire/members-codec.js').Member} Member
@@ -266,14 +266,13 @@ export function createPresence({ router, events, now, every }) {
       for (const room of [...reads.keys()]) endRead(room, unavailable())
       check()
     },
-    stats: () => ({ joins: joins.size, watchedMembers: watched.size }),
   }
 }
 
 /** @returns {Refusal} */
 const unavailable = () => ({
   error: 'journal_unavailable',
-  message: roomErrorCodes.journal_unavailable,
+  message: errorCodes.journal_unavailable,
   retryAfterMs: RETRY_MS,
 })
 

@@ -1,8 +1,9 @@
 // The gateway's backbone of rooms: follows each watched room message by message, publishes, and reads histories. A hole
 // in a room's order is never passed on: it is asked for again.
 import { randomBytes } from 'node:crypto'
+import { errorCodes } from '@keycast/protocol'
 import { roomOf } from '../../wire/members-codec.js'
-import { HISTORY_MESSAGES_MAX, historyKey, readHistoryKey, roomErrorCodes, roomsCodec } from '../../wire/rooms-codec.js'
+import { HISTORY_MESSAGES_MAX, historyKey, readHistoryKey, roomsCodec } from '../../wire/rooms-codec.js'
 import { createRouter } from '../router.js'
 import { createPresence } from './presence.js'
 
@@ -34,14 +35,10 @@ import { createPresence } from './presence.js'
  *   kept in the order given. `publish_unknown`: the same messageId may be sent again, so the caller should give one
  * @property {(room: string, range: HistoryRange, options: { deadlineMs: number }) => Promise<History | NotPublished>}
  *   history never rejects. Those who ask the same part of a room meanwhile share one read
- * @property {(room: string) => Position | undefined} positionOf how far the room's stream is; `undefined` where it is
- *   not watched, or its position is not known yet
  * @property {(room: string) => boolean} isAvailable whether the room's journal answers now
  * @property {(room: string) => { node: string | undefined, alive: boolean }} ownerOf
  * @property {() => number} nodesAlive
- * @property {() => { watched: number, publishesUnderWay: number, historiesUnderWay: number, joins: number,
- *   watchedMembers: number, healed: number }} stats
- *   `healed`: holes that were asked for again
+ * @property {() => number} healed how many holes were asked for again
  */
 
 /**
@@ -209,7 +206,7 @@ export function createRoomsBackbone({ nodeSource, dialOf, events, now, every, lo
     const link = router.linkOf(room)
     if (!link?.alive) return refusal('journal_unavailable')
     if (publishes >= PUBLISHES_MAX || publishBytes >= PUBLISH_BYTES_MAX) return refusal('journal_unavailable')
-    if (data.length > DATA_BYTES_MAX) return { error: 'too_large', message: roomErrorCodes.too_large }
+    if (data.length > DATA_BYTES_MAX) return { error: 'too_large', message: errorCodes.too_large }
     publishes++
     publishBytes += data.length
     /** @type {import('../../wire/rooms-codec.js').Publish} */
@@ -284,10 +281,6 @@ export function createRoomsBackbone({ nodeSource, dialOf, events, now, every, lo
     unwatch,
     publish,
     history,
-    positionOf(room) {
-      const position = watched.get(room)?.position
-      return position && { ...position }
-    },
     isAvailable,
     ownerOf: router.ownerOf,
     nodesAlive: router.nodesAlive,
@@ -296,13 +289,7 @@ export function createRoomsBackbone({ nodeSource, dialOf, events, now, every, lo
     watchMembers: presence.watchMembers,
     unwatchMembers: presence.unwatchMembers,
     membersOf: presence.membersOf,
-    stats: () => ({
-      watched: watched.size,
-      publishesUnderWay: publishes,
-      historiesUnderWay: histories.size,
-      ...presence.stats(),
-      healed,
-    }),
+    healed: () => healed,
   }
 }
 
@@ -313,7 +300,7 @@ export const newMessageId = () => randomBytes(12).toString('base64url')
 const notKept = new Set(['journal_unavailable', 'log_full'])
 
 /** @param {'journal_unavailable' | 'publish_unknown'} error @returns {NotPublished} */
-const refusal = error => ({ error, message: roomErrorCodes[error], retryAfterMs: RETRY_MS })
+const refusal = error => ({ error, message: errorCodes[error], retryAfterMs: RETRY_MS })
 
 /** @param {import('../../wire/rooms-codec.js').FailedAnswer} answer */
 const failureOf = ({ message, retryAfterMs }) => (retryAfterMs === undefined ? { message } : { message, retryAfterMs })

@@ -84,8 +84,8 @@ export function createAuth({ token: source, environment: { now, random }, alarm,
       turn += 1
       alarm.clear()
     },
-    /** @param {any} message @returns {boolean} whether it was about the token */
-    receive({ type, id, code, message, retryAfterMs, user: named, expiresInMs }) {
+    /** @param {any} message */
+    receive({ type, id, key, code, message, retryAfterMs, user: named, expiresInMs }) {
       if (type === 'authed') {
         if (user !== undefined && user !== named) onEnd('the token is of another user', 'other_user')
         else {
@@ -104,10 +104,10 @@ export function createAuth({ token: source, environment: { now, random }, alarm,
           wasRefused = true
           renew()
         }
-      } else if (code === 'token_expired') {
+      } else if (code === 'token_expired' && !id && !key) {
+        // One with an id or a key is about that alone. Else many keys would ask for as many tokens.
         if (canRenew) renew()
-      } else return false
-      return true
+      }
     },
   }
 }

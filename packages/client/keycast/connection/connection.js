@@ -7,10 +7,13 @@ import { readFrame } from './frames.js'
 /**
  * @typedef {import('../environment.js').Environment} Environment
  * @typedef {{ messageBytes: number, keysPerSession: number, requestsPerSecond: number }} Limits
- *
+ */
+
+/**
  * How the connection stands. `retryAt` is in milliseconds since 1970; `reason` is for people to read. After `closed` with
  * a close code the gateway wants this client back no more, with an error code there is no token for it; without a code,
  * `close()` was called.
+ *
  * @typedef {{ name: 'connecting' }
  *   | { name: 'open', session: string, user?: string }
  *   | { name: 'waiting', retryAt: number, reason: string }
@@ -139,9 +142,10 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
       case 'closing':
         returnAtMs = now() + message.reconnectAfterMs
         return alarm.set(connect, message.reconnectAfterMs)
-      // That a pong came is noted already, and nobody takes it.
       default:
-        if (!auth?.receive(message)) onMessage(message, bytes)
+        auth?.receive(message)
+        // Nobody takes what was for this file alone, as a pong.
+        onMessage(message, bytes)
     }
   }
 

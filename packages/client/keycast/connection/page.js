@@ -20,7 +20,7 @@ export function watchPage({ document, window }, { onHide, onLeave, onWake, onOff
     [window, 'offline', onOffline],
   ]
   for (const [target, name, listener] of watched) target?.addEventListener(name, listener)
-  if (document?.visibilityState === 'hidden') onHide()
+  look()
   return () => {
     for (const [target, name, listener] of watched) target?.removeEventListener(name, listener)
   }

@@ -184,7 +184,7 @@ export function createRoomHandle({ room, reader, follow, bufferMessages = BUFFER
     close() {
       if (closed) return
       closed = true
-      for (const end of [...ends]) end()
+      for (const end of ends) end()
       onClose()
     },
   }

@@ -2,10 +2,12 @@
 import { createListeners } from '../listeners.js'
 
 /**
- * A user who joined a room. `id` is the same for all tabs of the user; `user` is missing where it is an anonymous one.
+ * A user who joined a room. `id` is the same for all tabs of the user; an anonymous one has no `user`.
  *
  * @typedef {{ id?: string, user?: string, name: string, tabs: number }} Member
- *
+ */
+
+/**
  * @typedef {object} MembersState
  * @property {number | undefined} count of members; undefined before it is known
  * @property {readonly Member[] | undefined} members undefined where the room only counts them

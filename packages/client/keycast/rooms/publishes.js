@@ -8,11 +8,16 @@ import { PAUSE_DEFAULT_MS, requestBytesMax } from '../requests.js'
  *
  * @typedef {object} PublishOptions
  * @property {string} [messageId] the same one is the same message: for one whose outcome stayed unknown
- * @property {number} [deadlineMs]
- *
+ * @property {number} [deadlineMs] the message is given up after so long: 30,000 unless given
+ */
+
+/**
  * Where a message is. `duplicate`: it was there already.
- * @typedef {{ messageId: string, position: import('./room.js').Position, at: number, duplicate: boolean }} Published
  *
+ * @typedef {{ messageId: string, position: import('./room.js').Position, at: number, duplicate: boolean }} Published
+ */
+
+/**
  * @typedef {object} Publish
  * @property {string} messageId
  * @property {any} data

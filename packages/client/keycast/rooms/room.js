@@ -6,20 +6,29 @@ import { createMembers } from './members.js'
  * A place in a room's order. `seq` counts 1, 2, 3 … within an `epoch`; another epoch is another history.
  *
  * @typedef {{ epoch: string, seq: number }} Position
- *
+ */
+
+/**
  * @typedef {object} RoomOptions
  * @property {Position} [after] every message after this one is wanted, or a gap
  * @property {number} [last] so many messages are wanted at once, if there are so many; 500 at most
  * @property {boolean} [presence] whether to be told who is there
  * @property {boolean} [follow] false: nothing of the room is wanted, it is only published into, or read in parts
  * @property {number} [bufferMessages] how many a busy loop may be behind
- *
+ */
+
+/**
  * @typedef {import('../errors.js').KeycastError} KeycastError
- *
+ */
+
+/**
  * What followed the last message cannot be given; messages go on after `position`. `oldest` can still be read. `slow`:
  * this program's own loop was too far behind.
- * @typedef {{ type: 'gap', position: Position, oldest: Position, reason: 'trimmed' | 'epoch' | 'ahead' | 'slow' }} Gap
  *
+ * @typedef {{ type: 'gap', position: Position, oldest: Position, reason: 'trimmed' | 'epoch' | 'ahead' | 'slow' }} Gap
+ */
+
+/**
  * @typedef {object} Reader
  * @property {Position | undefined} position of the last message it was given; undefined before its place is known
  * @property {number | undefined} last

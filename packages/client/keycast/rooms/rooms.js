@@ -2,17 +2,22 @@
 import { KeycastError } from '../errors.js'
 import { randomText } from '../random.js'
 import { badKey, keyGrammar } from '../requests.js'
-import { createSubscriber } from '../values/subscriber.js'
+import { createSubscriber } from '../subscriber.js'
 import { createRoomHandle } from './handle.js'
 import { createPublishes } from './publishes.js'
 import { checkPosition, Room, toMessage } from './room.js'
 
 /**
  * @typedef {import('./room.js').Position} Position
- *
+ */
+
+/**
  * `claim`: a secret by which an anonymous client is known again as the one with that name.
- * @typedef {{ name: string, claim?: string | undefined }} Join
  *
+ * @typedef {{ name: string, claim?: string | undefined }} Join
+ */
+
+/**
  * @typedef {object} HistoryOptions
  * @property {Position} [before] the newest messages before this one; those of the end where neither is given
  * @property {Position} [after] the oldest messages after this one

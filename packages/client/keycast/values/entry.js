@@ -4,9 +4,12 @@ import { createListeners } from '../listeners.js'
 /**
  * @typedef {import('../errors.js').KeycastError} KeycastError
  * @typedef {import('./content.js').Content} Content
- *
+ */
+
+/**
  * A value is stale while the backend cannot be asked. `askedAt` is when it was last asked with success, in milliseconds
  * since 1970.
+ *
  * @typedef {{ code: import('../connection/codes.js').ErrorCode, askedAt: number }} Stale
  */
 

@@ -103,7 +103,7 @@ export function createHandle(entry, onClose) {
     close() {
       if (closed) return
       closed = true
-      for (const end of [...ends]) end()
+      for (const end of ends) end()
       onClose()
     },
   }

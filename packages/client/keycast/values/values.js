@@ -1,11 +1,11 @@
 // The keys that somebody watches: takes what the gateway says of them, applies deltas, and doubts what does not fit.
 import { KeycastError } from '../errors.js'
 import { badKey, keyGrammar } from '../requests.js'
+import { createSubscriber } from '../subscriber.js'
 import { createContent } from './content.js'
 import { changed } from './delta.js'
 import { Entry, nothing } from './entry.js'
 import { createHandle } from './handle.js'
-import { createSubscriber } from './subscriber.js'
 import { isAsNamed } from './version.js'
 
 /**
@@ -98,7 +98,7 @@ export function createValues({ environment, send, nextId, createAlarm, calls, ke
     entry.latest = undefined
     entry.shownTurn = ++entry.turn
     // It may have been let go of while its hash was made.
-    if (entry.handles === 0) return
+    if (!entry.handles) return
     entry.awaitsWhole = true
     subscriber.want(entry.key)
   }
@@ -153,7 +153,7 @@ export function createValues({ environment, send, nextId, createAlarm, calls, ke
       entry.publish()
       return createHandle(entry, () => {
         entry.handles -= 1
-        if (entry.handles === 0) subscriber.drop(key)
+        if (!entry.handles) subscriber.drop(key)
       })
     },
 
@@ -180,7 +180,7 @@ export function createValues({ environment, send, nextId, createAlarm, calls, ke
     opened(limits) {
       subscriber.opened(
         limits,
-        [...entries.values()].filter(({ ended, handles }) => handles > 0 && !ended),
+        [...entries.values()].filter(({ ended, handles }) => handles && !ended),
       )
     },
 
@@ -197,7 +197,7 @@ export function createValues({ environment, send, nextId, createAlarm, calls, ke
       const entry = entries.get(key)
       if (!entry || !subscriber.isSubscribed(key)) return false
       // What was kept has missed changes: it is in doubt until it is asked for again.
-      if (entry.handles > 0) entry.held = false
+      if (entry.handles) entry.held = false
       if (type === 'error') fail(key, message)
       else if (type === 'stale') entry.stale = { code: message.code, askedAt: date() - message.sinceMs }
       else {

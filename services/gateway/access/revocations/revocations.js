@@ -113,12 +113,6 @@ export function createRevocations({ lifetimeMsMax, now, entriesMax = ENTRIES_MAX
       for (const [jti, untilMs] of single) if (untilMs <= nowMs) single.delete(jti)
     },
 
-    /** All that stand, to be told to a gateway that starts. @returns {Generator<Revocation>} */
-    *list() {
-      for (const [sub, { before }] of users) yield { sub, before }
-      for (const jti of single.keys()) yield { jti }
-    },
-
     get size() {
       return size()
     },

@@ -76,15 +76,6 @@ test('where no more can be kept a revocation is refused, and none that stands is
   expect(revocations.isRevoked(token({ jti: 'a' }))).toBe(true)
 })
 
-test('what stands can be told to another gateway', () => {
-  const { revocations } = setup()
-  const other = setup().revocations
-  revocations.add({ sub: 'ann', before: NOW_SECONDS })
-  revocations.add({ jti: 'a' })
-  for (const each of revocations.list()) other.add(each)
-  expect([...other.list()]).toEqual([{ sub: 'ann', before: NOW_SECONDS }, { jti: 'a' }])
-})
-
 test('a revocation of now, unless said, is read from what is posted', () => {
   const nowMs = NOW_SECONDS * 1_000 + 500
   expect(readRevocation({ sub: 'ann' }, nowMs)).toEqual({ revocation: { sub: 'ann', before: NOW_SECONDS + 0.5 } })

@@ -164,9 +164,6 @@ export function createSharedRevocations({ backbone, apply, log, startMs = START_
       backbone.unwatch(revocationsRoom)
     },
 
-    /** Whether all that the history holds was applied. */
-    isComplete: () => isRead,
-
     /**
      * Why revocations may be missing here. `unread`: the list as a whole was not read yet; `unheard`: no journal that has it
      * answers, so new ones are not heard of; `dropped`: there was no place for some, or they cannot be read.

@@ -40,7 +40,7 @@ export const refusalReasons = Object.freeze(
     'wrong_audience',
     'no_sub',
     'no_exp',
-    'bad_claims', // of the wrong type, too long, or a sub that belongs to another issuer's users
+    'bad_claims', // of the wrong type, too long, or a sub that names no user or another issuer's
     'expired',
     'not_yet_valid',
     'too_long_lived',
@@ -101,7 +101,7 @@ function refuse(reason, retryAfterMs = RETRY_AFTER_MS) {
 
 /**
  * @param {object} deps
- * @param {Pick<import('../policy-file.js').Access, 'tokens' | 'claim' | 'lifetimeMsMax'>} deps.access
+ * @param {Pick<import('../policy-file.js').Policy, 'tokens' | 'claim' | 'lifetimeMsMax'>} deps.policy
  * @param {Pick<ReturnType<typeof import('../rights.js').createRights>, 'of'>} deps.rights
  * @param {Pick<import('../revocations/revocations.js').Revocations, 'isRevoked'>} deps.revocations
  * @param {import('../attempts.js').Attempts} deps.attempts
@@ -114,7 +114,7 @@ function refuse(reason, retryAfterMs = RETRY_AFTER_MS) {
  * @param {import('node:https').Agent} [deps.agent] for fetching key sets; Node's own unless given
  */
 export function createTokens({
-  access: { tokens: issuers, claim, lifetimeMsMax },
+  policy: { tokens: issuers, claim, lifetimeMsMax },
   rights,
   revocations,
   attempts,

@@ -72,8 +72,8 @@ const setup = (issuers, changes) => {
   const { rule: anonymous } = readRule({}, { user: false, strict: true })
   const revocations = createRevocations({ lifetimeMsMax: LIFETIME_SECONDS_MAX * 1_000, now: wallNow })
   const tokens = createTokens({
-    access: { tokens: issuers, claim: 'keys', lifetimeMsMax: LIFETIME_SECONDS_MAX * 1_000 },
-    rights: createRights({ anonymous, everyone, claim: 'keys' }),
+    policy: { tokens: issuers, claim: 'keys', lifetimeMsMax: LIFETIME_SECONDS_MAX * 1_000 },
+    rights: createRights({ anonymous, everyone }),
     revocations,
     attempts: createAttempts({ now }),
     now,

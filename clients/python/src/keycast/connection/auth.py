@@ -92,7 +92,8 @@ class Auth:
             else:
                 self._was_refused = True
                 self._renew()
-        elif code == "token_expired":
+        # One with an id or a key is about that alone. Else many keys would ask for as many tokens.
+        elif code == "token_expired" and not message.keys() & {"id", "key"}:
             if self._function:
                 self._renew()
         else:

@@ -1,4 +1,4 @@
-import { cookieProblem, readTokenSource } from './identity.js'
+import { cookieProblem, readTokenSource } from './token-source.js'
 
 /** @param {import('node:http').IncomingHttpHeaders} headers @param {string} [cookie] */
 const presented = (headers, cookie) => readTokenSource({ cookie })(headers)

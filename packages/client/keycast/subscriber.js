@@ -1,8 +1,8 @@
 // Tells the gateway which keys are wanted, and no longer wanted: in few messages, one at a time, as fast as it allows.
-import { PAUSE_DEFAULT_MS, requestBytesMax } from '../requests.js'
+import { PAUSE_DEFAULT_MS, requestBytesMax } from './requests.js'
 
 /**
- * @typedef {import('../connection/connection.js').Limits} Limits
+ * @typedef {import('./connection/connection.js').Limits} Limits
  * @typedef {{ id: number, isLeaving: boolean, keys: string[], added: Set<string> }} Request
  *   `added`: those of its keys that the session was not subscribed to before
  */
@@ -11,7 +11,7 @@ import { PAUSE_DEFAULT_MS, requestBytesMax } from '../requests.js'
  * @param {object} deps
  * @param {(message: object) => void} deps.send
  * @param {() => number} deps.nextId
- * @param {() => import('../timers.js').Alarm} deps.createAlarm
+ * @param {() => import('./timers.js').Alarm} deps.createAlarm
  * @param {(key: string, id: number) => unknown} deps.entryOf how a subscribe names a key: with what is held of it already
  * @param {(key: string, error: { code: any, message: string }) => void} deps.onRefused
  * @param {(key: string) => void} deps.onForgotten the gateway sends nothing more of a key
@@ -40,7 +40,7 @@ export function createSubscriber({ send, nextId, createAlarm, entryOf, onRefused
     const isLeaving = toUnsubscribe.size > 0
     if (!isLeaving) refuseTooMany(limits.keysPerSession)
     const candidates = isLeaving ? toUnsubscribe : toSubscribe
-    if (candidates.size === 0) return
+    if (!candidates.size) return
     const type = isLeaving ? 'unsubscribe' : 'subscribe'
     const id = nextId()
     const bytesMax = requestBytesMax(limits)
@@ -51,7 +51,7 @@ export function createSubscriber({ send, nextId, createAlarm, entryOf, onRefused
     for (const key of candidates) {
       const entry = isLeaving ? key : entryOf(key, id)
       bytes += JSON.stringify(entry).length + 1
-      if (bytes > bytesMax && keys.length > 0) break
+      if (bytes > bytesMax && keys.length) break
       keys.push(key)
       entries.push(entry)
       if (isLeaving) {
@@ -106,7 +106,7 @@ export function createSubscriber({ send, nextId, createAlarm, entryOf, onRefused
   function settle(key) {
     if (!underWay || underWay.isLeaving) return
     underWay.keys = underWay.keys.filter(each => each !== key)
-    if (underWay.keys.length > 0) return
+    if (underWay.keys.length) return
     underWay = undefined
     soon()
   }
@@ -145,8 +145,7 @@ export function createSubscriber({ send, nextId, createAlarm, entryOf, onRefused
       flush()
     },
     lost() {
-      limits = undefined
-      underWay = undefined
+      limits = underWay = undefined
       alarm.clear()
       subscribed.clear()
       for (const key of toUnsubscribe) forget(key)

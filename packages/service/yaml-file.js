@@ -1,0 +1,59 @@
+// Reads a YAML file, and says on which line a field stands, so that an error can say where to look.
+import { readFileSync } from 'node:fs'
+import { isAlias, isMap, isSeq, LineCounter, parseDocument } from 'yaml'
+
+/** @typedef {(path: (string | number)[]) => number} LineAt */
+
+/**
+ * @param {string} path
+ * @param {(problems: string[]) => Error} refuse makes what is thrown where the file cannot be used
+ * @returns {{ value: unknown, lineAt: LineAt }}
+ */
+export function readYaml(path, refuse) {
+  let text
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (error) {
+    throw refuse([`the file cannot be read (${/** @type {NodeJS.ErrnoException} */ (error).code})`])
+  }
+  const lineCounter = new LineCounter()
+  const document = parseDocument(text, { lineCounter })
+  const faults = [...document.errors, ...document.warnings]
+  // Only the first line, which says what and where: those after it show the text, which may hold a secret.
+  if (faults.length > 0) throw refuse(faults.map(({ message }) => message.split('\n')[0]))
+  try {
+    return { value: document.toJS(), lineAt: field => lineOf(document, field, lineCounter) }
+  } catch (error) {
+    // An alias without its anchor is only found here.
+    throw refuse([/** @type {Error} */ (error).message])
+  }
+}
+
+/**
+ * The line a field is written on, or that of what holds it.
+ *
+ * @param {import('yaml').Document.Parsed} document
+ * @param {(string | number)[]} path
+ * @param {import('yaml').LineCounter} lineCounter
+ */
+function lineOf(document, path, lineCounter) {
+  /** @type {any} */
+  let node = document.contents
+  let line = 1
+  for (const step of path) {
+    if (isAlias(node)) node = node.resolve(document)
+    /** @type {any} */
+    let marker
+    if (isMap(node)) {
+      const pair = node.items.find(({ key }) => String(/** @type {any} */ (key)?.value) === String(step))
+      marker = pair?.key
+      node = pair?.value
+    } else if (isSeq(node)) {
+      node = node.items[Number(step)]
+      marker = node
+    } else break
+    if (!marker?.range) break
+    line = lineCounter.linePos(marker.range[0]).line
+  }
+  return line
+}
