@@ -47,7 +47,7 @@ export function createWorld({ page = true } = {}) {
     say(message, bytes) {
       if (!bytes) return this.onmessage?.({ data: JSON.stringify(message) })
       const frame = Buffer.concat([Buffer.from(`${JSON.stringify(message)}\n`), bytes])
-      this.onmessage?.({ data: Uint8Array.from(frame).buffer })
+      this.onmessage?.({ data: new Uint8Array(frame).buffer })
     }
     /** @param {number} code @param {string} [reason] */
     lose(code, reason = '') {

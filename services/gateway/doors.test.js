@@ -24,7 +24,7 @@ const GIVE_UP_MS = 30_000
 const rule = (/** @type {unknown} */ written, user = false) => readRule(written, { user, strict: true }).rule
 
 /** @param {Partial<import('./access/policy-file.js').Policy>} [policy] @param {Partial<import('./settings.js').Settings>} [settings] */
-async function start(policy, settings) {
+function start(policy, settings) {
   const journal = createMemoryRooms()
   const testGateway = createTestGateway({
     startAtMs: nowMs,
@@ -41,23 +41,28 @@ async function start(policy, settings) {
     },
   })
   const { gateway, backbone } = testGateway
-  const app = createPublicApp({
-    ...gateway,
-    singleFlight: gateway.singleFlight,
-    log: createLog({ name: 'test', level: 'silent' }),
-    connectionsMax: 1_000,
-    unreadBytesMax: 2 ** 24,
-  })
-  gateway.attach(app.server)
-  await app.listen({ host: '127.0.0.1', port: 0 })
-  cleanUps.push(() => app.close())
-  const { port } = /** @type {import('node:net').AddressInfo} */ (app.server.address())
+  /** Only for tests that come over HTTP: its routes take more time than all else here. @type {Promise<number> | undefined} */
+  let listening
+  async function listen() {
+    const app = createPublicApp({
+      ...gateway,
+      singleFlight: gateway.singleFlight,
+      log: createLog({ name: 'test', level: 'silent' }),
+      connectionsMax: 1_000,
+      unreadBytesMax: 2 ** 24,
+    })
+    gateway.attach(app.server)
+    cleanUps.push(() => app.close())
+    await app.listen({ host: '127.0.0.1', port: 0 })
+    return /** @type {import('node:net').AddressInfo} */ (app.server.address()).port
+  }
   gateway.revoke({ sub: 'mallory', before: nowMs / 1_000 + 3_600 })
   backbone.calls.length = 0
 
   /** @param {string} path @param {Record<string, string>} headers */
   const get = async (path, headers = {}) => {
-    const sent = httpRequest({ port, path, headers, agent: false })
+    listening ??= listen()
+    const sent = httpRequest({ port: await listening, path, headers, agent: false })
     sent.end()
     const [response] = await Promise.race([once(sent, 'response'), once(sent, 'upgrade')])
     if (response.statusCode === 101) {
@@ -78,7 +83,7 @@ async function start(policy, settings) {
   return { ...testGateway, journal, get, upgrade }
 }
 
-/** @typedef {Awaited<ReturnType<typeof start>>} Started */
+/** @typedef {ReturnType<typeof start>} Started */
 
 /** Doors at which a token is shown with the request. @type {Record<string, (started: Started, token: string) => ReturnType<Started['get']>>} */
 const requests = {
@@ -92,7 +97,7 @@ const requests = {
 
 describe.each(Object.entries(requests))('%s', (_, ask) => {
   test.each(Object.entries(badTokens))('a token that is %s', async (_, make) => {
-    const started = await start()
+    const started = start()
     const token = await make(nowMs)
     const { status, headers, body } = await ask(started, token)
     expect(status).toBe(401)
@@ -107,7 +112,7 @@ describe.each(Object.entries(requests))('%s', (_, ask) => {
 
 describe.each(['first message', 'renewal'])('auth as %s', kind => {
   test.each(Object.entries(badTokens))('a token that is %s', async (_, make) => {
-    const { connect, gateway, backbone } = await start()
+    const { connect, gateway, backbone } = start()
     const client = await connect()
     if (kind === 'renewal') await authed(client, await sign({ nowMs }))
     const token = await make(nowMs)
@@ -137,7 +142,7 @@ describe.each(Object.entries(doors))('%s', (_, ask) => {
     ['with a token for other keys', { read: ['tick:mine'] }, 'forbidden'],
     ['with a token that grants no more than it is', undefined, 'forbidden'],
   ])('a key %s is refused alike, whether it exists or not', async (what, keys, code) => {
-    const started = await start()
+    const started = start()
     const token = what === 'without a token' ? undefined : await sign({ nowMs, keys })
     // Cached and watched by one who may: it is there, and fresh.
     const reader = await started.connect()
@@ -167,7 +172,7 @@ describe.each(Object.entries(doors))('%s', (_, ask) => {
       ['user:ann', token],
       ['tick:mine', token],
     ])) {
-      const started = await start()
+      const started = start()
       const asked = ask(started, key, shown)
       await answerTo(started, key)
       expect(JSON.stringify(await asked)).toContain('good')
@@ -192,7 +197,7 @@ const harmless = ['auth', 'ping', 'unsubscribe', 'leave']
 
 test('the doors above are all there are: every message of a client, every path that names a key', async () => {
   const asked = new Set([...Object.keys(doors), ...Object.keys(roomDoors)].map(door => door.split(' ')[0]))
-  const { gateway } = await start()
+  const { gateway } = start()
   for (const type of Object.keys(gateway.counts.received)) {
     expect({ type, isAsked: asked.has(type) || harmless.includes(type) }).toEqual({ type, isAsked: true })
   }
@@ -215,7 +220,7 @@ describe.each(Object.entries(roomDoors))('%s', (_, ask) => {
     ['with a token for other rooms', { read: ['room:mine'], publish: ['room:mine'] }, 'forbidden'],
     ['with a token that grants no more than it is', undefined, 'forbidden'],
   ])('a room %s is refused alike, whether it exists or not, and nothing is published', async (what, keys, code) => {
-    const started = await start()
+    const started = start()
     const token = what === 'without a token' ? undefined : await sign({ nowMs, keys })
     const { journal } = started
     journal.append({ room: 'room:there', messageId: undefined, from: 'bob', data: Buffer.from('"secret"') })
@@ -233,7 +238,7 @@ describe.each(Object.entries(roomDoors))('%s', (_, ask) => {
 })
 
 test('a subscription repeated after its rights are gone is refused', async () => {
-  const { connect } = await start()
+  const { connect } = start()
   const client = await connect()
   await authed(client, await sign({ nowMs, keys: { read: ['tick:mine'] } }))
   await client.ask({ type: 'subscribe', keys: ['tick:mine'] })
@@ -246,7 +251,7 @@ test('a subscription repeated after its rights are gone is refused', async () =>
 })
 
 test('a get that waits while its session is renewed to fewer rights is not answered with the value', async () => {
-  const { connect, backbone } = await start()
+  const { connect, backbone } = start()
   const client = await connect()
   await authed(client, await sign({ nowMs, keys: { read: ['tick:mine'] } }))
   client.send({ type: 'get', id: 1, key: 'tick:mine' })
@@ -256,7 +261,7 @@ test('a get that waits while its session is renewed to fewer rights is not answe
 })
 
 test('a token that came with the upgrade is in the welcome, and its user may act at once', async () => {
-  const { upgrade, connect, gateway } = await start()
+  const { upgrade, connect, gateway } = start()
   const token = await sign({ nowMs, keys: { read: ['tick:mine'] } })
   for (const headers of [{ authorization: `bearer ${token}` }, { cookie: `other=1; session=${token}` }]) {
     expect(await upgrade(/** @type {any} */ (headers))).toMatchObject({ status: 101 })
@@ -271,13 +276,13 @@ test('a token that came with the upgrade is in the welcome, and its user may act
 })
 
 test('of a header and a cookie the header counts', async () => {
-  const { upgrade } = await start()
+  const { upgrade } = start()
   const cookie = `session=${await sign({ nowMs })}`
   expect((await upgrade({ authorization: 'Bearer garbage', cookie })).status).toBe(401)
 })
 
 test('a crowd of bad tokens from one address is told to come later, and costs others nothing', async () => {
-  const { upgrade } = await start({}, { trustedProxies: '127.0.0.1' })
+  const { upgrade } = start({}, { trustedProxies: '127.0.0.1' })
   const attack = { 'x-forwarded-for': '192.0.2.1', authorization: 'Bearer a.b.c' }
   for (let n = 0; n < 200; n++) expect((await upgrade(attack)).status).toBe(401)
   const refused = await upgrade(attack)
@@ -288,7 +293,7 @@ test('a crowd of bad tokens from one address is told to come later, and costs ot
 })
 
 test('a client that leaves as soon as it was let in takes no place', async () => {
-  const { upgrade, gateway, turn } = await start({}, { sessionsMax: 1 })
+  const { upgrade, gateway, turn } = start({}, { sessionsMax: 1 })
   const authorization = `Bearer ${await sign({ nowMs })}`
   expect((await upgrade({ authorization })).status).toBe(101)
   for (const endsAt = performance.now() + GIVE_UP_MS; gateway.notReady() && performance.now() < endsAt; ) await turn()
@@ -296,7 +301,7 @@ test('a client that leaves as soon as it was let in takes no place', async () =>
 })
 
 test('sessions of one user, or of one address, are limited; those of a proxy that names no client are not', async () => {
-  const { upgrade, connect } = await start({}, { sessionsPerUserMax: 1, sessionsPerAddressMax: 2 })
+  const { upgrade, connect } = start({}, { sessionsPerUserMax: 1, sessionsPerAddressMax: 2 })
   const named = { address: '192.0.2.7', isNamed: true }
   await connect('', '', { origin: named })
   await connect('', '', { origin: named })

@@ -26,7 +26,7 @@ import { errorCodes } from '@keycast/protocol'
  * `store` false: hold it only while watched. `lastModified`: only where it may be used as a validator.
  * @typedef {{ status: number, store: boolean, maxAgeMs?: number, etag?: string, lastModified?: string }} Freshness
  *
- * Worker → primary: the result of one lease, how its fetch ended. `durationMs`: from taking the lease to this result.
+ * Worker → primary: the result of one lease, how its fetch ended.
  * A `current` result stands for 304, and for 200 with the very content of the lease's `version`. Without `store` it is a 304
  * that has no Cache-Control: what the primary holds of that stands, and of `maxAgeMs` too unless one is given.
  * With `deltaFrom` a value brings a fossil delta from that version, the lease's, to its own; with `deltaSkipped` it says
@@ -39,7 +39,7 @@ import { errorCodes } from '@keycast/protocol'
  *   maxAgeMs?: number }} FailedResult
  * @typedef {{ kind: 'status', status: number, retryAfterMs?: number }} StatusResult to a lease with `statusOf`
  * @typedef {ValueResult | CurrentResult | FailedResult | StatusResult} Result
- * @typedef {{ type: 'result', lease: number, durationMs: number } & Result} ResultMessage
+ * @typedef {{ type: 'result', lease: number } & Result} ResultMessage
  */
 
 /** The environment variable in which a primary gives its workers the endpoint of this incarnation. */

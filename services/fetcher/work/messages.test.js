@@ -13,7 +13,6 @@ const value = {
   format: 'json',
   status: 200,
   store: true,
-  durationMs: 3,
 }
 const current = /** @type {const} */ ({
   type: 'result',
@@ -21,7 +20,6 @@ const current = /** @type {const} */ ({
   kind: 'current',
   status: 304,
   store: true,
-  durationMs: 1,
 })
 
 test('leases arrive as they were sent', () => {

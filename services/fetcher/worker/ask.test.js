@@ -1,5 +1,6 @@
 import { createServer } from 'node:http'
 import { createAsker } from './ask.js'
+import { createConnections } from './connections.js'
 
 /** @type {(() => void)[]} */
 let cleanups = []
@@ -20,9 +21,10 @@ async function setup(handler) {
   server.on('connection', () => connections++)
   await new Promise(resolve => server.listen(0, '127.0.0.1', () => resolve(undefined)))
   const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
-  const asker = createAsker({ socketsMax: 4 })
+  const clientConnections = createConnections()
+  const asker = createAsker({ connections: clientConnections })
   cleanups.push(() => {
-    asker.close()
+    clientConnections.close()
     server.close()
     server.closeAllConnections()
   })
@@ -85,6 +87,17 @@ test('a body without end is not read', async () => {
 test('a backend that does not answer in time has not said anything', async () => {
   const { ask } = await setup(() => {})
   expect(await ask({ timeoutMs: 50 })).toMatchObject({ kind: 'failed', code: 'backend_timeout' })
+})
+
+test('the status stands though the body does not end in time', async () => {
+  const { ask } = await setup((_, response) => response.writeHead(403).write('n'))
+  expect(await ask({ statusOf: 'GET', timeoutMs: 200 })).toMatchObject({ kind: 'status', status: 403 })
+})
+
+test('a token that no header may hold is a failure, and nothing is asked', async () => {
+  const { ask, requests } = await setup((_, response) => response.end())
+  expect(await ask({ headers: { authorization: 'Bearer a\nb' } })).toMatchObject({ code: 'backend_unreachable' })
+  expect(requests).toHaveLength(0)
 })
 
 test('a connection that fails tells neither address nor token', async () => {

@@ -1,13 +1,25 @@
-// The connections to backends: kept open and used again, for as long as each backend says it keeps them.
-import http from 'node:http'
-import https from 'node:https'
+// The connections to backends: kept open and used again, for as long as each backend says it keeps them. They are
+// undici's, Node's own HTTP client without what makes `node:http` cost twice as much: docs/decisions, 14.
+import { createRequire } from 'node:module'
+
+const require = createRequire(import.meta.url)
+// Not from the package's index, which also loads fetch, WebSockets and caches: 100 ms of CPU and 9 MB for each worker.
+const Client = /** @type {typeof import('undici').Client} */ (require('undici/lib/dispatcher/client.js'))
+const buildConnector = /** @type {typeof import('undici').buildConnector} */ (require('undici/lib/core/connect.js'))
+
+/**
+ * @typedef {import('./exchange.js').Exchange} Exchange
+ * @typedef {import('./exchange.js').ExchangeError} ExchangeError
+ * @typedef {import('./exchange.js').Response} Response
+ * @typedef {ReturnType<typeof createConnections>} Connections
+ */
 
 /**
  * A request on a connection that the server is just giving up fails. So an idle one is closed from this side first:
  * before the 2 s of gunicorn, the shortest in common use, and not on a whole second, where refreshes and servers'
  * timeouts meet.
  */
-export const IDLE_MS = 1_500
+const IDLE_MS = 1_500
 
 /** A server that says how long it keeps an idle connection (`Keep-Alive: timeout=5`) is believed, less this. */
 const ANNOUNCED_LESS_MS = 1_000
@@ -18,49 +30,106 @@ const IDLE_MS_MAX = 60_000
 /** When TCP's own probes begin. */
 const PROBE_MS = 60_000
 
-/** @param {{ socketsMax: number }} options connections to one origin */
-export function createConnections({ socketsMax }) {
-  const agentOptions = {
-    keepAlive: true,
-    keepAliveMsecs: PROBE_MS,
-    maxSockets: socketsMax,
-    maxFreeSockets: socketsMax,
-    timeout: IDLE_MS,
-  }
-  const plain = new http.Agent(agentOptions)
-  const secure = new https.Agent(agentOptions)
-  /** How long the server of a connection keeps it idle, where it said so. @type {WeakMap<import('node:net').Socket, number>} */
-  const announced = new WeakMap()
+const clientOptions = {
+  keepAliveTimeout: IDLE_MS,
+  keepAliveTimeoutThreshold: ANNOUNCED_LESS_MS,
+  keepAliveMaxTimeout: IDLE_MS_MAX,
+  // An exchange has a deadline of its own, over all of it.
+  headersTimeout: 0,
+  bodyTimeout: 0,
+}
 
-  for (const agent of [plain, secure]) {
-    const keep = agent.keepSocketAlive.bind(agent)
-    agent.keepSocketAlive = socket => {
-      // Node says whether it may be kept, though its types do not.
-      if (/** @type {unknown} */ (keep(socket)) === false) return false
-      const idleMs = announced.get(/** @type {import('node:net').Socket} */ (socket))
-      if (idleMs !== undefined) /** @type {import('node:net').Socket} */ (socket).setTimeout(idleMs)
-      return true
+/**
+ * Connections are as many as exchanges under way at one time, and the leases bound those. Nothing waits here for a
+ * connection: it would use up its deadline, behind others that are still connecting.
+ */
+export function createConnections() {
+  // One for all, as it keeps the TLS sessions. No time-out: an exchange that meets its deadline ends the connecting.
+  const connector = buildConnector({ allowH2: false, timeout: 0, keepAliveInitialDelay: PROBE_MS })
+  /** By origin, and the one used last at the end: the others may be closed. @type {Map<string, Connection[]>} */
+  const idle = new Map()
+  /** @type {Set<Connection>} */
+  const all = new Set()
+
+  /** One at a time, which is opened anew where the server has closed it. */
+  class Connection {
+    /** @param {string} origin @param {Connection[]} idlers of that origin and Host */
+    constructor(origin, idlers) {
+      this.idlers = idlers
+      /** @type {import('node:net').Socket | undefined} */
+      this.socket = undefined
+      this.client = new Client(origin, {
+        ...clientOptions,
+        connect: (options, callback) => {
+          this.socket = /** @type {import('node:net').Socket} */ (/** @type {unknown} */ (connector(options, callback)))
+        },
+      })
+      this.client.on('disconnect', () => this.#disconnected())
+      all.add(this)
+    }
+
+    /** @param {Exchange} exchange @param {string} path */
+    carry(exchange, path) {
+      const { method, headers } = exchange
+      // Without `reset` undici closes a connection after a HEAD.
+      this.client.dispatch({ path, method, headers, reset: false }, exchange)
+    }
+
+    /** Whether the last response's end may have been a broken connection, where the head said nothing of its length. */
+    get isBroken() {
+      return Boolean(this.socket?.errored)
+    }
+
+    /** The next exchange may have it. */
+    release() {
+      this.idlers.push(this)
+    }
+
+    /** Its exchange failed: it is not used again. */
+    destroy() {
+      all.delete(this)
+      this.client.destroy(null, () => {})
+      this.socket?.destroy() // the client does not end what is still connecting
+    }
+
+    #disconnected() {
+      const at = this.idlers.indexOf(this)
+      if (at === -1) return // an exchange has it, which learns of this by itself
+      this.idlers.splice(at, 1)
+      all.delete(this)
     }
   }
 
-  return {
-    /** @param {string | null | undefined} protocol `http:` or `https:` */
-    over: protocol =>
-      protocol === 'https:' ? { request: https.request, agent: secure } : { request: http.request, agent: plain },
+  /** @param {string} origin @param {string | undefined} host where requests name another than the origin's */
+  function connectionTo(origin, host) {
+    // By its Host, too: it names the certificate, and undici would connect anew wherever it changes.
+    const name = host === undefined ? origin : `${origin} ${host}`
+    let idlers = idle.get(name)
+    if (!idlers) {
+      idlers = []
+      idle.set(name, idlers)
+    }
+    return idlers.pop() ?? new Connection(origin, idlers)
+  }
 
-    /** Takes from a response how long its connection may stay idle. @param {http.IncomingMessage} response */
-    note({ headers: { 'keep-alive': hint }, socket }) {
-      const [, seconds] = /\btimeout=(\d{1,6})/.exec(String(hint ?? '')) ?? []
-      if (seconds === undefined) return
-      const idleMs = Math.min(Number(seconds) * 1_000 - ANNOUNCED_LESS_MS, IDLE_MS_MAX)
-      if (idleMs > 0) announced.set(socket, idleMs)
+  return {
+    /**
+     * @param {Exchange} exchange
+     * @returns {Promise<Response>} rejects with an {@link ExchangeError}
+     */
+    send(exchange) {
+      const { url, headers } = exchange
+      const pathAt = url.indexOf('/', 'https://'.length)
+      return new Promise((resolve, reject) => {
+        const connection = connectionTo(url.slice(0, pathAt), headers.host)
+        exchange.begin(connection, resolve, reject)
+        connection.carry(exchange, url.slice(pathAt))
+      })
     },
 
+    /** Ends all connections. Exchanges under way fail. */
     close() {
-      plain.destroy()
-      secure.destroy()
+      for (const connection of all) connection.destroy()
     },
   }
 }
-
-/** @typedef {ReturnType<typeof createConnections>} Connections */

@@ -1,30 +1,27 @@
-// axios's way to the network: one GET and its whole response. axios's own adapter does much that a fetcher never needs
-// (forms, redirects, proxies, progress), at over twice the CPU time: docs/decisions, 14.
-import { urlToHttpOptions } from 'node:url'
-import { promisify } from 'node:util'
-import zlib from 'node:zlib'
+// One request and its whole response, within a deadline and a limit of bytes.
 
 /**
- * @typedef {import('./connections.js').Connections} Connections
- * @typedef {Record<string, string | undefined>} Headers
- *
- * What is asked. A class of its own: axios copies plain objects of its configuration property by property, for each request.
+ * @typedef {import('./freshness.js').Headers} Headers
+ * @typedef {{ status: number, headers: Headers }} Head
+ * @typedef {Head & { body: Buffer }} Response
+ * @typedef {{ destroy: () => void, release: () => void, isBroken: boolean }} Connection
  */
-export class Exchange {
-  /**
-   * @param {object} what
-   * @param {string} what.url absolute
-   * @param {Record<string, string>} what.headers
-   * @param {number} what.timeoutMs for the whole exchange
-   * @param {number} what.bytesMax of the body, inflated or not
-   */
-  constructor({ url, headers, timeoutMs, bytesMax }) {
-    this.url = url
-    this.headers = headers
-    this.timeoutMs = timeoutMs
-    this.bytesMax = bytesMax
-  }
-}
+
+/** Of these a response has one, and a second is not believed (as Node's HTTP client has it). Others are lists. */
+const singleHeaders = new Set(['age', 'content-type', 'date', 'etag', 'expires', 'last-modified', 'retry-after'])
+
+/** No part of the value (RFC 9112 section 5), but undici leaves it. */
+const spaceAtEnd = /[ \t]+$/
+
+const INVALID_RESPONSE = 'HPE_INVALID_RESPONSE'
+
+/** Node's codes for undici's; any other of those stands for a connection that ended. Messages to clients carry them. */
+const codes = /** @type {Record<string, string>} */ ({
+  ERR_ASSERTION: INVALID_RESPONSE, // such as a status below 100
+  UND_ERR_HEADERS_OVERFLOW: 'HPE_HEADER_OVERFLOW',
+  UND_ERR_INVALID_ARG: 'ERR_INVALID_CHAR',
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: INVALID_RESPONSE,
+})
 
 /**
  * Why there is no whole response. `head`: of the response, where that much came. It holds nothing of the request, whose
@@ -33,7 +30,7 @@ export class Exchange {
 export class ExchangeError extends Error {
   /**
    * @param {'deadline' | 'too_large' | 'encoding' | 'connection'} why
-   * @param {{ code?: string, head?: { status: number, headers: Headers } }} [details] `code`: Node's
+   * @param {{ code?: string, head?: Head }} [details] `code`: Node's
    */
   constructor(why, { code, head } = {}) {
     super(why)
@@ -44,93 +41,135 @@ export class ExchangeError extends Error {
   }
 }
 
-/** @type {Record<string, (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>>} */
-const inflaters = {
-  gzip: promisify(zlib.gunzip),
-  'x-gzip': promisify(zlib.gunzip),
-  br: promisify(zlib.brotliDecompress),
-  // Many servers send it without zlib's header (RFC 9110 section 8.4.1.2).
-  deflate: (bytes, options) =>
-    (bytes[0] & 0x0f) === 8 ? promisify(zlib.inflate)(bytes, options) : promisify(zlib.inflateRaw)(bytes, options),
+/**
+ * What is asked, and what undici calls as the response comes: one object, as an exchange is made a thousand times a
+ * second. A class also because axios copies plain objects of its configuration property by property.
+ */
+export class Exchange {
+  /** @type {Connection | undefined} until it is over */
+  #connection
+  /** @type {(response: Response) => void} */
+  #resolve = () => {}
+  /** @type {(error: ExchangeError) => void} */
+  #reject = () => {}
+  /** @type {NodeJS.Timeout | undefined} */
+  #deadline
+  /** @type {Head | undefined} */
+  #head
+  /** @type {Buffer[]} */
+  #chunks = []
+  #bytes = 0
+
+  /**
+   * @param {object} what
+   * @param {string} what.url absolute
+   * @param {'GET' | 'HEAD'} [what.method]
+   * @param {Record<string, string>} what.headers
+   * @param {number} what.timeoutMs for the whole exchange
+   * @param {number} what.bytesMax of the body as it is sent
+   */
+  constructor({ url, method = 'GET', headers, timeoutMs, bytesMax }) {
+    this.url = url
+    this.method = method
+    this.headers = headers
+    this.timeoutMs = timeoutMs
+    this.bytesMax = bytesMax
+  }
+
+  /**
+   * @param {Connection} connection for this exchange alone, until that releases or destroys it
+   * @param {(response: Response) => void} resolve
+   * @param {(error: ExchangeError) => void} reject
+   */
+  begin(connection, resolve, reject) {
+    this.#connection = connection
+    this.#resolve = resolve
+    this.#reject = reject
+    // Over the whole exchange, and not from byte to byte: a body may drip.
+    this.#deadline = setTimeout(meetDeadline, this.timeoutMs, this)
+  }
+
+  onRequestStart() {}
+
+  /** @param {unknown} _ @param {number} status @param {Record<string, string | string[] | undefined>} headers */
+  onResponseStart(_, status, headers) {
+    if (status < 200) return // such as 103: the response itself follows
+    this.#head = { status, headers: oneValueEach(headers) }
+  }
+
+  /** @param {unknown} _ @param {Buffer} chunk */
+  onResponseData(_, chunk) {
+    this.#bytes += chunk.length
+    if (this.#bytes > this.bytesMax) this.fail('too_large')
+    else this.#chunks.push(chunk)
+  }
+
+  onResponseEnd() {
+    if (!this.#connection) return
+    if (this.#connection.isBroken) return this.fail('connection')
+    this.#connection.release()
+    this.#succeed()
+  }
+
+  /** @param {unknown} _ @param {NodeJS.ErrnoException} error */
+  onResponseError(_, error) {
+    // These have no body, though a server may declare the length of what it leaves out, which undici misses then.
+    if (this.#head?.status === 304 || this.#head?.status === 204) {
+      this.#connection?.destroy()
+      this.#succeed()
+    } else this.fail('connection', codeOf(error))
+  }
+
+  /** @param {ExchangeError['why']} why @param {string} [code] */
+  fail(why, code) {
+    if (!this.#connection) return
+    const connection = this.#connection
+    this.#end()
+    connection.destroy()
+    this.#reject(new ExchangeError(why, { code, head: this.#head }))
+  }
+
+  #succeed() {
+    if (!this.#connection) return
+    this.#end()
+    const body = this.#chunks.length === 1 ? this.#chunks[0] : Buffer.concat(this.#chunks)
+    const { status, headers } = /** @type {Head} */ (this.#head)
+    this.#resolve({ status, headers, body })
+  }
+
+  #end() {
+    this.#connection = undefined
+    clearTimeout(this.#deadline)
+  }
 }
 
-/** @param {Connections} connections */
-export function createExchangeAdapter(connections) {
-  /** What Node needs to know of an origin: parsing it each time would cost as much as the rest of a request's head. */
-  const origins = /** @type {Map<string, import('node:http').RequestOptions>} */ (new Map())
+/**
+ * Timers run before sockets are read: a process that stood still first reads what came meanwhile.
+ *
+ * @param {Exchange} exchange
+ */
+function meetDeadline(exchange) {
+  setImmediate(fail, exchange)
+}
 
-  /** @param {string} url @returns {{ origin: import('node:http').RequestOptions, path: string }} */
-  function split(url) {
-    const pathAt = url.indexOf('/', url.indexOf('//') + 2)
-    const name = url.slice(0, pathAt)
-    let origin = origins.get(name)
-    if (!origin) {
-      const { protocol, hostname, port } = urlToHttpOptions(new URL(name))
-      origin = { protocol, hostname, port }
-      origins.set(name, origin)
-    }
-    return { origin, path: url.slice(pathAt) }
+/** @param {Exchange} exchange */
+function fail(exchange) {
+  exchange.fail('deadline')
+}
+
+/** @param {NodeJS.ErrnoException} error */
+function codeOf({ name, code }) {
+  if (code === undefined) return name === 'HTTPParserError' ? INVALID_RESPONSE : undefined
+  return codes[code] ?? (code.startsWith('UND_') ? 'ECONNRESET' : code)
+}
+
+/** @param {Record<string, string | string[] | undefined>} headers names in lower case @returns {Headers} */
+function oneValueEach(headers) {
+  for (const name in headers) {
+    const value = headers[name]
+    if (typeof value === 'string') {
+      if (spaceAtEnd.test(value)) headers[name] = value.replace(spaceAtEnd, '')
+    } else if (value) headers[name] = singleHeaders.has(name) ? value[0].replace(spaceAtEnd, '') : value.join(', ')
   }
-
-  /** @param {any} config axios's, with the exchange @returns {Promise<import('axios').AxiosResponse<Buffer>>} */
-  return function exchangeAdapter(config) {
-    /** @type {Exchange} */
-    const { url, headers, timeoutMs, bytesMax } = config.exchange
-    return new Promise((resolve, reject) => {
-      const { origin, path } = split(url)
-      const { request, agent } = connections.over(origin.protocol)
-      /** @type {{ status: number, headers: Headers } | undefined} */
-      let head
-      const sent = request({ ...origin, path, method: 'GET', headers, agent }, onResponse)
-      sent.on('error', (/** @type {NodeJS.ErrnoException} */ { code }) => fail('connection', code))
-      sent.end()
-      // Over the whole exchange, and not from byte to byte: a body may drip.
-      // Timers run before sockets are read: a process that stood still first reads what came meanwhile.
-      const deadline = setTimeout(() => setImmediate(fail, 'deadline'), timeoutMs)
-
-      /** @param {import('node:http').IncomingMessage} response */
-      function onResponse(response) {
-        head = {
-          status: /** @type {number} */ (response.statusCode),
-          headers: /** @type {Headers} */ (response.headers),
-        }
-        connections.note(response)
-        /** @type {Buffer[]} */
-        const chunks = []
-        let bytes = 0
-        response.on('data', chunk => {
-          bytes += chunk.length
-          if (bytes > bytesMax) fail('too_large')
-          else chunks.push(chunk)
-        })
-        response.on('error', (/** @type {NodeJS.ErrnoException} */ { code }) => fail('connection', code))
-        response.on('end', () => finish(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)))
-      }
-
-      /** @param {Buffer} body as it was sent */
-      function finish(body) {
-        const { status, headers } = /** @type {{ status: number, headers: Headers }} */ (head)
-        const inflate = inflaters[headers['content-encoding']?.toLowerCase() ?? '']
-        if (!inflate) return done(status, headers, body)
-        const inflated = body.length > 0 ? inflate(body, { maxOutputLength: bytesMax }) : Promise.resolve(body)
-        inflated.then(
-          data => done(status, { ...headers, 'content-encoding': undefined }, data),
-          ({ code }) => fail(code === 'ERR_BUFFER_TOO_LARGE' ? 'too_large' : 'encoding'),
-        )
-      }
-
-      /** @param {number} status @param {Headers} headers @param {Buffer} data */
-      function done(status, headers, data) {
-        clearTimeout(deadline)
-        resolve(/** @type {any} */ ({ status, headers, data, config }))
-      }
-
-      /** @param {ExchangeError['why']} why @param {string} [code] */
-      function fail(why, code) {
-        clearTimeout(deadline)
-        reject(new ExchangeError(why, { code, head })) // nothing happens where it was resolved before
-        if (why === 'deadline' || why === 'too_large') sent.destroy()
-      }
-    })
-  }
+  return /** @type {Headers} */ (headers)
 }

@@ -4,6 +4,7 @@ import { BEAT_MS, common, createLog, readSettings, setting } from '@keycast/serv
 import { settings as declared } from '../settings.js'
 import { WORK_CREDIT_VARIABLE, WORK_ENDPOINT_VARIABLE } from '../work/messages.js'
 import { createAsker } from './ask.js'
+import { createConnections } from './connections.js'
 import { createDeltas } from './deltas.js'
 import { createPuller } from './pull.js'
 import { warmUp } from './warm-up.js'
@@ -15,8 +16,6 @@ const settings = {
   logFormat: common.logFormat,
   deltaBytesMax: declared.deltaBytesMax,
   warmUpPulls: declared.warmUpPulls,
-  inFlightMax: declared.inFlightMax,
-  authorizeInFlightMax: declared.authorizeInFlightMax,
   // Not an operator's: the environment is what a primary can give to a process it forks before that runs.
   workCredit: setting.integer({ env: WORK_CREDIT_VARIABLE, default: 0, unit: 'leases', doc: 'Set by the primary.' }),
   workEndpoint: setting.text({ env: WORK_ENDPOINT_VARIABLE, default: '', doc: 'Set by the primary for its workers.' }),
@@ -24,16 +23,7 @@ const settings = {
 
 /** Runs this process as a worker, until the primary ends it with `worker.disconnect()` or is gone itself. */
 export async function runWorker() {
-  const {
-    logLevel,
-    logFormat,
-    deltaBytesMax,
-    warmUpPulls,
-    inFlightMax,
-    authorizeInFlightMax,
-    workCredit,
-    workEndpoint,
-  } = readSettings(settings, {
+  const { logLevel, logFormat, deltaBytesMax, warmUpPulls, workCredit, workEndpoint } = readSettings(settings, {
     name: 'keycast-fetcher-worker',
     about: 'pulls values over HTTP for the fetcher that started it.',
   })
@@ -54,16 +44,16 @@ export async function runWorker() {
   process.on('SIGINT', () => {})
   process.on('SIGTERM', () => {})
 
-  const puller = createPuller({ socketsMax: inFlightMax })
-  const asker = createAsker({ socketsMax: authorizeInFlightMax })
+  const connections = createConnections()
+  const puller = createPuller({ connections })
+  const asker = createAsker({ connections })
   const deltas = createDeltas({ bytesMax: deltaBytesMax })
   /** @type {ReturnType<typeof startWorker> | undefined} */
   let worker
   // The primary asked for it, or died: either way no result is wanted any more.
   self.once('disconnect', () => {
     worker?.stop()
-    puller.close()
-    asker.close()
+    connections.close()
     process.exit(0)
   })
   await warmUp({ puller, deltas, pullsMax: warmUpPulls })

@@ -1,5 +1,6 @@
 // A backend on a free port and a puller that asks it, for the tests of pull.js.
 import { createServer } from 'node:http'
+import { createConnections } from './connections.js'
 import { createPuller } from './pull.js'
 
 /**
@@ -29,9 +30,10 @@ export async function setup(handler) {
   server.on('connection', () => connections++)
   await new Promise(resolve => server.listen(0, '127.0.0.1', () => resolve(undefined)))
   const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
-  const puller = createPuller({ socketsMax: 8 })
+  const clientConnections = createConnections()
+  const puller = createPuller({ connections: clientConnections })
   cleanups.push(() => {
-    puller.close()
+    clientConnections.close()
     server.close()
     server.closeAllConnections()
   })

@@ -1,7 +1,7 @@
 // One lease, one GET, one result, whatever happens. A worker retries nothing: the primary does.
-import { Axios } from 'axios'
-import { createConnections } from './connections.js'
-import { createExchangeAdapter, Exchange, ExchangeError } from './exchange.js'
+import { Axios, AxiosHeaders } from 'axios'
+import { Exchange, ExchangeError } from './exchange.js'
+import { inflate } from './inflate.js'
 import { failureOfHead, resultOf } from './response.js'
 
 /**
@@ -11,16 +11,25 @@ import { failureOfHead, resultOf } from './response.js'
  * @typedef {ReturnType<typeof createPuller>} Puller
  */
 
+/** axios takes headers of its own class as they are, and copies any others: nobody reads those of its responses here. */
+const noHeaders = new AxiosHeaders()
+
 /**
  * @param {object} options
- * @param {number} options.socketsMax connections to one origin. As many as there may be pulls at once: waiting for a
- *   connection would use up a pull's deadline
+ * @param {import('./connections.js').Connections} options.connections
  * @param {() => number} [options.now] milliseconds since 1970
  */
-export function createPuller({ socketsMax, now = Date.now }) {
-  const connections = createConnections({ socketsMax })
+export function createPuller({ connections, now = Date.now }) {
+  /** axios's way to the network. @param {any} config axios's, with the exchange @returns {Promise<any>} */
+  async function adapter(config) {
+    /** @type {Exchange} */
+    const exchange = config.exchange
+    const data = await inflate(await connections.send(exchange), exchange.bytesMax)
+    return { status: data.status, headers: noHeaders, data, config }
+  }
+
   // Not `axios.create`, whose defaults are merged anew for each request and say nothing here.
-  const client = new Axios({ adapter: createExchangeAdapter(connections), validateStatus: null })
+  const client = new Axios({ adapter, validateStatus: null })
 
   return {
     /**
@@ -28,21 +37,15 @@ export function createPuller({ socketsMax, now = Date.now }) {
      * @returns {Promise<Pulled>} never rejects for what a backend or a network does
      */
     async pull(lease) {
-      let response
       try {
         const { url, timeoutMs, bytesMax } = lease
         const config = { exchange: new Exchange({ url, headers: headersOf(lease), timeoutMs, bytesMax }) }
-        response = await client.request(/** @type {import('axios').AxiosRequestConfig} */ (config))
+        const { data } = await client.request(/** @type {import('axios').AxiosRequestConfig} */ (config))
+        return resultOf(lease, data, now())
       } catch (error) {
+        if (!(error instanceof ExchangeError)) throw error
         return { result: failureOf(lease, error, now()) }
       }
-      const headers = /** @type {import('./freshness.js').Headers} */ (response.headers)
-      return resultOf(lease, { status: response.status, headers, body: response.data }, now())
-    },
-
-    /** Ends all connections. Pulls under way fail. */
-    close() {
-      connections.close()
     },
   }
 }
@@ -55,7 +58,7 @@ function headersOf({ headers, etag, lastModified }) {
     'user-agent': 'keycast-fetcher',
     ...headers,
     // Compressed bytes would have to be inflated before they can be hashed. A backend that has nothing else is
-    // still understood: exchange.js inflates what comes, and counts it inflated.
+    // still understood: inflate.js inflates what comes, and counts it inflated.
     'accept-encoding': 'identity',
   }
   // One of them: a backend that gets both could answer by the coarser (RFC 9110 section 13.2.2).
@@ -69,13 +72,11 @@ function headersOf({ headers, etag, lastModified }) {
  * its code goes into them, for Node's errors carry the backend's address.
  *
  * @param {Lease} lease
- * @param {unknown} error
+ * @param {ExchangeError} error
  * @param {number} now
  * @returns {FailedResult}
  */
-function failureOf({ timeoutMs, bytesMax }, error, now) {
-  // What Node or axios throws before anything is sent: a header of the namespace that no request may have.
-  const { why, code, head } = error instanceof ExchangeError ? error : notSent(error)
+function failureOf({ timeoutMs, bytesMax }, { why, code, head }, now) {
   // The head may have come whole before the body failed, and mostly it says enough: a 404 with a huge page is a 404.
   const byHead = head && failureOfHead(head.status, head.headers, now)
   if (byHead) return byHead
@@ -93,9 +94,4 @@ function failureOf({ timeoutMs, bytesMax }, error, now) {
       return { kind: 'failed', code: 'backend_unreachable', message, status }
     }
   }
-}
-
-/** @param {unknown} error */
-function notSent(error) {
-  return new ExchangeError('connection', { code: /** @type {{ code?: string }} */ (error).code })
 }

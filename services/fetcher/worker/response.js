@@ -9,13 +9,12 @@ import { failureOfStatus } from './status.js'
  * @typedef {import('../work/messages.js').FailedResult} FailedResult
  * @typedef {import('./freshness.js').Headers} Headers
  *
- * @typedef {{ status: number, headers: Headers, body: Buffer }} BackendResponse
  * @typedef {{ result: Result, body?: Buffer }} Pulled `body` exactly where the result is a `value`
  */
 
 /**
  * @param {Lease} lease
- * @param {BackendResponse} response
+ * @param {import('./exchange.js').Response} response
  * @param {number} now milliseconds since 1970
  * @returns {Pulled}
  */

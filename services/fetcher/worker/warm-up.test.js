@@ -1,9 +1,11 @@
+import { createConnections } from './connections.js'
 import { createDeltas } from './deltas.js'
 import { createPuller } from './pull.js'
 import { warmUp } from './warm-up.js'
 
 test('code that leases take is run: values and confirmations, with nothing left open', async () => {
-  const puller = createPuller({ socketsMax: 16 })
+  const connections = createConnections()
+  const puller = createPuller({ connections })
   /** @type {Record<string, number>} */
   const kinds = {}
   const pulls = await warmUp({
@@ -19,7 +21,7 @@ test('code that leases take is run: values and confirmations, with nothing left 
     pullsMax: 300,
     now: () => 0,
   })
-  puller.close()
+  connections.close()
 
   expect(pulls).toBe(300)
   expect(kinds).toEqual({ value: pulls / 2, current: pulls / 2 })

@@ -29,12 +29,10 @@ export function startWorker({ openWorkSocket, puller, asker, deltas, id, credit,
 
   /** @param {Lease} lease */
   async function pull(lease) {
-    const startedAt = performance.now()
     pulling += 1
     const { result, body } = lease.statusOf ? await ask(lease) : await puller.pull(lease)
     pulling -= 1
-    const durationMs = performance.now() - startedAt
-    const message = /** @type {const} */ ({ type: 'result', lease: lease.lease, durationMs })
+    const message = /** @type {const} */ ({ type: 'result', lease: lease.lease })
     if (result.kind === 'current') deltas.confirm(lease, result)
     if (result.kind !== 'value' || !body) return socket.send({ ...message, ...result }, body)
     const { delta, skipped } = deltas.make(lease, result, body)

@@ -1,4 +1,5 @@
 // How often an address may have tokens checked: a bucket each, so that garbage costs its sender's share and nobody else's.
+import { fullBucket, refill, waitMsFor } from '../sessions/bucket.js'
 import { createRecentMap } from './recent-map.js'
 
 /** Checks that fail, a second and address. One costs some 0.25 ms of a core, so 20 are half a percent of it. */
@@ -18,19 +19,17 @@ const ADDRESSES_MAX = 65_536
  * @param {number} [options.addressesMax]
  */
 export function createAttempts({ now, perSecond = PER_SECOND, burst = BURST, addressesMax = ADDRESSES_MAX }) {
-  /** @type {import('./recent-map.js').RecentMap<string, { left: number, atMs: number }>} */
+  /** @type {import('./recent-map.js').RecentMap<string, import('../sessions/bucket.js').Bucket>} */
   const buckets = createRecentMap(addressesMax)
+  const rate = { perSecond, max: burst }
 
   /** @param {string} address */
   function refilled(address) {
     const nowMs = now()
-    let bucket = buckets.get(address)
-    if (!bucket) {
-      bucket = { left: burst, atMs: nowMs }
-      buckets.set(address, bucket)
-    }
-    bucket.left = Math.min(burst, bucket.left + ((nowMs - bucket.atMs) * perSecond) / 1_000)
-    bucket.atMs = nowMs
+    const known = buckets.get(address)
+    if (known) return refill(known, rate, nowMs)
+    const bucket = fullBucket(rate, nowMs)
+    buckets.set(address, bucket)
     return bucket
   }
 
@@ -43,7 +42,7 @@ export function createAttempts({ now, perSecond = PER_SECOND, burst = BURST, add
      */
     take(address) {
       const bucket = refilled(address)
-      if (bucket.left < 1) return Math.ceil(((1 - bucket.left) * 1_000) / perSecond)
+      if (bucket.left < 1) return waitMsFor(1 - bucket.left, rate)
       bucket.left--
       return 0
     },

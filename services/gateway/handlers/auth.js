@@ -1,7 +1,7 @@
 // Says for whom a session is, with a token: as its first message, in place of anonymous rights, or to renew it in place.
 import { errorMessage } from '@keycast/protocol'
 import { REFUSED } from '../access/tokens/tokens.js'
-import { OFFENCE_TOKENS } from '../sessions/rate-limit.js'
+import { OFFENCE_REQUESTS } from '../sessions/rate-limit.js'
 
 /**
  * @typedef {import('@keycast/protocol').Auth} Auth
@@ -62,7 +62,7 @@ export const createAuth = ({ identify, revocations, accounts, credentials, outbo
   function refuse(session, error) {
     outbox.send(session, error)
     // No honest client has many tokens refused. One that could not be checked is not its fault.
-    if (error.retryAfterMs === undefined) rateLimit.charge(session, OFFENCE_TOKENS)
+    if (error.retryAfterMs === undefined) rateLimit.charge(session, OFFENCE_REQUESTS)
   }
 
   return auth

@@ -5,16 +5,16 @@ import { closeServed, serve } from './test-support.js'
 
 const library = readLibrary()
 
-afterEach(closeServed)
-
-function setup() {
+/** @type {Awaited<ReturnType<typeof serve>>} */
+let get
+beforeAll(async () => {
   const app = Fastify()
   addLibrary(app, library)
-  return serve(app)
-}
+  get = await serve(app)
+})
+afterAll(closeServed)
 
 test.each([...library.keys()])('%s may be imported by a page of any origin', async path => {
-  const get = await setup()
   const { status, headers, body } = await get(path)
   expect(status).toBe(200)
   expect(headers).toMatchObject({

@@ -1,4 +1,4 @@
-// Serves an app on a free port for one test, and asks it as a client does: over a socket, the path as it is written.
+// Serves an app on a free port for tests, and asks it as a client does: over a socket, the path as it is written.
 import { once } from 'node:events'
 import { request } from 'node:http'
 import { buffer } from 'node:stream/consumers'
@@ -31,7 +31,7 @@ export async function serve(app) {
   }
 }
 
-/** For `afterEach`. */
+/** For `afterEach`, or `afterAll` where a file's tests share an app. */
 export async function closeServed() {
   await Promise.all(served.splice(0).map(app => app.close()))
 }

@@ -1,5 +1,6 @@
 // Accounts: the sessions of one user, or else of one address, share limits. Without them 20 connections would buy 20
 // times the allowance of one.
+import { fullBucket, ratesOf, refill, waitMsFor } from './bucket.js'
 import { keyCountOf } from './session.js'
 
 /**
@@ -8,14 +9,13 @@ import { keyCountOf } from './session.js'
  *
  * @typedef {object} Account
  * @property {string} name
- * @property {number} shares how many sessions' allowance it has
  * @property {number} sessions
  * @property {number} sessionsMax
  * @property {number} keys subscriptions of all its sessions
  * @property {number} keysMax
- * @property {number} tokens requests that its sessions together may send now
- * @property {number} keyTokens keys that they may subscribe to now
- * @property {number} refilledAtMs
+ * @property {ReturnType<typeof ratesOf>} rates at which the next two refill: those of some sessions together
+ * @property {import('./bucket.js').Bucket} requestAllowance of all its sessions together, as the next
+ * @property {import('./bucket.js').Bucket} keyAllowance
  */
 
 /** A user's tabs and devices. */
@@ -43,7 +43,14 @@ export function createAccounts({
   const accounts = new Map()
   /** Those without a session, which are dropped once they have their full allowance again. @type {Set<Account>} */
   const idle = new Set()
-  const keyTokensMax = Math.max(requestsPerSecondMax, keysPerSessionMax)
+  const limitsOfUser = limitsOf(USER_SHARES, sessionsPerUserMax)
+  const limitsOfAddress = limitsOf(ADDRESS_SHARES, sessionsPerAddressMax)
+
+  /** @param {number} shares how many sessions' allowance an account has @param {number} sessionsMax */
+  function limitsOf(shares, sessionsMax) {
+    const rates = ratesOf({ requestsPerSecondMax, keysPerSessionMax }, shares)
+    return { sessionsMax, keysMax: shares * keysPerSessionMax, rates }
+  }
 
   /**
    * The account that a limit is counted by.
@@ -53,45 +60,26 @@ export function createAccounts({
    * @returns {Account | undefined} `undefined`: neither a user nor an address that stands for one client
    */
   function of(user, { address, isNamed }) {
-    if (user !== undefined) return find(`user ${user}`, USER_SHARES, sessionsPerUserMax)
-    return isNamed && sessionsPerAddressMax > 0
-      ? find(`address ${address}`, ADDRESS_SHARES, sessionsPerAddressMax)
-      : undefined
+    if (user !== undefined) return find(`user ${user}`, limitsOfUser)
+    return isNamed && sessionsPerAddressMax > 0 ? find(`address ${address}`, limitsOfAddress) : undefined
   }
 
-  /** @param {string} name @param {number} shares @param {number} sessionsMax */
-  function find(name, shares, sessionsMax) {
+  /** @param {string} name @param {ReturnType<typeof limitsOf>} limits */
+  function find(name, limits) {
     const known = accounts.get(name)
     if (known) return known
+    const nowMs = now()
     const account = {
       name,
-      shares,
       sessions: 0,
-      sessionsMax,
       keys: 0,
-      keysMax: shares * keysPerSessionMax,
-      tokens: shares * requestsPerSecondMax,
-      keyTokens: shares * keyTokensMax,
-      refilledAtMs: now(),
+      ...limits,
+      requestAllowance: fullBucket(limits.rates.requests, nowMs),
+      keyAllowance: fullBucket(limits.rates.keys, nowMs),
     }
     accounts.set(name, account)
     idle.add(account)
     return account
-  }
-
-  /** @param {Account} account */
-  function refill(account) {
-    const nowMs = now()
-    const { shares } = account
-    const more = ((nowMs - account.refilledAtMs) * shares * requestsPerSecondMax) / 1_000
-    account.tokens = Math.min(account.tokens + more, shares * requestsPerSecondMax)
-    account.keyTokens = Math.min(account.keyTokens + more, shares * keyTokensMax)
-    account.refilledAtMs = nowMs
-  }
-
-  /** @param {Account} account @param {number} debt */
-  function waitMs({ shares }, debt) {
-    return Math.max(1, Math.ceil((debt * 1_000) / (shares * requestsPerSecondMax)))
   }
 
   return {
@@ -127,38 +115,38 @@ export function createAccounts({
      * Takes what a request costs, or nothing where it is too much: no session pays for what another had refused.
      *
      * @param {Account | undefined} account
-     * @param {number} tokens
+     * @param {number} requests as how many it counts
      * @returns {number} 0, or how long to wait, in milliseconds
      */
-    charge(account, tokens) {
+    charge(account, requests) {
       if (!account) return 0
-      refill(account)
+      const rate = account.rates.requests
+      const allowance = refill(account.requestAllowance, rate, now())
       // As large as a message may be, it is served when the bucket is full.
-      if (account.tokens < Math.min(tokens, account.shares * requestsPerSecondMax)) {
-        return waitMs(account, tokens - account.tokens)
-      }
-      account.tokens -= tokens
+      if (allowance.left < Math.min(requests, rate.max)) return waitMsFor(requests - allowance.left, rate)
+      allowance.left -= requests
       return 0
     },
 
     /** How long to wait before more keys are subscribed to, in milliseconds. @param {Account | undefined} account */
     keysWaitMs(account) {
       if (!account) return 0
-      refill(account)
-      return account.keyTokens > 0 ? 0 : waitMs(account, 1 - account.keyTokens)
+      const { left } = refill(account.keyAllowance, account.rates.keys, now())
+      return left > 0 ? 0 : waitMsFor(1 - left, account.rates.keys)
     },
 
-    /** @param {Account | undefined} account @param {number} tokens */
-    chargeKeys(account, tokens) {
-      if (account) account.keyTokens -= tokens
+    /** @param {Account | undefined} account @param {number} keys */
+    chargeKeys(account, keys) {
+      if (account) account.keyAllowance.left -= keys
     },
 
     /** Drops accounts that nobody uses: at once they would come back with a full allowance. */
     sweep() {
+      const nowMs = now()
       for (const account of idle) {
-        refill(account)
-        const { shares } = account
-        if (account.tokens < shares * requestsPerSecondMax || account.keyTokens < shares * keyTokensMax) continue
+        const { requestAllowance, keyAllowance, rates } = account
+        if (refill(requestAllowance, rates.requests, nowMs).left < rates.requests.max) continue
+        if (refill(keyAllowance, rates.keys, nowMs).left < rates.keys.max) continue
         idle.delete(account)
         accounts.delete(account.name)
       }

@@ -15,9 +15,8 @@ import { createSession } from './session.js'
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'send' | 'drained'>} deps.outbox
  * @param {Pick<import('./credentials.js').Credentials, 'begin'>} deps.credentials
  * @param {import('../access/rights.js').Rights} deps.anonymous
- * @param {{ tokens: number, keyTokens: number }} deps.atStart what it may ask, see rate-limit.js
+ * @param {Pick<import('./rate-limit.js').RateLimit, 'allowances'>} deps.rateLimit
  * @param {Omit<Extract<ControlMessage, { type: 'welcome' }>, 'type' | 'session' | 'user' | 'expiresInMs'>} deps.welcome
- * @param {() => number} deps.now monotonic, in milliseconds
  */
 export function createOpen({
   sessions,
@@ -27,9 +26,8 @@ export function createOpen({
   outbox,
   credentials,
   anonymous,
-  atStart,
+  rateLimit,
   welcome,
-  now,
 }) {
   /** @type {import('../transport/transport.js').TransportEvents} */
   const events = {
@@ -51,7 +49,7 @@ export function createOpen({
    * @param {{ origin: import('../access/identify.js').Origin, verified?: import('../access/tokens/tokens.js').Verified }} from
    */
   return function open(transport, { origin, verified }) {
-    const start = { ...atStart, nowMs: now(), origin, rights: anonymous }
+    const start = { ...rateLimit.allowances(), origin, rights: anonymous }
     const session = createSession(transport, encodings.forTransport(transport), start)
     sessions.add(session)
     const holder = credentials.begin(session, verified)

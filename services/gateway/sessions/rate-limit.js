@@ -1,56 +1,54 @@
-// The rate limit of each session: a bucket of tokens for requests, refilled steadily, that may go into debt before the
-// session is closed; and one for the keys it subscribes to, since each that no session watches yet is a request to the backend.
+// The rate limit of each session: an allowance of requests, which may go into debt before the session is closed; and one of
+// keys that it subscribes to, since each that no session watches yet is a request to the backend.
+import { fullBucket, ratesOf, refill, waitMsFor } from './bucket.js'
 
 /**
  * @typedef {import('./session.js').Session} Session
  * @typedef {ReturnType<typeof createRateLimit>} RateLimit
  */
 
-/** A message costs one token, and one more per so many bytes: a subscribe to thousands of keys is no single request. */
-const BYTES_PER_TOKEN = 1_024
+/** A message counts as one request, and one more per so many bytes: a subscribe to thousands of keys is no single one. */
+const BYTES_PER_REQUEST = 1_024
 
-/** What a message that breaks the protocol costs as well: no honest client sends many. */
-export const OFFENCE_TOKENS = 10
+/** As how many requests a message that breaks the protocol counts as well: no honest client sends many. */
+export const OFFENCE_REQUESTS = 10
 
 /** Debt at which a session is closed, in seconds of its allowance: far past what an honest client's hurry makes. */
 const DEBT_SECONDS_MAX = 2
 
-/** For keys that are watched here already: they cost a place in a list and a value from memory. */
-const WATCHED_KEYS_PER_TOKEN = 10
+/** Keys that are watched here already cost a place in a list and a value from memory: so many count as one. */
+const WATCHED_KEYS_PER_KEY = 10
 
 /**
  * @param {object} deps
- * @param {number} deps.requestsPerSecondMax one second's requests may be sent at once
- * @param {number} deps.keysPerSessionMax so many keys may be subscribed to at once, and after that as many new ones a
- *   second as requests
+ * @param {number} deps.requestsPerSecondMax
+ * @param {number} deps.keysPerSessionMax
  * @param {Pick<import('./accounts.js').Accounts, 'charge' | 'keysWaitMs' | 'chargeKeys'>} deps.accounts
  * @param {(session: Session, code: 'abusive') => void} deps.end
  * @param {() => number} deps.now monotonic, in milliseconds
  */
 export function createRateLimit({ requestsPerSecondMax, keysPerSessionMax, accounts, end, now }) {
-  const keyTokensMax = Math.max(requestsPerSecondMax, keysPerSessionMax)
+  const rates = ratesOf({ requestsPerSecondMax, keysPerSessionMax })
 
   /**
    * Charges a session, before it is served or for what its message turned out to cost. Ends it where it asked far too much.
    *
    * @param {Session} session
-   * @param {number} tokens
+   * @param {number} requests as how many it counts
    * @returns {number} 0 where the session may go on; else how long it should wait before it tries the same again, in
    *   milliseconds; Infinity where this ended it
    */
-  function charge(session, tokens) {
-    const nowMs = now()
-    const refilled = session.tokens + ((nowMs - session.tokensAtMs) * requestsPerSecondMax) / 1_000
-    session.tokens = Math.min(refilled, requestsPerSecondMax) - tokens
-    session.tokensAtMs = nowMs
-    if (session.tokens >= 0) return accounts.charge(session.account, tokens)
-    if (session.tokens < -DEBT_SECONDS_MAX * requestsPerSecondMax) {
+  function charge(session, requests) {
+    const allowance = refill(session.requestAllowance, rates.requests, now())
+    allowance.left -= requests
+    if (allowance.left >= 0) return accounts.charge(session.account, requests)
+    if (allowance.left < -DEBT_SECONDS_MAX * requestsPerSecondMax) {
       end(session, 'abusive')
       return Number.POSITIVE_INFINITY
     }
     // The next try costs as much again: without its price a session that waits this long would be refused for ever.
-    const priceOfRetry = Math.min(tokens, requestsPerSecondMax)
-    return Math.ceil(((priceOfRetry - session.tokens) * 1_000) / requestsPerSecondMax)
+    const priceOfRetry = Math.min(requests, rates.requests.max)
+    return waitMsFor(priceOfRetry - allowance.left, rates.requests)
   }
 
   /**
@@ -60,12 +58,10 @@ export function createRateLimit({ requestsPerSecondMax, keysPerSessionMax, accou
    * @param {Session} session
    */
   function keysWaitMs(session) {
-    const nowMs = now()
-    const refilled = session.keyTokens + ((nowMs - session.keyTokensAtMs) * requestsPerSecondMax) / 1_000
-    session.keyTokens = Math.min(refilled, keyTokensMax)
-    session.keyTokensAtMs = nowMs
-    if (session.keyTokens > 0) return accounts.keysWaitMs(session.account)
-    return Math.floor((-session.keyTokens * 1_000) / requestsPerSecondMax) + 1
+    const { left } = refill(session.keyAllowance, rates.keys, now())
+    if (left > 0) return accounts.keysWaitMs(session.account)
+    // Until there is more than nothing.
+    return Math.floor((-left * 1_000) / rates.keys.perSecond) + 1
   }
 
   /**
@@ -75,15 +71,21 @@ export function createRateLimit({ requestsPerSecondMax, keysPerSessionMax, accou
    * @param {{ watchedBefore: number, watchedAnew: number }} keys how many
    */
   function chargeKeys(session, { watchedBefore, watchedAnew }) {
-    const tokens = watchedAnew + watchedBefore / WATCHED_KEYS_PER_TOKEN
-    session.keyTokens -= tokens
-    accounts.chargeKeys(session.account, tokens)
+    const keys = watchedAnew + watchedBefore / WATCHED_KEYS_PER_KEY
+    session.keyAllowance.left -= keys
+    accounts.chargeKeys(session.account, keys)
   }
 
-  return { charge, keysWaitMs, chargeKeys, atStart: { tokens: requestsPerSecondMax, keyTokens: keyTokensMax } }
+  /** What a session begins with. */
+  function allowances() {
+    const nowMs = now()
+    return { requestAllowance: fullBucket(rates.requests, nowMs), keyAllowance: fullBucket(rates.keys, nowMs) }
+  }
+
+  return { charge, keysWaitMs, chargeKeys, allowances }
 }
 
-/** @param {number} messageBytes */
+/** As how many requests a message counts. @param {number} messageBytes */
 export function costOf(messageBytes) {
-  return 1 + Math.floor(messageBytes / BYTES_PER_TOKEN)
+  return 1 + Math.floor(messageBytes / BYTES_PER_REQUEST)
 }

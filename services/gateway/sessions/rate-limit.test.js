@@ -4,7 +4,7 @@ function create() {
   let nowMs = 0
   /** @type {string[]} */
   const ended = []
-  const { atStart, ...limit } = createRateLimit({
+  const { allowances, ...limit } = createRateLimit({
     requestsPerSecondMax: 100,
     keysPerSessionMax: 1_000,
     accounts: { charge: () => 0, keysWaitMs: () => 0, chargeKeys() {} },
@@ -16,7 +16,7 @@ function create() {
     nowMs = atMs
     return run()
   }
-  return { ...limit, session: /** @type {any} */ ({ ...atStart, tokensAtMs: 0, keyTokensAtMs: 0 }), at, ended }
+  return { ...limit, session: /** @type {any} */ (allowances()), at, ended }
 }
 
 function setup() {

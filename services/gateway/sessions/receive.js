@@ -1,6 +1,6 @@
 // Takes what a client sends: charges it, reads it, passes it to its handler, and answers what cannot be handled.
 import { errorCodes, errorMessage, ProtocolError, readClientMessage, readRequestId } from '@keycast/protocol'
-import { costOf, OFFENCE_TOKENS } from './rate-limit.js'
+import { costOf, OFFENCE_REQUESTS } from './rate-limit.js'
 
 /**
  * @typedef {import('./session.js').Session} Session
@@ -84,7 +84,7 @@ export function createReceive({ handle, outbox, rateLimit }) {
   /** @param {Session} session @param {ProtocolError} error */
   function answerOffence(session, { code, message, id }) {
     outbox.send(session, errorMessage(code, { id, message }))
-    rateLimit.charge(session, OFFENCE_TOKENS)
+    rateLimit.charge(session, OFFENCE_REQUESTS)
   }
 
   return { message, ping, pong }

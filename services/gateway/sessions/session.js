@@ -32,10 +32,8 @@ import { randomBytes } from 'node:crypto'
  * @property {import('../delivery/outbox.js').CloseCode | undefined} closing how it is to be closed after the next flush
  * @property {boolean} ended nothing is read from it or queued for it any more; sessions.js
  * @property {string | undefined} endReason why, where the gateway ended it
- * @property {number} tokens requests it may send now; this and the next three: rate-limit.js
- * @property {number} tokensAtMs
- * @property {number} keyTokens keys it may subscribe to now
- * @property {number} keyTokensAtMs
+ * @property {import('./bucket.js').Bucket} requestAllowance requests it may send now; this and the next: rate-limit.js
+ * @property {import('./bucket.js').Bucket} keyAllowance keys it may subscribe to now
  * @property {boolean} heard whether anything came from it since the last ping; heartbeat.js
  * @property {string} address this and the next: from where it came, see access/identify.js
  * @property {boolean} isNamed
@@ -56,10 +54,10 @@ const ID_BYTES = 16
 /**
  * @param {Transport} transport
  * @param {Encoding} encoding
- * @param {{ tokens: number, keyTokens: number, nowMs: number, origin: import('../access/identify.js').Origin, rights: Session['rights'] }} start
+ * @param {Pick<Session, 'requestAllowance' | 'keyAllowance' | 'rights'> & { origin: import('../access/identify.js').Origin }} start
  * @returns {Session}
  */
-export function createSession(transport, encoding, { tokens, keyTokens, nowMs, origin, rights }) {
+export function createSession(transport, encoding, { requestAllowance, keyAllowance, origin, rights }) {
   return {
     id: randomBytes(ID_BYTES).toString('base64url'),
     transport,
@@ -77,10 +75,8 @@ export function createSession(transport, encoding, { tokens, keyTokens, nowMs, o
     closing: undefined,
     ended: false,
     endReason: undefined,
-    tokens,
-    tokensAtMs: nowMs,
-    keyTokens,
-    keyTokensAtMs: nowMs,
+    requestAllowance,
+    keyAllowance,
     heard: true,
     address: origin.address,
     isNamed: origin.isNamed,

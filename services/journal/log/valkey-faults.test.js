@@ -11,6 +11,8 @@ const silent = { info() {}, warn() {}, error() {} }
 let valkey
 /** @type {Awaited<ReturnType<typeof openValkeyLog>>[]} */
 const logs = []
+/** One that was left running would keep jest from ending. @type {(typeof valkey)[]} */
+const replicas = []
 beforeAll(async () => {
   valkey = await startValkey()
 })
@@ -18,6 +20,7 @@ afterAll(() => valkey.remove())
 beforeEach(() => void valkey.cli('FLUSHALL'))
 afterEach(async () => {
   for (const log of logs.splice(0)) await log.close()
+  for (const replica of replicas.splice(0)) await replica.remove()
 })
 
 /** @param {Partial<Parameters<typeof openValkeyLog>[0]>} [options] */
@@ -168,8 +171,17 @@ test('where its replica does not follow, what was kept is not known; where it ha
   // Else a replica waits 5 s for others before it is sent anything.
   valkey.cli('CONFIG', 'SET', 'repl-diskless-sync-delay', '0')
   const replica = await startValkey({ settings: ['--replicaof', '127.0.0.1', String(valkey.port)] })
+  replicas.push(replica)
   valkey.cli('CONFIG', 'SET', 'min-replicas-to-write', '1')
   const log = await open({ replicasMin: 1 })
+  // Until it has a file of all that it was sent at first, a replica has nothing on disk.
+  await eventually(
+    async () => replica.cli('INFO'),
+    info =>
+      ['master_link_status:up', 'aof_rewrite_in_progress:0', 'aof_rewrite_scheduled:0'].every(line =>
+        info.includes(line),
+      ),
+  )
   expect(await log.append([publishOf()])).toMatchObject([{ position: { seq: 1 } }])
   replica.signal('SIGSTOP')
   await expect(log.append([publishOf()])).rejects.toThrow('did not say within 2000 ms that 1 replicas have the batch')

@@ -90,7 +90,6 @@ test('credit and results come in, leases go out', async () => {
           format: 'text',
           status: 200,
           store: true,
-          durationMs: 1,
         },
         body: Buffer.from('body'),
       },

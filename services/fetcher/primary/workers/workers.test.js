@@ -111,7 +111,7 @@ function setup(count) {
     result: ({ to, lease }, from = to) =>
       workers.onMessage(
         Buffer.from(from),
-        { type: 'result', lease, kind: 'current', status: 304, store: true, durationMs: 1 },
+        { type: 'result', lease, kind: 'current', status: 304, store: true },
         undefined,
       ),
   }

@@ -1,0 +1,52 @@
+// A bucket that refills steadily: what was not used adds up to a bound, and may then be used at once. Sessions, accounts and
+// addresses have some each, as plain records, for there are tens of thousands of them.
+
+/**
+ * How a bucket refills, and how much it holds at most.
+ * @typedef {{ perSecond: number, max: number }} Rate
+ *
+ * What may be taken now, as of `atMs`. Below 0 it is in debt.
+ * @typedef {{ left: number, atMs: number }} Bucket
+ */
+
+/** @param {Rate} rate @param {number} nowMs @returns {Bucket} */
+export function fullBucket({ max }, nowMs) {
+  return { left: max, atMs: nowMs }
+}
+
+/**
+ * Adds what came in since. To be called before `left` is read.
+ *
+ * @param {Bucket} bucket @param {Rate} rate @param {number} nowMs
+ * @returns {Bucket} the same
+ */
+export function refill(bucket, { perSecond, max }, nowMs) {
+  bucket.left = Math.min(max, bucket.left + ((nowMs - bucket.atMs) * perSecond) / 1_000)
+  bucket.atMs = nowMs
+  return bucket
+}
+
+/**
+ * How long it takes until so much more has come in, in whole milliseconds.
+ *
+ * @param {number} missing @param {Rate} rate
+ */
+export function waitMsFor(missing, { perSecond }) {
+  return Math.ceil((missing * 1_000) / perSecond)
+}
+
+/**
+ * What one session may ask for. Several that share an account have the same, times its shares.
+ *
+ * @param {{ requestsPerSecondMax: number, keysPerSessionMax: number }} settings
+ * @param {number} [shares]
+ * @returns {{ requests: Rate, keys: Rate }} `requests`: one second's may be sent at once. `keys`: so many as a session may
+ *   have may be subscribed to at once, and after that as many new ones a second as requests
+ */
+export function ratesOf({ requestsPerSecondMax, keysPerSessionMax }, shares = 1) {
+  const perSecond = shares * requestsPerSecondMax
+  return {
+    requests: { perSecond, max: perSecond },
+    keys: { perSecond, max: Math.max(perSecond, shares * keysPerSessionMax) },
+  }
+}
