@@ -50,9 +50,10 @@
  * @typedef {{ type: 'kept', key: string, version: string, next?: Next }} KeptAnswer
  *
  * The last try failed. `ageMs`: since the backend was asked in that try. With `retryAfterMs` the fetcher tries again
- * by itself while the key is watched. `not_found` is an answer like any other: it comes with `maxAgeMs`.
+ * by itself while the key is watched. `not_found` is an answer like any other: it comes with `maxAgeMs`. `forbidden` comes
+ * with the digest of the token that the backend refused (wire/token-digest.js), unless it was asked without one.
  * @typedef {{ type: 'failed', key: string, code: ErrorCode, message: string, ageMs: number,
- *   maxAgeMs?: number, retryAfterMs?: number }} FailedAnswer
+ *   maxAgeMs?: number, retryAfterMs?: number, tokenDigest?: string }} FailedAnswer
  *
  * @typedef {ValueAnswer | CurrentAnswer | KeptAnswer | FailedAnswer} Answer
  */

@@ -8,6 +8,7 @@ export { REMEMBERED_MS as REFRESHES_REMEMBERED_MS } from './gateway/values/recen
 export { createHub } from './hub/hub.js'
 export { joinKey, membersKey, readPresenceKey } from './wire/members-codec.js'
 export { gapFrom, HISTORY_BYTES_MAX, readHistoryKey, roomErrorCodes, roomsCodec } from './wire/rooms-codec.js'
+export { tokenDigest } from './wire/token-digest.js'
 export { ANONYMOUS_VIEWER, readViewerKey, viewerKey } from './wire/viewer-key.js'
 export {
   createZeromqBackbone,

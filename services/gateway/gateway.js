@@ -158,7 +158,6 @@ export function createGateway({
   const decisions = createDecisions({
     namespaces: deciding,
     backbone,
-    viewers,
     onDecided: (session, key, problem) => events.onDecided(session, key, problem),
     counts,
     now,
@@ -188,7 +187,7 @@ export function createGateway({
     now,
   })
   const ownValueTokens = createOwnValueTokens({ ownValues, cache, backbone, subscriptions, now })
-  const takeAnswer = createTakeAnswer({ cache, backbone, viewers, values, singleFlight, subscriptions, now })
+  const takeAnswer = createTakeAnswer({ cache, backbone, ownValues, values, singleFlight, subscriptions, now })
   const encodings = createEncodings({
     latest: key => cache.peek(key)?.value,
     grown(key) {
@@ -330,7 +329,7 @@ export function createGateway({
     ownValueTokens.ended(viewer)
   }
   events.onRenewed = ownValueTokens.renewed
-  events.onExpired = ownValueTokens.ended
+  events.onExpired = ownValueTokens.expired
   events.onBehind = behind.readOn
 
   exportCounts(metrics, counts, stats, tokens.jwksStatus, settings, () => sharedRevocations?.missing())

@@ -103,9 +103,13 @@ export function createFakeBackbone() {
    */
   const questions = []
 
+  /** Wants that said a token, in their order. @type {[key: string, authorization: string][]} */
+  const said = []
+
   const fake = {
     calls,
     questions,
+    said,
     nodesAlive: 1,
 
     /** @param {BackboneEvents} given */
@@ -151,15 +155,22 @@ export function createFakeBackbone() {
     },
   }
 
+  /** What a want says is looked up each time, as the real one does. @param {string} type @param {string} key */
+  function say(type, key) {
+    calls.push(`${type} ${key}`)
+    const authorization = events.credentials?.(key)?.authorization
+    if (authorization !== undefined) said.push([key, authorization])
+  }
+
   /** @type {Backbone} */
   const backbone = {
     async start() {},
     async stop() {},
-    watch: key => void calls.push(`watch ${key}`),
+    watch: key => say('watch', key),
     unwatch: key => void calls.push(`unwatch ${key}`),
-    get: key => void calls.push(`get ${key}`),
+    get: key => say('get', key),
     cancelGet: key => void calls.push(`cancelGet ${key}`),
-    renewCredentials: key => void calls.push(`renewCredentials ${key}`),
+    renewCredentials: key => say('renewCredentials', key),
     async refresh(keys) {
       calls.push(`refresh ${keys.join(' ')}`)
     },

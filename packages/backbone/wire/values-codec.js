@@ -33,7 +33,7 @@ const GENERAL_FORMAT = 'base64'
 
 /** @type {import('./codec.js').Codec<Values>} */
 export const valuesCodec = {
-  wire: 'values/1.4',
+  wire: 'values/1.5',
   readPosition({ version, ageMs, plan }) {
     if (typeof version !== 'string' || !isAge(ageMs)) throw new WireError('a position is not a version and its age')
     if (plan === undefined) return { version, ageMs }
@@ -140,6 +140,7 @@ function readCredentials({ authorization, expiresAt }) {
 function readFailed(head) {
   if (!isAged(head) || typeof head.code !== 'string') return incomplete(head.key)
   if (!Object.hasOwn(errorCodes, head.code)) head.code = GENERAL_CODE
+  if (typeof head.tokenDigest !== 'string') delete head.tokenDigest
   return head
 }
 

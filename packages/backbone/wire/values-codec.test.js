@@ -35,7 +35,8 @@ function cross(answer) {
 test('answers arrive as they were sent, and bodies are not copied on the way out', () => {
   const withDelta = { ...head, delayMs: 7, body, delta: { from: 'u', bytes: Buffer.from('delta') } }
   const keptForNow = { type: kept.type, key: kept.key, version: kept.version }
-  for (const answer of [{ ...head, body }, withDelta, current, kept, keptForNow, failed]) {
+  const forbidden = { ...failed, code: /** @type {const} */ ('forbidden'), tokenDigest: 'd' }
+  for (const answer of [{ ...head, body }, withDelta, current, kept, keptForNow, failed, forbidden]) {
     expect(cross(answer)).toEqual(answer)
   }
   expect(encodeAnswer({ ...head, body }).parts[0]).toBe(body)
@@ -46,6 +47,7 @@ test('a code, a format or a kind of a newer release never breaks a link', () => 
   expect(decodeAnswer({ ...failed, code: 'toString' }, [])).toEqual({ ...failed, code: 'backend_error' })
   expect(decodeAnswer({ ...head, format: 'cbor' }, [body])).toEqual({ ...head, format: 'base64', body })
   expect(decodeAnswer({ ...head, delayMs: 'long' }, [body])).toEqual({ ...head, body })
+  expect(decodeAnswer({ ...failed, tokenDigest: 7 }, [])).toEqual(failed)
   expect(decodeAnswer({ ...head, mood: 'new' }, [body, body])).toMatchObject({ ...head, body })
   expect(decodeAnswer({ type: 'hologram', key: 'a:1' }, [body])).toBeUndefined()
   expect(readNotice?.({ type: 'rumour' })).toBeUndefined()

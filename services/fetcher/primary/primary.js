@@ -72,7 +72,7 @@ export function createPrimary({
     recovery,
     fetches,
     onNoRoom: wants.refuseAll,
-    onForbidden: wants.forbidAll,
+    onForbidden: wants.forbid,
     now,
   })
   fetches.start({

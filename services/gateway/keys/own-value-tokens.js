@@ -1,5 +1,5 @@
-// What becomes of users' own values when their tokens change: a renewed one is asked with from then on; once none is valid the
-// values go, and come back with the next.
+// What becomes of users' own values when their tokens change: one that is valid longer is asked with from then on. What was had
+// with a token that ended goes, and comes back with another.
 import { createProblem } from './problem.js'
 
 /**
@@ -33,13 +33,24 @@ export function createOwnValueTokens({ ownValues, cache, backbone, subscriptions
   /** @param {Viewer} viewer */
   function say(viewer) {
     saidAtMs.set(viewer, now())
-    for (const entry of ownValues.of(viewer)) {
+    for (const entry of ownValues.of(viewer).keys()) {
       if (entry.subscriptions.length > 0) backbone.renewCredentials(entry.wireKey)
     }
   }
 
+  /** @param {import('./entry.js').Entry} entry @param {boolean} hasToken whether its user has one that may be valid */
+  function letGo(entry, hasToken) {
+    entry.value = undefined
+    entry.problem = hasToken ? undefined : createProblem('token_expired', now(), { retryAfterMs: RETRY_MS })
+    // The fetcher hears that there is none, or which one there is in its place.
+    if (entry.subscriptions.length > 0) backbone.renewCredentials(entry.wireKey)
+    if (!hasToken) subscriptions.changed(entry, 'failed')
+    // Removes what nobody wants.
+    cache.update(entry)
+  }
+
   return {
-    /** The viewer has another token. @param {Viewer} viewer */
+    /** The viewer has a token that is valid longer. @param {Viewer} viewer */
     renewed(viewer) {
       if (ownValues.of(viewer).size === 0) return
       if (isTime(viewer)) say(viewer)
@@ -55,17 +66,17 @@ export function createOwnValueTokens({ ownValues, cache, backbone, subscriptions
       }
     },
 
-    /** The viewer's token is not valid any more: it expired, or was revoked. @param {Viewer} viewer */
-    ended(viewer) {
-      for (const entry of [...ownValues.of(viewer)]) {
-        entry.value = undefined
-        entry.problem = createProblem('token_expired', now(), { retryAfterMs: RETRY_MS })
-        // The fetcher hears that there is none, or which one there is in its place.
-        if (entry.subscriptions.length > 0) backbone.renewCredentials(entry.wireKey)
-        subscriptions.changed(entry, 'failed')
-        // Removes what nobody wants.
-        cache.update(entry)
+    /** One of the viewer's tokens has expired: what it was asked with is let go of. @param {Viewer} viewer */
+    expired(viewer) {
+      const digests = viewer.tokens.map(({ bearer }) => bearer.digest)
+      for (const [entry, { askedWith }] of [...ownValues.of(viewer)]) {
+        if (askedWith === undefined || !digests.includes(askedWith)) letGo(entry, digests.length > 0)
       }
+    },
+
+    /** Tokens of the viewer were revoked, or it is not known any more: nothing that it has is kept. @param {Viewer} viewer */
+    ended(viewer) {
+      for (const entry of [...ownValues.of(viewer).keys()]) letGo(entry, viewer.tokens.length > 0)
     },
   }
 }

@@ -2,16 +2,17 @@
 // while this gateway holds a token of its user.
 import { ANONYMOUS_VIEWER, viewerKey } from '@keycast/backbone'
 import { namespaceOf } from '@keycast/protocol'
-import { credentialsOf } from '../access/backend/viewers.js'
+import { chooseCredentials, hasTokenLeft, newTokenChoice, noteRefused } from '../access/backend/token-choice.js'
 
 /**
  * @typedef {import('./entry.js').Entry} Entry
+ * @typedef {import('../access/backend/token-choice.js').TokenChoice} TokenChoice
  * @typedef {import('../access/backend/viewers.js').Viewer} Viewer
  * @typedef {ReturnType<typeof createOwnValues>} OwnValues
  */
 
-/** @type {ReadonlySet<Entry>} */
-const NONE = new Set()
+/** @type {ReadonlyMap<Entry, TokenChoice>} */
+const NONE = new Map()
 
 /**
  * @param {object} deps
@@ -20,12 +21,25 @@ const NONE = new Set()
  * @param {() => number} deps.wallNow in milliseconds since 1970
  */
 export function createOwnValues({ namespaces, viewers, wallNow }) {
-  /** By the viewer's name. @type {Map<string, Set<Entry>>} */
+  /** By the viewer's name. @type {Map<string, Map<Entry, TokenChoice>>} */
   const byViewer = new Map()
   let count = 0
 
   /** Whether each user has a value of their own under the key. @param {string} key that passed the check of access.js */
   const areOf = key => namespaces.get(namespaceOf(key))?.isPerUser === true
+
+  /**
+   * @template T
+   * @param {Entry | undefined} entry
+   * @param {(viewer: Viewer, choice: TokenChoice, wallNowMs: number) => T} decide
+   * @returns {T | undefined} `undefined` where it is nobody's own
+   */
+  function choosing(entry, decide) {
+    if (entry?.viewer === undefined) return undefined
+    const viewer = viewers.named(entry.viewer)
+    const choice = byViewer.get(entry.viewer)?.get(entry)
+    return viewer && choice && decide(viewer, choice, wallNow())
+  }
 
   return {
     areOf,
@@ -47,8 +61,8 @@ export function createOwnValues({ namespaces, viewers, wallNow }) {
     opened(entry) {
       if (entry.viewer === undefined) return
       const entries = byViewer.get(entry.viewer)
-      if (entries) entries.add(entry)
-      else byViewer.set(entry.viewer, new Set([entry]))
+      if (entries) entries.set(entry, newTokenChoice())
+      else byViewer.set(entry.viewer, new Map([[entry, newTokenChoice()]]))
       count++
     },
 
@@ -63,7 +77,7 @@ export function createOwnValues({ namespaces, viewers, wallNow }) {
 
     /** Whether an entry that nobody wants may stay. @param {Entry} entry */
     mayKeep: ({ viewer }) =>
-      viewer === undefined || viewer === ANONYMOUS_VIEWER || viewers.named(viewer)?.verified !== undefined,
+      viewer === undefined || viewer === ANONYMOUS_VIEWER || (viewers.named(viewer)?.tokens.length ?? 0) > 0,
 
     /**
      * With what a backend is asked for a viewer's own value.
@@ -72,17 +86,29 @@ export function createOwnValues({ namespaces, viewers, wallNow }) {
      * @returns {import('@keycast/backbone').Credentials | undefined}
      */
     credentialsFor(entry) {
-      const viewer = entry?.viewer === undefined ? undefined : viewers.named(entry.viewer)
-      return viewer && credentialsOf(viewer, wallNow())
+      return choosing(entry, chooseCredentials)
     },
 
-    /** @param {Viewer} viewer @returns {ReadonlySet<Entry>} */
+    /**
+     * The backend refused a token of the user.
+     *
+     * @param {Entry} entry
+     * @param {string} [digest] of the token
+     * @returns {boolean} whether the backend is to be asked with another one
+     */
+    noteRefused: (entry, digest) =>
+      choosing(entry, (viewer, choice, wallNowMs) => noteRefused(viewer, choice, wallNowMs, digest)) === true,
+
+    /** Whether the user has another token than the one last asked with, which has expired. @param {Entry} entry */
+    hasTokenLeft: entry => choosing(entry, hasTokenLeft) === true,
+
+    /** With which token each was last asked for. @param {Viewer} viewer @returns {ReadonlyMap<Entry, Readonly<TokenChoice>>} */
     of: viewer => byViewer.get(viewer.name) ?? NONE,
 
     /** How many viewers' values of a key are held. For operators: it looks at all. @param {string} key */
     countOf(key) {
       let held = 0
-      for (const entries of byViewer.values()) for (const entry of entries) if (entry.key === key) held++
+      for (const entries of byViewer.values()) for (const entry of entries.keys()) if (entry.key === key) held++
       return held
     },
 

@@ -2,13 +2,14 @@
 // of that user, for as long as it is valid.
 import { createHash } from 'node:crypto'
 import { inspect } from 'node:util'
+import { tokenDigest } from '@keycast/backbone'
 import { readRule } from '../access/rights.js'
 import { authenticate, issuers, sign } from '../access/test-tokens.js'
 import { createTestGateway } from '../test-support.js'
 
 const startAtMs = 1_800_000_000_000
 const anonymous = readRule({ read: ['own:open', 'tick:*'] }, { user: false, strict: true }).rule
-const everyone = readRule({ read: ['own:inbox', 'own:open'] }, { user: true, strict: true }).rule
+const everyone = readRule({ read: ['own:inbox', 'own:open', 'own:third'] }, { user: true, strict: true }).rule
 const viewerOf = (/** @type {string} */ user) => createHash('sha256').update(user).digest('base64url')
 const KEY = 'own:inbox'
 const wire = (/** @type {string} */ user, key = KEY) => `${key} ${viewerOf(user)}`
@@ -258,6 +259,166 @@ test('several keys that one token was refused for are all asked for with the oth
   for (const key of keys) backbone.failed(wire('ann', key), 'forbidden', { retryAfterMs: undefined })
   for (const key of keys) backbone.value(wire('ann', key), '1')
   expect(await second.received()).toMatchObject([{ type: 'subscribed' }, { type: 'value' }, { type: 'value' }])
+})
+
+/**
+ * A user's tokens by name, for tests of which of them is asked with.
+ *
+ * @param {Parameters<typeof setup>[0]} [settings]
+ */
+function setupTokens(settings) {
+  const started = setup(settings)
+  const { backbone, connect, auth, token } = started
+  /** @type {Map<string, string>} */
+  const names = new Map()
+  const nameOf = (/** @type {string | undefined} */ authorization) => names.get(authorization ?? '')
+  return {
+    ...started,
+    /** A client with a token of its own. @param {string} name @param {number} ttlSeconds */
+    async withToken(name, ttlSeconds) {
+      const client = await connect()
+      const given = await token('ann', ttlSeconds, { jti: name })
+      names.set(`Bearer ${given}`, name)
+      await auth(client, given)
+      return { ...client, token: given }
+    },
+    /** The tokens that wants of a key said, since last asked. */
+    said: (key = KEY) => backbone.said.filter(([each]) => each === wire('ann', key)).map(([, each]) => nameOf(each)),
+    /** The backend refuses the token that was said last, or the one given. @param {string} [key] @param {string} [given] */
+    refuse(key = KEY, given = undefined) {
+      const digest = given === undefined ? {} : { tokenDigest: tokenDigest(`Bearer ${given}`) }
+      backbone.failed(wire('ann', key), 'forbidden', { retryAfterMs: undefined, ...digest })
+    },
+    value: (key = KEY, body = '1') => backbone.value(wire('ann', key), body),
+  }
+}
+
+const OTHER_KEY = 'own:open'
+
+const isOfToken = (/** @type {any} */ { code }) => code === 'forbidden' || code === 'token_expired'
+
+const subscribe = (key = KEY, id = 1) => ({ type: 'subscribe', id, keys: [{ key }] })
+
+test('a key that no token of the user may read changes nothing for the others', async () => {
+  const { withToken, said, refuse, value } = setupTokens()
+  const good = await withToken('good', 3_600)
+  const dead = await withToken('dead', 600)
+  dead.connection.terminate()
+  good.send(subscribe())
+  value()
+  good.send(subscribe(OTHER_KEY, 2))
+  refuse(OTHER_KEY)
+  refuse(OTHER_KEY)
+  expect(said(OTHER_KEY)).toEqual(['good', 'dead'])
+  const told = await good.received()
+  expect(told.filter(({ type }) => type === 'error')).toMatchObject([{ key: OTHER_KEY, code: 'forbidden' }])
+  good.send({ type: 'get', id: 3, key: 'own:third' })
+  await withToken('better', 7_200)
+  expect(said()).toEqual(['good', 'better'])
+  expect(said(OTHER_KEY)).toEqual(['good', 'dead'])
+})
+
+test('of three tokens all are asked with, the one valid longest first, and the one that is good stays', async () => {
+  const { withToken, said, refuse, value, pass } = setupTokens()
+  await withToken('revoked', 3_600)
+  const good = await withToken('good', 1_800)
+  await withToken('dead', 600)
+  good.send(subscribe())
+  refuse()
+  value()
+  expect(await good.received()).toMatchObject([{ type: 'subscribed' }, { type: 'value' }])
+  refuse()
+  value()
+  expect(await good.received()).toMatchObject([{ type: 'value' }])
+  expect(said()).toEqual(['revoked', 'good', 'dead'])
+  await withToken('renewed', 1_900)
+  await pass(1_000)
+  // Not valid longest: nothing is better than what works.
+  expect(said()).toEqual(['revoked', 'good', 'dead'])
+  refuse()
+  expect(said()).toEqual(['revoked', 'good', 'dead', 'renewed'])
+  refuse()
+  expect(await good.received()).toMatchObject([{ code: 'forbidden', subscribed: false }])
+  good.send(subscribe(KEY, 2))
+  expect(said().at(-1)).toBe('revoked')
+})
+
+test('a refusal that comes late is not taken for one of the token that came since', async () => {
+  const { withToken, said, refuse, value, backbone, pass } = setupTokens()
+  const old = await withToken('old', 300)
+  old.send({ type: 'get', id: 1, key: OTHER_KEY })
+  const renewed = await withToken('new', 3_600)
+  renewed.send(subscribe())
+  value()
+  await renewed.received()
+  refuse(OTHER_KEY)
+  expect(said(OTHER_KEY)).toEqual(['old', 'new'])
+  value(OTHER_KEY, '"of new"')
+  expect(await old.received()).toMatchObject([{ type: 'value', id: 1, data: 'of new' }])
+  expect(said()).toEqual(['new'])
+
+  // Nor where the same key was asked for with both, or the two cross on the way.
+  old.send({ type: 'get', id: 2, key: 'own:third' })
+  old.send(subscribe(OTHER_KEY, 3))
+  await withToken('newest', 7_200)
+  await pass(1_000)
+  expect(said(OTHER_KEY).at(-1)).toBe('newest')
+  refuse(OTHER_KEY, renewed.token)
+  expect(said(OTHER_KEY).slice(-2)).toEqual(['newest', 'newest'])
+  value(OTHER_KEY, '"of newest"')
+  expect((await old.received()).at(-1)).toMatchObject({ type: 'value', data: 'of newest' })
+  expect(backbone.calls).not.toContain(`unwatch ${wire('ann', OTHER_KEY)}`)
+})
+
+test('one session that renewed its token keeps its values when the one before expires, whatever was refused meanwhile', async () => {
+  const { withToken, auth, token, refuse, value, pass, backbone } = setupTokens()
+  const ann = await withToken('old', 60)
+  await auth(ann, await token('ann', 3_600))
+  ann.send(subscribe())
+  value()
+  ann.send(subscribe(OTHER_KEY, 2))
+  refuse(OTHER_KEY)
+  refuse(OTHER_KEY)
+  await ann.received()
+  await pass(61_000)
+  await pass(10_000)
+  expect((await ann.received()).filter(isOfToken)).toEqual([])
+  expect(backbone.held(wire('ann'))).toBeDefined()
+})
+
+test('a value had with a token that took the place of a refused one is asked for anew when that expires', async () => {
+  const { withToken, said, refuse, value, pass, backbone } = setupTokens()
+  const ann = await withToken('long', 3_600)
+  await withToken('short', 60)
+  ann.send(subscribe())
+  refuse()
+  value()
+  await ann.received()
+  await pass(61_000)
+  await pass(10_000)
+  expect(said()).toEqual(['long', 'short', 'long'])
+  expect(backbone.held(wire('ann'))).toBeUndefined()
+  expect((await ann.received()).filter(isOfToken)).toEqual([])
+  refuse()
+  expect(await ann.received()).toMatchObject([{ code: 'forbidden', subscribed: false }])
+})
+
+test('a fetcher that finds such a token expired is asked with the other one, and no client hears of it', async () => {
+  const { withToken, said, refuse, value, pass, backbone } = setupTokens()
+  const ann = await withToken('long', 3_600)
+  await withToken('short', 65)
+  ann.send(subscribe())
+  refuse()
+  value()
+  await ann.received()
+  await pass(60_000)
+  await pass(6_000)
+  expect((await ann.received()).filter(isOfToken)).toEqual([])
+  expect(said()).toEqual(['long', 'short'])
+  backbone.failed(wire('ann'), 'token_expired', { retryAfterMs: 1_000 })
+  expect(said()).toEqual(['long', 'short', 'long'])
+  value(KEY, '2')
+  expect(await ann.received()).toMatchObject([{ type: 'value', data: 2 }])
 })
 
 test('rights that a new token does not cover end the subscription, and with the last one the watch', async () => {

@@ -8,16 +8,13 @@ import { createProblem } from './problem.js'
  * @param {object} deps
  * @param {import('./cache.js').Cache} deps.cache
  * @param {Pick<import('@keycast/backbone').Backbone, 'get' | 'renewCredentials'>} deps.backbone
- * @param {Pick<import('../access/backend/viewers.js').Viewers, 'named' | 'noteRefused' | 'isReplacedLately'>} deps.viewers
+ * @param {Pick<import('./own-values.js').OwnValues, 'noteRefused' | 'hasTokenLeft'>} deps.ownValues
  * @param {Pick<import('./values.js').Values, 'fresh' | 'latest'>} deps.values
  * @param {Pick<import('./single-flight.js').SingleFlight, 'resolve'>} deps.singleFlight
  * @param {Pick<import('./subscriptions.js').Subscriptions, 'changed'>} deps.subscriptions
  * @param {() => number} deps.now monotonic, in milliseconds
  */
-export function createTakeAnswer({ cache, backbone, viewers, values, singleFlight, subscriptions, now }) {
-  /** With which of the user's tokens a key was asked for again. @type {WeakMap<import('./entry.js').Entry, number>} */
-  const retriedTakes = new WeakMap()
-
+export function createTakeAnswer({ cache, backbone, ownValues, values, singleFlight, subscriptions, now }) {
   /**
    * @param {import('@keycast/backbone').Answer} answer
    * @param {boolean} isForGet whether it answers the key's get, and not only its watch
@@ -27,7 +24,7 @@ export function createTakeAnswer({ cache, backbone, viewers, values, singleFligh
     const entry = cache.get(answer.key)
     // The key is no longer wanted, and nothing of it is kept.
     if (!entry) return
-    if (isForbidden(answer) && hasOtherToken(entry)) return askAgain(entry)
+    if (answer.type === 'failed' && hasOtherToken(entry, answer)) return askAgain(entry)
     const isFirst = !entry.value
     let change = applyAnswer(entry, answer, now(), confirmations)
     if (!change) {
@@ -52,18 +49,18 @@ export function createTakeAnswer({ cache, backbone, viewers, values, singleFligh
     cache.update(entry)
   }
 
-  /** Whether the user whom a backend refused has a token that the backend was not asked with. @param {import('./entry.js').Entry} entry */
-  function hasOtherToken(entry) {
-    const viewer = entry.viewer === undefined ? undefined : viewers.named(entry.viewer)
-    if (!viewer) return false
-    // Refused together with another key, by which the token was replaced.
-    const isOfOneBefore = viewers.isReplacedLately(viewer) && retriedTakes.get(entry) !== viewer.takes
-    if (!isOfOneBefore && !viewers.noteRefused(viewer)) return false
-    retriedTakes.set(entry, viewer.takes)
-    return true
+  /**
+   * Whether the answer is about one of the user's tokens, and the backend is to be asked with another.
+   *
+   * @param {import('./entry.js').Entry} entry
+   * @param {import('@keycast/backbone').FailedAnswer} answer
+   */
+  function hasOtherToken(entry, { code, tokenDigest }) {
+    if (code === 'forbidden') return ownValues.noteRefused(entry, tokenDigest)
+    return code === 'token_expired' && ownValues.hasTokenLeft(entry)
   }
 
-  /** The user has another token than the one that was refused. @param {import('./entry.js').Entry} entry of a viewer */
+  /** @param {import('./entry.js').Entry} entry of a viewer that has another token */
   function askAgain(entry) {
     entry.value = undefined
     if (entry.waiters.length > 0) backbone.get(entry.wireKey)
@@ -84,6 +81,3 @@ export function createTakeAnswer({ cache, backbone, viewers, values, singleFligh
     return entry.problem ? { problem: entry.problem } : values.latest(entry)
   }
 }
-
-/** @param {import('@keycast/backbone').Answer} answer */
-const isForbidden = answer => answer.type === 'failed' && answer.code === 'forbidden'

@@ -1,7 +1,6 @@
 // Whether viewers may read keys, as their backends decide: each is asked once per viewer, key and `keep`, for all
 // gateways, and what it said is kept for so long.
-import { createHash } from 'node:crypto'
-import { ANONYMOUS_VIEWER, readViewerKey } from '@keycast/backbone'
+import { ANONYMOUS_VIEWER, readViewerKey, tokenDigest } from '@keycast/backbone'
 import { idOf, keyProblem, namespaceOf } from '@keycast/protocol'
 import { createUniqueQueue, idProblem } from '@keycast/service'
 import { admits, refuses } from './asks.js'
@@ -185,7 +184,4 @@ export function createAuthorize({ namespaces, asks, tellDecision, firstBackoff, 
 }
 
 /** Tells tokens apart without keeping them. @param {string | undefined} authorization */
-const digestOf = authorization =>
-  createHash('sha256')
-    .update(authorization ?? '')
-    .digest('base64url')
+const digestOf = authorization => tokenDigest(authorization ?? '')

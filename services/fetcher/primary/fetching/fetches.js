@@ -246,7 +246,7 @@ export function createFetches({ origins, pool, inTurns, metrics, now, wallNow })
   /**
    * Whether a user's own value would now be asked for with another token than this fetch was.
    *
-   * @param {Fetch} fetch that ended
+   * @param {Fetch} fetch
    */
   function hasOtherToken({ entry, authorization }) {
     return isWanted(entry) && authorizationOf(entry, wallNow()) !== authorization

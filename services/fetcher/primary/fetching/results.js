@@ -17,9 +17,10 @@ import { isCold, isKept, isWaitedFor } from '../keys/interest.js'
  * @param {import('../timing/schedule.js').Schedule} deps.schedule
  * @param {Pick<import('../timing/refreshes-under-way.js').Refreshes, 'end'>} deps.refreshes
  * @param {Pick<import('../origins/recovery.js').Recovery, 'noteEnd' | 'probe'>} deps.recovery
- * @param {Pick<import('./fetches.js').Fetches, 'want' | 'hasOtherToken'>} deps.fetches
+ * @param {Pick<import('./fetches.js').Fetches, 'want'>} deps.fetches
  * @param {(entry: Entry) => void} deps.onNoRoom the first value of a key that is wanted does not fit
- * @param {(entry: Entry) => void} deps.onForbidden the backend refused the user whose own value it is
+ * @param {(entry: Entry, authorization: string | undefined) => void} deps.onForbidden the backend refused the user whose own
+ *   value it is, asked with that
  * @param {() => number} deps.now
  */
 export function createResults({ table, interest, schedule, refreshes, recovery, fetches, onNoRoom, onForbidden, now }) {
@@ -34,9 +35,7 @@ export function createResults({ table, interest, schedule, refreshes, recovery, 
     const { entry, again, queuedAt, sentAt = now() } = fetch
     if (entry.namespace.isPerUser && isForbidden(result)) {
       refreshes.end(entry)
-      // A token that came since may be good for more.
-      if (fetches.hasOtherToken(fetch)) fetches.want(entry)
-      else onForbidden(entry)
+      onForbidden(entry, fetch.authorization)
       return recovery.noteEnd(entry.origin, false, closed)
     }
     const fits = result.kind !== 'value' || !body || table.hasRoomFor(entry, body.length)

@@ -1,6 +1,6 @@
 // Values that differ per user: each is asked for with its own user's token, while that user wants it, and shown to no other.
 import { createHash } from 'node:crypto'
-import { ANONYMOUS_VIEWER, viewerKey } from '@keycast/backbone'
+import { ANONYMOUS_VIEWER, tokenDigest, viewerKey } from '@keycast/backbone'
 import { setup as setupPrimary } from '../test-support.js'
 
 const K = 'me:inbox'
@@ -265,9 +265,14 @@ test.each([401, 403])('a user to whom the backend answers %d loses the key and w
   get('b', ann, undefined, token('ann'))
   sent('b')
   fail(ann, 'backend_refused', { status })
-  expect(take('a')).toEqual([
-    { type: 'failed', key: ann, code: 'forbidden', message: 'the backend does not grant this', ageMs: 0 },
-  ])
+  const forbidden = {
+    type: 'failed',
+    key: ann,
+    code: 'forbidden',
+    message: 'the backend does not grant this',
+    ageMs: 0,
+  }
+  expect(take('a')).toEqual([{ ...forbidden, tokenDigest: tokenDigest('Bearer ann') }])
   expect(held()).toEqual([bob])
   expect(leased()).toEqual([bob])
   expect(ownEnded).toEqual(['forbidden'])
@@ -281,6 +286,57 @@ test('a refusal of a token that was replaced meanwhile says nothing of the one t
   expect(headersOf(ann)?.authorization).toBe('Bearer wide')
   value(ann, 'v1')
   expect(sent('a')).toEqual(['value v1'])
+})
+
+test('a refused token ends the wants that came with it: those of other tokens are asked for with theirs', () => {
+  const { watch, get, token, value, fail, take, sent, pass, headersOf, asked, ownEnded } = setup()
+  watch('good', ann, undefined, token('good', 30_000))
+  value(ann, 'v1')
+  sent('good')
+  watch('revoked', ann, undefined, token('revoked', 90_000))
+  watch('late', ann, undefined, token('other', 60_000))
+  get('late', ann, undefined, token('revoked', 90_000))
+  for (const link of ['revoked', 'late']) sent(link)
+  pass(1_100)
+  get('late', ann, undefined, token('revoked', 90_000))
+  expect(headersOf(ann)?.authorization).toBe('Bearer revoked')
+  fail(ann, 'backend_refused', { status: 401 })
+  const forbidden = { code: 'forbidden', tokenDigest: tokenDigest('Bearer revoked') }
+  expect(take('revoked')).toMatchObject([forbidden])
+  expect(headersOf(ann)?.authorization).toBe('Bearer other')
+  fail(ann, 'backend_refused', { status: 403 })
+  expect(headersOf(ann)?.authorization).toBe('Bearer good')
+  expect(sent('good')).toEqual([])
+  value(ann, 'v2')
+  expect(sent('good')).toEqual(['value v2'])
+  expect(sent('late')).toEqual(['forbidden'])
+  expect(ownEnded).toEqual(['forbidden', 'forbidden'])
+  expect(asked(ann)).toBe(4)
+})
+
+test('a link that waits with a refused token is told so, and sent what its watch with another brings', () => {
+  const { watch, get, token, value, fail, take } = setup()
+  get('a', ann, undefined, token('old', 90_000))
+  watch('a', ann, undefined, token('new', 60_000))
+  fail(ann, 'backend_refused', { status: 401 })
+  value(ann, 'v1')
+  expect(take('a')).toMatchObject([
+    { code: 'forbidden', tokenDigest: tokenDigest('Bearer old') },
+    { type: 'value', version: 'v1' },
+  ])
+})
+
+test('where only an expired token is left the others hear that', () => {
+  const { watch, token, value, fail, sent, pass, leased } = setup()
+  watch('short', ann, undefined, token('short', 1_050))
+  watch('long', ann, undefined, token('long'))
+  value(ann, 'v1')
+  for (const link of ['short', 'long']) sent(link)
+  pass(1_100)
+  fail(ann, 'backend_refused', { status: 403 })
+  expect(sent('long')).toEqual(['forbidden'])
+  expect(sent('short')).toEqual(['token_expired'])
+  expect(leased()).toEqual([])
 })
 
 test('to a key that all share 403 is a failure as before', () => {

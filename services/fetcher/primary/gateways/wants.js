@@ -1,5 +1,5 @@
 // What gateways want, each by its link: whether that is in memory, under way, or to be fetched.
-import { readViewerKey } from '@keycast/backbone'
+import { readViewerKey, tokenDigest } from '@keycast/backbone'
 import { errorCodes, keyProblem, namespaceOf } from '@keycast/protocol'
 import { isValidFor } from '../keys/credentials.js'
 import { createEntry, sharedKeyOf } from '../keys/entry.js'
@@ -242,6 +242,8 @@ export function createWants({
   function answerFor(link, key) {
     const refusal = refused.take(link, key)
     const entry = table.get(key)
+    // With its other want it may be due what is held, too.
+    if (refusal && entry && isWantedBy(entry, link)) markDue(link, key)
     if (refusal || !entry) return refusal
     // A link that was sent something before is sent a change now, and that change is as old as it waited for credit.
     const isChange = isSentBefore(watcherOf(entry, link))
@@ -300,11 +302,12 @@ export function createWants({
    * @param {RefusalCode} code
    * @param {string} message
    * @param {Want} want
+   * @param {{ tokenDigest?: string }} [more]
    */
-  function refuse(link, key, code, message, want) {
+  function refuse(link, key, code, message, want, more) {
     metrics.wanted('refused')
     /** @type {import('@keycast/backbone').FailedAnswer} */
-    const answer = { type: 'failed', key, code, message, ageMs: 0 }
+    const answer = { type: 'failed', key, code, message, ageMs: 0, ...more }
     if (code === 'token_expired') answer.retryAfterMs = EXPIRED_RETRY_MS
     refused.add(link, answer, want)
     markDue(link, key)
@@ -356,10 +359,35 @@ export function createWants({
    * @param {string} message
    */
   function endAll(entry, code, message) {
-    for (const { link, want } of interest.dropAll(entry)) refuse(link, entry.key, code, message, want)
+    for (const { link, want } of interest.drop(entry)) refuse(link, entry.key, code, message, want)
+    forget(entry)
+  }
+
+  /** @param {Entry} entry that nobody wants any more */
+  function forget(entry) {
     dropAll(entry)
     schedule.end(entry)
     fetches.abandon(entry)
+    table.recount(entry)
+  }
+
+  /**
+   * The backend refused a user's token. Those that came with it hear that; for all others the backend is asked with theirs.
+   *
+   * @param {Entry} entry
+   * @param {string | undefined} authorization that the backend was asked with
+   */
+  function forbid(entry, authorization) {
+    const digest = authorization === undefined ? {} : { tokenDigest: tokenDigest(authorization) }
+    const ended = interest.drop(entry, ({ credentials }) => credentials?.authorization === authorization)
+    for (const { link, want } of ended) refuse(link, entry.key, 'forbidden', FORBIDDEN, want, digest)
+    if (ended.length > 0) metrics.ownEnded('forbidden')
+    if (!isWanted(entry)) return forget(entry)
+    if (!isWatched(entry)) schedule.end(entry)
+    // It may have been had with that token.
+    dropValue(entry)
+    invalidate(entry)
+    fetches.want(entry)
     table.recount(entry)
   }
 
@@ -378,11 +406,7 @@ export function createWants({
     hubEvents,
     /** @param {Entry} entry for which there is no room beside all else */
     refuseAll: entry => endAll(entry, 'capacity', errorCodes.capacity),
-    /** @param {Entry} entry whose user the backend refused */
-    forbidAll(entry) {
-      metrics.ownEnded('forbidden')
-      endAll(entry, 'forbidden', FORBIDDEN)
-    },
+    forbid,
     /** @param {Entry} entry of whose user no token is valid any more */
     expireAll(entry) {
       metrics.ownEnded('expired')

@@ -119,14 +119,16 @@ export function createInterest({ markDue, wheel, now }) {
   }
 
   /**
-   * Ends all interest in a key.
+   * Ends interest in a key.
    *
    * @param {Entry} entry
+   * @param {(want: Pick<Seen, 'credentials'>) => boolean} [isMeant] all of it, unless given
    * @returns {{ link: string, want: Want }[]} what that was, watches first
    */
-  function dropAll(entry) {
-    const watches = Array.from(eachWatcher(entry.interest.watchers), ({ link }) => link)
-    const gets = [...(entry.interest.waiters?.keys() ?? [])]
+  function drop(entry, isMeant = () => true) {
+    const { watchers, waiters } = entry.interest
+    const watches = [...eachWatcher(watchers)].filter(isMeant).map(({ link }) => link)
+    const gets = [...(waiters ?? [])].filter(([, waiter]) => isMeant(waiter)).map(([link]) => link)
     for (const link of watches) unwatch(link, entry)
     for (const link of gets) stopWaiting(link, entry)
     stopLingering(entry)
@@ -212,7 +214,7 @@ export function createInterest({ markDue, wheel, now }) {
     wait,
     stopWaiting,
     entriesOf,
-    dropAll,
+    drop,
     linger,
     notify,
     notifyAll,

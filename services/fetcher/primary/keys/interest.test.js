@@ -65,12 +65,12 @@ test('a key whose last watcher left is kept until its moment is over, or until s
 })
 
 test('all interest in a key can be dropped at once, and each want of it is named', () => {
-  const { watch, wait, dropAll, links } = setup()
+  const { watch, wait, drop, links } = setup()
   const entry = newEntry()
   watch('a', entry, nothing)
   watch('b', entry, nothing)
   wait('a', entry, nothing, waiting)
-  expect(dropAll(entry)).toEqual([
+  expect(drop(entry)).toEqual([
     { link: 'a', want: 'watch' },
     { link: 'b', want: 'watch' },
     { link: 'a', want: 'get' },

@@ -1,10 +1,13 @@
 // A viewer's token, kept to ask the backend with. Whatever writes it down by mistake, as a log does, writes no token.
 import { inspect } from 'node:util'
+import { tokenDigest } from '@keycast/backbone'
 
 const SHOWN = '[token]'
 
 export class Bearer {
   #token
+  /** @type {string | undefined} */
+  #digest
 
   /** @param {string} token that was verified */
   constructor(token) {
@@ -16,9 +19,10 @@ export class Bearer {
     return `Bearer ${this.#token}`
   }
 
-  /** @param {Bearer | undefined} other */
-  isSameAs(other) {
-    return other !== undefined && other.#token === this.#token
+  /** Tells it from other tokens, and is no secret. */
+  get digest() {
+    this.#digest ??= tokenDigest(this.authorization())
+    return this.#digest
   }
 
   toJSON() {

@@ -6,7 +6,7 @@ import { createUniqueQueue, TURN_MS } from '@keycast/service'
 import { createCalendar } from '../../keys/calendar.js'
 import { createProblem, silentFetcher } from '../../keys/problem.js'
 import { ANSWER_GRACE_MS } from '../../keys/single-flight.js'
-import { credentialsOf } from './viewers.js'
+import { chooseCredentials, hasNewToken, newTokenChoice, noteRefused } from './token-choice.js'
 
 /**
  * @typedef {import('../../keys/problem.js').Problem} Problem
@@ -21,7 +21,7 @@ import { credentialsOf } from './viewers.js'
  * @property {number} admittedAtMs when the backend last admitted the viewer, unless it refused since
  * @property {Problem | undefined} problem why the viewer is not admitted, or its last question failed
  * @property {number} problemUntilMs until when that need not be asked again
- * @property {number} askedTake which of the viewer's tokens the backend was last asked with
+ * @property {import('./token-choice.js').TokenChoice} choice with which of the viewer's tokens the backend is asked
  * @property {boolean} isAsking
  * @property {((problem: Problem | undefined) => void)[]} waiters
  * @property {Map<Session, number>} sessions those of the viewer that are in the key, or wait to be, with what for: see
@@ -61,14 +61,13 @@ const RETRY_MS = 1_000
  * @param {object} deps
  * @param {{ get: (name: string) => import('@keycast/service').Deciding | undefined }} deps.namespaces of values and rooms
  * @param {Pick<import('@keycast/backbone').Backbone, 'authorize' | 'nodesAlive'>} deps.backbone
- * @param {Pick<import('./viewers.js').Viewers, 'noteRefused'>} deps.viewers
  * @param {(session: Session, key: string, problem: Problem | undefined) => void} deps.onDecided of each of a decision's
  *   sessions: it may read the key, or why not. May be called again with the same
  * @param {Pick<import('../../metrics.js').Counts, 'decisions' | 'accessRefused'>} deps.counts
  * @param {() => number} deps.now monotonic, in milliseconds
  * @param {() => number} deps.wallNow in milliseconds since 1970
  */
-export function createDecisions({ namespaces, backbone, viewers, onDecided, counts, now, wallNow }) {
+export function createDecisions({ namespaces, backbone, onDecided, counts, now, wallNow }) {
   /** @type {import('../../keys/calendar.js').Calendar<Decision>} */
   const calendar = createCalendar()
   /** @type {import('@keycast/service').UniqueQueue<Decision>} */
@@ -93,7 +92,7 @@ export function createDecisions({ namespaces, backbone, viewers, onDecided, coun
       admittedAtMs: Number.NEGATIVE_INFINITY,
       problem: undefined,
       problemUntilMs: Number.NEGATIVE_INFINITY,
-      askedTake: 0,
+      choice: newTokenChoice(),
       isAsking: false,
       waiters: [],
       sessions: new Map(),
@@ -111,11 +110,11 @@ export function createDecisions({ namespaces, backbone, viewers, onDecided, coun
    * @returns {{ isAdmitted: boolean, problem?: Problem } | undefined} `undefined` where the backend has to be asked
    */
   function standing(decision) {
-    const { viewer, admittedAtMs, problem, problemUntilMs, askedTake } = decision
+    const { viewer, admittedAtMs, problem, problemUntilMs, choice } = decision
     const nowMs = now()
     if (nowMs - admittedAtMs < keepMsOf(decision)) return { isAdmitted: true }
     // A token that came since may be good for more than the one that was asked with.
-    if (!problem || nowMs >= problemUntilMs || viewer.takes !== askedTake) return undefined
+    if (!problem || nowMs >= problemUntilMs || hasNewToken(viewer, choice, wallNow())) return undefined
     return isWithinGrace(decision) ? { isAdmitted: true } : { isAdmitted: false, problem }
   }
 
@@ -220,10 +219,11 @@ export function createDecisions({ namespaces, backbone, viewers, onDecided, coun
 
   /** @param {Decision} decision */
   async function send(decision) {
-    const { viewer, key, namespace } = decision
+    const { viewer, key, namespace, choice } = decision
     viewer.asking++
-    decision.askedTake = viewer.takes
-    const credentials = credentialsOf(viewer, wallNow())
+    const credentials = chooseCredentials(viewer, choice, wallNow())
+    // What other tokens were refused is not said while the backend is asked with this one.
+    if (decision.problem?.code === 'forbidden') decision.problem = undefined
     const deadlineMs = (namespace.timeoutMs ?? 0) + ANSWER_GRACE_MS
     const said = credentials && (await backbone.authorize(viewerKey(key, viewer.name), credentials, { deadlineMs }))
     viewer.asking--
@@ -246,11 +246,9 @@ export function createDecisions({ namespaces, backbone, viewers, onDecided, coun
       decision.problem = undefined
     } else if (said?.verdict === 'refused') {
       decision.admittedAtMs = Number.NEGATIVE_INFINITY
+      if (noteRefused(decision.viewer, decision.choice, wallNow())) return question(decision)
       decision.problem = createProblem('forbidden', nowMs, { message: REFUSED })
       decision.problemUntilMs = nowMs - ageMs + keepMsOf(decision)
-      // A token that came since, or another that the user has, may be good for more.
-      const { viewer } = decision
-      if (decision.askedTake !== viewer.takes || viewers.noteRefused(viewer)) return question(decision)
     } else {
       // Another gateway may have heard it admitted later than this one.
       decision.admittedAtMs = Math.max(decision.admittedAtMs, nowMs - ageMs)

@@ -282,7 +282,7 @@ test('a renewed token is asked with from then on, and at once where the one befo
 })
 
 test('a token that the backend refuses gives way to another of the user, though that expires sooner', async () => {
-  const { backbone, client, clientWith, decide } = setup()
+  const { backbone, client, clientWith, decide, pass } = setup()
   const first = await client('ann', 3_600)
   const second = await client('ann', 60)
   second.send({ type: 'subscribe', id: 1, keys: [{ key: KEY }] })
@@ -292,10 +292,54 @@ test('a token that the backend refuses gives way to another of the user, though 
   await decide(admitted)
   backbone.value(KEY, '1')
   expect((await second.received()).map(({ type, code }) => code ?? type)).toEqual(['subscribed', 'value'])
-  // Not by the one that was refused, when it comes again.
+  // Not by the one that was refused, when it comes again; what that is good for beside this key is not known.
   const again = await clientWith(first.token)
+  await pass(KEEP_MS + 250)
   again.send({ type: 'get', id: 2, key: 'doc:2' })
-  expect(backbone.questions).toMatchObject([{ credentials: { authorization: `Bearer ${second.token}` } }])
+  expect(backbone.questions).toMatchObject([
+    { key: `${KEY} ${viewerOf('ann')}`, credentials: { authorization: `Bearer ${second.token}` } },
+    { key: `doc:2 ${viewerOf('ann')}`, credentials: { authorization: `Bearer ${first.token}` } },
+  ])
+})
+
+test('a key that no token of the user may read changes nothing for the others', async () => {
+  const { backbone, client, decide, pass } = setup()
+  const good = await client('ann', 3_600)
+  const dead = await client('ann', 600)
+  dead.connection.emit('close', 1000, Buffer.alloc(0))
+  good.send({ type: 'subscribe', id: 1, keys: [{ key: KEY }] })
+  await decide(admitted)
+  good.send({ type: 'get', id: 2, key: 'doc:gone' })
+  await decide(refused)
+  expect(backbone.questions).toMatchObject([{ credentials: { authorization: `Bearer ${dead.token}` } }])
+  await decide(refused)
+  await pass(KEEP_MS + 250)
+  expect(backbone.questions).toMatchObject([{ credentials: { authorization: `Bearer ${good.token}` } }])
+  await decide(admitted)
+  const told = await good.received()
+  expect(told.filter(({ code }) => code === 'forbidden')).toMatchObject([{ id: 2, key: 'doc:gone' }])
+})
+
+test('of three tokens each is asked with, until one is admitted; what is refused stays so until another comes', async () => {
+  const { backbone, client, decide } = setup()
+  const ann = await client('ann', 3_600)
+  const tokens = [ann.token, (await client('ann', 1_800)).token, (await client('ann', 600)).token]
+  ann.send({ type: 'subscribe', id: 1, keys: [{ key: KEY }] })
+  for (const token of tokens) {
+    expect(backbone.questions).toMatchObject([{ credentials: { authorization: `Bearer ${token}` } }])
+    await decide(refused)
+  }
+  expect(await ann.ask({ type: 'get', id: 2, key: KEY })).toMatchObject([
+    { type: 'subscribed' },
+    { code: 'forbidden', subscribed: false },
+    { id: 2, code: 'forbidden' },
+  ])
+  const fourth = await client('ann', 300)
+  // Nobody is told what the others were refused while this one is asked with.
+  for (const id of [3, 4]) expect(await ann.ask({ type: 'get', id, key: KEY })).toEqual([])
+  expect(backbone.questions).toMatchObject([{ credentials: { authorization: `Bearer ${fourth.token}` } }])
+  await decide(admitted)
+  expect(backbone.calls).toEqual([`get ${KEY}`])
 })
 
 test('where the backend refuses both tokens of a user it is not asked each time that they come by turns', async () => {

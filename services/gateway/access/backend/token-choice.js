@@ -1,0 +1,93 @@
+// Which of a viewer's tokens its backend is asked with about one key: the one valid longest that was not refused for this key.
+// A refusal is of one token for one key: another token of the user may be good for that key, and that token for other keys.
+
+/**
+ * @typedef {import('./viewers.js').Token} Token
+ * @typedef {import('./viewers.js').Viewer} Viewer
+ *
+ * What is known of one viewer and key. Tokens by their digests. `askedWith`: the last one that was chosen.
+ * @typedef {{ askedWith: string | undefined, refused: readonly string[] }} TokenChoice
+ */
+
+/** @type {readonly string[]} */
+const NONE = Object.freeze([])
+
+/** @returns {TokenChoice} */
+export const newTokenChoice = () => ({ askedWith: undefined, refused: NONE })
+
+/**
+ * The token to ask with now, which is noted. Where all that are valid were refused they have their turns anew.
+ *
+ * @param {Viewer} viewer
+ * @param {TokenChoice} choice
+ * @param {number} wallNowMs
+ * @returns {Token | undefined} `undefined` where none is valid
+ */
+export function chooseToken(viewer, choice, wallNowMs) {
+  let token = nextToken(viewer, choice.refused, wallNowMs)
+  if (!token) {
+    choice.refused = NONE
+    token = nextToken(viewer, NONE, wallNowMs)
+  }
+  choice.askedWith = token?.bearer.digest
+  return token
+}
+
+/**
+ * The backend refused a token.
+ *
+ * @param {Viewer} viewer
+ * @param {TokenChoice} choice
+ * @param {number} wallNowMs
+ * @param {string} [digest] of which token, where that is known; else it is taken for the one chosen last
+ * @returns {boolean} whether the viewer has a token that was not refused
+ */
+export function noteRefused(viewer, choice, wallNowMs, digest = choice.askedWith) {
+  if (digest === undefined) return false
+  // Only of tokens that there are: a viewer may have thousands, one after the other.
+  const known = choice.refused.filter(each => viewer.tokens.some(({ bearer }) => bearer.digest === each))
+  choice.refused = [...known.filter(each => each !== digest), digest]
+  return nextToken(viewer, choice.refused, wallNowMs) !== undefined
+}
+
+/**
+ * Whether the backend would be asked with another token than last, and not with one that it refused.
+ *
+ * @param {Viewer} viewer
+ * @param {TokenChoice} choice
+ * @param {number} wallNowMs
+ */
+export function hasNewToken(viewer, { askedWith, refused }, wallNowMs) {
+  const next = nextToken(viewer, refused, wallNowMs)
+  return next !== undefined && next.bearer.digest !== askedWith
+}
+
+/**
+ * The node found the token that was chosen last expired: whether there is another, be it one that was refused before.
+ *
+ * @param {Viewer} viewer
+ * @param {TokenChoice} choice
+ * @param {number} wallNowMs
+ */
+export const hasTokenLeft = (viewer, choice, wallNowMs) =>
+  hasNewToken(viewer, choice, wallNowMs) ||
+  (!nextToken(viewer, choice.refused, wallNowMs) && hasNewToken(viewer, { ...choice, refused: NONE }, wallNowMs))
+
+/** @param {Viewer} viewer @param {readonly string[]} refused @param {number} wallNowMs @returns {Token | undefined} */
+function nextToken({ tokens }, refused, wallNowMs) {
+  return tokens.find(({ bearer, expiresAtMs }) => expiresAtMs > wallNowMs && !refused.includes(bearer.digest))
+}
+
+/**
+ * What a backend is asked with.
+ *
+ * @param {Viewer} viewer
+ * @param {TokenChoice} choice
+ * @param {number} wallNowMs
+ * @returns {import('@keycast/backbone').Credentials | undefined} `undefined` where no token of the viewer is valid
+ */
+export function chooseCredentials(viewer, choice, wallNowMs) {
+  if (viewer.user === undefined) return {}
+  const token = chooseToken(viewer, choice, wallNowMs)
+  return token && { authorization: token.bearer.authorization(), expiresAt: token.expiresAtMs }
+}
