@@ -44,8 +44,8 @@ beforeAll(async () => {
 function start(...args) {
   const child = spawn(process.execPath, ['loadtest/main.js', ...args], {
     cwd: root,
-    // One worker is enough for so little, and starts sooner.
-    env: { PATH: process.env.PATH, FETCHER_WORKERS: '1' },
+    // One worker is enough for so little, and starts sooner without a warm-up.
+    env: { PATH: process.env.PATH, FETCHER_WORKERS: '1', FETCHER_WARM_UP_PULLS: '0' },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   atEnd(() => child.kill('SIGKILL'))

@@ -13,8 +13,9 @@ import { eventually, pause } from './support/deadline.js'
 import { freePorts } from './support/free-ports.js'
 import { startJournal } from './support/journal.js'
 import { prometheusFolder, startNodeExporter, startPrometheus } from './support/prometheus.js'
-import { startProxy } from './support/proxy.js'
+import { startProxy, temporaryFolder } from './support/proxy.js'
 import { joinRooms } from './support/rooms.js'
+import { writeRuleTests } from './support/rule-tests.js'
 import { startProvider, startSystem } from './support/system.js'
 
 const run = promisify(execFile)
@@ -30,10 +31,9 @@ const panelQueries = readdirSync(dashboardFolder).flatMap(file => {
 })
 
 test('Prometheus takes the configuration, and its rules do what their tests say', async () => {
-  const tests = readdirSync(join(prometheusFolder, 'tests')).map(file => join(prometheusFolder, 'tests', file))
   const promtool = (/** @type {string[]} */ ...args) => run('promtool', args)
   expect((await promtool('check', 'config', join(prometheusFolder, 'prometheus.yml'))).stdout).toContain('SUCCESS')
-  await promtool('test', 'rules', ...tests)
+  await promtool('test', 'rules', ...writeRuleTests(prometheusFolder, temporaryFolder()))
 })
 
 describe('scraping a system under load', () => {

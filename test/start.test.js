@@ -26,6 +26,9 @@ const portVariables = [
   'PROVIDER_PORT',
 ]
 
+/** The services start one after the other: on a busy machine each takes its time. */
+const START_MS = 90_000
+
 /** @returns {Promise<Record<string, string>>} a free port for each variable */
 async function portsForAll() {
   const ports = await freePorts(portVariables.length)
@@ -65,7 +68,10 @@ function start(env, { command = [process.execPath, 'scripts/start.js'], input = 
     /** @param {NodeJS.Signals} signal to the process group */
     signal: signal => process.kill(-pid, signal),
     /** @param {string} part */
-    said: part => eventually(() => text.includes(part), `“${part}” in\n${text}\n`),
+    said: part =>
+      eventually(() => text.includes(part), 'it being said', { deadlineMs: START_MS }).catch(error => {
+        throw new Error(`“${part}” is not said in\n${text}`, { cause: error })
+      }),
     ended: () => within(exited, () => `the end of\n${text}\n`),
     /** Every process is gone, by the mark they carry and by the pids seen while all ran. @param {number[]} seen */
     async gone(seen) {

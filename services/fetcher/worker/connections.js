@@ -51,7 +51,7 @@ export function createConnections() {
   /** @type {Set<Connection>} */
   const all = new Set()
 
-  /** One at a time, which is opened anew where the server has closed it. */
+  /** Holds one connection of TCP, and opens another where the server has closed that. */
   class Connection {
     /** @param {string} origin @param {Connection[]} idlers of that origin and Host */
     constructor(origin, idlers) {
@@ -75,17 +75,17 @@ export function createConnections() {
       this.client.dispatch({ path, method, headers, reset: false }, exchange)
     }
 
-    /** Whether the last response's end may have been a broken connection, where the head said nothing of its length. */
+    /** A body without a declared length ends with its connection: undici takes a reset for such an end, too. */
     get isBroken() {
       return Boolean(this.socket?.errored)
     }
 
-    /** The next exchange may have it. */
+    /** Gives the connection to the next exchange. */
     release() {
       this.idlers.push(this)
     }
 
-    /** Its exchange failed: it is not used again. */
+    /** Closes the connection of an exchange that failed: what comes over it later belongs to that one. */
     destroy() {
       all.delete(this)
       this.client.destroy(null, () => {})
@@ -94,7 +94,7 @@ export function createConnections() {
 
     #disconnected() {
       const at = this.idlers.indexOf(this)
-      if (at === -1) return // an exchange has it, which learns of this by itself
+      if (at === -1) return // in use: its exchange fails, or undici connects anew for it
       this.idlers.splice(at, 1)
       all.delete(this)
     }
