@@ -21,7 +21,7 @@ export const LIMIT_INITIAL = 256
 /** Never fewer: a backend that cannot take so many is for its circuit breaker. */
 export const LIMIT_MIN = 16
 
-/** By how much the limit grows in a round, once the backend has been overloaded. Before that it doubles. */
+/** By how much the limit grows in a round, once the backend said that it was overloaded. Before that it doubles. */
 const GROWTH = 16
 
 /** A backend is slower where it takes this many times as long as in its quickest round, and so much longer. */
@@ -51,6 +51,8 @@ export function createFetchLimit({ max, now }) {
   const min = Math.min(LIMIT_MIN, max)
   let limit = Math.min(LIMIT_INITIAL, max)
   let wasOverloaded = false
+  /** By how much the limit grows in a round. */
+  let growth = Number.POSITIVE_INFINITY
   let slowRounds = 0
   /** Mean latency of the quickest round, by namespace. @type {Map<string, number>} */
   let quickestMs = new Map()
@@ -76,10 +78,8 @@ export function createFetchLimit({ max, now }) {
   /** @param {Ended} fetch */
   function ended({ sentAt, namespace, sign }) {
     if (sign === 'void') return
-    const isLimited = round.peak >= round.limit
-    if (sign === 'answered' && isLimited && slowRounds === 0) {
-      limit = Math.min(max, limit + (wasOverloaded ? GROWTH / limit : 1))
-    }
+    if (sign === 'answered' && isLimited() && slowRounds === 0)
+      limit = Math.min(max, limit + Math.min(1, growth / limit))
     // Sent under the limit of the round before: it says nothing of this one.
     if (sentAt < round.beganAt) return
     round.results++
@@ -87,6 +87,9 @@ export function createFetchLimit({ max, now }) {
     else noteLatency(namespace, now() - sentAt)
     if (round.results >= Math.max(ROUND_RESULTS_MIN, Math.min(round.peak, round.limit))) endRound()
   }
+
+  /** Whether the round used up what it was allowed. */
+  const isLimited = () => round.peak >= round.limit
 
   /** @param {string} namespace @param {number} ms */
   function noteLatency(namespace, ms) {
@@ -98,12 +101,18 @@ export function createFetchLimit({ max, now }) {
   }
 
   function endRound() {
-    if (round.overloaded >= round.results * OVERLOADED_SHARE) cut(CUT_WHEN_OVERLOADED)
-    else if (isSlower()) {
+    if (round.overloaded >= round.results * OVERLOADED_SHARE) {
+      wasOverloaded = true
+      cut(CUT_WHEN_OVERLOADED)
+    } else if (isSlower()) {
       slowRounds++
       // Far below the limit it is not our fetches that make the backend slow.
       if (slowRounds >= SLOW_ROUNDS && round.peak > limit / 2) cut(CUT_WHEN_SLOWER)
-    } else slowRounds = 0
+    } else {
+      slowRounds = 0
+      // Slowness may have been our own, as that of a process just started: what goes well is soon tried further.
+      if (isLimited() && !wasOverloaded) growth *= 2
+    }
     learnQuickest()
     round = newRound()
   }
@@ -111,7 +120,7 @@ export function createFetchLimit({ max, now }) {
   /** @param {number} share of what was in flight that stays */
   function cut(share) {
     limit = Math.max(min, Math.min(limit, round.peak) * share)
-    wasOverloaded = true
+    growth = GROWTH
     slowRounds = 0
   }
 

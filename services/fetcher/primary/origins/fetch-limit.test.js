@@ -65,6 +65,21 @@ test('a backend that gets slower with more in flight is asked less, and then car
   expect(after).toBeLessThanOrEqual(cutTo + 16)
 })
 
+test('after it was only slow it grows ever faster while that goes well, after it said that it was overloaded evenly', () => {
+  const growthOf = (/** @type {Parameters<ReturnType<typeof setup>['round']>[0]} */ bad) => {
+    const { rounds, limit } = setup()
+    rounds(2)
+    rounds(2, bad)
+    const cutTo = limit.inForce()
+    return rounds(3, { tookMs: 50 }).map(
+      (after, index, all) => Math.round((after - (all[index - 1] ?? cutTo)) / 10) * 10,
+    )
+  }
+
+  expect(growthOf({ tookMs: 200 })).toEqual([20, 30, 60])
+  expect(growthOf({ sign: () => 'overloaded' })).toEqual([20, 20, 20])
+})
+
 test('one slow round, as many new keys make, changes nothing', () => {
   const { round, limit } = setup({ max: LIMIT_INITIAL })
   round()

@@ -2,6 +2,7 @@
 // while they fail.
 import { isFailing, isMissing } from '../keys/held.js'
 import { isKept } from '../keys/interest.js'
+import { QUIET_REFRESH_MS_MIN } from './refreshes-under-way.js'
 
 /**
  * @typedef {import('../keys/entry.js').Entry} Entry
@@ -69,6 +70,21 @@ const ABSENCE_MS_MAX = 60_000
 export const WAKE_MS_MIN = 5_000
 
 /**
+ * Keys that are refreshed each 5 s and more come up at multiples of this, and so together: a lease and a result that travel alone
+ * cost several times what they cost as one of fifty. Not longer: a new key waits behind what came up before it.
+ */
+const TOGETHER_MS = 50
+
+/**
+ * The time at which a periodic refresh comes up. Earlier and never later, or values would get older than a period.
+ *
+ * @param {number} atMs
+ * @param {number} refreshMs
+ */
+const phaseOf = (atMs, refreshMs) =>
+  refreshMs >= QUIET_REFRESH_MS_MIN ? Math.floor(atMs / TOGETHER_MS) * TOGETHER_MS : Math.ceil(atMs)
+
+/**
  * @param {object} deps
  * @param {Pick<import('./timer-wheel.js').TimerWheel, 'set' | 'cancel'>} deps.wheel
  * @param {() => import('./backoff.js').Backoff} deps.firstBackoff
@@ -90,7 +106,7 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, now, rand
       tryAt(entry, entry.timing.nextTryAt ?? now())
     } else if (refreshMs > 0) {
       // Counted from when the backend was asked, so that what is held is at no time older than a period.
-      entry.timing.phaseAt = Math.ceil(Math.max(now(), entry.held.askedAt + random() * refreshMs))
+      entry.timing.phaseAt = phaseOf(Math.max(now(), entry.held.askedAt + random() * refreshMs), refreshMs)
       tryAt(entry, entry.timing.phaseAt)
     }
   }
@@ -102,8 +118,8 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, now, rand
    * @param {number} atMs at most a period away
    */
   function takeOver(entry, atMs) {
-    entry.timing.phaseAt = Math.ceil(atMs)
-    tryAt(entry, atMs)
+    entry.timing.phaseAt = phaseOf(atMs, entry.namespace.refreshMs)
+    tryAt(entry, entry.timing.phaseAt)
   }
 
   /**
@@ -131,7 +147,7 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, now, rand
     entry.origin.failing.delete(entry)
     const { refreshMs } = entry.namespace
     if (isKept(entry) && refreshMs > 0) {
-      entry.timing.phaseAt ??= Math.ceil(now() + random() * refreshMs)
+      entry.timing.phaseAt ??= phaseOf(now() + random() * refreshMs, refreshMs)
       entry.timing.absenceMs = isMissing(entry) ? nextAbsenceMs(entry) : undefined
       tryAt(entry, nextPeriodOf(entry))
     } else {

@@ -32,6 +32,29 @@ test('keys watched at the same moment are refreshed spread over the period', () 
   expect(most).toBeLessThan(30)
 })
 
+test('keys that are refreshed each 5 s and more come up together, each at most a period after the last time', () => {
+  const { watch, value, current, leased, askedAt, pass } = setup({
+    namespaces: { doc: { refreshMs: 5_000 } },
+    random: randomNumbers(1),
+    inFlightMax: 1_000,
+  })
+  const keys = Array.from({ length: 1_000 }, (_, id) => `doc:${id}`)
+  for (const key of keys) watch('a', key)
+  while (leased().length > 0) value(leased()[0], 'v1')
+  /** @type {number[]} */
+  const together = []
+  pass(10_000, () => {
+    if (leased().length > 0) together.push(leased().length)
+    for (const key of leased()) current(key)
+  })
+
+  // Twice in ten seconds, in 20 moments a second: ten each on average.
+  expect(together.length).toBeLessThanOrEqual(201)
+  expect(Math.max(...together)).toBeLessThan(30)
+  const periods = keys.flatMap(key => askedAt(key).map((at, index, all) => at - (all[index - 1] ?? at)))
+  expect(Math.max(...periods)).toBeLessThanOrEqual(5_000)
+})
+
 test('the period is fixed: a slow answer, a refresh or a late timer do not move it', () => {
   const { watch, value, current, lease, askedAt, pass, freeze, onRefresh, now } = setup({ random: () => 0.25 })
   watch('a', K)
