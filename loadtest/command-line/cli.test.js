@@ -41,6 +41,11 @@ test.each([
   [['fanout', '--start', '--updates', '15'], '--updates must be a multiple of 10'],
   [['pingpong', '--start', 'fast'], 'Allowed choices are keycast, bare, naive'],
   [['pingpong', '--start', '--rate', '10', '--window', '5'], "'--rate <n>' cannot be used with option '--window <n>'"],
+  [
+    ['pingpong', '--start', '--rate', '10', '--every', '6s'],
+    "'--every <duration>' cannot be used with option '--rate <n>'",
+  ],
+  [['pingpong', '--start', '--every', '0s'], '--every must be 1ms at least'],
   [['pingpong', '--url', 'ws://127.0.0.1/ws', '--token'], '--token needs a file with --url'],
   [['garbage', '--url', 'ws://127.0.0.1/ws'], '--token needs a file with --url'],
   [['garbage', '--start', '--attackers', '2'], '--rate must not be over 1,000'],

@@ -55,6 +55,21 @@ export function cpuFigures(seconds, count) {
   }
 }
 
+/**
+ * Resident memory of all processes of a role, the most of some seconds.
+ *
+ * @param {SeriesSecond[]} seconds
+ * @param {string} role
+ * @returns {number | undefined} `undefined` where no process was looked at
+ */
+export function megabytesOf(seconds, role) {
+  const bytes = seconds.map(({ services }) =>
+    sumOf(services, service => (service.role === role ? (service.residentBytes ?? 0) : 0)),
+  )
+  const most = Math.max(0, ...bytes)
+  return most > 0 ? most / 1e6 : undefined
+}
+
 /** @template T @param {T[]} items @param {(item: T) => number} of */
 export const sumOf = (items, of) => items.reduce((sum, item) => sum + of(item), 0)
 

@@ -1,5 +1,5 @@
 import { secondOf } from '../test-support.js'
-import { cpuFigures, cpuPerDelivery } from './figures.js'
+import { cpuFigures, cpuPerDelivery, megabytesOf } from './figures.js'
 
 const services = [
   { name: 'gateway 1', role: 'gateway', cpuMs: 30 },
@@ -26,4 +26,12 @@ test("the gateway's own is told from the whole system's", () => {
 test('where nothing was delivered or nobody was watched there is no figure', () => {
   expect(cpuFigures([secondOf({ counts: {}, services })], 'answered')).toEqual({})
   expect(cpuFigures([secondOf({ services: [] })], 'answered')).toEqual({})
+})
+
+test('memory is the most that all processes of a role took together, and no figure where none was looked at', () => {
+  const at = (/** @type {number} */ residentBytes) =>
+    secondOf({ services: services.map(service => ({ ...service, residentBytes })) })
+
+  expect(megabytesOf([at(10e6), at(30e6), at(20e6)], 'gateway')).toBe(60)
+  expect(megabytesOf([secondOf({ services })], 'gateway')).toBeUndefined()
 })

@@ -1,8 +1,8 @@
 // The smallest exchange there is: how many of them a second?
 import { Option } from 'commander'
-import { readInteger } from '../command-line/options.js'
+import { readDuration, readInteger } from '../command-line/options.js'
 import { connectAndMeasure, connectionSum } from './connect-all.js'
-import { cpuFigures, sumOf } from './figures.js'
+import { cpuFigures, megabytesOf, sumOf } from './figures.js'
 
 const COUNTS = ['opened', 'refused', 'dropped', 'closed', 'requested', 'answered', 'refusals', 'lost', 'unexpected']
 
@@ -29,21 +29,29 @@ export const pingpong = {
           .argParser(readInteger(1, 1_000))
           .conflicts('window'),
       )
+      .addOption(
+        new Option('--every <duration>', 'time between two pings of a client instead, as in 6s')
+          .argParser(readDuration)
+          .conflicts(['window', 'rate']),
+      )
       .option('--seconds <n>', 'time to measure', readInteger(1, 600), 10)
   },
 
   content: () => ({ documentBytes: 1_000 }),
   clients: ({ clients }) => clients,
 
-  async run(context, { clients, window, rate, seconds }) {
-    const settings = rate === undefined ? { window } : { intervalMs: Math.max(1, Math.round(1_000 / rate)) }
+  problem: ({ every }) => (every !== undefined && every < 1 ? '--every must be 1ms at least' : undefined),
+
+  async run(context, { clients, window, rate, every, seconds }) {
+    const intervalMs = every ?? (rate === undefined ? undefined : Math.max(1, Math.round(1_000 / rate)))
+    const settings = intervalMs === undefined ? { window } : { intervalMs: Math.round(intervalMs) }
     const pool = await context.startPool({ workload: 'ping', settings, clientsMax: clients })
     const measured = await connectAndMeasure(context, pool, { clients, seconds })
     const { counts, reasons, histograms } = pool.totals
     const { latency } = histograms
     const perSecond = sumOf(measured, second => second.counts.answered) / Math.max(1, measured.length)
     const { requested = 0, answered = 0, refusals = 0, lost = 0 } = counts
-    const how = rate === undefined ? `${window} under way each` : `${rate} a second each`
+    const how = intervalMs === undefined ? `${window} under way each` : `one every ${intervalMs} ms each`
     return {
       headline: `${clients} clients, ${how}: ${Math.round(perSecond).toLocaleString('en')} pings and pongs a second.`,
       figures: {
@@ -55,6 +63,12 @@ export const pingpong = {
           better: 'lower',
         },
         p99: { label: '99th percentile', value: latency.getValueAtPercentile(99) / 1_000, unit: 'ms', better: 'lower' },
+        gatewayMegabytes: {
+          label: 'Memory of the gateways',
+          value: megabytesOf(measured, 'gateway'),
+          unit: 'MB',
+          better: 'lower',
+        },
         ...cpuFigures(measured, 'answered'),
       },
       counts: Object.fromEntries(COUNTS.map(name => [name, counts[name] ?? 0])),
@@ -67,12 +81,15 @@ export const pingpong = {
         connectionSum(counts),
       ],
       latency,
-      latencyLabel: rate === undefined ? 'From sending a ping to its pong' : 'From the time a ping was due to its pong',
+      latencyLabel:
+        intervalMs === undefined ? 'From sending a ping to its pong' : 'From the time a ping was due to its pong',
       reasons,
       measured,
       notes:
-        rate === undefined
-          ? ['With a window a slow server is asked less: this measures throughput. Take --rate for latencies.']
+        intervalMs === undefined
+          ? [
+              'With a window a slow server is asked less: this measures throughput. Take --rate or --every for latencies.',
+            ]
           : [],
     }
   },
