@@ -3,14 +3,14 @@ import { isLoopback, sourceAddress } from './clients.js'
 const near = new URL('ws://127.0.0.1:8080/ws')
 
 test('few clients come from wherever the kernel likes', () => {
-  expect(sourceAddress(near, 14_999, 15_000)).toBeUndefined()
+  expect(sourceAddress(near, 1_999, 2_000)).toBeUndefined()
 })
 
 test('many come from several loopback addresses, none of which runs out of ports', () => {
   const addresses = Array.from({ length: 40_000 }, (_, number) => sourceAddress(near, number, 40_000))
 
-  expect(new Set(addresses)).toEqual(new Set(['127.0.0.2', '127.0.0.3', '127.0.0.4']))
-  expect(addresses.filter(address => address === '127.0.0.2')).toHaveLength(15_000)
+  expect(new Set(addresses)).toEqual(new Set(Array.from({ length: 20 }, (_, n) => `127.0.0.${n + 2}`)))
+  expect(addresses.filter(address => address === '127.0.0.2')).toHaveLength(2_000)
 })
 
 test('users with tokens come from as many addresses as a gateway would see', () => {

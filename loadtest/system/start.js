@@ -15,6 +15,9 @@ const ROOMS = {
   members: 'named',
   names: 'unique',
 }
+/** Arguments of node, as `npm start` and the images give them. */
+const GATEWAY = ['--max-semi-space-size=4', 'services/gateway/main.js']
+
 /** A gateway and a fetcher find each other within a second or two. */
 const READY_MS = 20_000
 const READY_LOOK_MS = 50
@@ -101,7 +104,7 @@ async function startKeycast(processes, { gateways: count, tls, content, signing 
   const journal = content.rooms && (await startJournal(processes, { ...content.rooms, KEYCAST_CONFIG, directory }))
   const gateways = await Promise.all(
     Array.from({ length: count }, (_, number) =>
-      processes.start(count === 1 ? 'gateway' : `gateway ${number + 1}`, ['services/gateway/main.js'], {
+      processes.start(count === 1 ? 'gateway' : `gateway ${number + 1}`, GATEWAY, {
         KEYCAST_CONFIG,
         API_TOKEN,
         FETCHER_NODES: nodes.map(({ address }) => address).join(),
