@@ -15,7 +15,7 @@ import { atEnd } from './support/cleanup.js'
 import { eventually, within } from './support/deadline.js'
 import { freePorts } from './support/free-ports.js'
 import { ask } from './support/http.js'
-import { startSystem } from './support/system.js'
+import { startSystem, writeConfig } from './support/system.js'
 
 const read = (/** @type {string} */ path) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8')
 const page = read('docs/deploy/access.md')
@@ -44,7 +44,13 @@ test.each(blocks('yaml').map((text, index) => [index + 1, text]))(
 
 const backend = await startBackend()
 backend.on('/docs/mine', answers.json(documentOf(1)))
-const namespaces = { article: { url: `${backend.origin}/docs/{id}` } }
+const documents = { url: `${backend.origin}/docs/{id}` }
+const namespaces = { article: documents, draft: documents, user: documents }
+const system = await startSystem({ namespaces, gateways: 0 })
+
+/** A gateway whose keycast.yaml has the given access section. @param {object} access @param {Record<string, string>} [env] */
+const startGateway = (access, env) =>
+  system.startGateway(system.nodes, { KEYCAST_CONFIG: writeConfig(namespaces, access), ...env })
 
 /** @param {string} user */
 const signed = user =>
@@ -114,12 +120,9 @@ function upgrade(url, headers) {
 }
 
 test("nginx asks the backend, by the backend's own session cookie, and passes its token on", async () => {
-  const system = await startSystem({
-    namespaces,
-    access: { tokens: [{ secret: `\${JWT_SECRET}`, algorithms: ['HS256'] }] },
-    env: { JWT_SECRET, GATEWAY_ORIGINS: ORIGIN },
-  })
-  const url = await startNginx(system.gateways[0].port)
+  const access = { tokens: [{ secret: `\${JWT_SECRET}`, algorithms: ['HS256'] }] }
+  const { port } = await startGateway(access, { JWT_SECRET, GATEWAY_ORIGINS: ORIGIN })
+  const url = await startNginx(port)
   const cookie = 'sid=of-ann'
   expect(await upgrade(url, { cookie, origin: ORIGIN })).toMatchObject({ type: 'welcome', user: 'ann' })
   expect(await upgrade(url, { cookie: 'sid=of-nobody', origin: ORIGIN })).toBe(401)
@@ -130,11 +133,7 @@ test("nginx asks the backend, by the backend's own session cookie, and passes it
 })
 
 test('what is public is read without a token, over both doors; what is not named stays closed', async () => {
-  const system = await startSystem({
-    namespaces: { ...namespaces, draft: { url: `${backend.origin}/docs/{id}` } },
-    access: { anonymous: { read: ['article:*'] } },
-  })
-  const [{ http }] = system.gateways
+  const { http } = await startGateway({ anonymous: { read: ['article:*'] } })
   expect((await ask(`${http}/v1/values/article:mine`)).status).toBe(200)
   expect((await ask(`${http}/v1/values/draft:mine`)).status).toBe(401)
 })
@@ -170,20 +169,16 @@ test('the key that signs tokens is changed, step by step, and no token that is v
   expect(parse(read('keycast.yaml')).access.tokens).toEqual(access.tokens)
   const { environment } = parse(read('docker-compose.yml'), { merge: true }).services.gateway
   expect(environment).toMatchObject({ JWT_SECRET: expect.any(String), JWT_SECRET_OLD_FILE: expect.any(String) })
-  const system = await startSystem({
-    namespaces: { ...namespaces, user: { url: `${backend.origin}/docs/{id}` } },
-    access,
-    env: {
-      JWT_SECRET_FILE: join(secrets, 'gateway/jwt-secret'),
-      JWT_SECRET_OLD_FILE: join(secrets, 'gateway/jwt-secret-old'),
-    },
-  })
-  const [before] = system.gateways
+  const env = {
+    JWT_SECRET_FILE: join(secrets, 'gateway/jwt-secret'),
+    JWT_SECRET_OLD_FILE: join(secrets, 'gateway/jwt-secret-old'),
+  }
+  const before = await startGateway(access, env)
   const old = await tokenBy(secretOf('jwt-secret'))
   expect(await statusAt(before, old)).toBe(200)
 
   run(renew)
-  const during = await system.startGateway(system.nodes)
+  const during = await startGateway(access, env)
   const signedMeanwhile = await tokenBy(secretOf('jwt-secret-old'))
   for (const gateway of [before, during]) {
     for (const token of [old, signedMeanwhile]) expect(await statusAt(gateway, token)).toBe(200)
@@ -192,7 +187,7 @@ test('the key that signs tokens is changed, step by step, and no token that is v
   expect(await statusAt(during, renewed)).toBe(200)
 
   run(drop)
-  const after = await system.startGateway(system.nodes)
+  const after = await startGateway(access, env)
   expect(await statusAt(after, renewed)).toBe(200)
   expect(await statusAt(after, old)).toBe(401)
   expect(await statusAt(after, await tokenBy(''.padEnd(48, 'x')))).toBe(401)

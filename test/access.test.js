@@ -12,7 +12,7 @@ import { connect } from './support/client.js'
 import { eventually, within } from './support/deadline.js'
 import { ask } from './support/http.js'
 import { request, startProxy } from './support/proxy.js'
-import { startSystem } from './support/system.js'
+import { startSystem, writeConfig } from './support/system.js'
 
 const JWT_SECRET = randomBytes(48).toString('base64')
 const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
@@ -24,8 +24,9 @@ writeFileSync(pem, publicKey.export({ type: 'spki', format: 'pem' }))
 const backend = await startBackend()
 for (const id of ['open', 'mine', 'secret']) backend.on(`/docs/${id}`, answers.json(documentOf(1)))
 
+const namespaces = { doc: { url: `${backend.origin}/docs/{id}`, refresh: '100ms' } }
 const system = await startSystem({
-  namespaces: { doc: { url: `${backend.origin}/docs/{id}`, refresh: '100ms' } },
+  namespaces,
   access: {
     anonymous: { read: ['doc:open'] },
     tokens: [
@@ -155,8 +156,8 @@ test.each([
   ['without an access section', null, 'no "access" in'],
   ['with an empty one', {}, 'access lets nobody in'],
 ])('%s nobody gets in, and start-up says what to write', async (_, access, note) => {
-  const closed = await startSystem({ namespaces: { doc: { url: `${backend.origin}/docs/{id}` } }, access })
-  const [{ http, url, process: gateway }] = closed.gateways
+  const config = { KEYCAST_CONFIG: writeConfig(namespaces, access) }
+  const { http, url, process: gateway } = await system.startGateway(system.nodes, config)
   const warned = gateway.log().find(({ level }) => level === 'warn')
   expect(warned?.msg).toContain(note)
   expect(warned?.msg).toContain('access: { anonymous: { read: ["*:**"] } }')
@@ -166,5 +167,5 @@ test.each([
   const client = await connect(url)
   expect(await client.request({ type: 'get', key: 'doc:open' })).toMatchObject({ code: 'unauthenticated' })
   expect((await client.gone()).code).toBe(4001)
-  await closed.stop()
+  await gateway.kill()
 })

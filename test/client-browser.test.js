@@ -13,6 +13,28 @@ import { startSwitch } from './support/tcp-switch.js'
 
 const executablePath = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync)
 
+/** @type {import('./support/backend.js').Backend} */
+let backend
+/** @type {import('./support/system.js').System} */
+let system
+/** @type {import('playwright-core').Browser} */
+let browser
+
+beforeAll(async () => {
+  if (!executablePath) throw new Error('this test needs Chromium: apt-get install chromium')
+  backend = await startBackend()
+  system = await startSystem({
+    namespaces: {
+      doc: { url: `${backend.origin}/{id}`, refresh: '100ms' },
+      conversation: { url: `${backend.origin}/conversations/{id}` },
+      calm: { url: `${backend.origin}/{id}`, refresh: '1h' },
+    },
+    gateways: 0,
+  })
+  browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'] })
+  atEnd(() => browser.close())
+})
+
 /**
  * A page of another origin than the gateway's.
  *
@@ -47,21 +69,11 @@ function importMap(origin, suffix = '') {
 }
 
 test('a page of another origin imports it by its hashes, follows a value by deltas, and knows of a lost network', async () => {
-  if (!executablePath) throw new Error('this test needs Chromium: apt-get install chromium')
-  const backend = await startBackend()
-  const system = await startSystem({
-    namespaces: {
-      doc: { url: `${backend.origin}/{id}`, refresh: '100ms' },
-      conversation: { url: `${backend.origin}/conversations/{id}` },
-    },
-  })
-  const [gateway] = system.gateways
+  const gateway = await system.startGateway(system.nodes)
   const content = (/** @type {number} */ revision) => ({ revision, filler: 'this stays as it is. '.repeat(50) })
   backend.on('/1', answers.json(JSON.stringify(content(1))))
   backend.on('/image', answers.content(Buffer.from([0, 255]), 'image/png'))
 
-  const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'] })
-  atEnd(() => browser.close())
   const context = await browser.newContext()
   const page = await context.newPage()
   /** @type {string[]} */
@@ -116,6 +128,7 @@ test('a page of another origin imports it by its hashes, follows a value by delt
   await until(`keycast.state.name === 'waiting'`)
   expect(await page.evaluate('window.doc.state.value.revision')).toBe(2)
   expect(complaints).toEqual([])
+  await context.close()
 })
 
 /** Enough for a median that stays. */
@@ -128,10 +141,7 @@ const WARM = 20
 const CHANGE_BYTES_MAX = 500
 
 test('a changed message in a conversation of 130 KB costs under 500 bytes on the wire, and little of the page', async () => {
-  if (!executablePath) throw new Error('this test needs Chromium: apt-get install chromium')
-  const backend = await startBackend()
-  const { gateways } = await startSystem({ namespaces: { doc: { url: `${backend.origin}/{id}`, refresh: '1h' } } })
-  const [gateway] = gateways
+  const gateway = await system.startGateway(system.nodes)
   const wire = await startSwitch(gateway.port)
   const words = ['coffee', 'lunch', 'invoice', 'meeting', 'weather', 'garden', 'train', 'holiday', 'budget', 'window']
   const messages = Array.from({ length: 900 }, (_, id) => ({
@@ -148,8 +158,6 @@ test('a changed message in a conversation of 130 KB costs under 500 bytes on the
   })
   expect(text().length).toBeGreaterThan(130_000)
 
-  const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'] })
-  atEnd(() => browser.close())
   const page = await browser.newPage()
   await page.goto(await serve())
   const devtools = await page.context().newCDPSession(page)
@@ -160,7 +168,7 @@ test('a changed message in a conversation of 130 KB costs under 500 bytes on the
   }
   // The page awaits a revision by an event: one that asks again and again would be measured itself.
   await page.evaluate(`import('${gateway.http}/keycast.js').then(({ connect }) => {
-    const doc = connect('ws://127.0.0.1:${wire.port}/ws').value('doc:long')
+    const doc = connect('ws://127.0.0.1:${wire.port}/ws').value('calm:long')
     window.reached = revision => new Promise(resolve => {
       const off = doc.on('change', ({ value }) => value?.revision === revision && (off(), resolve()))
     })
@@ -173,7 +181,7 @@ test('a changed message in a conversation of 130 KB costs under 500 bytes on the
     messages[(revision * 37) % messages.length].text += ` said again ${revision}`
     const arrived = page.evaluate(`reached(${revision})`)
     const before = { bytes: wire.bytesBack(), ms: await taskMs() }
-    await gateway.refresh(['doc:long'])
+    await gateway.refresh(['calm:long'])
     await within(arrived, () => `revision ${revision}`)
     if (revision <= WARM) continue
     bytes.push(wire.bytesBack() - before.bytes)

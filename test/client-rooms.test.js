@@ -7,6 +7,21 @@ import { show } from './support/figures.js'
 import { startConversations } from './support/rooms.js'
 import { WebSocket } from './support/websocket.js'
 
+/** For the tests that kill nothing, a namespace for each. @type {Awaited<ReturnType<typeof startConversations>>} */
+let shared
+
+beforeAll(async () => {
+  shared = await startConversations({
+    namespaces: {
+      short: { history: { messages: 20 } },
+      small: { maxBytes: '1KiB' },
+      news: { publish: 'server' },
+      named: { members: 'named', names: 'unique' },
+    },
+    access: { anonymous: { read: ['*:**'], publish: ['*:**'], join: ['named:*'] } },
+  })
+})
+
 /**
  * A client whose next connection goes wherever `route` leads then, as through a load balancer.
  *
@@ -134,15 +149,14 @@ test('gateways and the journal are killed under load: each message is kept once,
 })
 
 test('a client that was away is given what it missed, or told that it cannot be', async () => {
-  const { gateways, startGateway } = await startConversations({ namespaces: { room: { history: { messages: 20 } } } })
-  const [gateway] = gateways
-  const here = follow(startClient(gateway), 'room:1')
+  const [gateway] = shared.gateways
+  const here = follow(startClient(gateway), 'short:1')
   await here.live()
   for (let n = 0; n < 5; n += 1) await here.room.publish(n)
   const { position } = here.room
 
   for (let n = 5; n < 10; n += 1) await here.room.publish(n)
-  const back = startClient(gateway).room('room:1', { after: position })
+  const back = startClient(gateway).room('short:1', { after: position })
   /** @type {any[]} */
   const items = []
   for await (const item of back) {
@@ -153,7 +167,7 @@ test('a client that was away is given what it missed, or told that it cannot be'
 
   for (let n = 10; n < 50; n += 1) await here.room.publish(n)
   // A gateway that followed the room holds more of it than the journal.
-  const late = startClient(await startGateway()).room('room:1', { after: position })
+  const late = startClient(await shared.startGateway()).room('short:1', { after: position })
   for await (const item of late) {
     expect(item).toMatchObject({ type: 'gap', reason: 'trimmed', position: { seq: 50 } })
     break
@@ -163,12 +177,8 @@ test('a client that was away is given what it missed, or told that it cannot be'
 })
 
 test('what may not be done is refused, and the rest goes on', async () => {
-  const { gateways } = await startConversations({
-    namespaces: { room: { maxBytes: '1KiB' }, news: { publish: 'server' } },
-    access: { anonymous: { read: ['*:**'], publish: ['*:**'] } },
-  })
-  const keycast = startClient(gateways[0])
-  const room = keycast.room('room:1')
+  const keycast = startClient(shared.gateways[0])
+  const room = keycast.room('small:1')
   await expect(room.publish('x'.repeat(2_000))).rejects.toMatchObject({ code: 'too_large' })
   await expect(room.publish('x'.repeat(2_000_000))).rejects.toMatchObject({ code: 'too_large' })
   await expect(keycast.room('news:1').publish('x')).rejects.toMatchObject({ code: 'forbidden' })
@@ -180,15 +190,11 @@ test('what may not be done is refused, and the rest goes on', async () => {
 })
 
 test('a name whose answer was lost with the connection is still had: the next session knows the client again', async () => {
-  const { gateways } = await startConversations({
-    namespaces: { room: { members: 'named', names: 'unique' } },
-    access: { anonymous: { read: ['*:**'], publish: ['*:**'], join: ['*:**'] } },
-  })
   let joins = 0
   class Forgetful extends /** @type {any} */ (WebSocket) {
     /** @param {string} _ @param {string} protocol */
     constructor(_, protocol) {
-      super(gateways[0].url, protocol)
+      super(shared.gateways[0].url, protocol)
     }
     /** @param {any} listener */
     set onmessage(listener) {
@@ -205,7 +211,7 @@ test('a name whose answer was lost with the connection is still had: the next se
     environment: { random: () => 0.1 },
   })
   atEnd(() => keycast.close())
-  const room = keycast.room('room:1', { presence: true })
+  const room = keycast.room('named:1', { presence: true })
   expect(await within(room.join('Ann'), 'the join')).toMatchObject({ name: 'Ann' })
   expect(joins).toBe(2)
   await eventually(() => room.members.state.members?.length, 'the members')

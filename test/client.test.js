@@ -10,7 +10,7 @@ import { answers, startBackend } from './support/backend.js'
 import { atEnd } from './support/cleanup.js'
 import { within } from './support/deadline.js'
 import { show } from './support/figures.js'
-import { startSystem } from './support/system.js'
+import { startSystem, writeConfig } from './support/system.js'
 import { WebSocket } from './support/websocket.js'
 
 /** @typedef {import('@keycast/client').ValueState} ValueState */
@@ -20,11 +20,13 @@ let backend
 /** @type {import('./support/system.js').System} */
 let system
 
+/** @type {Record<string, import('./support/system.js').NamespaceSettings>} */
+let namespaces
+
 beforeAll(async () => {
   backend = await startBackend()
-  system = await startSystem({
-    namespaces: { doc: { url: `${backend.origin}/doc/{id}`, refresh: '100ms' } },
-  })
+  namespaces = { doc: { url: `${backend.origin}/doc/{id}`, refresh: '100ms' } }
+  system = await startSystem({ namespaces })
 })
 
 /** A conversation that grows: what is new is small beside the whole. @param {number} revision */
@@ -214,10 +216,10 @@ test.each(/** @type {const} */ (['SIGINT', 'SIGTERM']))('the command prints what
 
 test('tokens are renewed again and again without a change lost; one that is refused ends the client', async () => {
   const JWT_SECRET = randomBytes(48).toString('base64')
-  const closed = await startSystem({
-    namespaces: { doc: { url: `${backend.origin}/doc/{id}`, refresh: '100ms' } },
-    access: { tokens: [{ secret: `\${JWT_SECRET}`, algorithms: ['HS256'] }] },
-    env: { JWT_SECRET },
+  const access = { tokens: [{ secret: `\${JWT_SECRET}`, algorithms: ['HS256'] }] }
+  const closed = await system.startGateway(system.nodes, {
+    KEYCAST_CONFIG: writeConfig(namespaces, access),
+    JWT_SECRET,
   })
   let read = ['doc:*']
   let given = 0
@@ -230,7 +232,7 @@ test('tokens are renewed again and again without a change lost; one that is refu
       .setExpirationTime(nowSeconds + 3)
       .sign(Buffer.from(JWT_SECRET))
   }
-  const { keycast, counts } = startClient(closed.gateways[0], { token })
+  const { keycast, counts } = startClient(closed, { token })
   for (const id of ['mine', 'other']) publish(id, 0)
   const mine = follow(keycast, 'doc:mine')
   const other = follow(keycast, 'doc:other')
@@ -253,7 +255,7 @@ test('tokens are renewed again and again without a change lost; one that is refu
   publish('mine', last + 1)
   await mine.reaches(last + 1)
 
-  const stranger = startClient(closed.gateways[0], { token: 'nonsense' })
+  const stranger = startClient(closed, { token: 'nonsense' })
   await stateOf(stranger.keycast, 'closed')
   expect(stranger.keycast.state).toMatchObject({ code: 'token_refused' })
 })

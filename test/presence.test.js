@@ -6,7 +6,21 @@ import { eventually, pause } from './support/deadline.js'
 import { joinRooms, startConversations } from './support/rooms.js'
 import { startValkey } from './support/valkey.js'
 
-const room = 'room:1'
+/** For the tests that kill at most a gateway they start themselves. @type {Awaited<ReturnType<typeof startConversations>>} */
+let shared
+
+/** A room for each test, so that none sees another's members. */
+let room = ''
+let rooms = 0
+
+beforeAll(async () => {
+  shared = await start({ gateways: 2 })
+})
+
+beforeEach(() => {
+  rooms += 1
+  room = `room:${rooms}`
+})
 
 /** @param {Parameters<typeof startConversations>[0]} [options] */
 const start = options =>
@@ -71,7 +85,7 @@ async function join(url, name, claim) {
 }
 
 test('members are seen through every gateway, and are gone at once where they leave', async () => {
-  const { gateways } = await start({ gateways: 2 })
+  const { gateways } = shared
   const [one, two] = await Promise.all(gateways.map(({ url }) => watch(url)))
   const ann = await join(gateways[0].url, 'Ann')
   const bob = await join(gateways[1].url, 'Bob')
@@ -87,7 +101,7 @@ test('members are seen through every gateway, and are gone at once where they le
 })
 
 test('one whose connection broke is kept for 10 s, and was never gone where it comes back', async () => {
-  const { gateways } = await start({ gateways: 2 })
+  const { gateways } = shared
   const watcher = await watch(gateways[1].url)
   const ann = await join(gateways[0].url, 'Ann')
   const bob = await join(gateways[0].url, 'Bob')
@@ -103,17 +117,18 @@ test('one whose connection broke is kept for 10 s, and was never gone where it c
 })
 
 test('a gateway is killed: who comes back within 10 s was never gone, and the others leave together', async () => {
-  const { gateways, startGateway } = await start({ gateways: 2 })
-  const watcher = await watch(gateways[1].url)
+  const doomed = await shared.startGateway()
+  const [other] = shared.gateways
+  const watcher = await watch(other.url)
   const names = Array.from({ length: 10 }, (_, n) => `Guest ${n}`)
-  const guests = await Promise.all(names.map(name => join(gateways[0].url, name)))
+  const guests = await Promise.all(names.map(name => join(doomed.url, name)))
   await watcher.until(...names)
   const killedAt = performance.now()
-  await gateways[0].process.kill()
-  const third = await startGateway()
+  await doomed.process.kill()
+  const third = await shared.startGateway()
   const back = guests.slice(0, 5)
   // Each through another gateway; the node has not noticed the loss yet, or just has.
-  await Promise.all(back.map(({ claim }, n) => join((n % 2 === 0 ? third : gateways[1]).url, names[n], claim)))
+  await Promise.all(back.map(({ claim }, n) => join((n % 2 === 0 ? third : other).url, names[n], claim)))
   await watcher.until(...names.slice(0, 5))
   expect(performance.now() - killedAt).toBeGreaterThan(9_000)
   expect(watcher.left.sort()).toEqual(names.slice(5))

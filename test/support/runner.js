@@ -1,13 +1,16 @@
-// Runs end-to-end test files side by side, as many as jest has workers, the longest first, and one at a time those that
-// need the machine for themselves. Most files wait more than they compute.
+// Runs end-to-end test files side by side, as many as jest has workers, the longest first. Those that look at memory follow
+// in twos, and last, by itself, comes what needs the machine for itself. Most files wait more than they compute.
 import jestRunner from 'jest-runner'
 
-/** A second file would take the CPU time or the memory that these look at. */
+/**
+ * These look at how far the memory of their own processes grows, which is more where collecting garbage must wait for a
+ * core: two at a time.
+ */
+const memory = ['slow-viewer', 'rooms-slow-readers', 'hostile']
+
+/** A second file would take the CPU time that these look at. */
 const alone = [
-  'hostile', // memory
   'load-on-backend', // requests in a time
-  'rooms-slow-readers', // memory
-  'slow-viewer', // memory
 ]
 
 /**
@@ -43,8 +46,8 @@ const TestRunner = /** @type {typeof jestRunner.default} */ (/** @type {unknown}
 /** The place of a test file in a list of names, -1 where it is not there. @param {string[]} names @param {Test} test */
 const placeIn = (names, { path }) => names.findIndex(name => path.endsWith(`/test/${name}.test.js`))
 
-/** @param {Test} test */
-const isAlone = test => placeIn(alone, test) >= 0
+/** @param {string[]} names @returns {(test: Test) => boolean} */
+const isIn = names => test => placeIn(names, test) >= 0
 
 /** @param {Test} test */
 const turnOf = test => {
@@ -54,10 +57,30 @@ const turnOf = test => {
 
 // A class and a default export, because jest asks for both.
 export default class E2eRunner extends TestRunner {
+  /** The number of workers is a runner's own. */
+  #twos
+
+  /** @param {ConstructorParameters<typeof TestRunner>} given */
+  constructor(...[config, context]) {
+    super(config, context)
+    this.#twos = new TestRunner({ ...config, maxWorkers: Math.min(2, config.maxWorkers) }, context)
+  }
+
   /** @type {InstanceType<typeof TestRunner>['runTests']} */
   async runTests(tests, watcher, options) {
-    const others = tests.filter(test => !isAlone(test)).sort((one, other) => turnOf(one) - turnOf(other))
+    const others = tests.filter(test => !isIn([...memory, ...alone])(test))
+    others.sort((one, other) => turnOf(one) - turnOf(other))
     if (others.length > 0) await super.runTests(others, watcher, options)
-    await super.runTests(tests.filter(isAlone), watcher, { ...options, serial: true })
+    const twos = tests.filter(isIn(memory))
+    if (twos.length > 0) await this.#twos.runTests(twos, watcher, options)
+    await super.runTests(tests.filter(isIn(alone)), watcher, { ...options, serial: true })
+  }
+
+  /** @type {InstanceType<typeof TestRunner>['on']} */
+  on(event, listener) {
+    const stops = [super.on(event, listener), this.#twos.on(event, listener)]
+    return () => {
+      for (const stop of stops) stop()
+    }
   }
 }
