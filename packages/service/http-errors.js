@@ -7,7 +7,7 @@
  */
 
 /**
- * The codes are `bad_request` and `internal_error`. What a handler threw is in the log alone: it may hold a secret.
+ * The codes are `bad_request` and `internal_error`. An error that a handler threw is in the log alone: it may hold a secret.
  *
  * @param {import('./log.js').Log} log
  * @returns {(error: import('fastify').FastifyError, request: import('fastify').FastifyRequest, reply: import('fastify').FastifyReply) => unknown}

@@ -1,5 +1,5 @@
-// What every GET for a key begins with: for whom it is, whether their rights cover the key, and whether its backend lets them
-// read it. What it sends is shown as it is and runs nothing.
+// Every GET for a key begins here: for whom it is, whether their rights cover the key, and whether its backend lets them read
+// it. Browsers are told to show the answer as it is, and to run nothing of it.
 import { sendProblem } from './problems.js'
 
 /**

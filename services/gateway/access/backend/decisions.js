@@ -222,7 +222,7 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     const { viewer, key, namespace, choice } = decision
     viewer.asking++
     const credentials = chooseCredentials(viewer, choice, wallNow())
-    // What other tokens were refused is not said while the backend is asked with this one.
+    // A refusal of other tokens is told to nobody while the backend is asked with this one.
     if (decision.problem?.code === 'forbidden') decision.problem = undefined
     const deadlineMs = (namespace.timeoutMs ?? 0) + ANSWER_GRACE_MS
     const said = credentials && (await backbone.authorize(viewerKey(key, viewer.name), credentials, { deadlineMs }))

@@ -1,11 +1,11 @@
-// Which of a viewer's tokens its backend is asked with about one key: the one valid longest that was not refused for this key.
+// Chooses the token with which a backend is asked about one key: the viewer's longest valid one that was not refused for it.
 // A refusal is of one token for one key: another token of the user may be good for that key, and that token for other keys.
 
 /**
  * @typedef {import('./viewers.js').Token} Token
  * @typedef {import('./viewers.js').Viewer} Viewer
  *
- * What is known of one viewer and key. Tokens by their digests. `askedWith`: the last one that was chosen.
+ * One viewer's tokens and one key. Tokens are named by their digests. `askedWith`: the last one that was chosen.
  * @typedef {{ askedWith: string | undefined, refused: readonly string[] }} TokenChoice
  */
 
@@ -79,7 +79,7 @@ function nextToken({ tokens }, refused, wallNowMs) {
 }
 
 /**
- * What a backend is asked with.
+ * The credentials that a backend is asked with.
  *
  * @param {Viewer} viewer
  * @param {TokenChoice} choice
