@@ -1,15 +1,12 @@
 // The example of a chat in Chromium, as several people see it behind the proxy: what is judged is what stands on their
 // pages.
-import { existsSync } from 'node:fs'
-import { chromium } from 'playwright-core'
 import { startChromium } from './support/browsers.js'
+import { launchChromium } from './support/chromium.js'
 import { atEnd } from './support/cleanup.js'
 import { eventually } from './support/deadline.js'
 import { killNow } from './support/processes.js'
 import { startProxy } from './support/proxy.js'
 import { startConversations } from './support/rooms.js'
-
-const executablePath = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync)
 
 /** @typedef {Awaited<ReturnType<typeof openAs>>} Person */
 
@@ -25,7 +22,6 @@ let proxy
 let browser
 
 beforeAll(async () => {
-  if (!executablePath) throw new Error('this test needs Chromium: apt-get install chromium')
   conversations = await startConversations({
     namespaces: { room: { members: 'named', names: 'unique' } },
     access: { anonymous: { read: ['*:**'], publish: ['*:**'], join: ['*:**'] } },
@@ -34,11 +30,7 @@ beforeAll(async () => {
   gateway = conversations.gateways[0]
   env.GATEWAY_PORT = new URL(gateway.http).port
   proxy = await startProxy([Number(env.GATEWAY_PORT)])
-  browser = await chromium.launch({
-    executablePath,
-    args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--disable-background-networking'],
-  })
-  atEnd(() => browser.close())
+  browser = await launchChromium()
 })
 
 /** @param {string} room @param {object} [options] of the browser */

@@ -1,17 +1,15 @@
 // The client in Chromium, as a gateway serves it to pages of other origins, and what a change costs there.
 import { createHash } from 'node:crypto'
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { chromium } from 'playwright-core'
 import { browserFiles } from '../packages/client/browser-files.js'
 import { answers, startBackend } from './support/backend.js'
+import { launchChromium } from './support/chromium.js'
 import { atEnd } from './support/cleanup.js'
 import { within } from './support/deadline.js'
 import { show } from './support/figures.js'
 import { startSystem } from './support/system.js'
 import { startSwitch } from './support/tcp-switch.js'
-
-const executablePath = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync)
 
 /** @type {import('./support/backend.js').Backend} */
 let backend
@@ -21,7 +19,6 @@ let system
 let browser
 
 beforeAll(async () => {
-  if (!executablePath) throw new Error('this test needs Chromium: apt-get install chromium')
   backend = await startBackend()
   system = await startSystem({
     namespaces: {
@@ -31,8 +28,7 @@ beforeAll(async () => {
     },
     gateways: 0,
   })
-  browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'] })
-  atEnd(() => browser.close())
+  browser = await launchChromium()
 })
 
 /**

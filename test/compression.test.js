@@ -2,11 +2,10 @@
 // value that they get hashes to the version that it came with.
 import { spawn } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
-import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { chromium } from 'playwright-core'
 import WebSocket from 'ws'
 import { answers, startBackend } from './support/backend.js'
+import { launchChromium } from './support/chromium.js'
 import { atEnd } from './support/cleanup.js'
 import { resume, stall } from './support/client.js'
 import { eventually, within } from './support/deadline.js'
@@ -14,8 +13,6 @@ import { show } from './support/figures.js'
 import { startSystem } from './support/system.js'
 
 const CHANGES = 300
-
-const executablePath = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync)
 
 const backend = await startBackend()
 const { gateways } = await startSystem({
@@ -224,12 +221,7 @@ test('a client that can only inflate small windows is served uncompressed', asyn
 })
 
 test('Chromium negotiates it, and reads every value', async () => {
-  if (!executablePath) throw new Error('this test needs Chromium: apt-get install chromium')
-  const browser = await chromium.launch({
-    executablePath,
-    args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--disable-background-networking'],
-  })
-  atEnd(() => browser.close())
+  const browser = await launchChromium()
   const page = await browser.newPage()
   await page.goto(gateway.http)
   await change('browser', 0)

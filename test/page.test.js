@@ -1,11 +1,8 @@
 // The page in Chromium, as a person sees it, with a real gateway and a scripted backend.
-import { existsSync } from 'node:fs'
-import { chromium } from 'playwright-core'
 import { answers, startBackend } from './support/backend.js'
+import { launchChromium } from './support/chromium.js'
 import { atEnd } from './support/cleanup.js'
 import { startSystem } from './support/system.js'
-
-const executablePath = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync)
 
 /** @type {Awaited<ReturnType<typeof startBackend>>} */
 let backend
@@ -15,16 +12,11 @@ let system
 let browser
 
 beforeAll(async () => {
-  if (!executablePath) throw new Error('this test needs Chromium: apt-get install chromium')
   backend = await startBackend()
   system = await startSystem({
     namespaces: { doc: { url: `${backend.origin}/{id}`, refresh: '100ms', timeout: '1s' } },
   })
-  browser = await chromium.launch({
-    executablePath,
-    args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--disable-background-networking'],
-  })
-  atEnd(() => browser.close())
+  browser = await launchChromium()
 })
 
 /** @param {string} hash */

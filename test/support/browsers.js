@@ -1,5 +1,6 @@
 // Chromium and Firefox as real processes, each by its own protocol: pages in tabs that are hidden, left, cut off and put
 // to sleep as a person's are.
+
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
@@ -7,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import WebSocket from 'ws'
+import { findChromium } from './chromium.js'
 import { atEnd } from './cleanup.js'
 import { eventually, within } from './deadline.js'
 import { childrenOf, killAtEnd, killNow } from './processes.js'
@@ -36,9 +38,7 @@ const START_MS = 90_000
 
 /** @returns {Promise<Browser>} */
 export async function startChromium() {
-  const program = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync)
-  if (!program) throw new Error('this test needs Chromium: apt-get install chromium')
-  const { profile, ...processes } = await launch(program, /DevTools listening on (ws:\S+)/, profile => [
+  const { profile, ...processes } = await launch(findChromium(), /DevTools listening on (ws:\S+)/, profile => [
     '--headless',
     '--no-sandbox',
     '--disable-gpu',
