@@ -9,7 +9,10 @@
  * the value is confirmed, and the node that the key was asked of would ask the backend next in `inMs`. A node that comes to
  * own the key may leave it at that.
  * @typedef {{ version: string, ageMs: number, plan?: Plan }} Held
- * @typedef {{ inMs: number, maxAgeMs: number }} Plan `maxAgeMs`: as that node gave it with the value
+ *
+ * `maxAgeMs`: as that node gave it with the value. `askedAgoMs`: how long ago the backend was asked for certain; gateways
+ * before values/1.6 do not say it.
+ * @typedef {{ inMs: number, maxAgeMs: number, askedAgoMs?: number }} Plan
  *
  * The `Authorization` that a viewer's token makes, and until when the token is valid, in milliseconds since 1970. Both
  * absent for viewers without a token. Secret: never logged.

@@ -33,12 +33,14 @@ const GENERAL_FORMAT = 'base64'
 
 /** @type {import('./codec.js').Codec<Values>} */
 export const valuesCodec = {
-  wire: 'values/1.5',
+  wire: 'values/1.6',
   readPosition({ version, ageMs, plan }) {
     if (typeof version !== 'string' || !isAge(ageMs)) throw new WireError('a position is not a version and its age')
     if (plan === undefined) return { version, ageMs }
-    if (!isAge(plan?.inMs) || !isAge(plan.maxAgeMs)) throw new WireError('a plan is not a time and an age')
-    return { version, ageMs, plan: { inMs: plan.inMs, maxAgeMs: plan.maxAgeMs } }
+    const { inMs, maxAgeMs, askedAgoMs } = plan ?? {}
+    const isWhole = isAge(inMs) && isAge(maxAgeMs) && (askedAgoMs === undefined || isAge(askedAgoMs))
+    if (!isWhole) throw new WireError('a plan is not a time and two ages')
+    return { version, ageMs, plan: { inMs, maxAgeMs, askedAgoMs } }
   },
   readPayload(payload) {
     // Most watches say no more, and Node 20 takes 1 µs for an object spread with a field behind it.

@@ -33,16 +33,21 @@ export function latestAskedAtOf({ askedAtMs, refreshes }) {
 /**
  * By what another node may go that comes to own the key: the backend is to be asked when the present node would have.
  *
- * @param {Pick<Entry, 'refreshes' | 'store' | 'problem' | 'maxAgeMs'>} entry
+ * @param {Pick<Entry, 'askedAtMs' | 'refreshes' | 'store' | 'problem' | 'maxAgeMs'>} entry
  * @param {number} nowMs
  * @returns {import('@keycast/backbone').Plan | undefined} `undefined` where it ought to be asked at once
  */
-export function planOf({ refreshes, store, problem, maxAgeMs }, nowMs) {
+export function planOf(entry, nowMs) {
+  const { refreshes, store, problem, maxAgeMs } = entry
   // What may not be stored is not relied on when the node that vouched for it is gone.
   if (!refreshes || !store || problem) return undefined
   const { confirmations, atMs, everyMs } = refreshes
   const confirmed = Math.max(0, Math.floor((confirmations.untilMs - atMs) / everyMs) + 1)
-  return { inMs: Math.max(0, atMs + confirmed * everyMs - nowMs), maxAgeMs }
+  return {
+    inMs: Math.max(0, atMs + confirmed * everyMs - nowMs),
+    maxAgeMs,
+    askedAgoMs: Math.max(0, nowMs - askedAtOf(entry)),
+  }
 }
 
 /** From now on only what is heard of the key counts. @param {Pick<Entry, 'askedAtMs' | 'refreshes'>} entry */

@@ -26,16 +26,20 @@ test('what may have been asked later is no older for another node', () => {
 })
 
 test.each([
-  [Number.NEGATIVE_INFINITY, 9_000, 1_000],
-  [9_999, 9_999, 1],
-  [10_000, 10_500, 4_500],
-  [12_000, 14_000, 1_000],
-  [12_000, 16_000, 0],
-])('confirmed up to %d, at %d another node may wait for %d ms', (untilMs, nowMs, inMs) => {
-  const { entry } = refreshed(untilMs)
+  [Number.NEGATIVE_INFINITY, 9_000, 1_000, 8_000],
+  [9_999, 9_999, 1, 8_999],
+  [10_000, 10_500, 4_500, 500],
+  [12_000, 14_000, 1_000, 4_000],
+  [12_000, 16_000, 0, 6_000],
+])(
+  'confirmed up to %d, at %d another node may wait for %d ms: the backend was asked %d ms ago',
+  (untilMs, nowMs, inMs, askedAgoMs) => {
+    const { entry } = refreshed(untilMs)
 
-  expect(planOf({ ...entry, store: true, problem: undefined, maxAgeMs: 700 }, nowMs)).toEqual({ inMs, maxAgeMs: 700 })
-})
+    const plan = planOf({ ...entry, store: true, problem: undefined, maxAgeMs: 700 }, nowMs)
+    expect(plan).toEqual({ inMs, maxAgeMs: 700, askedAgoMs })
+  },
+)
 
 test('what may not be stored, fails, or is confirmed one by one, another node asks for at once', () => {
   const { entry } = refreshed(12_000)

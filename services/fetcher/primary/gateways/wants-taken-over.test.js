@@ -171,3 +171,32 @@ test('a key that nobody watches any more is let go of, and one that is watched a
   primary.pass(PERIOD_MS)
   expect(primary.asked(K)).toBe(1)
 })
+
+test('a node that has just started keeps what the backend was asked for since: the gateway says when that was', () => {
+  const primary = setupPrimary({ namespaces: { doc: { refreshMs: PERIOD_MS, maxAgeMs: 500 } } })
+  primary.freeze(0)
+  primary.pass(5_000)
+  takeOver(primary, 'a', 'v1', { askedAgoMs: 4_000 })
+  expect(primary.asked(K)).toBe(0)
+
+  // Without those words the node takes it that the backend was asked one period before the next time: before it was there.
+  const told = setupPrimary({ namespaces: { doc: { refreshMs: PERIOD_MS, maxAgeMs: 500 } } })
+  told.freeze(0)
+  told.pass(5_000)
+  takeOver(told, 'a', 'v1')
+  expect(told.asked(K)).toBe(1)
+})
+
+test('a change that was told since the backend was asked for certain has it fetched at once', () => {
+  const primary = setup()
+  primary.onRefresh(K)
+  primary.pass(20_000)
+  takeOver(primary, 'a', 'v1', { inMs: PERIOD_MS - 1_000, askedAgoMs: 25_000 })
+  expect(primary.asked(K)).toBe(1)
+
+  const after = setup()
+  after.onRefresh(K)
+  after.pass(20_000)
+  takeOver(after, 'a', 'v1', { inMs: PERIOD_MS - 1_000, askedAgoMs: 5_000 })
+  expect(after.asked(K)).toBe(0)
+})

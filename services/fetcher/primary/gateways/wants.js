@@ -41,8 +41,9 @@ import { createToldChanges } from './told-changes.js'
 const EXPIRED_RETRY_MS = 1_000
 
 /**
- * By how much a plan's time may be too late: it says "in so many milliseconds", and waits to be read while a node takes over
- * hundreds of thousands of keys. Without this a change told in that time would pass for one that the backend was asked after.
+ * By how much a plan's times may be too late: they count from when it was sent, and it waits to be read while a node takes
+ * over hundreds of thousands of keys. Without this a change told in that time would pass for one that the backend was asked
+ * after.
  */
 const PLAN_DELAY_MS_MAX = 10_000
 
@@ -154,15 +155,17 @@ export function createWants({
    * @param {string} version
    * @param {import('@keycast/backbone').Plan} plan
    */
-  function isKeptByPlan(entry, version, { inMs, maxAgeMs }) {
+  function isKeptByPlan(entry, version, { inMs, maxAgeMs, askedAgoMs }) {
     const { held, fetch, namespace } = entry
     if (held.value || held.failure || fetch || held.invalid) return false
     // Gateways that hold different versions cannot both hold the latest.
     if (held.takenOver) return held.takenOver.version === version
     const { refreshMs } = namespace
     if (refreshMs < QUIET_REFRESH_MS_MIN || inMs === 0 || inMs > refreshMs) return false
+    // Of a gateway that does not say when the backend was asked, one period before it is to be asked again.
+    const askedAt = askedAgoMs === undefined ? now() + inMs - refreshMs : now() - askedAgoMs
     // A change that this node was told of, and the one before it may have died over.
-    if (toldChanges.mayBeSince(sharedKeyOf(entry), now() + inMs - refreshMs - PLAN_DELAY_MS_MAX)) return false
+    if (toldChanges.mayBeSince(sharedKeyOf(entry), askedAt - PLAN_DELAY_MS_MAX)) return false
     takeOver(entry, version, maxAgeMs)
     schedule.takeOver(entry, now() + inMs)
     return true
