@@ -46,7 +46,7 @@ async function setup() {
       ) => then({})
     ),
     open: /** @type {any} */ ((/** @type {any} */ _, /** @type {unknown} */ from) => opened.push(from)),
-    identify: { originOf: () => ({ address: '127.0.0.1', isNamed: true }), verifyRequest: () => verifying },
+    identify: { peerOf: () => ({ address: '127.0.0.1', isNamed: true }), verifyRequest: () => verifying },
     revocations: { isRevoked: () => isRevoked },
     accounts: /** @type {any} */ ({ of: () => undefined, hasRoom: () => true }),
     sessionCount: () => 0,
