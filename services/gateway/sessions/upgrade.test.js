@@ -93,7 +93,7 @@ async function setup() {
 test('a good token makes a session', async () => {
   const { good, opened } = await setup()
   await good()
-  expect(opened).toEqual([{ origin: { address: '127.0.0.1', isNamed: true }, verified }])
+  expect(opened).toEqual([{ peer: { address: '127.0.0.1', isNamed: true }, verified }])
 })
 
 test.each(['reset', 'ended'])('a client whose connection was %s meanwhile becomes no session', async how => {
