@@ -140,7 +140,7 @@ export function countOne(counter, label) {
 }
 
 /**
- * Histograms of what happens once per version: seldom enough to be recorded at once.
+ * Histograms of events that happen once per version: seldom enough to be recorded at once.
  *
  * @param {Pick<import('@keycast/service').Metrics, 'histogram'>} metrics
  */

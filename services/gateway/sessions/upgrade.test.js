@@ -1,4 +1,4 @@
-// An upgrade whose token takes long to check: what may happen meanwhile, and what then becomes of it.
+// An upgrade whose token takes long to check: what may happen meanwhile, and how the upgrade ends.
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { connect } from 'node:net'
@@ -22,7 +22,7 @@ const handshake = [
 
 const verified = /** @type {import('../access/tokens/tokens.js').Verified} */ ({ user: 'ann' })
 
-/** A server, and a client whose token is being checked: the test says when that is over, and what came out. */
+/** A server, and a client whose token is being checked. The test decides when the check ends, and how. */
 async function setup() {
   let isDraining = false
   let isRevoked = false
@@ -82,7 +82,7 @@ async function setup() {
       conclude({ verified })
       await verifying
     },
-    /** The status that the client is answered with. */
+    /** The client's answer: its status. */
     async status() {
       const [chunk] = await once(client, 'data')
       return Number(/^HTTP\/1\.1 (\d+)/.exec(String(chunk))?.[1])
