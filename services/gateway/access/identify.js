@@ -9,9 +9,9 @@ import { readTokenSource } from './token-source.js'
  * @typedef {import('./tokens/tokens.js').Refused} Refused
  * @typedef {ReturnType<typeof createIdentify>} Identify
  *
- * From where a connection comes. `address` is what attempts are counted by. `isNamed` false: a trusted proxy or a program
- * on its host, which names no client; to count it as one client would shut out all others behind it.
- * @typedef {{ address: string, isNamed: boolean }} Origin
+ * The other end of a connection. Attempts are counted by its `address`. `isNamed` is false for a trusted proxy or a program
+ * on its host that names no client: counted as one client, it would shut out all the others behind it.
+ * @typedef {{ address: string, isNamed: boolean }} Peer
  */
 
 /**
@@ -42,8 +42,8 @@ export function createIdentify({ tokens, cookie, trustedProxies, counts }) {
   return {
     verify,
 
-    /** @param {IncomingMessage} request @returns {Origin} */
-    originOf(request) {
+    /** @param {IncomingMessage} request @returns {Peer} */
+    peerOf(request) {
       const isNamed = request.headers['x-forwarded-for'] !== undefined || !isTrusted(request)
       return { address: limitKeyOf(clientAddress(request)), isNamed }
     },
