@@ -9,6 +9,7 @@ import { createIdentify } from './access/identify.js'
 import { createRevocations } from './access/revocations/revocations.js'
 import { createRights } from './access/rights.js'
 import { createTokens } from './access/tokens/tokens.js'
+import { createCounts } from './counts.js'
 import { createOutbox } from './delivery/outbox.js'
 import { createSlowClients } from './delivery/slow-clients.js'
 import { chooseSubprotocol, createEncodings, valueBytes } from './encodings/index.js'
@@ -26,7 +27,7 @@ import { createStaleness } from './keys/staleness.js'
 import { createSubscriptions } from './keys/subscriptions.js'
 import { createTakeAnswer } from './keys/take-answer.js'
 import { createValues } from './keys/values.js'
-import { createCounts, createHistograms, exportCounts } from './metrics.js'
+import { createHistograms, exportCounts } from './metrics.js'
 import { assembleRooms } from './rooms/assemble.js'
 import { createDueMessages } from './rooms/due-messages.js'
 import { createNoJournal } from './rooms/no-journal.js'
@@ -70,7 +71,7 @@ const SWEEP_SELDOM_MS = 10_000
  * @param {import('./access/policy-file.js').Policy} deps.policy the `access` section of keycast.yaml
  * @param {(events: BackboneEvents) => Backbone} deps.createBackbone
  * @param {(events: RoomsEvents) => RoomsBackbone} [deps.createRoomsBackbone] for the namespaces of rooms; absent if
- * there are none
+ *   there are none
  * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>} deps.metrics
  * @param {import('./sessions/session-log.js').Log} [deps.log]
  * @param {Parameters<typeof createTokens>[0]['jwksEvents']} [deps.jwksEvents] for the log

@@ -20,7 +20,7 @@ import { queuedBytesOf } from './slow-clients.js'
  * The outbox's reports to parts that are built after it.
  * @typedef {object} OutboxEvents
  * @property {(session: Session, code: CloseCode) => void} onEnd called when the session must be closed now, without
- * what is queued for it
+ *   what is queued for it
  * @property {(session: Session) => void} onWritable the session takes values: those its client asked for go before
  *   those it is due
  */
@@ -37,7 +37,7 @@ const BATCH_BYTES = 256 * 1024
  * @param {Pick<import('./slow-clients.js').SlowClients, 'begin' | 'finish'>} deps.slowClients
  * @param {import('../rooms/due-messages.js').DueMessages} deps.addDueMessages
  * @param {number} deps.unsentBytesMax queued for one session that does not drain
- * @param {import('../metrics.js').Counts} deps.counts
+ * @param {import('../counts.js').Counts} deps.counts
  * @param {() => number} deps.now monotonic, in milliseconds
  */
 export function createOutbox({ events, slowClients, addDueMessages, unsentBytesMax, counts, now }) {

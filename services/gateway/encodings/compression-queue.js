@@ -34,9 +34,8 @@ const BACKLOG_BYTES_MAX = 4 * 1024 ** 2
  * @param {(wireKey: string) => Value | undefined} deps.latest
  * @param {(wireKey: string) => void} deps.grown the key's value takes more memory now
  * @param {(waiting: Subscription[]) => void} deps.resume these subscriptions no longer wait
- * @param {Pick<import('../metrics.js').Counts, 'compressions'>} deps.counts
- * @param {(ms: number) => void} deps.observe is told how long each compression took, counted from the first demand for
- * it
+ * @param {Pick<import('../counts.js').Counts, 'compressions'>} deps.counts
+ * @param {(ms: number) => void} deps.observe the time from first demand to the form
  * @param {() => number} deps.now monotonic, in milliseconds
  * @param {(source: Buffer) => Promise<Buffer>} [deps.deflate]
  */

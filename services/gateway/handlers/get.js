@@ -24,7 +24,7 @@ export const createGet = ({
    * @param {Session} session
    * @param {Get} message
    * @param {number} asOfMs the time at which the answer must be fresh: a get that waited is not asked for again because
-   * of its wait
+   *   of its wait
    */
   function get(session, message, asOfMs) {
     const { key } = message

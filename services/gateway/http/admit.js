@@ -27,8 +27,8 @@ export function createAdmit({ authenticate, decisions }) {
    * @param {import('fastify').FastifyReply} reply
    * @param {(rights: Rights, verb: 'read', key: string) => Problem | undefined} check of access.js
    * @returns {Promise<{ key: string, hasToken: boolean, viewer: import('../access/backend/viewers.js').Viewer |
-   * undefined, revoked: () => import('./problems.js').HttpProblem | undefined } | undefined>} `undefined` if it was
-   * refused and answered already
+   *   undefined, revoked: () => import('./problems.js').HttpProblem | undefined } | undefined>} `undefined` if it was
+   *   refused and answered already
    */
   return async function admit(request, reply, check) {
     const { '*': key } = /** @type {{ '*': string }} */ (request.params)

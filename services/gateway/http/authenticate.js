@@ -17,9 +17,9 @@ export function createAuthenticate({ identify, anonymous, viewers, accounts, rev
   /**
    * @param {import('node:http').IncomingMessage} request
    * @returns {Promise<{ hasToken: boolean } & ({ rights: import('../access/rights.js').Rights, viewer:
-   * import('../access/backend/viewers.js').Viewer | undefined, revoked: () => import('./problems.js').HttpProblem |
-   * undefined } | { problem: import('./problems.js').HttpProblem, status?: number })>} `revoked`: ask it before
-   * anything is sent, because the token may have been revoked while the request waited
+   *   import('../access/backend/viewers.js').Viewer | undefined, revoked: () => import('./problems.js').HttpProblem |
+   *   undefined } | { problem: import('./problems.js').HttpProblem, status?: number })>} `revoked`: ask it before
+   *   anything is sent, because the token may have been revoked while the request waited
    */
   return async function authenticate(request) {
     const peer = identify.peerOf(request)

@@ -23,7 +23,7 @@ const MISSING_PART = 1 / 8
  * @param {object} options
  * @param {number} options.bytesMax
  * @param {(value: import('./value.js').Value) => number} options.valueBytes the bytes that a value takes in all its
- * forms
+ *   forms
  * @param {(entry: Entry) => void} [options.onUnwanted] the entry is no longer wanted
  * @param {(entry: Entry) => boolean} [options.mayKeep] tells whether an unwanted entry may stay
  * @param {(entry: Entry) => void} [options.onRemoved]

@@ -26,9 +26,9 @@ import { readViewerKey } from '@keycast/backbone'
  * @property {Value | undefined} value
  * @property {boolean} wasFound whether it has had a value since it was made
  * @property {number} askedAtMs the time at which the backend was asked for the known state (value or `not_found`);
- * never moves back
+ *   never moves back
  * @property {import('./age.js').Refreshes | undefined} refreshes silent refreshes, which move the time above on without
- * an answer: see age.js
+ *   an answer: see age.js
  * @property {number} maxAgeMs
  * @property {boolean} store
  * @property {Problem | undefined} problem of the last try; undefined after a good one
@@ -36,7 +36,7 @@ import { readViewerKey } from '@keycast/backbone'
  * @property {number} pendingSubscriptions the number of subscriptions that were sent nothing of the value yet
  * @property {number} watchedAtMs
  * @property {boolean} isWatchAnswered whether any answer came since the watch began: from then on the fetcher keeps the
- * key fresh
+ *   key fresh
  * @property {ErrorCode | undefined} announcedCode of the `error` that every subscriber has been sent
  * @property {boolean} stale whether every subscriber has been sent `stale`
  * @property {import('../encodings/slots.js').Slots<Buffer> | undefined} problemFrames the frames of that `error` or

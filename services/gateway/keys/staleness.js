@@ -39,7 +39,7 @@ export function createStaleness({ calendar, backbone, now }) {
    *
    * @param {Entry} entry
    * @returns {'problem' | 'over' | undefined} the word that every subscriber is due now: the entry's `problem`, or the
-   * end of the problem that was announced
+   *   end of the problem that was announced
    */
   function check(entry) {
     if (entry.subscriptions.length === 0) return undefined

@@ -17,10 +17,10 @@ import { createProblem } from './problem.js'
  * @property {Entry} entry
  * @property {number} index in the entry's list
  * @property {number} due bits of due.js. While any is set the subscription is in its session's `due`, unless WAITS is
- * among them
+ *   among them
  * @property {boolean} isPending whether the first value is still to come
  * @property {string | undefined} clientVersion the client's version: the one it named while pending; later the last one
- * it was sent, from which a delta may start. Only for encodings with deltas
+ *   it was sent, from which a delta may start. Only for encodings with deltas
  *
  * @typedef {ReturnType<typeof createSubscriptions>} Subscriptions
  */
@@ -35,7 +35,7 @@ import { createProblem } from './problem.js'
  * @param {Pick<import('./staleness.js').Staleness, 'check'>} deps.staleness
  * @param {(entry: Entry) => void} deps.onFanOut a new version is on its way to every subscriber
  * @param {import('./places.js').Places} deps.places
- * @param {import('../metrics.js').Counts} deps.counts
+ * @param {import('../counts.js').Counts} deps.counts
  * @param {() => number} deps.now monotonic, in milliseconds
  */
 export function createSubscriptions({

@@ -20,7 +20,7 @@ import { emptySlots } from '../encodings/slots.js'
  * @property {number} compressedBytes what its compressed forms take
  * @property {number | undefined} delayMs for a change: the time that it waited in the fetcher
  * @property {number} receivedAtMs the time at which it reached this gateway as a change, for sessions that had
- * subscribed before; NaN if it was none
+ *   subscribed before; NaN if it was none
  */
 
 /**

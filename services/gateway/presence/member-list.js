@@ -47,7 +47,7 @@ export function replaceMembers(list, { rev, count, members }) {
 /**
  * @param {MemberList} list
  * @param {{ rev: number, count: number, joined?: Member[], left?: Member[] }} said a change that follows the list's
- * `rev`
+ *   `rev`
  * @returns {Buffer} the frame of the change
  */
 export function changeMembers(list, { rev, count, joined, left }) {

@@ -33,7 +33,7 @@ afterEach(async () => {
 
 /**
  * @param {{ metrics?: Omit<import('@keycast/service').Metrics, 'registry'>, rules?: typeof open }} [options] `rules`:
- * the rights of clients without a token, and of those with one
+ *   the rights of clients without a token, and of those with one
  */
 async function setUp({ metrics, rules = open } = {}) {
   const journal = createMemoryRooms({ at: () => startAtMs })

@@ -42,7 +42,7 @@ import { createMessageHeads } from '@keycast/protocol'
  * @property {Placing | undefined} placing until the client was told where its stream begins
  * @property {boolean} isBehind whether a page of the history is read for it
  * @property {import('../presence/member-list.js').MembersWatch | undefined} members set if the client is told of the
- * members
+ *   members
  * @property {GapReason | undefined} gap a gap that the client must be told of before anything else
  * @property {HeldAnswer[] | undefined} answers to its publishes that wait for the message to go first
  *

@@ -48,7 +48,7 @@ export function createAccounts({
 
   /**
    * @param {number} shares how many sessions' allowance an account has @param {number} sessionsMax the number of
-   * sessions whose allowance the account has
+   *   sessions whose allowance the account has
    */
   function limitsOf(shares, sessionsMax) {
     const rates = ratesOf({ requestsPerSecondMax, keysPerSessionMax }, shares)

@@ -37,7 +37,7 @@ export function createRateLimit({ requestsPerSecondMax, keysPerSessionMax, accou
    * @param {Session} session
    * @param {number} requests the number of requests that it counts as
    * @returns {number} 0 if the session may go on; else the time until it should try again, in milliseconds; Infinity if
-   * this ended it
+   *   this ended it
    */
   function charge(session, requests) {
     const allowance = refill(session.requestAllowance, rates.requests, now())

@@ -30,7 +30,7 @@ import { randomBytes } from 'node:crypto'
  * @property {boolean} dirty whether a flush is coming; flusher.js
  * @property {number | undefined} stalledAtMs since when the client has not taken what was written; outbox.js
  * @property {import('../delivery/outbox.js').CloseCode | undefined} closing the code with which it is closed after the
- * next flush
+ *   next flush
  * @property {boolean} ended nothing is read from it or queued for it any more; sessions.js
  * @property {string | undefined} endReason the reason, if the gateway ended it
  * @property {import('./bucket.js').Bucket} requestAllowance requests it may send now; this and the next: rate-limit.js

@@ -2,9 +2,9 @@
 // values.
 import { ServerResponse, STATUS_CODES } from 'node:http'
 import { REFUSED } from '../access/tokens/tokens.js'
+import { countOne } from '../counts.js'
 import { chooseSubprotocol, subprotocols } from '../encodings/index.js'
 import { INVALID_TOKEN } from '../http/problems.js'
-import { countOne } from '../metrics.js'
 import { readOrigins } from './allowed-origins.js'
 
 /**
@@ -26,7 +26,7 @@ const RETRY_AFTER_SECONDS = 5
  * @param {() => boolean} deps.isDraining
  * @param {number} deps.sessionsMax
  * @param {string} deps.origins
- * @param {import('../metrics.js').Counts} deps.counts
+ * @param {import('../counts.js').Counts} deps.counts
  */
 export function createUpgrades({
   accept,

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { connect } from 'node:net'
-import { createCounts } from '../metrics.js'
+import { createCounts } from '../counts.js'
 import { createUpgrades } from './upgrade.js'
 
 /** @type {(() => unknown)[]} */

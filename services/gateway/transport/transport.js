@@ -31,9 +31,9 @@
  *   call
  * @property {() => boolean} isOpen whether anything may still be written
  * @property {() => boolean} isStalled whether the client does not take the written bytes; true only if `onDrain`
- * follows
+ *   follows
  * @property {() => number} takenBytes the number of written bytes that have left: each time it grows, the client has
- * read
+ *   read
  * @property {(piece: Piece) => number} copiedBytes memory of its own that a written piece takes until it is sent; 0
  *   where the piece itself is kept
  * @property {Buffer} pingFrame a piece that makes the client answer
