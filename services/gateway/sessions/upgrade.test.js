@@ -1,8 +1,8 @@
-// An upgrade whose token takes long to check: what may happen meanwhile, and what then becomes of it.
+// An upgrade whose token takes long to check: what may happen meanwhile, and how the upgrade ends.
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { connect } from 'node:net'
-import { createCounts } from '../metrics.js'
+import { createCounts } from '../counts.js'
 import { createUpgrades } from './upgrade.js'
 
 /** @type {(() => unknown)[]} */
@@ -22,7 +22,7 @@ const handshake = [
 
 const verified = /** @type {import('../access/tokens/tokens.js').Verified} */ ({ user: 'ann' })
 
-/** A server, and a client whose token is being checked: the test says when that is over, and what came out. */
+/** A server, and a client whose token is being checked. The test decides when the check ends, and how. */
 async function setup() {
   let isDraining = false
   let isRevoked = false
@@ -46,7 +46,7 @@ async function setup() {
       ) => then({})
     ),
     open: /** @type {any} */ ((/** @type {any} */ _, /** @type {unknown} */ from) => opened.push(from)),
-    identify: { originOf: () => ({ address: '127.0.0.1', isNamed: true }), verifyRequest: () => verifying },
+    identify: { peerOf: () => ({ address: '127.0.0.1', isNamed: true }), verifyRequest: () => verifying },
     revocations: { isRevoked: () => isRevoked },
     accounts: /** @type {any} */ ({ of: () => undefined, hasRoom: () => true }),
     sessionCount: () => 0,
@@ -82,7 +82,7 @@ async function setup() {
       conclude({ verified })
       await verifying
     },
-    /** The status that the client is answered with. */
+    /** The client's answer: its status. */
     async status() {
       const [chunk] = await once(client, 'data')
       return Number(/^HTTP\/1\.1 (\d+)/.exec(String(chunk))?.[1])
@@ -93,7 +93,7 @@ async function setup() {
 test('a good token makes a session', async () => {
   const { good, opened } = await setup()
   await good()
-  expect(opened).toEqual([{ origin: { address: '127.0.0.1', isNamed: true }, verified }])
+  expect(opened).toEqual([{ peer: { address: '127.0.0.1', isNamed: true }, verified }])
 })
 
 test.each(['reset', 'ended'])('a client whose connection was %s meanwhile becomes no session', async how => {
