@@ -359,7 +359,7 @@ export function createTestGateway({
    * @param {Parameters<typeof gateway.open>[1]} [from]
    * @returns a client that has read its welcome
    */
-  const connect = async (protocol = '', extensions = '', from = { origin: local }) => {
+  const connect = async (protocol = '', extensions = '', from = { peer: local }) => {
     const connection = new FakeConnection()
     connection.protocol = protocol
     connection.extensions = extensions

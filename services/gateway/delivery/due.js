@@ -39,7 +39,7 @@ const PROBLEM_FRAME_MS = 1_000
  *
  * @param {Piece[]} pieces
  * @param {Pick<Subscription, 'session' | 'entry' | 'due' | 'clientVersion'>} subscription
- * @param {Pick<import('../metrics.js').Counts, 'sent' | 'errors' | 'deltaSavedBytes' | 'deliveries'>} counts
+ * @param {Pick<import('../counts.js').Counts, 'sent' | 'errors' | 'deltaSavedBytes' | 'deliveries'>} counts
  * @param {number} nowMs
  * @returns {number} bytes added
  */

@@ -37,7 +37,7 @@ const BATCH_BYTES = 256 * 1024
  * @param {Pick<import('./slow-clients.js').SlowClients, 'begin' | 'finish'>} deps.slowClients
  * @param {import('../rooms/due-messages.js').DueMessages} deps.addDueMessages
  * @param {number} deps.unsentBytesMax queued for one session that does not drain
- * @param {import('../metrics.js').Counts} deps.counts
+ * @param {import('../counts.js').Counts} deps.counts
  * @param {() => number} deps.now monotonic, in milliseconds
  */
 export function createOutbox({ events, slowClients, addDueMessages, unsentBytesMax, counts, now }) {

@@ -34,7 +34,7 @@ const BACKLOG_BYTES_MAX = 4 * 1024 ** 2
  * @param {(wireKey: string) => Value | undefined} deps.latest
  * @param {(wireKey: string) => void} deps.grown the key's value takes more memory now
  * @param {(waiting: Subscription[]) => void} deps.resume these subscriptions no longer wait
- * @param {Pick<import('../metrics.js').Counts, 'compressions'>} deps.counts
+ * @param {Pick<import('../counts.js').Counts, 'compressions'>} deps.counts
  * @param {(ms: number) => void} deps.observe how long one took, from when it was wanted
  * @param {() => number} deps.now monotonic, in milliseconds
  * @param {(source: Buffer) => Promise<Buffer>} [deps.deflate]

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
+import { createCounts } from '../counts.js'
 import { mustWait, VALUE, WAITS } from '../delivery/due.js'
 import { createValue } from '../keys/value.js'
-import { createCounts } from '../metrics.js'
 import { createEncodings, valueBytes } from './index.js'
 
 const text = (/** @type {string} */ word, bytes = 10_000) =>

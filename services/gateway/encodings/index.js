@@ -29,7 +29,7 @@ export function chooseSubprotocol(offered) {
   return undefined
 }
 
-/** @param {Omit<Parameters<typeof createCompression>[0], 'counts'> & { counts: import('../metrics.js').Counts }} deps */
+/** @param {Omit<Parameters<typeof createCompression>[0], 'counts'> & { counts: import('../counts.js').Counts }} deps */
 export function createEncodings(deps) {
   const compression = createCompression(deps)
   const { counts } = deps

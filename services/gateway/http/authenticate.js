@@ -6,7 +6,7 @@ const REVOKED = Object.freeze({ code: 'token_refused', message: REFUSED })
 
 /**
  * @param {object} deps
- * @param {Pick<import('../access/identify.js').Identify, 'originOf' | 'verifyRequest'>} deps.identify
+ * @param {Pick<import('../access/identify.js').Identify, 'peerOf' | 'verifyRequest'>} deps.identify
  * @param {import('../access/rights.js').Rights} deps.anonymous
  * @param {Pick<import('../access/backend/viewers.js').Viewers, 'of'>} deps.viewers
  * @param {Pick<import('../sessions/accounts.js').Accounts, 'of' | 'charge'>} deps.accounts
@@ -22,15 +22,15 @@ export function createAuthenticate({ identify, anonymous, viewers, accounts, rev
    *   because the token may have been revoked while the request waited
    */
   return async function authenticate(request) {
-    const origin = identify.originOf(request)
-    const result = await identify.verifyRequest(request, origin.address)
+    const peer = identify.peerOf(request)
+    const result = await identify.verifyRequest(request, peer.address)
     const hasToken = result !== undefined
     if (result && 'refused' in result) {
       const { code, message, retryAfterMs } = result.refused
       return { hasToken, problem: { code, message, retryAfterMs }, status: retryAfterMs === undefined ? 401 : 503 }
     }
     const verified = result?.verified
-    const retryAfterMs = accounts.charge(accounts.of(verified?.user, origin), 1)
+    const retryAfterMs = accounts.charge(accounts.of(verified?.user, peer), 1)
     if (retryAfterMs > 0) {
       return {
         hasToken,

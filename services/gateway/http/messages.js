@@ -1,8 +1,8 @@
 // GET /v1/messages/{key}: a part of a room's history, for code that polls or renders on a server. The same that `history`
 // answers over the WebSocket.
 import { historyBody, ProtocolError, readHistoryQuery } from '@keycast/protocol'
+import { countOne } from '../counts.js'
 import { createProblem } from '../keys/problem.js'
-import { countOne } from '../metrics.js'
 import { securityHeaders } from './admit.js'
 import { sendProblem } from './problems.js'
 
@@ -12,7 +12,7 @@ import { sendProblem } from './problems.js'
  * @property {import('./admit.js').Admit} admit
  * @property {Pick<import('../rooms/histories.js').Histories, 'read'>} histories
  * @property {Pick<import('./unread-bodies.js').UnreadBodies, 'hold'>} unreadBodies
- * @property {Pick<import('../metrics.js').Counts, 'httpMessages'>} counts
+ * @property {Pick<import('../counts.js').Counts, 'httpMessages'>} counts
  */
 
 /** Requests that wait for the journal at a time, or hold what it answered: at 1 MiB each they take 64 MiB. */

@@ -1,7 +1,8 @@
 // GET /v1/values/{key}: the value a WebSocket client would get, for code that still polls. From the same cache and the same
 // single flight, with the version as entity tag.
+
+import { countOne } from '../counts.js'
 import { createProblem } from '../keys/problem.js'
-import { countOne } from '../metrics.js'
 import { securityHeaders } from './admit.js'
 import { matchesAny } from './entity-tags.js'
 import { sendProblem } from './problems.js'
@@ -16,7 +17,7 @@ import { sendProblem } from './problems.js'
  * @property {Pick<import('../keys/values.js').Values, 'fresh'>} values
  * @property {Pick<import('../keys/single-flight.js').SingleFlight, 'want'>} singleFlight
  * @property {Pick<import('./unread-bodies.js').UnreadBodies, 'hold'>} unreadBodies
- * @property {Pick<import('../metrics.js').Counts, 'httpHits' | 'httpMisses' | 'httpValues'>} counts
+ * @property {Pick<import('../counts.js').Counts, 'httpHits' | 'httpMisses' | 'httpValues'>} counts
  */
 
 /** Under it the rest of the path is the key: an id may hold `/`. */

@@ -1,6 +1,6 @@
 import { createLog } from '@keycast/service'
+import { createCounts } from '../counts.js'
 import { createValue } from '../keys/value.js'
-import { createCounts } from '../metrics.js'
 import { createPublicApp } from './public.js'
 import { closeServed, serve } from './test-support.js'
 

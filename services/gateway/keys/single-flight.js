@@ -22,7 +22,7 @@ export const ANSWER_GRACE_MS = 2_000
  * @param {import('./cache.js').Cache} deps.cache
  * @param {Pick<Backbone, 'get' | 'cancelGet' | 'nodesAlive'>} deps.backbone
  * @param {Pick<import('./calendar.js').Calendar<Entry>, 'schedule'>} deps.calendar
- * @param {Pick<import('../metrics.js').Counts, 'coalesced'>} deps.counts
+ * @param {Pick<import('../counts.js').Counts, 'coalesced'>} deps.counts
  * @param {() => number} deps.now monotonic, in milliseconds
  */
 export function createSingleFlight({ values, cache, backbone, calendar, counts, now }) {

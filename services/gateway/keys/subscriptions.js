@@ -34,7 +34,7 @@ import { createProblem } from './problem.js'
  * @param {Pick<import('./staleness.js').Staleness, 'check'>} deps.staleness
  * @param {(entry: Entry) => void} deps.onFanOut a new version is on its way to every subscriber
  * @param {import('./places.js').Places} deps.places
- * @param {import('../metrics.js').Counts} deps.counts
+ * @param {import('../counts.js').Counts} deps.counts
  * @param {() => number} deps.now monotonic, in milliseconds
  */
 export function createSubscriptions({

@@ -2,8 +2,8 @@
 // journal for a while, so that its user can come back through any gateway.
 import { namespaceOf } from '@keycast/protocol'
 import { JOINED } from '../access/backend/decisions.js'
+import { countOne } from '../counts.js'
 import { createProblem, problemMessage } from '../keys/problem.js'
-import { countOne } from '../metrics.js'
 import { isSubscribed } from '../sessions/session.js'
 
 /**
@@ -32,7 +32,7 @@ const RETRY_MS = 100
  * @param {Pick<import('@keycast/backbone').RoomsBackbone, 'join' | 'leave'>} deps.backbone
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'send'>} deps.outbox
  * @param {number} deps.joinMs within which a join is answered
- * @param {Pick<import('../metrics.js').Counts, 'joins'>} deps.counts
+ * @param {Pick<import('../counts.js').Counts, 'joins'>} deps.counts
  * @param {() => number} deps.now monotonic, in milliseconds
  */
 export function createJoins({ namespaces, access, decisions, backbone, outbox, joinMs, counts, now }) {

@@ -14,7 +14,7 @@ import { changeMembers, createMemberList, replaceMembers } from './member-list.j
  * @param {object} deps
  * @param {Pick<import('@keycast/backbone').RoomsBackbone, 'watchMembers' | 'unwatchMembers'>} deps.backbone
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'send' | 'sendFrame' | 'isWritable' | 'oweMembers' | 'forget'>} deps.outbox
- * @param {Pick<import('../metrics.js').Counts, 'sent' | 'conflated'>} deps.counts
+ * @param {Pick<import('../counts.js').Counts, 'sent' | 'conflated'>} deps.counts
  */
 export function createWatching({ backbone, outbox, counts }) {
   /** By key of the room. @type {Map<string, MemberList>} */

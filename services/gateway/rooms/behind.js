@@ -11,7 +11,7 @@
  * @param {Pick<import('./tails.js').Tails, 'seal'>} deps.tails
  * @param {Pick<ReturnType<typeof import('./pages.js').createPages>, 'after'>} deps.pages
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'oweMessages'>} deps.outbox
- * @param {Pick<import('../metrics.js').Counts, 'gaps'>} deps.counts
+ * @param {Pick<import('../counts.js').Counts, 'gaps'>} deps.counts
  */
 export function createBehind({ tails, pages, outbox, counts }) {
   /** Those whose page could not be read. @type {Set<RoomSubscription>} */

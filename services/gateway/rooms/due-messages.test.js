@@ -1,4 +1,4 @@
-import { createCounts } from '../metrics.js'
+import { createCounts } from '../counts.js'
 import { readFrames } from '../test-support.js'
 import { createDueMessages } from './due-messages.js'
 import { createRoom } from './room.js'

@@ -23,7 +23,7 @@ const READ_MS = 5_000
  * @param {object} deps
  * @param {Pick<import('@keycast/backbone').RoomsBackbone, 'history'>} deps.backbone
  * @param {Pick<import('./tails.js').Tails, 'addPage'>} deps.tails
- * @param {Pick<import('../metrics.js').Counts, 'pageReads' | 'pageReadsJoined'>} deps.counts
+ * @param {Pick<import('../counts.js').Counts, 'pageReads' | 'pageReadsJoined'>} deps.counts
  */
 export function createPages({ backbone, tails, counts }) {
   /** @param {Room} room @param {number} after @returns {Promise<Page>} */

@@ -23,7 +23,7 @@ const RETRY_MS = 1_000
  * @param {Pick<import('./followers.js').Followers, 'remove'>} deps.followers
  * @param {Pick<import('../presence/watching.js').Watching, 'begin'>} deps.watching
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'send' | 'forget' | 'oweMessages'>} deps.outbox
- * @param {Pick<import('../metrics.js').Counts, 'resumes'>} deps.counts
+ * @param {Pick<import('../counts.js').Counts, 'resumes'>} deps.counts
  */
 export function createPlacing({ backbone, tails, pages, followers, watching, outbox, counts }) {
   /** Those whose part of the history could not be read. @type {Set<RoomSubscription>} */

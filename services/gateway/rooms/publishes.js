@@ -1,7 +1,7 @@
 // Publishes into rooms: what is checked before the journal is asked, and the order of what the publisher hears.
 import { errorMessage, namespaceOf } from '@keycast/protocol'
+import { countOne } from '../counts.js'
 import { createProblem, retryAfterMsOf } from '../keys/problem.js'
-import { countOne } from '../metrics.js'
 import { isSubscribed } from '../sessions/session.js'
 
 /**
@@ -34,7 +34,7 @@ const RETRY_MS = 100
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'send'>} deps.outbox
  * @param {number} deps.publishMs within which the outcome is told
  * @param {number} deps.publishesPendingMax of one session
- * @param {Pick<import('../metrics.js').Counts, 'publishes' | 'publishSeconds'>} deps.counts
+ * @param {Pick<import('../counts.js').Counts, 'publishes' | 'publishSeconds'>} deps.counts
  * @param {() => number} deps.now monotonic, in milliseconds
  */
 export function createPublishes({

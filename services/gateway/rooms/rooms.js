@@ -25,7 +25,7 @@ const RETRY_MS = 1_000
  * @param {import('./tails.js').Tails} deps.tails
  * @param {Pick<import('@keycast/backbone').RoomsBackbone, 'isAvailable' | 'ownerOf' | 'membersOf'>} deps.backbone
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'oweMessages'>} deps.outbox
- * @param {Pick<import('../metrics.js').Counts, 'gaps'>} deps.counts
+ * @param {Pick<import('../counts.js').Counts, 'gaps'>} deps.counts
  * @param {() => number} deps.now monotonic, in milliseconds
  */
 export function createRooms({ followers, placing, behind, tails, backbone, outbox, counts, now }) {

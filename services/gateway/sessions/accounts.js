@@ -56,7 +56,7 @@ export function createAccounts({
    * The account that a limit is counted by.
    *
    * @param {string | undefined} user
-   * @param {import('../access/identify.js').Origin} origin
+   * @param {import('../access/identify.js').Peer} peer
    * @returns {Account | undefined} `undefined`: neither a user nor an address that stands for one client
    */
   function of(user, { address, isNamed }) {

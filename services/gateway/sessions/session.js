@@ -35,7 +35,7 @@ import { randomBytes } from 'node:crypto'
  * @property {import('./bucket.js').Bucket} requestAllowance requests it may send now; this and the next: rate-limit.js
  * @property {import('./bucket.js').Bucket} keyAllowance keys it may subscribe to now
  * @property {boolean} heard whether anything came from it since the last ping; heartbeat.js
- * @property {string} address this and the next: from where it came, see access/identify.js
+ * @property {string} address this and the next: the client's peer, see access/identify.js
  * @property {boolean} isNamed
  * @property {import('../access/rights.js').Rights} rights every door asks them; never kept elsewhere. This and all that follow: credentials.js
  * @property {import('../access/tokens/tokens.js').Verified | undefined} verified its token; `undefined` for an anonymous session
@@ -54,10 +54,10 @@ const ID_BYTES = 16
 /**
  * @param {Transport} transport
  * @param {Encoding} encoding
- * @param {Pick<Session, 'requestAllowance' | 'keyAllowance' | 'rights'> & { origin: import('../access/identify.js').Origin }} start
+ * @param {Pick<Session, 'requestAllowance' | 'keyAllowance' | 'rights'> & { peer: import('../access/identify.js').Peer }} start
  * @returns {Session}
  */
-export function createSession(transport, encoding, { requestAllowance, keyAllowance, origin, rights }) {
+export function createSession(transport, encoding, { requestAllowance, keyAllowance, peer, rights }) {
   return {
     id: randomBytes(ID_BYTES).toString('base64url'),
     transport,
@@ -78,8 +78,8 @@ export function createSession(transport, encoding, { requestAllowance, keyAllowa
     requestAllowance,
     keyAllowance,
     heard: true,
-    address: origin.address,
-    isNamed: origin.isNamed,
+    address: peer.address,
+    isNamed: peer.isNamed,
     rights,
     verified: undefined,
     viewer: undefined,

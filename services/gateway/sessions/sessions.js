@@ -1,6 +1,6 @@
 // The sessions there are, how they end, and in which order they get their pings.
 import { closeCodes } from '@keycast/protocol'
-import { countOne } from '../metrics.js'
+import { countOne } from '../counts.js'
 
 /**
  * @typedef {import('../delivery/outbox.js').CloseCode} CloseCode
@@ -28,7 +28,7 @@ const leavingCodes = new Set([1000, 1001, 1005])
  * @param {Pick<import('./credentials.js').Credentials, 'forget'>} deps.credentials
  * @param {Pick<import('./unfinished.js').Unfinished, 'forget'>} deps.unfinished
  * @param {ReturnType<typeof import('./session-log.js').createSessionLog>} deps.sessionLog
- * @param {Pick<import('../metrics.js').Counts, 'closed'>} deps.counts
+ * @param {Pick<import('../counts.js').Counts, 'closed'>} deps.counts
  */
 export function createSessions({ outbox, admissions, joins, credentials, unfinished, sessionLog, counts }) {
   /** @type {Set<Session>[]} */

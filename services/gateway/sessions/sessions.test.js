@@ -4,7 +4,7 @@ import { createTestGateway, FakeConnection } from '../test-support.js'
 test('the first message names the session and its limits', async () => {
   const { gateway, turn } = createTestGateway()
   const connection = new FakeConnection()
-  gateway.open(connection.asTransport, { origin: { address: '192.0.2.7', isNamed: true } })
+  gateway.open(connection.asTransport, { peer: { address: '192.0.2.7', isNamed: true } })
   await turn()
   expect(connection.read()).toEqual([
     {

@@ -2,9 +2,9 @@
 // also serves values.
 import { ServerResponse, STATUS_CODES } from 'node:http'
 import { REFUSED } from '../access/tokens/tokens.js'
+import { countOne } from '../counts.js'
 import { chooseSubprotocol, subprotocols } from '../encodings/index.js'
 import { INVALID_TOKEN } from '../http/problems.js'
-import { countOne } from '../metrics.js'
 import { readOrigins } from './allowed-origins.js'
 
 /**
@@ -19,14 +19,14 @@ const RETRY_AFTER_SECONDS = 5
  * @param {object} deps
  * @param {ReturnType<typeof import('../transport/accept.js').createAccept>} deps.accept
  * @param {ReturnType<typeof import('./open.js').createOpen>} deps.open
- * @param {Pick<import('../access/identify.js').Identify, 'originOf' | 'verifyRequest'>} deps.identify
+ * @param {Pick<import('../access/identify.js').Identify, 'peerOf' | 'verifyRequest'>} deps.identify
  * @param {Pick<import('../access/revocations/revocations.js').Revocations, 'isRevoked'>} deps.revocations
  * @param {Pick<import('./accounts.js').Accounts, 'of' | 'hasRoom'>} deps.accounts
  * @param {() => number} deps.sessionCount
  * @param {() => boolean} deps.isDraining
  * @param {number} deps.sessionsMax
  * @param {string} deps.origins
- * @param {import('../metrics.js').Counts} deps.counts
+ * @param {import('../counts.js').Counts} deps.counts
  */
 export function createUpgrades({
   accept,
@@ -53,9 +53,9 @@ export function createUpgrades({
     socket.on('error', destroy)
     const refusal = refusalOf(request)
     if (refusal) return turnAway(socket, refusal)
-    const origin = identify.originOf(request)
-    const verifying = identify.verifyRequest(request, origin.address)
-    if (!verifying) return letIn(httpServer, request, socket, head, { origin })
+    const peer = identify.peerOf(request)
+    const verifying = identify.verifyRequest(request, peer.address)
+    if (!verifying) return letIn(httpServer, request, socket, head, { peer })
     // Never rejects.
     void verifying.then(result => {
       // The client is gone: it waited no longer, and a handshake would be written to nobody.
@@ -65,7 +65,7 @@ export function createUpgrades({
       // Meanwhile others took the room, or the gateway began to stop.
       const later = refusalOf(request)
       if (later) return turnAway(socket, later)
-      letIn(httpServer, request, socket, head, { origin, verified: result.verified })
+      letIn(httpServer, request, socket, head, { peer, verified: result.verified })
     })
   }
 
@@ -77,7 +77,7 @@ export function createUpgrades({
    * @param {Parameters<typeof open>[1]} from
    */
   function letIn(httpServer, request, socket, head, from) {
-    if (!accounts.hasRoom(accounts.of(from.verified?.user, from.origin))) return turnAway(socket, tooMany)
+    if (!accounts.hasRoom(accounts.of(from.verified?.user, from.peer))) return turnAway(socket, tooMany)
     accept(request, socket, head, transport => {
       socket.off('error', destroy)
       httpServer.emit('webSocket', socket)

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { connect } from 'node:net'
-import { createCounts } from '../metrics.js'
+import { createCounts } from '../counts.js'
 import { createUpgrades } from './upgrade.js'
 
 /** @type {(() => unknown)[]} */
@@ -46,7 +46,7 @@ async function setup() {
       ) => then({})
     ),
     open: /** @type {any} */ ((/** @type {any} */ _, /** @type {unknown} */ from) => opened.push(from)),
-    identify: { originOf: () => ({ address: '127.0.0.1', isNamed: true }), verifyRequest: () => verifying },
+    identify: { peerOf: () => ({ address: '127.0.0.1', isNamed: true }), verifyRequest: () => verifying },
     revocations: { isRevoked: () => isRevoked },
     accounts: /** @type {any} */ ({ of: () => undefined, hasRoom: () => true }),
     sessionCount: () => 0,
@@ -93,7 +93,7 @@ async function setup() {
 test('a good token makes a session', async () => {
   const { good, opened } = await setup()
   await good()
-  expect(opened).toEqual([{ origin: { address: '127.0.0.1', isNamed: true }, verified }])
+  expect(opened).toEqual([{ peer: { address: '127.0.0.1', isNamed: true }, verified }])
 })
 
 test.each(['reset', 'ended'])('a client whose connection was %s meanwhile becomes no session', async how => {
