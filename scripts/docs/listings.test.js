@@ -30,7 +30,9 @@ test.each(pages)('%s: an option of our scripts is one that their --help has', pa
       // Under pm2 those before a lone -- are pm2's.
       const own = / pm2 start .* -- /.test(command) ? rest.slice(rest.indexOf(' -- ') + 3) : rest
       const given = [...own.matchAll(/ (--[a-z-]+)/g)].map(([, option]) => option)
-      return given.filter(option => !new RegExp(`^ +${option}\\b`, 'm').test(known)).map(option => `${script} ${option}`)
+      return given
+        .filter(option => !new RegExp(`^ +${option}\\b`, 'm').test(known))
+        .map(option => `${script} ${option}`)
     })
   expect(unknown).toEqual([])
 })
