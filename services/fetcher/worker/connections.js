@@ -71,7 +71,7 @@ export function createConnections() {
     /** @param {Exchange} exchange @param {string} path */
     carry(exchange, path) {
       const { method, headers } = exchange
-      // Without `reset` undici closes a connection after a HEAD.
+      // Without `reset` undici closes a connection after every HEAD: the exchange does where it has to.
       this.client.dispatch({ path, method, headers, reset: false }, exchange)
     }
 

@@ -44,16 +44,19 @@ export async function runWorker() {
   process.on('SIGINT', () => {})
   process.on('SIGTERM', () => {})
 
-  const connections = createConnections()
-  const puller = createPuller({ connections })
-  const asker = createAsker({ connections })
+  // Apart: what a misbehaving server sends late after a value must never be read as who may read.
+  const pullConnections = createConnections()
+  const askConnections = createConnections()
+  const puller = createPuller({ connections: pullConnections })
+  const asker = createAsker({ connections: askConnections })
   const deltas = createDeltas({ bytesMax: deltaBytesMax })
   /** @type {ReturnType<typeof startWorker> | undefined} */
   let worker
   // The primary asked for it, or died: either way no result is wanted any more.
   self.once('disconnect', () => {
     worker?.stop()
-    connections.close()
+    pullConnections.close()
+    askConnections.close()
     process.exit(0)
   })
   await warmUp({ puller, deltas, pullsMax: warmUpPulls })
@@ -69,5 +72,6 @@ export async function runWorker() {
       const { user, system } = process.cpuUsage()
       return { cpuMs: (user + system) / 1_000, residentBytes: process.memoryUsage.rss() }
     },
+    log,
   })
 }

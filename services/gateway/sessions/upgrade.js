@@ -1,5 +1,5 @@
-// Lets HTTP upgrades at /ws in, or answers why not: each that is let in becomes a session. Attached to the HTTP server that
-// also serves values.
+// Lets HTTP upgrades at /ws in as sessions, or refuses them with a reason. Attached to the HTTP server that also serves
+// values.
 import { ServerResponse, STATUS_CODES } from 'node:http'
 import { createOnceAMinute } from '@keycast/service'
 import { REFUSED } from '../access/tokens/tokens.js'
@@ -67,11 +67,11 @@ export function createUpgrades({
     if (!verifying) return letIn(httpServer, request, socket, head, { peer })
     // Never rejects.
     void verifying.then(result => {
-      // The client is gone: it waited no longer, and a handshake would be written to nobody.
+      // The client left before its token was checked: a handshake would be written to nobody.
       if (socket.destroyed || !socket.writable || socket.readableEnded) return socket.destroy()
       if ('refused' in result) return turnAway(socket, refusalForToken(result.refused))
       if (revocations.isRevoked(result.verified)) return turnAway(socket, refusalForToken({ message: REFUSED }))
-      // Meanwhile others took the room, or the gateway began to stop.
+      // Others may have taken the room meanwhile, or the gateway may be stopping.
       const later = refusalOf(request)
       if (later) return turnAway(socket, later)
       letIn(httpServer, request, socket, head, { peer, verified: result.verified })
@@ -135,9 +135,9 @@ export function createUpgrades({
 }
 
 /**
- * Whether a request only offers to speak something else than HTTP, but not WebSocket: most of all `h2c`, as Java's HTTP
- * client and `curl --http2` do. A server may ignore the offer (RFC 9110 section 7.8). Node takes it for an upgrade all
- * the same, and does not read a body then; but nothing here takes one.
+ * Whether a request offers only a protocol other than WebSocket: most often `h2c`, as Java's HTTP client and `curl
+ * --http2` do. A server may ignore the offer (RFC 9110 section 7.8). Node takes it for an upgrade all the same, and
+ * then reads no body; but no route here takes one.
  *
  * @param {IncomingMessage} request
  */

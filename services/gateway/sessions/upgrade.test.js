@@ -1,4 +1,4 @@
-// An upgrade whose token takes long to check: what may happen meanwhile, and what then becomes of it.
+// An upgrade whose token takes long to check: what may happen meanwhile, and how the upgrade ends.
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { connect } from 'node:net'
@@ -28,7 +28,7 @@ const verified = /** @type {import('../access/tokens/tokens.js').Verified} */ ({
 /** @typedef {import('./accounts.js').Account} Account */
 
 /**
- * A server, and a client whose token is being checked: the test says when that is over, and what came out.
+ * A server, and a client whose token is being checked. The test decides when the check ends, and how.
  *
  * @param {{ headers?: string[], origins?: string, sessions?: number, fullAccount?: Partial<Account> }} [options] `headers`
  *   of the client, beside the token's; `fullAccount`: that of every client
@@ -110,7 +110,7 @@ async function setup({ headers = [], origins = '*', sessions = 0, fullAccount } 
       const [chunk] = await once(client, 'data')
       return String(chunk)
     },
-    /** The status that the client is answered with. */
+    /** The client's answer: its status. */
     async status() {
       const [chunk] = await once(client, 'data')
       return Number(/^HTTP\/1\.1 (\d+)/.exec(String(chunk))?.[1])
