@@ -61,7 +61,7 @@ const RETRY_MS = 1_000
  * @param {Pick<import('@keycast/backbone').Backbone, 'authorize' | 'nodesAlive'>} deps.backbone
  * @param {(session: Session, key: string, problem: Problem | undefined) => void} deps.onDecided of each of a decision's
  *   sessions: it may read the key, or why not. May be called again with the same
- * @param {Pick<import('../../metrics.js').Counts, 'decisions' | 'accessRefused'>} deps.counts
+ * @param {Pick<import('../../counts.js').Counts, 'decisions' | 'accessRefused'>} deps.counts
  * @param {() => number} deps.now monotonic, in milliseconds
  * @param {() => number} deps.wallNow in milliseconds since 1970
  */
