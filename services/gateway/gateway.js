@@ -315,6 +315,8 @@ export function createGateway({
     sessionsMax: settings.sessionsMax,
     origins: settings.origins,
     counts,
+    log,
+    now,
   })
 
   events.held = values.held

@@ -6,6 +6,7 @@ import { WORK_CREDIT_VARIABLE, WORK_ENDPOINT_VARIABLE } from '../work/messages.j
 import { createAsker } from './ask.js'
 import { createConnections } from './connections.js'
 import { createDeltas } from './deltas.js'
+import { createLookups } from './lookups.js'
 import { createPuller } from './pull.js'
 import { warmUp } from './warm-up.js'
 import { openWorkSocket } from './work-socket.js'
@@ -44,9 +45,10 @@ export async function runWorker() {
   process.on('SIGINT', () => {})
   process.on('SIGTERM', () => {})
 
+  const lookup = createLookups()
   // Apart: what a misbehaving server sends late after a value must never be read as who may read.
-  const pullConnections = createConnections()
-  const askConnections = createConnections()
+  const pullConnections = createConnections({ lookup })
+  const askConnections = createConnections({ lookup })
   const puller = createPuller({ connections: pullConnections })
   const asker = createAsker({ connections: askConnections })
   const deltas = createDeltas({ bytesMax: deltaBytesMax })

@@ -8,7 +8,7 @@ import { keyCountOf } from './session.js'
  * @typedef {ReturnType<typeof createAccounts>} Accounts
  *
  * @typedef {object} Account
- * @property {string} name
+ * @property {string} name `user USER` or `address ADDRESS`
  * @property {number} sessions
  * @property {number} sessionsMax
  * @property {number} keys subscriptions of all its sessions
