@@ -55,9 +55,10 @@ export const createSubscribe = ({ admissions, subscriptions, rooms, outbox, rate
       outbox.send(session, { type: 'subscribed', id, keys: accepted })
     }
     for (const error of refused) outbox.send(session, error)
-    // Each error is many times longer than a bad key: without a price one message could ask for megabytes of them.
-    rateLimit.charge(session, Math.floor(refused.length / REFUSALS_PER_TOKEN))
     rooms.finish(announcement)
+    // Each error is many times longer than a bad key: without a price one message could ask for megabytes of them. Last, for
+    // it may end the session.
+    rateLimit.charge(session, Math.floor(refused.length / REFUSALS_PER_TOKEN))
   }
 
   /** How many keys have to be asked for: of the fetcher, a backend or the journal. */

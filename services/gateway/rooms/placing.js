@@ -139,8 +139,6 @@ export function createPlacing({ backbone, tails, pages, followers, watching, out
     announcement.placed = []
     outbox.send(session, { type: 'subscribed', id, keys: placed.map(subscribedTo) })
     for (const subscription of placed) {
-      // That message may have ended the session.
-      if (subscription.index === -1) continue
       const isPresenceWanted = subscription.placing?.start?.presence === true
       subscription.placing = undefined
       const { cursor, room, answers } = subscription
