@@ -177,6 +177,7 @@ export function createGateway({
   const subscriptions = createSubscriptions({
     values,
     ownValues,
+    decisions,
     cache,
     backbone,
     outbox,
