@@ -5,13 +5,14 @@
  * @typedef {import('./fetching/fetch-queue.js').Lane} Lane
  *
  * @typedef {object} FetchMetrics
- * @property {(how: 'memory' | 'kept' | 'joined' | 'fetched' | 'refused') => void} wanted how a gateway's want of a key was met
+ * @property {(how: 'memory' | 'kept' | 'joined' | 'fetched' | 'refused') => void} wanted how a gateway's want of a key
+ *   was met
  * @property {(lane: Lane, waitedMs: number) => void} started
  * @property {(result: Result, bytes: number, tookMs: number) => void} ended
  * @property {() => void} reissued
  * @property {(type: import('@keycast/backbone').Answer['type']) => void} answered
  * @property {(tookMs: number) => void} relayed a change went out to a gateway
- * @property {(why: 'forbidden' | 'expired') => void} ownEnded a user's own value was let go of
+ * @property {(why: 'forbidden' | 'expired') => void} ownEnded a user's own value was dropped
  *
  * @typedef {import('./workers/workers.js').WorkerMetrics} WorkerMetrics
  */

@@ -25,7 +25,7 @@ import { createRooms } from './rooms.js'
  * @param {import('../delivery/outbox.js').Outbox} deps.outbox
  * @param {ReturnType<typeof import('../keys/places.js').createPlaces>} deps.places
  * @param {Pick<import('../gateway.js').GatewaySettings, 'publishMs' | 'publishesPendingMax'>} deps.settings
- * @param {import('../metrics.js').Counts} deps.counts
+ * @param {import('../counts.js').Counts} deps.counts
  * @param {import('../sessions/session-log.js').Log} [deps.log]
  * @param {() => number} deps.now monotonic, in milliseconds
  */

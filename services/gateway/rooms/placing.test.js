@@ -1,4 +1,4 @@
-import { createCounts } from '../metrics.js'
+import { createCounts } from '../counts.js'
 import { createAnnouncement } from './announcement.js'
 import { createPlacing } from './placing.js'
 
