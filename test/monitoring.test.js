@@ -178,5 +178,5 @@ async function putUnderLoad(url) {
 
 /** A panel's query as Grafana would send it. @param {string} expr */
 function inserted(expr) {
-  return expr.replaceAll(/\$(gateway|fetcher)/g, '.*').replaceAll('$__rate_interval', '1m')
+  return expr.replaceAll(/\$(gateway|fetcher|origin)/g, '.*').replaceAll('$__rate_interval', '1m')
 }

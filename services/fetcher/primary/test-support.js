@@ -64,7 +64,9 @@ export function setup({
   /** Keys whose latest state each link is due. @type {Map<string, Set<string>>} */
   const due = new Map()
   /** @type {Record<string, number>} */
-  const met = { memory: 0, joined: 0, fetched: 0, refused: 0 }
+  const met = { memory: 0, plan: 0, coalesced: 0, fetched: 0 }
+  /** The code of each want that was refused or ended. @type {string[]} */
+  const refused = []
   /** How long each change waited for a link to take it, in milliseconds. @type {number[]} */
   const relayed = []
   /** Why users' own values were let go of. @type {string[]} */
@@ -89,6 +91,7 @@ export function setup({
       wanted: how => {
         met[how]++
       },
+      refused: code => refused.push(code),
       started() {},
       ended() {},
       reissued() {},
@@ -144,6 +147,9 @@ export function setup({
     asked: (/** @type {string} */ key) => asked.get(key)?.length ?? 0,
     askedAt: (/** @type {string} */ key) => asked.get(key) ?? [],
     met,
+    refused,
+    /** How many keys are counted as kept fresh. */
+    kept: () => [...primary.origins.values()].reduce((sum, { keptKeys }) => sum + keptKeys, 0),
     relayed,
     ownEnded,
     /** Keys under lease, in order. */

@@ -27,7 +27,7 @@ import { isWanted, newInterest } from './interest.js'
  * @property {Fetch | undefined} fetch
  * @property {import('../timing/refreshes-under-way.js').Refresh | undefined} refresh of a key whose links hear of changes only
  * @property {number} bytes what the key table counts the entry as
- * @property {boolean} counted whether the key table counts the key as kept fresh
+ * @property {boolean} counted whether its origin's count of keys kept fresh has it
  */
 
 /**
