@@ -57,7 +57,7 @@ test('each viewer of a change counts as long as the change took to be written to
   for (const client of [prompt, slow]) await client.ask({ type: 'subscribe', keys: ['tick:1'] })
   backbone.value('tick:1', '"first"')
   for (const client of [prompt, slow]) await client.received()
-  expect(await measured('delivery_seconds')).toEqual({ count: 0, seconds: 0 }) // what they waited for was no change
+  expect(await measured('delivery_seconds')).toEqual({ count: 0, seconds: 0 }) // the key they waited for did not change
 
   slow.connection.stuck = true
   backbone.value('tick:1', JSON.stringify('x'.repeat(20_000)))

@@ -3,7 +3,7 @@
 /** @typedef {import('./counts.js').Counts} Counts */
 
 /**
- * Histograms of what happens once per version: seldom enough to be recorded at once.
+ * Histograms of events that happen once per version: seldom enough to be recorded at once.
  *
  * @param {Pick<import('@keycast/service').Metrics, 'histogram'>} metrics
  */

@@ -1,4 +1,4 @@
-// A fetcher node, put together: the hub towards gateways, the primary's state, the workers.
+// Puts a fetcher node together: the hub towards gateways, the primary's state, the workers.
 import { everyInterval, valuesAndRooms } from '@keycast/service'
 import { createAsks, isAsk } from './authorize/asks.js'
 import { createAuthorize } from './authorize/authorize.js'
@@ -17,7 +17,7 @@ import { createWorkers } from './workers/workers.js'
 /** Upper end of the first wait before a worker that did not live long is replaced. */
 const RESTART_MS_INITIAL = 250
 
-/** The same before a question whether a viewer may read is asked again. */
+/** Upper end of the first wait before an `authorize` question is asked again. */
 const QUESTION_MS_INITIAL = 1_000
 
 const now = () => performance.now()

@@ -14,7 +14,7 @@ import { createFastHistogram } from '@keycast/service'
  * @property {() => void} reissued
  * @property {(type: import('@keycast/backbone').Answer['type']) => void} answered
  * @property {(tookMs: number) => void} relayed a change went out to a gateway
- * @property {(why: 'forbidden' | 'expired') => void} ownEnded a user's own value was let go of
+ * @property {(why: 'forbidden' | 'expired') => void} ownEnded a user's own value was dropped
  *
  * @typedef {import('./workers/workers.js').WorkerMetrics} WorkerMetrics
  */

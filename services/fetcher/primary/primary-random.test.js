@@ -1,4 +1,4 @@
-// Everything that can happen to a few keys, in random order: what must hold all the same.
+// Everything that can happen to a few keys, in random order, and the invariants that hold all the same.
 
 import { randomNumbers } from '../../../test/support/random.js'
 import { isKept, isWanted } from './keys/interest.js'
@@ -21,7 +21,7 @@ function world(random) {
       other: { origin: 'http://other', refreshMs: 0 },
     },
   })
-  /** How often each key has changed. */
+  /** The number of changes of each key. */
   const changes = new Map(keys.map(key => [key, 0]))
   /** That number when the backend was asked, by lease. @type {WeakMap<object, number>} */
   const read = new WeakMap()

@@ -1,4 +1,4 @@
-// The primary's state and what happens to it, put together; its links to gateways and workers are given to it.
+// Puts the primary's state and its events together; its links to gateways and workers are given to it.
 import { createFetches } from './fetching/fetches.js'
 import { createResults } from './fetching/results.js'
 import { createWants } from './gateways/wants.js'

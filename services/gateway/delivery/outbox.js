@@ -19,8 +19,8 @@ import { queuedBytesOf } from './slow-clients.js'
  *
  * The outbox's reports to parts that are built after it.
  * @typedef {object} OutboxEvents
- * @property {(session: Session, code: CloseCode) => void} onEnd the session is to be closed now, and what is queued for
- *   it dropped
+ * @property {(session: Session, code: CloseCode) => void} onEnd called when the session must be closed now, without
+ *   what is queued for it
  * @property {(session: Session) => void} onWritable the session takes values: those its client asked for go before
  *   those it is due
  */
@@ -106,7 +106,7 @@ export function createOutbox({ events, slowClients, addDueMessages, unsentBytesM
   }
 
   /**
-   * Makes a state of its key due to a subscription: the latest there is when its session is next written to.
+   * Makes a state of its key due to a subscription. The session is sent the latest state at the time of writing.
    *
    * @param {Subscription} subscription
    * @param {number} bits of due.js
@@ -119,7 +119,7 @@ export function createOutbox({ events, slowClients, addDueMessages, unsentBytesM
   }
 
   /**
-   * Makes what follows its cursor due to a room's subscription.
+   * Makes the messages after its cursor due to a room's subscription.
    *
    * @param {RoomSubscription} subscription
    */
@@ -141,7 +141,7 @@ export function createOutbox({ events, slowClients, addDueMessages, unsentBytesM
   }
 
   /**
-   * Nothing is due to the subscription any more: it ended.
+   * Takes back everything that an ended subscription was due.
    *
    * @param {Subscription | RoomSubscription | MembersWatch} subscription
    */
@@ -149,23 +149,23 @@ export function createOutbox({ events, slowClients, addDueMessages, unsentBytesM
     const { session, due } = subscription
     if (due === 0) return
     subscription.due = 0
-    // It stands in an encoding's list and not in the session's.
+    // A subscription with this bit stands in its encoding's list, not in the session's.
     if (due & WAITS) return
     session.dueEnded++
-    // Most leave with the next flush; for a session that is not flushed they must not pile up.
+    // Most of them leave the list with the next flush. A session that is not flushed would pile them up.
     if (session.dueEnded * 2 <= session.due.length) return
     session.due = session.due.filter(each => each.due !== 0)
     session.dueEnded = 0
   }
 
   /**
-   * The encoding has made what these subscriptions waited for, or never will.
+   * The encoding has made the form that these subscriptions waited for, or has given up on it.
    *
    * @param {Subscription[]} waiting
    */
   function resume(waiting) {
     for (const subscription of waiting) {
-      // One without the bit ended meanwhile.
+      // A subscription without the bit ended meanwhile.
       if (!(subscription.due & WAITS)) continue
       subscription.due &= ~WAITS
       subscription.session.due.push(subscription)
@@ -203,11 +203,11 @@ export function createOutbox({ events, slowClients, addDueMessages, unsentBytesM
    */
   function flush(session) {
     if (session.ended || session.stalledAtMs !== undefined) return
-    // A close frame is out, the client's or the transport's, and nothing may follow it (RFC 6455 section 5.5.1).
+    // A close frame was sent, and nothing may follow it (RFC 6455 section 5.5.1).
     if (!session.transport.isOpen()) return discard(session)
 
-    // Before the values it is due: a client that reads slower than they change is always due some. The answers may fill
-    // the socket.
+    // Answers to gets go before due values: a client that reads slower than its keys change is always due values. The
+    // answers may fill the socket.
     if (session.deferredGets.length > 0) events.onWritable(session)
     if (session.ended || session.stalledAtMs !== undefined) return
 
@@ -234,7 +234,8 @@ export function createOutbox({ events, slowClients, addDueMessages, unsentBytesM
   function addDue(session) {
     const { due, pieces } = session
     if (due.length === 0) return 0
-    // One at least: a client that never runs out of gets would otherwise see no change of what it watches.
+    // Adds at least one value: a client that never runs out of gets would otherwise see no change of the keys it
+    // watches.
     const bytesMax = Math.max(1, BATCH_BYTES - session.pieceBytes)
     const nowMs = now()
     let bytes = 0
@@ -280,7 +281,7 @@ export function createOutbox({ events, slowClients, addDueMessages, unsentBytesM
     if (session.stalledAtMs === undefined) return
     counts.stalls.observe(now() - session.stalledAtMs)
     session.stalledAtMs = undefined
-    // The last ping may still be unread in its socket, but the client is there.
+    // The last ping may still be unread in its socket, but the client was there a moment ago.
     session.heard = true
     slowClients.finish(session)
     flusher.mark(session)

@@ -15,10 +15,10 @@ import { sendProblem } from './problems.js'
  * @property {Pick<import('../counts.js').Counts, 'httpMessages'>} counts
  */
 
-/** Requests that wait for the journal at a time, or hold what it answered: at 1 MiB each they take 64 MiB. */
+/** At most so many requests wait for the journal or hold its answer: at 1 MiB each they take 64 MiB. */
 const PENDING_MAX = 64
 
-/** When to ask again: each request that waits is answered within seconds. */
+/** A refused request is to come back after this time: each one that waits is answered within seconds. */
 const RETRY_MS = 1_000
 
 const headers = Object.freeze({

@@ -47,7 +47,7 @@ export function addValues(app, { access, admit, ownValues, values, singleFlight,
     const result = cached ?? (await singleFlight.want(wireKey))
     const refusal = caller.revoked()
     if (refusal) return sendProblem(reply, refusal)
-    // Also where there is none, and for who came without a token: another user has another answer.
+    // Errors and requests without a token vary, too: another user has another answer.
     if (isOwn) reply.header('vary', 'Authorization, Cookie')
     if (!result.value) return sendProblem(reply, result.problem)
     return sendValue(request, reply, result, { unreadBodies, isOwn, isPrivate: caller.hasToken })
@@ -58,13 +58,14 @@ export function addValues(app, { access, admit, ownValues, values, singleFlight,
  * @param {import('fastify').FastifyRequest} request
  * @param {import('fastify').FastifyReply} reply
  * @param {Found} found
- * @param {{ unreadBodies: ValuesDeps['unreadBodies'], isOwn: boolean, isPrivate: boolean }} how `isOwn`: no other user has
- *   the same; `isPrivate`: it is sent for a token
+ * @param {{ unreadBodies: ValuesDeps['unreadBodies'], isOwn: boolean, isPrivate: boolean }} how `isOwn`: only this user
+ *   has the value; `isPrivate`: it is sent because of a token
  */
 function sendValue({ headers }, reply, { value, ageMs, maxAgeMs, store }, { unreadBodies, isOwn, isPrivate }) {
   reply.headers(securityHeaders).headers({
     etag: `"${value.version}"`,
-    // The age rounded up, its limit down: a cache on the way must not keep it longer than this gateway would.
+    // The age is rounded up and its limit down: a cache on the way must not keep a value longer than this gateway
+    // would.
     age: String(Math.ceil(ageMs / 1_000)),
   })
   const maxAge = `${isPrivate ? 'private, ' : ''}max-age=${Math.floor(maxAgeMs / 1_000)}`

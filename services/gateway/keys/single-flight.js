@@ -11,8 +11,8 @@ import { createProblem, silentFetcher } from './problem.js'
  */
 
 /**
- * How long past a namespace's timeout an answer is waited for: what the fetcher itself says of a backend that does not
- * answer (timeout, and 1 s more for a silent worker's lease) shall arrive first.
+ * An answer is waited for this long past a namespace's timeout. The fetcher's own report of a silent backend must
+ * arrive first: it comes after the timeout, and 1 s more for a silent worker's lease.
  */
 export const ANSWER_GRACE_MS = 2_000
 

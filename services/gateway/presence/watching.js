@@ -21,7 +21,7 @@ export function createWatching({ backbone, outbox, counts }) {
   const lists = new Map()
 
   /**
-   * The client was told where its stream of the room begins, and who is there comes next.
+   * The client was told where its stream of the room begins, and is sent the members next.
    *
    * @param {RoomSubscription} subscription
    * @param {boolean} isWanted whether it asked for that
@@ -44,7 +44,7 @@ export function createWatching({ backbone, outbox, counts }) {
     if (list.isKnown) outbox.oweMembers(watch)
   }
 
-  /** @param {RoomSubscription} subscription that ends, or begins anew */
+  /** @param {RoomSubscription} subscription ends, or begins anew */
   function end(subscription) {
     const watch = subscription.members
     if (!watch) return

@@ -1,4 +1,5 @@
-// Rooms whose backend decides whom it lets in: every door waits for that, and what stands ends once it refuses.
+// Rooms whose backend decides whom it lets in: every door waits for the decision, and a refusal ends everything that
+// stands.
 import { createHash } from 'node:crypto'
 import { createMemoryRooms } from '@keycast/backbone/memory'
 import { createMetrics } from '@keycast/service/metrics'
@@ -31,8 +32,8 @@ afterEach(async () => {
 })
 
 /**
- * @param {{ metrics?: Omit<import('@keycast/service').Metrics, 'registry'>, rules?: typeof open }} [options]
- *   `rules`: what clients may without a token, and what each may with one
+ * @param {{ metrics?: Omit<import('@keycast/service').Metrics, 'registry'>, rules?: typeof open }} [options] `rules`:
+ *   the rights of clients without a token, and of those with one
  */
 async function setUp({ metrics, rules = open } = {}) {
   const journal = createMemoryRooms({ at: () => startAtMs })
@@ -115,7 +116,7 @@ test('one that is refused is told so with the id of its request, and the others 
   ])
   append('secret')
   expect(await ann.received()).toEqual([])
-  // Kept: nobody is asked, and a room that does not exist answers the same.
+  // The decision is kept: nobody is asked, and a room that does not exist answers the same.
   const [, error] = await ann.ask({ type: 'subscribe', id: 2, keys: [{ key: KEY }] })
   expect(error).toMatchObject({ id: 2, key: KEY, code: 'forbidden' })
   ann.send({ type: 'subscribe', id: 3, keys: [{ key: 'room:none' }] })
@@ -208,7 +209,7 @@ test('nothing is published for a session that ended before the decision, nor in 
   const somebody = await connect()
   somebody.send({ type: 'history', id: 1, key: KEY, after: 0, limit: 5 })
   await auth(somebody, 'bob')
-  // What was decided for an anonymous session does not open the room to the user that it is now.
+  // A decision for an anonymous session does not open the room to the user that the session has become.
   await decide(admitted)
   expect(await somebody.received()).toEqual([])
   await decide(refused)
@@ -289,7 +290,7 @@ test('a room that rests with a gap its client was not told of is no recovery', a
   }
   await failFor(restsAtMs - 2_000)
   expect(await ann.received()).toEqual([])
-  // What is written now fills the socket: the gap is not.
+  // This message fills the socket; the gap after it is not written.
   ann.connection.stuck = true
   append('x'.repeat(20_000))
   await turn()

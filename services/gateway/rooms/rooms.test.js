@@ -1,4 +1,4 @@
-// Rooms as clients have them, through a whole gateway and a journal in memory: each rule of what a client hears.
+// Rooms through a whole gateway and a journal in memory: each rule of what a client is sent.
 import { createTestGateway } from '../test-support.js'
 
 const key = 'room:1'
@@ -145,7 +145,7 @@ test('subscribing again begins the stream anew', async () => {
   append('1')
   expect(seqsOf(await client.received())).toEqual([1])
   append('2')
-  // What was due and not written is not sent as well.
+  // A message that was due and not written is not sent in addition.
   const heard = await client.ask({ type: 'subscribe', id: 1, keys: [{ key, after: { epoch: 'E1', seq: 0 } }] })
   expect(seqsOf(heard)).toEqual([1, 2])
 })

@@ -1,4 +1,5 @@
-// Values that differ per user: each is asked for with its own user's token, while that user wants it, and shown to no other.
+// Values that differ per user: each is fetched with its own user's token while that user wants it, and shown to no
+// other user.
 import { createHash } from 'node:crypto'
 import { ANONYMOUS_VIEWER, tokenDigest, viewerKey } from '@keycast/backbone'
 import { setup as setupPrimary } from '../test-support.js'
@@ -20,7 +21,7 @@ function setup(options) {
   return {
     ...primary,
     token,
-    /** With what the key's lease is asked. @param {string} key */
+    /** The credentials of the key's lease. @param {string} key */
     headersOf: key => primary.lease(key)?.message.headers,
     held: () => [...primary.primary.table.entries()].map(({ key }) => key),
   }
@@ -243,12 +244,12 @@ test('a want without a token, or with one that has expired, is not met', () => {
   expect(sent('a')).toEqual(['token_expired'])
   expect(sent('b')).toEqual(['token_expired'])
   expect(leased()).toEqual([])
-  // Not even with what another gateway's token brought.
+  // A value fetched with another gateway's token does not meet such a want either.
   watch('c', ann, undefined, token('ann'))
   value(ann, 'v1')
   watch('a', ann)
   expect(sent('a')).toEqual(['token_expired'])
-  // A gateway whose user's token has expired since says so: nothing more is done for it.
+  // The gateway reports that its user's token has expired since: nothing more is done for it.
   watch('c', ann)
   sent('c')
   expect(held()).toEqual([])

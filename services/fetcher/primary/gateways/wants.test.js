@@ -24,7 +24,7 @@ describe('a watch', () => {
         type: 'value',
         key: K,
         version: 'v1',
-        ageMs: 60, // since the backend was asked, not since it answered
+        ageMs: 60, // counted from when the backend was asked, not from when it answered
         maxAgeMs: 1_000,
         store: true,
         contentType: 'application/json',
