@@ -67,7 +67,7 @@ const OTHER_CONFIGURATION = 'the fetcher has another configuration than the gate
  * @param {() => number} deps.now
  * @param {() => number} deps.wallNow in milliseconds since 1970
  */
-export function createWants({
+export function createGatewayWants({
   namespaces,
   origins,
   table,
