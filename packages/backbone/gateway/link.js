@@ -282,7 +282,7 @@ export function createLink({ codec, dial, events, now, every, log }) {
   /**
    * Gives a request to the socket.
    *
-   * @param {Buffer[]} parts the id that it is sent under
+   * @param {Buffer[]} parts @param {string} current the id that it is sent under
    * @returns {Promise<boolean>} whether it was taken while that was the link's id; if not, all is sent anew
    */
   async function wasTaken(parts, current) {

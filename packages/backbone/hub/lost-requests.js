@@ -27,10 +27,10 @@ export function takeRequest(arrivals, number) {
 }
 
 /**
- * Takes how many requests a beat says were sent.
+ * Takes the number of sent requests from a beat.
  *
- * Behind is not lost: requests come by another socket, thousands of keys may wait in it, and each takes its time. What the
- * beat before announced is missed only where nothing at all has come since.
+ * Behind is not lost: requests come by another socket, thousands of keys may wait in it, and each takes its time. Requests
+ * that the beat before announced count as lost only if none at all has come since.
  *
  * @param {Arrivals} arrivals
  * @param {number} sent

@@ -122,7 +122,7 @@ export function encodeRequest(link, number, saying) {
 /**
  * The parts of a message, as they were before they were joined.
  *
- * @param {Buffer[]} parts the size of each; `undefined` if they came one by one
+ * @param {Buffer[]} parts @param {unknown} joined the size of each; `undefined` if they came one by one
  * @returns {Buffer[]}
  */
 function separate(parts, joined) {
