@@ -321,7 +321,11 @@ async function authed(client, token) {
   return until(client)
 }
 
-/** What comes once something does. @param {Awaited<ReturnType<Started['connect']>>} client @returns {Promise<any[]>} */
+/**
+ * The messages of the next turns, at least one.
+ *
+ * @param {Awaited<ReturnType<Started['connect']>>} client @returns {Promise<any[]>}
+ */
 async function until(client) {
   for (const endsAt = performance.now() + GIVE_UP_MS; performance.now() < endsAt; ) {
     const messages = await client.received()

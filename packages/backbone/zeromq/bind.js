@@ -121,7 +121,8 @@ async function bindSocket(socket, endpoint) {
     await socket.bind(endpoint)
   } catch (error) {
     const { code, message } = /** @type {NodeJS.ErrnoException} */ (error)
-    throw Object.assign(new Error(`cannot bind ${endpoint}: ${message}`), { code })
+    const [, address, port] = /^tcp:\/\/(.*):(\d+)$/.exec(endpoint) ?? []
+    throw Object.assign(new Error(`cannot bind ${endpoint}: ${message}`), { code, address, port: Number(port) })
   }
 }
 

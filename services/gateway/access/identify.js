@@ -1,5 +1,5 @@
 // For whom a request or a session is: reads the token that came with it, has it verified, and counts what became of it.
-import { countOne } from '../metrics.js'
+import { countOne } from '../counts.js'
 import { limitKeyOf, readClientAddress, readIsTrusted } from './client-address.js'
 import { readTokenSource } from './token-source.js'
 
@@ -19,7 +19,7 @@ import { readTokenSource } from './token-source.js'
  * @param {Pick<import('./tokens/tokens.js').Tokens, 'verify'>} deps.tokens
  * @param {string | undefined} deps.cookie
  * @param {string} deps.trustedProxies
- * @param {Pick<import('../metrics.js').Counts, 'tokensAccepted' | 'tokensRefused'>} deps.counts
+ * @param {Pick<import('../counts.js').Counts, 'tokensAccepted' | 'tokensRefused'>} deps.counts
  */
 export function createIdentify({ tokens, cookie, trustedProxies, counts }) {
   const readToken = readTokenSource({ cookie })

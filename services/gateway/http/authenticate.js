@@ -1,4 +1,5 @@
-// For whom an HTTP request is, and whether it may ask now: what an upgrade and a session are asked, for code that polls.
+// Finds the user of an HTTP request and charges the request to that user's allowance, as an upgrade and a session do.
+// For code that polls.
 import { REFUSED } from '../access/tokens/tokens.js'
 
 /** @type {import('./problems.js').HttpProblem} */
@@ -15,11 +16,10 @@ const REVOKED = Object.freeze({ code: 'token_refused', message: REFUSED })
 export function createAuthenticate({ identify, anonymous, viewers, accounts, revocations }) {
   /**
    * @param {import('node:http').IncomingMessage} request
-   * @returns {Promise<{ hasToken: boolean } & ({ rights: import('../access/rights.js').Rights,
-   *   viewer: import('../access/backend/viewers.js').Viewer | undefined,
-   *   revoked: () => import('./problems.js').HttpProblem | undefined }
-   *   | { problem: import('./problems.js').HttpProblem, status?: number })>} `revoked`: to be asked before anything is sent,
-   *   because the token may have been revoked while the request waited
+   * @returns {Promise<{ hasToken: boolean } & ({ rights: import('../access/rights.js').Rights, viewer:
+   *   import('../access/backend/viewers.js').Viewer | undefined, revoked: () => import('./problems.js').HttpProblem |
+   *   undefined } | { problem: import('./problems.js').HttpProblem, status?: number })>} `revoked`: ask it before
+   *   anything is sent, because the token may have been revoked while the request waited
    */
   return async function authenticate(request) {
     const peer = identify.peerOf(request)

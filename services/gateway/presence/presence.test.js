@@ -1,4 +1,4 @@
-// Who is in rooms as clients have it, through a whole gateway and a journal in memory: each rule of what a client hears.
+// Members of rooms through a whole gateway and a journal in memory: each rule of what a client is sent.
 import { createMemoryRooms } from '@keycast/backbone/memory'
 import { createRights, readRule } from '../access/rights.js'
 import { createTestGateway } from '../test-support.js'

@@ -1,4 +1,4 @@
-// How a session begins: a connection gets its record, its encoding, and the welcome.
+// Turns a connection into a session: gives it a record, an encoding and a welcome.
 import { createSession } from './session.js'
 
 /**
