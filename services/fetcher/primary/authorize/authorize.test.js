@@ -149,7 +149,7 @@ test.each([
   pass(1)
   ask(ANN)
   expect(leased).toHaveLength(1)
-  expect(counted).toEqual({ asked: 2, joined: 1, kept: 1, [verdict]: 1 })
+  expect(counted).toEqual({ asked: 2, coalesced: 1, kept: 1, [verdict]: 1 })
 })
 
 test.each([301, 400, 429, 500, 503])('%i says nothing: the question failed', status => {

@@ -4,7 +4,7 @@
 export function createAuthorizeMetrics({ counter, gauge, histogram }) {
   const questions = counter({
     name: 'authorize_questions_total',
-    help: 'Questions of gateways whether a viewer may read a key: kept, answered from memory; joined, to one under way; asked, of the backend.',
+    help: 'Questions of gateways whether a viewer may read a key: kept, answered from memory; coalesced, with one under way; asked, of the backend.',
     labelNames: ['met'],
   })
   const answers = counter({
@@ -17,11 +17,11 @@ export function createAuthorizeMetrics({ counter, gauge, histogram }) {
     help: 'From such a question going to a worker to its answer.',
     buckets: [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
   })
-  for (const met of ['kept', 'joined', 'asked']) questions.inc({ met }, 0)
+  for (const met of ['kept', 'coalesced', 'asked']) questions.inc({ met }, 0)
   for (const verdict of ['admitted', 'refused', 'failed']) answers.inc({ verdict }, 0)
 
   return {
-    /** @param {'kept' | 'joined' | 'asked'} met */
+    /** @param {'kept' | 'coalesced' | 'asked'} met */
     questioned: met => questions.inc({ met }),
 
     /** @param {string} verdict @param {number} tookMs */
