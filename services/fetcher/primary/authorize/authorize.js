@@ -49,7 +49,7 @@ const MISCONFIGURED_RETRY_MS = 5_000
  * @param {Pick<import('./asks.js').Asks, 'add'>} deps.asks
  * @param {(link: string, id: string, decision: Decision) => void} deps.tellDecision
  * @param {() => import('../timing/backoff.js').Backoff} deps.firstBackoff
- * @param {{ questioned: (met: 'kept' | 'coalesced' | 'asked') => void }} deps.metrics
+ * @param {{ questioned: (met: 'memory' | 'coalesced' | 'asked') => void }} deps.metrics
  * @param {() => number} deps.now monotonic, in milliseconds
  * @param {number} [deps.keptMax]
  */
@@ -77,7 +77,7 @@ export function createAuthorize({ namespaces, asks, tellDecision, firstBackoff, 
     }
     const token = digestOf(read.authorization)
     if (isStanding(kept, token)) {
-      metrics.questioned('kept')
+      metrics.questioned('memory')
       return tellDecision(link, id, decisionOf(kept, token))
     }
     metrics.questioned('asked')

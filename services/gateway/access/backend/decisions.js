@@ -1,6 +1,6 @@
 // What backends decided: whether a viewer may read a key of a namespace with `authorize`. Asked once per viewer and key
 // and `keep`, for all sessions and requests of the viewer; again each `keep` while one of them is subscribed.
-import { viewerKey } from '@keycast/backbone'
+import { REFUSED_BY_BACKEND, viewerKey } from '@keycast/backbone'
 import { errorCodes, namespaceOf } from '@keycast/protocol'
 import { createUniqueQueue, TURN_MS } from '@keycast/service'
 import { createCalendar } from '../../keys/calendar.js'
@@ -134,7 +134,7 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     const decision = open(asker.viewer, key)
     const known = standing(decision)
     if (known) {
-      counts.decisions.kept++
+      counts.decisions.memory++
       rest(decision)
       return known.isAdmitted ? undefined : countRefusal(known.problem)
     }
@@ -164,7 +164,7 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
   function register(session, key, what) {
     const decision = open(session.viewer, key)
     const known = standing(decision)
-    if (known) counts.decisions.kept++
+    if (known) counts.decisions.memory++
     if (known?.problem?.code === 'forbidden') {
       rest(decision)
       countRefusal(known.problem)
@@ -257,7 +257,7 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
       decision.admittedAtMs = Number.NEGATIVE_INFINITY
       if (noteRefused(decision.viewer, decision.choice, wallNow()))
         return question(decision, laneOf(firstSession(decision)))
-      decision.problem = createProblem('forbidden', nowMs, { message: REFUSED })
+      decision.problem = createProblem('forbidden', nowMs, { message: REFUSED_BY_BACKEND })
       decision.problemUntilMs = nowMs - ageMs + keepMsOf(decision)
     } else {
       // Another gateway may have heard it admitted later than this one.
@@ -346,9 +346,6 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     },
   }
 }
-
-/** What a client reads: the same whether the key exists or not. */
-const REFUSED = 'the backend does not grant this'
 
 /** One whose proxy names no client has no account, and stands for itself. @param {Asker | undefined} asker */
 const laneOf = asker => asker?.account ?? asker
