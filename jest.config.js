@@ -20,6 +20,7 @@ const needs = {
   'test/client-browsers.test.js': ['chromium', 'firefox-esr', 'nginx', 'openssl'],
   'test/client-python.test.js': ['clients/python/.venv/bin/pytest'],
   'test/compression.test.js': ['chromium', 'python3'],
+  'test/deploy-pages.test.js': ['nginx', 'openssl', 'ip', 'curl', 'the right to mount'],
   'test/jwks-tls.test.js': ['openssl'],
   'test/loadtest.test.js': ['chromium'],
   'test/monitoring.test.js': ['prometheus', 'promtool', 'prometheus-node-exporter', 'nginx', 'openssl'],
@@ -36,7 +37,7 @@ const needs = {
   'services/journal/log/valkey-checks.test.js': ['valkey-server'],
 }
 
-const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', import.meta.dirname]
+const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/sbin', import.meta.dirname]
 const has = (/** @type {string} */ need) =>
   need === 'the right to mount' ? mayMount() : folders.some(folder => existsSync(join(folder, need)))
 

@@ -5,7 +5,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { common } from '@keycast/service'
+import { common, readSettings } from '@keycast/service'
+import { listingsOf, read } from '../scripts/docs/markdown.js'
+import { readSettings as readProxySettings } from '../scripts/proxy/settings.js'
 import { settings as fetcherSettings } from '../services/fetcher/settings.js'
 import { settings as gatewaySettings } from '../services/gateway/settings.js'
 import { settings as journalSettings } from '../services/journal/settings.js'
@@ -99,4 +101,33 @@ test('every variable a unit sets is a setting', () => {
   const names = given.map(each => each.split('=')[0])
   expect(names).toEqual(expect.arrayContaining(['GATEWAY_PORT', 'JOURNAL_DATA']))
   expect(names.filter(name => !known.includes(name))).toEqual(['NODE_ENV'])
+})
+
+test('the files of docs/deploy/systemd.md are read as they stand, and open the ports that clients use', () => {
+  const files = Object.fromEntries(
+    listingsOf(read('docs/deploy/systemd.md')).flatMap(listing =>
+      [...listing.matchAll(/^cat > \/etc\/keycast\/(\S+) <<'END'\n([\s\S]*?)^END$/gm)].map(([, name, text]) => [
+        name,
+        text,
+      ]),
+    ),
+  )
+  expect(Object.keys(files)).toEqual(['proxy.env', 'gateway.env'])
+  const file = join(folder, 'proxy.env')
+  writeFileSync(file, files['proxy.env'])
+  const { PROXY_LISTEN_LINES, PROXY_PUBLIC_PORT } = readProxySettings({ options: {}, file, environment: {} }, folder)
+  for (const listens of ['0.0.0.0:443 ssl', '0.0.0.0:80', '[::]:443 ssl', '[::]:80']) {
+    expect(PROXY_LISTEN_LINES).toContain(`listen ${listens}`)
+  }
+  expect(PROXY_PUBLIC_PORT).toBe('443')
+  const env = Object.fromEntries(
+    files['gateway.env']
+      .trim()
+      .split('\n')
+      .map(line => line.split('=')),
+  )
+  expect(readSettings(gatewaySettings, { name: 'gateway', about: '', env })).toMatchObject({
+    trustedProxies: '10.0.0.5',
+  })
+  expect(Object.keys(env)).toEqual(expect.arrayContaining(['GATEWAY_HOST', 'FETCHER_NODES', 'JOURNAL_NODES']))
 })

@@ -4,6 +4,7 @@ export { BEAT_MS, everyInterval, everyMeasured, SILENT_MS } from './beats.js'
 export { detached } from './detached-bytes.js'
 export { readVariable, withoutLineBreak } from './environment.js'
 export { answerErrors } from './http-errors.js'
+export { readListenProblem } from './listen-problem.js'
 export { createLog } from './log.js'
 export { createFastHistogram } from './metrics/fast-histogram.js'
 export { Misconfigured } from './misconfigured.js'
@@ -22,6 +23,8 @@ export { createUniqueQueue } from './unique-queue.js'
  * @typedef {import('./beats.js').Every} Every
  * @typedef {import('./log.js').Log} Log
  * @typedef {import('./metrics/metrics.js').Metrics} Metrics
+ * @typedef {import('./metrics/fast-histogram.js').FastHistogram} FastHistogram
+ * @typedef {import('./metrics/fast-histogram.js').FastHistogramSeries} FastHistogramSeries
  * @typedef {import('./internal-server.js').InternalServer} InternalServer
  * @typedef {import('./http-errors.js').Problem} Problem
  * @typedef {import('./namespaces/journal-schema.js').JournalNamespace} JournalNamespace

@@ -11,7 +11,8 @@ import { Misconfigured } from './misconfigured.js'
 /**
  * Runs a service until a signal. SIGTERM comes from docker and systemd, SIGINT from pm2 and a terminal; both stop it,
  * and further ones change nothing. Exit codes: 0 stopped in order; 2 settings or keycast.yaml cannot be used; 1 anything
- * else, so that a supervisor restarts it.
+ * else, so that a supervisor restarts it. An address that the host does not have counts as 1: with 2, a host that boots
+ * before its network is there would stay without the service.
  *
  * @param {object} service
  * @param {string} service.name
@@ -20,10 +21,12 @@ import { Misconfigured } from './misconfigured.js'
  * @param {() => Promise<unknown>} service.start
  * @param {[what: string, step: () => unknown][]} service.stop run one after the other; a step that fails does not keep
  *   the next from running. They run only after `start` is over
+ * @param {(error: unknown) => string | undefined} [service.whyNot] says why it could not start, where the error's own
+ *   words would leave an operator without a setting to change
  * @param {Runtime} [service.runtime] the process, unless a test says otherwise
  * @returns {Promise<void>} once the service is ready, or will not be
  */
-export async function runService({ name, log, graceMs, start, stop, runtime = process }) {
+export async function runService({ name, log, graceMs, start, stop, whyNot = () => undefined, runtime = process }) {
   let stopping = false
 
   // Begins a turn later: a signal during `start` must find the handlers below.
@@ -40,7 +43,7 @@ export async function runService({ name, log, graceMs, start, stop, runtime = pr
           log.fatal(error.message)
           return runtime.exit(2)
         }
-        log.fatal({ err: error }, `${name} could not start: ${whyNot(error)}`)
+        log.fatal({ err: error }, `${name} could not start: ${whyNot(error) ?? messageOf(error)}`)
         runtime.exit(1)
       },
     )
@@ -89,11 +92,4 @@ export async function runService({ name, log, graceMs, start, stop, runtime = pr
 }
 
 /** @param {unknown} error */
-function whyNot(error) {
-  if (!(error instanceof Error)) return String(error)
-  const { code, address, port } = /** @type {NodeJS.ErrnoException & { address?: string, port?: number }} */ (error)
-  const where = [address, port].filter(part => part !== undefined).join(':')
-  if (code === 'EADDRINUSE') return `${where} is in use by another process`
-  if (code === 'EACCES' && where) return `this user may not listen on ${where}`
-  return error.message
-}
+const messageOf = error => (error instanceof Error ? error.message : String(error))

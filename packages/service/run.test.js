@@ -125,15 +125,16 @@ test('a signal during the start stops the service after the start, without a rea
   expect(sent).toEqual([])
 })
 
-test('a port in use is named', async () => {
+test('a service says in its own words why it could not start', async () => {
   const { service, exits, sent, messages } = setup()
   const start = async () => {
-    throw Object.assign(new Error('listen EADDRINUSE'), { code: 'EADDRINUSE', address: '127.0.0.1', port: 8080 })
+    throw new Error('listen EADDRINUSE')
   }
-  await runService({ ...service, start, stop: [] })
+  const whyNot = (/** @type {unknown} */ error) => `GATEWAY_PORT, because of ${/** @type {Error} */ (error).message}`
+  await runService({ ...service, start, stop: [], whyNot })
   expect(exits).toEqual([1])
   expect(sent).toEqual([])
-  expect(messages()).toEqual(['keycast-test could not start: 127.0.0.1:8080 is in use by another process'])
+  expect(messages()).toEqual(['keycast-test could not start: GATEWAY_PORT, because of listen EADDRINUSE'])
 })
 
 test("a start that fails for another reason logs the error's own message", async () => {

@@ -58,6 +58,15 @@ export function linksOf(page) {
 }
 
 /**
+ * A page's fenced listings, without their fences.
+ *
+ * @param {string} page
+ */
+export function listingsOf(page) {
+  return [...page.matchAll(/^ *```.*\n([\s\S]*?)^ *```/gm)].map(([, code]) => code)
+}
+
+/**
  * The words in a page's code, inline and fenced, that read as paths of files or folders.
  *
  * @param {string} page
@@ -65,7 +74,7 @@ export function linksOf(page) {
  */
 export function pathsOf(page, folders) {
   const inline = [...proseOf(page).matchAll(/`([^`]+)`/g)].map(([, code]) => code)
-  const fenced = [...page.matchAll(/^```.*\n([\s\S]*?)^```/gm)].map(([, code]) => code)
+  const fenced = listingsOf(page)
   const words = [
     ...inline.flatMap(code => code.split(/[\s,;()"'=]+/)),
     // In a listing only what begins at a folder of the repository: the rest may be anybody's.

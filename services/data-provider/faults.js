@@ -27,8 +27,8 @@ export function createFaults(initial, random = Math.random) {
     /**
      * Changes some of the settings: all of those given, or none.
      *
-     * @param {unknown} given what came with the request
-     * @returns {string | undefined} why it cannot be used
+     * @param {unknown} given the settings in the request
+     * @returns {string | undefined} the reason why they cannot be used
      */
     change(given) {
       if (typeof given !== 'object' || given === null)

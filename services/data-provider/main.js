@@ -1,5 +1,5 @@
 // The simulated backend as a process: settings, listener, signals.
-import { createLog, readSettings, runService } from '@keycast/service'
+import { createLog, readListenProblem, readSettings, runService } from '@keycast/service'
 import { createInternalServer } from '@keycast/service/internal-server'
 import { createMetrics } from '@keycast/service/metrics'
 import { createDocuments } from './documents.js'
@@ -31,6 +31,7 @@ await runService({
   name,
   log,
   graceMs: config.shutdownGraceMs,
+  whyNot: readListenProblem(settings, config, [['host', 'port']]),
   async start() {
     const port = await server.listen()
     log.info({ port, documentBytes, changeMs }, 'listening')

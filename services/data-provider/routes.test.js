@@ -19,7 +19,7 @@ afterEach(async () => {
 
 /** @typedef {{ method?: string, headers?: Record<string, string>, body?: unknown, signal?: AbortSignal }} Asked */
 
-/** A backend on a free port, asked over a socket: tests see what a fetcher sees. */
+/** A backend on a free port, asked over a socket: tests see the same as a fetcher. */
 const setup = async () => {
   const metrics = createMetrics({ service: 'provider' })
   const log = createLog({ name: 'test', level: 'silent' })

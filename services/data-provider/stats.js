@@ -1,4 +1,4 @@
-// Counts requests by route and path and how they were answered: tests of coalescing read it.
+// Counts requests by route and path, and how they were answered. Tests of coalescing read the counts.
 
 /** So many paths are counted one by one; requests for further ones only count for their route. */
 const PATHS_MAX = 100_000

@@ -269,7 +269,7 @@ test('a token that came with the upgrade is in the welcome, and its user may act
   expect(gateway.counts.tokensAccepted).toEqual({ header: 1, cookie: 1, message: 0 })
   const verified = { user: 'ann', rights: /** @type {any} */ ({ grants: [] }), expiresAtMs: nowMs + 60_000 }
   const from = {
-    origin: { address: 'a', isNamed: true },
+    peer: { address: 'a', isNamed: true },
     verified: { ...verified, issuedAt: undefined, jti: undefined },
   }
   expect((await connect('', '', from)).welcome).toMatchObject({ type: 'welcome', user: 'ann', expiresInMs: 60_000 })
@@ -303,8 +303,8 @@ test('a client that leaves as soon as it was let in takes no place', async () =>
 test('sessions of one user, or of one address, are limited; those of a proxy that names no client are not', async () => {
   const { upgrade, connect } = start({}, { sessionsPerUserMax: 1, sessionsPerAddressMax: 2 })
   const named = { address: '192.0.2.7', isNamed: true }
-  await connect('', '', { origin: named })
-  await connect('', '', { origin: named })
+  await connect('', '', { peer: named })
+  await connect('', '', { peer: named })
   expect((await upgrade({ 'x-forwarded-for': '192.0.2.7' })).status).toBe(429)
   expect((await upgrade({ 'x-forwarded-for': '192.0.2.8' })).status).toBe(101)
   for (let n = 0; n < 5; n++) expect((await upgrade({})).status).toBe(101)
@@ -321,7 +321,11 @@ async function authed(client, token) {
   return until(client)
 }
 
-/** What comes once something does. @param {Awaited<ReturnType<Started['connect']>>} client @returns {Promise<any[]>} */
+/**
+ * The messages of the next turns, at least one.
+ *
+ * @param {Awaited<ReturnType<Started['connect']>>} client @returns {Promise<any[]>}
+ */
 async function until(client) {
   for (const endsAt = performance.now() + GIVE_UP_MS; performance.now() < endsAt; ) {
     const messages = await client.received()

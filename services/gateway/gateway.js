@@ -9,6 +9,7 @@ import { createIdentify } from './access/identify.js'
 import { createRevocations } from './access/revocations/revocations.js'
 import { createRights } from './access/rights.js'
 import { createTokens } from './access/tokens/tokens.js'
+import { createCounts } from './counts.js'
 import { createOutbox } from './delivery/outbox.js'
 import { createSlowClients } from './delivery/slow-clients.js'
 import { chooseSubprotocol, createEncodings, valueBytes } from './encodings/index.js'
@@ -26,7 +27,7 @@ import { createStaleness } from './keys/staleness.js'
 import { createSubscriptions } from './keys/subscriptions.js'
 import { createTakeAnswer } from './keys/take-answer.js'
 import { createValues } from './keys/values.js'
-import { createCounts, createHistograms, exportCounts } from './metrics.js'
+import { createHistograms, exportCounts } from './metrics.js'
 import { assembleRooms } from './rooms/assemble.js'
 import { createDueMessages } from './rooms/due-messages.js'
 import { createNoJournal } from './rooms/no-journal.js'
@@ -60,7 +61,7 @@ import { createAccept } from './transport/accept.js'
  *   | 'tailBytesMax' | 'publishMs' | 'publishesPendingMax'>} GatewaySettings
  */
 
-/** How often revocations and accounts are looked through. */
+/** The interval at which revocations and accounts are swept. */
 const SWEEP_SELDOM_MS = 10_000
 
 /**
@@ -69,7 +70,8 @@ const SWEEP_SELDOM_MS = 10_000
  * @param {import('@keycast/service').Namespaces & { journal: import('@keycast/service').JournalNamespaces }} deps.namespaces
  * @param {import('./access/policy-file.js').Policy} deps.policy the `access` section of keycast.yaml
  * @param {(events: BackboneEvents) => Backbone} deps.createBackbone
- * @param {(events: RoomsEvents) => RoomsBackbone} [deps.createRoomsBackbone] where there are namespaces of rooms
+ * @param {(events: RoomsEvents) => RoomsBackbone} [deps.createRoomsBackbone] for the namespaces of rooms; absent if
+ *   there are none
  * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>} deps.metrics
  * @param {import('./sessions/session-log.js').Log} [deps.log]
  * @param {Parameters<typeof createTokens>[0]['jwksEvents']} [deps.jwksEvents] for the log
@@ -177,6 +179,7 @@ export function createGateway({
   const subscriptions = createSubscriptions({
     values,
     ownValues,
+    decisions,
     cache,
     backbone,
     outbox,
@@ -313,6 +316,8 @@ export function createGateway({
     sessionsMax: settings.sessionsMax,
     origins: settings.origins,
     counts,
+    log,
+    now,
   })
 
   events.held = values.held
@@ -414,10 +419,10 @@ export function createGateway({
     histories,
     counts,
 
-    /** Why somebody may or may not use a key, for the operator. */
+    /** Tells an operator why a user may or may not use a key. */
     explain: createExplain({ policy, rights, tokens, revocations, access, namespaces, deciding, wallNow }),
 
-    /** For whom an HTTP request is. */
+    /** The user and rights of an HTTP request. */
     authenticate: createAuthenticate({ identify, anonymous: rights.anonymous, viewers, accounts, revocations }),
 
     /** See end-revoked.js. */
@@ -436,8 +441,8 @@ export function createGateway({
     sweep,
 
     /**
-     * Why no client should be sent here, or `undefined`. A fetcher that is away is no reason: all gateways would turn
-     * clients down at once, although they can serve what they have in memory and say how old it is.
+     * The reason why no client should be sent here, or `undefined`. A lost fetcher is no reason: all gateways would
+     * turn clients down at once, although they can serve the values in their memory and say how old these are.
      */
     notReady() {
       if (isDraining) return 'draining'

@@ -62,7 +62,11 @@ async function connect(url, { protocols = [], origin } = {}) {
   return { socket, next, send, closed, messages }
 }
 
-/** The status of a refused upgrade, and what was said. @param {number} port @param {Record<string, string>} headers @param {string} [path] */
+/**
+ * The status and the message of a refused upgrade.
+ *
+ * @param {number} port @param {Record<string, string>} headers @param {string} [path]
+ */
 const upgrade = (port, headers, path = '/ws') =>
   new Promise((resolve, reject) => {
     const request = httpRequest({

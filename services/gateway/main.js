@@ -1,6 +1,6 @@
 // Wires a gateway to the real world: settings, backbone, listeners, signals.
 import { createZeromqBackbone, createZeromqRooms } from '@keycast/backbone'
-import { createLog, readSettings, runService } from '@keycast/service'
+import { createLog, readListenProblem, readSettings, runService } from '@keycast/service'
 import { createInternalServer } from '@keycast/service/internal-server'
 import { createMetrics } from '@keycast/service/metrics'
 import { readNamespaces } from '@keycast/service/namespaces'
@@ -125,6 +125,10 @@ await runService({
   name,
   log,
   graceMs: config.shutdownGraceMs,
+  whyNot: readListenProblem(settings, config, [
+    ['host', 'port'],
+    ['internalHost', 'internalPort'],
+  ]),
   async start() {
     parts = assemble()
     await parts.gateway.start()

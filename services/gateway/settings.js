@@ -196,11 +196,11 @@ export const settings = {
 
 /** @typedef {import('@keycast/service').Config<typeof settings>} Settings */
 
-/** How long leaving takes after the last client was sent `closing`: it is closed, and has time to answer. */
+/** Time that leaving takes after the last client was sent `closing`: it is closed, and has time to answer. */
 const LEAVE_MS = 1_000
 
 /**
- * Finds what is wrong with settings that are well-formed one by one.
+ * Finds conflicts between settings that are well-formed one by one.
  *
  * @param {Pick<Settings, 'drainMs' | 'shutdownGraceMs' | 'fetcherNodes' | 'journalNodes' | 'backboneSecretKey'
  *   | 'backboneServerKey'>} config

@@ -1,4 +1,5 @@
-// Stand-ins for what surrounds a gateway: a backbone that records, connections without sockets, a clock the test turns.
+// Stand-ins for a gateway's surroundings: a backbone that records, connections without sockets, a clock that the test
+// turns.
 import { EventEmitter } from 'node:events'
 import { constants, inflateRawSync } from 'node:zlib'
 import { createMemoryRooms } from '@keycast/backbone/memory'
@@ -118,10 +119,10 @@ export function createFakeBackbone() {
       return backbone
     },
 
-    /** What the gateway says it holds. @param {string} key */
+    /** The gateway's version of a key, as it tells the fetcher. @param {string} key */
     held: key => events.held(key),
 
-    /** What the gateway has the backend asked with. @param {string} key */
+    /** The token with which the gateway has the backend asked for a key. @param {string} key */
     credentials: key => events.credentials?.(key),
 
     /**
@@ -155,7 +156,7 @@ export function createFakeBackbone() {
     },
   }
 
-  /** What a want says is looked up each time, as the real one does. @param {string} type @param {string} key */
+  /** Looks a want's content up each time, as the real backbone does. @param {string} type @param {string} key */
   function say(type, key) {
     calls.push(`${type} ${key}`)
     const authorization = events.credentials?.(key)?.authorization
@@ -183,7 +184,7 @@ export function createFakeBackbone() {
   return fake
 }
 
-/** Stands for what ws does where a client shuts down its side. */
+/** As ws does when a client shuts down its side. */
 function endedByWs() {}
 
 /** A connection as ws gives it, whose socket is an array. Writes are taken at once unless `stuck` is set. */
@@ -192,7 +193,7 @@ export class FakeConnection extends EventEmitter {
   readyState = 1
   /** The subprotocol. */
   protocol = ''
-  /** What was negotiated, as ws names it. */
+  /** The negotiated extensions, under ws's name. */
   extensions = ''
   /** @type {Session | undefined} */
   session = undefined
@@ -239,7 +240,7 @@ export class FakeConnection extends EventEmitter {
     this.paused = true
   }
 
-  /** The client read some of what was written. @param {number} bytes */
+  /** The client read some of the written bytes. @param {number} bytes */
   take(bytes) {
     if (this._socket._handle) this._socket._handle.writeQueueSize -= bytes
   }
@@ -264,12 +265,12 @@ export class FakeConnection extends EventEmitter {
   }
 }
 
-// Only what lies beneath is a stand-in: what the gateway itself does with a connection of ws's is done with this one, too.
+// Only the layer beneath is a stand-in. The gateway treats this connection exactly like one of ws.
 const { constructor: _, ...own } = Object.getOwnPropertyDescriptors(WebSocketTransport.prototype)
 Object.defineProperties(FakeConnection.prototype, own)
 
 /**
- * Reads unmasked frames. A binary one is its line, with what follows as `bytes`; one that came compressed says so.
+ * Reads unmasked frames. A binary frame is its line, with the rest as `bytes`; a compressed one says so.
  *
  * @param {Buffer} bytes
  * @returns {any[]}
@@ -359,7 +360,7 @@ export function createTestGateway({
    * @param {Parameters<typeof gateway.open>[1]} [from]
    * @returns a client that has read its welcome
    */
-  const connect = async (protocol = '', extensions = '', from = { origin: local }) => {
+  const connect = async (protocol = '', extensions = '', from = { peer: local }) => {
     const connection = new FakeConnection()
     connection.protocol = protocol
     connection.extensions = extensions
@@ -374,7 +375,7 @@ export function createTestGateway({
         const text = typeof message === 'string' ? message : JSON.stringify(message)
         connection.emit('message', Buffer.from(text), false)
       },
-      /** What it has received since last asked, after this turn of the loop. */
+      /** The messages received since the last call, after this turn of the loop. */
       async received() {
         await turn()
         return connection.read()

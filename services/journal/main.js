@@ -1,7 +1,7 @@
 // Wires a journal to the real world: settings, log, hub, internal listener, signals.
 import { resolve } from 'node:path'
 import { createZeromqRoomsHub, hubCurveOf } from '@keycast/backbone'
-import { createLog, Misconfigured, readSettings, runService, withReserved } from '@keycast/service'
+import { createLog, Misconfigured, readListenProblem, readSettings, runService, withReserved } from '@keycast/service'
 import { createInternalServer } from '@keycast/service/internal-server'
 import { createMetrics } from '@keycast/service/metrics'
 import { readNamespaces } from '@keycast/service/namespaces'
@@ -38,7 +38,7 @@ async function openLog() {
       report,
     })
   } catch (error) {
-    // Another start would find the same, unless another process had it: a person must look.
+    // Another start would find the same, unless another process had the log: a person must look.
     if (error instanceof LogRefused && !(error instanceof LogInUse)) throw new Misconfigured(error.message)
     throw error
   }
@@ -86,6 +86,11 @@ await runService({
   name,
   log: report,
   graceMs: config.shutdownGraceMs,
+  whyNot: readListenProblem(settings, config, [
+    ['host', 'publicationsPort'],
+    ['host', 'deliveriesPort'],
+    ['metricsHost', 'metricsPort'],
+  ]),
   async start() {
     parts = await start()
   },

@@ -1,4 +1,4 @@
-// What can be set about a journal. No other file reads the environment.
+// The settings of a journal. No other file reads the environment.
 import { hubKeyProblems, hubKeySettings } from '@keycast/backbone'
 import { common, setting } from '@keycast/service'
 import { valkeyUrlProblem } from './log/valkey-url.js'
@@ -75,7 +75,7 @@ export const settings = {
 /** @typedef {import('@keycast/service').Config<typeof settings>} Settings */
 
 /**
- * Settings that are well-formed one by one, and wrong together.
+ * Finds conflicts between settings that are well-formed one by one.
  *
  * @param {Pick<Settings, 'host' | 'backboneSecretKey' | 'backboneClientKeys' | 'logKind' | 'valkeyUrl'>} config
  * @returns {string[]}

@@ -1,6 +1,6 @@
 // Makes a whole client: values, and rooms beside them.
 import { createClient } from './client.js'
-import { createRooms } from './rooms/rooms.js'
+import { createClientRooms } from './rooms/rooms.js'
 
 /**
  * @typedef {ReturnType<typeof connect>} Keycast
@@ -14,10 +14,10 @@ import { createRooms } from './rooms/rooms.js'
  * @throws {TypeError} where the URL cannot be read or there is no WebSocket
  */
 export function connect(url, options) {
-  /** @type {ReturnType<typeof createRooms>} */
+  /** @type {ReturnType<typeof createClientRooms>} */
   let rooms
   const client = createClient(url, options, deps => {
-    rooms = createRooms(deps)
+    rooms = createClientRooms(deps)
     return rooms
   })
   const { value } = client

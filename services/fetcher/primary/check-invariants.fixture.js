@@ -1,4 +1,5 @@
-// For tests: what holds of a primary whenever none of its functions runs. Each check says what a viewer would notice.
+// For tests: invariants of a primary, true whenever none of its functions runs. Each message says what a viewer would
+// notice.
 import { isInUse } from './keys/entry.js'
 import { isAnswered, isFailing } from './keys/held.js'
 import { isCold, isKept, isWanted, isWantedBy, isWatched } from './keys/interest.js'
@@ -9,7 +10,7 @@ import { countOf, eachWatcher, watcherIn } from './keys/watchers.js'
 
 /**
  * @param {import('./primary.js').Primary} primary
- * @throws {Error} that names what does not hold, and of which key
+ * @throws {Error} the message names the invariant and the key
  */
 export function checkInvariants({ table, interest, origins }) {
   const entries = [...table.entries()]
@@ -22,7 +23,11 @@ export function checkInvariants({ table, interest, origins }) {
   for (const origin of origins.values()) checkOrigin(entries, origin)
 }
 
-/** Walked through for every key after nearly every call, so it makes no lists. @param {Entry} entry @returns {string | undefined} */
+/**
+ * Runs for every key after nearly every call, so it makes no lists.
+ *
+ * @param {Entry} entry @returns {string | undefined}
+ */
 function brokenRule(entry) {
   const { fetch, held, timing, origin, namespace } = entry
   const kept = isKept(entry)
@@ -51,20 +56,20 @@ function brokenRule(entry) {
 
 /** @param {Entry[]} entries @param {import('./keys/key-table.js').KeyTable} table */
 function checkCounts(entries, table) {
-  let kept = 0
   let bytes = 0
-  for (const entry of entries) {
-    if (isKept(entry)) kept++
-    bytes += entry.bytes
-  }
-  const expected = { keys: entries.length, kept, bytes }
+  for (const entry of entries) bytes += entry.bytes
+  const expected = { keys: entries.length, bytes }
   const stats = table.stats()
-  for (const name of /** @type {const} */ (['keys', 'kept', 'bytes'])) {
+  for (const name of /** @type {const} */ (['keys', 'bytes'])) {
     if (stats[name] !== expected[name]) throw new Error(`${name}: ${stats[name]} are counted of ${expected[name]}`)
   }
 }
 
-/** What a link wants stands in the entry and in the index by link. @param {Entry[]} entries @param {import('./keys/interest.js').Interest} interest */
+/**
+ * Each want of a link stands in the entry and in the index by link.
+ *
+ * @param {Entry[]} entries @param {import('./keys/interest.js').Interest} interest
+ */
 function checkLinks(entries, interest) {
   const held = new Set(entries)
   let indexed = 0
@@ -78,7 +83,7 @@ function checkLinks(entries, interest) {
     if (wanted === 0) throw new Error(`link ${link} wants nothing, and is indexed`)
     indexed += wanted
   }
-  // All that is indexed is wanted, each key once a link: where there are as many wants, none is missing.
+  // Every indexed want stands in an entry, once per link and key. So if the numbers are equal, none is missing.
   let wants = 0
   for (const { interest } of entries) {
     wants += countOf(interest.watchers)
@@ -97,9 +102,15 @@ function checkLinks(entries, interest) {
 /** @param {Entry[]} entries @param {import('./origins/origins.js').Origin} origin */
 function checkOrigin(entries, origin) {
   const under = { cold: { queued: 0, inFlight: 0 }, refresh: { queued: 0, inFlight: 0 } }
-  for (const { fetch } of entries) {
-    if (fetch?.entry.origin === origin) under[fetch.lane][fetch.sentAt === undefined ? 'queued' : 'inFlight']++
+  let kept = 0
+  for (const entry of entries) {
+    const { fetch } = entry
+    if (entry.origin !== origin) continue
+    if (fetch) under[fetch.lane][fetch.sentAt === undefined ? 'queued' : 'inFlight']++
+    if (isKept(entry)) kept++
   }
+  if (origin.keptKeys !== kept)
+    throw new Error(`${origin.name}: ${origin.keptKeys} keys are counted as kept of ${kept}`)
   for (const lane of /** @type {const} */ (['cold', 'refresh'])) {
     if (origin.queue.queuedIn(lane) !== under[lane].queued)
       throw new Error(`${origin.name}: ${lane} fetches are queued, and lost`)

@@ -1,9 +1,10 @@
-// A fetcher node, put together: the hub towards gateways, the primary's state, the workers.
+// Puts a fetcher node together: the hub towards gateways, the primary's state, the workers.
 import { everyInterval, valuesAndRooms } from '@keycast/service'
 import { createAsks, isAsk } from './authorize/asks.js'
 import { createAuthorize } from './authorize/authorize.js'
 import { createAuthorizeMetrics } from './authorize/metrics.js'
 import { createFetcherMetrics, exportLevels } from './metrics.js'
+import { originNames } from './origins/origins.js'
 import { createPrimary } from './primary.js'
 import { createBackoff } from './timing/backoff.js'
 import { createInTurns } from './timing/in-turns.js'
@@ -16,7 +17,7 @@ import { createWorkers } from './workers/workers.js'
 /** Upper end of the first wait before a worker that did not live long is replaced. */
 const RESTART_MS_INITIAL = 250
 
-/** The same before a question whether a viewer may read is asked again. */
+/** Upper end of the first wait before an `authorize` question is asked again. */
 const QUESTION_MS_INITIAL = 1_000
 
 const now = () => performance.now()
@@ -31,7 +32,7 @@ const now = () => performance.now()
  */
 export function createFetcher({ namespaces, hub, metrics, settings, log }) {
   const wheel = createTimerWheel({ now })
-  const counts = createFetcherMetrics(metrics)
+  const counts = createFetcherMetrics(metrics, originNames(namespaces))
   const firstBackoff = createBackoff({ initialMs: RESTART_MS_INITIAL, random: Math.random })
   const every = everyInterval
   const workers = createWorkers({ count: settings.workers, firstBackoff, wheel, every, metrics: counts, log, now })

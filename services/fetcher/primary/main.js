@@ -1,7 +1,7 @@
 // Wires a primary to the real world: settings, hub, workers, internal listener, signals.
 import { availableParallelism } from 'node:os'
 import { createZeromqHub, hubCurveOf } from '@keycast/backbone'
-import { createLog, readSettings, runService } from '@keycast/service'
+import { createLog, readListenProblem, readSettings, runService } from '@keycast/service'
 import { createInternalServer } from '@keycast/service/internal-server'
 import { createMetrics } from '@keycast/service/metrics'
 import { readNamespaces } from '@keycast/service/namespaces'
@@ -56,6 +56,11 @@ await runService({
   name,
   log,
   graceMs: config.shutdownGraceMs,
+  whyNot: readListenProblem(settings, config, [
+    ['host', 'requestsPort'],
+    ['host', 'answersPort'],
+    ['metricsHost', 'metricsPort'],
+  ]),
   async start() {
     parts = await start()
   },

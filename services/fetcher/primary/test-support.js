@@ -36,7 +36,7 @@ const namespaceOf = (name, own) => ({
  * @param {number} [options.cacheBytesMax]
  * @param {number} [options.credit] leases the workers take
  * @param {() => number} [options.random]
- * @param {number} [options.markDueMs] how long it takes to note that a link is due something
+ * @param {number} [options.markDueMs] the time it takes to note that a link is due something
  */
 export function setup({
   namespaces = { doc: {} },
@@ -57,17 +57,23 @@ export function setup({
     },
   })
   const byName = new Map(Object.entries(namespaces).map(([name, own]) => [name, namespaceOf(name, own)]))
-  /** Leases not yet answered. @type {{ fetch: Fetch, message: Parameters<import('./fetching/fetches.js').Pool['lease']>[1] }[]} */
+  /**
+   * Leases not yet answered.
+   *
+   * @type {{ fetch: Fetch, message: Parameters<import('./fetching/fetches.js').Pool['lease']>[1] }[]}
+   */
   const leased = []
-  /** When each key was leased. @type {Map<string, number[]>} */
+  /** The times of each key's leases. @type {Map<string, number[]>} */
   const asked = new Map()
-  /** Keys whose latest state each link is due. @type {Map<string, Set<string>>} */
+  /** The keys of which each link is due the latest state. @type {Map<string, Set<string>>} */
   const due = new Map()
   /** @type {Record<string, number>} */
-  const met = { memory: 0, joined: 0, fetched: 0, refused: 0 }
-  /** How long each change waited for a link to take it, in milliseconds. @type {number[]} */
+  const met = { memory: 0, plan: 0, coalesced: 0, fetched: 0 }
+  /** The code of each want that was refused or ended. @type {string[]} */
+  const refused = []
+  /** Each change's wait for a link to take it, in milliseconds. @type {number[]} */
   const relayed = []
-  /** Why users' own values were let go of. @type {string[]} */
+  /** The reasons why users' own values were dropped. @type {string[]} */
   const ownEnded = []
 
   const primary = createPrimary({
@@ -89,6 +95,7 @@ export function setup({
       wanted: how => {
         met[how]++
       },
+      refused: code => refused.push(code),
       started() {},
       ended() {},
       reissued() {},
@@ -124,7 +131,7 @@ export function setup({
   }
 
   let checks = 0
-  /** With many keys not each time: a check looks at all of them. */
+  /** With many keys not after each call: a check looks at all of them. */
   function check() {
     const { keys } = primary.table.stats()
     if (++checks % Math.ceil((keys + 1) / KEYS_CHECKED_ALWAYS) === 0) checkInvariants(primary)
@@ -144,6 +151,9 @@ export function setup({
     asked: (/** @type {string} */ key) => asked.get(key)?.length ?? 0,
     askedAt: (/** @type {string} */ key) => asked.get(key) ?? [],
     met,
+    refused,
+    /** How many keys are counted as kept fresh. */
+    kept: () => [...primary.origins.values()].reduce((sum, { keptKeys }) => sum + keptKeys, 0),
     relayed,
     ownEnded,
     /** Keys under lease, in order. */
@@ -174,7 +184,7 @@ export function setup({
       startAll()
     },
 
-    /** What a link with credit is sent now. @param {string} link @returns {Answer[]} */
+    /** The answers that a link with credit is sent now. @param {string} link @returns {Answer[]} */
     take(link) {
       const answers = []
       const keys = due.get(link) ?? new Set()

@@ -1,4 +1,4 @@
-// Gathers what is sent within a turn of the event loop: many of our messages go out as one of ZeroMQ's.
+// Gathers the messages of one turn of the event loop: many of ours leave as one of ZeroMQ's.
 import { MESSAGES_MAX } from './messages.js'
 
 /**

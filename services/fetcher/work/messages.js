@@ -45,12 +45,12 @@ import { errorCodes } from '@keycast/protocol'
 /** The environment variable in which a primary gives its workers the endpoint of this incarnation. */
 export const WORK_ENDPOINT_VARIABLE = 'KEYCAST_WORK_ENDPOINT'
 
-/** The one in which it says how many leases each takes at one time. */
+/** The environment variable in which a primary tells its workers how many leases each takes at one time. */
 export const WORK_CREDIT_VARIABLE = 'KEYCAST_WORK_CREDIT'
 
 const kinds = new Set(['value', 'current', 'failed', 'status'])
 
-/** A message that is not what this file says. Both sides run the same code: this is a programmer's error. */
+/** A message that does not follow this file. Both sides run the same code: this is a programmer's error. */
 export class WorkError extends Error {
   /** @param {string} message */
   constructor(message) {

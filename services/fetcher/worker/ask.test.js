@@ -1,4 +1,5 @@
 import { createServer } from 'node:http'
+import { createServer as createTcpServer } from 'node:net'
 import { createAsker } from './ask.js'
 import { createConnections } from './connections.js'
 
@@ -13,11 +14,17 @@ afterEach(() => {
 async function setup(handler) {
   /** @type {import('node:http').IncomingMessage[]} */
   const requests = []
-  let connections = 0
   const server = createServer((request, response) => {
     requests.push(request)
     handler(request, response)
   })
+  cleanups.push(() => server.closeAllConnections())
+  return { requests, ...(await askerOf(server)) }
+}
+
+/** @param {import('node:net').Server} server */
+async function askerOf(server) {
+  let connections = 0
   server.on('connection', () => connections++)
   await new Promise(resolve => server.listen(0, '127.0.0.1', () => resolve(undefined)))
   const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
@@ -26,18 +33,16 @@ async function setup(handler) {
   cleanups.push(() => {
     clientConnections.close()
     server.close()
-    server.closeAllConnections()
   })
   return {
-    requests,
     connections: () => connections,
-    /** @param {Partial<import('./ask.js').Lease>} [changes] */
-    ask: changes =>
+    /** @param {Partial<import('./ask.js').Lease> & { path?: string }} [changes] */
+    ask: ({ path = '/rights/1', ...changes } = {}) =>
       asker.ask({
         type: 'lease',
         lease: 1,
         key: 'doc:1 x',
-        url: `http://127.0.0.1:${port}/rights/1`,
+        url: `http://127.0.0.1:${port}${path}`,
         headers: { authorization: 'Bearer ann' },
         timeoutMs: 5_000,
         bytesMax: 0,
@@ -52,7 +57,7 @@ test.each(/** @type {const} */ (['HEAD', 'GET']))(
   '%s brings the status, over connections that are kept',
   async statusOf => {
     const { ask, requests, connections } = await setup((_, response) =>
-      response.writeHead(403, { 'content-length': 2 }).end('no'),
+      response.writeHead(403, { 'content-length': 0 }).end(),
     )
     expect(await ask({ statusOf })).toMatchObject({ kind: 'status', status: 403 })
     expect(requests[0].method).toBe(statusOf)
@@ -61,6 +66,46 @@ test.each(/** @type {const} */ (['HEAD', 'GET']))(
     expect(connections()).toBeLessThan(4)
   },
 )
+
+const forbidden = 'HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n'
+
+/**
+ * A server that sends the body of a HEAD, too, and so late that its connection carries the next question.
+ *
+ * @param {string} head of each response but those to `/secret`
+ */
+function setupLateBody(head) {
+  const server = createTcpServer(socket => {
+    let owed = ''
+    socket.on('error', () => {})
+    socket.on('data', request => {
+      socket.write(owed + (String(request).includes('/secret') ? forbidden : head))
+      owed = 'HTTP/1.1 204 No Content\r\n\r\n'
+    })
+  })
+  return askerOf(server)
+}
+
+test.each([
+  'HTTP/1.1 200 OK\r\nContent-Length: 27\r\n\r\n',
+  'HTTP/1.1 200 OK\r\nContent-Length: 27\r\nConnection: keep-alive\r\n\r\n',
+  'HTTP/1.1 200 OK\r\nConnection: keep-alive\r\n\r\n',
+  'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n',
+  'HTTP/1.1 404 Not Found\r\nContent-Length: 27\r\n\r\n',
+])('the body that a server sends with HEAD as well (%j) is not the answer to the next question', async head => {
+  const { ask } = await setupLateBody(head)
+
+  expect(await ask()).toMatchObject({ status: Number(head.split(' ')[1]) })
+  expect(await ask({ path: '/secret' })).toMatchObject({ kind: 'status', status: 403 })
+})
+
+test.each([{}, { 'content-length': '0' }])('a 204 to HEAD (%j) keeps its connection', async headers => {
+  const { ask, connections } = await setup((_, response) => response.writeHead(204, headers).end())
+
+  for (let i = 0; i < 9; i++) expect(await ask()).toMatchObject({ status: 204 })
+
+  expect(connections()).toBeLessThan(4)
+})
 
 test('a redirect is not followed, and Retry-After is passed on', async () => {
   const { ask, requests } = await setup((_, response) =>

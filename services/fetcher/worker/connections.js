@@ -1,6 +1,7 @@
 // The connections to backends: kept open and used again, for as long as each backend says it keeps them. They are
 // undici's, Node's own HTTP client without what makes `node:http` cost twice as much: docs/decisions, 14.
 import { createRequire } from 'node:module'
+import { createLookups } from './lookups.js'
 
 const require = createRequire(import.meta.url)
 // Not from the package's index, which also loads fetch, WebSockets and caches: 100 ms of CPU and 9 MB for each worker.
@@ -42,10 +43,13 @@ const clientOptions = {
 /**
  * Connections are as many as exchanges under way at one time, and the leases bound those. Nothing waits here for a
  * connection: it would use up its deadline, behind others that are still connecting.
+ *
+ * @param {object} [options]
+ * @param {import('./lookups.js').Lookup} [options.lookup]
  */
-export function createConnections() {
+export function createConnections({ lookup = createLookups() } = {}) {
   // One for all, as it keeps the TLS sessions. No time-out: an exchange that meets its deadline ends the connecting.
-  const connector = buildConnector({ allowH2: false, timeout: 0, keepAliveInitialDelay: PROBE_MS })
+  const connector = buildConnector({ allowH2: false, timeout: 0, keepAliveInitialDelay: PROBE_MS, lookup })
   /** By origin, and the one used last at the end: the others may be closed. @type {Map<string, Connection[]>} */
   const idle = new Map()
   /** @type {Set<Connection>} */
@@ -71,7 +75,7 @@ export function createConnections() {
     /** @param {Exchange} exchange @param {string} path */
     carry(exchange, path) {
       const { method, headers } = exchange
-      // Without `reset` undici closes a connection after a HEAD.
+      // Without `reset` undici closes a connection after every HEAD: the exchange does where it has to.
       this.client.dispatch({ path, method, headers, reset: false }, exchange)
     }
 

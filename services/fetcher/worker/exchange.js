@@ -107,8 +107,22 @@ export class Exchange {
   onResponseEnd() {
     if (!this.#connection) return
     if (this.#connection.isBroken) return this.fail('connection')
-    this.#connection.release()
+    if (this.#mayBodyFollow()) this.#connection.destroy()
+    else this.#connection.release()
     this.#succeed()
+  }
+
+  /**
+   * The response to a HEAD ends with its head (RFC 9112 section 6.3), but some servers send the body as well. It may come
+   * once the connection carries the next question, and would be read as that one's response: another viewer would be
+   * admitted by bytes of a document. RFC 9112 section 9.2 has such a connection closed; here, before that can happen.
+   */
+  #mayBodyFollow() {
+    if (this.method !== 'HEAD') return false
+    const { status, headers } = /** @type {Head} */ (this.#head)
+    if (headers['transfer-encoding'] !== undefined) return true
+    const length = headers['content-length']
+    return length === undefined ? status !== 204 : length !== '0'
   }
 
   /** @param {unknown} _ @param {NodeJS.ErrnoException} error */

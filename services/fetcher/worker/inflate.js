@@ -5,14 +5,22 @@ import { ExchangeError } from './exchange.js'
 
 /** @typedef {import('./exchange.js').Response} Response */
 
-/** @type {Record<string, (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>>} */
-const inflaters = {
-  gzip: promisify(zlib.gunzip),
-  'x-gzip': promisify(zlib.gunzip),
-  br: promisify(zlib.brotliDecompress),
-  // Many servers send it without zlib's header (RFC 9110 section 8.4.1.2).
-  deflate: (bytes, options) =>
-    (bytes[0] & 0x0f) === 8 ? promisify(zlib.inflate)(bytes, options) : promisify(zlib.inflateRaw)(bytes, options),
+/** @typedef {(bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>} Inflater */
+
+/** By the name that a backend gives. Not a plain object, in which any backend would also find `constructor`. */
+const inflaters = new Map(
+  /** @type {[string, Inflater][]} */ ([
+    ['gzip', promisify(zlib.gunzip)],
+    ['x-gzip', promisify(zlib.gunzip)],
+    ['br', promisify(zlib.brotliDecompress)],
+    ['deflate', inflateDeflate],
+  ]),
+)
+
+/** Many servers leave out zlib's header (RFC 9110 section 8.4.1.2). @type {Inflater} */
+function inflateDeflate(bytes, options) {
+  const hasHeader = (bytes[0] & 0x0f) === 8
+  return hasHeader ? promisify(zlib.inflate)(bytes, options) : promisify(zlib.inflateRaw)(bytes, options)
 }
 
 /**
@@ -24,7 +32,7 @@ const inflaters = {
 export function inflate(response, bytesMax) {
   const { status, headers, body } = response
   const encoding = headers['content-encoding']
-  const inflater = encoding === undefined ? undefined : inflaters[encoding.toLowerCase()]
+  const inflater = encoding === undefined ? undefined : inflaters.get(encoding.toLowerCase())
   if (!inflater) return response
   const head = { status, headers: { ...headers, 'content-encoding': undefined } }
   if (body.length === 0) return { ...head, body }

@@ -1,5 +1,5 @@
-// A primary and its one worker, for main.test.js. The argument is the endpoint; commands come on stdin, what is
-// seen goes to stdout as lines of JSON.
+// A primary and its one worker, for main.test.js. The argument is the endpoint. Commands come on stdin, a lease with
+// changes as JSON; what is seen goes to stdout as lines of JSON.
 import cluster from 'node:cluster'
 import { createInterface } from 'node:readline'
 import { Router } from 'zeromq'
@@ -35,8 +35,10 @@ async function runPrimary() {
 
   /** @type {Buffer} */
   let routingId
-  createInterface({ input: process.stdin }).on('line', command => {
-    if (command === 'lease') router.send([routingId, ...encodeWork([{ message: lease }])])
+  createInterface({ input: process.stdin }).on('line', line => {
+    const [command, changes = '{}'] = line.split(' ')
+    const message = { ...lease, ...JSON.parse(changes) }
+    if (command === 'lease') router.send([routingId, ...encodeWork([{ message }])])
     if (command === 'disconnect') worker.disconnect()
     if (command === 'garbage') router.send([routingId, 'garbage'])
   })

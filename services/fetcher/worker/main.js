@@ -6,6 +6,7 @@ import { WORK_CREDIT_VARIABLE, WORK_ENDPOINT_VARIABLE } from '../work/messages.j
 import { createAsker } from './ask.js'
 import { createConnections } from './connections.js'
 import { createDeltas } from './deltas.js'
+import { createLookups } from './lookups.js'
 import { createPuller } from './pull.js'
 import { warmUp } from './warm-up.js'
 import { openWorkSocket } from './work-socket.js'
@@ -44,16 +45,20 @@ export async function runWorker() {
   process.on('SIGINT', () => {})
   process.on('SIGTERM', () => {})
 
-  const connections = createConnections()
-  const puller = createPuller({ connections })
-  const asker = createAsker({ connections })
+  const lookup = createLookups()
+  // Apart: what a misbehaving server sends late after a value must never be read as who may read.
+  const pullConnections = createConnections({ lookup })
+  const askConnections = createConnections({ lookup })
+  const puller = createPuller({ connections: pullConnections })
+  const asker = createAsker({ connections: askConnections })
   const deltas = createDeltas({ bytesMax: deltaBytesMax })
   /** @type {ReturnType<typeof startWorker> | undefined} */
   let worker
   // The primary asked for it, or died: either way no result is wanted any more.
   self.once('disconnect', () => {
     worker?.stop()
-    connections.close()
+    pullConnections.close()
+    askConnections.close()
     process.exit(0)
   })
   await warmUp({ puller, deltas, pullsMax: warmUpPulls })
@@ -69,5 +74,6 @@ export async function runWorker() {
       const { user, system } = process.cpuUsage()
       return { cpuMs: (user + system) / 1_000, residentBytes: process.memoryUsage.rss() }
     },
+    log,
   })
 }

@@ -1,10 +1,14 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { jest } from '@jest/globals'
+
+jest.setTimeout(20_000) // each test starts two processes, on a machine that may be busy
 
 const fixture = fileURLToPath(new URL('./main.fixture.js', import.meta.url))
 
@@ -55,6 +59,27 @@ test('signals that reach a worker change nothing: it goes on pulling', async () 
   tell('lease')
 
   expect((await printed(({ event }) => event === 'result')).message).toMatchObject({ code: 'backend_unreachable' })
+})
+
+test('questions who may read and pulls share no connection, though they go to one backend', async () => {
+  const { tell, printed } = await setup()
+  let connections = 0
+  const server = createServer((_, response) => response.end('1'))
+  server.on('connection', () => connections++)
+  await new Promise(resolve => server.listen(0, '127.0.0.1', () => resolve(undefined)))
+  cleanups.push(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+  const url = `http://127.0.0.1:${port}/`
+
+  for (const changes of [{ url }, { url, statusOf: 'GET' }, { url }, { url, statusOf: 'GET' }]) {
+    tell(`lease ${JSON.stringify(changes)}`)
+    expect((await printed(({ event }) => event === 'result')).message).toMatchObject({ status: 200 })
+  }
+
+  expect(connections).toBe(2)
 })
 
 test('a worker that its primary disconnects ends in order', async () => {

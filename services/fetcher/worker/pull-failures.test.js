@@ -148,6 +148,8 @@ test.each([
   ['gzip', 'not gzip'],
   ['br', 'not brotli'],
   ['exi', 'an encoding nobody here knows'],
+  ['constructor', 'a name that every object knows'],
+  ['__proto__', 'a name that every object knows'],
 ])('content that is not in the encoding it names (%s) is invalid', async (encoding, body) => {
   const { pull } = await setup(answering(200, { ...json, 'content-encoding': encoding }, body))
 

@@ -47,7 +47,7 @@ export async function setup(handler) {
 }
 
 /** @param {Partial<Lease>} changes @returns {Lease} */
-function lease(changes) {
+export function lease(changes) {
   return {
     type: 'lease',
     lease: 1,

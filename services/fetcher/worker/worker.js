@@ -1,8 +1,11 @@
 // A worker announces its credit each second, pulls the keys it is leased, asks backends whether viewers may read, and
 // sends the results.
+import { namespaceOf } from '@keycast/protocol'
+import { createOnceAMinute } from '@keycast/service'
 
 /**
  * @typedef {import('../work/messages.js').Lease} Lease
+ * @typedef {import('../work/messages.js').Result} Result
  * @typedef {import('./work-socket.js').WorkSocket} WorkSocket
  */
 
@@ -16,10 +19,12 @@
  * @param {number} options.credit leases taken at one time
  * @param {number} options.beatMs
  * @param {() => import('../work/messages.js').Usage} options.usage of this process
+ * @param {Pick<import('@keycast/service').Log, 'error'>} options.log
  */
-export function startWorker({ openWorkSocket, puller, asker, deltas, id, credit, beatMs, usage }) {
+export function startWorker({ openWorkSocket, puller, asker, deltas, id, credit, beatMs, usage, log }) {
   let pulling = 0
   let beating = false
+  const isLogDue = createOnceAMinute(() => performance.now())
 
   const socket = openWorkSocket(lease => {
     // The primary counts a lease until it has read the result, so it counts more than this worker has, never fewer.
@@ -30,17 +35,33 @@ export function startWorker({ openWorkSocket, puller, asker, deltas, id, credit,
   /** @param {Lease} lease */
   async function pull(lease) {
     pulling += 1
-    const { result, body } = lease.statusOf ? await ask(lease) : await puller.pull(lease)
+    const { result, body, delta } = await resultOf(lease).catch(error => failed(lease, error))
     pulling -= 1
-    const message = /** @type {const} */ ({ type: 'result', lease: lease.lease })
-    if (result.kind === 'current') deltas.confirm(lease, result)
-    if (result.kind !== 'value' || !body) return socket.send({ ...message, ...result }, body)
-    const { delta, skipped } = deltas.make(lease, result, body)
-    return socket.send({ ...message, ...result, deltaFrom: delta && lease.version, deltaSkipped: skipped }, body, delta)
+    await socket.send({ type: 'result', lease: lease.lease, ...result }, body, delta)
   }
 
-  /** @param {Lease} lease @returns {Promise<import('./response.js').Pulled>} */
-  const ask = async lease => ({ result: await asker.ask(lease) })
+  /** @param {Lease} lease @returns {Promise<{ result: Result, body?: Buffer, delta?: Buffer }>} */
+  async function resultOf(lease) {
+    if (lease.statusOf) return { result: await asker.ask(lease) }
+    const { result, body } = await puller.pull(lease)
+    if (result.kind === 'current') deltas.confirm(lease, result)
+    if (result.kind !== 'value' || !body) return { result }
+    const { delta, skipped } = deltas.make(lease, result, body)
+    return { result: { ...result, deltaFrom: delta && lease.version, deltaSkipped: skipped }, body, delta }
+  }
+
+  /**
+   * A response that breaks the code here costs its own fetch alone. If it ended this worker, all other leases would be lost
+   * with it, and then the next worker's, which gets the same key.
+   *
+   * @param {Lease} lease
+   * @param {unknown} error a programmer's
+   * @returns {{ result: Result, body?: undefined, delta?: undefined }}
+   */
+  function failed({ key }, error) {
+    if (isLogDue(String(error))) log.error({ err: error, namespace: namespaceOf(key) }, 'a response could not be read')
+    return { result: { kind: 'failed', code: 'invalid_content', message: "the backend's response could not be read" } }
+  }
 
   async function beat() {
     // One at a time: beats to a primary that does not read would queue up without bound.

@@ -30,6 +30,8 @@ async function setup({ pull = async () => current, deltas = noDeltas, credit = 4
   await router.bind(endpoint)
   /** @type {(error: unknown) => void} */
   let onBroken = () => {}
+  /** @type {unknown[][]} */
+  const logged = []
   /** @type {Promise<unknown>} */
   const broken = new Promise(resolve => {
     onBroken = resolve
@@ -43,6 +45,7 @@ async function setup({ pull = async () => current, deltas = noDeltas, credit = 4
     credit,
     beatMs,
     usage: () => ({ cpuMs: 20, residentBytes: 5_000 }),
+    log: { error: (/** @type {unknown[]} */ ...line) => void logged.push(line) },
   })
   cleanups.push(() => {
     worker.stop()
@@ -56,6 +59,7 @@ async function setup({ pull = async () => current, deltas = noDeltas, credit = 4
     router,
     worker,
     broken,
+    logged,
     first: decodeFromWorker(first)[0],
     async next() {
       if (read.length === 0) read = decodeFromWorker((await router.receive()).slice(1))
@@ -216,6 +220,25 @@ test('many results at once all arrive, none twice', async () => {
 
   expect(seen.sort((a, b) => a - b)).toEqual(numbers)
 })
+
+test.each([
+  ['pull', { pull: () => Promise.reject(new TypeError('no function')) }],
+  ['delta', { deltas: { ...noDeltas, confirm: () => throws() } }],
+])('a %s that fails by a defect of ours costs its own lease, not the worker', async (_, broken) => {
+  const { lease, next, logged } = await setup({ credit: 1, ...broken })
+
+  for (const number of [1, 2, 3]) {
+    await lease(number)
+    expect((await next()).message).toMatchObject({ lease: number, kind: 'failed', code: 'invalid_content' })
+  }
+
+  expect(logged).toEqual([[{ err: expect.any(TypeError), namespace: 'conversation' }, expect.any(String)]])
+})
+
+/** @returns {never} */
+function throws() {
+  throw new TypeError('no function')
+}
 
 test('a lease over the credit is an error that ends the worker', async () => {
   const { lease, broken } = await setup({ credit: 1, pull: () => new Promise(() => {}) })

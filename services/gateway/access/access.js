@@ -3,8 +3,8 @@
 // POST /v1/refresh, POST /v1/publish, GET /v1/rooms. A key that is cached is no exception.
 import { idOf, keyProblem, namespaceOf } from '@keycast/protocol'
 import { idProblem } from '@keycast/service'
+import { countOne } from '../counts.js'
 import { createProblem } from '../keys/problem.js'
-import { countOne } from '../metrics.js'
 import { decide } from './rights.js'
 
 /**
@@ -19,7 +19,7 @@ const NO_ROOMS = 'no rooms here, this namespace is of values: they are read, and
  * @param {object} deps
  * @param {import('@keycast/service').Namespaces & { journal: import('@keycast/service').JournalNamespaces }} deps.namespaces
  * @param {Pick<import('../keys/cache.js').Cache, 'peek'>} deps.cache
- * @param {Pick<import('../metrics.js').Counts, 'accessRefused'>} deps.counts
+ * @param {Pick<import('../counts.js').Counts, 'accessRefused'>} deps.counts
  * @param {() => number} deps.now monotonic, in milliseconds
  */
 export function createAccess({ namespaces, cache, counts, now }) {

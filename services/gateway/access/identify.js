@@ -1,5 +1,5 @@
 // For whom a request or a session is: reads the token that came with it, has it verified, and counts what became of it.
-import { countOne } from '../metrics.js'
+import { countOne } from '../counts.js'
 import { limitKeyOf, readClientAddress, readIsTrusted } from './client-address.js'
 import { readTokenSource } from './token-source.js'
 
@@ -9,9 +9,9 @@ import { readTokenSource } from './token-source.js'
  * @typedef {import('./tokens/tokens.js').Refused} Refused
  * @typedef {ReturnType<typeof createIdentify>} Identify
  *
- * From where a connection comes. `address` is what attempts are counted by. `isNamed` false: a trusted proxy or a program
- * on its host, which names no client; to count it as one client would shut out all others behind it.
- * @typedef {{ address: string, isNamed: boolean }} Origin
+ * The other end of a connection. Attempts are counted by its `address`. `isNamed` is false for a trusted proxy or a program
+ * on its host that names no client: counted as one client, it would shut out all the others behind it.
+ * @typedef {{ address: string, isNamed: boolean }} Peer
  */
 
 /**
@@ -19,7 +19,7 @@ import { readTokenSource } from './token-source.js'
  * @param {Pick<import('./tokens/tokens.js').Tokens, 'verify'>} deps.tokens
  * @param {string | undefined} deps.cookie
  * @param {string} deps.trustedProxies
- * @param {Pick<import('../metrics.js').Counts, 'tokensAccepted' | 'tokensRefused'>} deps.counts
+ * @param {Pick<import('../counts.js').Counts, 'tokensAccepted' | 'tokensRefused'>} deps.counts
  */
 export function createIdentify({ tokens, cookie, trustedProxies, counts }) {
   const readToken = readTokenSource({ cookie })
@@ -42,8 +42,8 @@ export function createIdentify({ tokens, cookie, trustedProxies, counts }) {
   return {
     verify,
 
-    /** @param {IncomingMessage} request @returns {Origin} */
-    originOf(request) {
+    /** @param {IncomingMessage} request @returns {Peer} */
+    peerOf(request) {
       const isNamed = request.headers['x-forwarded-for'] !== undefined || !isTrusted(request)
       return { address: limitKeyOf(clientAddress(request)), isNamed }
     },

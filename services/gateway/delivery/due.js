@@ -14,7 +14,7 @@ import { problemMessage } from '../keys/problem.js'
  * @typedef {import('../transport/transport.js').Piece} Piece
  */
 
-/** Bits of what is due: the value; `current`, for a client that holds it; `stale` or `error`. */
+/** What a subscription is due, as bits: the value; `current`, where the client holds it already; `stale` or `error`. */
 export const VALUE = 1
 export const CURRENT = 2
 export const PROBLEM = 4
@@ -31,7 +31,7 @@ export const MESSAGES = 32
 /** Alone: the session is due all members of a room; see presence/member-list.js. */
 export const MEMBERS = 64
 
-/** How long the frames of one problem serve further sessions: the age that `stale` names grows. */
+/** The frames of one problem serve further sessions for this long; later the age in `stale` would be too far off. */
 const PROBLEM_FRAME_MS = 1_000
 
 /**
@@ -39,7 +39,7 @@ const PROBLEM_FRAME_MS = 1_000
  *
  * @param {Piece[]} pieces
  * @param {Pick<Subscription, 'session' | 'entry' | 'due' | 'clientVersion'>} subscription
- * @param {Pick<import('../metrics.js').Counts, 'sent' | 'errors' | 'deltaSavedBytes' | 'deliveries'>} counts
+ * @param {Pick<import('../counts.js').Counts, 'sent' | 'errors' | 'deltaSavedBytes' | 'deliveries'>} counts
  * @param {number} nowMs
  * @returns {number} bytes added
  */
@@ -66,7 +66,8 @@ export function addDueFrames(pieces, subscription, counts, nowMs) {
       bytes += encoding.addValue(value, pieces)
     }
   } else if (due & CURRENT || !entry.stale) {
-    // Also where only a problem is due that is over by now.
+    // A problem that ended before its message was written also comes here: the client is told that its value is
+    // current.
     sent.current++
     bytes += push(pieces, currentFrame(value, encoding))
   }
@@ -95,7 +96,7 @@ export function mustWait(subscription) {
 }
 
 /**
- * The frame of the delta from what a subscription's client holds to its key's value, where there is one.
+ * The frame of the delta between the version that a subscription's client holds and the key's value, if there is one.
  *
  * @param {Pick<Subscription, 'session' | 'entry' | 'clientVersion'>} subscription
  */

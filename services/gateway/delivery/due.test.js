@@ -1,7 +1,7 @@
+import { createCounts } from '../counts.js'
 import { plainEncodings } from '../encodings/index.js'
 import { createEntry } from '../keys/entry.js'
 import { createValue } from '../keys/value.js'
-import { createCounts } from '../metrics.js'
 import { createNamespaces, readFrames } from '../test-support.js'
 import { addDueFrames, CURRENT, PROBLEM, VALUE } from './due.js'
 

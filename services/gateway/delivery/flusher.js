@@ -5,7 +5,7 @@
  * @typedef {ReturnType<typeof createFlusher>} Flusher
  */
 
-/** How long sessions are written to before other events get their turn: a fan-out to many must not delay them. */
+/** Sessions are written to for at most this long at a time: a fan-out to thousands must not delay other events. */
 const TURN_MS_MAX = 5
 
 /** The clock is read once in so many flushes: one takes 10 µs. */

@@ -1,6 +1,6 @@
 // Everything that goes to a session goes through here, a close included. Messages queued during one turn of the event
 // loop leave in one write. While a session's socket does not drain, only control messages are queued: its values stay
-// due.
+// due. No send ends a session: one that takes no more is cut, and ends when the flusher comes to it.
 import { encode } from '@keycast/protocol'
 import { wholeFrame } from '../presence/member-list.js'
 import { addDueFrames, MEMBERS, MESSAGES, mustWait, WAITS } from './due.js'
@@ -19,8 +19,8 @@ import { queuedBytesOf } from './slow-clients.js'
  *
  * The outbox's reports to parts that are built after it.
  * @typedef {object} OutboxEvents
- * @property {(session: Session, code: CloseCode) => void} onEnd the session is to be closed now, and what is queued for
- *   it dropped
+ * @property {(session: Session, code: CloseCode) => void} onEnd called when the session must be closed now, without
+ *   what is queued for it
  * @property {(session: Session) => void} onWritable the session takes values: those its client asked for go before
  *   those it is due
  */
@@ -37,7 +37,7 @@ const BATCH_BYTES = 256 * 1024
  * @param {Pick<import('./slow-clients.js').SlowClients, 'begin' | 'finish'>} deps.slowClients
  * @param {import('../rooms/due-messages.js').DueMessages} deps.addDueMessages
  * @param {number} deps.unsentBytesMax queued for one session that does not drain
- * @param {import('../metrics.js').Counts} deps.counts
+ * @param {import('../counts.js').Counts} deps.counts
  * @param {() => number} deps.now monotonic, in milliseconds
  */
 export function createOutbox({ events, slowClients, addDueMessages, unsentBytesMax, counts, now }) {
@@ -50,7 +50,7 @@ export function createOutbox({ events, slowClients, addDueMessages, unsentBytesM
    * @param {ControlMessage} message
    */
   function send(session, message) {
-    if (message.type === 'error' && !session.ended) counts.errors[message.code]++
+    if (message.type === 'error' && !isOver(session)) counts.errors[message.code]++
     sendText(session, message.type, encode(message))
   }
 
@@ -62,7 +62,7 @@ export function createOutbox({ events, slowClients, addDueMessages, unsentBytesM
    * @param {string} text
    */
   function sendText(session, type, text) {
-    if (session.ended) return
+    if (isOver(session)) return
     counts.sent[type]++
     session.pieces.push(text)
     queued(session, Buffer.byteLength(text))
@@ -76,7 +76,7 @@ export function createOutbox({ events, slowClients, addDueMessages, unsentBytesM
    * @param {RequestId | undefined} id of the request
    */
   function sendValue(session, value, id) {
-    if (session.ended) return
+    if (isOver(session)) return
     counts.sent.value++
     queued(session, session.encoding.addAnswer(value, id, session.pieces))
   }
@@ -88,7 +88,7 @@ export function createOutbox({ events, slowClients, addDueMessages, unsentBytesM
    * @param {Buffer} frame
    */
   function sendFrame(session, frame) {
-    if (session.ended) return
+    if (isOver(session)) return
     session.pieces.push(frame)
     queued(session, frame.length)
   }
@@ -97,16 +97,15 @@ export function createOutbox({ events, slowClients, addDueMessages, unsentBytesM
   function queued(session, bytes) {
     session.pieceBytes += bytes
     if (session.stalledAtMs !== undefined) {
-      if (queuedBytesOf(session) > unsentBytesMax) events.onEnd(session, 'slow')
-    } else if (session.pieceBytes >= BATCH_BYTES) {
-      flush(session)
-    } else {
-      flusher.mark(session)
+      if (queuedBytesOf(session) > unsentBytesMax) cut(session, 'slow')
+      return
     }
+    if (session.pieceBytes >= BATCH_BYTES) write(session)
+    flusher.mark(session)
   }
 
   /**
-   * Makes a state of its key due to a subscription: the latest there is when its session is next written to.
+   * Makes a state of its key due to a subscription. The session is sent the latest state at the time of writing.
    *
    * @param {Subscription} subscription
    * @param {number} bits of due.js
@@ -119,7 +118,7 @@ export function createOutbox({ events, slowClients, addDueMessages, unsentBytesM
   }
 
   /**
-   * Makes what follows its cursor due to a room's subscription.
+   * Makes the messages after its cursor due to a room's subscription.
    *
    * @param {RoomSubscription} subscription
    */
@@ -141,7 +140,7 @@ export function createOutbox({ events, slowClients, addDueMessages, unsentBytesM
   }
 
   /**
-   * Nothing is due to the subscription any more: it ended.
+   * Takes back everything that an ended subscription was due.
    *
    * @param {Subscription | RoomSubscription | MembersWatch} subscription
    */
@@ -149,23 +148,23 @@ export function createOutbox({ events, slowClients, addDueMessages, unsentBytesM
     const { session, due } = subscription
     if (due === 0) return
     subscription.due = 0
-    // It stands in an encoding's list and not in the session's.
+    // A subscription with this bit stands in its encoding's list, not in the session's.
     if (due & WAITS) return
     session.dueEnded++
-    // Most leave with the next flush; for a session that is not flushed they must not pile up.
+    // Most of them leave the list with the next flush. A session that is not flushed would pile them up.
     if (session.dueEnded * 2 <= session.due.length) return
     session.due = session.due.filter(each => each.due !== 0)
     session.dueEnded = 0
   }
 
   /**
-   * The encoding has made what these subscriptions waited for, or never will.
+   * The encoding has made the form that these subscriptions waited for, or has given up on it.
    *
    * @param {Subscription[]} waiting
    */
   function resume(waiting) {
     for (const subscription of waiting) {
-      // One without the bit ended meanwhile.
+      // A subscription without the bit ended meanwhile.
       if (!(subscription.due & WAITS)) continue
       subscription.due &= ~WAITS
       subscription.session.due.push(subscription)
@@ -191,50 +190,69 @@ export function createOutbox({ events, slowClients, addDueMessages, unsentBytesM
    */
   function close(session, code) {
     if (session.ended || session.closing) return
-    if (session.stalledAtMs !== undefined) return events.onEnd(session, code)
+    if (session.stalledAtMs !== undefined) return cut(session, code)
     session.closing = code
     flusher.mark(session)
   }
 
   /**
-   * Writes what the session is due, up to a batch of it.
+   * The session's client does not take what is queued: all of it is dropped now, and the session ends in a turn of its own.
+   * If it ended here, the caller would go on with it, and nothing unsubscribes what is subscribed after the end.
+   *
+   * @param {Session} session that is stalled
+   * @param {CloseCode} code
+   */
+  function cut(session, code) {
+    session.closing = code
+    discard(session)
+    flusher.mark(session)
+  }
+
+  /**
+   * The session's turn has come: what it is due is written, up to a batch of it. It ends only here, where no caller is in
+   * the middle of something.
    *
    * @param {Session} session
    */
   function flush(session) {
-    if (session.ended || session.stalledAtMs !== undefined) return
-    // A close frame is out, the client's or the transport's, and nothing may follow it (RFC 6455 section 5.5.1).
+    if (session.ended) return
+    write(session)
+    const { closing, due, stalledAtMs, transport } = session
+    if (due.length > 0 && stalledAtMs === undefined) flusher.mark(session)
+    else if (closing && (stalledAtMs !== undefined || transport.isOpen())) events.onEnd(session, closing)
+  }
+
+  /** @param {Session} session */
+  function write(session) {
+    if (session.stalledAtMs !== undefined) return
+    // A close frame was sent, and nothing may follow it (RFC 6455 section 5.5.1).
     if (!session.transport.isOpen()) return discard(session)
 
-    // Before the values it is due: a client that reads slower than they change is always due some. The answers may fill
-    // the socket.
+    // Answers to gets go before due values: a client that reads slower than its keys change is always due values. The
+    // answers may fill the socket.
     if (session.deferredGets.length > 0) events.onWritable(session)
-    if (session.ended || session.stalledAtMs !== undefined) return
+    if (session.stalledAtMs !== undefined) return
 
     const { pieces } = session
     const bytes = session.pieceBytes + addDue(session)
-    if (pieces.length > 0) {
-      session.transport.write(pieces)
-      counts.sentBytes += bytes
-      const isStalled = session.transport.isStalled()
-      if (isStalled) slowClients.begin(session, pieces)
-      pieces.length = 0
-      session.pieceBytes = 0
-      if (isStalled) {
-        session.stalledAtMs = now()
-        if (session.closing) events.onEnd(session, session.closing)
-        return
-      }
-    }
-    if (session.due.length > 0) flusher.mark(session)
-    else if (session.closing) events.onEnd(session, session.closing)
+    if (pieces.length === 0) return
+    session.transport.write(pieces)
+    counts.sentBytes += bytes
+    const isStalled = session.transport.isStalled()
+    if (isStalled) slowClients.begin(session, pieces)
+    pieces.length = 0
+    session.pieceBytes = 0
+    if (!isStalled) return
+    session.stalledAtMs = now()
+    if (session.closing) cut(session, session.closing)
   }
 
   /** @param {Session} session @returns {number} bytes added to its pieces */
   function addDue(session) {
     const { due, pieces } = session
     if (due.length === 0) return 0
-    // One at least: a client that never runs out of gets would otherwise see no change of what it watches.
+    // Adds at least one value: a client that never runs out of gets would otherwise see no change of the keys it
+    // watches.
     const bytesMax = Math.max(1, BATCH_BYTES - session.pieceBytes)
     const nowMs = now()
     let bytes = 0
@@ -277,17 +295,18 @@ export function createOutbox({ events, slowClients, addDueMessages, unsentBytesM
    * @param {Session} session
    */
   function drained(session) {
-    if (session.stalledAtMs === undefined) return
+    // A cut session lost what was queued for it: nothing may follow that hole.
+    if (session.stalledAtMs === undefined || isCut(session)) return
     counts.stalls.observe(now() - session.stalledAtMs)
     session.stalledAtMs = undefined
-    // The last ping may still be unread in its socket, but the client is there.
+    // The last ping may still be unread in its socket, but the client was there a moment ago.
     session.heard = true
     slowClients.finish(session)
     flusher.mark(session)
   }
 
   /**
-   * Drops all that is queued for a session that has ended.
+   * Drops all that is queued for a session that has ended, or is about to.
    *
    * @param {Session} session
    */
@@ -316,4 +335,18 @@ export function createOutbox({ events, slowClients, addDueMessages, unsentBytesM
     discard,
     fence: flusher.fence,
   }
+}
+
+/**
+ * Whether what was queued for the session is dropped, and it ends with the next flush: nothing else closes one that is stalled.
+ *
+ * @param {Session} session
+ */
+function isCut({ closing, stalledAtMs }) {
+  return closing !== undefined && stalledAtMs !== undefined
+}
+
+/** Whether nothing more is queued for the session. @param {Session} session */
+function isOver(session) {
+  return session.ended || isCut(session)
 }

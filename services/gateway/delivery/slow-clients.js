@@ -8,15 +8,14 @@
  * @typedef {ReturnType<typeof createSlowClients>} SlowClients
  *
  * @typedef {object} Stall
- * @property {number} takenBytes of its socket, when it last was more than before
+ * @property {number} takenBytes bytes taken from its socket, when that number last grew
  * @property {number} takenAtMs
- * @property {number} copiedBytes of what was written: memory of its own
+ * @property {number} copiedBytes bytes of the session's own memory that were written
  * @property {ArrayBufferLike[]} pinned memory that was written as it is, and may be shared with other sessions
  */
 
 /**
- * Closes a session; {@link SlowClients.finish} is called for it by that. Where it is urgent, the memory that its socket
- * holds must soon be free as well.
+ * Closes a session, which calls {@link SlowClients.finish}. An urgent end also frees the socket's memory soon.
  * @typedef {(session: Session, code: 'slow', isUrgent: boolean) => void} End
  */
 
@@ -29,7 +28,11 @@
 export function createSlowClients({ stallMsMax, unsentTotalBytesMax, now }) {
   /** @type {Map<Session, Stall>} */
   const stalls = new Map()
-  /** How many sessions hold each: a value written to thousands takes its memory once. @type {Map<ArrayBufferLike, number>} */
+  /**
+   * The number of slow sessions that hold each piece of memory. A value sent to thousands counts once.
+   *
+   * @type {Map<ArrayBufferLike, number>}
+   */
   const pins = new Map()
   let pinnedBytes = 0
 
@@ -112,7 +115,7 @@ export function createSlowClients({ stallMsMax, unsentTotalBytesMax, now }) {
     }
   }
 
-  /** Its part of what it holds together with others. @param {Stall} stall */
+  /** A session's share of the memory that it holds together with others. @param {Stall} stall */
   function shareOf({ pinned }) {
     return pinned.reduce((bytes, memory) => bytes + memory.byteLength / holdersOf(memory), 0)
   }
@@ -120,19 +123,19 @@ export function createSlowClients({ stallMsMax, unsentTotalBytesMax, now }) {
   return { begin, finish, sweep, size: () => stalls.size }
 }
 
-/** What is queued for the session or in its socket, and for no other. @param {Session} session @param {Stall} stall */
+/** The bytes that only this session holds, queued or in its socket. @param {Session} session @param {Stall} stall */
 function ownBytesOf(session, { copiedBytes }) {
   return queuedBytesOf(session) + copiedBytes
 }
 
-/** What a queued piece costs beside its bytes: measured, 110 bytes for a pong's Buffer and its place in the list. */
+/** The cost of a queued piece beside its bytes. Measured: 110 bytes for a pong's Buffer and its place in the list. */
 const PIECE_BYTES = 128
 
-/** What a get costs that waits for its client to read: its key and id, each up to hundreds of characters, and records. */
+/** The cost of a get that waits for its client to read: key and id, each up to hundreds of characters, and records. */
 const DEFERRED_GET_BYTES = 512
 
 /**
- * The memory of what is queued for a session.
+ * The memory that is queued for a session.
  *
  * @param {Pick<Session, 'pieces' | 'pieceBytes' | 'deferredGets'>} session
  */

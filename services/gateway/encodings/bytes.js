@@ -12,7 +12,9 @@ import { binaryFrameStart, textFrame } from '../transport/frames.js'
  * @typedef {{ start: Buffer | undefined, delta: Buffer | undefined }} Form
  */
 
-/** What a delta's frame is counted as beside the delta: its header, and a line with a common key and two versions. */
+/**
+ * The size of a delta's frame beside the delta, as counted: its header, and a line with a usual key and two versions.
+ */
 const DELTA_LINE_BYTES = 256
 
 /** @param {number} slot @returns {PlainEncoding} */
@@ -69,7 +71,7 @@ function startOf(value, id) {
   return binaryFrameStart(head(value, id), value.body.length)
 }
 
-/** @param {Value} value that has a delta */
+/** @param {Value} value has a delta */
 function deltaFrame(value) {
   const { key, version, contentType } = value
   const { from, bytes } = /** @type {import('@keycast/backbone').Delta} */ (value.delta)

@@ -15,7 +15,7 @@ import { storedBlock } from './deflate.js'
  * @param {number} slot
  * @param {object} deps
  * @param {Pick<import('./compression-queue.js').Compression, 'formOf'>} deps.compression
- * @param {Pick<import('../metrics.js').Counts, 'sentCompressed' | 'savedBytes'>} deps.counts
+ * @param {Pick<import('../counts.js').Counts, 'sentCompressed' | 'savedBytes'>} deps.counts
  * @returns {Encoding}
  */
 export function createCompressed(plain, slot, { compression, counts }) {

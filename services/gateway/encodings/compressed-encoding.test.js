@@ -25,7 +25,7 @@ async function setup(settings) {
     plain,
     deflated,
     bytes,
-    /** What comes when zlib's threads are done. @param {typeof plain} client @returns {Promise<any[]>} */
+    /** The messages that arrive once zlib's threads are done. @param {typeof plain} client @returns {Promise<any[]>} */
     async compressed(client) {
       for (;;) {
         const received = await client.received()
@@ -47,7 +47,7 @@ test('sessions of each kind are sent the same value, and uncompressed ones do no
   ])
   expect(await compressed(bytes)).toMatchObject([{ version, bytes: Buffer.from(body), compressed: true }])
 
-  // Whoever comes later finds it made.
+  // A later session uses the same form.
   await deflated.ask({ type: 'unsubscribe', keys: ['tick:1'] })
   expect(await deflated.ask({ type: 'subscribe', keys: ['tick:1'] })).toMatchObject([
     { type: 'subscribed' },

@@ -13,9 +13,9 @@ import { DEFLATE_BYTES_MIN, deflateBlocks } from './deflate.js'
  *
  * The compressed form of one version for one encoding. While it has neither `blocks` nor `isPlain`, it is being made.
  * @typedef {object} CompressedForm
- * @property {Buffer | undefined} start what stands before the blocks in the frame that every session is sent
+ * @property {Buffer | undefined} start the bytes before the blocks, in the frame that every session is sent
  * @property {Buffer | undefined} blocks the body, compressed: the end of every frame
- * @property {number} savedBytes how much shorter `blocks` is than what it was made of
+ * @property {number} savedBytes the difference between the plain body's length and that of `blocks`
  * @property {boolean} isPlain whether nobody is to wait: while there are no blocks, the value is sent uncompressed
  * @property {Subscription[]} waiting
  *
@@ -34,8 +34,8 @@ const BACKLOG_BYTES_MAX = 4 * 1024 ** 2
  * @param {(wireKey: string) => Value | undefined} deps.latest
  * @param {(wireKey: string) => void} deps.grown the key's value takes more memory now
  * @param {(waiting: Subscription[]) => void} deps.resume these subscriptions no longer wait
- * @param {Pick<import('../metrics.js').Counts, 'compressions'>} deps.counts
- * @param {(ms: number) => void} deps.observe how long one took, from when it was wanted
+ * @param {Pick<import('../counts.js').Counts, 'compressions'>} deps.counts
+ * @param {(ms: number) => void} deps.observe the time from first demand to the form
  * @param {() => number} deps.now monotonic, in milliseconds
  * @param {(source: Buffer) => Promise<Buffer>} [deps.deflate]
  */

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
+import { createCounts } from '../counts.js'
 import { mustWait, VALUE, WAITS } from '../delivery/due.js'
 import { createValue } from '../keys/value.js'
-import { createCounts } from '../metrics.js'
 import { createEncodings, valueBytes } from './index.js'
 
 const text = (/** @type {string} */ word, bytes = 10_000) =>
@@ -138,7 +138,7 @@ test('a version that is overtaken is dropped, and a subscription that waited for
   expect(compressed(first)).toBeUndefined()
   expect(mustWait(early)).toBe(false)
 
-  // Those who came later have it compressed, and so has who comes now.
+  // Later subscriptions got the compressed form, and a new one gets it as well.
   jobs[1].done()
   await settle()
   expect(resumed).toEqual([early, late])

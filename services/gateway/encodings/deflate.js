@@ -11,7 +11,7 @@ const deflate = promisify(deflateRaw)
 /** Below it a frame gains less than compressing costs, and often nothing at all. */
 export const DEFLATE_BYTES_MIN = 1_024
 
-/** What a sync flush ends with, and RFC 7692 section 7.2.1 has senders leave out. */
+/** The end of every sync flush. Senders leave it out (RFC 7692 section 7.2.1). */
 const SYNC_TAIL_BYTES = 4
 
 /** Largest stored block (RFC 1951 section 3.2.4). */

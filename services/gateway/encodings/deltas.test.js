@@ -1,4 +1,4 @@
-// Which sessions are sent a delta; and that a client which applies what it is sent always has the bytes of that version.
+// Deltas: which sessions are sent one, and that a client that applies them always has the bytes of that version.
 import { versionOf } from '@keycast/protocol'
 import { applyDelta, createDelta } from 'fossil-delta'
 import { randomNumbers } from '../../../test/support/random.js'
@@ -194,7 +194,7 @@ test.each([0, 1, 2, 3, 4, 5, 6, 7])(
       } else if (act < 0.7) {
         viewer.client.send(viewer.held ? subscribe(K, versionOf(viewer.held)) : { type: 'subscribe', keys: [K] })
       } else if (act < 0.75) {
-        // Its connection is lost, and it comes back with what it holds.
+        // The client loses its connection and returns with the version that it holds.
         connection.terminate()
         viewer.client = await connect('keycast.v1.bytes')
         viewer.client.send(viewer.held ? subscribe(K, versionOf(viewer.held)) : { type: 'subscribe', keys: [K] })

@@ -12,7 +12,7 @@
  * @typedef {object} Encoding
  * @property {string} subprotocol
  * @property {boolean} isCompressed whether it is for sessions whose clients take compressed messages
- * @property {number} slot where in `value.forms` and beside them this encoding keeps what it made
+ * @property {number} slot the index of this encoding's data in `value.forms` and similar lists
  * @property {(value: Value, pieces: Piece[]) => number} addValue adds a value as every session is sent it
  * @property {(value: Value, id: RequestId | undefined, pieces: Piece[]) => number} addAnswer adds it as the answer to a
  *   `get`

@@ -1,4 +1,4 @@
-// The list of encodings, and which one a session gets. Another one is a file of its own and a line in `makers`.
+// Lists the encodings, and chooses a session's. A new one is a file of its own and a line in `makers`.
 import { createBytes } from './bytes.js'
 import { createCompressed } from './compressed-encoding.js'
 import { createCompression } from './compression-queue.js'
@@ -15,7 +15,7 @@ const makers = [createJson, createBytes]
 
 export const plainEncodings = makers.map((make, slot) => make(slot))
 
-/** That a client may offer. @type {readonly string[]} */
+/** The subprotocols that a client may offer. @type {readonly string[]} */
 export const subprotocols = plainEncodings.map(({ subprotocol }) => subprotocol)
 
 /**
@@ -29,7 +29,7 @@ export function chooseSubprotocol(offered) {
   return undefined
 }
 
-/** @param {Omit<Parameters<typeof createCompression>[0], 'counts'> & { counts: import('../metrics.js').Counts }} deps */
+/** @param {Omit<Parameters<typeof createCompression>[0], 'counts'> & { counts: import('../counts.js').Counts }} deps */
 export function createEncodings(deps) {
   const compression = createCompression(deps)
   const { counts } = deps

@@ -1,5 +1,5 @@
 import { BYTES_SUBPROTOCOL, JSON_SUBPROTOCOL } from '@keycast/protocol'
-import { createCounts } from '../metrics.js'
+import { createCounts } from '../counts.js'
 import { createEncodings, plainEncodings, subprotocols } from './index.js'
 
 const { forTransport } = createEncodings({

@@ -11,7 +11,7 @@ import { OFFENCE_REQUESTS } from '../sessions/rate-limit.js'
 /** Tokens of one session that may be under verification. More would only wait for each other. */
 const PENDING_MAX = 4
 
-/** When to come back where a user has too many sessions, in milliseconds. */
+/** A user with too many sessions is told to come back after this time, in milliseconds. */
 const FULL_RETRY_MS = 5_000
 
 /** @param {Pick<import('./index.js').HandlerDeps, 'identify' | 'revocations' | 'accounts' | 'credentials' | 'outbox' | 'rateLimit'>} deps */
@@ -27,7 +27,8 @@ export const createAuth = ({ identify, revocations, accounts, credentials, outbo
     }
     session.authsPending++
     const verifying = identify.verify(token, session.address, 'message')
-    // In the order in which they were sent: the later one wins, however long the earlier took.
+    // The answers apply in the order in which the tokens were sent: the later token wins, however long the earlier
+    // took.
     session.lastAuth = Promise.all([verifying, session.lastAuth]).then(([result]) => {
       session.authsPending--
       if (session.authsPending === 0) session.lastAuth = undefined
@@ -49,7 +50,7 @@ export const createAuth = ({ identify, revocations, accounts, credentials, outbo
     if (session.verified && session.verified.user !== verified.user) {
       return refuse(session, errorMessage('other_user', { id }))
     }
-    // It may have been revoked while it waited for one before it.
+    // The token may have been revoked while it waited for the one before it.
     if (revocations.isRevoked(verified)) return refuse(session, errorMessage('token_refused', { id, message: REFUSED }))
     if (!session.verified && !accounts.hasRoom(accounts.of(verified.user, session))) {
       const message = 'this user has too many sessions: close some'
@@ -61,7 +62,7 @@ export const createAuth = ({ identify, revocations, accounts, credentials, outbo
   /** @param {Session} session @param {import('@keycast/protocol').ControlMessage & { type: 'error' }} error */
   function refuse(session, error) {
     outbox.send(session, error)
-    // No honest client has many tokens refused. One that could not be checked is not its fault.
+    // No honest client has many tokens refused. A token that could not be checked is not the client's fault.
     if (error.retryAfterMs === undefined) rateLimit.charge(session, OFFENCE_REQUESTS)
   }
 

@@ -1,5 +1,5 @@
-// One value for one request: from memory where it is fresh enough, else from the fetcher, asked once for all who want the
-// key. A get whose client does not read waits without its value until it does.
+// Answers one request for one value: from memory if that is fresh enough, else from the fetcher, asked once for all
+// requests of the key. If the client does not read, its get waits without the value.
 import { problemMessage } from '../keys/problem.js'
 
 /**
@@ -23,7 +23,8 @@ export const createGet = ({
   /**
    * @param {Session} session
    * @param {Get} message
-   * @param {number} asOfMs as of when the answer must be fresh: a get that waited is not asked for again because it did
+   * @param {number} asOfMs the time at which the answer must be fresh: a get that waited is not asked for again because
+   *   of its wait
    */
   function get(session, message, asOfMs) {
     const { key } = message
@@ -48,12 +49,12 @@ export const createGet = ({
     // Never rejects. For a session that ended meanwhile the outbox queues nothing.
     void singleFlight.want(wireKey).then(fetched => {
       session.pendingGets--
-      // It is another user's session by now, who may have another value.
+      // The session has another user by now, who may have another value.
       if (session.viewer !== viewer && wireKey !== key) {
         if (!session.ended) get(session, message, now())
         return
       }
-      // Its token was renewed while it waited, and may not grant the key any more.
+      // The session's token was renewed during the wait, and the new one may not grant the key.
       const refusal = session.rights === rights ? undefined : access.check(session.rights, 'read', key)
       if (refusal) sendProblem(session, message, refusal)
       else if (outbox.isWritable(session)) answer(session, message, fetched)
@@ -73,7 +74,7 @@ export const createGet = ({
     const { viewer } = session
     void decision.then(problem => {
       session.pendingGets--
-      // With an admitted viewer the decision stands by now; another viewer has to be asked for.
+      // An admitted viewer has a decision by now; for another viewer the backend must be asked.
       if (problem && session.viewer === viewer) sendProblem(session, message, problem)
       else if (!session.ended) get(session, message, asOfMs)
     })
@@ -92,7 +93,7 @@ export const createGet = ({
   }
 
   /**
-   * The client does not read: its get waits without the value, which may be a newer one by then.
+   * The client does not read. Its get waits without the value, which may be a newer one by then.
    *
    * @param {Session} session
    * @param {Get} message
@@ -104,7 +105,7 @@ export const createGet = ({
     else sendProblem(session, message, tooManyWaiting)
   }
 
-  /** Whether one more of the session's gets may wait, for the fetcher or for the client. @param {Session} session */
+  /** Whether one more get of the session may wait, for the fetcher or for its client. @param {Session} session */
   function mayWait({ pendingGets, deferredGets }) {
     return pendingGets + deferredGets.length < getsWaitingMax
   }

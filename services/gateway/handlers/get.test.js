@@ -165,7 +165,7 @@ test('of the gets of one session 64 wait for the fetcher, and the next may once 
     { type: 'error', id: 65, key: 'tick:65', code: 'too_many_waiting' },
   ])
   expect(backbone.calls).toHaveLength(64)
-  // What is held needs no waiting, and others wait for themselves.
+  // A value in memory needs no wait, and each session's gets wait for its own client only.
   backbone.value('tick:0', '0')
   expect(await client.received()).toMatchObject([{ id: 0, data: 0 }])
   expect(await client.ask(get({ key: 'tick:0' }))).toMatchObject([{ data: 0 }])

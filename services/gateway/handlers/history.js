@@ -1,4 +1,5 @@
-// A part of a room's history for one request. It waits, unread, while its client does not read.
+// Answers one request for a part of a room's history. If the client does not read, the request waits without the
+// messages.
 import { historyBody } from '@keycast/protocol'
 import { problemMessage } from '../keys/problem.js'
 import { isSubscribed } from '../sessions/session.js'
@@ -37,7 +38,7 @@ export const createHistory = ({ access, decisions, histories, outbox, getsWaitin
     const problem = await decision
     session.pendingGets--
     if (session.ended) return
-    // With an admitted viewer the decision stands by now; another viewer has to be asked for.
+    // An admitted viewer has a decision by now; for another viewer the backend must be asked.
     if (!problem || session.viewer !== viewer) return history(session, message)
     refuse(session, message, problem)
   }
@@ -48,7 +49,7 @@ export const createHistory = ({ access, decisions, histories, outbox, getsWaitin
     const { problem, history: found } = await histories.read(message)
     session.pendingGets--
     if (session.ended) return
-    // Its token was renewed while it waited, and may not grant the room any more.
+    // The session's token was renewed during the wait, and the new one may not grant the room.
     const refusal = access.checkRoom(session.rights, 'read', message.key) ?? problem
     if (!found || refusal) return refuse(session, message, refusal ?? { code: 'journal_unavailable' })
     // Up to 1 MiB for a client that does not read: it is read again when the client does.

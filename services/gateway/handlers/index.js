@@ -33,7 +33,7 @@ import { createUnsubscribe } from './unsubscribe.js'
  * @property {import('../delivery/outbox.js').Outbox} outbox
  * @property {Pick<import('../sessions/rate-limit.js').RateLimit, 'charge' | 'keysWaitMs' | 'chargeKeys'>} rateLimit
  * @property {number} getsWaitingMax of one session
- * @property {import('../metrics.js').Counts} counts
+ * @property {import('../counts.js').Counts} counts
  * @property {() => number} now monotonic, in milliseconds
  */
 

@@ -21,7 +21,7 @@ export const createSubscribe = ({ admissions, subscriptions, rooms, outbox, rate
     const retryAfterMs = rateLimit.keysWaitMs(session)
     if (retryAfterMs > 0) return outbox.send(session, errorMessage('rate_limited', { id, retryAfterMs }))
 
-    // Of a key named twice the last one counts.
+    // If a key is named twice, the last one counts.
     const wanted = new Map(keys.map(each => [each.key, each]))
     const keysBefore = askedKeys()
     const accepted = []
@@ -50,17 +50,18 @@ export const createSubscribe = ({ admissions, subscriptions, rooms, outbox, rate
     const watchedAnew = Math.max(0, askedKeys() - keysBefore)
     rateLimit.chargeKeys(session, { watchedAnew, watchedBefore: accepted.length + roomsAccepted - watchedAnew })
 
-    // The states follow by themselves: what a subscription is due is written after what is queued here.
+    // The states follow by themselves: due values are written after the messages that are queued here.
     if (roomsAccepted === 0 || ofRooms.length < wanted.size) {
       outbox.send(session, { type: 'subscribed', id, keys: accepted })
     }
     for (const error of refused) outbox.send(session, error)
-    // Each error is many times longer than a bad key: without a price one message could ask for megabytes of them.
-    rateLimit.charge(session, Math.floor(refused.length / REFUSALS_PER_TOKEN))
     rooms.finish(announcement)
+    // Each error is many times longer than a bad key. Without a price, one message could ask for megabytes of errors. The
+    // charge comes last, because it may end the session.
+    rateLimit.charge(session, Math.floor(refused.length / REFUSALS_PER_TOKEN))
   }
 
-  /** How many keys have to be asked for: of the fetcher, a backend or the journal. */
+  /** The number of keys that need a question to the fetcher, a backend or the journal. */
   function askedKeys() {
     return subscriptions.stats().keys + admissions.stats().awaiting + rooms.stats().rooms
   }

@@ -40,7 +40,7 @@ test('a fan-out writes one and the same Buffer to every session', async () => {
 
   expect(written).toHaveLength(2)
   expect(written[0]).toBe(written[1])
-  // What is held of it is a part of that frame: the bytes are there once.
+  // The stored body is a part of that frame: its bytes are in memory once.
   const outcome = gateway.values.fresh('tick:1')
   expect(outcome?.value?.body.buffer).toBe(/** @type {Buffer} */ (written[0]).buffer)
 })
@@ -169,7 +169,7 @@ test('a first value that does not fit ends its subscriptions with capacity, and 
   const told = await client.received()
   const held = told.filter(({ type }) => type === 'value').map(({ key }) => key)
   const ended = told.filter(({ type }) => type === 'error')
-  // Seven, and one more once those that ended had made room for it.
+  // Seven, and one more after the ended ones made room for it.
   expect(held).toEqual([...keys.slice(0, 7), 'tick:99'])
   expect(ended.map(({ key }) => key)).toEqual(keys.slice(7, 99))
   for (const { code, retryAfterMs } of ended) expect([code, retryAfterMs]).toEqual(['capacity', undefined])

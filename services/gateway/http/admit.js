@@ -1,5 +1,5 @@
-// Every GET for a key begins here: for whom it is, whether their rights cover the key, and whether its backend lets them read
-// it. Browsers are told to show the answer as it is, and to run nothing of it.
+// Every GET for a key begins here: it finds the user, checks that the rights cover the key, and asks whether the
+// backend lets the user read it. Browsers are told to show the answer as it is, and to run nothing of it.
 import { sendProblem } from './problems.js'
 
 /**
@@ -26,13 +26,14 @@ export function createAdmit({ authenticate, decisions }) {
    * @param {import('fastify').FastifyRequest} request for the key that its `*` names
    * @param {import('fastify').FastifyReply} reply
    * @param {(rights: Rights, verb: 'read', key: string) => Problem | undefined} check of access.js
-   * @returns {Promise<{ key: string, hasToken: boolean, viewer: import('../access/backend/viewers.js').Viewer | undefined,
-   *   revoked: () => import('./problems.js').HttpProblem | undefined } | undefined>} `undefined`: it was answered why not
+   * @returns {Promise<{ key: string, hasToken: boolean, viewer: import('../access/backend/viewers.js').Viewer |
+   *   undefined, revoked: () => import('./problems.js').HttpProblem | undefined } | undefined>} `undefined` if it was
+   *   refused and answered already
    */
   return async function admit(request, reply, check) {
     const { '*': key } = /** @type {{ '*': string }} */ (request.params)
     const caller = await authenticate(request.raw)
-    // A cache on the way must not answer one user with what it was sent for another.
+    // A cache on the way must not give one user's answer to another user.
     if (caller.hasToken) reply.header('vary', 'Authorization, Cookie')
     if ('problem' in caller) return void sendProblem(reply, caller.problem, caller.status)
     const { rights, ...rest } = caller

@@ -1,4 +1,5 @@
-// For whom an HTTP request is, and whether it may ask now: what an upgrade and a session are asked, for code that polls.
+// Finds the user of an HTTP request and charges the request to that user's allowance, as an upgrade and a session do.
+// For code that polls.
 import { REFUSED } from '../access/tokens/tokens.js'
 
 /** @type {import('./problems.js').HttpProblem} */
@@ -6,7 +7,7 @@ const REVOKED = Object.freeze({ code: 'token_refused', message: REFUSED })
 
 /**
  * @param {object} deps
- * @param {Pick<import('../access/identify.js').Identify, 'originOf' | 'verifyRequest'>} deps.identify
+ * @param {Pick<import('../access/identify.js').Identify, 'peerOf' | 'verifyRequest'>} deps.identify
  * @param {import('../access/rights.js').Rights} deps.anonymous
  * @param {Pick<import('../access/backend/viewers.js').Viewers, 'of'>} deps.viewers
  * @param {Pick<import('../sessions/accounts.js').Accounts, 'of' | 'charge'>} deps.accounts
@@ -15,22 +16,21 @@ const REVOKED = Object.freeze({ code: 'token_refused', message: REFUSED })
 export function createAuthenticate({ identify, anonymous, viewers, accounts, revocations }) {
   /**
    * @param {import('node:http').IncomingMessage} request
-   * @returns {Promise<{ hasToken: boolean } & ({ rights: import('../access/rights.js').Rights,
-   *   viewer: import('../access/backend/viewers.js').Viewer | undefined,
-   *   revoked: () => import('./problems.js').HttpProblem | undefined }
-   *   | { problem: import('./problems.js').HttpProblem, status?: number })>} `revoked`: to be asked before anything is sent,
-   *   because the token may have been revoked while the request waited
+   * @returns {Promise<{ hasToken: boolean } & ({ rights: import('../access/rights.js').Rights, viewer:
+   *   import('../access/backend/viewers.js').Viewer | undefined, revoked: () => import('./problems.js').HttpProblem |
+   *   undefined } | { problem: import('./problems.js').HttpProblem, status?: number })>} `revoked`: ask it before
+   *   anything is sent, because the token may have been revoked while the request waited
    */
   return async function authenticate(request) {
-    const origin = identify.originOf(request)
-    const result = await identify.verifyRequest(request, origin.address)
+    const peer = identify.peerOf(request)
+    const result = await identify.verifyRequest(request, peer.address)
     const hasToken = result !== undefined
     if (result && 'refused' in result) {
       const { code, message, retryAfterMs } = result.refused
       return { hasToken, problem: { code, message, retryAfterMs }, status: retryAfterMs === undefined ? 401 : 503 }
     }
     const verified = result?.verified
-    const retryAfterMs = accounts.charge(accounts.of(verified?.user, origin), 1)
+    const retryAfterMs = accounts.charge(accounts.of(verified?.user, peer), 1)
     if (retryAfterMs > 0) {
       return {
         hasToken,

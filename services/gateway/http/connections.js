@@ -1,15 +1,15 @@
-// Bounds what HTTP clients can hold that do not go on: so many connections that are no sessions, and so long for a client
-// to take a response.
+// Limits the connections that are no sessions, and the time in which a client must read a response. Otherwise clients
+// that stop half-way would hold them for ever.
 
 /**
- * How long a client may take to read a response: the longest value, 4 MiB by default, at 35 KB a second. A proxy reads it
- * at once.
+ * A client must read a response in this time: the longest value, 4 MiB by default, at 35 KB a second. A proxy reads at
+ * once.
  */
 const RESPONSE_MS_MAX = 120_000
 
 /**
- * Past the limit new connections are cut. One counts until it is closed or becomes a session, for which it is the server's
- * event `webSocket`.
+ * Past the limit new connections are cut. A connection counts until it closes or becomes a session (the server's event
+ * `webSocket`).
  *
  * @param {import('node:http').Server} server
  * @param {number} connectionsMax
@@ -17,7 +17,7 @@ const RESPONSE_MS_MAX = 120_000
 export function limitConnections(server, connectionsMax) {
   /** @type {Set<unknown>} */
   const open = new Set()
-  /** One function for all, that a session's socket no longer has: sessions are many, and live long. @this {unknown} */
+  /** One shared function, which a session's socket no longer has: sessions are many, and live long. @this {unknown} */
   function closed() {
     open.delete(this)
   }
@@ -36,7 +36,7 @@ export function limitConnections(server, connectionsMax) {
 }
 
 /**
- * Cuts a client that does not take its response in time. Node has no such time-out: its own end with the request, and
+ * Cuts a client that does not read its response in time. Node has no such time-out: its own end with the request, and
  * start again with an idle connection.
  *
  * @param {import('fastify').FastifyInstance} app

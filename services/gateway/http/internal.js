@@ -27,10 +27,10 @@ const viewer = z.union([
   z.strictObject({ key: z.string() }),
 ])
 
-/** How long nodes may take to confirm: a dead one is noticed, and no longer waited for, within 4 s. */
+/** Nodes must confirm in this time. A dead node is noticed, and no longer waited for, within 4 s. */
 const REFRESH_DEADLINE_MS = 5_000
 
-/** When to try again after the refresh did not reach every node. */
+/** The caller repeats a refresh that did not reach every node after this time. */
 const RETRY_AFTER_MS = 1_000
 
 /**
@@ -81,7 +81,7 @@ export function addInternal(app, deps) {
         return sendProblem(reply, { code: 'revocations_full', message })
       }
       const ended = { ...read.revocation, sessionsEnded: sessions }
-      // Nobody tells the others, and the caller must not believe that somebody does.
+      // No other gateway would be told, and the caller must not believe that one was.
       if (!shareRevocation) return { ...ended, reach: 'this gateway: call each one' }
       const failed = await shareRevocation(read.revocation)
       if (!failed) return { ...ended, reach: 'every gateway' }
@@ -167,7 +167,7 @@ function readKeys(body, access) {
 }
 
 /**
- * The state of a key, for operators. Ages are in milliseconds; a field that is not known is absent.
+ * The state of a key, for operators. Ages are in milliseconds; unknown fields are absent.
  *
  * @param {ReturnType<import('../keys/values.js').Values['describe']>} known
  * @param {import('@keycast/service').Namespace | undefined} namespace
@@ -193,7 +193,7 @@ function describeKey({ key, owner, watched, subscribers, waiters, stale, value, 
 }
 
 /**
- * The same of a key whose values differ per user: nothing of any of them, nor for whom they are.
+ * The state of a key whose values differ per user. It shows no user's value, and no user's name.
  *
  * @param {string} key
  * @param {number} usersHeld

@@ -1,7 +1,7 @@
 import { FetcherUnavailable } from '@keycast/backbone'
 import Fastify from 'fastify'
 import { createAccess } from '../access/access.js'
-import { createCounts } from '../metrics.js'
+import { createCounts } from '../counts.js'
 import { createNamespaces } from '../test-support.js'
 import { addInternal } from './internal.js'
 import { closeServed, serve } from './test-support.js'

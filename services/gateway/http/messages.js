@@ -1,8 +1,8 @@
 // GET /v1/messages/{key}: a part of a room's history, for code that polls or renders on a server. The same that `history`
 // answers over the WebSocket.
 import { historyBody, ProtocolError, readHistoryQuery } from '@keycast/protocol'
+import { countOne } from '../counts.js'
 import { createProblem } from '../keys/problem.js'
-import { countOne } from '../metrics.js'
 import { securityHeaders } from './admit.js'
 import { sendProblem } from './problems.js'
 
@@ -12,13 +12,13 @@ import { sendProblem } from './problems.js'
  * @property {import('./admit.js').Admit} admit
  * @property {Pick<import('../rooms/histories.js').Histories, 'read'>} histories
  * @property {Pick<import('./unread-bodies.js').UnreadBodies, 'hold'>} unreadBodies
- * @property {Pick<import('../metrics.js').Counts, 'httpMessages'>} counts
+ * @property {Pick<import('../counts.js').Counts, 'httpMessages'>} counts
  */
 
-/** Requests that wait for the journal at a time, or hold what it answered: at 1 MiB each they take 64 MiB. */
+/** At most so many requests wait for the journal or hold its answer: at 1 MiB each they take 64 MiB. */
 const PENDING_MAX = 64
 
-/** When to ask again: each request that waits is answered within seconds. */
+/** A refused request is to come back after this time: each one that waits is answered within seconds. */
 const RETRY_MS = 1_000
 
 const headers = Object.freeze({

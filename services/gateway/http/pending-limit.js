@@ -3,7 +3,7 @@ import { createProblem } from '../keys/problem.js'
 
 /** @typedef {Pick<import('../keys/single-flight.js').SingleFlight, 'want'>} Wanting */
 
-/** When to ask again: each request that waits is answered within seconds. */
+/** A refused request is to come back after this time: each one that waits is answered within seconds. */
 const RETRY_MS = 1_000
 
 /**

@@ -1,5 +1,5 @@
-// What went wrong, in HTTP: a status and `{ code, message, retryAfterMs?, problems? }`. Every answer that is an error is
-// sent from here, on both listeners, but for what packages/service answers itself (http-errors.js).
+// Errors in HTTP: a status and `{ code, message, retryAfterMs?, problems? }`. Every error on both listeners is sent
+// from here, except those that packages/service answers itself (http-errors.js).
 
 /**
  * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode
@@ -47,10 +47,10 @@ export const statusOf = {
   log_full: 507,
 }
 
-/** What a refused token is answered with (RFC 6750 section 3.1). */
+/** The `WWW-Authenticate` challenge for a refused token (RFC 6750 section 3.1). */
 export const INVALID_TOKEN = 'Bearer error="invalid_token"'
 
-/** Codes that only HTTP knows: they speak of the request, not of a key. */
+/** Codes that exist only in HTTP: they are about the request, not about a key. */
 const requestStatusOf = {
   bad_request: 400,
   unauthorized: 401,
@@ -62,7 +62,7 @@ const requestStatusOf = {
 /**
  * @param {import('fastify').FastifyReply} reply
  * @param {HttpProblem} problem
- * @param {number} [status] where HTTP has one that says more than the code's own
+ * @param {number} [status] an HTTP status that says more than the code's own
  */
 export function sendProblem(reply, { code, message, retryAfterMs, problems }, status = statuses[code]) {
   reply.code(status).header('cache-control', 'no-store')

@@ -13,14 +13,14 @@ import { createUnreadBodies } from './unread-bodies.js'
 import { addValues } from './values.js'
 
 /**
- * How long a request may take to come in. Until then its connection counts as no session. A proxy in front has the whole
- * request before it sends any of it.
+ * A request must come in within this time. Until then its connection counts as no session. A proxy in front has the
+ * whole request before it sends any of it.
  */
 const REQUEST_TIMEOUT_MS = 10_000
 
 /**
- * How long a connection may be idle between requests. Above what the proxies before it keep one for (nginx's here 4 s, load
- * balancers often 60 s): were the gateway the first to close, requests would meet a closed connection.
+ * A connection may be idle for this long between requests. The proxies in front keep one for less time (nginx's here 4
+ * s, load balancers often 60 s). If the gateway closed first, requests would meet a closed connection.
  */
 const KEEP_ALIVE_MS = 72_000
 
@@ -66,7 +66,7 @@ export function createPublicApp({
     bodyLimit: BODY_BYTES_MAX,
     requestTimeout: REQUEST_TIMEOUT_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
-    // A path whose percent-encoding is broken comes here before any route: whatever it was to name, it is no key.
+    // A path with broken percent-encoding comes here before any route: it cannot be a key.
     frameworkErrors: (_error, _request, reply) => sendProblem(reply, { code: 'bad_key', message: errorCodes.bad_key }),
   })
 

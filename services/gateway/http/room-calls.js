@@ -15,7 +15,7 @@ const BODY_BYTES_MAX = 516 * 1_024
  */
 export function addRoomCalls(calls, { access, publishes, rooms }) {
   calls.register(async scope => {
-    // As text: the message's data is passed on as it is written.
+    // Read as text: the message's data is passed on exactly as it is written.
     scope.removeContentTypeParser('application/json')
     scope.addContentTypeParser('application/json', { parseAs: 'string' }, (_, body, done) => done(null, body))
 
@@ -24,7 +24,7 @@ export function addRoomCalls(calls, { access, publishes, rooms }) {
       if ('problem' in read) return sendProblem(reply, { code: 'bad_request', message: read.problem })
       const outcome = await publishes.fromBackend(read)
       if (outcome.code !== undefined) {
-        // RFC 9110 section 15.5.14: what is too large is the request, not a backend's answer.
+        // The request is too large, not a backend's answer (RFC 9110 section 15.5.14).
         return sendProblem(reply, outcome, outcome.code === 'too_large' ? 413 : undefined)
       }
       const { epoch, seq, at, duplicate } = outcome

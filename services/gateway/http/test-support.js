@@ -31,7 +31,7 @@ export async function serve(app) {
   }
 }
 
-/** For `afterEach`, or `afterAll` where a file's tests share an app. */
+/** Closes them all. For `afterEach`, or `afterAll` if a file's tests share an app. */
 export async function closeServed() {
   await Promise.all(served.splice(0).map(app => app.close()))
 }

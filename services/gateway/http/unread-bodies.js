@@ -5,7 +5,7 @@
 
 /** @param {number} bytesMax of all values under way; one sent to many counts once */
 export function createUnreadBodies(bytesMax) {
-  /** How many responses hold each. @type {Map<Buffer, number>} */
+  /** The number of responses that hold each body. @type {Map<Buffer, number>} */
   const holders = new Map()
   let bytes = 0
 
@@ -19,7 +19,7 @@ export function createUnreadBodies(bytesMax) {
   function hold(body, response) {
     const others = holders.get(body) ?? 0
     if (others === 0) {
-      // One at least: a value larger than the limit would otherwise never be served.
+      // One is always allowed: a value larger than the limit would otherwise never be served.
       if (bytes > 0 && bytes + body.length > bytesMax) return false
       bytes += body.length
     }

@@ -1,7 +1,8 @@
 // GET /v1/values/{key}: the value a WebSocket client would get, for code that still polls. From the same cache and the same
 // single flight, with the version as entity tag.
+
+import { countOne } from '../counts.js'
 import { createProblem } from '../keys/problem.js'
-import { countOne } from '../metrics.js'
 import { securityHeaders } from './admit.js'
 import { matchesAny } from './entity-tags.js'
 import { sendProblem } from './problems.js'
@@ -16,7 +17,7 @@ import { sendProblem } from './problems.js'
  * @property {Pick<import('../keys/values.js').Values, 'fresh'>} values
  * @property {Pick<import('../keys/single-flight.js').SingleFlight, 'want'>} singleFlight
  * @property {Pick<import('./unread-bodies.js').UnreadBodies, 'hold'>} unreadBodies
- * @property {Pick<import('../metrics.js').Counts, 'httpHits' | 'httpMisses' | 'httpValues'>} counts
+ * @property {Pick<import('../counts.js').Counts, 'httpHits' | 'httpMisses' | 'httpValues'>} counts
  */
 
 /** Under it the rest of the path is the key: an id may hold `/`. */
@@ -46,7 +47,7 @@ export function addValues(app, { access, admit, ownValues, values, singleFlight,
     const result = cached ?? (await singleFlight.want(wireKey))
     const refusal = caller.revoked()
     if (refusal) return sendProblem(reply, refusal)
-    // Also where there is none, and for who came without a token: another user has another answer.
+    // Errors and requests without a token vary, too: another user has another answer.
     if (isOwn) reply.header('vary', 'Authorization, Cookie')
     if (!result.value) return sendProblem(reply, result.problem)
     return sendValue(request, reply, result, { unreadBodies, isOwn, isPrivate: caller.hasToken })
@@ -57,13 +58,14 @@ export function addValues(app, { access, admit, ownValues, values, singleFlight,
  * @param {import('fastify').FastifyRequest} request
  * @param {import('fastify').FastifyReply} reply
  * @param {Found} found
- * @param {{ unreadBodies: ValuesDeps['unreadBodies'], isOwn: boolean, isPrivate: boolean }} how `isOwn`: no other user has
- *   the same; `isPrivate`: it is sent for a token
+ * @param {{ unreadBodies: ValuesDeps['unreadBodies'], isOwn: boolean, isPrivate: boolean }} how `isOwn`: only this user
+ *   has the value; `isPrivate`: it is sent because of a token
  */
 function sendValue({ headers }, reply, { value, ageMs, maxAgeMs, store }, { unreadBodies, isOwn, isPrivate }) {
   reply.headers(securityHeaders).headers({
     etag: `"${value.version}"`,
-    // The age rounded up, its limit down: a cache on the way must not keep it longer than this gateway would.
+    // The age is rounded up and its limit down: a cache on the way must not keep a value longer than this gateway
+    // would.
     age: String(Math.ceil(ageMs / 1_000)),
   })
   const maxAge = `${isPrivate ? 'private, ' : ''}max-age=${Math.floor(maxAgeMs / 1_000)}`

@@ -1,6 +1,6 @@
 import { createLog } from '@keycast/service'
+import { createCounts } from '../counts.js'
 import { createValue } from '../keys/value.js'
-import { createCounts } from '../metrics.js'
 import { createPublicApp } from './public.js'
 import { closeServed, serve } from './test-support.js'
 
@@ -26,8 +26,8 @@ const failed = problem => ({
 })
 
 /**
- * @param {{ fresh?: Result, later?: Result, refused?: Result, caller?: any }} [given] what memory, the fetcher, the grammar
- *   and the token say
+ * @param {{ fresh?: Result, later?: Result, refused?: Result, caller?: any }} [given] the answers of memory, the
+ *   fetcher, the grammar and the token
  */
 async function setup({ fresh, later, refused, caller = { hasToken: false, rights: {} } } = {}) {
   /** @type {string[]} */

@@ -1,5 +1,5 @@
-// Subscriptions to keys, of values or of rooms, whose backend decides who reads them. One begins when the backend has admitted
-// its viewer. While the backend cannot be asked it rests, and it ends when its viewer is refused.
+// Subscriptions to keys, of values or of rooms, whose backend decides who reads them. A subscription begins when the
+// backend admits its viewer, pauses while the backend cannot be asked, and ends when the viewer is refused.
 import { SUBSCRIBED } from '../access/backend/decisions.js'
 import { isSubscribed } from '../sessions/session.js'
 import { createProblem, problemMessage } from './problem.js'
@@ -45,12 +45,12 @@ export function createAdmissions({ access, decisions, ownValues, subscriptions, 
    * @returns {Problem | undefined} why it was not subscribed
    */
   function subscribe(session, key, version) {
-    // Rights come first: the backend is not asked what the viewer's rights do not cover.
+    // Rights come first: the backend is not asked about keys that the viewer's rights do not cover.
     return access.check(session.rights, 'read', key) ?? admit(session, key, { version })
   }
 
   /**
-   * The same for a room. One that is subscribed has its stream begun anew.
+   * The same for a room. A subscription that exists already has its stream begun anew.
    *
    * @param {Session} session
    * @param {string} key as a client sent it
@@ -75,7 +75,7 @@ export function createAdmissions({ access, decisions, ownValues, subscriptions, 
       Object.assign(awaited, { asked, toldCode: undefined })
       return undefined
     }
-    // Until it is known whether it is admitted the subscription has its place.
+    // A subscription counts against the limits from now on, while nobody knows yet whether it is admitted.
     const code = places.take(session)
     if (code) return createProblem(code, now())
     const { isAdmitted, problem } = decisions.join(session, key, SUBSCRIBED)
@@ -95,7 +95,7 @@ export function createAdmissions({ access, decisions, ownValues, subscriptions, 
     if (!asked.room) return subscriptions.add(session, key, asked.version)
     const { start, id, announcement } = asked.room
     if (announcement) return rooms.add(session, key, start, announcement)
-    // Nobody waits for it: it is said on its own.
+    // Nobody waits for this answer: it is sent on its own.
     const own = rooms.announce(session, id)
     const problem = rooms.add(session, key, start, own)
     rooms.finish(own)
@@ -115,14 +115,14 @@ export function createAdmissions({ access, decisions, ownValues, subscriptions, 
     if (room?.announcement) rooms.hold(room.announcement)
   }
 
-  /** They wait for it no more. @param {Asked} asked */
+  /** A request's other rooms no longer wait for this one. @param {Asked} asked */
   function release({ room }) {
     if (!room?.announcement) return
     rooms.finish(room.announcement)
     room.announcement = undefined
   }
 
-  /** @param {Session} session @param {string} key @returns {Awaited | undefined} what it waited for */
+  /** @param {Session} session @param {string} key @returns {Awaited | undefined} */
   function stopAwaiting(session, key) {
     const awaited = session.awaited?.get(key)
     if (!awaited) return undefined
@@ -146,11 +146,11 @@ export function createAdmissions({ access, decisions, ownValues, subscriptions, 
   }
 
   /**
-   * What the backend decided, for one session of the viewer.
+   * Applies the backend's decision to one session of the viewer.
    *
    * @param {Session} session
    * @param {string} key
-   * @param {Problem | undefined} problem why its viewer may not read the key now
+   * @param {Problem | undefined} problem the reason why its viewer may not read the key now
    */
   function decided(session, key, problem) {
     if (!problem) return begin(session, key)
@@ -158,7 +158,7 @@ export function createAdmissions({ access, decisions, ownValues, subscriptions, 
     if (session.subscriptions.has(key)) {
       const asked = askedAgain(session, key)
       endings.remove(session, key)
-      // It has just left one.
+      // The wait keeps the place that `endings.remove` has just given back.
       places.take(session)
       wait(session, key, asked)
     }
@@ -182,18 +182,22 @@ export function createAdmissions({ access, decisions, ownValues, subscriptions, 
     tell(session, key, full, false, announcement?.id)
   }
 
-  /** What a subscription that rests is to begin with again. @param {Session} session @param {string} key @returns {Asked} */
+  /**
+   * The request with which a paused subscription starts again.
+   *
+   * @param {Session} session @param {string} key @returns {Asked}
+   */
   function askedAgain(session, key) {
     const subscription = session.subscriptions.get(key)
     if (!subscription || !('room' in subscription)) return { version: undefined }
-    // No message is lost: the room goes on where it stopped. A request that was not answered yet still is.
+    // No message is lost: the room continues where it stopped. An unanswered request still gets its answer.
     const { id } = subscription.placing?.announcement ?? {}
     return { room: { start: rooms.positionOf(subscription), id, announcement: undefined } }
   }
 
   /** @param {Session} session @param {string} key @param {Problem} problem */
   function end(session, key, problem) {
-    // Not of a room that it only joined: joins.js ends that.
+    // A room that the session only joined does not end here: joins.js ends it.
     if (!isSubscribed(session, key)) return
     const id = session.awaited?.get(key)?.asked.room?.announcement?.id
     unsubscribe(session, key)
@@ -208,7 +212,7 @@ export function createAdmissions({ access, decisions, ownValues, subscriptions, 
     outbox.send(session, problemMessage(problem, now(), { id, key, subscribed }))
   }
 
-  /** @param {Session} session @returns {string[]} what it is subscribed to, or waits for */
+  /** @param {Session} session @returns {string[]} */
   const keysOf = session => [...session.subscriptions.keys(), ...(session.awaited?.keys() ?? [])]
 
   return {
@@ -217,7 +221,7 @@ export function createAdmissions({ access, decisions, ownValues, subscriptions, 
     unsubscribe,
     decided,
 
-    /** Ends what the session's rights do not cover any more. @param {Session} session */
+    /** Ends the subscriptions that the session's rights no longer cover. @param {Session} session */
     endUncovered(session) {
       for (const key of keysOf(session)) {
         const problem = access.refusalOf(session.rights, 'read', key)
@@ -226,11 +230,11 @@ export function createAdmissions({ access, decisions, ownValues, subscriptions, 
     },
 
     /**
-     * The session has another viewer: what was decided for the one before says nothing, and what was its own is not this
-     * one's.
+     * The session has another viewer. Decisions for the viewer before say nothing, and that viewer's own values are not
+     * this one's.
      *
      * @param {Session} session
-     * @param {() => void} change makes it so
+     * @param {() => void} change sets the new viewer
      */
     changeViewer(session, change) {
       const keys = keysOf(session).filter(key => decisions.applies(key) || ownValues.areOf(key))

@@ -1,5 +1,5 @@
-// How old a value may be. Where the fetcher tells of changes only, a refresh that nothing was heard of has confirmed the
-// value, once the link's node says that all refreshes of its time are over: docs/decisions, 16.
+// How old a value may be. Where the fetcher reports only changes, a silent refresh also confirms the value, once the
+// link's node says that all refreshes up to that time are over: docs/decisions, 16.
 
 /**
  * @typedef {import('./entry.js').Entry} Entry
@@ -9,7 +9,7 @@
  */
 
 /**
- * When the backend was asked for what is known of a key, at the latest that is certain.
+ * The latest time at which the backend was certainly asked for the key's content.
  *
  * @param {Pick<Entry, 'askedAtMs' | 'refreshes'>} entry
  * @returns {number}
@@ -22,7 +22,8 @@ export function askedAtOf({ askedAtMs, refreshes }) {
 }
 
 /**
- * The same at the latest that is possible: another node must not answer from memory with what was asked for in between.
+ * The latest time at which the backend may have been asked. Another node must not answer from memory with older
+ * content.
  *
  * @param {Pick<Entry, 'askedAtMs' | 'refreshes'>} entry
  */
@@ -31,15 +32,15 @@ export function latestAskedAtOf({ askedAtMs, refreshes }) {
 }
 
 /**
- * By what another node may go that comes to own the key: the backend is to be asked when the present node would have.
+ * The plan for a node that takes over the key: it asks the backend when the present node would have.
  *
  * @param {Pick<Entry, 'askedAtMs' | 'refreshes' | 'store' | 'problem' | 'maxAgeMs'>} entry
  * @param {number} nowMs
- * @returns {import('@keycast/backbone').Plan | undefined} `undefined` where it ought to be asked at once
+ * @returns {import('@keycast/backbone').Plan | undefined} `undefined` if the new node should ask at once
  */
 export function planOf(entry, nowMs) {
   const { refreshes, store, problem, maxAgeMs } = entry
-  // What may not be stored is not relied on when the node that vouched for it is gone.
+  // A value that may not be stored is not relied on once the node that vouched for it is gone.
   if (!refreshes || !store || problem) return undefined
   const { confirmations, atMs, everyMs } = refreshes
   const confirmed = Math.max(0, Math.floor((confirmations.untilMs - atMs) / everyMs) + 1)
@@ -50,7 +51,11 @@ export function planOf(entry, nowMs) {
   }
 }
 
-/** From now on only what is heard of the key counts. @param {Pick<Entry, 'askedAtMs' | 'refreshes'>} entry */
+/**
+ * Stops relying on silent refreshes: from now on only answers about the key count.
+ *
+ * @param {Pick<Entry, 'askedAtMs' | 'refreshes'>} entry
+ */
 export function endRefreshes(entry) {
   entry.askedAtMs = askedAtOf(entry)
   entry.refreshes = undefined

@@ -19,7 +19,7 @@ import { createValue } from './value.js'
  * @param {Answer} answer
  * @param {number} nowMs
  * @param {import('@keycast/backbone').Confirmations} [confirmations] that come with `next`
- * @returns {Change | undefined} `undefined` where it does not fit what the entry has now, and the key is to be asked for
+ * @returns {Change | undefined} `undefined` if it does not fit the entry's state, and the key must be asked for again
  */
 export function applyAnswer(entry, answer, nowMs, confirmations) {
   if (answer.type === 'kept') return keep(entry, answer, nowMs, confirmations)
@@ -50,7 +50,7 @@ export function applyAnswer(entry, answer, nowMs, confirmations) {
  * @returns {Change | undefined}
  */
 function keep(entry, { version, next }, nowMs, confirmations) {
-  // Subscribers that were told of a problem must hear when it is over, which nothing that is kept says.
+  // Subscribers that were told of a problem must hear when it ends, and no stored state says so.
   if (entry.value?.version !== version || entry.problem) return undefined
   endRefreshes(entry)
   awaitRefreshes(entry, next, nowMs, confirmations)
@@ -80,7 +80,7 @@ function awaitRefreshes(entry, next, nowMs, confirmations) {
 }
 
 /**
- * That there is nothing is an answer like any other, with an age up to which it may be used.
+ * An absent key is an answer like any other, with an age up to which it may be used.
  *
  * @param {Entry} entry
  * @param {FailedAnswer} answer
@@ -92,7 +92,7 @@ function takeNotFound(entry, answer, nowMs) {
   endRefreshes(entry)
   entry.askedAtMs = Math.max(entry.askedAtMs, nowMs - answer.ageMs)
   entry.maxAgeMs = answer.maxAgeMs ?? entry.namespace.maxAgeMs
-  // A subscription outlives it: the backend may have the key at the next refresh, or say that it has.
+  // A subscription outlives it: the backend may have the key at the next refresh, and the client is told so.
   const retryAfterMs = answer.retryAfterMs ?? (entry.namespace.refreshMs || entry.maxAgeMs)
   entry.problem = problemOf(answer, retryAfterMs, nowMs)
   return 'gone'
@@ -106,13 +106,13 @@ function takeNotFound(entry, answer, nowMs) {
  */
 function takeFailure(entry, answer, nowMs) {
   endRefreshes(entry)
-  // Had with a token that is not good for it any more.
+  // The value was fetched with a token that may no longer read it.
   if (entry.viewer !== undefined && tokenCodes.has(answer.code)) entry.value = undefined
   entry.problem = problemOf(answer, answer.retryAfterMs, nowMs)
   return answer.retryAfterMs === undefined ? 'refused' : 'failed'
 }
 
-/** What is said of a user's token. @type {Set<import('@keycast/protocol').ErrorCode>} */
+/** Codes about a user's token. @type {Set<import('@keycast/protocol').ErrorCode>} */
 const tokenCodes = new Set(['forbidden', 'token_expired'])
 
 /** @param {FailedAnswer} answer @param {number | undefined} retryAfterMs @param {number} nowMs */

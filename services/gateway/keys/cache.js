@@ -1,4 +1,4 @@
-// Entries by key, within a limit of bytes: wanted ones stay, of the others the least recently used goes first.
+// Entries by key, within a limit of bytes. Wanted entries stay; of the others the least recently used goes first.
 import { createUniqueQueue } from '@keycast/service'
 import { isMissing, isWanted } from './entry.js'
 
@@ -8,21 +8,24 @@ import { isMissing, isWanted } from './entry.js'
  * @typedef {ReturnType<typeof createCache>} Cache
  */
 
-/** What an entry costs beside its value: the entry, its key twice in maps, a Buffer's and a frame's fixed part. */
+/**
+ * The cost of an entry beside its value: the record, its key twice in maps, and a Buffer's and a frame's fixed part.
+ */
 export const ENTRY_BYTES = 1_024
 
 /**
- * Part of the cache that keys may take which were never found: strangers can invent them and watch them for ever, and
- * what they take must leave room for the keys of others.
+ * The part of the cache for keys that were never found. Strangers can invent such keys and watch them for ever, and
+ * must leave room for the keys of others.
  */
 const MISSING_PART = 1 / 8
 
 /**
  * @param {object} options
  * @param {number} options.bytesMax
- * @param {(value: import('./value.js').Value) => number} options.valueBytes what a value takes in all its forms
+ * @param {(value: import('./value.js').Value) => number} options.valueBytes the bytes that a value takes in all its
+ *   forms
  * @param {(entry: Entry) => void} [options.onUnwanted] the entry is no longer wanted
- * @param {(entry: Entry) => boolean} [options.mayKeep] whether an entry that nobody wants may stay
+ * @param {(entry: Entry) => boolean} [options.mayKeep] tells whether an unwanted entry may stay
  * @param {(entry: Entry) => void} [options.onRemoved]
  */
 export function createCache({ bytesMax, valueBytes, onUnwanted, mayKeep = () => true, onRemoved = () => {} }) {
@@ -30,9 +33,9 @@ export function createCache({ bytesMax, valueBytes, onUnwanted, mayKeep = () => 
   const entries = new Map()
   /** Unwanted entries, the least recently used first. */
   const idle = newQueue()
-  /** Those of them that are missing: they go before all others. */
+  /** Unwanted entries that are missing: these go before all others. */
   const idleMissing = newQueue()
-  /** Missing entries, wanted ones too. @type {Set<Entry>} */
+  /** All missing entries, wanted ones too. @type {Set<Entry>} */
   const missing = new Set()
   const missingMax = Math.floor((bytesMax * MISSING_PART) / ENTRY_BYTES)
   let bytes = 0
@@ -44,7 +47,7 @@ export function createCache({ bytesMax, valueBytes, onUnwanted, mayKeep = () => 
   }
 
   /**
-   * Counts as use.
+   * This lookup counts as use.
    *
    * @param {string} wireKey
    */
@@ -55,7 +58,7 @@ export function createCache({ bytesMax, valueBytes, onUnwanted, mayKeep = () => 
     return entry
   }
 
-  /** @param {Entry} entry whose key has none */
+  /** @param {Entry} entry the key has none yet */
   function add(entry) {
     entry.bytes = ENTRY_BYTES
     entries.set(entry.wireKey, entry)
@@ -63,8 +66,8 @@ export function createCache({ bytesMax, valueBytes, onUnwanted, mayKeep = () => 
   }
 
   /**
-   * To be called after each change of an entry, or of who wants it: counts its bytes again, drops it where it is of no
-   * use, and others where there is no room.
+   * Must be called after each change of an entry, or of the demand for it. Counts its bytes again, drops it if it is of
+   * no use, and drops others if there is no room.
    *
    * @param {Entry} entry
    */

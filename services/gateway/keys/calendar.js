@@ -1,11 +1,11 @@
-// Brings entries up again when it is time to look at them: requests past their deadline, values that grow old.
+// Brings entries up when it is time to look at them: requests past their deadline, values that grow old.
 
 /**
  * @template {{ calendarPage: number }} T
  * @typedef {ReturnType<typeof createCalendar<T>>} Calendar
  */
 
-/** By how much an entry may come up too late: the period of the sweep. */
+/** An entry may come up too late by this much: the period of the sweep. */
 export const SWEEP_MS = 250
 
 /**
@@ -23,7 +23,7 @@ export function createCalendar() {
   let opened
 
   /**
-   * Brings the entry up at that time, unless it comes up earlier anyway.
+   * Brings the entry up at this time, unless it comes up earlier anyway.
    *
    * @param {T} entry
    * @param {number} atMs monotonic
@@ -39,7 +39,7 @@ export function createCalendar() {
   }
 
   /**
-   * Takes the entry out. An unwanted one would otherwise be kept in memory here until its time.
+   * Takes the entry out. The calendar would otherwise keep an unwanted entry in memory until its time.
    *
    * @param {T} entry
    */
@@ -63,7 +63,7 @@ export function createCalendar() {
     for (;;) {
       for (let next = opened?.entries.next(); next && !next.done; next = opened?.entries.next()) {
         const entry = next.value
-        // Cancelled since, or scheduled for another time.
+        // The entry was cancelled since, or scheduled for another time.
         if (entry.calendarPage !== opened?.page) continue
         entry.calendarPage = Number.POSITIVE_INFINITY
         return entry

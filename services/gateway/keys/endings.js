@@ -1,4 +1,4 @@
-// Ends subscriptions, to values or to rooms: what a session holds is one map of both.
+// Ends subscriptions, to values or to rooms: a session holds both in one map.
 
 /**
  * @typedef {import('../sessions/session.js').Session} Session

@@ -21,28 +21,30 @@ import { readViewerKey } from '@keycast/backbone'
  * @typedef {object} Entry
  * @property {string} key that clients know
  * @property {string} wireKey for the cache and the backbone: the key, or the viewer key of a user's own value
- * @property {string | undefined} viewer whose own value it is; `undefined` where all have the same
+ * @property {string | undefined} viewer the viewer whose own value it is; `undefined` if all viewers have the same
  * @property {Namespace} namespace
  * @property {Value | undefined} value
  * @property {boolean} wasFound whether it has had a value since it was made
- * @property {number} askedAtMs when the backend was asked for what is known (value or `not_found`); never moves back
- * @property {import('./age.js').Refreshes | undefined} refreshes by which the time above moves on without an answer: see age.js
+ * @property {number} askedAtMs the time at which the backend was asked for the known state (value or `not_found`);
+ *   never moves back
+ * @property {import('./age.js').Refreshes | undefined} refreshes silent refreshes, which move the time above on without
+ *   an answer: see age.js
  * @property {number} maxAgeMs
  * @property {boolean} store
  * @property {Problem | undefined} problem of the last try; undefined after a good one
  * @property {Subscription[]} subscriptions while there are any, the key is watched
- * @property {number} pendingSubscriptions how many of them have not been sent anything of the value yet
+ * @property {number} pendingSubscriptions the number of subscriptions that were sent nothing of the value yet
  * @property {number} watchedAtMs
- * @property {boolean} isWatchAnswered whether anything came since it is watched: from then on the fetcher keeps it
- *   fresh
+ * @property {boolean} isWatchAnswered whether any answer came since the watch began: from then on the fetcher keeps the
+ *   key fresh
  * @property {ErrorCode | undefined} announcedCode of the `error` that every subscriber has been sent
  * @property {boolean} stale whether every subscriber has been sent `stale`
  * @property {import('../encodings/slots.js').Slots<Buffer> | undefined} problemFrames the frames of that `error` or
  *   `stale`
  * @property {number} problemFramesAtMs
  * @property {Waiter[]} waiters
- * @property {number} calendarPage where calendar.js has it; Infinity where it has not
- * @property {number} bytes what the cache counts it as
+ * @property {number} calendarPage its page in calendar.js; Infinity if it has none
+ * @property {number} bytes its size, as the cache counted it
  */
 
 /** Shared by all entries without subscriptions or waiters, so that an idle one costs no lists. Never pushed to. */
@@ -82,7 +84,7 @@ export function createEntry(wireKey, namespace) {
 }
 
 /**
- * Whether the backend has nothing under the key and never had, as far as this gateway saw: anyone can invent such keys.
+ * Whether the backend never had anything under the key, as far as this gateway saw. Anyone can invent such keys.
  *
  * @param {Entry} entry
  */
@@ -91,7 +93,7 @@ export function isMissing({ wasFound, problem }) {
 }
 
 /**
- * Whether a session or a request wants the key now: it is then kept whatever it costs.
+ * Whether a session or a request wants the key now. A wanted entry is kept, however large.
  *
  * @param {Entry} entry
  */

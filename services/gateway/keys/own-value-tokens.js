@@ -1,5 +1,5 @@
-// What becomes of users' own values when their tokens change: one that is valid longer is asked with from then on. What was had
-// with a token that ended goes, and comes back with another.
+// Changes of tokens and users' own values. Fetches use a token that is valid longer as soon as there is one. Values
+// that were fetched with a token that ended are dropped, and fetched again with another.
 import { createProblem } from './problem.js'
 
 /**
@@ -7,10 +7,13 @@ import { createProblem } from './problem.js'
  * @typedef {ReturnType<typeof createOwnValueTokens>} OwnValueTokens
  */
 
-/** How often a viewer's token is said again: a client may renew as often as it is given tokens, and watch thousands of keys. */
+/**
+ * The fetcher is told of a viewer's token at most this often: a client may renew as often as it is given tokens, and
+ * watch thousands of keys.
+ */
 const RENEWAL_MS = 1_000
 
-/** When a client may ask again: its user may have another token by then. */
+/** The client may ask again after this time: its user may have another token by then. */
 const RETRY_MS = 1_000
 
 /**
@@ -22,7 +25,7 @@ const RETRY_MS = 1_000
  * @param {() => number} deps.now monotonic, in milliseconds
  */
 export function createOwnValueTokens({ ownValues, cache, backbone, subscriptions, now }) {
-  /** Whose token is to be said again when it is time. @type {Set<Viewer>} */
+  /** Viewers whose token the fetcher must be told of, when it is time. @type {Set<Viewer>} */
   const due = new Set()
   /** @type {WeakMap<Viewer, number>} */
   const saidAtMs = new WeakMap()
@@ -42,22 +45,26 @@ export function createOwnValueTokens({ ownValues, cache, backbone, subscriptions
   function letGo(entry, hasToken) {
     entry.value = undefined
     entry.problem = hasToken ? undefined : createProblem('token_expired', now(), { retryAfterMs: RETRY_MS })
-    // The fetcher hears that there is none, or which one there is in its place.
+    // The fetcher is told that there is no token, or which one replaces it.
     if (entry.subscriptions.length > 0) backbone.renewCredentials(entry.wireKey)
     if (!hasToken) subscriptions.changed(entry, 'failed')
-    // Removes what nobody wants.
+    // Removes the entry if nobody wants it.
     cache.update(entry)
   }
 
   return {
-    /** The viewer has a token that is valid longer. @param {Viewer} viewer */
+    /**
+     * The viewer has a token that is valid longer: the fetcher is told, now or when it is time.
+     *
+     * @param {Viewer} viewer
+     */
     renewed(viewer) {
       if (ownValues.of(viewer).size === 0) return
       if (isTime(viewer)) say(viewer)
       else due.add(viewer)
     },
 
-    /** Says what was renewed since. */
+    /** Tells the fetcher of the tokens that were renewed since. */
     sweep() {
       for (const viewer of due) {
         if (!isTime(viewer)) continue
@@ -66,7 +73,7 @@ export function createOwnValueTokens({ ownValues, cache, backbone, subscriptions
       }
     },
 
-    /** One of the viewer's tokens has expired: what it was asked with is let go of. @param {Viewer} viewer */
+    /** One of the viewer's tokens has expired: values fetched with it are dropped. @param {Viewer} viewer */
     expired(viewer) {
       const digests = viewer.tokens.map(({ bearer }) => bearer.digest)
       for (const [entry, { askedWith }] of [...ownValues.of(viewer)]) {
@@ -74,7 +81,11 @@ export function createOwnValueTokens({ ownValues, cache, backbone, subscriptions
       }
     },
 
-    /** Tokens of the viewer were revoked, or it is not known any more: nothing that it has is kept. @param {Viewer} viewer */
+    /**
+     * The viewer's tokens were revoked, or the viewer was forgotten: all its own values are dropped.
+     *
+     * @param {Viewer} viewer
+     */
     ended(viewer) {
       for (const entry of [...ownValues.of(viewer).keys()]) letGo(entry, viewer.tokens.length > 0)
     },

@@ -32,7 +32,7 @@ export function createOwnValues({ namespaces, viewers, wallNow }) {
    * @template T
    * @param {Entry | undefined} entry
    * @param {(viewer: Viewer, choice: TokenChoice, wallNowMs: number) => T} decide
-   * @returns {T | undefined} `undefined` where it is nobody's own
+   * @returns {T | undefined} the viewer; `undefined` if the value is the same for all
    */
   function choosing(entry, decide) {
     if (entry?.viewer === undefined) return undefined
@@ -45,14 +45,14 @@ export function createOwnValues({ namespaces, viewers, wallNow }) {
     areOf,
 
     /**
-     * Under what a viewer's value of a key is held and asked for.
+     * The key under which a viewer's value is stored and asked for.
      *
      * @param {Viewer | undefined} viewer
      * @param {string} key
      */
     wireKeyOf(viewer, key) {
       if (!areOf(key)) return key
-      // Without a viewer a door forgot to say for whom it asks.
+      // No viewer: the caller forgot to say for whom it asks.
       if (!viewer) throw new Error(`no viewer for ${key}`)
       return viewerKey(key, viewer.name)
     },
@@ -80,7 +80,7 @@ export function createOwnValues({ namespaces, viewers, wallNow }) {
       viewer === undefined || viewer === ANONYMOUS_VIEWER || (viewers.named(viewer)?.tokens.length ?? 0) > 0,
 
     /**
-     * With what a backend is asked for a viewer's own value.
+     * The token with which the backend is asked for a viewer's own value.
      *
      * @param {Entry | undefined} entry
      * @returns {import('@keycast/backbone').Credentials | undefined}
@@ -94,7 +94,7 @@ export function createOwnValues({ namespaces, viewers, wallNow }) {
      *
      * @param {Entry} entry
      * @param {string} [digest] of the token
-     * @returns {boolean} whether the backend is to be asked with another one
+     * @returns {boolean} whether to ask the backend again with another token
      */
     noteRefused: (entry, digest) =>
       choosing(entry, (viewer, choice, wallNowMs) => noteRefused(viewer, choice, wallNowMs, digest)) === true,
@@ -102,10 +102,14 @@ export function createOwnValues({ namespaces, viewers, wallNow }) {
     /** Whether the user has another token than the one last asked with, which has expired. @param {Entry} entry */
     hasTokenLeft: entry => choosing(entry, hasTokenLeft) === true,
 
-    /** With which token each was last asked for. @param {Viewer} viewer @returns {ReadonlyMap<Entry, Readonly<TokenChoice>>} */
+    /**
+     * The viewer's entries, each with the token last used for it.
+     *
+     * @param {Viewer} viewer @returns {ReadonlyMap<Entry, Readonly<TokenChoice>>}
+     */
     of: viewer => byViewer.get(viewer.name) ?? NONE,
 
-    /** How many viewers' values of a key are held. For operators: it looks at all. @param {string} key */
+    /** The number of viewers' values stored for a key. For operators: it walks over all. @param {string} key */
     countOf(key) {
       let held = 0
       for (const entries of byViewer.values()) for (const entry of entries.keys()) if (entry.key === key) held++

@@ -204,7 +204,7 @@ test('what was had for a user is gone when the last session is and the token has
   backbone.value(wire('ann'), '1')
   backbone.value(wire('bob'), '2')
   for (const user of [ann, bob]) user.connection.terminate()
-  // Kept a while: the same user may come back, on another page.
+  // The value is kept for a while: the same user may return, on another page.
   expect(held()).toBe(2)
   await pass(61_000)
   expect(backbone.held(wire('ann'))).toBeUndefined()
@@ -262,7 +262,7 @@ test('several keys that one token was refused for are all asked for with the oth
 })
 
 /**
- * A user's tokens by name, for tests of which of them is asked with.
+ * A user's tokens by name, for tests of the choice among them.
  *
  * @param {Parameters<typeof setup>[0]} [settings]
  */
@@ -282,7 +282,7 @@ function setupTokens(settings) {
       await auth(client, given)
       return { ...client, token: given }
     },
-    /** The tokens that wants of a key said, since last asked. */
+    /** The tokens in the wants of a key since the last call. */
     said: (key = KEY) => backbone.said.filter(([each]) => each === wire('ann', key)).map(([, each]) => nameOf(each)),
     /** The backend refuses the token that was said last, or the one given. @param {string} [key] @param {string} [given] */
     refuse(key = KEY, given = undefined) {
@@ -333,7 +333,7 @@ test('of three tokens all are asked with, the one valid longest first, and the o
   expect(said()).toEqual(['revoked', 'good', 'dead'])
   await withToken('renewed', 1_900)
   await pass(1_000)
-  // Not valid longest: nothing is better than what works.
+  // A token that works is better than one that is valid longer.
   expect(said()).toEqual(['revoked', 'good', 'dead'])
   refuse()
   expect(said()).toEqual(['revoked', 'good', 'dead', 'renewed'])
@@ -357,7 +357,7 @@ test('a refusal that comes late is not taken for one of the token that came sinc
   expect(await old.received()).toMatchObject([{ type: 'value', id: 1, data: 'of new' }])
   expect(said()).toEqual(['new'])
 
-  // Nor where the same key was asked for with both, or the two cross on the way.
+  // Nor if the same key was asked for with both tokens, or the two cross on the way.
   old.send({ type: 'get', id: 2, key: 'own:third' })
   old.send(subscribe(OTHER_KEY, 3))
   await withToken('newest', 7_200)

@@ -1,4 +1,4 @@
-// How many keys sessions are subscribed to: values and rooms together, by session, by account and in all.
+// Counts the keys that sessions are subscribed to, values and rooms together: by session, by account and in all.
 import { keyCountOf } from '../sessions/session.js'
 
 /**
@@ -14,10 +14,12 @@ export function createPlaces({ keysPerSessionMax, subscriptionsMax }) {
      * Takes a place for one more subscription.
      *
      * @param {Session} session
-     * @returns {'too_many_keys' | 'capacity' | undefined} why there is none
+     * @returns {'too_many_keys' | 'capacity' | undefined} the limit that left no place, if one did
      */
     take(session) {
       const { account } = session
+      // An ended session would keep its place for good. Nobody is told the code.
+      if (session.ended) return 'capacity'
       if (keyCountOf(session) >= keysPerSessionMax || (account && account.keys >= account.keysMax)) {
         return 'too_many_keys'
       }

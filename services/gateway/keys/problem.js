@@ -1,4 +1,4 @@
-// Why a key has no value, or no newer one: the words for it that a gateway makes up itself or passes on.
+// Why a key has no value, or no newer one: the problems that a gateway finds itself or passes on.
 import { errorCodes, errorMessage } from '@keycast/protocol'
 
 /**
@@ -13,7 +13,9 @@ import { errorCodes, errorMessage } from '@keycast/protocol'
  * @typedef {{ code: ErrorCode, message?: string, retryAfterMs?: number, atMs?: number }} Refusal
  */
 
-/** When to ask again after the fetcher itself gave no answer: the backbone notices a dead node in 3 s. */
+/**
+ * The client asks again after this time if the fetcher itself gave no answer: the backbone notices a dead node in 3 s.
+ */
 const FETCHER_RETRY_MS = 1_000
 
 /**
@@ -27,7 +29,7 @@ export function createProblem(code, nowMs, { message = errorCodes[code], retryAf
 }
 
 /**
- * When trying again makes sense, counted from now: a client that comes late is not to wait as long as the first.
+ * The time until a retry makes sense, counted from now: a late client must not wait as long as the first one.
  *
  * @param {Pick<Refusal, 'retryAfterMs' | 'atMs'>} refusal
  * @param {number} nowMs
@@ -50,7 +52,7 @@ export function problemMessage(refusal, nowMs, { id, key, subscribed }) {
 }
 
 /**
- * The problem of a key now that the fetcher is not heard.
+ * The problem of a key while the fetcher is silent.
  *
  * @param {number} nodesAlive
  * @param {number} nowMs

@@ -11,8 +11,8 @@ import { createProblem, silentFetcher } from './problem.js'
  */
 
 /**
- * How long past a namespace's timeout an answer is waited for: what the fetcher itself says of a backend that does not
- * answer (timeout, and 1 s more for a silent worker's lease) shall arrive first.
+ * An answer is waited for this long past a namespace's timeout. The fetcher's own report of a silent backend must
+ * arrive first: it comes after the timeout, and 1 s more for a silent worker's lease.
  */
 export const ANSWER_GRACE_MS = 2_000
 
@@ -22,7 +22,7 @@ export const ANSWER_GRACE_MS = 2_000
  * @param {import('./cache.js').Cache} deps.cache
  * @param {Pick<Backbone, 'get' | 'cancelGet' | 'nodesAlive'>} deps.backbone
  * @param {Pick<import('./calendar.js').Calendar<Entry>, 'schedule'>} deps.calendar
- * @param {Pick<import('../metrics.js').Counts, 'coalesced'>} deps.counts
+ * @param {Pick<import('../counts.js').Counts, 'coalesced'>} deps.counts
  * @param {() => number} deps.now monotonic, in milliseconds
  */
 export function createSingleFlight({ values, cache, backbone, calendar, counts, now }) {

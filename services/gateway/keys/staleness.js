@@ -9,18 +9,21 @@ import { ANSWER_GRACE_MS } from './single-flight.js'
  */
 
 /**
- * How much later the silence of a fetcher that is alive counts than its own report would: it gives a worker's lease as
- * long over the timeout before it reports a failure.
+ * A fetcher's silence counts this much later than its own report would. The fetcher gives a worker's lease as long over
+ * the timeout before it reports a failure.
  */
 const LEASE_GRACE_MS = 1_000
 
-/** How much older than it is a value seems whose refreshes are heard of only by beats, and by the mark before each. */
+/**
+ * A value that only beats confirm seems older than it is by up to this much: a beat covers the refreshes up to the mark
+ * before it.
+ */
 const CONFIRMATION_LAG_MS = 3_000
 
-/** How often a key that nothing is known of is checked again: the code of its problem may change. */
+/** A key of which nothing is known is checked again this often: the code of its problem may change. */
 const RECHECK_MS = 1_000
 
-/** How often a stale value is, of which beats may confirm that it is not any more. There may be a million of them. */
+/** A stale value is checked again this often: a beat may have confirmed it. There may be a million such values. */
 const STALE_RECHECK_MS = 5_000
 
 /**
@@ -31,11 +34,12 @@ const STALE_RECHECK_MS = 5_000
  */
 export function createStaleness({ calendar, backbone, now }) {
   /**
-   * To be called when a watched key's state changed and when it comes up in the calendar; schedules the next time itself.
+   * Must be called when a watched key's state changes, and when the key comes up in the calendar. It schedules the next
+   * check itself.
    *
    * @param {Entry} entry
-   * @returns {'problem' | 'over' | undefined} what every subscriber is due word of now: the entry's `problem`, or that the
-   *   one it was told of is over
+   * @returns {'problem' | 'over' | undefined} the word that every subscriber is due now: the entry's `problem`, or the
+   *   end of the problem that was announced
    */
   function check(entry) {
     if (entry.subscriptions.length === 0) return undefined
@@ -65,7 +69,7 @@ export function createStaleness({ calendar, backbone, now }) {
   }
 
   /**
-   * There is a value: it is stale when it is older than it may get while the fetcher's tries succeed. Reported once.
+   * A key with a value is stale when the value is older than it can get while fetches succeed. Reported once.
    *
    * @param {Entry} entry
    * @returns {'problem' | 'over' | undefined}
@@ -85,7 +89,7 @@ export function createStaleness({ calendar, backbone, now }) {
   }
 
   /**
-   * An answer ends what is wrong, or a beat where a fetcher that was behind has nothing new to say.
+   * An answer ends a problem. So does a beat, if a fetcher that was behind has caught up and found nothing new.
    *
    * @param {Entry} entry
    * @returns {'over' | undefined}
@@ -104,14 +108,14 @@ export function createStaleness({ calendar, backbone, now }) {
     return 'over'
   }
 
-  /** @param {Entry} entry @returns {number} the time to check again, or when it is stale if nothing comes before */
+  /** @param {Entry} entry @returns {number} the time at which it is stale, if nothing arrives before */
   function staleFrom(entry) {
     const { namespace, refreshes, watchedAtMs, isWatchAnswered, problem } = entry
     const limitAtMs = askedAtOf(entry) + namespace.refreshMs + namespace.timeoutMs
     if (problem) return limitAtMs
     if (!isWatchAnswered) return watchedAtMs + namespace.timeoutMs + ANSWER_GRACE_MS
     const alive = backbone.nodesAlive() > 0
-    // Asked for only on a refresh, such a value has no age to go by; but with no node alive no refresh would reach it.
+    // With `refresh: 0` a value has no age to go by; but with no node alive no refresh would reach it.
     if (namespace.refreshMs === 0) return alive ? now() + Math.max(namespace.timeoutMs, RECHECK_MS) : now()
     if (now() < limitAtMs || !alive) return limitAtMs
     return limitAtMs + LEASE_GRACE_MS + (refreshes ? CONFIRMATION_LAG_MS : 0)

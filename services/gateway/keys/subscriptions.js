@@ -1,6 +1,7 @@
 // Subscriptions of sessions to keys: ties sessions to entries, and makes each change of an entry due to its
 // subscribers.
 import { encode, errorMessage } from '@keycast/protocol'
+import { SUBSCRIBED } from '../access/backend/decisions.js'
 import { CHANGED, CURRENT, PROBLEM, VALUE } from '../delivery/due.js'
 import { askedAtOf, endRefreshes } from './age.js'
 import { NOBODY } from './entry.js'
@@ -16,10 +17,11 @@ import { createProblem } from './problem.js'
  * @property {Session} session
  * @property {Entry} entry
  * @property {number} index in the entry's list
- * @property {number} due bits of due.js; while there are any it stands in its session's `due`, or WAITS is one of them
+ * @property {number} due bits of due.js. While any is set the subscription is in its session's `due`, unless WAITS is
+ *   among them
  * @property {boolean} isPending whether the first value is still to come
- * @property {string | undefined} clientVersion the version the client has: while pending, the one it named; where the
- *   encoding has deltas, also the one it was last sent, from which a delta may start
+ * @property {string | undefined} clientVersion the client's version: the one it named while pending; later the last one
+ *   it was sent, from which a delta may start. Only for encodings with deltas
  *
  * @typedef {ReturnType<typeof createSubscriptions>} Subscriptions
  */
@@ -28,18 +30,20 @@ import { createProblem } from './problem.js'
  * @param {object} deps
  * @param {Pick<import('./values.js').Values, 'open'>} deps.values
  * @param {Pick<import('./own-values.js').OwnValues, 'wireKeyOf'>} deps.ownValues
+ * @param {Pick<import('../access/backend/decisions.js').Decisions, 'leave'>} deps.decisions
  * @param {import('./cache.js').Cache} deps.cache
  * @param {Pick<import('@keycast/backbone').Backbone, 'watch' | 'unwatch'>} deps.backbone
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'owe' | 'forget' | 'sendText'>} deps.outbox
  * @param {Pick<import('./staleness.js').Staleness, 'check'>} deps.staleness
  * @param {(entry: Entry) => void} deps.onFanOut a new version is on its way to every subscriber
  * @param {import('./places.js').Places} deps.places
- * @param {import('../metrics.js').Counts} deps.counts
+ * @param {import('../counts.js').Counts} deps.counts
  * @param {() => number} deps.now monotonic, in milliseconds
  */
 export function createSubscriptions({
   values,
   ownValues,
+  decisions,
   cache,
   backbone,
   outbox,
@@ -62,13 +66,13 @@ export function createSubscriptions({
   function add(session, key, version) {
     const subscribed = /** @type {Subscription | undefined} */ (session.subscriptions.get(key))
     if (subscribed) {
-      // The client may not have read all it was sent: a delta starts from a version that both sides name, or there is
-      // none.
+      // The client may not have read all it was sent. A delta therefore starts from a version that both sides name, or
+      // is not sent.
       if (subscribed.clientVersion !== version) subscribed.clientVersion = undefined
       inform(subscribed, version)
       return undefined
     }
-    // Watched keys cannot be dropped: past the limit there is room only for keys that are watched already.
+    // Watched keys cannot be dropped. Past the limit only keys that are watched already fit.
     const wireKey = ownValues.wireKeyOf(session.viewer, key)
     if (!cache.get(wireKey)?.subscriptions.length && cache.isFull()) return createProblem('capacity', now())
     const code = places.take(session)
@@ -85,7 +89,7 @@ export function createSubscriptions({
       clientVersion: session.encoding.delta ? version : undefined,
     }
     entry.subscriptions.push(subscription)
-    // Under the entry's own string: the one parsed from this message would be in memory once per session.
+    // Uses the entry's own string: the string of this message would be in memory once per session.
     session.subscriptions.set(entry.key, subscription)
     inform(subscription, version)
     if (entry.subscriptions.length === 1) {
@@ -102,14 +106,14 @@ export function createSubscriptions({
     entry.subscriptions = []
     entry.watchedAtMs = now()
     entry.isWatchAnswered = false
-    // That the backend has nothing is an answer, good for its time. Any other problem is one of an earlier try.
+    // `not_found` is an answer, good for its time. Any other problem is one of an earlier try.
     if (entry.problem?.code === 'not_found' && now() - askedAtOf(entry) <= entry.maxAgeMs)
       entry.announcedCode = 'not_found'
     else entry.problem = undefined
   }
 
   /**
-   * Makes the key's state due to one subscription, or has it wait for the first value.
+   * Makes the key's state due to one subscription, or lets it wait for the first value.
    *
    * @param {Subscription} subscription
    * @param {string | undefined} version
@@ -117,7 +121,7 @@ export function createSubscriptions({
   function inform(subscription, version) {
     const { entry } = subscription
     const { value } = entry
-    // The fetcher keeps a watched key fresh. One that was not watched may be old, unless its age says otherwise.
+    // The fetcher keeps a watched key fresh. A key that was not watched may be old, unless its age says otherwise.
     if (value && (entry.isWatchAnswered || now() - askedAtOf(entry) <= entry.maxAgeMs)) {
       counts.subscribeHits++
       endPending(subscription)
@@ -126,7 +130,7 @@ export function createSubscriptions({
     counts.subscribeMisses++
     if (!subscription.isPending) entry.pendingSubscriptions++
     subscription.isPending = true
-    // A client that is told that there is none is sent the value whole when there is one again.
+    // A client that is told `not_found` is sent the whole value when the key has one again.
     subscription.clientVersion = entry.problem?.code === 'not_found' ? undefined : version
     if (!value && entry.problem) outbox.owe(subscription, PROBLEM)
   }
@@ -193,11 +197,11 @@ export function createSubscriptions({
         oweAll(entry, 0)
         break
       case 'failed':
-        // A pending subscription is sent the value there is, though old: `stale` follows.
+        // A pending subscription is sent the present value, though old: `stale` follows.
         if (entry.value) oweAll(entry, 0)
         break
       case 'gone':
-        // No client has a version any more: when the backend has the key again, all are sent it whole.
+        // No client has a version any more: when the backend has the key again, all are sent the whole value.
         entry.stale = false
         for (const subscription of entry.subscriptions) subscription.clientVersion = undefined
         break
@@ -208,8 +212,8 @@ export function createSubscriptions({
   }
 
   /**
-   * Makes word of a problem, or of its end, due to subscribers where it is time for that. To be called when an entry comes up in the
-   * calendar.
+   * Makes a problem, or its end, due to subscribers if it is time for that. Must be called when an entry comes up in
+   * the calendar.
    *
    * @param {Entry} entry
    */
@@ -220,10 +224,10 @@ export function createSubscriptions({
   }
 
   /**
-   * Makes the given bits due to every subscriber, or the value to those still pending if it is there.
+   * Makes the given bits due to every subscriber; those still pending get the value instead, if there is one.
    *
    * @param {Entry} entry
-   * @param {number} bits 0 where only pending ones are concerned
+   * @param {number} bits 0 to reach only the pending ones
    */
   function oweAll(entry, bits) {
     const { subscriptions, value } = entry
@@ -251,6 +255,8 @@ export function createSubscriptions({
     for (const subscription of [...entry.subscriptions]) {
       const { session } = subscription
       end(subscription)
+      // Else the backend would be asked for it as long as the gateway runs.
+      decisions.leave(session, entry.key, SUBSCRIBED)
       counts.errors[code]++
       outbox.sendText(session, 'error', text)
     }

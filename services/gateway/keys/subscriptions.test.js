@@ -48,7 +48,8 @@ test.each(Array.from({ length: 20 }, (_, seed) => seed))('a random life, seed %i
     async () => {
       const viewer = pick(viewers)
       const key = pick(KEYS)
-      // Else what is on its way to it might not be what it says it holds: a client would then have to ask once more.
+      // Otherwise the message on its way to the client might differ from the version that it says it holds: it would
+      // have to ask once more.
       await viewer.read()
       viewer.send({ type: 'subscribe', keys: [{ key, version: viewer.keys.get(key).version }] })
     },
@@ -137,14 +138,14 @@ test('every error about a key says whether the session is subscribed to it', asy
   backbone.failed('tick:1', 'backend_error', { retryAfterMs: 5_000 })
   expect(await client.received()).toMatchObject([{ key: 'tick:1', subscribed: true, retryAfterMs: 5_000 }])
 
-  // A late comer is told how long it is from now.
+  // A later subscriber is told the time that is left from now.
   await pass(2_000)
   expect((await late.ask({ type: 'subscribe', keys: ['tick:1'] }))[1]).toMatchObject({
     subscribed: true,
     retryAfterMs: 3_000,
   })
 
-  // The second get may not wait: the subscription of the one client stands all the same, the other has none.
+  // The second get may not wait: one client's subscription stands all the same, the other has none.
   client.send({ type: 'get', id: 1, key: 'tick:2' })
   expect(await client.ask({ type: 'get', id: 2, key: 'tick:1' })).toMatchObject([
     { id: 2, code: 'too_many_waiting', subscribed: true },

@@ -22,19 +22,20 @@ export function createTakeAnswer({ cache, backbone, ownValues, values, singleFli
    */
   return function takeAnswer(answer, isForGet, confirmations) {
     const entry = cache.get(answer.key)
-    // The key is no longer wanted, and nothing of it is kept.
+    // The key is no longer wanted, and none of its data is kept.
     if (!entry) return
     if (answer.type === 'failed' && hasOtherToken(entry, answer)) return askAgain(entry)
     const isFirst = !entry.value
     let change = applyAnswer(entry, answer, now(), confirmations)
     if (!change) {
-      // It speaks of bytes that were dropped since the request: asked again, now without a version, the bytes come.
+      // The answer confirms bytes that were dropped since the request. A second request, without a version, brings the
+      // bytes.
       if (isWanted(entry)) backbone.get(entry.wireKey)
       return
     }
     entry.isWatchAnswered = entry.isWatchAnswered || entry.subscriptions.length > 0
     if (entry.waiters.length > 0) answerWaiters(entry, isForGet)
-    // The waiting requests have it. A newer version of a value that is kept is always taken: an update must not end a
+    // The waiting requests are answered. A newer version of a stored value is always taken: an update must not end a
     // subscription.
     const hasNoRoom =
       (isFirst && change === 'value' && isWanted(entry) && !cache.fits(entry)) ||
@@ -50,7 +51,7 @@ export function createTakeAnswer({ cache, backbone, ownValues, values, singleFli
   }
 
   /**
-   * Whether the answer is about one of the user's tokens, and the backend is to be asked with another.
+   * Whether the answer is about one of the user's tokens, so that the backend should be asked with another.
    *
    * @param {import('./entry.js').Entry} entry
    * @param {import('@keycast/backbone').FailedAnswer} answer
@@ -60,7 +61,7 @@ export function createTakeAnswer({ cache, backbone, ownValues, values, singleFli
     return code === 'token_expired' && ownValues.hasTokenLeft(entry)
   }
 
-  /** @param {import('./entry.js').Entry} entry of a viewer that has another token */
+  /** @param {import('./entry.js').Entry} entry has a viewer with another token */
   function askAgain(entry) {
     entry.value = undefined
     if (entry.waiters.length > 0) backbone.get(entry.wireKey)
@@ -70,8 +71,7 @@ export function createTakeAnswer({ cache, backbone, ownValues, values, singleFli
 
   /** @param {import('./entry.js').Entry} entry @param {boolean} isForGet */
   function answerWaiters(entry, isForGet) {
-    // A watch may be answered with an older state than a request accepts that came after it: the get's own answer
-    // follows.
+    // A watch may be answered with an older state than a later request accepts. The get's own answer follows.
     const result = isForGet ? lastTry(entry) : values.fresh(entry.wireKey)
     if (result) singleFlight.resolve(entry, result)
   }

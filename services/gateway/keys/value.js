@@ -9,7 +9,7 @@ import { emptySlots } from '../encodings/slots.js'
  * `body` is the content itself; `format` says how it may be shown. Both stay as they are for the life of the version.
  * @typedef {object} Value
  * @property {string} key that clients know
- * @property {string} wireKey under which its entry stands: see entry.js
+ * @property {string} wireKey the key of its entry: see entry.js
  * @property {string} version
  * @property {string} contentType
  * @property {Format} format
@@ -18,14 +18,14 @@ import { emptySlots } from '../encodings/slots.js'
  * @property {import('../encodings/slots.js').Slots<unknown>} forms what encodings made of the value; only the encoding itself reads it
  * @property {import('../encodings/slots.js').Slots<Buffer> | undefined} currentFrames that tell a client that this version is the latest
  * @property {number} compressedBytes what its compressed forms take
- * @property {number | undefined} delayMs of a change: for how long the fetcher kept it waiting
- * @property {number} receivedAtMs when it reached this gateway as a change for sessions that had subscribed before; NaN
- *   where there was none
+ * @property {number | undefined} delayMs for a change: the time that it waited in the fetcher
+ * @property {number} receivedAtMs the time at which it reached this gateway as a change, for sessions that had
+ *   subscribed before; NaN if it was none
  */
 
 /**
  * @param {{ key: string, version: string, contentType: string, format: Format, body: Buffer, delta?: Delta, delayMs?: number }} answer
- * @param {string} [key] that clients know, where the answer's is a viewer key
+ * @param {string} [key] the client's key, if the answer's is a viewer key
  * @returns {Value}
  */
 export function createValue({ key: wireKey, version, contentType, format, body, delta, delayMs }, key = wireKey) {
@@ -36,7 +36,7 @@ export function createValue({ key: wireKey, version, contentType, format, body, 
     contentType,
     format,
     body: detached(body),
-    // At once, also where no session takes deltas: a delta is small, and as it came it shares a block with others.
+    // Copied at once, even if no session takes deltas: a delta is small, and as it came it shares a block with others.
     delta: delta && { from: delta.from, bytes: detached(delta.bytes) },
     forms: emptySlots(),
     currentFrames: undefined,

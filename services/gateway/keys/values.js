@@ -1,4 +1,4 @@
-// The table of keys: an entry for each that is wanted or worth keeping, and what can be answered from it.
+// The table of keys: an entry for each key that is wanted or worth keeping, and the answers that these can give.
 
 import { readViewerKey } from '@keycast/backbone'
 import { keyProblem, namespaceOf } from '@keycast/protocol'
@@ -23,8 +23,8 @@ import { createEntry } from './entry.js'
  */
 export function createValues({ namespaces, cache, backbone, onOpened = () => {}, now }) {
   /**
-   * The entry of a key, made where there is none. It must be wanted (subscribed to or waited for) before the cache's
-   * `update` sees it, or it is gone again.
+   * The entry of a key, made if there is none. It must be wanted (subscribed to or waited for) before the cache's
+   * `update` sees it, or it is dropped again.
    *
    * @param {string} wireKey of a key that passed the check of access.js
    * @returns {Entry}
@@ -33,8 +33,8 @@ export function createValues({ namespaces, cache, backbone, onOpened = () => {},
     const known = cache.get(wireKey)
     if (known) return known
     const namespace = namespaces.get(namespaceOf(wireKey))
-    // A door that forgot to check would let a stranger choose what the fetcher asks the backend for, and one that forgot to
-    // say for whom it asks would have one user's value shown to all.
+    // A caller that forgot to check would let a stranger choose the URLs that the fetcher asks the backend for. One
+    // that forgot the viewer would show one user's value to all.
     const isOwn = namespace?.isPerUser === true
     const key = isOwn ? readViewerKey(wireKey)?.key : wireKey
     if (!namespace || key === undefined || keyProblem(key)) {
@@ -47,11 +47,11 @@ export function createValues({ namespaces, cache, backbone, onOpened = () => {},
   }
 
   /**
-   * The answer for a key from memory: its value, or that the backend has nothing under it, no older than
-   * its `maxAgeMs`. `undefined` where the fetcher has to be asked.
+   * The answer for a key from memory, no older than its `maxAgeMs`: its value, or `not_found`. `undefined` if the
+   * fetcher must be asked.
    *
    * @param {string} wireKey
-   * @param {number} [asOfMs] when it must not have been too old: now, unless the question was asked earlier
+   * @param {number} [asOfMs] the time at which it must not be too old: now, unless the question was asked earlier
    * @returns {Result | undefined}
    */
   function fresh(wireKey, asOfMs = now()) {
@@ -63,7 +63,7 @@ export function createValues({ namespaces, cache, backbone, onOpened = () => {},
   }
 
   /**
-   * The last value or failure known of a key, however old.
+   * The last known value or failure of a key, however old.
    *
    * @param {Entry} entry that has a value or a problem
    * @returns {Result}
@@ -74,7 +74,7 @@ export function createValues({ namespaces, cache, backbone, onOpened = () => {},
   }
 
   /**
-   * The version of a key that this gateway has, for the backbone to tell the fetcher.
+   * This gateway's version of a key, which the backbone tells the fetcher.
    *
    * @param {string} wireKey
    * @returns {Held | undefined}

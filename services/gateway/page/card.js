@@ -1,4 +1,4 @@
-// One key on the page: what it holds, how fresh that is, what changed last, and what is wrong with it.
+// One key on the page: its content, its age, its last changes and its problem.
 import { changesBetween, inline, lineChanges } from './changes.js'
 import { element, setText } from './element.js'
 import { createTree } from './json-tree.js'

@@ -106,7 +106,7 @@ function step(path, label, list) {
 }
 
 /**
- * Where two texts differ: what stands before and after the difference is the same in both.
+ * The part in which two texts differ: they share all before it and all after it.
  *
  * @param {string} before
  * @param {string} after

@@ -99,7 +99,7 @@ function createContainer(label, value, depth) {
   const root = element('details', { open: depth < OPEN_DEPTH && !(depth > 0 && fitsLine(value)) }, summary, children)
   const gap = element('div', { className: 'gap' })
 
-  /** What is drawn, by entry id. @type {Map<string, Node>} */
+  /** The drawn nodes by entry id. @type {Map<string, Node>} */
   const drawn = new Map()
   let headEntries = HEAD_ENTRIES
 

@@ -64,7 +64,7 @@ function follow(entry) {
   })
 }
 
-/** A person does not wait for the gateway's next try. @param {string} key */
+/** A reader who asks for a retry does not wait for the gateway's next one. @param {string} key */
 function retry(key) {
   const entry = /** @type {Entry} */ (entries.get(key))
   if (entry.watched.error?.retryAtMs === undefined) {
@@ -74,7 +74,7 @@ function retry(key) {
     follow(entry)
     return
   }
-  // All subscribers are told what a get is answered.
+  // All subscribers receive the answer to a get.
   keycast.get(key).catch(() => {})
 }
 
@@ -120,7 +120,7 @@ function draw() {
   tick()
 }
 
-/** What changes as time passes: ages, countdowns, charts, totals. */
+/** Redraws everything that changes with time: ages, countdowns, charts, totals. */
 function tick() {
   const { state } = keycast
   const nowMs = Date.now()

@@ -1,4 +1,4 @@
-// How much arrives, as an average over the last seconds: a figure that follows but does not flicker.
+// The rate of arrivals, as an average over the last seconds: a figure that follows but does not flicker.
 
 const WINDOW_MS = 5_000
 

@@ -8,7 +8,7 @@ const TEXT_CHARACTERS = 3_000
 const BLOCK_LINES = 24
 const BYTES_PER_LINE = 16
 
-/** What a browser draws without running anything. SVG is left out: it is a document. */
+/** Types that a browser draws without running anything. SVG is left out: it is a document. */
 const imageTypes = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/avif', 'image/bmp'])
 
 /** @param {{ text: string }} content @returns {View} */
@@ -16,7 +16,7 @@ export function createText({ text }) {
   const shown = element('pre', { className: 'text' })
   const more = moreButton()
   let whole = false
-  /** Where the text differs from the one before: start and end of each part. @type {[number, number][]} */
+  /** The changed parts of the text: start and end of each. @type {[number, number][]} */
   let marks = []
 
   const draw = () => {
@@ -79,10 +79,14 @@ export function createBytes(content) {
   const more = moreButton()
   let whole = false
   let { bytes } = content
-  /** What is drawn, a block of lines each: a block none of whose bytes changed stays. @type {{ root: HTMLElement, text: string, marked: boolean }[]} */
+  /**
+   * The drawn blocks of lines. A block without a changed byte stays.
+   *
+   * @type {{ root: HTMLElement, text: string, marked: boolean }[]}
+   */
   const blocks = []
 
-  /** @param {boolean} marking whether what differs from what is drawn is new */
+  /** @param {boolean} marking whether the differences from the drawn text are marked as new */
   const draw = marking => {
     const lines = Math.ceil(bytes.length / BYTES_PER_LINE)
     const drawn = whole ? lines : Math.min(lines, BLOCK_LINES)

@@ -2,8 +2,8 @@
 // journal for a while, so that its user can come back through any gateway.
 import { namespaceOf } from '@keycast/protocol'
 import { JOINED } from '../access/backend/decisions.js'
+import { countOne } from '../counts.js'
 import { createProblem, problemMessage } from '../keys/problem.js'
-import { countOne } from '../metrics.js'
 import { isSubscribed } from '../sessions/session.js'
 
 /**
@@ -21,7 +21,7 @@ import { isSubscribed } from '../sessions/session.js'
 /** Rooms that one session may have joined: a page shows a few. */
 const JOINS_MAX = 100
 
-/** When to come back with a join while one to the same room is under way. */
+/** A client repeats a join after this time if another one to the same room is under way. */
 const RETRY_MS = 100
 
 /**
@@ -32,7 +32,7 @@ const RETRY_MS = 100
  * @param {Pick<import('@keycast/backbone').RoomsBackbone, 'join' | 'leave'>} deps.backbone
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'send'>} deps.outbox
  * @param {number} deps.joinMs within which a join is answered
- * @param {Pick<import('../metrics.js').Counts, 'joins'>} deps.counts
+ * @param {Pick<import('../counts.js').Counts, 'joins'>} deps.counts
  * @param {() => number} deps.now monotonic, in milliseconds
  */
 export function createJoins({ namespaces, access, decisions, backbone, outbox, joinMs, counts, now }) {
@@ -74,7 +74,7 @@ export function createJoins({ namespaces, access, decisions, backbone, outbox, j
     const waiting = undecided.get(session) ?? new Map()
     undecided.set(session, waiting.set(key, message))
     const problem = await decision
-    // A leave came, or the session ended. After a leave another join may wait here, in which this one has no part.
+    // A leave came, or the session ended. After a leave another join may wait here; this one must not touch it.
     if (undecided.get(session)?.get(key) !== message) return refuse(session, id, key, leftBefore)
     forgetUndecided(session, key)
     if (problem) return refuse(session, id, key, problem)
@@ -88,14 +88,14 @@ export function createJoins({ namespaces, access, decisions, backbone, outbox, j
     if (waiting?.delete(key) && waiting.size === 0) undecided.delete(session)
   }
 
-  /** @param {Session} session that may join @param {import('@keycast/protocol').Join} message */
+  /** @param {Session} session that may join @param {import('@keycast/protocol').Join} message the session may join */
   function enter(session, { id, key, name, claim: given }) {
     const user = session.rights.user ?? ''
     // A session that joins again without its claim means itself.
     const claim = user === '' ? (given ?? membershipOf(session, key)?.claim) : undefined
     const known = membershipOf(session, key)
     if (known?.pending !== undefined) return refuse(session, id, key, underWay)
-    // Its own name would be taken by somebody else.
+    // Otherwise the session's own name would count as taken by somebody else.
     if (known && (known.user !== user || known.claim !== claim)) end(session, key, 'now')
     const membership = membershipOf(session, key) ?? open(session, key, { user, claim })
     if (!membership) {
@@ -121,7 +121,7 @@ export function createJoins({ namespaces, access, decisions, backbone, outbox, j
 
   /**
    * @param {Session} session @param {string} key @param {Pick<Membership, 'user' | 'claim'>} who
-   * @returns {Membership | undefined} where the session has too many
+   * @returns {Membership | undefined} `undefined` if the session has too many
    */
   function open(session, key, who) {
     const own = members.get(session) ?? new Map()
@@ -155,7 +155,7 @@ export function createJoins({ namespaces, access, decisions, backbone, outbox, j
       const { error: code, message, retryAfterMs } = outcome
       return refuse(session, id, key, { code, message, retryAfterMs })
     }
-    // Only now: a name that cannot be had costs nobody the one they have.
+    // Earlier memberships end only now: a user whose new name is taken keeps the one they have.
     if (membership.tab !== undefined) backbone.leave(membership.tab, 'now')
     membership.tab = tab
     const { name, claim } = outcome
@@ -181,7 +181,7 @@ export function createJoins({ namespaces, access, decisions, backbone, outbox, j
   function refuse(session, id, key, refusal) {
     if (session.ended) return
     countOne(counts.joins, refusal.code)
-    // It says nothing of a subscription to the room, which stands.
+    // The error says nothing about a subscription to the room, which stands.
     const subscribed = isSubscribed(session, key)
     outbox.send(session, problemMessage(refusal, now(), { id, key, subscribed }))
   }
@@ -193,7 +193,7 @@ export function createJoins({ namespaces, access, decisions, backbone, outbox, j
     const { tab, pending } = membership
     membership.tab = membership.pending = undefined
     forget(session, key)
-    // One that waits for its answer was seen by nobody.
+    // No member saw this one: the journal has not answered its join yet.
     if (pending !== undefined) backbone.leave(pending, 'now')
     if (tab !== undefined) backbone.leave(tab, leaving)
   }
@@ -208,7 +208,7 @@ export function createJoins({ namespaces, access, decisions, backbone, outbox, j
       outbox.send(session, { type: 'ok', id })
     },
 
-    /** @param {Session} session whose rights changed */
+    /** @param {Session} session its rights changed */
     endUncovered(session) {
       for (const key of [...(members.get(session)?.keys() ?? [])]) {
         const problem = access.refusalOf(session.rights, 'join', key)
@@ -219,7 +219,7 @@ export function createJoins({ namespaces, access, decisions, backbone, outbox, j
     },
 
     /**
-     * What the backend decided. A user who may not be in the room leaves it. While the backend cannot be asked they stay:
+     * Applies the backend's decision. A refused user leaves the room. Users stay while the backend cannot be asked:
      * otherwise each of its restarts would empty all rooms, and nobody would come back by themselves.
      *
      * @param {Session} session @param {string} key @param {Problem | undefined} problem
@@ -234,7 +234,7 @@ export function createJoins({ namespaces, access, decisions, backbone, outbox, j
      * The session has another viewer: what was decided for the one before says nothing.
      *
      * @param {Session} session
-     * @param {() => void} change makes it so
+     * @param {() => void} change sets the new viewer
      */
     changeViewer(session, change) {
       const keys = [...(members.get(session)?.keys() ?? [])].filter(decisions.applies)
@@ -248,7 +248,7 @@ export function createJoins({ namespaces, access, decisions, backbone, outbox, j
       }
     },
 
-    /** @param {Session} session that ended @param {import('@keycast/backbone').Leaving} leaving */
+    /** @param {Session} session that ended @param {import('@keycast/backbone').Leaving} leaving has ended */
     drop(session, leaving) {
       undecided.delete(session)
       for (const key of [...(members.get(session)?.keys() ?? [])]) end(session, key, leaving)

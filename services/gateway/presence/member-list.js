@@ -1,4 +1,4 @@
-// Who is in a room as this gateway knows it, and the frames that say so, each made once for all sessions.
+// A room's members as this gateway knows them, and the frames for them, each made once for all sessions.
 import { encode } from '@keycast/protocol'
 import { textFrame } from '../transport/frames.js'
 
@@ -9,7 +9,7 @@ import { textFrame } from '../transport/frames.js'
  * `members` is `undefined` where they are only counted. `frame`: the whole list, once somebody is to be sent it.
  * @typedef {object} MemberList
  * @property {string} key
- * @property {boolean} isKnown whether the journal has said anything of it
+ * @property {boolean} isKnown whether the journal has sent any members yet
  * @property {number} rev
  * @property {number} count
  * @property {Map<string, Member> | undefined} members by id
@@ -46,7 +46,8 @@ export function replaceMembers(list, { rev, count, members }) {
 
 /**
  * @param {MemberList} list
- * @param {{ rev: number, count: number, joined?: Member[], left?: Member[] }} said what follows its `rev`
+ * @param {{ rev: number, count: number, joined?: Member[], left?: Member[] }} said a change that follows the list's
+ *   `rev`
  * @returns {Buffer} the frame of the change
  */
 export function changeMembers(list, { rev, count, joined, left }) {

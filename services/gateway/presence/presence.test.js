@@ -1,4 +1,4 @@
-// Who is in rooms as clients have it, through a whole gateway and a journal in memory: each rule of what a client hears.
+// Members of rooms through a whole gateway and a journal in memory: each rule of what a client is sent.
 import { createMemoryRooms } from '@keycast/backbone/memory'
 import { createRights, readRule } from '../access/rights.js'
 import { createTestGateway } from '../test-support.js'
@@ -158,10 +158,10 @@ test('a join brings the name to its normal form, and gives an anonymous client a
 test('a user needs no claim, and all tabs are one member', async () => {
   const { connect, watching } = await setUp()
   const client = await watching()
-  const origin = { address: '127.0.0.1', isNamed: false }
+  const peer = { address: '127.0.0.1', isNamed: false }
   const verified = /** @type {any} */ ({ user: 'ann', rights: { ...everything, user: 'ann' }, expiresAtMs: 1e15 })
   for (let tab = 1; tab <= 2; tab++) {
-    const ann = await connect('', '', { origin, verified })
+    const ann = await connect('', '', { peer, verified })
     expect(await ann.ask({ type: 'join', id: tab, key, name: 'Ann' })).toEqual([
       { type: 'joined', id: tab, key, name: 'Ann' },
     ])

@@ -14,14 +14,14 @@ import { changeMembers, createMemberList, replaceMembers } from './member-list.j
  * @param {object} deps
  * @param {Pick<import('@keycast/backbone').RoomsBackbone, 'watchMembers' | 'unwatchMembers'>} deps.backbone
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'send' | 'sendFrame' | 'isWritable' | 'oweMembers' | 'forget'>} deps.outbox
- * @param {Pick<import('../metrics.js').Counts, 'sent' | 'conflated'>} deps.counts
+ * @param {Pick<import('../counts.js').Counts, 'sent' | 'conflated'>} deps.counts
  */
 export function createWatching({ backbone, outbox, counts }) {
   /** By key of the room. @type {Map<string, MemberList>} */
   const lists = new Map()
 
   /**
-   * The client was told where its stream of the room begins, and who is there comes next.
+   * The client was told where its stream of the room begins, and is sent the members next.
    *
    * @param {RoomSubscription} subscription
    * @param {boolean} isWanted whether it asked for that
@@ -44,7 +44,7 @@ export function createWatching({ backbone, outbox, counts }) {
     if (list.isKnown) outbox.oweMembers(watch)
   }
 
-  /** @param {RoomSubscription} subscription that ends, or begins anew */
+  /** @param {RoomSubscription} subscription ends, or begins anew */
   function end(subscription) {
     const watch = subscription.members
     if (!watch) return
@@ -86,8 +86,7 @@ export function createWatching({ backbone, outbox, counts }) {
     const list = lists.get(key)
     if (!list) return
     const frame = changeMembers(list, said)
-    // A copy: a session may end because its client takes nothing.
-    for (const watch of [...list.watches]) tell(watch, frame)
+    for (const watch of list.watches) tell(watch, frame)
   }
 
   /** @param {MembersWatch} watch @param {Buffer} frame of a change */

@@ -21,14 +21,14 @@ export function createAnnouncement(session, id, unknown = 1) {
 }
 
 /**
- * What `subscribed` says of a room: everything after its cursor follows.
+ * The entry of a room in `subscribed`: every message after its cursor follows.
  *
  * @param {RoomSubscription} subscription that is placed
  * @returns {import('@keycast/protocol').RoomSubscribed}
  */
 export function subscribedTo({ room, cursor, placing }) {
   const { key, epoch = '', reached, oldest } = room
-  // Another gateway may have given the client what is still on its way to this one.
+  // The client may have received some of these messages through another gateway already.
   const seq = Math.max(reached, cursor)
   return { key, epoch, seq, oldest, recovered: placing?.isRecovered ?? false, count: seq - cursor }
 }

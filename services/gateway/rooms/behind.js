@@ -1,5 +1,5 @@
-// Sessions that are behind what the gateway holds of a room: a page of the history is read for each, and past the history it
-// is told of the gap.
+// Sessions behind the messages that the gateway holds of a room. A page of the history is read for each; a session that
+// is behind the history itself is told of the gap.
 
 /**
  * @typedef {import('./room.js').RoomSubscription} RoomSubscription
@@ -11,10 +11,10 @@
  * @param {Pick<import('./tails.js').Tails, 'seal'>} deps.tails
  * @param {Pick<ReturnType<typeof import('./pages.js').createPages>, 'after'>} deps.pages
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'oweMessages'>} deps.outbox
- * @param {Pick<import('../metrics.js').Counts, 'gaps'>} deps.counts
+ * @param {Pick<import('../counts.js').Counts, 'gaps'>} deps.counts
  */
 export function createBehind({ tails, pages, outbox, counts }) {
-  /** Those whose page could not be read. @type {Set<RoomSubscription>} */
+  /** Subscriptions whose page could not be read. @type {Set<RoomSubscription>} */
   const failed = new Set()
 
   /**
@@ -45,7 +45,7 @@ export function createBehind({ tails, pages, outbox, counts }) {
   return {
     readOn,
 
-    /** Tries again what could not be read: that the journal is away is no gap. */
+    /** Repeats the reads that failed. A journal that is away causes no gap. */
     retry() {
       const waiting = [...failed]
       failed.clear()

@@ -1,4 +1,4 @@
-import { createCounts } from '../metrics.js'
+import { createCounts } from '../counts.js'
 import { createBehind } from './behind.js'
 
 function setUp() {

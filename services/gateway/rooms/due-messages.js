@@ -12,7 +12,7 @@ import { framesAfter } from './shared-frames.js'
  * @param {object} deps
  * @param {Pick<import('./tails.js').Tails, 'following'>} deps.tails
  * @param {(subscription: RoomSubscription) => void} deps.onBehind the messages after its cursor are not held any more
- * @param {Pick<import('../metrics.js').Counts, 'sent' | 'errors' | 'messageDeliveries'>} deps.counts
+ * @param {Pick<import('../counts.js').Counts, 'sent' | 'errors' | 'messageDeliveries'>} deps.counts
  */
 export function createDueMessages({ tails, onBehind, counts }) {
   const { sent } = counts

@@ -1,4 +1,4 @@
-import { createCounts } from '../metrics.js'
+import { createCounts } from '../counts.js'
 import { readFrames } from '../test-support.js'
 import { createDueMessages } from './due-messages.js'
 import { createRoom } from './room.js'
@@ -19,7 +19,7 @@ function setUp(count, bytes = 10) {
   const add = createDueMessages({ tails, onBehind: subscription => void behind.push(subscription), counts })
   /** @type {any} */
   const subscription = { room, cursor: 0, due: 32, gap: undefined, answers: undefined }
-  /** What is written, texts as frames have them. @param {number} [bytesMax] */
+  /** The texts that are written, as their frames have them. @param {number} [bytesMax] */
   const write = (bytesMax = 2 ** 20) => {
     /** @type {any[]} */
     const pieces = []

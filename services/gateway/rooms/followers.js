@@ -32,7 +32,7 @@ export function createFollowers({ namespaces, backbone, tails, outbox, watching,
    * Has a session follow a room. One that does already stays where it is.
    *
    * @param {Session} session
-   * @param {string} key that its rights cover: admissions.js checked it, and ends waits when the rights change
+   * @param {string} key the session's rights cover it: admissions.js checked, and ends waits when the rights change
    * @returns {{ problem: Problem, subscription?: undefined } | { problem?: undefined, subscription: RoomSubscription }}
    */
   function add(session, key) {
@@ -56,12 +56,12 @@ export function createFollowers({ namespaces, backbone, tails, outbox, watching,
       answers: undefined,
     }
     room.subscriptions.push(subscription)
-    // Under the room's own string: the one parsed from this message would be in memory once per session.
+    // Uses the room's own string: the string of this message would be in memory once per session.
     session.subscriptions.set(room.key, subscription)
     return { subscription }
   }
 
-  /** @param {string} key that passed the check of access.js */
+  /** @param {string} key passed the check of access.js */
   function open(key) {
     const namespace = namespaceFor(key)
     if (!namespace) throw new Error(`opened ${JSON.stringify(key)}, which nobody checked`)
@@ -91,7 +91,7 @@ export function createFollowers({ namespaces, backbone, tails, outbox, watching,
     }
     if (room.subscriptions.length === 0) close(room)
     if (!answers) return
-    // They waited for messages that do not come any more.
+    // These publishers waited for messages that will not come.
     subscription.answers = undefined
     for (const { answer } of answers) outbox.send(session, answer)
   }
@@ -106,7 +106,7 @@ export function createFollowers({ namespaces, backbone, tails, outbox, watching,
   return {
     add,
     remove,
-    /** Whether the key is one of a room. It may be anything a client sent. @param {string} key */
+    /** Whether the key is one of a room. The key may be anything that a client sent. @param {string} key */
     isRoom: key => namespaces.names.length > 0 && namespaceFor(key) !== undefined,
     /** @param {string} key */
     get: key => rooms.get(key),

@@ -1,19 +1,19 @@
-// Parts of rooms' histories for those who ask: over the WebSocket and over HTTP.
+// Reads parts of rooms' histories, for requests over the WebSocket and over HTTP.
 
 /**
  * @typedef {import('@keycast/protocol').History} Asked
  * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode
- * @typedef {ReturnType<typeof createHistories>} Histories
+ * @typedef {ReturnType<typeof createHistoryReader>} Histories
  */
 
-/** How long the journal may take. The link to one that hangs is dead before that. */
+/** A read that takes longer is given up. The link to a hanging journal is dead before that. */
 const HISTORY_MS = 5_000
 
 /** @param {{ backbone: Pick<import('@keycast/backbone').RoomsBackbone, 'history'> }} deps */
-export function createHistories({ backbone }) {
+export function createHistoryReader({ backbone }) {
   return {
     /**
-     * @param {Omit<Asked, 'type' | 'id'>} asked whose key is a room's
+     * @param {Omit<Asked, 'type' | 'id'>} asked its key is a room's
      * @returns {Promise<{ problem: { code: ErrorCode, message: string, retryAfterMs?: number }, history?: undefined }
      *   | { problem?: undefined, history: import('@keycast/backbone').History }>} never rejects
      */

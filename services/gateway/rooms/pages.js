@@ -13,17 +13,17 @@
 /** Messages of one read. */
 const PAGE_MESSAGES = 500
 
-/** One that is at most so many messages further joins a read under way: what it is given reaches far beyond them. */
+/** A subscription that is at most so many messages further joins a read under way: the read reaches far beyond it. */
 const JOIN_MESSAGES = 250
 
-/** How long a read may take. The link to a journal that hangs is dead before that. */
+/** A read that takes longer is given up. The link to a hanging journal is dead before that. */
 const READ_MS = 5_000
 
 /**
  * @param {object} deps
  * @param {Pick<import('@keycast/backbone').RoomsBackbone, 'history'>} deps.backbone
  * @param {Pick<import('./tails.js').Tails, 'addPage'>} deps.tails
- * @param {Pick<import('../metrics.js').Counts, 'pageReads' | 'pageReadsJoined'>} deps.counts
+ * @param {Pick<import('../counts.js').Counts, 'pageReads' | 'pageReadsJoined'>} deps.counts
  */
 export function createPages({ backbone, tails, counts }) {
   /** @param {Room} room @param {number} after @returns {Promise<Page>} */
@@ -39,7 +39,7 @@ export function createPages({ backbone, tails, counts }) {
     const { epoch, oldest, newest, messages } = result
     if (epoch === room.epoch) {
       room.oldest = oldest
-      // Nobody may want it any more.
+      // By now it may be of no use to anybody.
       if (room.subscriptions.length > 0) tails.addPage(room, messages)
     }
     return { epoch, oldest, newest }
@@ -49,7 +49,7 @@ export function createPages({ backbone, tails, counts }) {
     /**
      * Has the messages after a seq read into the room's pages, some at least.
      *
-     * @param {Room} room whose epoch is known
+     * @param {Room} room its epoch is known
      * @param {number} after
      * @returns {Promise<Page>} never rejects
      */
@@ -67,7 +67,7 @@ export function createPages({ backbone, tails, counts }) {
     /**
      * Has the last messages up to a seq read into the room's pages.
      *
-     * @param {Room} room whose epoch is known
+     * @param {Room} room its epoch is known
      * @param {number} end
      * @param {number} count
      * @returns {Promise<(Found & { first: number }) | import('@keycast/backbone').NotPublished>} `first`: the seq of the

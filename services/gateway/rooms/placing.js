@@ -1,6 +1,7 @@
 // Finds where a session's stream of a room begins, and says so in `subscribed`. All or nothing: a client that resumes is
 // given every message after its position, or is told that it is not.
 import { errorMessage } from '@keycast/protocol'
+import { SUBSCRIBED } from '../access/backend/decisions.js'
 import { createAnnouncement, subscribedTo } from './announcement.js'
 
 /**
@@ -12,7 +13,7 @@ import { createAnnouncement, subscribedTo } from './announcement.js'
  * @typedef {ReturnType<typeof createPlacing>} PlacingOf
  */
 
-/** When to ask again while the journal is away. */
+/** A client is told to ask again after this time while the journal is away. */
 const RETRY_MS = 1_000
 
 /**
@@ -21,12 +22,13 @@ const RETRY_MS = 1_000
  * @param {Pick<import('./tails.js').Tails, 'seal' | 'covers'>} deps.tails
  * @param {ReturnType<typeof import('./pages.js').createPages>} deps.pages
  * @param {Pick<import('./followers.js').Followers, 'remove'>} deps.followers
+ * @param {Pick<import('../access/backend/decisions.js').Decisions, 'leave'>} deps.decisions
  * @param {Pick<import('../presence/watching.js').Watching, 'begin'>} deps.watching
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'send' | 'forget' | 'oweMessages'>} deps.outbox
- * @param {Pick<import('../metrics.js').Counts, 'resumes'>} deps.counts
+ * @param {Pick<import('../counts.js').Counts, 'resumes'>} deps.counts
  */
-export function createPlacing({ backbone, tails, pages, followers, watching, outbox, counts }) {
-  /** Those whose part of the history could not be read. @type {Set<RoomSubscription>} */
+export function createPlacing({ backbone, tails, pages, followers, decisions, watching, outbox, counts }) {
+  /** Subscriptions whose part of the history could not be read. @type {Set<RoomSubscription>} */
   const delayed = new Set()
 
   /**
@@ -54,7 +56,7 @@ export function createPlacing({ backbone, tails, pages, followers, watching, out
     else if (!backbone.isAvailable(room.key)) delay(subscription, unavailable)
   }
 
-  /** The whole request was read. @param {Announcement} announcement */
+  /** Announces what is placed: the whole request was read. @param {Announcement} announcement */
   function finish(announcement) {
     announcement.unknown--
     announce(announcement)
@@ -69,7 +71,8 @@ export function createPlacing({ backbone, tails, pages, followers, watching, out
     const { room, placing } = subscription
     if (!placing || placing.isPlaced || placing.isReading) return
     delayed.delete(subscription)
-    // What comes from now on is a segment of its own, and those placed here share its beginning.
+    // Later messages start a new segment. All subscriptions placed here then start at the same segment and share its
+    // frames.
     tails.seal(room)
     const { reached } = room
     const { after, last } = placing.start ?? {}
@@ -94,7 +97,7 @@ export function createPlacing({ backbone, tails, pages, followers, watching, out
     placing.isReading = false
     if (page.error !== undefined) return failed(subscription, placing, page)
     if (page.epoch !== room.epoch) return place(subscription)
-    // Beyond the journal's head, not merely beyond what has come here: another gateway may be a moment ahead.
+    // Compares with the journal's head, not with the messages that came here: another gateway may be a moment ahead.
     const isWhole = seq + 1 >= page.oldest && seq <= page.newest
     settle(subscription, placing, isWhole ? seq : room.reached, isWhole)
   }
@@ -113,7 +116,7 @@ export function createPlacing({ backbone, tails, pages, followers, watching, out
 
   /** @param {RoomSubscription} subscription @param {Placing} placing @param {import('@keycast/backbone').NotPublished} page */
   function failed(subscription, placing, { error, message, retryAfterMs }) {
-    // The journal began another history, of which this gateway is about to be told.
+    // The journal began another history. This gateway will be told of it soon.
     if (error === 'other_epoch') return settle(subscription, placing, subscription.room.reached, false)
     if (retryAfterMs === undefined) return refuse(subscription, { code: error, message })
     delayed.add(subscription)
@@ -139,8 +142,6 @@ export function createPlacing({ backbone, tails, pages, followers, watching, out
     announcement.placed = []
     outbox.send(session, { type: 'subscribed', id, keys: placed.map(subscribedTo) })
     for (const subscription of placed) {
-      // That message may have ended the session.
-      if (subscription.index === -1) continue
       const isPresenceWanted = subscription.placing?.start?.presence === true
       subscription.placing = undefined
       const { cursor, room, answers } = subscription
@@ -161,13 +162,13 @@ export function createPlacing({ backbone, tails, pages, followers, watching, out
     const { announcement } = placing
     const { id } = announcement
     outbox.send(session, errorMessage(code, { id, key: room.key, subscribed: true, message, retryAfterMs }))
-    // The others of the request do not wait for it; it is said on its own later.
+    // The request's other rooms are announced without it. Its own announcement follows later.
     placing.announcement = createAnnouncement(session, id)
     finish(announcement)
   }
 
   /**
-   * The room cannot be had here.
+   * Ends the subscription: this gateway cannot serve the room.
    *
    * @param {RoomSubscription} subscription
    * @param {Failure} failure
@@ -176,6 +177,8 @@ export function createPlacing({ backbone, tails, pages, followers, watching, out
     const { session, room, placing } = subscription
     const id = placing && !placing.isTold ? placing.announcement.id : undefined
     end(subscription)
+    // Else the backend would be asked for it as long as the gateway runs.
+    decisions.leave(session, room.key, SUBSCRIBED)
     outbox.send(session, errorMessage(code, { id, key: room.key, subscribed: false, message }))
   }
 
@@ -185,7 +188,7 @@ export function createPlacing({ backbone, tails, pages, followers, watching, out
     followers.remove(subscription)
   }
 
-  /** What is not said yet is not said any more. @param {RoomSubscription} subscription */
+  /** Drops an announcement that was not sent yet. @param {RoomSubscription} subscription */
   function forget(subscription) {
     const { placing } = subscription
     if (!placing) return
@@ -196,7 +199,11 @@ export function createPlacing({ backbone, tails, pages, followers, watching, out
     else finish(announcement)
   }
 
-  /** The room's stream goes on elsewhere: a place that was found and not said counts no more. @param {RoomSubscription} subscription */
+  /**
+   * The room's stream continues elsewhere: a place that was found but not announced no longer counts.
+   *
+   * @param {RoomSubscription} subscription
+   */
   function placeAnew(subscription) {
     const { placing } = subscription
     if (!placing) return
@@ -218,7 +225,7 @@ export function createPlacing({ backbone, tails, pages, followers, watching, out
     refuse,
     end,
 
-    /** Tries again what could not be read. */
+    /** Repeats the reads that failed. */
     retry() {
       const waiting = [...delayed]
       delayed.clear()

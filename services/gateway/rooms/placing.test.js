@@ -1,4 +1,4 @@
-import { createCounts } from '../metrics.js'
+import { createCounts } from '../counts.js'
 import { createAnnouncement } from './announcement.js'
 import { createPlacing } from './placing.js'
 
@@ -26,6 +26,7 @@ function setUp({ isAvailable = true } = {}) {
         removed.push(subscription)
       },
     },
+    decisions: { leave() {} },
     watching: { begin() {} },
     outbox: {
       send: (_, message) => void sent.push(message),

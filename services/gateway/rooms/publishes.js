@@ -1,7 +1,7 @@
-// Publishes into rooms: what is checked before the journal is asked, and the order of what the publisher hears.
+// Publishes into rooms: the checks before the journal is asked, and the order of the answers to the publisher.
 import { errorMessage, namespaceOf } from '@keycast/protocol'
+import { countOne } from '../counts.js'
 import { createProblem, retryAfterMsOf } from '../keys/problem.js'
-import { countOne } from '../metrics.js'
 import { isSubscribed } from '../sessions/session.js'
 
 /**
@@ -22,7 +22,7 @@ import { isSubscribed } from '../sessions/session.js'
  * @typedef {{ count: number, byRoom: Map<string, Pending[]> }} Publisher
  */
 
-/** When to come back with a publish that had no place among those under way. */
+/** A client repeats a publish that found no place among those under way after this time. */
 const RETRY_MS = 100
 
 /**
@@ -32,9 +32,9 @@ const RETRY_MS = 100
  * @param {Pick<import('../access/backend/decisions.js').Decisions, 'applies' | 'ask'>} deps.decisions
  * @param {Pick<import('@keycast/backbone').RoomsBackbone, 'publish'>} deps.backbone
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'send'>} deps.outbox
- * @param {number} deps.publishMs within which the outcome is told
+ * @param {number} deps.publishMs the outcome is answered within this time
  * @param {number} deps.publishesPendingMax of one session
- * @param {Pick<import('../metrics.js').Counts, 'publishes' | 'publishSeconds'>} deps.counts
+ * @param {Pick<import('../counts.js').Counts, 'publishes' | 'publishSeconds'>} deps.counts
  * @param {() => number} deps.now monotonic, in milliseconds
  */
 export function createPublishes({
@@ -89,7 +89,7 @@ export function createPublishes({
     const { viewer } = session
     const problem = await decision
     if (problem) return refuse(problem)
-    // It may have lost its rights meanwhile, or be another user's session; and nobody publishes whose token was revoked.
+    // The session may have lost its rights meanwhile, or belong to another user; and a revoked token publishes nothing.
     const refusal = access.checkRoom(session.rights, 'publish', message.key)
     if (refusal) return refuse(refusal)
     if (session.ended || session.viewer !== viewer) {
@@ -100,7 +100,7 @@ export function createPublishes({
   }
 
   /**
-   * A backend publishes, for whom it likes.
+   * A backend publishes, under any name.
    *
    * @param {{ key: string, messageId?: string, from: string, data: string }} message
    * @returns {Promise<Outcome>} never rejects
@@ -117,7 +117,7 @@ export function createPublishes({
   }
 
   /**
-   * @param {{ key: string, messageId?: string, from: string, data: string }} message whose key is a room's
+   * @param {{ key: string, messageId?: string, from: string, data: string }} message its key is a room's
    * @returns {Promise<Outcome>}
    */
   async function publish({ key, messageId, from, data: text }) {
@@ -162,7 +162,7 @@ export function createPublishes({
   }
 
   /**
-   * The outcome of a publish is known. It is said once those of all before it are.
+   * The outcome of a publish is known. It is answered after all publishes before it.
    *
    * @param {Session} session @param {string} key @param {Pending} pending that is enqueued
    * @param {Outcome} outcome
@@ -193,7 +193,7 @@ export function createPublishes({
     if (subscription && outcome.code === undefined && isAhead(outcome, subscription)) {
       subscription.answers = [...(held ?? []), { seq: outcome.seq, answer }]
     } else if (subscription && held) {
-      // It must not overtake the answers before it.
+      // This answer must not overtake the answers before it.
       held.push({ seq: held[held.length - 1].seq, answer })
     } else {
       outbox.send(session, answer)
@@ -224,7 +224,7 @@ function isAhead({ epoch, seq }, { room, cursor, placing }) {
 function answerOf(key, id, outcome, subscribed) {
   if (outcome.code !== undefined) {
     const { code, message, retryAfterMs } = outcome
-    // It says nothing of a subscription to the room, which stands.
+    // The error says nothing about a subscription to the room, which stands.
     return errorMessage(code, { id, key, subscribed, message, retryAfterMs })
   }
   const { epoch, seq, at, duplicate } = outcome

@@ -1,4 +1,4 @@
-import { createCounts } from '../metrics.js'
+import { createCounts } from '../counts.js'
 import { createNamespaces } from '../test-support.js'
 import { createPublishes } from './publishes.js'
 

@@ -10,7 +10,7 @@ const CLIENTS = 5_000
 const ROOMS = 10
 const MISSED = 20
 
-/** A journal in memory that counts what it is asked. */
+/** A journal in memory that counts its requests. */
 function createCountedRooms() {
   const journal = createMemoryRooms()
   const asked = { watches: 0, histories: 0 }

@@ -14,7 +14,7 @@ import { createMessageHeads } from '@keycast/protocol'
  * @property {number} first seq of its first message
  * @property {number} last
  * @property {Buffer} frames
- * @property {number[]} ends where each message's frame ends
+ * @property {number[]} ends the end of each message's frame
  * @property {number} receivedAtMs when the first of them came
  *
  * @typedef {object} Room
@@ -22,7 +22,7 @@ import { createMessageHeads } from '@keycast/protocol'
  * @property {JournalNamespace} namespace
  * @property {string | undefined} epoch `undefined` until the journal has said where the room stands
  * @property {number} reached seq of the last message that came
- * @property {number} oldest seq of the first message that the journal still holds, as was last heard
+ * @property {number} oldest seq of the first message that the journal still holds, as last heard
  * @property {Segment[]} segments the tail, without a hole up to where `fresh` begins; this and the next four: tails.js
  * @property {Message[]} fresh messages that came and are not encoded yet
  * @property {number} freshBytes
@@ -41,15 +41,16 @@ import { createMessageHeads } from '@keycast/protocol'
  * @property {number} cursor seq up to which the session was sent the room
  * @property {Placing | undefined} placing until the client was told where its stream begins
  * @property {boolean} isBehind whether a page of the history is read for it
- * @property {import('../presence/member-list.js').MembersWatch | undefined} members where the client is told who is there
- * @property {GapReason | undefined} gap that the client is to be told of before anything else
+ * @property {import('../presence/member-list.js').MembersWatch | undefined} members set if the client is told of the
+ *   members
+ * @property {GapReason | undefined} gap a gap that the client must be told of before anything else
  * @property {HeldAnswer[] | undefined} answers to its publishes that wait for the message to go first
  *
  * @typedef {object} Placing
- * @property {RoomStart | undefined} start what the client asked for
+ * @property {RoomStart | undefined} start the client's request
  * @property {import('./announcement.js').Announcement} announcement
  * @property {boolean} isPlaced whether its place is known, and waits to be said
- * @property {boolean} isRecovered whether what follows is every message after the position that the client named
+ * @property {boolean} isRecovered whether every message after the position that the client named follows
  * @property {boolean} isReading
  * @property {boolean} isTold whether the client was told that it takes a while
  *

@@ -1,4 +1,4 @@
-// What the journal says of rooms, and what it means for the sessions that follow them.
+// Applies the journal's events of rooms to the sessions that follow them.
 import { createAnnouncement } from './announcement.js'
 import { createPace } from './pace.js'
 import { unavailable } from './placing.js'
@@ -11,10 +11,10 @@ import { unavailable } from './placing.js'
  * @typedef {ReturnType<typeof createRooms>} Rooms
  */
 
-/** How long an operator waits for the journal. */
+/** An operator's question waits for the journal for at most this long. */
 const MEMBERS_MS = 1_000
 
-/** How often what could not be read is tried again. */
+/** Failed reads are repeated at this interval. */
 const RETRY_MS = 1_000
 
 /**
@@ -25,7 +25,7 @@ const RETRY_MS = 1_000
  * @param {import('./tails.js').Tails} deps.tails
  * @param {Pick<import('@keycast/backbone').RoomsBackbone, 'isAvailable' | 'ownerOf' | 'membersOf'>} deps.backbone
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'oweMessages'>} deps.outbox
- * @param {Pick<import('../metrics.js').Counts, 'gaps'>} deps.counts
+ * @param {Pick<import('../counts.js').Counts, 'gaps'>} deps.counts
  * @param {() => number} deps.now monotonic, in milliseconds
  */
 export function createRooms({ followers, placing, behind, tails, backbone, outbox, counts, now }) {
@@ -40,8 +40,7 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
       room.reached = after
     }
     room.oldest = oldest
-    // A copy: what is sent may end sessions.
-    for (const subscription of [...room.subscriptions]) placing.place(subscription)
+    for (const subscription of room.subscriptions) placing.place(subscription)
   }
 
   /** @type {MessageEvents['onMessages']} */
@@ -72,7 +71,7 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
     room.reached = seq
     room.oldest = oldest
     tails.forget(room)
-    for (const subscription of [...room.subscriptions]) {
+    for (const subscription of room.subscriptions) {
       if (subscription.placing) {
         placing.placeAnew(subscription)
         continue
@@ -80,7 +79,8 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
       counts.gaps[reason]++
       subscription.gap = reason
       subscription.cursor = seq
-      // Their messages are of a history that is over.
+      // These messages belong to a history that has ended: no seq of the new one is theirs, so their answers wait no
+      // longer.
       if (isOtherEpoch) for (const held of subscription.answers ?? []) held.seq = 0
       outbox.oweMessages(subscription)
     }
@@ -88,17 +88,18 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
 
   /** @type {MessageEvents['onFailed']} */
   function onFailed(key, failure) {
+    // A copy: those that are refused leave the room.
     for (const subscription of [...(followers.get(key)?.subscriptions ?? [])]) {
       if (failure.retryAfterMs === undefined) placing.refuse(subscription, failure)
       else placing.delay(subscription, failure)
     }
   }
 
-  /** Which journals answer may have changed. */
+  /** The set of journals that answer may have changed. */
   function onRouted() {
     for (const room of followers.all()) {
       if (room.epoch !== undefined || backbone.isAvailable(room.key)) continue
-      for (const subscription of [...room.subscriptions]) placing.delay(subscription, unavailable)
+      for (const subscription of room.subscriptions) placing.delay(subscription, unavailable)
     }
     retry()
   }
@@ -114,7 +115,7 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
     isRoom: followers.isRoom,
 
     /**
-     * A request's rooms are announced together: to be finished once all are added.
+     * Starts the announcement of a request's rooms, which are told together. Call `finish` once all are added.
      *
      * @param {Session} session
      * @param {import('@keycast/protocol').RequestId | undefined} id
@@ -127,26 +128,26 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
     },
 
     /**
-     * What has a stream go on where it stops now.
+     * The start that lets a stream resume where it is now.
      *
      * @param {RoomSubscription} subscription
      * @returns {RoomStart | undefined}
      */
     positionOf({ room, cursor, gap, placing: unplaced, members }) {
       if (unplaced || room.epoch === undefined) return unplaced?.start
-      // The cursor is past a gap that the client was not told of: from there it would take the stream for whole.
+      // The cursor is past a gap that the client was not told of. A stream that resumed there would look whole.
       const after = gap === undefined ? { epoch: room.epoch, seq: cursor } : undefined
       return { after, last: undefined, presence: members !== undefined }
     },
 
     /**
-     * Subscribes a session to a room. One that is subscribed has its stream begun anew.
+     * Subscribes a session to a room. A subscription that exists already has its stream begun anew.
      *
      * @param {Session} session
-     * @param {string} key that its rights cover
+     * @param {string} key the session's rights cover it
      * @param {RoomStart | undefined} start
      * @param {import('./announcement.js').Announcement} announcement
-     * @returns {import('../keys/problem.js').Problem | undefined} why it was not subscribed
+     * @returns {import('../keys/problem.js').Problem | undefined} the reason why it was not subscribed
      */
     add(session, key, start, announcement) {
       const { problem, subscription } = followers.add(session, key)
@@ -185,7 +186,7 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
       }
     },
 
-    /** Who is there, as the journal says now. @param {string} key of a room */
+    /** The room's members, as the journal answers now. @param {string} key of a room */
     membersOf: key => backbone.membersOf(key, { deadlineMs: MEMBERS_MS }),
 
     stats: () => ({ rooms: followers.size(), tailBytes: tails.bytes() }),

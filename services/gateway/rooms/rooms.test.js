@@ -1,4 +1,4 @@
-// Rooms as clients have them, through a whole gateway and a journal in memory: each rule of what a client hears.
+// Rooms through a whole gateway and a journal in memory: each rule of what a client is sent.
 import { createTestGateway } from '../test-support.js'
 
 const key = 'room:1'
@@ -145,7 +145,7 @@ test('subscribing again begins the stream anew', async () => {
   append('1')
   expect(seqsOf(await client.received())).toEqual([1])
   append('2')
-  // What was due and not written is not sent as well.
+  // A message that was due and not written is not sent in addition.
   const heard = await client.ask({ type: 'subscribe', id: 1, keys: [{ key, after: { epoch: 'E1', seq: 0 } }] })
   expect(seqsOf(heard)).toEqual([1, 2])
 })
@@ -325,4 +325,16 @@ test.each([
   const { connect } = await setUp()
   const client = await connect()
   expect(await client.ask(request)).toMatchObject([{ type: 'error', id: 1, key: request.key, subscribed: false, code }])
+})
+
+test('a session that the errors of its own subscribe end leaves no subscription and no room behind', async () => {
+  const { gateway, journal, connect } = await setUp({ settings: { unsentBytesMax: 100_000 } })
+  journal.setAway(true)
+  const client = await connect()
+  client.connection.stuck = true
+  client.send({ type: 'subscribe', id: 1, keys: Array.from({ length: 2_000 }, (_, n) => `room:${n}`) })
+  await client.received()
+  const { session } = client.connection
+  expect(client.connection.closed?.code).toBe(4008)
+  expect([session?.subscriptions.size, gateway.rooms.stats().rooms]).toEqual([0, 0])
 })

@@ -8,7 +8,7 @@ import { headerBytes, TEXT, writeHeader } from '../transport/frames.js'
  * @typedef {import('./room.js').Segment} Segment
  */
 
-/** What a segment takes beside its frames: two objects of V8, the memory's own fixed part, a place in two lists. */
+/** The cost of a segment beside its frames: two objects of V8, the memory's own fixed part, a place in two lists. */
 const SEGMENT_BYTES = 256
 
 /**

@@ -13,7 +13,7 @@ import { encodeSegment, segmentBytes } from './shared-frames.js'
 /** Messages are encoded at the latest when so many bytes of them have come: a segment is written whole. */
 const FRESH_BYTES_MAX = 64 * 1024
 
-/** What a message takes beside its data before it is encoded. */
+/** The cost of a message beside its data, before it is encoded. */
 const MESSAGE_BYTES = 128
 
 /** Places in the order of segments that may stand for dropped ones before it is made anew. */
@@ -37,9 +37,9 @@ export function createTails({ bytesMax, now }) {
     order.push({ room, segment })
     held.add(segment)
     bytes += segmentBytes(segment)
-    // But for this one: somebody waits for it.
+    // Spares this segment: a session waits for it.
     while (bytes > bytesMax && oldest < order.length - 1) dropOldest()
-    // Also where nothing is dropped for its size: rooms come and go.
+    // Runs even if nothing is dropped for its size: rooms come and go.
     if (order.length <= 2 * held.size + SPARE_PLACES) return
     order = order.slice(oldest).filter(each => held.has(each.segment))
     oldest = 0
@@ -57,7 +57,7 @@ export function createTails({ bytesMax, now }) {
   function release(segment) {
     held.delete(segment)
     bytes -= segmentBytes(segment)
-    segment.frames = Buffer.alloc(0) // it may stand in `order` for long
+    segment.frames = Buffer.alloc(0) // `order` may list it for long
   }
 
   /**
@@ -79,7 +79,11 @@ export function createTails({ bytesMax, now }) {
     room.reached = messages[messages.length - 1].seq
   }
 
-  /** Encodes what came. Left until somebody wants it, so that one segment has all of a turn. @param {Room} room */
+  /**
+   * Encodes the messages that came. Done only when a session wants them, so that one segment has all of a turn.
+   *
+   * @param {Room} room
+   */
   function seal(room) {
     if (room.fresh.length === 0) return
     const segment = encodeSegment(room.headOf, room.fresh, room.freshAtMs)
@@ -94,7 +98,7 @@ export function createTails({ bytesMax, now }) {
    *
    * @param {Room} room
    * @param {number} cursor below where the room has come
-   * @returns {Segment | undefined} where it is no longer held
+   * @returns {Segment | undefined} `undefined` if the tail no longer has it
    */
   function following(room, cursor) {
     const { segments, fresh } = room
@@ -134,7 +138,7 @@ export function createTails({ bytesMax, now }) {
     }
   }
 
-  /** Nobody may be sent what is held of the room. @param {Room} room */
+  /** Drops a room's tail: nobody may be sent its messages any more. @param {Room} room */
   function forget(room) {
     for (const segment of [...room.segments, ...room.pages]) if (held.has(segment)) release(segment)
     room.segments = []
@@ -143,7 +147,7 @@ export function createTails({ bytesMax, now }) {
     room.freshBytes = 0
   }
 
-  /** What is held of a room, for an operator. @param {Room} room */
+  /** A room's tail, for an operator. @param {Room} room */
   function describe(room) {
     seal(room)
     const { segments, pages } = room
@@ -156,7 +160,7 @@ export function createTails({ bytesMax, now }) {
   return { append, seal, following, covers, addPage, forget, describe, bytes: () => bytes }
 }
 
-/** The one among segments without a hole that holds a seq. @param {Segment[]} segments @param {number} seq */
+/** The segment that holds a seq, among segments without a hole. @param {Segment[]} segments @param {number} seq */
 function indexOf(segments, seq) {
   let low = 0
   let high = segments.length - 1

@@ -8,7 +8,7 @@ import { keyCountOf } from './session.js'
  * @typedef {ReturnType<typeof createAccounts>} Accounts
  *
  * @typedef {object} Account
- * @property {string} name
+ * @property {string} name `user USER` or `address ADDRESS`
  * @property {number} sessions
  * @property {number} sessionsMax
  * @property {number} keys subscriptions of all its sessions
@@ -46,7 +46,10 @@ export function createAccounts({
   const limitsOfUser = limitsOf(USER_SHARES, sessionsPerUserMax)
   const limitsOfAddress = limitsOf(ADDRESS_SHARES, sessionsPerAddressMax)
 
-  /** @param {number} shares how many sessions' allowance an account has @param {number} sessionsMax */
+  /**
+   * @param {number} shares how many sessions' allowance an account has @param {number} sessionsMax the number of
+   *   sessions whose allowance the account has
+   */
   function limitsOf(shares, sessionsMax) {
     const rates = ratesOf({ requestsPerSecondMax, keysPerSessionMax }, shares)
     return { sessionsMax, keysMax: shares * keysPerSessionMax, rates }
@@ -56,7 +59,7 @@ export function createAccounts({
    * The account that a limit is counted by.
    *
    * @param {string | undefined} user
-   * @param {import('../access/identify.js').Origin} origin
+   * @param {import('../access/identify.js').Peer} peer
    * @returns {Account | undefined} `undefined`: neither a user nor an address that stands for one client
    */
   function of(user, { address, isNamed }) {
@@ -112,11 +115,11 @@ export function createAccounts({
     },
 
     /**
-     * Takes what a request costs, or nothing where it is too much: no session pays for what another had refused.
+     * Charges a request's price, or nothing if it is too much: no session pays for another session's refused request.
      *
      * @param {Account | undefined} account
-     * @param {number} requests as how many it counts
-     * @returns {number} 0, or how long to wait, in milliseconds
+     * @param {number} requests the number of requests that it counts as
+     * @returns {number} 0, or the time to wait, in milliseconds
      */
     charge(account, requests) {
       if (!account) return 0
@@ -128,7 +131,7 @@ export function createAccounts({
       return 0
     },
 
-    /** How long to wait before more keys are subscribed to, in milliseconds. @param {Account | undefined} account */
+    /** The wait until more keys may be subscribed to, in milliseconds. @param {Account | undefined} account */
     keysWaitMs(account) {
       if (!account) return 0
       const { left } = refill(account.keyAllowance, account.rates.keys, now())
@@ -140,7 +143,7 @@ export function createAccounts({
       if (account) account.keyAllowance.left -= keys
     },
 
-    /** Drops accounts that nobody uses: at once they would come back with a full allowance. */
+    /** Drops unused accounts with a full allowance. Dropped earlier, they would come back with a full one at once. */
     sweep() {
       const nowMs = now()
       for (const account of idle) {

@@ -1,4 +1,4 @@
-// Origins whose pages may connect (RFC 6454): the setting, and what browsers send.
+// Origins whose pages may connect (RFC 6454): checks the setting, and compares it with the header that browsers send.
 
 /** Stands for all of them. */
 const ANY = '*'

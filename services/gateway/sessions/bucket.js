@@ -2,7 +2,7 @@
 // addresses have some each, as plain records, for there are tens of thousands of them.
 
 /**
- * How a bucket refills, and how much it holds at most.
+ * The refill rate of a bucket, and its maximum.
  * @typedef {{ perSecond: number, max: number }} Rate
  *
  * What may be taken now, as of `atMs`. Below 0 it is in debt.
@@ -27,7 +27,7 @@ export function refill(bucket, { perSecond, max }, nowMs) {
 }
 
 /**
- * How long it takes until so much more has come in, in whole milliseconds.
+ * The time until so much more has come in, in whole milliseconds.
  *
  * @param {number} missing @param {Rate} rate
  */
@@ -36,7 +36,7 @@ export function waitMsFor(missing, { perSecond }) {
 }
 
 /**
- * What one session may ask for. Several that share an account have the same, times its shares.
+ * One session's allowance. Sessions that share an account have it together, times the account's shares.
  *
  * @param {{ requestsPerSecondMax: number, keysPerSessionMax: number }} settings
  * @param {number} [shares]

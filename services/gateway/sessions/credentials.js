@@ -17,7 +17,7 @@ import { createExpiries } from '../access/expiry.js'
  * @param {Pick<import('../presence/joins.js').Joins, 'endUncovered' | 'changeViewer'>} deps.joins
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'send' | 'close'>} deps.outbox
  * @param {Pick<import('./accounts.js').Accounts, 'of' | 'move'>} deps.accounts
- * @param {number} deps.authMs how long a session that may do nothing has to send `auth`
+ * @param {number} deps.authMs a session that may do nothing must send `auth` within this time
  * @param {() => number} deps.now monotonic, in milliseconds
  * @param {() => number} deps.wallNow in milliseconds since 1970
  */
@@ -95,13 +95,13 @@ export function createCredentials({ rights, viewers, admissions, joins, outbox, 
     viewers.leave(session.viewer)
   }
 
-  /** Tells and closes those whose time has come. */
+  /** Tells or closes the sessions whose time has come. */
   function sweep() {
     expiries.sweep(wallNow())
     const dueMs = now() - authMs
     for (const [session, openedAtMs] of unauthenticated) {
       if (openedAtMs > dueMs) break
-      // Its token is being checked: the answer decides.
+      // Its token is being checked, and the result decides.
       if (session.authsPending === 0) outbox.close(session, 'unauthenticated')
     }
   }

@@ -216,7 +216,7 @@ test('2,000 sessions renew at once, and none misses a change meanwhile', async (
   /** @type {Client[]} */
   const clients = []
   for (const token of tokens) {
-    const client = await connect('', '', { origin: { address: `10.0.${clients.length}`, isNamed: true } })
+    const client = await connect('', '', { peer: { address: `10.0.${clients.length}`, isNamed: true } })
     client.send({ type: 'auth', token })
     clients.push(client)
   }

@@ -3,16 +3,19 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 /** @typedef {import('./session.js').Session} Session */
 
-/** What one arriving client costs another gateway and the proxy: a few clients need not be spread over seconds. */
+/**
+ * One arriving client costs another gateway and the proxy this much time: a few clients need not be spread over
+ * seconds.
+ */
 const ARRIVAL_MS = 2
 
-/** How long after its own `reconnectAfterMs` a client that is still there is closed. */
+/** A client that stays this long after its own `reconnectAfterMs` is closed. */
 const LEAVE_MS = 500
 
-/** How long closes may take to be answered. */
+/** Closes must be answered within this time. */
 const CLOSE_MS = 500
 
-/** How often the sessions whose time has come are closed. */
+/** The sessions whose time has come are closed at this interval. */
 const STEP_MS = 50
 
 /**

@@ -11,7 +11,7 @@
  * @param {Pick<ReturnType<typeof import('../access/backend/viewers.js').createViewers>, 'revoke'>} deps.viewers
  */
 export function createEndRevoked({ revocations, sessions, viewers }) {
-  /** @returns {number} how many sessions were ended */
+  /** @returns {number} the number of sessions ended */
   function endAll() {
     let ended = 0
     for (const session of sessions.all()) {
@@ -34,7 +34,7 @@ export function createEndRevoked({ revocations, sessions, viewers }) {
      * The same for several, each as of its time.
      *
      * @param {{ revocation: Revocation, atMs: number }[]} given
-     * @returns {{ refused: number }} how many the list had no room for
+     * @returns {{ refused: number }} the number that the list had no room for
      */
     addAll(given) {
       const outcomes = given.map(({ revocation, atMs }) => revocations.add(revocation, atMs))

@@ -1,12 +1,12 @@
-// How many sessions the process's limit of open files leaves room for. Past that limit not even a 503 can be sent: accept
-// fails, and so do the name look-ups and connections that lead to the fetcher.
+// The number of sessions that the process's limit of open files allows. Past that limit not even a 503 can be sent:
+// accept fails, and so do the name look-ups and connections that lead to the fetcher.
 import { readFileSync } from 'node:fs'
 
 /** Files besides those of sessions: listeners, HTTP connections of pollers and proxies, links to fetcher nodes, look-ups, the log. */
 const OTHER_FILES = 500
 
 /**
- * The limit in force, or `undefined` where there is none or the system does not say (Linux does, in proc_pid_limits(5)).
+ * The limit in force, or `undefined` if there is none or the system does not say (Linux does, in proc_pid_limits(5)).
  *
  * @param {() => string} [read]
  */
@@ -28,7 +28,7 @@ const HTTP_CONNECTIONS_MAX = 5_000
 const NOT_HTTP_FILES = 100
 
 /**
- * How many connections that are no sessions there may be.
+ * The limit on connections that are no sessions.
  *
  * @param {number} sessionsMax as there may be
  * @param {number | undefined} filesMax
@@ -38,9 +38,9 @@ export function httpConnectionsWithin(sessionsMax, filesMax = Number.POSITIVE_IN
 }
 
 /**
- * @param {number} sessionsMax as set
+ * @param {number} sessionsMax the setting
  * @param {number | undefined} filesMax
- * @returns {number} as many of them as there may be
+ * @returns {number} the limit that the open files allow
  */
 export function sessionsWithin(sessionsMax, filesMax = Number.POSITIVE_INFINITY) {
   return Math.min(sessionsMax, Math.max(1, filesMax - OTHER_FILES))

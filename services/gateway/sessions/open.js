@@ -1,4 +1,4 @@
-// How a session begins: a connection gets its record, its encoding, and the welcome.
+// Turns a connection into a session: gives it a record, an encoding and a welcome.
 import { createSession } from './session.js'
 
 /**
@@ -46,10 +46,10 @@ export function createOpen({
    * Makes a session of a connection.
    *
    * @param {Transport} transport open, and nothing read from it yet
-   * @param {{ origin: import('../access/identify.js').Origin, verified?: import('../access/tokens/tokens.js').Verified }} from
+   * @param {{ peer: import('../access/identify.js').Peer, verified?: import('../access/tokens/tokens.js').Verified }} from
    */
-  return function open(transport, { origin, verified }) {
-    const start = { ...rateLimit.allowances(), origin, rights: anonymous }
+  return function open(transport, { peer, verified }) {
+    const start = { ...rateLimit.allowances(), peer, rights: anonymous }
     const session = createSession(transport, encodings.forTransport(transport), start)
     sessions.add(session)
     const holder = credentials.begin(session, verified)

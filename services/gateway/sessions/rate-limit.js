@@ -10,13 +10,13 @@ import { fullBucket, ratesOf, refill, waitMsFor } from './bucket.js'
 /** A message counts as one request, and one more per so many bytes: a subscribe to thousands of keys is no single one. */
 const BYTES_PER_REQUEST = 1_024
 
-/** As how many requests a message that breaks the protocol counts as well: no honest client sends many. */
+/** A message that breaks the protocol counts as so many more requests: no honest client sends many. */
 export const OFFENCE_REQUESTS = 10
 
 /** Debt at which a session is closed, in seconds of its allowance: far past what an honest client's hurry makes. */
 const DEBT_SECONDS_MAX = 2
 
-/** Keys that are watched here already cost a place in a list and a value from memory: so many count as one. */
+/** A key that is watched already costs only a place in a list and a value from memory: so many count as one. */
 const WATCHED_KEYS_PER_KEY = 10
 
 /**
@@ -31,12 +31,13 @@ export function createRateLimit({ requestsPerSecondMax, keysPerSessionMax, accou
   const rates = ratesOf({ requestsPerSecondMax, keysPerSessionMax })
 
   /**
-   * Charges a session, before it is served or for what its message turned out to cost. Ends it where it asked far too much.
+   * Charges a session, before its message is served or for the cost that became known later. Ends a session that asked
+   * far too much.
    *
    * @param {Session} session
-   * @param {number} requests as how many it counts
-   * @returns {number} 0 where the session may go on; else how long it should wait before it tries the same again, in
-   *   milliseconds; Infinity where this ended it
+   * @param {number} requests the number of requests that it counts as
+   * @returns {number} 0 if the session may go on; else the time until it should try again, in milliseconds; Infinity if
+   *   this ended it
    */
   function charge(session, requests) {
     const allowance = refill(session.requestAllowance, rates.requests, now())
@@ -52,15 +53,15 @@ export function createRateLimit({ requestsPerSecondMax, keysPerSessionMax, accou
   }
 
   /**
-   * How long a session should wait before it subscribes to keys, in milliseconds; 0 where it may now. One that may can
-   * name as many as it likes: their price is known when they are subscribed, see {@link chargeKeys}.
+   * The time a session should wait before it subscribes to keys, in milliseconds; 0 if it may now. It may then name any
+   * number: their price is known when they are subscribed, see {@link chargeKeys}.
    *
    * @param {Session} session
    */
   function keysWaitMs(session) {
     const { left } = refill(session.keyAllowance, rates.keys, now())
     if (left > 0) return accounts.keysWaitMs(session.account)
-    // Until there is more than nothing.
+    // The wait until the bucket holds more than nothing.
     return Math.floor((-left * 1_000) / rates.keys.perSecond) + 1
   }
 
@@ -68,7 +69,7 @@ export function createRateLimit({ requestsPerSecondMax, keysPerSessionMax, accou
    * Charges a session for keys it subscribed to.
    *
    * @param {Session} session
-   * @param {{ watchedBefore: number, watchedAnew: number }} keys how many
+   * @param {{ watchedBefore: number, watchedAnew: number }} keys their numbers
    */
   function chargeKeys(session, { watchedBefore, watchedAnew }) {
     const keys = watchedAnew + watchedBefore / WATCHED_KEYS_PER_KEY
@@ -76,7 +77,7 @@ export function createRateLimit({ requestsPerSecondMax, keysPerSessionMax, accou
     accounts.chargeKeys(session.account, keys)
   }
 
-  /** What a session begins with. */
+  /** A new session's allowances. */
   function allowances() {
     const nowMs = now()
     return { requestAllowance: fullBucket(rates.requests, nowMs), keyAllowance: fullBucket(rates.keys, nowMs) }
@@ -85,7 +86,7 @@ export function createRateLimit({ requestsPerSecondMax, keysPerSessionMax, accou
   return { charge, keysWaitMs, chargeKeys, allowances }
 }
 
-/** As how many requests a message counts. @param {number} messageBytes */
+/** The number of requests that a message counts as. @param {number} messageBytes */
 export function costOf(messageBytes) {
   return 1 + Math.floor(messageBytes / BYTES_PER_REQUEST)
 }

@@ -1,4 +1,4 @@
-// Takes what a client sends: charges it, reads it, passes it to its handler, and answers what cannot be handled.
+// Takes a client's message: charges the session, reads it, passes it to its handler, and answers errors.
 import { errorCodes, errorMessage, ProtocolError, readClientMessage, readRequestId } from '@keycast/protocol'
 import { costOf, OFFENCE_REQUESTS } from './rate-limit.js'
 
@@ -7,7 +7,7 @@ import { costOf, OFFENCE_REQUESTS } from './rate-limit.js'
  * @typedef {ReturnType<typeof createReceive>} Receive
  */
 
-/** What a session may send before it got `authed`, where it may do nothing without: two of the longest tokens. */
+/** A session that may do nothing before `authed` may send so many bytes until then: two of the longest tokens. */
 const EARLY_BYTES_MAX = 16 * 1_024
 
 /**
@@ -77,7 +77,7 @@ export function createReceive({ handle, outbox, rateLimit }) {
   /** @param {Session} session @param {Buffer} data @param {number} retryAfterMs */
   function refuse(session, data, retryAfterMs) {
     if (session.ended) return
-    // Parsed once more only here, whatever its size: its bytes are charged, and in debt a session can afford few.
+    // Parsed a second time only here, whatever its size: its bytes are charged, and a session in debt can afford few.
     outbox.send(session, errorMessage('rate_limited', { id: readRequestId(data.toString()), retryAfterMs }))
   }
 

@@ -5,10 +5,10 @@
  * @typedef {Pick<import('@keycast/service').Log, 'debug' | 'warn'>} Log
  */
 
-/** Ends that an operator should see: the client was at fault, or the gateway short of memory. */
+/** Ends that an operator should see: the client was at fault, or the gateway was short of memory. */
 const remarkable = new Set(['abusive', 'slow', 'unfinished'])
 
-/** So many of them are logged in each period; the others are counted. A flood must not fill the disk. */
+/** At most so many are logged per period; the others are counted. A flood must not fill the disk. */
 const WARNINGS_MAX = 10
 const PERIOD_MS = 10_000
 

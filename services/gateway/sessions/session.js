@@ -21,26 +21,27 @@ import { randomBytes } from 'node:crypto'
  * @property {Encoding} encoding
  * @property {Map<string, AnySubscription>} subscriptions by key; subscriptions.js, rooms/followers.js
  * @property {Map<string, Awaited> | undefined} awaited keys that its viewer must first be admitted to; keys/admissions.js
- * @property {Piece[]} pieces what leaves with the next flush, in order; this and the next three: outbox.js
+ * @property {Piece[]} pieces messages that leave with the next flush, in order; this and the next three: outbox.js
  * @property {number} pieceBytes
  * @property {Due[]} due subscriptions that are due something, written after the pieces
- * @property {number} dueEnded how many of them ended meanwhile
+ * @property {number} dueEnded the number of them that ended meanwhile
  * @property {DeferredGet[]} deferredGets handlers/get.js
- * @property {number} pendingGets how many wait for the fetcher; handlers/get.js
+ * @property {number} pendingGets the number of gets that wait for the fetcher; handlers/get.js
  * @property {boolean} dirty whether a flush is coming; flusher.js
  * @property {number | undefined} stalledAtMs since when the client has not taken what was written; outbox.js
- * @property {import('../delivery/outbox.js').CloseCode | undefined} closing how it is to be closed after the next flush
+ * @property {import('../delivery/outbox.js').CloseCode | undefined} closing the code with which it is closed after the
+ *   next flush
  * @property {boolean} ended nothing is read from it or queued for it any more; sessions.js
- * @property {string | undefined} endReason why, where the gateway ended it
+ * @property {string | undefined} endReason the reason, if the gateway ended it
  * @property {import('./bucket.js').Bucket} requestAllowance requests it may send now; this and the next: rate-limit.js
  * @property {import('./bucket.js').Bucket} keyAllowance keys it may subscribe to now
  * @property {boolean} heard whether anything came from it since the last ping; heartbeat.js
- * @property {string} address this and the next: from where it came, see access/identify.js
+ * @property {string} address this and the next: the client's peer, see access/identify.js
  * @property {boolean} isNamed
  * @property {import('../access/rights.js').Rights} rights every door asks them; never kept elsewhere. This and all that follow: credentials.js
  * @property {import('../access/tokens/tokens.js').Verified | undefined} verified its token; `undefined` for an anonymous session
  * @property {import('../access/backend/viewers.js').Viewer | undefined} viewer for whom backends are asked; `undefined` where none is
- * @property {import('./accounts.js').Account | undefined} account which limits it shares with others
+ * @property {import('./accounts.js').Account | undefined} account the account whose limits it shares with others
  * @property {boolean} mustAuth whether it may do nothing until it sent a token
  * @property {number} earlyBytes sent while it must; receive.js
  * @property {number} authsPending handlers/auth.js, as the next
@@ -54,10 +55,10 @@ const ID_BYTES = 16
 /**
  * @param {Transport} transport
  * @param {Encoding} encoding
- * @param {Pick<Session, 'requestAllowance' | 'keyAllowance' | 'rights'> & { origin: import('../access/identify.js').Origin }} start
+ * @param {Pick<Session, 'requestAllowance' | 'keyAllowance' | 'rights'> & { peer: import('../access/identify.js').Peer }} start
  * @returns {Session}
  */
-export function createSession(transport, encoding, { requestAllowance, keyAllowance, origin, rights }) {
+export function createSession(transport, encoding, { requestAllowance, keyAllowance, peer, rights }) {
   return {
     id: randomBytes(ID_BYTES).toString('base64url'),
     transport,
@@ -78,8 +79,8 @@ export function createSession(transport, encoding, { requestAllowance, keyAllowa
     requestAllowance,
     keyAllowance,
     heard: true,
-    address: origin.address,
-    isNamed: origin.isNamed,
+    address: peer.address,
+    isNamed: peer.isNamed,
     rights,
     verified: undefined,
     viewer: undefined,
@@ -92,7 +93,11 @@ export function createSession(transport, encoding, { requestAllowance, keyAllowa
   }
 }
 
-/** How many keys a session is subscribed to, or waits to be. @param {Pick<Session, 'subscriptions' | 'awaited'>} session */
+/**
+ * The number of keys that a session is subscribed to or waits for.
+ *
+ * @param {Pick<Session, 'subscriptions' | 'awaited'>} session
+ */
 export const keyCountOf = ({ subscriptions, awaited }) => subscriptions.size + (awaited?.size ?? 0)
 
 /**

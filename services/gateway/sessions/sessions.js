@@ -1,6 +1,6 @@
-// The sessions there are, how they end, and in which order they get their pings.
+// The sessions there are: how they end, and the order of their pings.
 import { closeCodes } from '@keycast/protocol'
-import { countOne } from '../metrics.js'
+import { countOne } from '../counts.js'
 
 /**
  * @typedef {import('../delivery/outbox.js').CloseCode} CloseCode
@@ -11,12 +11,12 @@ import { countOne } from '../metrics.js'
 /** Sessions are pinged in so many slices over the heartbeat, so that no turn of the event loop pings thousands. */
 export const SLICES = 25
 
-/** How long a client that is no longer read, or holds memory that others need, has to read why it is closed. */
+/** A client that is no longer read, or holds memory that others need, has this long to read the reason of its close. */
 const CLOSE_READ_MS = 1_000
 
 /**
- * Codes with which a client says that it is done, and will not come back at once: 1005 stands for a close without a code,
- * as a browser's `close()` sends (RFC 6455 section 7.4.1).
+ * Codes with which a client says that it is done, and will not come back at once. 1005 stands for a close without a
+ * code, as a browser's `close()` sends (RFC 6455 section 7.4.1).
  */
 const leavingCodes = new Set([1000, 1001, 1005])
 
@@ -28,7 +28,7 @@ const leavingCodes = new Set([1000, 1001, 1005])
  * @param {Pick<import('./credentials.js').Credentials, 'forget'>} deps.credentials
  * @param {Pick<import('./unfinished.js').Unfinished, 'forget'>} deps.unfinished
  * @param {ReturnType<typeof import('./session-log.js').createSessionLog>} deps.sessionLog
- * @param {Pick<import('../metrics.js').Counts, 'closed'>} deps.counts
+ * @param {Pick<import('../counts.js').Counts, 'closed'>} deps.counts
  */
 export function createSessions({ outbox, admissions, joins, credentials, unfinished, sessionLog, counts }) {
   /** @type {Set<Session>[]} */
@@ -68,7 +68,7 @@ export function createSessions({ outbox, admissions, joins, credentials, unfinis
   }
 
   /**
-   * Cuts a connection to which nothing more can be said.
+   * Cuts a connection that can carry no more messages.
    *
    * @param {Session} session
    * @param {string} reason for the metrics

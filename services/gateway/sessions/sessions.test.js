@@ -4,7 +4,7 @@ import { createTestGateway, FakeConnection } from '../test-support.js'
 test('the first message names the session and its limits', async () => {
   const { gateway, turn } = createTestGateway()
   const connection = new FakeConnection()
-  gateway.open(connection.asTransport, { origin: { address: '192.0.2.7', isNamed: true } })
+  gateway.open(connection.asTransport, { peer: { address: '192.0.2.7', isNamed: true } })
   await turn()
   expect(connection.read()).toEqual([
     {
@@ -61,7 +61,7 @@ test('a client that reads nothing and shuts down its side is cut when its time i
   client.connection.stuck = true
   backbone.value('tick:1', JSON.stringify('x'.repeat(100_000)))
   await turn()
-  // What ws does when the client's FIN comes.
+  // As ws does when the client's FIN arrives.
   client.connection.readyState = 2
   await pass(1_000)
   expect(client.connection.terminated).toBe(true)

@@ -9,7 +9,7 @@
 /** Room for hundreds of the longest messages of the default size: an honest one is unfinished for milliseconds. */
 const BYTES_MAX = 64 * 1024 ** 2
 
-/** Where longer messages are allowed, so many of them may be under way at once. */
+/** With a larger `GATEWAY_MESSAGE_BYTES_MAX`, so many of the longest messages may be under way at once. */
 const MESSAGES_MIN = 8
 
 /**
@@ -23,7 +23,7 @@ export function createUnfinished({ messageBytesMax, bytesMax = Math.max(BYTES_MA
   let totalBytes = 0
 
   /**
-   * Takes note of what a session's unfinished message takes by now.
+   * Notes the present size of a session's unfinished message.
    *
    * @param {Session} session
    * @param {number} bytes 0 where there is none any more

@@ -1,10 +1,11 @@
-// Lets HTTP upgrades at /ws in, or answers why not: each that is let in becomes a session. Attached to the HTTP server that
-// also serves values.
+// Lets HTTP upgrades at /ws in as sessions, or refuses them with a reason. Attached to the HTTP server that also serves
+// values.
 import { ServerResponse, STATUS_CODES } from 'node:http'
+import { createOnceAMinute } from '@keycast/service'
 import { REFUSED } from '../access/tokens/tokens.js'
+import { countOne } from '../counts.js'
 import { chooseSubprotocol, subprotocols } from '../encodings/index.js'
 import { INVALID_TOKEN } from '../http/problems.js'
-import { countOne } from '../metrics.js'
 import { readOrigins } from './allowed-origins.js'
 
 /**
@@ -15,18 +16,23 @@ import { readOrigins } from './allowed-origins.js'
 /** When to come back to a gateway that is full, or with too many sessions, in seconds: others may have room at once. */
 const RETRY_AFTER_SECONDS = 5
 
+/** Of an origin that is repeated in an answer and in the log: a client may send kilobytes. */
+const ORIGIN_CHARACTERS_MAX = 200
+
 /**
  * @param {object} deps
  * @param {ReturnType<typeof import('../transport/accept.js').createAccept>} deps.accept
  * @param {ReturnType<typeof import('./open.js').createOpen>} deps.open
- * @param {Pick<import('../access/identify.js').Identify, 'originOf' | 'verifyRequest'>} deps.identify
+ * @param {Pick<import('../access/identify.js').Identify, 'peerOf' | 'verifyRequest'>} deps.identify
  * @param {Pick<import('../access/revocations/revocations.js').Revocations, 'isRevoked'>} deps.revocations
  * @param {Pick<import('./accounts.js').Accounts, 'of' | 'hasRoom'>} deps.accounts
  * @param {() => number} deps.sessionCount
  * @param {() => boolean} deps.isDraining
  * @param {number} deps.sessionsMax
  * @param {string} deps.origins
- * @param {import('../metrics.js').Counts} deps.counts
+ * @param {import('../counts.js').Counts} deps.counts
+ * @param {Pick<import('@keycast/service').Log, 'warn'> | undefined} deps.log
+ * @param {() => number} deps.now monotonic, in milliseconds
  */
 export function createUpgrades({
   accept,
@@ -39,8 +45,11 @@ export function createUpgrades({
   sessionsMax,
   origins,
   counts,
+  log,
+  now,
 }) {
   const isAllowed = readOrigins(origins)
+  const isLogDue = createOnceAMinute(now)
 
   /**
    * @param {import('node:http').Server} httpServer
@@ -53,19 +62,19 @@ export function createUpgrades({
     socket.on('error', destroy)
     const refusal = refusalOf(request)
     if (refusal) return turnAway(socket, refusal)
-    const origin = identify.originOf(request)
-    const verifying = identify.verifyRequest(request, origin.address)
-    if (!verifying) return letIn(httpServer, request, socket, head, { origin })
+    const peer = identify.peerOf(request)
+    const verifying = identify.verifyRequest(request, peer.address)
+    if (!verifying) return letIn(httpServer, request, socket, head, { peer })
     // Never rejects.
     void verifying.then(result => {
-      // The client is gone: it waited no longer, and a handshake would be written to nobody.
+      // The client left before its token was checked: a handshake would be written to nobody.
       if (socket.destroyed || !socket.writable || socket.readableEnded) return socket.destroy()
       if ('refused' in result) return turnAway(socket, refusalForToken(result.refused))
       if (revocations.isRevoked(result.verified)) return turnAway(socket, refusalForToken({ message: REFUSED }))
-      // Meanwhile others took the room, or the gateway began to stop.
+      // Others may have taken the room meanwhile, or the gateway may be stopping.
       const later = refusalOf(request)
       if (later) return turnAway(socket, later)
-      letIn(httpServer, request, socket, head, { origin, verified: result.verified })
+      letIn(httpServer, request, socket, head, { peer, verified: result.verified })
     })
   }
 
@@ -77,7 +86,8 @@ export function createUpgrades({
    * @param {Parameters<typeof open>[1]} from
    */
   function letIn(httpServer, request, socket, head, from) {
-    if (!accounts.hasRoom(accounts.of(from.verified?.user, from.origin))) return turnAway(socket, tooMany)
+    const account = accounts.of(from.verified?.user, from.peer)
+    if (account && !accounts.hasRoom(account)) return turnAway(socket, tooMany(account, from.verified?.user))
     accept(request, socket, head, transport => {
       socket.off('error', destroy)
       httpServer.emit('webSocket', socket)
@@ -87,7 +97,10 @@ export function createUpgrades({
 
   /** @param {Duplex} socket @param {Refusal} refusal */
   function turnAway(socket, refusal) {
-    countOne(counts.refused, refusal.reason)
+    const { reason, remedy } = refusal
+    countOne(counts.refused, reason)
+    // One a minute of each reason, not of each origin: a client chooses what it sends.
+    if (remedy && isLogDue(reason)) log?.warn({ reason, ...remedy.about }, remedy.message)
     refuse(socket, refusal)
   }
 
@@ -106,10 +119,10 @@ export function createUpgrades({
   function refusalOf({ url = '', headers }) {
     if (url.split('?', 1)[0] !== '/ws') return { status: 404, reason: 'path', message: 'WebSockets are served at /ws' }
     if (isDraining()) return unavailable('draining', 'this gateway is being stopped')
-    if (sessionCount() >= sessionsMax) return unavailable('full', 'this gateway is full')
+    if (sessionCount() >= sessionsMax) return full(sessionsMax)
     // Only browsers send an origin, and no page can change it. A program can, so a request without one is let in.
     if (headers.origin !== undefined && !isAllowed(headers.origin)) {
-      return { status: 403, reason: 'origin', message: 'pages of this origin may not connect' }
+      return wrongOrigin(headers.origin)
     }
     const offered = headers['sec-websocket-protocol']?.split(',').map(name => name.trim())
     if (offered && !chooseSubprotocol(offered)) {
@@ -122,9 +135,9 @@ export function createUpgrades({
 }
 
 /**
- * Whether a request only offers to speak something else than HTTP, but not WebSocket: most of all `h2c`, as Java's HTTP
- * client and `curl --http2` do. A server may ignore the offer (RFC 9110 section 7.8). Node takes it for an upgrade all
- * the same, and does not read a body then; but nothing here takes one.
+ * Whether a request offers only a protocol other than WebSocket: most often `h2c`, as Java's HTTP client and `curl
+ * --http2` do. A server may ignore the offer (RFC 9110 section 7.8). Node takes it for an upgrade all the same, and
+ * then reads no body; but no route here takes one.
  *
  * @param {IncomingMessage} request
  */
@@ -153,19 +166,63 @@ function answerOrdinarily(httpServer, request, socket) {
 }
 
 /**
- * @typedef {{ status: number, reason: string, message: string, retryAfterSeconds?: number, challenge?: string }} Refusal
- *   `challenge`: the scheme that is asked for (RFC 9110 section 11.6.1)
+ * @typedef {{ status: number, reason: string, message: string, retryAfterSeconds?: number, challenge?: string,
+ *   remedy?: { about: object, message: string } }} Refusal `challenge`: the scheme that is asked for (RFC 9110 section
+ *   11.6.1); `remedy`: for the log, where an operator's setting would let the client in
  */
 
 /** @param {string} reason @param {string} message @returns {Refusal} */
 const unavailable = (reason, message) => ({ status: 503, reason, message, retryAfterSeconds: RETRY_AFTER_SECONDS })
 
-/** @type {Refusal} */
-const tooMany = {
-  status: 429,
-  reason: 'account',
-  message: 'too many connections of this user or address',
-  retryAfterSeconds: RETRY_AFTER_SECONDS,
+/** @param {string} origin @returns {Refusal} */
+function wrongOrigin(origin) {
+  const shown = origin.slice(0, ORIGIN_CHARACTERS_MAX)
+  return {
+    status: 403,
+    reason: 'origin',
+    message: `pages of ${shown} may not connect: GATEWAY_ORIGINS does not name this origin`,
+    remedy: {
+      about: { origin: shown },
+      message: 'a page of another origin was refused: if it is yours, add its origin to GATEWAY_ORIGINS',
+    },
+  }
+}
+
+/** @param {number} sessionsMax @returns {Refusal} */
+function full(sessionsMax) {
+  return {
+    ...unavailable('full', 'this gateway is full'),
+    remedy: {
+      about: { sessionsMax },
+      message: 'a connection was refused, because this gateway is full: add a gateway, or raise GATEWAY_SESSIONS_MAX',
+    },
+  }
+}
+
+/**
+ * @param {import('./accounts.js').Account} account that has no room
+ * @param {string | undefined} user
+ * @returns {Refusal}
+ */
+function tooMany({ name, sessionsMax }, user) {
+  const [whose, setting, otherwise] =
+    user === undefined
+      ? [
+          'address',
+          'GATEWAY_SESSIONS_PER_ADDRESS_MAX',
+          ', or name the proxy at this address in GATEWAY_TRUSTED_PROXIES',
+        ]
+      : ['user', 'GATEWAY_SESSIONS_PER_USER_MAX', '']
+  return {
+    status: 429,
+    reason: 'account',
+    message: `this ${whose} has ${sessionsMax} sessions at this gateway, and ${setting} allows no more`,
+    retryAfterSeconds: RETRY_AFTER_SECONDS,
+    remedy: {
+      about: { account: name, sessionsMax },
+      message: `a connection was refused, because its ${whose} has too many: raise ${setting}${otherwise}`,
+    },
+  }
 }
 
 /** @param {{ message: string, retryAfterMs?: number }} refused @returns {Refusal} */

@@ -1,8 +1,8 @@
-// An upgrade whose token takes long to check: what may happen meanwhile, and what then becomes of it.
+// An upgrade whose token takes long to check: what may happen meanwhile, and how the upgrade ends.
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { connect } from 'node:net'
-import { createCounts } from '../metrics.js'
+import { createCounts } from '../counts.js'
 import { createUpgrades } from './upgrade.js'
 
 /** @type {(() => unknown)[]} */
@@ -11,19 +11,31 @@ afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
 })
 
-const handshake = [
-  'GET /ws HTTP/1.1',
-  'Host: 127.0.0.1',
-  'Connection: Upgrade',
-  'Upgrade: websocket',
-  'Authorization: Bearer a.b.c',
-  '\r\n',
-].join('\r\n')
+/** @param {string[]} headers */
+const handshakeWith = headers =>
+  [
+    'GET /ws HTTP/1.1',
+    'Host: 127.0.0.1',
+    'Connection: Upgrade',
+    'Upgrade: websocket',
+    'Authorization: Bearer a.b.c',
+    ...headers,
+    '\r\n',
+  ].join('\r\n')
 
 const verified = /** @type {import('../access/tokens/tokens.js').Verified} */ ({ user: 'ann' })
 
-/** A server, and a client whose token is being checked: the test says when that is over, and what came out. */
-async function setup() {
+/** @typedef {import('./accounts.js').Account} Account */
+
+/**
+ * A server, and a client whose token is being checked. The test decides when the check ends, and how.
+ *
+ * @param {{ headers?: string[], origins?: string, sessions?: number, fullAccount?: Partial<Account> }} [options] `headers`
+ *   of the client, beside the token's; `fullAccount`: that of every client
+ */
+async function setup({ headers = [], origins = '*', sessions = 0, fullAccount } = {}) {
+  /** @type {unknown[][]} */
+  const warnings = []
   let isDraining = false
   let isRevoked = false
   /** @type {unknown[]} */
@@ -46,14 +58,16 @@ async function setup() {
       ) => then({})
     ),
     open: /** @type {any} */ ((/** @type {any} */ _, /** @type {unknown} */ from) => opened.push(from)),
-    identify: { originOf: () => ({ address: '127.0.0.1', isNamed: true }), verifyRequest: () => verifying },
+    identify: { peerOf: () => ({ address: '127.0.0.1', isNamed: true }), verifyRequest: () => verifying },
     revocations: { isRevoked: () => isRevoked },
-    accounts: /** @type {any} */ ({ of: () => undefined, hasRoom: () => true }),
-    sessionCount: () => 0,
+    accounts: /** @type {any} */ ({ of: () => fullAccount, hasRoom: () => fullAccount === undefined }),
+    sessionCount: () => sessions,
     isDraining: () => isDraining,
     sessionsMax: 1,
-    origins: '*',
+    origins,
     counts,
+    log: { warn: (/** @type {unknown[]} */ ...line) => void warnings.push(line) },
+    now: () => 0,
   }).attach(server)
   await once(server.listen(0, '127.0.0.1'), 'listening')
   cleanUps.push(() => new Promise(resolve => server.close(resolve)))
@@ -62,7 +76,7 @@ async function setup() {
   const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
   const client = connect(port, '127.0.0.1').on('error', () => {})
   cleanUps.push(() => client.destroy())
-  client.write(handshake)
+  client.write(handshakeWith(headers))
   const [, socket] = await upgrading
   cleanUps.push(() => socket.destroy())
   return {
@@ -77,12 +91,26 @@ async function setup() {
     revoke() {
       isRevoked = true
     },
-    /** The token turns out to be good. */
-    async good() {
-      conclude({ verified })
+    /** The token turns out to be good. @param {{ user?: string }} [who] whom it names */
+    async good(who) {
+      conclude({ verified: /** @type {typeof verified} */ ({ ...verified, ...who }) })
       await verifying
     },
-    /** The status that the client is answered with. */
+    warnings,
+    /** Another client with the same headers. */
+    async again() {
+      const other = connect(port, '127.0.0.1').on('error', () => {})
+      cleanUps.push(() => other.destroy())
+      other.write(handshakeWith(headers))
+      const [chunk] = await once(other, 'data')
+      return String(chunk)
+    },
+    /** What the client is answered. */
+    async answer() {
+      const [chunk] = await once(client, 'data')
+      return String(chunk)
+    },
+    /** The client's answer: its status. */
     async status() {
       const [chunk] = await once(client, 'data')
       return Number(/^HTTP\/1\.1 (\d+)/.exec(String(chunk))?.[1])
@@ -93,7 +121,7 @@ async function setup() {
 test('a good token makes a session', async () => {
   const { good, opened } = await setup()
   await good()
-  expect(opened).toEqual([{ origin: { address: '127.0.0.1', isNamed: true }, verified }])
+  expect(opened).toEqual([{ peer: { address: '127.0.0.1', isNamed: true }, verified }])
 })
 
 test.each(['reset', 'ended'])('a client whose connection was %s meanwhile becomes no session', async how => {
@@ -125,4 +153,50 @@ test('a gateway that began to stop meanwhile sends the client elsewhere', async 
   await good()
   expect(await answered).toBe(503)
   expect(opened).toEqual([])
+})
+
+test('a page of another origin is told which, and the log tells the operator once a minute', async () => {
+  const { answer, again, warnings } = await setup({
+    headers: ['Origin: https://elsewhere.example'],
+    origins: 'https://example.org',
+  })
+  const said = 'pages of https://elsewhere.example may not connect: GATEWAY_ORIGINS does not name this origin'
+  expect(await answer()).toContain(`\r\n\r\n${said}\n`)
+  expect(await again()).toContain(said)
+  expect(warnings).toEqual([
+    [{ reason: 'origin', origin: 'https://elsewhere.example' }, expect.stringContaining('GATEWAY_ORIGINS')],
+  ])
+})
+
+test('of a very long origin the answer and the log repeat the beginning', async () => {
+  const { answer, warnings } = await setup({
+    headers: [`Origin: ${'x'.repeat(5_000)}`],
+    origins: 'https://example.org',
+  })
+  expect((await answer()).length).toBeLessThan(700)
+  expect(JSON.stringify(warnings).length).toBeLessThan(700)
+})
+
+test.each([
+  ['user ann', 'GATEWAY_SESSIONS_PER_USER_MAX', 'raise GATEWAY_SESSIONS_PER_USER_MAX'],
+  ['address 192.0.2.7', 'GATEWAY_SESSIONS_PER_ADDRESS_MAX', 'GATEWAY_TRUSTED_PROXIES'],
+])(
+  'too many sessions of %s: the client is told which limit, the operator who and the remedy',
+  async (name, setting, remedy) => {
+    const setUp = await setup({ fullAccount: { name, sessionsMax: 100 } })
+    const answered = setUp.answer()
+    await setUp.good({ user: name.startsWith('user') ? 'ann' : undefined })
+    const [whose] = name.split(' ')
+    expect(await answered).toContain(`this ${whose} has 100 sessions at this gateway, and ${setting} allows no more\n`)
+    expect(setUp.warnings).toEqual([
+      [{ reason: 'account', account: name, sessionsMax: 100 }, expect.stringContaining(remedy)],
+    ])
+  },
+)
+
+test('a gateway that is full tells its operator what to do', async () => {
+  const { answer, warnings, counts } = await setup({ sessions: 1 })
+  expect(await answer()).toMatch(/^HTTP\/1\.1 503 [\s\S]*Retry-After: 5\r\n[\s\S]*this gateway is full\n$/)
+  expect(counts.refused).toMatchObject({ full: 1 })
+  expect(warnings).toEqual([[{ reason: 'full', sessionsMax: 1 }, expect.stringContaining('GATEWAY_SESSIONS_MAX')]])
 })

@@ -1,4 +1,4 @@
-// Accepts WebSockets: an upgrade request that was let in becomes a transport. How ws is set up is here.
+// Accepts WebSockets: an upgrade request that was let in becomes a transport. The set-up of ws is here.
 import { WebSocketServer } from 'ws'
 import { createInflate, deflateOptions, takeableOffer } from './inflate.js'
 import { WebSocketTransport } from './websocket.js'
@@ -9,10 +9,13 @@ const FRAGMENTS_MAX = 64
 /** Reads that any message may arrive in. */
 const CHUNKS_MIN = 1_024
 
-/** Longer messages may arrive in one read for so many bytes: even segments of 536 bytes, the least, are half as many. */
+/**
+ * Longer messages may arrive in one read per so many bytes: even with segments of 536 bytes, the smallest, half as many
+ * come.
+ */
 const CHUNK_BYTES = 256
 
-/** How long a close may stay unanswered before the connection is cut. */
+/** The connection is cut if a close stays unanswered this long. */
 const CLOSE_TIMEOUT_MS = 5_000
 
 /**

@@ -90,7 +90,7 @@ export function binaryFrameStart(head, restBytes) {
 /**
  * The start of a compressed message (RFC 7692) whose other DEFLATE blocks are written right after it.
  *
- * @param {boolean} isBinary what the message is once it is inflated
+ * @param {boolean} isBinary whether the inflated message is binary
  * @param {Buffer} block the first of its blocks
  * @param {number} restBytes
  */

@@ -22,12 +22,15 @@ import { constants, inflateRawSync } from 'node:zlib'
 
 const NAME = 'permessage-deflate'
 
-/** What senders leave out (RFC 7692 section 7.2.2). */
+/** The end that senders leave out (RFC 7692 section 7.2.2). */
 const SYNC_TAIL = Buffer.from([0, 0, 0xff, 0xff])
 
 const NOTHING = Buffer.alloc(0)
 
-/** What ws negotiates: the same compressed bytes are sent to everybody, so nothing in them may hang on the connection. */
+/**
+ * The parameters that ws negotiates. All sessions are sent the same compressed bytes, so nothing in them may depend on
+ * the connection.
+ */
 export const deflateOptions = /** @type {import('ws').PerMessageDeflateOptions} */ ({
   serverNoContextTakeover: true,
   clientNoContextTakeover: true,

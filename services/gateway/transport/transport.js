@@ -1,5 +1,5 @@
-// A session's connection, as sessions and delivery use it. websocket.js is the one implementation; sessions and
-// delivery know no other side of it, so a stream over HTTP could carry a session as well.
+// A session's connection, as sessions and delivery use it. They know only this interface, of which websocket.js is the
+// one implementation. A stream over HTTP could carry a session as well.
 
 /**
  * @typedef {import('../sessions/session.js').Session} Session
@@ -30,9 +30,9 @@
  * @property {(pieces: Piece[]) => void} write writes all of them, in order, at once. A frame's pieces must come in one
  *   call
  * @property {() => boolean} isOpen whether anything may still be written
- * @property {() => boolean} isStalled whether the client does not take what was written; true only where `onDrain`
+ * @property {() => boolean} isStalled whether the client does not take the written bytes; true only if `onDrain`
  *   follows
- * @property {() => number} takenBytes how much of all that was written has left: each time it is more, the client has
+ * @property {() => number} takenBytes the number of written bytes that have left: each time it grows, the client has
  *   read
  * @property {(piece: Piece) => number} copiedBytes memory of its own that a written piece takes until it is sent; 0
  *   where the piece itself is kept

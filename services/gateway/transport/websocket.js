@@ -31,16 +31,20 @@ import { isCompressed } from './inflate.js'
 /** Up to this size copying bytes together costs less than one more entry in a gathered write. */
 const COPY_BYTES_MAX = 4 * 1024
 
-/** What a read costs beside its bytes while it is held: a Buffer, its memory's own fixed part, a place in a list. */
+/** The cost of a read beside its bytes while it is held: a Buffer, its memory's own fixed part, a place in a list. */
 const CHUNK_BYTES = 256
 
 /** Under it a socket holds its transport: so one function serves all sockets. */
 const TRANSPORT = Symbol('transport')
 
-/** What ws does where a client shut down its side. @type {((this: import('node:net').Socket) => void) | undefined} */
+/**
+ * ws's own listener for a client that shuts down its side.
+ *
+ * @type {((this: import('node:net').Socket) => void) | undefined}
+ */
 let wsOnEnd
 
-/** How long a client that shut down its side may take to read what was written to it. */
+/** A client that shut down its side has this long to read the bytes written to it. */
 const HALF_CLOSED_MS = 5_000
 
 /**
@@ -88,10 +92,10 @@ export class WebSocketTransport extends WebSocket {
     // process.
     this.on('error', ignore)
     const socket = Object.assign(socketOf(this), { [TRANSPORT]: this })
-    // After ws's own listener: what it made of the bytes is known then.
+    // Runs after ws's own listener, when its reading of the bytes is known.
     socket.on('data', onData)
     socket.on('drain', onDrain)
-    // In place of ws's listener, which it calls: a third one would make Node keep a list with room for nineteen.
+    // Replaces ws's listener and calls it: with a third listener Node would keep a list with room for nineteen.
     wsOnEnd ??= /** @type {() => void} */ (socket.listeners('end').at(-1))
     socket.off('end', wsOnEnd)
     socket.on('end', onEnd)

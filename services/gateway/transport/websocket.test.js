@@ -146,7 +146,7 @@ test('while a client reads some of what was written, the bytes taken become more
   const large = textFrame('x'.repeat(30_000_000)).frame
   ws.write([large])
   expect(ws.isStalled()).toBe(true)
-  // What the kernel takes before its buffers are full.
+  // Waits until the kernel's buffers are full and take no more.
   let taken = -1
   while (ws.takenBytes() > taken) {
     taken = ws.takenBytes()

@@ -64,7 +64,7 @@ const RETRY_MS = 1_000
  * @param {() => number} options.now
  * @param {import('@keycast/service').Every} options.every
  */
-export function createPresence({ router, events, now, every }) {
+export function createPresenceBackbone({ router, events, now, every }) {
   /** Names this process's joins apart from those of other gateways, and of one before it. */
   const incarnation = randomBytes(6).toString('base64url')
   let tabs = 0

@@ -5,7 +5,7 @@ import { errorCodes } from '@keycast/protocol'
 import { roomOf } from '../../wire/members-codec.js'
 import { HISTORY_MESSAGES_MAX, historyKey, readHistoryKey, roomsCodec } from '../../wire/rooms-codec.js'
 import { createRouter } from '../router.js'
-import { createPresence } from './presence.js'
+import { createPresenceBackbone } from './presence.js'
 
 /**
  * @typedef {import('../../wire/rooms-codec.js').Position} Position
@@ -116,7 +116,7 @@ export function createRoomsBackbone({ nodeSource, dialOf, events, now, every, lo
     every,
     log,
   })
-  const presence = createPresence({ router, events, now, every })
+  const presence = createPresenceBackbone({ router, events, now, every })
 
   /** @param {import('../../wire/rooms-codec.js').Answer} answer @param {boolean} isGot */
   function onAnswer(answer, isGot) {

@@ -43,7 +43,7 @@ const DEADLINE_MS = 30_000
  * @param {() => import('../timers.js').Alarm} deps.createAlarm
  * @param {(key: string) => void} deps.onChange the room's pending messages are others
  */
-export function createPublishes({ environment: { date }, send, nextId, createAlarm, onChange }) {
+export function createClientPublishes({ environment: { date }, send, nextId, createAlarm, onChange }) {
   /** @type {Limits | undefined} */
   let limits
   /** @type {Map<string, Lane>} */

@@ -4,7 +4,7 @@ import { randomText } from '../random.js'
 import { badKey } from '../requests.js'
 import { createSubscriber } from '../subscriber.js'
 import { createRoomHandle } from './handle.js'
-import { createPublishes } from './publishes.js'
+import { createClientPublishes } from './publishes.js'
 import { checkPosition, Room, toMessage } from './room.js'
 
 /**
@@ -40,7 +40,7 @@ const claimGrammar = /^[\w-]{22}$/
 const LAST_MAX = 500
 
 /** @param {import('../client.js').PartDeps & { values: import('../values/values.js').Values }} deps */
-export function createRooms({ environment, send, nextId, createAlarm, calls, values }) {
+export function createClientRooms({ environment, send, nextId, createAlarm, calls, values }) {
   /** @type {Map<string, Room>} */
   const rooms = new Map()
   const subscriber = createSubscriber({
@@ -51,7 +51,7 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
     fail,
     forget,
   })
-  const publishes = createPublishes({
+  const publishes = createClientPublishes({
     environment,
     send,
     nextId,

@@ -1,6 +1,6 @@
-// Which fetch is next for one backend origin: a limit of fetches in flight, shared by two lanes. Cold fetches, for which
-// somebody waits, go first; refreshes follow. Neither lane takes more than three quarters of it while the other has
-// fetches queued: so a flood of new keys does not stop refreshes, and a slow backend's refreshes do not stop new keys.
+// Chooses the next fetch for one backend: a limit of fetches in flight, shared by two lanes. Cold fetches, for which
+// somebody waits, go first; refreshes follow. A lane gets at most three quarters of the limit while the other has
+// fetches queued. So a flood of new keys does not stop refreshes, and a slow backend's refreshes do not stop new keys.
 import { createUniqueQueue } from '@keycast/service'
 
 /**
@@ -24,7 +24,7 @@ export function createFetchQueue({ limit }) {
   /** @returns {Record<Lane, import('@keycast/service').UniqueQueue<T>>} */
   const newLanes = () => ({ cold: createUniqueQueue(), refresh: createUniqueQueue() })
   const queued = newLanes()
-  /** Started before, and given back. */
+  /** Items that were started and given back. */
   const returned = newLanes()
   const inFlight = { cold: 0, refresh: 0 }
 
@@ -38,7 +38,7 @@ export function createFetchQueue({ limit }) {
     returned[item.lane].add(item)
   }
 
-  /** Somebody waits for it now. @param {T} item */
+  /** Moves a queued refresh to the cold lane: somebody waits for it now. @param {T} item */
   function promote(item) {
     if (item.lane === 'cold') return
     for (const lanes of [queued, returned]) {
@@ -62,12 +62,12 @@ export function createFetchQueue({ limit }) {
   /**
    * Takes the next item out; it is in flight until {@link ended}.
    *
-   * @returns {T | undefined} `undefined` where nothing is queued or nothing more may start
+   * @returns {T | undefined} `undefined` if nothing is queued or nothing more may start
    */
   function next() {
     const limitNow = limit()
     if (inFlight.cold + inFlight.refresh >= limitNow) return undefined
-    // At least one each, or a limit of 1 would let nothing through while both have fetches queued.
+    // At least one per lane, or a limit of 1 would let nothing through while both have fetches queued.
     const share = Math.max(1, Math.floor(limitNow * SHARE))
     return takeFrom('cold', 'refresh', share) ?? takeFrom('refresh', 'cold', share)
   }
@@ -85,7 +85,7 @@ export function createFetchQueue({ limit }) {
     inFlight[item.lane]--
   }
 
-  /** Takes an item out that is not to be started. @returns {T | undefined} `undefined` where none is queued */
+  /** Takes an item out without starting it. @returns {T | undefined} `undefined` where none is queued */
   function withdraw() {
     return returned.cold.take() ?? queued.cold.take() ?? returned.refresh.take() ?? queued.refresh.take()
   }

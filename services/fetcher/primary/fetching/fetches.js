@@ -1,4 +1,4 @@
-// A fetch's way: wanted, queued, leased to a worker, ended with a result. At most one per key at a time.
+// A fetch from start to end: wanted, queued, leased to a worker, ended with a result. At most one per key at a time.
 import { idOf } from '@keycast/protocol'
 import { authorizationOf, mayAsk } from '../keys/credentials.js'
 import { sharedKeyOf } from '../keys/entry.js'
@@ -44,13 +44,14 @@ import { isCold, isKept, isWanted } from '../keys/interest.js'
  */
 export function createFetches({ origins, pool, inTurns, metrics, now, wallNow }) {
   const rotation = [...origins]
-  /** Those whose queues are being emptied, because their breakers opened. @type {Set<Origin>} */
+  /** Backends whose queues are being emptied, because their breakers opened. @type {Set<Origin>} */
   const refusing = new Set()
   /** @type {FetchEvents} */
   let events
 
   /**
-   * Before the first fetch is wanted. Not given at creation: results set timers, and timers want fetches.
+   * Must be called before the first fetch is wanted. Not given at creation: results set timers, and timers want
+   * fetches.
    *
    * @param {FetchEvents} fetchEvents
    */
@@ -59,7 +60,7 @@ export function createFetches({ origins, pool, inTurns, metrics, now, wallNow })
   }
 
   /**
-   * Has the key fetched, unless that is under way. Where somebody waits now a queued refresh becomes a cold fetch.
+   * Has the key fetched, unless that is under way. If somebody waits for it, a queued refresh becomes a cold fetch.
    *
    * @param {Entry} entry
    */
@@ -87,8 +88,8 @@ export function createFetches({ origins, pool, inTurns, metrics, now, wallNow })
   }
 
   /**
-   * The same for somebody to whom what the backend was asked before `sinceMs` says nothing: where the fetch under way
-   * is that old, another one follows it.
+   * Has the key fetched for a caller who needs an answer that was asked for at `sinceMs` or later. If the fetch under
+   * way is older, another one follows it.
    *
    * @param {Entry} entry
    * @param {number} sinceMs
@@ -99,7 +100,7 @@ export function createFetches({ origins, pool, inTurns, metrics, now, wallNow })
   }
 
   /**
-   * The backend changed: what a worker was sent for may have been read before that, so another fetch follows it.
+   * The backend changed. The worker may have read the content before the change, so another fetch follows this one.
    *
    * @param {Entry} entry
    * @returns {boolean} whether a worker has the key
@@ -111,7 +112,7 @@ export function createFetches({ origins, pool, inTurns, metrics, now, wallNow })
   }
 
   /**
-   * Nobody wants the key any more: a fetch that no worker has is not made.
+   * Nobody wants the key any more: a fetch that no worker has yet is dropped.
    *
    * @param {Entry} entry
    */
@@ -123,7 +124,7 @@ export function createFetches({ origins, pool, inTurns, metrics, now, wallNow })
     if (fetch.probe) origin.breaker.end('void', true)
   }
 
-  /** Starts what may start. Backends take turns to be first, in case credit is short. */
+  /** Starts the fetches that may start. Backends take turns to be first, in case credit is short. */
   function startAll() {
     if (rotation.length > 1) rotation.push(/** @type {Origin} */ (rotation.shift()))
     for (const origin of rotation) startNext(origin)
@@ -144,7 +145,7 @@ export function createFetches({ origins, pool, inTurns, metrics, now, wallNow })
     }
   }
 
-  /** Nothing that is queued may start, until the breaker admits something. @param {Origin} origin */
+  /** Nothing that is queued may start until the breaker admits a fetch. @param {Origin} origin */
   function refuseQueued(origin) {
     const { queue, breaker } = origin
     if (refusing.has(origin)) return
@@ -155,7 +156,7 @@ export function createFetches({ origins, pool, inTurns, metrics, now, wallNow })
         refusing.delete(origin)
         return false
       }
-      // Its worker was lost. Without this no other probe would ever be let through.
+      // The probe's worker was lost. Without this line no other probe would ever be let through.
       if (fetch.probe) breaker.end('void', true)
       refuse(fetch)
       return true
@@ -184,12 +185,13 @@ export function createFetches({ origins, pool, inTurns, metrics, now, wallNow })
     fetch.authorization = authorization
     pool.lease(fetch, {
       key: entry.key,
-      // Made each time: with a million keys the addresses alone are 100 MB.
+      // Computed each time: with a million keys the addresses alone would take 100 MB.
       url: namespace.urlFor(idOf(sharedKeyOf(entry))),
       headers: authorization === undefined ? namespace.headers : { ...namespace.headers, authorization },
       timeoutMs: namespace.timeoutMs,
       bytesMax: namespace.bytesMax,
-      // No delta answers a get: where nobody watches it would be made, and the body held for the next one, for nothing.
+      // No delta answers a get: if nobody watches the key, the delta and the body held for the next one would be
+      // wasted.
       delta: isKept(entry),
       version: value?.version,
       etag: value?.etag,
@@ -215,7 +217,7 @@ export function createFetches({ origins, pool, inTurns, metrics, now, wallNow })
     const { entry } = fetch
     const { queue, breaker, limit } = entry.origin
     const sentAt = /** @type {number} */ (fetch.sentAt)
-    metrics.ended(result, body?.length ?? 0, now() - sentAt)
+    metrics.ended(entry.origin.name, result, body?.length ?? 0, now() - sentAt)
     limit.ended({ sentAt, namespace: entry.namespace.name, sign: signOf(result, entry.namespace) })
     queue.ended(fetch)
     entry.fetch = undefined
@@ -244,7 +246,7 @@ export function createFetches({ origins, pool, inTurns, metrics, now, wallNow })
   }
 
   /**
-   * Whether a user's own value would now be asked for with another token than this fetch was.
+   * Whether a user's own value would now be fetched with a token other than this fetch's.
    *
    * @param {Fetch} fetch
    */
@@ -262,11 +264,11 @@ const twiceLost = {
   message: 'two workers in a row ended or fell silent over this key',
 }
 
-/** What a backend says to a token, without doing any work. @type {Set<number | undefined>} */
+/** A backend's answers to a token, which it gives without doing any work. @type {Set<number | undefined>} */
 const turnsAway = new Set([401, 403, 429])
 
 /**
- * What a result says of the backend's load.
+ * The news that a result brings about the backend's load.
  *
  * @param {Result} result
  * @param {Entry['namespace']} namespace
@@ -274,7 +276,7 @@ const turnsAway = new Set([401, 403, 429])
  */
 function signOf(result, { isPerUser }) {
   if (result.kind !== 'failed') return 'answered'
-  // One user who is turned away would slow down all: the backend is not overloaded by that, nor is it as quick otherwise.
+  // A refusal of one user must not slow down all: it is no sign of overload, nor is its latency that of other fetches.
   if (isPerUser && turnsAway.has(result.status)) return 'void'
   switch (result.code) {
     case 'fetcher_timeout':
@@ -288,7 +290,7 @@ function signOf(result, { isPerUser }) {
   }
 }
 
-/** What a result says of the backend as a whole. @param {Result} result @returns {Verdict} */
+/** The news that a result brings about the backend as a whole. @param {Result} result @returns {Verdict} */
 function verdictOf(result) {
   if (result.kind !== 'failed') return 'good'
   switch (result.code) {

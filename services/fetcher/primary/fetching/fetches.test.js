@@ -93,7 +93,7 @@ test('one that nobody wants any more is not made a second time, and leaves nothi
   cancelGet('b', 'doc:3')
   lose('doc:3')
   expect(leased()).toEqual([])
-  // What was to follow it is forgotten, too.
+  // The fetch that was to follow it is forgotten, too.
   get('c', 'doc:3')
   value('doc:3', 'v2')
   expect(leased()).toEqual([])

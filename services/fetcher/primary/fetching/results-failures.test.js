@@ -66,7 +66,7 @@ describe('a failed try', () => {
     expect(asked(K)).toBe(2)
     fail(K, 'backend_unreachable')
     expect(take('b')).toMatchObject([{ retryAfterMs: 500 }])
-    // Nobody watches: nothing is tried by itself.
+    // Nobody watches the key: it is not retried by itself.
     pass(60_000)
     expect(asked(K)).toBe(2)
     get('b', K)
@@ -140,7 +140,7 @@ describe('a failed try', () => {
     sent('a')
     get('b', K)
     expect(sent('b')).toEqual(['value v1'])
-    // The gateway that watches, too, takes that for good news; it is sent again.
+    // The watching gateway, too, takes the answer for a recovery; the failure is sent again.
     get('a', K)
     expect(sent('a')).toEqual(['value v1', 'backend_error'])
     pass(250)

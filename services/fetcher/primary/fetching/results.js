@@ -1,4 +1,4 @@
-// What a fetch's result does to its key: what is held from now on, who is notified, when the key is tried again.
+// Applies a fetch's result to its key: the state held from now on, the links to notify, the time of the next try.
 import { detached } from '@keycast/service'
 import { confirmValue, holdFailure, holdNotFound, holdValue, invalidate, isFailing } from '../keys/held.js'
 import { isCold, isKept, isWaitedFor } from '../keys/interest.js'
@@ -18,9 +18,9 @@ import { isCold, isKept, isWaitedFor } from '../keys/interest.js'
  * @param {Pick<import('../timing/refreshes-under-way.js').Refreshes, 'end'>} deps.refreshes
  * @param {Pick<import('../origins/recovery.js').Recovery, 'noteEnd' | 'probe'>} deps.recovery
  * @param {Pick<import('./fetches.js').Fetches, 'want'>} deps.fetches
- * @param {(entry: Entry) => void} deps.onNoRoom the first value of a key that is wanted does not fit
- * @param {(entry: Entry, authorization: string | undefined) => void} deps.onForbidden the backend refused the user whose own
- *   value it is, asked with that
+ * @param {(entry: Entry) => void} deps.onNoRoom the first value of a wanted key does not fit
+ * @param {(entry: Entry, authorization: string | undefined) => void} deps.onForbidden the backend refused the user
+ *   whose own value it is, asked with this token
  * @param {() => number} deps.now
  */
 export function createResults({ table, interest, schedule, refreshes, recovery, fetches, onNoRoom, onForbidden, now }) {
@@ -28,8 +28,8 @@ export function createResults({ table, interest, schedule, refreshes, recovery, 
    * @param {Fetch} fetch
    * @param {Result} result
    * @param {Buffer | undefined} body of a value
-   * @param {Buffer | undefined} delta that makes the body out of the version its result names
-   * @param {boolean} closed it closed the origin's breaker
+   * @param {Buffer | undefined} delta turns the version that the result names into the body
+   * @param {boolean} closed whether it closed the origin's breaker
    */
   function take(fetch, result, body, delta, closed) {
     const { entry, again, queuedAt, sentAt = now() } = fetch
@@ -40,10 +40,10 @@ export function createResults({ table, interest, schedule, refreshes, recovery, 
     }
     const fits = result.kind !== 'value' || !body || table.hasRoomFor(entry, body.length)
     if (fits || entry.held.value) {
-      // Links that have watched for long do not pay for those that came since: they keep the value they have, hear that it is
-      // old, and get the next one that there is room for.
+      // Links that have watched for long keep their value and do not pay for newer watchers. They are told that it is
+      // old, and get the next value that fits.
       const before = termsOf(entry)
-      // What was asked for before the refresh was due says less than the links were told.
+      // A result that was asked for before the refresh was due says less than the links were told already.
       const isInTime = entry.refresh === undefined || sentAt >= entry.refresh.dueAt
       refreshes.end(entry)
       hold(entry, fits ? result : noRoom, body, delta, {
@@ -52,7 +52,7 @@ export function createResults({ table, interest, schedule, refreshes, recovery, 
         changed: again,
       })
       interest.notifyAll(entry, { isAsAssured: isInTime && result.kind !== 'failed' && termsOf(entry) === before })
-      // A key that fails is tried again anyway; and what nobody waits for is marked as invalid, which is enough.
+      // A failing key is tried again anyway. For a key that nobody waits for the mark `invalid` is enough.
       if (again && !isFailing(entry) && (isKept(entry) || isCold(entry))) fetches.want(entry)
       table.recount(entry)
     } else {
@@ -67,14 +67,14 @@ export function createResults({ table, interest, schedule, refreshes, recovery, 
    * @param {Result} result
    * @param {Buffer | undefined} received the body
    * @param {Buffer | undefined} delta
-   * @param {{ askedAt: number, waitedMs: number, changed: boolean }} when the backend was asked, how long that waited
-   *   for a worker, and whether the key changed since
+   * @param {{ askedAt: number, waitedMs: number, changed: boolean }} when when the backend was asked, how long the
+   *   change waited for a worker, and whether the key changed since
    */
   function hold(entry, result, received, delta, { askedAt, waitedMs, changed }) {
     switch (result.kind) {
       case 'value': {
         const body = detached(received ?? Buffer.alloc(0))
-        // A delta is worth less than room for another key.
+        // A delta is kept only if it fits beside the body: another key is worth more than a delta.
         const isKeptToo = delta !== undefined && table.hasRoomFor(entry, body.length + delta.length)
         holdValue(entry, result, body, isKeptToo ? detached(delta) : undefined, {
           askedAt,
@@ -110,9 +110,9 @@ export function createResults({ table, interest, schedule, refreshes, recovery, 
    * @param {Entry} entry
    */
   function refuse(entry) {
-    // Gateways that were sent what is wrong need not hear that nothing was tried since.
+    // Gateways that were told of the problem need not hear that nothing was tried since.
     if (!isFailing(entry) || isWaitedFor(entry)) {
-      // A `not_found` goes, too: whether there is nothing is no longer known.
+      // A `not_found` is dropped, too: nobody knows any more whether the key exists.
       holdFailure(entry, { code: 'backend_unavailable', message: breakerOpen, askedAt: now() })
     }
     refreshes.end(entry)
@@ -125,17 +125,25 @@ export function createResults({ table, interest, schedule, refreshes, recovery, 
   return { take, refuse }
 }
 
-/** How what is held may be used, which links hear of also where the version is the same. @param {Entry} entry */
+/**
+ * How long the held state may be used. Links are told of a change here even if the version is the same.
+ *
+ * @param {Entry} entry
+ */
 const termsOf = ({ held: { value, takenOver, maxAgeMs } }) =>
-  // Gateways plan with nothing that may not be stored.
+  // Gateways make no plan for a value that may not be stored.
   takenOver ? `${takenOver.version} true ${maxAgeMs}` : `${value?.version} ${value?.store} ${maxAgeMs}`
 
-/** What a backend says to one user; to the fetcher itself the same would be a mistake in keycast.yaml. @param {Result} result */
+/**
+ * Answers that the backend gives to one user; given to the fetcher itself, each would be a mistake in keycast.yaml.
+ *
+ * @param {Result} result
+ */
 const isForbidden = result => result.kind === 'failed' && (result.status === 401 || result.status === 403)
 
 const breakerOpen = 'the backend failed too often: its circuit breaker is open'
 
-/** Room is not made in a moment, and each try costs the backend a whole answer. */
+/** Room is not made in a moment, and each try costs the backend a whole response. */
 const NO_ROOM_RETRY_MS = 5_000
 
 /** @type {FailedResult} */

@@ -61,7 +61,7 @@ describe('that the backend has nothing (404, 410)', () => {
     onRefresh(K)
     expect(asked(K)).toBe(before + 1)
     fail(K, 'not_found')
-    // A refresh has it asked for as often as any other key again.
+    // The refresh brings the key back to its normal period.
     const refreshedAt = now()
     pass(1_010)
     expect(/** @type {number} */ (askedAt(K).at(-1))).toBeGreaterThan(refreshedAt)

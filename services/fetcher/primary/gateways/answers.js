@@ -1,5 +1,5 @@
-// Decides what a link is sent of a key: at the moment it goes out, from the value held then and the one the link was
-// sent before. Nothing is queued per link, so no gateway is ever sent a state that has passed.
+// Decides what a link is sent of a key. The decision is made at the moment of sending, from the state held then and the
+// state the link was sent before. Nothing is queued per link, so no gateway is ever sent an outdated state.
 import { isFresh, isNoOlder } from '../keys/held.js'
 import { waiterOf, watcherOf } from '../keys/interest.js'
 import { ASSURED, OWED, QUIET } from '../keys/watchers.js'
@@ -13,7 +13,7 @@ import { isOverdue, nextOf } from '../timing/refreshes-under-way.js'
  */
 
 /**
- * The key's latest state for a link, which counts as sent then.
+ * The key's latest state for a link; it counts as sent from now on.
  *
  * @param {Pick<import('../keys/interest.js').Interest, 'noteSent'>} interest
  * @param {Entry} entry
@@ -24,7 +24,7 @@ import { isOverdue, nextOf } from '../timing/refreshes-under-way.js'
 export function takeAnswer(interest, entry, link, now) {
   const watcher = watcherOf(entry, link)
   const waiter = waiterOf(entry, link)
-  // The gateway takes any answer for the one its get waits for: none may go out before that one can.
+  // The gateway takes any answer for the one that its get waits for: nothing may go out before that answer is ready.
   if (waiter && !waiter.ready) return { answer: undefined, more: false }
 
   const answer = waiter ? answerWaiter(entry, waiter, now) : watcher && answerWatcher(entry, watcher, now)
@@ -50,7 +50,7 @@ function answerWatcher(entry, watcher, now) {
     const isDue = watcher.version === version && (isOwed || isNoLongerAssured)
     return isDue ? { type: 'kept', key: entry.key, version, next: nextOf(entry, now) } : undefined
   }
-  // Where what the gateway holds was asked for later, the result of a fetch under way is news to it.
+  // The gateway's state was asked for later than the held one: the result of a fetch under way is news to it.
   const isCurrent = value?.version === watcher.version
   if (value && !isCurrent && isNoOlder(entry, watcher)) return state(entry, watcher.version, now)
   if (isDueFailure(entry, watcher)) return failed(entry, now)
@@ -58,7 +58,11 @@ function answerWatcher(entry, watcher, now) {
   return isCurrent && !failure && isNews ? state(entry, watcher.version, now) : undefined
 }
 
-/** Whether a link is still to be sent why the last fetch failed. @param {Entry} entry @param {Watcher} watcher */
+/**
+ * Whether a link must still be sent the reason why the last fetch failed.
+ *
+ * @param {Entry} entry @param {Watcher} watcher
+ */
 function isDueFailure(entry, watcher) {
   const { failure } = entry.held
   if (!failure || watcher.failure === failure) return false

@@ -99,7 +99,7 @@ describe('a get', () => {
     value('doc:first', 'v1')
     expect(sent('a')).toEqual([])
     expect(asked(K)).toBe(0)
-    expect(primary.table.stats().keys).toBe(1) // what was fetched is kept
+    expect(primary.table.stats().keys).toBe(1) // the value fetched before is kept
   })
 
   test('moves a queued refresh of its key to the cold lane', () => {
@@ -155,7 +155,7 @@ describe('a get', () => {
     const { watch, get, value, sent, pass } = setup({ namespaces: { doc: { maxAgeMs: 100, refreshMs: 60_000 } } })
     watch('a', K)
     value(K, 'v1')
-    // The link has no credit, so v1 was not sent; meanwhile somebody there wants something that is not that old.
+    // The link has no credit, so v1 was not sent; meanwhile the gateway wants a state that is newer.
     pass(200)
     get('a', K)
     expect(sent('a')).toEqual([])
@@ -195,7 +195,7 @@ describe('a slow link', () => {
 
 describe('a delta', () => {
   const delta = Buffer.from('v1 to v2')
-  /** A key of which `a` and `b` were sent v1, and v2 came with a delta from it. */
+  /** `a` and `b` were sent v1; v2 came with a delta from it. */
   const changed = () => {
     const bench = setup({ namespaces: { doc: { refreshMs: 0 } } })
     for (const link of ['a', 'b']) bench.watch(link, K)

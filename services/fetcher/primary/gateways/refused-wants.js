@@ -1,6 +1,6 @@
-// Wants of links that cannot be met, until each link is sent why. No entry is held of such a key: mostly because there
-// is no room for one more (`capacity`), or because a gateway that read a newer configuration knows a namespace which
-// this node does not. Bounded as the hub's own set of what a link is due.
+// Wants that this node refuses, until each link is told the reason. Such a key has no entry. Mostly there is no room
+// for one (`capacity`), or a gateway with a newer configuration names a namespace that this node does not know. Bounded
+// like the hub's own set of due keys.
 
 /**
  * @typedef {import('@keycast/backbone').FailedAnswer} FailedAnswer
@@ -29,19 +29,23 @@ export function createRefusedWants() {
       refusals.set(answer.key, { answer, wants: wants.add(want) })
     },
 
-    /** The link has no such want any more: it is sent nothing about it. @param {string} link @param {string} key @param {Want} want */
+    /**
+     * The link dropped this want: it is told nothing about it.
+     *
+     * @param {string} link @param {string} key @param {Want} want
+     */
     withdraw(link, key, want) {
       const wants = byLink.get(link)?.get(key)?.wants
       if (wants?.delete(want) && wants.size === 0) forget(link, key)
     },
 
     /**
-     * The key can be had after all: the link is not sent that it was refused.
+     * The key can be served after all: the link is not told of the refusal.
      *
      * @param {string} link
      * @param {string} key
-     * @param {Want} want that is granted
-     * @returns {boolean} whether the other one was refused before, which is to be granted, too
+     * @param {Want} want granted now
+     * @returns {boolean} whether the link's other want was refused before, and should be granted, too
      */
     forgive(link, key, want) {
       const wants = byLink.get(link)?.get(key)?.wants

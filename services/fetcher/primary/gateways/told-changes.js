@@ -1,20 +1,26 @@
-// Changes that gateways told this node of lately, by key. A node that comes to own a key goes by what gateways hold of it only
-// where nobody said since that the key changed: the node before it may have died before it told them.
+// Changes that gateways reported to this node lately, by key. A node that takes over a key trusts a gateway's state
+// only if no gateway reported a change since: the node before it may have died before it heard of the change.
 import { REFRESHES_REMEMBERED_MS } from '@keycast/backbone'
 import { createUniqueQueue } from '@keycast/service'
 
 /** Some 10 MB of keys. */
 export const CHANGES_MAX = 100_000
 
-/** What a gateway needs to find a node that comes back: by then it has forgotten changes that were in time when the node started. */
+/**
+ * The time that a gateway needs to find a node that comes back. After it the gateway has forgotten changes that were in
+ * time when the node started.
+ */
 const CONNECTING_MS = 10_000
 
 /** @param {{ now: () => number, max?: number }} options */
 export function createToldChanges({ now, max = CHANGES_MAX }) {
-  /** When each was told last. @type {Map<string, number>} */
+  /** The time of each key's last report. @type {Map<string, number>} */
   const toldAt = new Map()
   const oldestFirst = /** @type {import('@keycast/service').UniqueQueue<string>} */ (createUniqueQueue())
-  /** Of changes before this nothing is known. Gateways repeat those that a node missed because it was not there yet. */
+  /**
+   * Nothing is known of changes before this. Gateways repeat the changes that a node missed because it was not there
+   * yet.
+   */
   let knownSince = now() - REFRESHES_REMEMBERED_MS + CONNECTING_MS
 
   return {

@@ -42,7 +42,7 @@ test('where too many changed, any key may have changed while the forgotten ones 
     add(key)
   }
 
-  // Told last: doc:1 at 3,000, doc:2 at 2,000. Both are forgotten.
+  // Last reports: doc:1 at 3,000, doc:2 at 2,000. Both are forgotten.
   expect(mayBeSince('doc:9', START_MS + 3_000)).toBe(true)
   expect(mayBeSince('doc:9', START_MS + 3_001)).toBe(false)
   expect(mayBeSince('doc:3', START_MS + 3_500)).toBe(true)

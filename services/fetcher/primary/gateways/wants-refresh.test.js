@@ -86,7 +86,7 @@ describe('a refresh', () => {
     pass(1_020)
     get('b', K)
     expect(sent('b')).toEqual(['backend_error'])
-    // Told again, the next one who wants it may ask.
+    // After the second report the next want may ask the backend.
     expect(asked(K)).toBe(2)
     onRefresh(K)
     get('b', K)
@@ -137,7 +137,7 @@ describe('a refresh', () => {
     expect(sent('a')).toEqual(['value v1'])
     expect(sent('b')).toEqual([])
     expect(lease(K)?.fetch.lane).toBe('cold')
-    // What is said from now on is not about the answer that b waits for.
+    // Later reports do not change the answer that b waits for.
     onRefresh(K)
     get('c', K)
     value(K, 'v2')
@@ -160,7 +160,7 @@ describe('a refresh', () => {
     expect(sent('b')).toEqual([])
     value(K, 'v2')
     for (const link of ['a', 'b']) expect(sent(link)).toEqual(['value v2'])
-    // That the backend cannot be asked is no answer of before.
+    // A failure to ask the backend is no answer from before.
     onRefresh(K)
     onRefresh(K)
     get('b', K)

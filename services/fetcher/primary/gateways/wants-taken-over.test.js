@@ -179,7 +179,8 @@ test('a node that has just started keeps what the backend was asked for since: t
   takeOver(primary, 'a', 'v1', { askedAgoMs: 4_000 })
   expect(primary.asked(K)).toBe(0)
 
-  // Without those words the node takes it that the backend was asked one period before the next time: before it was there.
+  // Without those fields the node assumes that the backend was asked one period before the next time: before the node
+  // was there.
   const told = setupPrimary({ namespaces: { doc: { refreshMs: PERIOD_MS, maxAgeMs: 500 } } })
   told.freeze(0)
   told.pass(5_000)

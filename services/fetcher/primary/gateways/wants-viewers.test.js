@@ -1,4 +1,5 @@
-// Values that differ per user: each is asked for with its own user's token, while that user wants it, and shown to no other.
+// Values that differ per user: each is fetched with its own user's token while that user wants it, and shown to no
+// other user.
 import { createHash } from 'node:crypto'
 import { ANONYMOUS_VIEWER, tokenDigest, viewerKey } from '@keycast/backbone'
 import { setup as setupPrimary } from '../test-support.js'
@@ -20,7 +21,7 @@ function setup(options) {
   return {
     ...primary,
     token,
-    /** With what the key's lease is asked. @param {string} key */
+    /** The credentials of the key's lease. @param {string} key */
     headersOf: key => primary.lease(key)?.message.headers,
     held: () => [...primary.primary.table.entries()].map(({ key }) => key),
   }
@@ -237,25 +238,26 @@ test('a token that expires while its fetch is queued is not sent', () => {
 })
 
 test('a want without a token, or with one that has expired, is not met', () => {
-  const { watch, get, token, sent, leased, value, held } = setup()
+  const { watch, get, token, sent, leased, value, held, refused } = setup()
   watch('a', ann)
   get('b', ann, undefined, token('ann', -1))
   expect(sent('a')).toEqual(['token_expired'])
   expect(sent('b')).toEqual(['token_expired'])
   expect(leased()).toEqual([])
-  // Not even with what another gateway's token brought.
+  // A value fetched with another gateway's token does not meet such a want either.
   watch('c', ann, undefined, token('ann'))
   value(ann, 'v1')
   watch('a', ann)
   expect(sent('a')).toEqual(['token_expired'])
-  // A gateway whose user's token has expired since says so: nothing more is done for it.
+  // The gateway reports that its user's token has expired since: nothing more is done for it.
   watch('c', ann)
   sent('c')
   expect(held()).toEqual([])
+  expect(new Set(refused)).toEqual(new Set(['token_expired']))
 })
 
 test.each([401, 403])('a user to whom the backend answers %d loses the key and what was held of it', status => {
-  const { watch, get, token, value, fail, sent, pass, take, held, leased, ownEnded } = setup()
+  const { watch, get, token, value, fail, sent, pass, take, held, leased, ownEnded, refused } = setup()
   watch('a', ann, undefined, token('ann'))
   watch('a', bob, undefined, token('bob'))
   value(ann, 'of ann')
@@ -276,6 +278,7 @@ test.each([401, 403])('a user to whom the backend answers %d loses the key and w
   expect(held()).toEqual([bob])
   expect(leased()).toEqual([bob])
   expect(ownEnded).toEqual(['forbidden'])
+  expect(refused).toEqual(['forbidden', 'forbidden']) // the watch and the get
 })
 
 test('a refusal of a token that was replaced meanwhile says nothing of the one that came', () => {

@@ -1,4 +1,4 @@
-// What gateways want, each by its link: whether that is in memory, under way, or to be fetched.
+// The wants of gateways, each by its link: whether the answer is in memory, under way, or to be fetched.
 import { readViewerKey, tokenDigest } from '@keycast/backbone'
 import { errorCodes, keyProblem, namespaceOf } from '@keycast/protocol'
 import { isValidFor } from '../keys/credentials.js'
@@ -37,17 +37,16 @@ import { createToldChanges } from './told-changes.js'
  * @typedef {'bad_key' | 'unknown_namespace' | 'capacity' | 'forbidden' | 'token_expired'} RefusalCode
  */
 
-/** When a gateway may ask again whose user's token had expired; it says so by itself when the user has another. */
+/** A gateway may ask again after this time if its user's token had expired. It reports a new token by itself. */
 const EXPIRED_RETRY_MS = 1_000
 
 /**
- * By how much a plan's times may be too late: they count from when it was sent, and it waits to be read while a node takes
- * over hundreds of thousands of keys. Without this a change told in that time would pass for one that the backend was asked
- * after.
+ * A plan's times may be too late by this much: they count from when it was sent, and it waits unread while a node takes
+ * over hundreds of thousands of keys. Without it a change reported in that time would seem older than the last fetch.
  */
 const PLAN_DELAY_MS_MAX = 10_000
 
-/** What a client reads: the same whether the key exists or not. */
+/** Clients read this. It is the same whether the key exists or not, so it gives no secret away. */
 const FORBIDDEN = 'the backend does not grant this'
 
 const OTHER_CONFIGURATION = 'the fetcher has another configuration than the gateway'
@@ -68,7 +67,7 @@ const OTHER_CONFIGURATION = 'the fetcher has another configuration than the gate
  * @param {() => number} deps.now
  * @param {() => number} deps.wallNow in milliseconds since 1970
  */
-export function createWants({
+export function createGatewayWants({
   namespaces,
   origins,
   table,
@@ -92,7 +91,7 @@ export function createWants({
     if (!entry) return
     if (refused.forgive(link, key, 'watch')) onGet(link, { key, held, credentials })
     const wasKept = isKept(entry)
-    // A gateway lets go of a user's own value when the token that it was had with is revoked.
+    // A gateway drops a user's own value when the token that fetched it is revoked.
     const wasLetGo = entry.namespace.isPerUser && !held && watcherOf(entry, link) !== undefined
     const watcher = interest.watch(link, entry, {
       version: held?.version,
@@ -105,7 +104,7 @@ export function createWants({
     if (table.get(key) !== entry) return // it took room that other keys need, and its links were refused
 
     if (quiet && held?.plan && isKeptByPlan(entry, held.version, held.plan)) {
-      metrics.wanted('kept')
+      metrics.wanted('plan')
       return interest.notify(link, entry, watcher)
     }
     if (!isAnsweredByMemory(entry, watcher, wasKept)) return ask(entry, watcher)
@@ -114,18 +113,18 @@ export function createWants({
     if (wasKept) return
     schedule.begin(entry)
     if (isFailing(entry)) return recovery.probe(entry.origin)
-    // A node that comes to own a watched key may have missed that it changed, and what is not refreshed by itself
-    // would stay as it is.
+    // A node that takes over a watched key may have missed a change. A value without periodic refresh would then stay
+    // old.
     if (held || entry.namespace.refreshMs === 0) fetches.want(entry)
   }
 
   /**
-   * What was had with a token that was revoked is sent no more: the user's other token may be good for less.
+   * A value fetched with a revoked token is sent no more: the user's other token may have fewer rights.
    *
    * @param {Entry} entry that is a user's own
    */
   function askAnew(entry) {
-    // Not only marked as invalid: should the next fetch fail, what is held would be sent with the failure.
+    // Dropped, not only marked as invalid: if the next fetch failed, the value would be sent with the failure.
     dropValue(entry)
     invalidate(entry)
     if (entry.fetch && fetches.hasOtherToken(entry.fetch)) fetches.repeat(entry)
@@ -139,17 +138,18 @@ export function createWants({
    * @param {boolean} wasKept whether the key was kept fresh before
    */
   function isAnsweredByMemory(entry, seen, wasKept) {
-    // A failure is sent with what is held, or without; and the key is tried again soon.
+    // A failure is sent together with the held value, if any; and the key is tried again soon.
     if (isFailing(entry) && !entry.fetch) return wasKept || isBackingOff(entry)
     if (!isAnswered(entry)) return false
-    // A key the backend never had is asked for ever more rarely: whoever comes to watch it has just been told that it is there.
+    // A key that the backend never had is asked for ever more rarely. A gateway that starts to watch it has just been
+    // told that it exists.
     const isRefreshed = wasKept && !isMissing(entry)
     return (isRefreshed ? !entry.held.invalid : isFresh(entry, now())) && isNoOlder(entry, seen)
   }
 
   /**
-   * Whether a watch of a key that was another node's is content with what its gateway holds, until that node would have
-   * asked the backend again. Otherwise each node that dies would have all its keys fetched at once.
+   * Whether a new watch of another node's key can rely on its gateway's state, until that node would have asked the
+   * backend again. Otherwise each node that dies would have all its keys fetched at once.
    *
    * @param {Entry} entry that is watched
    * @param {string} version
@@ -162,9 +162,9 @@ export function createWants({
     if (held.takenOver) return held.takenOver.version === version
     const { refreshMs } = namespace
     if (refreshMs < QUIET_REFRESH_MS_MIN || inMs === 0 || inMs > refreshMs) return false
-    // Of a gateway that does not say when the backend was asked, one period before it is to be asked again.
+    // For a gateway that does not say when the backend was asked, one period before the next time is assumed.
     const askedAt = askedAgoMs === undefined ? now() + inMs - refreshMs : now() - askedAgoMs
-    // A change that this node was told of, and the one before it may have died over.
+    // A change that was reported to this node; the node before it may have died without hearing of it.
     if (toldChanges.mayBeSince(sharedKeyOf(entry), askedAt - PLAN_DELAY_MS_MAX)) return false
     takeOver(entry, version, maxAgeMs)
     schedule.takeOver(entry, now() + inMs)
@@ -205,7 +205,7 @@ export function createWants({
   function onRefresh(key) {
     toldChanges.add(key)
     const entry = table.get(key)
-    // Where neither is held there is nothing that could be old.
+    // With no value and no `not_found`, nothing can be old.
     if (entry) return refreshOne(entry)
     const own = [...table.ownOf(key)]
     inTurns(() => {
@@ -228,7 +228,7 @@ export function createWants({
   /** @param {string} link */
   function onLinkLost(link) {
     const entries = interest.entriesOf(link)
-    // A link that is lost never comes back under its id, so its wants may go one after the other.
+    // A link that is lost never returns under its id, so its wants may end one after the other.
     inTurns(() => {
       const { done, value: entry } = entries.next()
       if (done) {
@@ -245,10 +245,10 @@ export function createWants({
   function answerFor(link, key) {
     const refusal = refused.take(link, key)
     const entry = table.get(key)
-    // With its other want it may be due what is held, too.
+    // Its other want may be due the held state, too.
     if (refusal && entry && isWantedBy(entry, link)) markDue(link, key)
     if (refusal || !entry) return refusal
-    // A link that was sent something before is sent a change now, and that change is as old as it waited for credit.
+    // A link that was sent a state before is sent a change now; the change is as old as its wait for credit.
     const isChange = isSentBefore(watcherOf(entry, link))
     const { value } = entry.held
     const { answer, more } = takeAnswer(interest, entry, link, now())
@@ -264,7 +264,7 @@ export function createWants({
   }
 
   /**
-   * The entry of a key a link wants; `undefined` where it cannot be had, which the link is sent then.
+   * The entry of a key that a link wants; `undefined` if it cannot be served, and the link is told so.
    *
    * @param {string} link
    * @param {string} key anything a gateway sent
@@ -284,7 +284,7 @@ export function createWants({
     const namespace = namespaces.get(namespaceOf(key))
     const origin = namespace && origins.get(namespace.origin)
     if (!origin) return refuse(link, key, 'unknown_namespace', errorCodes.unknown_namespace, want)
-    // A value without a viewer would be one user's, shown to all.
+    // Without a viewer one user's value would be shown to all.
     if ((namespace.isPerUser === true) !== (viewed !== undefined)) {
       return refuse(link, key, 'unknown_namespace', OTHER_CONFIGURATION, want)
     }
@@ -292,7 +292,11 @@ export function createWants({
     return entry ?? refuse(link, key, 'capacity', errorCodes.capacity, want)
   }
 
-  /** A link has a want no more, and may still have the other. @param {string} link @param {Entry} entry @param {Want} want */
+  /**
+   * A link dropped a want; it may still have the other.
+   *
+   * @param {string} link @param {Entry} entry @param {Want} want
+   */
   function letGo(link, entry, want) {
     if (want === 'get') {
       if (interest.stopWaiting(link, entry)) release(entry)
@@ -308,7 +312,7 @@ export function createWants({
    * @param {{ tokenDigest?: string }} [more]
    */
   function refuse(link, key, code, message, want, more) {
-    metrics.wanted('refused')
+    metrics.refused(code)
     /** @type {import('@keycast/backbone').FailedAnswer} */
     const answer = { type: 'failed', key, code, message, ageMs: 0, ...more }
     if (code === 'token_expired') answer.retryAfterMs = EXPIRED_RETRY_MS
@@ -317,7 +321,7 @@ export function createWants({
     return undefined
   }
 
-  /** When the backend was asked for what a gateway holds. @param {GatewayHeld | undefined} held */
+  /** The time at which the backend was asked for the gateway's state. @param {GatewayHeld | undefined} held */
   function askedAtOf(held) {
     return held ? now() - held.ageMs : Number.NEGATIVE_INFINITY
   }
@@ -328,13 +332,13 @@ export function createWants({
     return isFailing(entry) && nextTryAt !== undefined && nextTryAt > now()
   }
 
-  /** Has the key fetched for somebody. @param {Entry} entry @param {Seen} seen */
+  /** Has the key fetched for a link. @param {Entry} entry @param {Seen} seen */
   function ask(entry, { askedAt }) {
-    metrics.wanted(entry.fetch ? 'joined' : 'fetched')
+    metrics.wanted(entry.fetch ? 'coalesced' : 'fetched')
     fetches.wantSince(entry, askedAt)
   }
 
-  /** A link watches no more. @param {Entry} entry */
+  /** A link stopped watching. @param {Entry} entry */
   function afterWatch(entry) {
     // Without the credentials that left, a user's own value cannot be kept fresh.
     if (!isWatched(entry) && entry.namespace.isPerUser) schedule.end(entry)
@@ -348,14 +352,14 @@ export function createWants({
     release(entry)
   }
 
-  /** Lets go of what nobody wants any more. @param {Entry} entry */
+  /** Drops an entry that nobody wants any more. @param {Entry} entry */
   function release(entry) {
     if (!isWanted(entry)) fetches.abandon(entry)
     table.recount(entry)
   }
 
   /**
-   * Tells all that want a key why they cannot have it, and lets go of it.
+   * Tells all that want a key why they cannot have it, and drops it.
    *
    * @param {Entry} entry
    * @param {RefusalCode} code
@@ -375,7 +379,8 @@ export function createWants({
   }
 
   /**
-   * The backend refused a user's token. Those that came with it hear that; for all others the backend is asked with theirs.
+   * The backend refused a user's token. Links that sent this token are told so; for the others the backend is asked
+   * with theirs.
    *
    * @param {Entry} entry
    * @param {string | undefined} authorization that the backend was asked with
@@ -387,7 +392,7 @@ export function createWants({
     if (ended.length > 0) metrics.ownEnded('forbidden')
     if (!isWanted(entry)) return forget(entry)
     if (!isWatched(entry)) schedule.end(entry)
-    // It may have been had with that token.
+    // It may have been fetched with this token.
     dropValue(entry)
     invalidate(entry)
     fetches.want(entry)

@@ -1,5 +1,5 @@
-// What a viewer's own value is asked for with: the credentials that gateways sent with their wants, and only while they
-// want it. They are in no other place, so they are gone with the last want.
+// The credentials that a viewer's own value is fetched with. Gateways send them with their wants, and they are stored
+// nowhere else. So they are gone with the last want.
 import { ANONYMOUS_VIEWER } from '@keycast/backbone'
 import { viewerOf } from './entry.js'
 import { eachWatcher } from './watchers.js'
@@ -10,7 +10,7 @@ import { eachWatcher } from './watchers.js'
  */
 
 /**
- * Of those of several gateways, which may be of different tokens, the one that is valid longest.
+ * Several gateways may send different tokens: the one that is valid longest is used.
  *
  * @param {Entry} entry
  * @returns {Credentials | undefined}
@@ -27,11 +27,11 @@ function longest({ interest: { watchers, waiters } }) {
 }
 
 /**
- * The `Authorization` to ask for a key with.
+ * The `Authorization` header to fetch a key with.
  *
  * @param {Entry} entry
  * @param {number} wallNowMs in milliseconds since 1970
- * @returns {string | undefined} also `undefined` for keys that are nobody's own, and for viewers without a token
+ * @returns {string | undefined} `undefined` also for keys that are nobody's own, and for viewers without a token
  */
 export function authorizationOf(entry, wallNowMs) {
   if (!needsToken(viewerOf(entry))) return undefined
@@ -40,8 +40,8 @@ export function authorizationOf(entry, wallNowMs) {
 }
 
 /**
- * Whether the backend may be asked: of a user's own value never without a token that is valid, or it would answer for
- * anybody.
+ * Whether the backend may be asked. A user's own value is never fetched without a valid token: the backend would answer
+ * for anybody.
  *
  * @param {Entry} entry
  * @param {number} wallNowMs
@@ -53,7 +53,7 @@ export const mayAsk = (entry, wallNowMs) =>
 const needsToken = viewer => viewer !== undefined && viewer !== ANONYMOUS_VIEWER
 
 /**
- * Whether a want says for whom it is as it must.
+ * Whether a want names its viewer, as the namespace demands.
  *
  * @param {string | undefined} viewer
  * @param {Credentials | undefined} credentials
@@ -62,7 +62,7 @@ const needsToken = viewer => viewer !== undefined && viewer !== ANONYMOUS_VIEWER
 export const isValidFor = (viewer, credentials, wallNowMs) =>
   !needsToken(viewer) || (credentials?.expiresAt ?? 0) > wallNowMs
 
-/** What the credentials of a key's wants take. @param {Entry} entry */
+/** The memory that the credentials of a key's wants take. @param {Entry} entry */
 export function credentialBytesOf({ namespace, interest: { watchers, waiters } }) {
   if (!namespace.isPerUser) return 0
   let bytes = 0

@@ -26,8 +26,8 @@ import { isWanted, newInterest } from './interest.js'
  * @property {import('../timing/schedule.js').Timing} timing
  * @property {Fetch | undefined} fetch
  * @property {import('../timing/refreshes-under-way.js').Refresh | undefined} refresh of a key whose links hear of changes only
- * @property {number} bytes what the key table counts the entry as
- * @property {boolean} counted whether the key table counts the key as kept fresh
+ * @property {number} bytes the entry's size, as the key table counted it
+ * @property {boolean} counted whether the count of its backend's keys kept fresh has it
  */
 
 /**
@@ -55,8 +55,8 @@ export function createEntry(key, namespace, origin) {
 export const isInUse = entry => isWanted(entry) || entry.fetch !== undefined
 
 /**
- * Whose own value it is; `undefined` where all have the same. Read from the key each time: most keys have none, and a field
- * would cost a million of them 8 MB.
+ * The viewer whose own value it is; `undefined` if all have the same. Read from the key each time: most keys have none,
+ * and a field would cost a million of them 8 MB.
  *
  * @param {Pick<Entry, 'key' | 'namespace'>} entry
  */

@@ -1,4 +1,4 @@
-// The state held of a key: its value, or the backend's word that there is none; and why the last fetch failed.
+// The held state of a key: its value, or the backend's `not_found`; and the reason why the last fetch failed.
 import { createSharedStrings } from './shared-strings.js'
 
 /**
@@ -25,9 +25,9 @@ import { createSharedStrings } from './shared-strings.js'
  * @property {Value | undefined} value
  * @property {Failure | undefined} failure of the last fetch; undefined after a good one. `not_found` is an answer: then
  *   there is no value
- * @property {number} askedAt when the backend was asked for the value or the `not_found` held
- * @property {number} maxAgeMs up to which age that answers a get
- * @property {boolean} invalid the backend said that it changed since
+ * @property {number} askedAt when the backend was asked for the held value or `not_found`
+ * @property {number} maxAgeMs up to this age the state answers a get
+ * @property {boolean} invalid whether the backend reported a change since
  * @property {TakenOver | undefined} takenOver until the first fetch ended
  * @property {'found' | 'missing' | undefined} seen whether the backend ever had a value, as far as this entry knows
  */
@@ -48,7 +48,7 @@ export function newHeld(maxAgeMs) {
 }
 
 /**
- * The backend gave a value.
+ * The backend sent a value.
  *
  * @param {Entry} entry
  * @param {ValueResult} result
@@ -59,7 +59,7 @@ export function newHeld(maxAgeMs) {
 export function holdValue(entry, result, body, delta, { askedAt, waitedMs, cameAt, invalid }) {
   const { contentType, format, store, etag, lastModified, deltaFrom } = result
   const { takenOver } = entry.held
-  // Links hold that string already.
+  // Links hold this string already.
   const version = takenOver?.version === result.version ? takenOver.version : result.version
   entry.held.seen = 'found'
   entry.held.value = {
@@ -78,7 +78,7 @@ export function holdValue(entry, result, body, delta, { askedAt, waitedMs, cameA
 }
 
 /**
- * The backend said that the value held is still the latest.
+ * The backend confirmed the held value as the latest.
  *
  * @param {Entry} entry that holds a value
  * @param {import('../../work/messages.js').CurrentResult} result
@@ -93,7 +93,7 @@ export function confirmValue(entry, { store, etag, lastModified, maxAgeMs }, ask
 }
 
 /**
- * The backend said that it has nothing under the key.
+ * The backend answered `not_found`.
  *
  * @param {Entry} entry
  * @param {Failure} notFound
@@ -121,14 +121,14 @@ function answered({ held, namespace }, failure, maxAgeMs, askedAt, invalid) {
   held.invalid = invalid
 }
 
-/** A fetch failed: what is held stays. @param {Entry} entry @param {Failure} failure */
+/** A fetch failed: the held state stays. @param {Entry} entry @param {Failure} failure */
 export function holdFailure({ held }, failure) {
   held.failure = failure
   held.takenOver = undefined
 }
 
 /**
- * The key was another node's: what gateways hold of it stands for the value until the key is tried.
+ * Another node had the key: its gateways' state stands for the value until the key is tried.
  *
  * @param {Entry} entry of which nothing is held
  * @param {string} version that a gateway holds
@@ -139,12 +139,12 @@ export function takeOver({ held, namespace }, version, maxAgeMs) {
   held.maxAgeMs = Math.min(namespace.maxAgeMs, maxAgeMs)
 }
 
-/** Nothing will try the key by itself. @param {Entry} entry */
+/** The key will not be tried by itself any more. @param {Entry} entry */
 export function forgetTakenOver({ held }) {
   held.takenOver = undefined
 }
 
-/** The backend said that the key changed: what is held is no answer any more. @param {Entry} entry */
+/** The backend reported a change: the held state is no answer any more. @param {Entry} entry */
 export function invalidate({ held }) {
   held.invalid = true
 }
@@ -162,24 +162,24 @@ export function dropAll({ held }) {
   held.takenOver = undefined
 }
 
-/** What is left names no content, and no token. @param {Entry} entry */
+/** The rest names no content, and no token. @param {Entry} entry */
 export function dropAllButFailure(entry) {
   const failure = isFailing(entry) ? entry.held.failure : undefined
   dropAll(entry)
   entry.held.failure = failure
 }
 
-/** Whether the last fetch failed; that the backend has nothing is no failure. @param {Entry} entry */
+/** Whether the last fetch failed; `not_found` is no failure. @param {Entry} entry */
 export const isFailing = ({ held: { failure } }) => failure !== undefined && failure.code !== 'not_found'
 
 /** Whether the backend never had the key, when it was asked: perhaps somebody made it up. @param {Entry} entry */
 export const isMissing = ({ held: { seen } }) => seen === 'missing'
 
-/** Whether there is an answer of the backend: its value, or that it has none. @param {Entry} entry */
+/** Whether the backend has answered: with a value, or `not_found`. @param {Entry} entry */
 export const isAnswered = ({ held: { value, failure } }) => value !== undefined || failure?.code === 'not_found'
 
 /**
- * Whether what is held answers a get.
+ * Whether the held state answers a get.
  *
  * @param {Entry} entry
  * @param {number} now
@@ -188,8 +188,8 @@ export const isFresh = (entry, now) =>
   isAnswered(entry) && !entry.held.invalid && now - entry.held.askedAt <= entry.held.maxAgeMs
 
 /**
- * Whether what is held may be sent to a gateway that holds `seen` already: it is the same, or was asked for later.
- * Versions have no order; when the backend was asked has.
+ * Whether the held state may be sent to a gateway that has `seen` already: it is the same, or was asked for later.
+ * Versions have no order; the times at which the backend was asked have one.
  *
  * @param {Entry} entry that is answered
  * @param {{ version: string | undefined, askedAt: number }} seen

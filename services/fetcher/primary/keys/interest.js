@@ -1,5 +1,5 @@
-// Which links watch a key or wait for it. Each want stands in the key's entry and in an index by link, so that a link that
-// is lost costs its own keys and not a walk over all of them. Only this file changes either.
+// The links that watch a key or wait for it. Each want stands in the key's entry and in an index by link. So a lost
+// link costs its own keys, and not a walk over all of them. Only this file changes either.
 import { isFailing, isNoOlder } from './held.js'
 import {
   ASSURED,
@@ -52,7 +52,7 @@ export function newInterest() {
  * @param {() => number} deps.now
  */
 export function createInterest({ markDue, wheel, now }) {
-  /** What each link watches or waits for. @type {Map<string, Set<Entry>>} */
+  /** The keys that each link watches or waits for. @type {Map<string, Set<Entry>>} */
   const byLink = new Map()
 
   /** @param {string} link @param {Entry} entry */
@@ -62,7 +62,7 @@ export function createInterest({ markDue, wheel, now }) {
     else byLink.set(link, new Set([entry]))
   }
 
-  /** A link watches or waits no more, and may still do the other. @param {string} link @param {Entry} entry */
+  /** A link stopped to watch or to wait, and may still do the other. @param {string} link @param {Entry} entry */
   function unindex(link, entry) {
     if (watcherOf(entry, link) || waiterOf(entry, link)) return
     const entries = byLink.get(link)
@@ -98,7 +98,7 @@ export function createInterest({ markDue, wheel, now }) {
     entry.interest.waiters ??= new Map()
     entry.interest.waiters.set(link, waiter)
     index(link, entry)
-    // The gateway's latest word on what it holds: it may have let go of what it was sent.
+    // The gateway's latest report of its state: it may have dropped the value it was sent.
     const watcher = watcherOf(entry, link)
     if (watcher) watcher.version = version
     return waiter
@@ -123,7 +123,7 @@ export function createInterest({ markDue, wheel, now }) {
    *
    * @param {Entry} entry
    * @param {(want: Pick<Seen, 'credentials'>) => boolean} [isMeant] all of it, unless given
-   * @returns {{ link: string, want: Want }[]} what that was, watches first
+   * @returns {{ link: string, want: Want }[]} the wants that ended, watches first
    */
   function drop(entry, isMeant = () => true) {
     const { watchers, waiters } = entry.interest
@@ -139,7 +139,7 @@ export function createInterest({ markDue, wheel, now }) {
   }
 
   /**
-   * Keeps a key fresh a moment longer, unless somebody comes to watch it.
+   * Keeps a key fresh a moment longer, unless somebody starts to watch it.
    *
    * @param {Entry} entry whose last watcher left
    * @param {() => void} onEnd
@@ -158,17 +158,17 @@ export function createInterest({ markDue, wheel, now }) {
     interest.lingerTimer = undefined
   }
 
-  /** There is something to send to a link that watches. @param {string} link @param {Entry} entry @param {Watcher} watcher */
+  /** A link that watches is due something. @param {string} link @param {Entry} entry @param {Watcher} watcher */
   function notify(link, entry, watcher) {
     watcher.state |= NOTIFIED
     markDue(link, entry.key)
   }
 
   /**
-   * What is held of a key changed, or was confirmed, or failed to.
+   * The held state of a key changed, was confirmed, or failed to be fetched.
    *
    * @param {Entry} entry
-   * @param {{ isAsAssured?: boolean }} [how] `isAsAssured`: the refresh came to nothing new in its time
+   * @param {{ isAsAssured?: boolean }} [how] `isAsAssured`: the refresh brought nothing new, in time
    */
   function notifyAll(entry, { isAsAssured = false } = {}) {
     const { watchers, waiters } = entry.interest
@@ -185,7 +185,7 @@ export function createInterest({ markDue, wheel, now }) {
   }
 
   /**
-   * A link is sent what it is due now, and waits for nothing more.
+   * A link is sent its due state now, and waits for nothing more.
    *
    * @param {string} link
    * @param {Entry} entry
@@ -202,7 +202,7 @@ export function createInterest({ markDue, wheel, now }) {
       watcher.version = answer.version
       watcher.askedAt = Math.max(watcher.askedAt, wholeMs(entry.held.askedAt))
     } else if (answer.code === 'not_found') {
-      // A gateway lets go of its value then.
+      // The gateway then drops its value.
       watcher.version = undefined
       watcher.askedAt = wholeMs(entry.held.askedAt)
     }
@@ -219,7 +219,7 @@ export function createInterest({ markDue, wheel, now }) {
     notify,
     notifyAll,
     noteSent,
-    /** Links that want something. */
+    /** The links that want something. */
     links: () => byLink.keys(),
   }
 }
@@ -233,7 +233,7 @@ export const waiterOf = ({ interest }, link) => interest.waiters?.get(link)
 /** Whether the link wants the key already. @param {Entry} entry @param {string} link */
 export const isWantedBy = (entry, link) => watcherOf(entry, link) !== undefined || waiterOf(entry, link) !== undefined
 
-/** How many wants links have of the key. @param {Entry} entry */
+/** The number of wants that links have of the key. @param {Entry} entry */
 export const wantsOf = ({ interest: { watchers, waiters } }) => countOf(watchers) + (waiters?.size ?? 0)
 
 /** Whether the key is kept fresh: somebody watches it, or did a moment ago. @param {Entry} entry */
@@ -249,7 +249,7 @@ export const isWaitedFor = ({ interest }) => interest.waiters !== undefined
 export const isWanted = entry => isKept(entry) || isWaitedFor(entry)
 
 /**
- * Whether a link wants the key that has nothing of it yet, and nothing to come.
+ * Whether a link wants the key, has nothing of it yet, and is due nothing.
  *
  * @param {Entry} entry
  */

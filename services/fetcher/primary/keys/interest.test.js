@@ -3,7 +3,7 @@ import { createInterest, isKept, isWaitedFor, isWanted, newInterest } from './in
 const nothing = { version: undefined, askedAt: Number.NEGATIVE_INFINITY }
 const waiting = { ready: false, needsFollowUp: false }
 
-/** As much of an entry as interest looks at. */
+/** The fields of an entry that interest looks at. */
 function newEntry() {
   const entry = { interest: newInterest() }
   return /** @type {import('./entry.js').Entry} */ (/** @type {unknown} */ (entry))

@@ -1,5 +1,5 @@
-// Entries by key, within a limit of bytes: wanted keys stay, the others are evicted, the one used longest ago first. Keys that
-// the backend never had cost whoever makes them up nothing, so they get little room, and none that another key needs.
+// Entries by key, within a limit of bytes: wanted keys stay; of the others the least recently used is evicted first.
+// Strangers can invent keys that the backend never had, so these get little room, and none that another key needs.
 
 import { createUniqueQueue } from '@keycast/service'
 import { credentialBytesOf } from './credentials.js'
@@ -16,29 +16,29 @@ import { isKept, wantsOf } from './interest.js'
  */
 
 /**
- * What an entry costs beside its body: the entry, its key, the wants of {@link WANTS_INCLUDED} links, validators, and its
- * places in timers, queues and this table.
+ * The cost of an entry beside its body: the record, its key, the wants of {@link WANTS_INCLUDED} links, validators, and
+ * its places in timers, queues and this table.
  */
 export const ENTRY_BYTES = 2_048
 
 export const WANTS_INCLUDED = 4
 
-/** What each further link costs: its want, its place in the index by link, and in what the link is due. */
+/** The cost of each further link: its want, its place in the index by link, and in the link's due keys. */
 export const WANT_BYTES = 256
 
-/** The share of all room that keys may take which the backend never had. */
+/** The share of the room for keys that the backend never had. */
 export const MISSING_SHARE = 1 / 8
 
 /**
  * @param {object} options
  * @param {number} options.bytesMax
- * @param {(entry: Entry) => void} [options.onEvicted] a key that is wanted must go: all who want it are to be told, and the
- *   entry recounted
+ * @param {(entry: Entry) => void} [options.onEvicted] a wanted key must go: all its links are to be told, and the entry
+ *   recounted
  */
 export function createKeyTable({ bytesMax, onEvicted = () => {} }) {
   /** @type {Map<string, Entry>} */
   const entries = new Map()
-  /** Users' own values, by the key that all of them have. @type {Map<string, Set<Entry>>} */
+  /** Users' own values, by the key that they share. @type {Map<string, Set<Entry>>} */
   const own = new Map()
   let ownCount = 0
   /** Entries that nobody wants now. */
@@ -49,7 +49,6 @@ export function createKeyTable({ bytesMax, onEvicted = () => {} }) {
   const missing = newEvictable()
   const evictables = [idle, missingIdle, missing]
   let bytes = 0
-  let kept = 0
 
   /** @param {string} key */
   function get(key) {
@@ -61,7 +60,7 @@ export function createKeyTable({ bytesMax, onEvicted = () => {} }) {
    *
    * @param {string} key
    * @param {() => Entry} create
-   * @returns {Entry | undefined} `undefined` where what is wanted takes all the room there is
+   * @returns {Entry | undefined} `undefined` if wanted keys take all the room
    */
   function open(key, create) {
     const opened = entries.get(key)
@@ -92,8 +91,9 @@ export function createKeyTable({ bytesMax, onEvicted = () => {} }) {
   }
 
   /**
-   * Counts an entry again. Removes it where it is of no use, and others where there is no room. To be called after each change
-   * of what an entry holds, of who wants it, and of whether it is fetched; check-invariants.fixture.js finds a missed call.
+   * Counts an entry again. Removes it if it is of no use, and others if there is no room. Must be called after each
+   * change of an entry's content, of its links, or of whether it is fetched; check-invariants.fixture.js finds a missed
+   * call.
    *
    * @param {Entry} entry
    */
@@ -101,10 +101,12 @@ export function createKeyTable({ bytesMax, onEvicted = () => {} }) {
     if (entries.get(entry.key) !== entry) return
     for (const evictable of evictables) if (evictable.queue.delete(entry)) evictable.bytes -= entry.bytes
     const inUse = isInUse(entry)
-    kept += Number(isKept(entry)) - Number(entry.counted)
-    entry.counted = isKept(entry)
-    // A user's own value is nobody's business once they are gone. That the backend failed stays: without its backoff each get
-    // of theirs would ask it again, also before its Retry-After is over.
+    if (isKept(entry) !== entry.counted) {
+      entry.counted = !entry.counted
+      entry.origin.keptKeys += entry.counted ? 1 : -1
+    }
+    // A user's own value is of no use once the user is gone. A failure stays: without its backoff each get of theirs
+    // would ask the backend again, also before its Retry-After is over.
     if (!inUse && entry.namespace.isPerUser) dropAllButFailure(entry)
     else if (!inUse && entry.held.value?.store === false) dropValue(entry)
 
@@ -126,7 +128,7 @@ export function createKeyTable({ bytesMax, onEvicted = () => {} }) {
 
   function makeRoom() {
     const missingMax = bytesMax * MISSING_SHARE
-    // One always has room, or in a small table no key could be watched that the backend has not yet.
+    // One always fits: otherwise, in a small table, no key could be watched before the backend has it.
     while (missingIdle.bytes + missing.bytes > missingMax && missingIdle.queue.size + missing.queue.size > 1) {
       evictFrom(missingIdle.queue.size > 0 ? missingIdle : missing)
     }
@@ -170,7 +172,7 @@ export function createKeyTable({ bytesMax, onEvicted = () => {} }) {
     if (ofKey.size === 0) own.delete(key)
   }
 
-  /** What none may take: that of all keys that are wanted, unless the backend never had them. */
+  /** The bytes that cannot be evicted: those of all wanted keys that the backend has or had. */
   function wantedBytes() {
     return bytes - idle.bytes - missingIdle.bytes - missing.bytes
   }
@@ -183,12 +185,12 @@ export function createKeyTable({ bytesMax, onEvicted = () => {} }) {
     recount,
     /** All of them, for checks. */
     entries: () => entries.values(),
-    stats: () => ({ keys: entries.size, kept, bytes }),
+    stats: () => ({ keys: entries.size, bytes }),
     /** Every user's own value of a key. @param {string} key @returns {Iterable<Entry>} */
     ownOf: key => own.get(key) ?? [],
-    /** How many users' own values are held. */
+    /** The number of users' own values. */
     own: () => ownCount,
-    /** How many keys are held that the backend never had. */
+    /** The number of keys that the backend never had. */
     missing: () => missingIdle.queue.size + missing.queue.size,
   }
 }
@@ -198,13 +200,13 @@ function newEvictable() {
   return { queue: createUniqueQueue(), bytes: 0 }
 }
 
-/** What an entry counts as. @param {Entry} entry */
+/** The size of an entry. @param {Entry} entry */
 export function costOf(entry) {
   const { value } = entry.held
   return bareCostOf(entry) + (value ? value.body.length + (value.delta?.bytes.length ?? 0) : 0)
 }
 
-/** The same without what it holds. @param {Entry} entry */
+/** The size of an entry without its content. @param {Entry} entry */
 function bareCostOf(entry) {
   return ENTRY_BYTES + Math.max(0, wantsOf(entry) - WANTS_INCLUDED) * WANT_BYTES + credentialBytesOf(entry)
 }

@@ -1,12 +1,12 @@
-// Strings that many keys have, held once: each result that comes from a worker brings its own.
+// Strings that many keys have, stored once: each result from a worker brings its own copy.
 
-/** @param {{ max: number }} options how many are held; further ones are not shared */
+/** @param {{ max: number }} options the number of strings stored; further ones are not shared */
 export function createSharedStrings({ max }) {
   /** @type {Map<string, string>} */
   const strings = new Map()
 
   return {
-    /** @param {string} string @returns {string} the same, as it came first */
+    /** @param {string} string @returns {string} the first copy of it */
     shared(string) {
       const first = strings.get(string)
       if (first !== undefined) return first

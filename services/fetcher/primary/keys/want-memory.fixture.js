@@ -14,7 +14,7 @@ const entries = Array.from({ length: keys }, (_, id) => newEntry(`doc:${id}`))
 const before = bytesHeld()
 for (const entry of entries) {
   for (let link = 0; link < links; link++) {
-    // Each gateway's own words, as they are parsed from its request.
+    // Each gateway's own strings, as they are parsed from its request.
     const version = Buffer.from(`${entry.key} of ${link}`.padEnd(22, '-')).toString()
     interest.watch(`link ${link}`, entry, { version, askedAt: Math.random() })
   }

@@ -1,4 +1,4 @@
-// The links that watch a key, and what each gateway holds of it. Small, since there may be millions.
+// The links that watch a key, and each gateway's state of it. Small, since there may be millions.
 
 /**
  * @typedef {import('./held.js').Failure} Failure
@@ -13,16 +13,16 @@
  *   changes either
  */
 
-/** It said `watch` and was sent nothing yet. */
+/** It sent `watch` and was sent nothing yet. */
 export const OWED = 1
 
-/** The hub knows that it is due something, though that may not have been sent. */
+/** The hub knows that it is due something; this may not have been sent yet. */
 export const NOTIFIED = 2
 
-/** Its gateway understands when it is told of changes only. */
+/** Its gateway understands that it is told of changes only. */
 export const QUIET = 4
 
-/** It was told so of this key. */
+/** It was told so for this key. */
 export const ASSURED = 8
 
 /** From here on a map finds them sooner. */
@@ -51,7 +51,7 @@ export function newWatcher(link, { version, askedAt, quiet, credentials }) {
 /** Rounded up: a gateway holds nothing older than it says. @param {number} ms */
 export const wholeMs = ms => Math.max(NEVER, Math.ceil(ms))
 
-/** Whether the link was sent something of the key. @param {Watcher | undefined} watcher */
+/** Whether the link was sent any state of the key. @param {Watcher | undefined} watcher */
 export const isSentBefore = watcher => watcher !== undefined && (watcher.state & OWED) === 0
 
 /** @param {Watchers} watchers @param {string} link @returns {Watcher | undefined} */

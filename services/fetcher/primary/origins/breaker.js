@@ -3,14 +3,14 @@
 // recovery.js does. Why it is our own: docs/decisions, 6.
 
 /**
- * What a fetch's result says about the backend: `good`, it works; `bad`, it does not; `neutral`, it answered, but this key
+ * A fetch result's news about the backend: `good`, it works; `bad`, it does not; `neutral`, it answered, but this key
  * fails for a reason of its own (4xx, invalid content); `void`, nothing: the fetch was lost on our side.
  * @typedef {'good' | 'bad' | 'neutral' | 'void'} Verdict
  *
  * @typedef {ReturnType<typeof createBreaker>} Breaker
  */
 
-/** Fewer tries say too little. */
+/** With fewer tries the share of failures says too little. */
 const TRIES_MIN = 20
 
 /** Share of bad tries at which it opens. */
@@ -20,7 +20,7 @@ const WINDOW_MS = 10_000
 const SLICES = 10
 const SLICE_MS = WINDOW_MS / SLICES
 
-/** From one try to the next that is made only to see whether the backend works. */
+/** Two tries that only test the backend are at least this far apart. */
 export const PROBE_MS = 1_000
 
 /** @param {{ now: () => number }} options `now`: monotonic, in milliseconds */
@@ -29,7 +29,7 @@ export function createBreaker({ now }) {
   const counts = Array.from({ length: SLICES }, () => ({ slice: -1, good: 0, bad: 0 }))
   let open = false
   let probing = false
-  /** When the last try began, or the breaker opened since. */
+  /** The time at which the last try began, or the breaker opened. */
   let restsSince = Number.NEGATIVE_INFINITY
 
   /**
@@ -46,7 +46,7 @@ export function createBreaker({ now }) {
   /**
    * @param {Verdict} verdict
    * @param {boolean} probe as {@link start} returned
-   * @returns {'opened' | 'closed' | undefined} what that changed
+   * @returns {'opened' | 'closed' | undefined} the change that it caused
    */
   function end(verdict, probe) {
     if (probe) {
@@ -56,7 +56,7 @@ export function createBreaker({ now }) {
       for (const count of counts) count.slice = -1
       return 'closed'
     }
-    // Begun before it opened: says nothing about now.
+    // The try began before the breaker opened: it says nothing about now.
     if (open) return undefined
     if (verdict === 'good' || verdict === 'bad') currentCount()[verdict]++
     if (verdict !== 'bad' || !failedTooOften()) return undefined
@@ -84,7 +84,7 @@ export function createBreaker({ now }) {
     return good + bad >= TRIES_MIN && bad >= BAD_SHARE * (good + bad)
   }
 
-  /** When a probe is due: open or not, any try that began less than a second ago says as much. */
+  /** The time of the next probe. Open or not, a try that began less than a second ago says as much as a probe. */
   function probeAt() {
     return restsSince + PROBE_MS
   }
@@ -96,7 +96,7 @@ export function createBreaker({ now }) {
     admits: () => !open || (!probing && now() >= probeAt()),
     isOpen: () => open,
     probeAt,
-    /** When a key that is refused now may be tried again. */
+    /** The time at which a refused key may be tried again. */
     retryAt: () => (probing ? Math.max(probeAt(), now() + PROBE_MS) : probeAt()),
   }
 }

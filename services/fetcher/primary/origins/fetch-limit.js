@@ -1,9 +1,10 @@
-// How many fetches one backend may have in flight: as many as it answers without getting slower, up to a ceiling. Additive
-// increase, multiplicative decrease, as TCP does it (Chiu and Jain, 1989). Why no library: docs/decisions, 15.
+// The number of fetches that one backend may have in flight: as many as it answers without getting slower, up to a
+// ceiling. Additive increase, multiplicative decrease, as in TCP (Chiu and Jain, 1989). Why no library: docs/decisions,
+// 15.
 
 /**
- * What a fetch says about the backend's load: `answered`, with whatever; `overloaded`, it said so or gave no answer;
- * `void`, nothing: the fetch was lost on our side, or only the user whom it was for was turned away.
+ * A fetch's news about the backend's load: `answered`, with any status; `overloaded`, it said so or gave no answer;
+ * `void`, nothing: the fetch was lost on our side, or the backend only refused its user.
  *
  * @typedef {'answered' | 'overloaded' | 'void'} Sign
  * @typedef {{ sentAt: number, namespace: string, sign: Sign }} Ended
@@ -15,35 +16,35 @@
  * @typedef {{ sumMs: number, count: number }} Latencies
  */
 
-/** A backend that nothing is known of is asked this much at once: each request opens a connection. */
+/** An unknown backend is asked this much at once: each request opens a connection. */
 export const LIMIT_INITIAL = 256
 
-/** Never fewer: a backend that cannot take so many is for its circuit breaker. */
+/** The limit never falls below this: a backend that cannot take so many is for its circuit breaker. */
 export const LIMIT_MIN = 16
 
-/** By how much the limit grows in a round, once the backend said that it was overloaded. Before that it doubles. */
+/** The growth of the limit per round, once the backend has reported overload. Before that it doubles. */
 const GROWTH = 16
 
-/** A backend is slower where it takes this many times as long as in its quickest round, and so much longer. */
+/** A backend counts as slower if a round takes this many times as long as its quickest round, and so much longer. */
 const SLOWER_RATIO = 2
 const SLOWER_MS = 25
 
-/** A crowd of new keys makes one round slow, and is over then. */
+/** A crowd of new keys makes only one round slow. */
 const SLOW_ROUNDS = 2
 
 const CUT_WHEN_SLOWER = 0.8
 const CUT_WHEN_OVERLOADED = 0.5
 
-/** Share of a round's fetches that must fail. A single connection that is reset says nothing. */
+/** This share of a round's fetches must fail. A single reset connection says nothing. */
 const OVERLOADED_SHARE = 0.1
 
 /**
- * After this long the quickest round is measured anew, at half the limit: a backend that was given another disk, or whose
- * load of others passed, has another quickest. Measured at the full limit, a queue at the backend would pass for its speed.
+ * The quickest round is measured anew after this time, at half the limit: a backend with a new disk or less other load
+ * has another quickest round. At the full limit a queue at the backend would pass for its speed.
  */
 const QUICKEST_MS = 30_000
 
-/** Fewer results say too little. */
+/** With fewer results a round says too little. */
 const ROUND_RESULTS_MIN = 16
 
 /** @param {{ max: number, now: () => number }} options `max`: at least 1. `now`: monotonic, in milliseconds */
@@ -51,10 +52,10 @@ export function createFetchLimit({ max, now }) {
   const min = Math.min(LIMIT_MIN, max)
   let limit = Math.min(LIMIT_INITIAL, max)
   let wasOverloaded = false
-  /** By how much the limit grows in a round. */
+  /** The growth of the limit per round. */
   let growth = Number.POSITIVE_INFINITY
   let slowRounds = 0
-  /** Mean latency of the quickest round, by namespace. @type {Map<string, number>} */
+  /** The mean latency of the quickest round, by namespace. @type {Map<string, number>} */
   let quickestMs = new Map()
   let quickestSince = now()
   let isMeasuring = false
@@ -80,7 +81,7 @@ export function createFetchLimit({ max, now }) {
     if (sign === 'void') return
     if (sign === 'answered' && isLimited() && slowRounds === 0)
       limit = Math.min(max, limit + Math.min(1, growth / limit))
-    // Sent under the limit of the round before: it says nothing of this one.
+    // Sent under the limit of an earlier round: it says nothing of this one.
     if (sentAt < round.beganAt) return
     round.results++
     if (sign === 'overloaded') round.overloaded++
@@ -88,7 +89,7 @@ export function createFetchLimit({ max, now }) {
     if (round.results >= Math.max(ROUND_RESULTS_MIN, Math.min(round.peak, round.limit))) endRound()
   }
 
-  /** Whether the round used up what it was allowed. */
+  /** Whether the round used up its limit. */
   const isLimited = () => round.peak >= round.limit
 
   /** @param {string} namespace @param {number} ms */
@@ -106,18 +107,18 @@ export function createFetchLimit({ max, now }) {
       cut(CUT_WHEN_OVERLOADED)
     } else if (isSlower()) {
       slowRounds++
-      // Far below the limit it is not our fetches that make the backend slow.
+      // Far below the limit our fetches are not the cause of the slowness.
       if (slowRounds >= SLOW_ROUNDS && round.peak > limit / 2) cut(CUT_WHEN_SLOWER)
     } else {
       slowRounds = 0
-      // Slowness may have been our own, as that of a process just started: what goes well is soon tried further.
+      // The slowness may have been our own, as in a process that just started: the limit soon grows faster again.
       if (isLimited() && !wasOverloaded) growth *= 2
     }
     learnQuickest()
     round = newRound()
   }
 
-  /** @param {number} share of what was in flight that stays */
+  /** @param {number} share the share of the fetches in flight that stays */
   function cut(share) {
     limit = Math.max(min, Math.min(limit, round.peak) * share)
     growth = GROWTH

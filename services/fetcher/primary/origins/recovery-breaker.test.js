@@ -30,7 +30,7 @@ describe('a breaker that is open', () => {
     const [probe] = primary.leased()
     primary.pass(1_900)
     expect(primary.leased()).toEqual([probe])
-    // The next probe may be a second away, if this one succeeds or not.
+    // The next probe may be a second away, whether this one succeeds or not.
     primary.get('c', 'doc:new')
     expect(primary.take('c')).toMatchObject([{ code: 'backend_unavailable', retryAfterMs: 1_000 }])
     primary.fail(probe, 'backend_timeout')
@@ -106,7 +106,7 @@ describe('a breaker that is open', () => {
   test('that closes has every key tried, though many were a moment ago when it had closed before', () => {
     const primary = opened()
     const { pass, current, sent, leased, asked, take } = primary
-    // It is back for one request, and no more.
+    // The backend is back for one request, and no more.
     let served = 0
     const flapping = answering(primary, key => (served++ === 0 ? current(key) : primary.fail(key, 'backend_error')))
     pass(2_500, flapping)

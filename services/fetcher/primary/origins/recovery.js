@@ -1,5 +1,5 @@
-// How the keys of a failing backend find out that it works again, sooner than each would by its own backoff, without a
-// storm: one of them is tried each second. When some key's fetch succeeds the others follow, spread over a second.
+// How the keys of a failing backend find out that it works again, sooner than by their own backoff and without a storm:
+// one of them is tried each second. Once any key's fetch succeeds, the others follow, spread over a second.
 import { notBeforeAtOf, WAKE_MS_MIN, wokenAtOf } from '../timing/schedule.js'
 import { PROBE_MS } from './breaker.js'
 
@@ -9,7 +9,7 @@ import { PROBE_MS } from './breaker.js'
  * @typedef {ReturnType<typeof createRecovery>} Recovery
  */
 
-/** All keys of a backend that works again are tried within this time. */
+/** All keys of a recovered backend are tried within this time. */
 const SPREAD_MS = 1_000
 
 /**
@@ -23,7 +23,7 @@ const SPREAD_MS = 1_000
  */
 export function createRecovery({ wheel, inTurns, schedule, want, now, random }) {
   /**
-   * A fetch of some key ended, and everything else that follows from it is done.
+   * Must be called when a key's fetch has ended, after everything else that follows from it.
    *
    * @param {Origin} origin
    * @param {boolean} succeeded
@@ -36,14 +36,15 @@ export function createRecovery({ wheel, inTurns, schedule, want, now, random }) 
 
   /**
    * @param {Origin} origin
-   * @param {boolean} all also keys woken a moment ago: with the breaker open none was tried by itself
+   * @param {boolean} all whether keys woken a moment ago are tried as well: with the breaker open none was tried by
+   *   itself
    */
   function wake(origin, all) {
     if (origin.failing.size === 0) return
     const since = now()
     origin.wokenAt = since
-    // A walk and no copy of them: that alone would take too long. Those that fail again stand behind the others and come up
-    // once more.
+    // Walks without a copy: the copy alone would take too long. Keys that fail again stand behind the others and come
+    // up once more.
     const failing = origin.failing.values()
     inTurns(() => {
       const { done, value: entry } = failing.next()

@@ -1,4 +1,4 @@
-// How long to wait after a failure: doubling, and jittered so that keys that failed together are not tried together.
+// The wait after a failure: doubling, and jittered so that keys that failed together are not tried together.
 
 /**
  * @typedef {object} Backoff one step: immutable, the next one comes from it

@@ -4,9 +4,8 @@ import { TURN_MS } from '@keycast/service'
 /** @typedef {(step: () => boolean) => void} InTurns */
 
 /**
- * Returns a function that does work step by step: at once, as many steps as a turn has room for, and the rest in later ticks
- * of the wheel. `step` does a little and returns whether there is more; it looks at what is there when it runs, since anything
- * may have changed.
+ * Returns a function that works step by step: at once, as many steps as a turn has room for; the rest in later ticks of
+ * the wheel. `step` does a little and returns whether there is more. Anything may have changed between two steps.
  *
  * @param {object} deps
  * @param {Pick<import('./timer-wheel.js').TimerWheel, 'set'>} deps.wheel

@@ -1,5 +1,5 @@
-// Refreshes that are under way, and so up to when all of them are over. Links are told that with each beat instead of a
-// confirmation for each key and refresh: docs/decisions, 16.
+// The refreshes that are under way, and so the time up to which all are over. Each beat tells links that time, instead
+// of a confirmation per key and refresh: docs/decisions, 16.
 import { createUniqueQueue, TURN_MS } from '@keycast/service'
 
 /**
@@ -11,28 +11,33 @@ import { createUniqueQueue, TURN_MS } from '@keycast/service'
  */
 
 /**
- * Keys that are refreshed more often are confirmed one by one: a get may accept no value that is older than a beat can tell.
+ * Keys that are refreshed more often are confirmed one by one: a get may accept no value that is older than a beat can
+ * tell.
  */
 export const QUIET_REFRESH_MS_MIN = 5_000
 
-/** A fetch that takes longer is told of by itself, and no longer holds up what is said of all others. */
+/** A longer fetch is reported by itself, and no longer holds back the time that beats tell for all others. */
 export const OVERDUE_MS = 1_000
 
 /**
  * @param {object} deps
  * @param {import('@keycast/service').Namespaces} deps.namespaces
  * @param {Pick<import('./timer-wheel.js').TimerWheel, 'reachedMs'>} deps.wheel
- * @param {(entry: Entry) => void} deps.onOverdue links that rely on being told of changes only are to be told now
+ * @param {(entry: Entry) => void} deps.onOverdue links that rely on being told of changes only must be told now
  * @param {() => number} deps.now
  */
 export function createRefreshes({ namespaces, wheel, onOverdue, now }) {
-  /** By namespace, the one that was due first first. @type {Map<string, import('@keycast/service').UniqueQueue<Refresh>>} */
+  /**
+   * By namespace, the refresh that was due first in front.
+   *
+   * @type {Map<string, import('@keycast/service').UniqueQueue<Refresh>>}
+   */
   const underWay = new Map()
   for (const name of namespaces.names) {
     if ((namespaces.get(name)?.refreshMs ?? 0) >= QUIET_REFRESH_MS_MIN) underWay.set(name, createUniqueQueue())
   }
 
-  /** A refresh has its time. @param {Entry} entry @param {number} dueAt */
+  /** A refresh is due. @param {Entry} entry @param {number} dueAt */
   function begin(entry, dueAt) {
     const queue = underWay.get(entry.namespace.name)
     if (!queue || entry.refresh) return
@@ -57,7 +62,8 @@ export function createRefreshes({ namespaces, wheel, onOverdue, now }) {
       queue.delete(first)
       first.isOverdue = true
       onOverdue(first.entry)
-      // A backend that hangs has a thousand of them, and each may have hundreds of links. The rest is told with the next beat.
+      // A backend that hangs has a thousand of them, and each may have hundreds of links. The rest is told with the
+      // next beat.
       if (now() >= endsAt) return
     }
   }
@@ -66,7 +72,7 @@ export function createRefreshes({ namespaces, wheel, onOverdue, now }) {
     begin,
     end,
 
-    /** By namespace, how long ago the moment lies up to which all refreshes are over. */
+    /** By namespace: the age of the last moment at which every refresh that was due had ended. */
     lagsMs() {
       if (underWay.size === 0) return undefined
       /** @type {Record<string, number>} */
@@ -80,7 +86,7 @@ export function createRefreshes({ namespaces, wheel, onOverdue, now }) {
   }
 }
 
-/** Whether links hear of each refresh of a key only that it was one of many that are over. @param {Entry} entry */
+/** Whether links are told of a key's refreshes only by beats. @param {Entry} entry */
 const isQuiet = ({ namespace, refresh, held }) =>
   namespace.refreshMs >= QUIET_REFRESH_MS_MIN && !isOverdue({ refresh }) && held.failure === undefined
 
@@ -88,11 +94,11 @@ const isQuiet = ({ namespace, refresh, held }) =>
 export const isOverdue = ({ refresh }) => refresh?.isOverdue === true
 
 /**
- * When a quiet watcher hears of the key again at the earliest, and how often.
+ * The time at which a quiet watcher is told of the key again at the earliest, and the period.
  *
  * @param {Entry} entry
  * @param {number} now
- * @returns {import('@keycast/backbone').Next | undefined} `undefined` where it is told each time
+ * @returns {import('@keycast/backbone').Next | undefined} `undefined` if it is told each time
  */
 export function nextOf(entry, now) {
   const { nextTryAt, timer } = entry.timing

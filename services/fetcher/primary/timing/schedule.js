@@ -1,5 +1,5 @@
-// When a watched key is fetched again by itself: at a fixed period from a random phase while fetches succeed, by backoff
-// while they fail.
+// Decides when a watched key is fetched again by itself: at a fixed period from a random phase while fetches succeed,
+// by backoff while they fail.
 import { isFailing, isMissing } from '../keys/held.js'
 import { isKept } from '../keys/interest.js'
 import { QUIET_REFRESH_MS_MIN } from './refreshes-under-way.js'
@@ -11,16 +11,16 @@ import { QUIET_REFRESH_MS_MIN } from './refreshes-under-way.js'
  * Times are whole milliseconds where most keys have them: fractions take 16 bytes each.
  * @typedef {object} Timing
  * @property {number | undefined} phaseAt the time of some periodic refresh; the others are whole periods away
- * @property {number | undefined} nextTryAt when the key is tried by itself; for one that fails unwatched, from when on
- *   it may be tried
+ * @property {number | undefined} nextTryAt when the key is tried by itself; for a failing key that nobody watches, when
+ *   it may be tried again
  * @property {number | undefined} absenceMs the period of a key that the backend never had
  * @property {Failures | undefined} failures absent while fetches succeed, as for most of a million keys
  * @property {import('./timer-wheel.js').Timer | undefined} timer of the next try
  *
- * What failed fetches left behind.
+ * The traces of failed fetches.
  * @typedef {object} Failures
  * @property {number} notBeforeAt the backend asked for patience until then
- * @property {number} backoffAt when the last wait of its own is over, whatever the backend asked for
+ * @property {number} backoffAt when the key's own last wait is over, whatever the backend asked for
  * @property {import('./backoff.js').Backoff | undefined} backoff while fetches fail
  * @property {number} wokenAt when it last was tried before its time because its backend had recovered
  */
@@ -44,39 +44,39 @@ const noFailures = () => ({
   wokenAt: Number.NEGATIVE_INFINITY,
 })
 
-/** Until when the backend asked for patience. @param {Pick<Entry, 'timing'>} entry */
+/** The end of the time for which the backend asked for patience. @param {Pick<Entry, 'timing'>} entry */
 export const notBeforeAtOf = ({ timing }) => timing.failures?.notBeforeAt ?? Number.NEGATIVE_INFINITY
 
-/** When the key last was tried before its time because its backend had recovered. @param {Pick<Entry, 'timing'>} entry */
+/** The last early try of the key because its backend had recovered. @param {Pick<Entry, 'timing'>} entry */
 export const wokenAtOf = ({ timing }) => timing.failures?.wokenAt ?? Number.NEGATIVE_INFINITY
 
 /**
- * Retry-After is how long one ought to wait (RFC 9110 section 10.2.3), by the guess of a backend that may be back sooner. A
- * viewer sees an old value until then, so a longer time is cut to this: a backend that still means it says so again, at the
- * cost of one request a key.
+ * A longer Retry-After is cut to this. It is the backend's guess (RFC 9110 section 10.2.3), and a viewer sees an old
+ * value until then. A backend that still means it says so again, at the cost of one request per key.
  */
 const FETCH_PATIENCE_MS_MAX = 300_000
 
 /**
- * A key that the backend never had is asked for less and less often, down to this. Anybody can watch keys that they made up,
- * and a backend that has a new value can say so.
+ * A key that the backend never had is asked for less and less often, down to this. Anybody can watch invented keys, and
+ * a backend with a new value can call `POST /v1/refresh`.
  */
 const ABSENCE_MS_MAX = 60_000
 
 /**
- * A key tried before its time because others succeed is not tried so again for this long: where some keys always fail
- * among many that do not, they would be tried at each success.
+ * A key that was tried early because others succeed is not tried so again for this long. Otherwise, of many keys that
+ * mostly succeed, the few that always fail would be tried at each success.
  */
 export const WAKE_MS_MIN = 5_000
 
 /**
- * Keys that are refreshed each 5 s and more come up at multiples of this, and so together: a lease and a result that travel alone
- * cost several times what they cost as one of fifty. Not longer: a new key waits behind what came up before it.
+ * Keys with `refresh` of 5 s and more come up at multiples of this, and so together: a lease and a result that travel
+ * alone cost several times as much as in a batch of fifty. Not longer: a new key waits behind the keys that came up
+ * before it.
  */
 const TOGETHER_MS = 50
 
 /**
- * The time at which a periodic refresh comes up. Earlier and never later, or values would get older than a period.
+ * The time at which a periodic refresh comes up. Rounded down, never up, or values would get older than a period.
  *
  * @param {number} atMs
  * @param {number} refreshMs
@@ -95,7 +95,7 @@ const phaseOf = (atMs, refreshMs) =>
  */
 export function createSchedule({ wheel, firstBackoff, refreshes, want, now, random }) {
   /**
-   * The first watcher of a key came, and what is held is good enough for now.
+   * The first watcher of a key came, and the held state is good enough for now.
    *
    * @param {Entry} entry that is answered or failing
    */
@@ -105,14 +105,14 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, now, rand
       noteFailing(entry)
       tryAt(entry, entry.timing.nextTryAt ?? now())
     } else if (refreshMs > 0) {
-      // Counted from when the backend was asked, so that what is held is at no time older than a period.
+      // Counted from when the backend was asked, so that the held state never gets older than a period.
       entry.timing.phaseAt = phaseOf(Math.max(now(), entry.held.askedAt + random() * refreshMs), refreshMs)
       tryAt(entry, entry.timing.phaseAt)
     }
   }
 
   /**
-   * The key was another node's: it is tried when that node would have.
+   * Another node had the key: it is tried when that node would have.
    *
    * @param {Entry} entry
    * @param {number} atMs at most a period away
@@ -133,7 +133,7 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, now, rand
     entry.origin.failing.delete(entry)
     entry.timing.phaseAt = undefined
     entry.timing.absenceMs = undefined
-    // A get before that time is answered with the failure: backoff holds for keys that nobody watches, too.
+    // A get before that time is answered with the failure: backoff also holds for keys that nobody watches.
     if (!isFailing(entry)) entry.timing.nextTryAt = undefined
   }
 
@@ -174,8 +174,8 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, now, rand
   }
 
   /**
-   * Forces one try despite the backend's Retry-After: a refresh said that the key changed. The key's own backoff holds all the
-   * same and grows with each failure, so that repeated refreshes are no way around being throttled.
+   * Forces one try despite the backend's Retry-After: a refresh call reported a change. The key's own backoff holds all
+   * the same and grows with each failure. So repeated refresh calls do not get around throttling.
    *
    * @param {Entry} entry
    */
@@ -191,7 +191,7 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, now, rand
     return timing.failures
   }
 
-  /** A fetch succeeded: what failed ones left behind goes once no time in it is to come. @param {Entry} entry */
+  /** A fetch succeeded: the traces of failed ones go once none of their times is to come. @param {Entry} entry */
   function recovered({ timing }) {
     const { failures } = timing
     if (!failures) return
@@ -220,7 +220,7 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, now, rand
   }
 
   /**
-   * Has the key tried at that time and no other; one that nobody watches only remembers it.
+   * Has the key tried at this time and no other; a key that nobody watches only remembers it.
    *
    * @param {Entry} entry
    * @param {number} atMs
@@ -234,7 +234,7 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, now, rand
   /** @param {Entry} entry */
   function due(entry) {
     entry.timing.timer = undefined
-    // Set first, so that a refresh that is still queued costs none of the later ones.
+    // Set first, so that a refresh that is still queued delays none of the later ones.
     if (!isFailing(entry) && entry.namespace.refreshMs > 0) {
       refreshes.begin(entry, entry.timing.nextTryAt ?? now())
       tryAt(entry, nextPeriodOf(entry))
@@ -257,7 +257,7 @@ export function createSchedule({ wheel, firstBackoff, refreshes, want, now, rand
     return Math.max(refreshMs, Math.min(timing.absenceMs * 2, ABSENCE_MS_MAX))
   }
 
-  /** The key that the backend never had may be there now: it is asked for as often as any other again. @param {Entry} entry */
+  /** A key that the backend never had may exist now: it returns to its normal period. @param {Entry} entry */
   function forgetAbsence(entry) {
     entry.timing.absenceMs = undefined
   }

@@ -28,7 +28,7 @@ test('keys watched at the same moment are refreshed spread over the period', () 
     most = Math.max(most, leased().length)
     for (const key of leased()) current(key)
   })
-  // Ten a tick on average.
+  // Ten per tick on average.
   expect(most).toBeLessThan(30)
 })
 

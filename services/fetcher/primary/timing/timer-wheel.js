@@ -54,12 +54,14 @@ export function createTimerWheel({ now, every = everyInterval }) {
     if (timer && slots[timer.tick % SLOTS].delete(timer)) size--
   }
 
-  /** Fires what is due, once, also after a standstill; what would take too long follows in the next turns. */
+  /**
+   * Fires all timers that are due, once, also after a standstill; the rest of a long list follows in the next turns.
+   */
   function turn() {
     const endsAt = now() + TURN_MS
     const until = Math.floor(now() / TICK_MS)
     const from = Math.max(reached + 1, until - SLOTS + 1)
-    // Set first: what is set while firing goes to a later tick.
+    // Set first: timers set while others fire go to a later tick.
     reached = until
     for (let tick = from; tick <= until; tick++) {
       if (fire(tick, until, endsAt)) continue

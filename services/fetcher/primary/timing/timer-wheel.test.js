@@ -146,7 +146,7 @@ test('after a standstill what is due fires in short pieces, in order and each on
   }
   freeze(20_000)
   expect(fired).toHaveLength(TURN_MS)
-  // Set between two pieces: it is not lost, nor does it go before its time.
+  // A timer set between two pieces is not lost, nor does it fire before its time.
   let later = 0
   const laterAt = now() + 100
   wheel.set(laterAt, () => {

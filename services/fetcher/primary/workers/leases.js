@@ -13,7 +13,7 @@
  */
 
 /**
- * A worker ends a request after `timeoutMs` and says so itself: a lease that is still open this much later has no
+ * A worker ends a request after `timeoutMs` and reports that. A lease that is still open this much later has lost its
  * worker.
  */
 export const LEASE_GRACE_MS = 1_000
@@ -25,7 +25,7 @@ export const LEASE_GRACE_MS = 1_000
 export function createLeases({ now }) {
   /** @type {Map<number, Lease<T>>} */
   const leases = new Map()
-  /** How many each worker has. @type {Map<number, number>} */
+  /** The number of leases of each worker. @type {Map<number, number>} */
   const counts = new Map()
   let lastId = 0
 
@@ -46,8 +46,8 @@ export function createLeases({ now }) {
    * Ends a lease with its result.
    *
    * @param {number} id
-   * @param {number} worker that says so
-   * @returns {Lease<T> | undefined} `undefined` where that lease is not in force, or not this worker's
+   * @param {number} worker the sender of the result
+   * @returns {Lease<T> | undefined} `undefined` if the lease is not in force, or not this worker's
    */
   function end(id, worker) {
     const lease = leases.get(id)
@@ -70,7 +70,7 @@ export function createLeases({ now }) {
     return taken
   }
 
-  /** @returns {Map<number, number>} for each worker with a lease past its deadline, by how many milliseconds at most */
+  /** @returns {Map<number, number>} for each worker with an overdue lease, by how many milliseconds at most */
   function overdue() {
     const overdueMs = new Map()
     const nowMs = now()
@@ -81,7 +81,7 @@ export function createLeases({ now }) {
     return overdueMs
   }
 
-  /** Moves every deadline: this process stood still for so long, and could read no result. @param {number} ms */
+  /** Moves every deadline: this process stood still for this long, and could read no result. @param {number} ms */
   function postpone(ms) {
     for (const lease of leases.values()) lease.deadlineAt += ms
   }

@@ -14,6 +14,12 @@ import { WORK_CREDIT_VARIABLE, WORK_ENDPOINT_VARIABLE } from '../../work/message
  */
 
 /**
+ * Of a worker's own, and libuv takes up to half of them for lookups of names. A lookup whose servers are silent keeps its
+ * thread for 10 s or more: of Node's four threads two such backends would take all that there are for the others.
+ */
+const THREADS = 32
+
+/**
  * @param {object} options
  * @param {string} options.endpoint of the work socket
  * @param {number} options.credit leases that each takes at one time
@@ -24,7 +30,11 @@ export function createForks({ endpoint, credit }) {
   cluster.setupPrimary({ args: [] })
 
   return onExit => {
-    const worker = cluster.fork({ [WORK_ENDPOINT_VARIABLE]: endpoint, [WORK_CREDIT_VARIABLE]: String(credit) })
+    const worker = cluster.fork({
+      [WORK_ENDPOINT_VARIABLE]: endpoint,
+      [WORK_CREDIT_VARIABLE]: String(credit),
+      UV_THREADPOOL_SIZE: String(THREADS),
+    })
     let ended = false
     /** @param {number | null} code @param {string | null} signal */
     const end = (code, signal) => {

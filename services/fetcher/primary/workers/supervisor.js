@@ -1,6 +1,6 @@
-// Keeps one worker process running in each place: starts another where one ended, and ends all of them at the end. Whether
-// a running worker is of any use is for watchdog.js to say. The fetches of a lost worker are given to others from
-// workers.js (`giveUp`).
+// Keeps one worker process running in each place: starts another when one ended, and ends all of them at the end.
+// watchdog.js decides whether a running worker is of any use. workers.js gives a lost worker's fetches to others
+// (`giveUp`).
 
 /**
  * @typedef {import('./processes.js').WorkerProcess} WorkerProcess
@@ -14,7 +14,7 @@
 /** A process that lived this long did not fail at start: its successor starts at once. */
 const LONG_LIFE_MS = 10_000
 
-/** How long a worker may take to go by itself when told: there is nothing it has to finish. */
+/** A worker may take this long to end by itself when told: it has nothing to finish. */
 const DISCONNECT_MS = 1_000
 
 /**
@@ -29,7 +29,7 @@ const DISCONNECT_MS = 1_000
  * @param {() => number} deps.now monotonic, in milliseconds
  */
 export function createSupervisor({ count, fork, onStart, onEnd, firstBackoff, wheel, now }) {
-  /** Those that have not ended. @type {Set<WorkerProcess>} */
+  /** Processes that have not ended. @type {Set<WorkerProcess>} */
   const processes = new Set()
   let stopping = false
   let onAllEnded = () => {}
@@ -65,7 +65,7 @@ export function createSupervisor({ count, fork, onStart, onEnd, firstBackoff, wh
     wheel.set(now() + place.backoff.duration, () => startIn(place))
   }
 
-  /** Tells all to go, and ends those that do not. @returns {Promise<void>} once none is left */
+  /** Tells all processes to end, and kills those that do not. @returns {Promise<void>} once none is left */
   async function stop() {
     stopping = true
     if (processes.size === 0) return

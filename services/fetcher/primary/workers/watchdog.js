@@ -1,4 +1,4 @@
-// Finds workers that hang: those that say nothing, and those that keep a lease long after its deadline.
+// Finds workers that hang: silent ones, and those that keep a lease long after its deadline.
 import { everyMeasured, SILENT_MS } from '@keycast/service'
 
 /**
@@ -7,18 +7,18 @@ import { everyMeasured, SILENT_MS } from '@keycast/service'
  */
 
 /**
- * With a lease overdue this much silence is enough. A worker that still beats is behind, not dead: to kill it would move its
- * work to others that are behind as well, and cost the start of a process on top.
+ * With an overdue lease this much silence is enough. A worker that still beats is behind, not dead: killing it would
+ * move its work to others that are behind as well, and cost the start of a process on top.
  */
 export const SILENT_OVERDUE_MS = 1_500
 
-/** A lease this much overdue is lost, though its worker beats: it may have dropped the lease. */
+/** A lease this much overdue is lost, though its worker beats: the worker may have dropped it. */
 export const LOST_LEASE_MS = 10_000
 
-/** Node, this program and its modules on a machine that has much else to do. */
+/** Time for Node, this program and its modules to start on a busy machine. */
 export const STARTUP_MS = 15_000
 
-/** How often all workers are looked at: a dead one is found this much too late at most. */
+/** All workers are checked this often: a dead one is found this much too late at most. */
 export const SWEEP_MS = 100
 
 /**
@@ -28,10 +28,10 @@ export const SWEEP_MS = 100
  * @param {(worker: Worker, silence: Silence) => void} deps.onSilent the worker is to be killed
  * @param {import('@keycast/service').Every} deps.every
  * @param {() => number} deps.now monotonic, in milliseconds
- * @returns {() => void} ends it
+ * @returns {() => void} stops the watchdog
  */
 export function startWatchdog({ workers, leases, onSilent, every, now }) {
-  /** @param {number} standstillMs of this process, in which it heard nobody */
+  /** @param {number} standstillMs a standstill of this process, in which it heard nobody */
   function sweep(standstillMs) {
     const nowMs = now()
     if (standstillMs > 0) {
@@ -50,7 +50,7 @@ export function startWatchdog({ workers, leases, onSilent, every, now }) {
   return everyMeasured({ periodMs: SWEEP_MS, every, now, tick: sweep })
 }
 
-/** How long a worker may be silent. @param {Worker} worker @param {number | undefined} overdueMs */
+/** The silence that a worker is allowed. @param {Worker} worker @param {number | undefined} overdueMs */
 function patienceWith({ routingId }, overdueMs) {
   if (!routingId) return STARTUP_MS
   return overdueMs === undefined ? SILENT_MS : SILENT_OVERDUE_MS

@@ -22,8 +22,8 @@ const SOCKET_NAME = 'work'
 const LEFTOVER_MS_MIN = 60_000
 
 /**
- * Binds a fresh path, in a directory that only this user can enter: a process that could connect would be handed leases,
- * and the backends' credentials with them.
+ * Binds a fresh path, in a directory that only this user can enter: any process that could connect would be handed
+ * leases, and the backends' credentials with them.
  *
  * @param {object} options
  * @param {(routingId: Buffer, message: Credit | ResultMessage, body: Buffer | undefined, delta: Buffer | undefined) => void} options.onMessage
@@ -45,12 +45,12 @@ export async function bindWork({ onMessage, onBroken, parent = tmpdir() }) {
     throw error
   }
   const remove = () => rmSync(directory, { recursive: true, force: true })
-  // However the process ends, if it still can do anything then.
+  // Runs however the process ends, if it can still do anything then.
   process.once('exit', remove)
   const writer = createWriter(router)
   let closed = false
   const batch = batchPerTurn((/** @type {{ message: Lease }[]} */ leases, /** @type {Buffer} */ routingId) => {
-    // Leases that cannot be sent are for a worker that just ended: they go to others when its end is noticed.
+    // Leases that cannot be sent are for a worker that just ended: others get them when its end is noticed.
     if (!closed) writer.write([routingId, ...encodeWork(leases)], () => {})
   })
 
@@ -88,7 +88,7 @@ async function removeLeftovers(parent) {
       if (uid !== process.getuid?.() || Date.now() - mtimeMs < LEFTOVER_MS_MIN) continue
       if (!(await isListenedTo(join(directory, SOCKET_NAME)))) rmSync(directory, { recursive: true, force: true })
     } catch (error) {
-      // Another primary that starts removes the same.
+      // Another primary that starts removes the same files.
       if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'ENOENT') throw error
     }
   }

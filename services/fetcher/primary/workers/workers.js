@@ -1,4 +1,5 @@
-// The workers that are counted on, and which of them gets a fetch. This file does not look at what a fetch is about.
+// The workers in service, and the choice of the one that gets a fetch. This file does not look at what a fetch is
+// about.
 import { fnv1a } from '@keycast/backbone'
 import { createLeases } from './leases.js'
 import { createSupervisor } from './supervisor.js'
@@ -50,7 +51,7 @@ export function createWorkers({ count, firstBackoff, wheel, every, metrics, log,
   const workers = new Map()
   /** @type {(Worker | undefined)[]} */
   const byPlace = Array(count).fill(undefined)
-  /** Those that announced themselves, by routing id. @type {Map<string, Worker>} */
+  /** Workers that announced themselves, by routing id. @type {Map<string, Worker>} */
   const byRoute = new Map()
   /** @type {import('./leases.js').Leases<Leased>} */
   const leases = createLeases({ now })
@@ -62,11 +63,11 @@ export function createWorkers({ count, firstBackoff, wheel, every, metrics, log,
   let supervisor
   let stopWatchdog = () => {}
   let onAllReady = () => {}
-  /** Of workers that ended, as of their last beat. */
+  /** The usage of ended workers, as of their last beats. */
   let endedCpuMs = 0
 
   /**
-   * Starts the processes. Events of leases are given here and not at creation: fetches need these workers, and these
+   * Starts the processes. The lease events are given here and not at creation: fetches need these workers, and the
    * events need the fetches.
    *
    * @param {Connection} connection
@@ -119,7 +120,7 @@ export function createWorkers({ count, firstBackoff, wheel, every, metrics, log,
     const worker = workers.get(id)
     if (!worker) return // it was given up, and still speaks
     if (worker.routingId && !worker.routingId.equals(routingId)) {
-      // Neither side can say which leases it has, and which of its results were lost with the connection.
+      // Neither side can say which leases the worker has, and which results were lost with the connection.
       log.warn({ workerPid: worker.process.pid }, 'a worker came by a second connection: killing it')
       return kill(worker)
     }
@@ -146,7 +147,7 @@ export function createWorkers({ count, firstBackoff, wheel, every, metrics, log,
   }
 
   /**
-   * Hands a fetch to the worker its key belongs to, or to the freest where that one has no credit left. There must be
+   * Hands a fetch to the worker of its key, or to the freest one if that worker has no credit left. There must be
    * credit.
    *
    * @param {Leased} fetch
@@ -184,7 +185,7 @@ export function createWorkers({ count, firstBackoff, wheel, every, metrics, log,
   }
 
   /**
-   * Takes a worker's leases from it: whatever it may still say is void.
+   * Takes a worker's leases away: later messages of it count for nothing.
    *
    * @param {Worker} worker
    * @param {'exit' | 'silent'} reason
@@ -220,7 +221,7 @@ export function createWorkers({ count, firstBackoff, wheel, every, metrics, log,
     hasCredit,
     lease,
     stats,
-    /** Of workers that take leases. */
+    /** The workers that take leases. */
     pids: () => [...workers.values()].filter(({ routingId }) => routingId).map(({ process }) => process.pid),
   }
 }

@@ -198,7 +198,7 @@ test('the leases of a worker that ends are taken from it, and its successor take
   expect(counted).toEqual(['exit'])
   expect(workers.stats().ready).toBe(1)
   expect(lease(dead[0].key).to).toBe('route 2')
-  result(dead[0]) // what was under way when it died
+  result(dead[0]) // leases under way when it died
   expect(results).toEqual([])
   pass(260, [2])
   expect(processes).toHaveLength(3)
@@ -216,7 +216,7 @@ test('a worker that is silent for three seconds is killed, and replaced when it 
   expect(processes[1].killed).toBe(false)
   expect(lost).toEqual(given.map(({ key }) => key))
   expect(counted).toEqual(['silent'])
-  // It was only slow, and still speaks before the signal arrives.
+  // The worker was only slow, and still sends before the signal arrives.
   beat(1)
   result(given[0])
   expect(results).toEqual([])
@@ -247,7 +247,7 @@ test('a worker that speaks by another connection is replaced at once: what the f
   expect(lost).toEqual(given.map(({ key }) => key))
   expect(counted).toEqual(['silent'])
   for (const { key } of given) expect(lease(key).to).toBe('route 2')
-  // It still speaks, by either, before the signal arrives.
+  // The worker still sends, by either way, before the signal arrives.
   beat(1, {}, 'route 1 again')
   result(given[0], 'route 1 again')
   expect(results).toEqual([])

@@ -6,6 +6,7 @@ import { createUniqueQueue, TURN_MS } from '@keycast/service'
 import { createCalendar } from '../../keys/calendar.js'
 import { createProblem, silentFetcher } from '../../keys/problem.js'
 import { ANSWER_GRACE_MS } from '../../keys/single-flight.js'
+import { createQuestionQueue } from './question-queue.js'
 import { chooseCredentials, hasNewToken, newTokenChoice, noteRefused } from './token-choice.js'
 
 /**
@@ -48,9 +49,6 @@ export const decisionCodes = Object.freeze(
 /** Decisions that nobody is subscribed under: at some 400 bytes each they take 8 MB. */
 const IDLE_MAX = 20_000
 
-/** Of one viewer: more would keep the others from being asked for. */
-const ASKING_PER_VIEWER_MAX = 64
-
 /** Requests that wait for a decision. */
 const WAITING_MAX = 20_000
 
@@ -63,7 +61,7 @@ const RETRY_MS = 1_000
  * @param {Pick<import('@keycast/backbone').Backbone, 'authorize' | 'nodesAlive'>} deps.backbone
  * @param {(session: Session, key: string, problem: Problem | undefined) => void} deps.onDecided of each of a decision's
  *   sessions: it may read the key, or why not. May be called again with the same
- * @param {Pick<import('../../metrics.js').Counts, 'decisions' | 'accessRefused'>} deps.counts
+ * @param {Pick<import('../../counts.js').Counts, 'decisions' | 'accessRefused'>} deps.counts
  * @param {() => number} deps.now monotonic, in milliseconds
  * @param {() => number} deps.wallNow in milliseconds since 1970
  */
@@ -72,6 +70,7 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
   const calendar = createCalendar()
   /** @type {import('@keycast/service').UniqueQueue<Decision>} */
   const idle = createUniqueQueue()
+  const questions = createQuestionQueue({ ask: send, conclude, now })
   let waiting = 0
 
   /** The backend of this key's namespace decides, too. @param {string} key that passed the check of access.js */
@@ -132,7 +131,7 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     const decision = open(viewer, key)
     const known = standing(decision)
     if (known) {
-      counts.decisions.kept++
+      counts.decisions.memory++
       rest(decision)
       return known.isAdmitted ? undefined : countRefusal(known.problem)
     }
@@ -162,7 +161,7 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
   function join(session, key, what) {
     const decision = open(session.viewer, key)
     const known = standing(decision)
-    if (known) counts.decisions.kept++
+    if (known) counts.decisions.memory++
     if (known?.problem?.code === 'forbidden') {
       rest(decision)
       countRefusal(known.problem)
@@ -192,12 +191,19 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
 
   /** Keeps a decision that nobody needs now, as long as there is room. @param {Decision} decision */
   function rest(decision) {
-    if (decision.sessions.size > 0 || decision.isAsking) return
+    if (decision.sessions.size > 0 || decision.waiters.length > 0) return
+    // Somebody may go through keys faster than a backend answers. Each question left behind would be asked all the same.
+    if (decision.isAsking && questions.cancel(decision)) decision.isAsking = false
+    if (decision.isAsking) return
     calendar.cancel(decision)
     idle.delete(decision)
+    if (!isDecided(decision)) return drop(decision)
     idle.add(decision)
     while (idle.size > IDLE_MAX) drop(/** @type {Decision} */ (idle.take()))
   }
+
+  /** Whether the backend said anything of it. @param {Decision} decision */
+  const isDecided = ({ admittedAtMs, problem }) => admittedAtMs > Number.NEGATIVE_INFINITY || problem !== undefined
 
   /** @param {Decision} decision */
   function drop({ viewer, key }) {
@@ -207,38 +213,38 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
   /** @param {Decision} decision */
   function question(decision) {
     if (decision.isAsking) {
-      counts.decisions.joined++
+      counts.decisions.coalesced++
       return
     }
     counts.decisions.asked++
     decision.isAsking = true
     idle.delete(decision)
-    if (decision.viewer.asking >= ASKING_PER_VIEWER_MAX) decision.viewer.queued.add(decision)
-    else void send(decision)
-  }
-
-  /** @param {Decision} decision */
-  async function send(decision) {
-    const { viewer, key, namespace, choice } = decision
-    viewer.asking++
-    const credentials = chooseCredentials(viewer, choice, wallNow())
-    // A refusal of other tokens is told to nobody while the backend is asked with this one.
-    if (decision.problem?.code === 'forbidden') decision.problem = undefined
-    const deadlineMs = (namespace.timeoutMs ?? 0) + ANSWER_GRACE_MS
-    const said = credentials && (await backbone.authorize(viewerKey(key, viewer.name), credentials, { deadlineMs }))
-    viewer.asking--
-    const next = viewer.queued.take()
-    if (next) void send(next)
-    conclude(decision, said, credentials !== undefined)
+    questions.add(decision)
   }
 
   /**
    * @param {Decision} decision
-   * @param {import('@keycast/backbone').Decision | undefined} said `undefined` where no answer came
-   * @param {boolean} wasAsked false where the viewer's token has expired
+   * @returns {Promise<{ said: import('@keycast/backbone').Decision | undefined }> | undefined} `undefined` where the
+   *   viewer's tokens have expired
    */
-  function conclude(decision, said, wasAsked) {
+  function send(decision) {
+    const { viewer, key, namespace, choice } = decision
+    const credentials = chooseCredentials(viewer, choice, wallNow())
+    if (!credentials) return undefined
+    // A refusal of other tokens is told to nobody while the backend is asked with this one.
+    if (decision.problem?.code === 'forbidden') decision.problem = undefined
+    const deadlineMs = (namespace.timeoutMs ?? 0) + ANSWER_GRACE_MS
+    return backbone.authorize(viewerKey(key, viewer.name), credentials, { deadlineMs }).then(said => ({ said }))
+  }
+
+  /**
+   * @param {Decision} decision
+   * @param {{ said: import('@keycast/backbone').Decision | undefined } | undefined} answer `undefined` where the backend was
+   *   not asked; without `said` it did not answer
+   */
+  function conclude(decision, answer) {
     const nowMs = now()
+    const said = answer?.said
     const { ageMs = Number.POSITIVE_INFINITY, retryAfterMs = RETRY_MS, message } = said ?? {}
     decision.isAsking = false
     if (said?.verdict === 'admitted') {
@@ -252,7 +258,7 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     } else {
       // Another gateway may have heard it admitted later than this one.
       decision.admittedAtMs = Math.max(decision.admittedAtMs, nowMs - ageMs)
-      decision.problem = failureOf({ said, message, retryAfterMs, wasAsked, nowMs })
+      decision.problem = failureOf({ said, message, retryAfterMs, wasAsked: answer !== undefined, nowMs })
       decision.problemUntilMs = nowMs + (decision.problem.retryAfterMs ?? RETRY_MS)
     }
     const problem = isWithinGrace(decision) ? undefined : decision.problem
@@ -334,8 +340,6 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
         if (now() >= endsAtMs) return
       }
     },
-
-    stats: () => ({ waiting, idle: idle.size }),
   }
 }
 
