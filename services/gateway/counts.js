@@ -109,7 +109,7 @@ export function createCounts() {
     /** Keys that the rights did not cover. */
     accessRefused: { unauthenticated: 0, forbidden: 0 },
     /** Whether a viewer may read, by how that was known: from what the backend said before, or asked. */
-    decisions: { kept: 0, joined: 0, asked: 0 },
+    decisions: { memory: 0, coalesced: 0, asked: 0 },
     /** Upgrades, by why they were refused. */
     refused: zeros(refusals),
     /** Publishes, by what became of them. */

@@ -194,7 +194,7 @@ export function exportCounts(
   )
   totals(
     'decisions_total',
-    'Whether a viewer may read a key, as its backend decides: kept, from memory; joined, with a question under way; asked.',
+    'Whether a viewer may read a key, as its backend decides: known from memory; coalesced, with a question under way; asked.',
     'met',
     () => counts.decisions,
   )

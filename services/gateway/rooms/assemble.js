@@ -70,7 +70,16 @@ export function assembleRooms({
     now,
   })
   const pages = createPages({ backbone: roomsBackbone, tails, counts })
-  const placing = createPlacing({ backbone: roomsBackbone, tails, pages, followers, watching, outbox, counts })
+  const placing = createPlacing({
+    backbone: roomsBackbone,
+    tails,
+    pages,
+    followers,
+    decisions,
+    watching,
+    outbox,
+    counts,
+  })
   const behind = createBehind({ tails, pages, outbox, counts })
   const rooms = createRooms({ followers, placing, behind, tails, backbone: roomsBackbone, outbox, counts, now })
   const histories = createHistoryReader({ backbone: roomsBackbone })

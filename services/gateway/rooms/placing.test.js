@@ -26,6 +26,7 @@ function setUp({ isAvailable = true } = {}) {
         removed.push(subscription)
       },
     },
+    decisions: { leave() {} },
     watching: { begin() {} },
     outbox: {
       send: (_, message) => void sent.push(message),

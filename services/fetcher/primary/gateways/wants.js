@@ -104,7 +104,7 @@ export function createGatewayWants({
     if (table.get(key) !== entry) return // it took room that other keys need, and its links were refused
 
     if (quiet && held?.plan && isKeptByPlan(entry, held.version, held.plan)) {
-      metrics.wanted('kept')
+      metrics.wanted('plan')
       return interest.notify(link, entry, watcher)
     }
     if (!isAnsweredByMemory(entry, watcher, wasKept)) return ask(entry, watcher)
@@ -312,7 +312,7 @@ export function createGatewayWants({
    * @param {{ tokenDigest?: string }} [more]
    */
   function refuse(link, key, code, message, want, more) {
-    metrics.wanted('refused')
+    metrics.refused(code)
     /** @type {import('@keycast/backbone').FailedAnswer} */
     const answer = { type: 'failed', key, code, message, ageMs: 0, ...more }
     if (code === 'token_expired') answer.retryAfterMs = EXPIRED_RETRY_MS
@@ -334,7 +334,7 @@ export function createGatewayWants({
 
   /** Has the key fetched for a link. @param {Entry} entry @param {Seen} seen */
   function ask(entry, { askedAt }) {
-    metrics.wanted(entry.fetch ? 'joined' : 'fetched')
+    metrics.wanted(entry.fetch ? 'coalesced' : 'fetched')
     fetches.wantSince(entry, askedAt)
   }
 

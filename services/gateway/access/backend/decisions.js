@@ -131,7 +131,7 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     const decision = open(viewer, key)
     const known = standing(decision)
     if (known) {
-      counts.decisions.kept++
+      counts.decisions.memory++
       rest(decision)
       return known.isAdmitted ? undefined : countRefusal(known.problem)
     }
@@ -161,7 +161,7 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
   function join(session, key, what) {
     const decision = open(session.viewer, key)
     const known = standing(decision)
-    if (known) counts.decisions.kept++
+    if (known) counts.decisions.memory++
     if (known?.problem?.code === 'forbidden') {
       rest(decision)
       countRefusal(known.problem)
@@ -213,7 +213,7 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
   /** @param {Decision} decision */
   function question(decision) {
     if (decision.isAsking) {
-      counts.decisions.joined++
+      counts.decisions.coalesced++
       return
     }
     counts.decisions.asked++
