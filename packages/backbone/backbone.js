@@ -136,6 +136,12 @@
  *   be sent now; `undefined` when there is nothing to say (any more)
  */
 
+/**
+ * Clients read this wherever a backend refused a viewer: of a key that nobody may read and of one that does not exist. If
+ * the texts differed, they would tell which keys exist.
+ */
+export const REFUSED_BY_BACKEND = 'the backend does not grant this'
+
 /** No owner of the keys could be told within the deadline. Nothing is known of the key's next value. */
 export class FetcherUnavailable extends Error {
   /** @param {string} message */

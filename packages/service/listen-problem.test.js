@@ -4,9 +4,9 @@ import { readListenProblem } from './listen-problem.js'
 import { readSettings, setting } from './settings/settings.js'
 
 const settings = {
-  host: setting.text({ env: 'GATEWAY_HOST', default: '127.0.0.1', doc: '' }),
+  host: setting.host({ env: 'GATEWAY_HOST', default: '127.0.0.1', doc: '' }),
   port: setting.port({ env: 'GATEWAY_PORT', default: 8080, doc: '' }),
-  internalHost: setting.text({ env: 'GATEWAY_INTERNAL_HOST', default: '127.0.0.1', doc: '' }),
+  internalHost: setting.host({ env: 'GATEWAY_INTERNAL_HOST', default: '127.0.0.1', doc: '' }),
   internalPort: setting.port({ env: 'GATEWAY_INTERNAL_PORT', default: 8081, doc: '' }),
 }
 

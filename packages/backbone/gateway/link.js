@@ -8,6 +8,7 @@ import { bytesOf } from '../wire/bytes.js'
 import { decodeFromHub, encodeMessage, encodeRequest } from '../wire/envelope.js'
 import { createProgress } from './progress.js'
 import { createRequests } from './requests.js'
+import { createUnheard } from './unheard.js'
 
 /**
  * @typedef {import('../wire/codec.js').Service} Service
@@ -57,6 +58,7 @@ export function createLink({ codec, dial, events, now, every, log }) {
   const requests = createRequests({ position: events.position, payload: events.payload, now })
   const { wants, notices, commands } = requests
   const progress = createProgress({ now })
+  const unheard = createUnheard()
   const isLogDue = createOnceAMinute(now)
 
   /** @type {Dialled | undefined} */
@@ -123,6 +125,7 @@ export function createLink({ codec, dial, events, now, every, log }) {
     taken = 0
     takenReported = 0
     requests.startAnew()
+    unheard.startAnew()
     dialledAt = now()
     const current = id
     sockets = dial(parts => {
@@ -227,6 +230,7 @@ export function createLink({ codec, dial, events, now, every, log }) {
     progress.onBeat({ hasHeardMore: beat.reached > reached, isAllHeard: requests.isAllHeard(beat.reached) })
     reached = beat.reached
     notices.confirm(reached)
+    unheard.confirm(reached)
     introduced = true
     isIncompatible = false
     if (progress.proof) {
@@ -299,17 +303,20 @@ export function createLink({ codec, dial, events, now, every, log }) {
     return current === id
   }
 
-  /** Says what differs, once per turn of the loop, as fast as the socket takes it. */
+  /** Says what differs, once per turn of the loop, as fast as the socket takes it and the node reads it. */
   async function flush() {
     if (writing) return
     writing = true
     await undefined // lets the turn's other wants join
     let turnEndsAt = now() + TURN_MS
-    while (introduced && !requests.isAllSaid()) {
+    // With too much unheard, the beat that tells of progress goes on.
+    while (introduced && !requests.isAllSaid() && !unheard.isFull()) {
       const current = id
       for (const { number, saying } of requests.nextRequests()) {
-        if (!(await wasTaken(encodeRequest(current, number, saying), current))) break
+        const parts = encodeRequest(current, number, saying)
+        if (!(await wasTaken(parts, current))) break
         sent = number
+        unheard.add(number, bytesOf(parts))
       }
       if (now() < turnEndsAt) continue
       await setImmediate() // a million wants take seconds to say

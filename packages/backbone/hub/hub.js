@@ -1,6 +1,7 @@
 // A node's side of its links: keeps the list of them, hears what each gateway wants, and notices lost requests. The
 // file answers.js sends. Sockets come from `bind`, and the codec knows what is carried.
 import { BEAT_MS, createOnceAMinute, createTurns, everyMeasured, SILENT_MS } from '@keycast/service'
+import { bytesOf } from '../wire/bytes.js'
 import { WireError } from '../wire/codec.js'
 import { decodeBeat, decodeRequest, encodeMessage } from '../wire/envelope.js'
 import { createAnswers } from './answers.js'
@@ -57,6 +58,7 @@ import { createArrivals, takeBeat, takeRequest } from './lost-requests.js'
  * @property {string} id
  * @property {Buffer} routingId of its latest beat: a gateway's sockets get a new one when they reconnect
  * @property {number} lastHeardAt
+ * @property {number} bytesUntold of requests that came since the last beat to the link
  */
 
 /**
@@ -66,6 +68,12 @@ import { createArrivals, takeBeat, takeRequest } from './lost-requests.js'
 
 /** How long a closed socket may take to send its goodbyes, to a busy peer. A peer that misses its own notices the silence. */
 export const FAREWELL_MS = 1_000
+
+/**
+ * Bytes of requests after which a link is told that they were read, without waiting for its beat: it says no more than
+ * some of these at a time (../gateway/unheard.js).
+ */
+const HEARD_REPORT_BYTES = 2 ** 19
 
 /**
  * @template {Service} S
@@ -121,7 +129,7 @@ export function createHub({ codec, bind, now, every, log }) {
   /** @param {Buffer[]} parts */
   function onRequestParts(parts) {
     const request = decoded(() => decodeRequest(parts, codec))
-    if (request) onRequest(request)
+    if (request) onRequest(request, bytesOf(parts))
   }
 
   /** @param {Buffer} part @param {Buffer} routingId */
@@ -152,7 +160,7 @@ export function createHub({ codec, bind, now, every, log }) {
       )
     }
     // So that the gateway can say the same in its log. One that names no version would take it for a welcome.
-    if (wire !== undefined) sendBeat({ id: link, routingId, received: 0, answered: 0 })
+    if (wire !== undefined) say(routingId, { link, reached: 0, answered: 0 })
   }
 
   /**
@@ -196,8 +204,8 @@ export function createHub({ codec, bind, now, every, log }) {
     lose(link)
   }
 
-  /** @param {import('../wire/envelope.js').Request<S>} request */
-  function onRequest({ link: id, number, body }) {
+  /** @param {import('../wire/envelope.js').Request<S>} request @param {number} bytes */
+  function onRequest({ link: id, number, body }, bytes) {
     const link = links.get(id)
     if (!link) return // its next beat is answered with resync
     if (!takeRequest(link, number)) {
@@ -235,6 +243,8 @@ export function createHub({ codec, bind, now, every, log }) {
       case 'unknown':
         onUnknown(id, body.kind)
     }
+    link.bytesUntold += bytes
+    if (link.bytesUntold >= HEARD_REPORT_BYTES && links.get(id) === link) sendBeat(link)
   }
 
   /** A newer gateway's request counts as heard, or its link would be taken for lossy again and again. */
@@ -250,7 +260,7 @@ export function createHub({ codec, bind, now, every, log }) {
   /** @param {string} id @param {Buffer} routingId */
   function introduce(id, routingId) {
     /** @type {LinkState<S>} */
-    const link = { id, routingId, lastHeardAt: now(), ...createArrivals(), ...answers.open() }
+    const link = { id, routingId, lastHeardAt: now(), bytesUntold: 0, ...createArrivals(), ...answers.open() }
     links.set(id, link)
     return link
   }
@@ -265,13 +275,19 @@ export function createHub({ codec, bind, now, every, log }) {
     sendBeat(link, events.headsFor?.(link.id))
   }
 
+  /** @param {LinkState<S>} link @param {S['Heads']} [heads] */
+  function sendBeat(link, heads) {
+    link.bytesUntold = 0
+    const { id, routingId, received, answered } = link
+    say(routingId, { link: id, reached: received, answered, heads })
+  }
+
   /**
-   * @param {Pick<LinkState<S>, 'id' | 'routingId' | 'received' | 'answered'>} link
-   * @param {S['Heads']} [heads]
+   * @param {Buffer} routingId
+   * @param {{ link: string, reached: number, answered: number, heads?: S['Heads'] }} beat
    */
-  function sendBeat({ id, routingId, received, answered }, heads) {
-    const message = { type: 'beat', link: id, wire: codec.wire, reached: received, answered, heads }
-    sockets.send(routingId, [encodeMessage(message)], () => {})
+  function say(routingId, beat) {
+    sockets.send(routingId, [encodeMessage({ type: 'beat', wire: codec.wire, ...beat })], () => {})
   }
 
   /** Forgets what the link said and asks its gateway to say it again. @param {LinkState<S>} link */

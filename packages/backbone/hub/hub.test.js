@@ -43,6 +43,7 @@ async function setup() {
   await hub.start(
     /** @type {any} */ ({
       onWatch: (/** @type {string} */ _, /** @type {{ key: string }} */ { key }) => watched.push(key),
+      onUnwatch() {},
       *onLinkLost() {
         for (let key = 0; key < 10_000; key++) {
           at += FORGET_MS
@@ -92,6 +93,16 @@ test('a link whose requests come slower than it announces them is behind, not lo
   }
   expect(watched).toHaveLength(5)
   expect(new Set(sent)).toEqual(new Set(['beat']))
+})
+
+test('a link that says much is told what was read before its beat is due, for it waits for that', async () => {
+  const { beat, request, sent } = await setup()
+  beat(0)
+  const keys = Array.from({ length: 500 }, (_, key) => `doc:${'k'.repeat(200)}${key}`)
+  for (let count = 0; count < 4; count++) request({ type: 'unwatch', keys })
+  expect(sent).toEqual(['beat'])
+  for (let count = 0; count < 4; count++) request({ type: 'unwatch', keys })
+  expect(sent).toEqual(['beat', 'beat'])
 })
 
 test('a link that announced requests and then stands still is asked to say everything again', async () => {

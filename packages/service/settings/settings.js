@@ -1,4 +1,6 @@
-// Settings: declared once per service, read once at start, from the environment alone. No other file reads process.env.
+// Settings: declared once per service, read once at start, from the environment or a file that it names. Beside them
+// `${NAME}` in keycast.yaml stands for a variable; nothing else reads the environment.
+import { isIP } from 'node:net'
 import { z } from 'zod'
 import { readVariable } from '../environment.js'
 import { Misconfigured } from '../misconfigured.js'
@@ -27,26 +29,35 @@ import { duration, integer, showSize, size } from '../quantities.cjs'
 
 /**
  * @typedef {{ env: string, default: number, doc: string }} NumberDeclaration
+ * @typedef {{ env: string, default: string, doc: string }} TextDeclaration
  * @typedef {{ min?: number, max?: number }} Bounds both inclusive
  */
+
+/** A name as hosts have it (RFC 1123 section 2.1), and as containers do, with `_`. Not an address with a digit wrong. */
+const hostGrammar = /^(?=.*[a-z])[a-z0-9_]([a-z0-9_.-]*[a-z0-9])?$/i
 
 /** The kinds of settings. */
 export const setting = {
   /**
-   * @param {{ env: string, default: string, doc: string, expects?: string, check?: (text: string) => string | undefined }}
+   * @param {{ env: string, default: string, doc: string, expects: string, check?: (text: string) => string | undefined }}
    *   declaration `check` says what is wrong with a text, if anything
-   * @returns {Setting<string>}
    */
-  text: ({ expects = 'text', check = () => undefined, ...declaration }) => ({
-    ...declaration,
-    expects,
-    schema: z.string().superRefine((text, { addIssue }) => {
-      const message = check(text)
-      if (message) addIssue({ code: 'custom', message })
-    }),
-    secret: false,
-    show: value => value,
-  }),
+  text: declaration => textual(declaration),
+
+  /** @param {TextDeclaration} declaration */
+  path: declaration => textual({ ...declaration, expects: 'a path' }),
+
+  /**
+   * An address to listen on. Looked up when the service listens: a name may be known only then.
+   *
+   * @param {TextDeclaration} declaration
+   */
+  host: declaration => {
+    const expects = 'an address of this host, or a name of it'
+    const check = (/** @type {string} */ text) =>
+      isIP(text) !== 0 || hostGrammar.test(text) ? undefined : `must be ${expects}, without a port`
+    return textual({ ...declaration, expects, check })
+  },
 
   /**
    * Text that is never printed; `undefined` when unset.
@@ -234,6 +245,18 @@ function textOf({ env: variable, secret }, env) {
   // Taken for unset, a secret that was not written yet would switch its check off.
   if (text === '') return { problem: `${variable}_FILE=${env[`${variable}_FILE`]}: the file is empty` }
   return { text, problem }
+}
+
+/**
+ * @param {TextDeclaration & { expects: string, check?: (text: string) => string | undefined }} declaration
+ * @returns {Setting<string>}
+ */
+function textual({ check = () => undefined, ...declaration }) {
+  const schema = z.string().superRefine((text, { addIssue }) => {
+    const message = check(text)
+    if (message) addIssue({ code: 'custom', message })
+  })
+  return { ...declaration, schema, secret: false, show: value => value }
 }
 
 /**

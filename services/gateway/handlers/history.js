@@ -26,7 +26,7 @@ export const createHistory = ({ access, decisions, histories, outbox, getsWaitin
     if (waiting >= getsWaitingMax) return refuse(session, message, { code: 'too_many_waiting' })
     // An answer has up to 1 MiB, which may fill the socket: then all that was read beside it would have to be read again.
     if (reading.has(session) || !outbox.isWritable(session)) return defer(session, message)
-    const decision = decisions.applies(message.key) ? decisions.ask(session.viewer, message.key) : undefined
+    const decision = decisions.applies(message.key) ? decisions.ask(session, message.key) : undefined
     if (decision instanceof Promise) return void waitForDecision(session, message, decision)
     if (decision) return refuse(session, message, decision)
     void read(session, message)
