@@ -25,7 +25,7 @@ export const backend = dashboard({
         stat({
           title: 'Requests saved',
           description:
-            'Share of backend requests saved, compared with every viewer polling as often as the fetcher does.',
+            'Share of backend requests saved, compared with every session polling as often as the fetcher does.',
           unit: 'percentunit',
           decimals: 1,
           min: 0,
@@ -34,7 +34,7 @@ export const backend = dashboard({
         }),
         stat({
           title: 'Requests',
-          description: 'Requests to the backend per second. They follow keys and refresh, not the number of viewers.',
+          description: 'Requests to the backend per second. They follow keys and refresh, not the number of sessions.',
           unit: 'reqps',
           queries: [{ expr: 'sum(keycast:backend_requests:rate1m)' }],
         }),
@@ -86,7 +86,7 @@ export const backend = dashboard({
           min: 0,
           queries: [
             { expr: 'sum(keycast:backend_requests:rate1m)', legend: 'asked' },
-            { expr: 'keycast:backend_requests_without:rate1m', legend: 'if viewers polled' },
+            { expr: 'keycast:backend_requests_without:rate1m', legend: 'if sessions polled' },
           ],
         }),
         lines({

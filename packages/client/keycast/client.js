@@ -69,30 +69,30 @@ export function createClient(url, { token, WebSocket, keepMs, environment: given
     environment,
     createAlarm: timers.alarm,
     token,
-    onOpen(limits) {
-      for (const part of parts) part.opened(limits)
-    },
-    onMessage: (message, bytes) => parts.some(part => part.receive(message, bytes)),
-    onLost() {
-      for (const part of parts) part.lost()
-    },
+    parts,
     onState(state) {
       if (state.name === 'closed') {
         const error = new KeycastError({ code: 'closed', message: state.reason })
         for (const part of parts) part.end(error, isClosed)
+        // A listener that heard of the end may have called `reconnect()` while others were still to hear of it.
+        if (connection.isUp()) revive()
       }
       listeners.tell(state)
     },
   })
 
+  function revive() {
+    for (const part of parts) part.revive?.()
+  }
+
   const forgetPage = watchPage(environment, {
-    onHide: timers.rest,
-    onLeave: connection.leave,
-    onWake() {
+    rest: timers.rest,
+    leave: connection.leave,
+    wake() {
       timers.go()
       connection.wake()
     },
-    onOffline: connection.offline,
+    offline: connection.offline,
   })
   connection.connect()
 
@@ -134,7 +134,7 @@ export function createClient(url, { token, WebSocket, keepMs, environment: given
     /** Connects now in place of waiting, also after the gateway closed for good. Does nothing after `close()`. */
     reconnect() {
       if (isClosed || connection.isUp()) return
-      for (const part of parts) part.revive?.()
+      revive()
       // A listener may have closed it.
       if (!isClosed) connection.connect()
     },
@@ -152,6 +152,9 @@ export function createClient(url, { token, WebSocket, keepMs, environment: given
 
 /** @param {string | URL} url */
 function socketUrl(url) {
-  const resolved = new URL(url, /** @type {any} */ (globalThis).location?.href)
-  return resolved.href.replace(/^http/, 'ws')
+  const { href } = new URL(url, /** @type {any} */ (globalThis).location?.href)
+  const resolved = href.replace(/^http/, 'ws')
+  // The URL standard takes `localhost:8080/ws` for one of a scheme `localhost`.
+  if (!/^ws/.test(resolved)) throw new TypeError('Invalid URL')
+  return resolved
 }

@@ -28,9 +28,19 @@ test('in a page a path is enough', () => {
   }
 })
 
-test('what can never work is said at once', () => {
+test.each([
+  ['/ws', undefined],
+  ['localhost:8080/ws', undefined],
+  ['localhost:8080/ws', 'a token'],
+  ['ftp://host/ws', undefined],
+])('%s is no URL of a WebSocket, with the token %s', (url, token) => {
   const { environment } = createWorld()
-  expect(() => connect('/ws', { environment })).toThrow('Invalid URL')
+  expect(() => connect(url, { environment, token })).toThrow(
+    expect.objectContaining({ name: 'TypeError', message: 'Invalid URL' }),
+  )
+})
+
+test('what can never work is said at once', () => {
   const saved = globalThis.WebSocket
   const world = /** @type {any} */ (globalThis)
   world.WebSocket = undefined

@@ -37,7 +37,9 @@
  */
 export function completeEnvironment(given, WebSocket) {
   const world = /** @type {any} */ (globalThis)
-  const { subtle } = world.crypto ?? {}
+  const subtle = world.crypto?.subtle
+  // A worker has no window and hears of the network itself; Node has neither.
+  const window = world.addEventListener && world
   const environment = {
     WebSocket: WebSocket ?? world.WebSocket,
     now: () => performance.now(),
@@ -46,15 +48,14 @@ export function completeEnvironment(given, WebSocket) {
     setTimeout: (/** @type {() => void} */ task, /** @type {number} */ ms) => setTimeout(task, ms),
     clearTimeout: (/** @type {any} */ timer) => clearTimeout(timer),
     document: world.document,
-    // A worker has no window and hears of the network itself; Node has neither.
-    window: world.addEventListener && world,
+    window,
     // Only where its return is told, too: it would be waited for in vain.
-    isOffline: () => !!world.addEventListener && world.navigator?.onLine === false,
+    isOffline: () => window?.navigator?.onLine === false,
     sha256: subtle && ((/** @type {Uint8Array} */ bytes) => subtle.digest('SHA-256', bytes)),
     ...given,
   }
   if (!environment.WebSocket) {
-    throw new TypeError('no WebSocket here: hand one in')
+    throw new TypeError('no WebSocket: hand one in')
   }
   return environment
 }

@@ -17,12 +17,16 @@ export function checkEvent(name, known) {
  * @param {() => T | undefined} present how the thing stands; undefined where there is nothing to tell yet
  */
 export function createListeners(present) {
-  /** @type {Set<{ listener: (state: T) => void, heard: boolean }>} */
+  /** @typedef {{ listener: (state: T) => void, heard: T | false | undefined }} Place */
+  /** @type {Set<Place>} */
   const places = new Set()
 
-  /** @param {{ listener: (state: T) => void, heard: boolean }} place @param {T} state */
-  function call(place, state) {
-    place.heard = true
+  /** @param {Place} place @param {T} [told] */
+  function call(place, told) {
+    // A listener that was called before this one may have changed things: the older state would be heard last.
+    const state = present() ?? told
+    if (!state || state === place.heard || !places.has(place)) return
+    place.heard = state
     try {
       place.listener(state)
     } catch (error) {
@@ -36,24 +40,19 @@ export function createListeners(present) {
   return {
     /**
      * @param {(state: T) => void} listener is called at every change, and once soon after this with how things stand
-     * @param {boolean} [heard] whether it knows that already
+     * @param {boolean} [isTold] whether it knows that already
      * @returns {() => void} takes the listener off
      */
-    add(listener, heard = false) {
-      const place = { listener, heard }
+    add(listener, isTold) {
+      const place = { listener, heard: isTold && present() }
       places.add(place)
       // Later, so that the caller holds what this returns when its listener runs.
-      queueMicrotask(() => {
-        const state = place.heard || !places.has(place) ? undefined : present()
-        if (state !== undefined) call(place, state)
-      })
-      return () => {
-        places.delete(place)
-      }
+      queueMicrotask(() => call(place))
+      return () => places.delete(place)
     },
     /** @param {T} state */
     tell(state) {
-      for (const place of [...places]) if (places.has(place)) call(place, state)
+      for (const place of [...places]) call(place, state)
     },
   }
 }

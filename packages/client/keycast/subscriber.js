@@ -13,10 +13,10 @@ import { PAUSE_DEFAULT_MS, requestBytesMax } from './requests.js'
  * @param {() => number} deps.nextId
  * @param {() => import('./timers.js').Alarm} deps.createAlarm
  * @param {(key: string, id: number) => unknown} deps.entryOf how a subscribe names a key: with what is held of it already
- * @param {(key: string, error: { code: any, message: string }) => void} deps.onRefused
- * @param {(key: string) => void} deps.onForgotten the gateway sends nothing more of a key
+ * @param {(key: string, error: { code: any, message: string }) => void} deps.fail
+ * @param {(key: string) => void} deps.forget the gateway sends nothing more of a key
  */
-export function createSubscriber({ send, nextId, createAlarm, entryOf, onRefused, onForgotten }) {
+export function createSubscriber({ send, nextId, createAlarm, entryOf, fail, forget }) {
   const alarm = createAlarm()
   /** Of the session; undefined without one. @type {Limits | undefined} */
   let limits
@@ -38,17 +38,21 @@ export function createSubscriber({ send, nextId, createAlarm, entryOf, onRefused
     if (!limits || underWay || alarm.isSet()) return
     // Before it subscribes, for this makes room.
     const isLeaving = toUnsubscribe.size > 0
-    if (!isLeaving) refuseTooMany(limits.keysPerSession)
-    const candidates = isLeaving ? toUnsubscribe : toSubscribe
-    if (!candidates.size) return
+    const most = limits.keysPerSession
     const type = isLeaving ? 'unsubscribe' : 'subscribe'
     const id = nextId()
     const bytesMax = requestBytesMax(limits)
     let bytes = JSON.stringify({ type, id, keys: [] }).length
     const keys = []
-    const entries = []
     const added = new Set()
-    for (const key of candidates) {
+    const entries = []
+    for (const key of isLeaving ? toUnsubscribe : toSubscribe) {
+      const isAdded = !isLeaving && !subscribed.has(key)
+      if (isAdded && subscribed.size >= most) {
+        toSubscribe.delete(key)
+        fail(key, { code: 'too_many_keys', message: `${most} keys at most` })
+        continue
+      }
       const entry = isLeaving ? key : entryOf(key, id)
       bytes += JSON.stringify(entry).length + 1
       if (bytes > bytesMax && keys.length) break
@@ -56,24 +60,16 @@ export function createSubscriber({ send, nextId, createAlarm, entryOf, onRefused
       entries.push(entry)
       if (isLeaving) {
         subscribed.delete(key)
-        forget(key)
+        letGo(key)
       } else {
         toSubscribe.delete(key)
-        if (!subscribed.has(key)) added.add(key)
+        if (isAdded) added.add(key)
         subscribed.add(key)
       }
     }
+    if (!keys.length) return
     underWay = { id, isLeaving, keys, added }
     send({ type, id, keys: entries })
-  }
-
-  /** @param {number} most */
-  function refuseTooMany(most) {
-    const added = [...toSubscribe].filter(key => !subscribed.has(key))
-    for (const key of added.slice(Math.max(0, most - subscribed.size))) {
-      toSubscribe.delete(key)
-      onRefused(key, { code: 'too_many_keys', message: `${most} keys at most` })
-    }
   }
 
   /** @param {Request} request what was refused as a whole, and is asked again @param {number} [retryAfterMs] */
@@ -86,16 +82,16 @@ export function createSubscriber({ send, nextId, createAlarm, entryOf, onRefused
       } else {
         if (added.has(key)) subscribed.delete(key)
         if (!toUnsubscribe.has(key)) toSubscribe.add(key)
-        else if (added.has(key)) forget(key)
+        else if (added.has(key)) letGo(key)
       }
     }
     alarm.set(flush, retryAfterMs)
   }
 
   /** @param {string} key that nobody wants, and that the session is not subscribed to */
-  function forget(key) {
+  function letGo(key) {
     toUnsubscribe.delete(key)
-    onForgotten(key)
+    forget(key)
   }
 
   /**
@@ -123,7 +119,7 @@ export function createSubscriber({ send, nextId, createAlarm, entryOf, onRefused
     /** @param {string} key */
     drop(key) {
       toSubscribe.delete(key)
-      if (!subscribed.has(key)) return onForgotten(key)
+      if (!subscribed.has(key)) return forget(key)
       toUnsubscribe.add(key)
       soon()
     },
@@ -131,7 +127,7 @@ export function createSubscriber({ send, nextId, createAlarm, entryOf, onRefused
     ended(key) {
       toSubscribe.delete(key)
       subscribed.delete(key)
-      if (toUnsubscribe.has(key)) forget(key)
+      if (toUnsubscribe.has(key)) letGo(key)
       settle(key)
     },
     /** Whether what the gateway says of a key is of a subscription of now, not of one before. @param {string} key */
@@ -148,7 +144,7 @@ export function createSubscriber({ send, nextId, createAlarm, entryOf, onRefused
       limits = underWay = undefined
       alarm.clear()
       subscribed.clear()
-      for (const key of toUnsubscribe) forget(key)
+      for (const key of toUnsubscribe) letGo(key)
     },
     /**
      * Takes an answer to a whole request.
@@ -168,7 +164,7 @@ export function createSubscriber({ send, nextId, createAlarm, entryOf, onRefused
       underWay = undefined
       if (code === 'rate_limited') repeat(request, message.retryAfterMs)
       else if (type === 'error' && !request.isLeaving) {
-        for (const key of request.keys) onRefused(key, message)
+        for (const key of request.keys) fail(key, message)
       }
       flush()
       return true

@@ -92,7 +92,7 @@ export async function runTranscript(text) {
       case 'history':
         return note(as, room.history(options))
       case 'join':
-        return note(as, room.join(options.name))
+        return note(as, room.join(options.name, options.claim))
       case 'leave':
         return note(as, room.leave())
       case 'reconnect':

@@ -21,7 +21,7 @@ export const createHistory = ({ access, decisions, histories, outbox, getsWaitin
     if (problem) return refuse(session, message, problem)
     const waiting = session.pendingGets + session.deferredGets.length
     if (waiting >= getsWaitingMax) return refuse(session, message, { code: 'too_many_waiting' })
-    const decision = decisions.applies(message.key) ? decisions.ask(session.viewer, message.key) : undefined
+    const decision = decisions.applies(message.key) ? decisions.ask(session, message.key) : undefined
     if (decision instanceof Promise) return void waitForDecision(session, message, decision)
     if (decision) return refuse(session, message, decision)
     if (!outbox.isWritable(session)) return defer(session, message)

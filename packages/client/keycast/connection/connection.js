@@ -46,24 +46,24 @@ const MOVED = 4000
  * @param {Environment} deps.environment
  * @param {() => import('../timers.js').Alarm} deps.createAlarm
  * @param {import('./auth.js').Token} [deps.token]
- * @param {(limits: Limits) => void} deps.onOpen requests may be sent from now on
- * @param {(message: any, bytes: Uint8Array | undefined) => void} deps.onMessage every message but the connection's own
- * @param {() => void} deps.onLost the session is gone, and with it what it was told
+ * @param {import('../client.js').Part[]} deps.parts
  * @param {(state: ConnectionState) => void} deps.onState
  */
-export function createConnection({ url, environment, createAlarm, token, onOpen, onMessage, onLost, onState }) {
+export function createConnection({ url, environment, createAlarm, token, parts, onState }) {
   const { now, date, random, isOffline } = environment
   const alarm = createAlarm()
   const auth =
     token === undefined
       ? undefined
-      : createAuth({ token, environment, alarm: createAlarm(), send: transmit, onAuthed: open, onEnd: end })
+      : createAuth({ token, environment, alarm: createAlarm(), send: transmit, open, end })
   /** @type {ConnectionState} */
   let state = { name: 'connecting' }
   /** @type {import('../environment.js').Socket | undefined} */
   let socket
   /** The first message of the session. @type {any} */
   let welcome
+  /** Of the sessions before: what they showed must not be resumed for somebody else. @type {string | undefined} */
+  let firstUser
   let failures = 0
   let openedAtMs = 0
   let heardAtMs = 0
@@ -81,7 +81,7 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
   function connect() {
     if (drop()) return
     returnAtMs = 0
-    limitHandshake('no token in time')
+    limit('no token in time', HANDSHAKE_MS)
     become({ name: 'connecting' })
     // A listener may have closed it.
     if (!isUp()) return
@@ -90,8 +90,11 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
     else dial()
   }
 
-  /** @param {string} reason */
-  const limitHandshake = reason => alarm.set(() => lost(reason), HANDSHAKE_MS)
+  /** @param {string} reason @param {number} ms after which the connection is given up for it */
+  function limit(reason, ms) {
+    // A person is looking at the page: a random wait would only add to the 3 s.
+    alarm.set(() => lost(reason, undefined, ms === WAKE_PONG_MS && !isOffline()), ms)
+  }
 
   function dial() {
     const opened = new environment.WebSocket(url, 'keycast.v1.bytes')
@@ -107,9 +110,9 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
     }
     // `close` follows, and knows less; without a listener `ws` would throw. Browsers do not tell what it was.
     opened.onerror = ({ message }) => {
-      if (message) why = message
+      why = message || why
     }
-    limitHandshake('no welcome in time')
+    limit('no welcome in time', HANDSHAKE_MS)
   }
 
   /** @param {number} [code] @returns {boolean} whether a listener that heard of the loss has closed the client */
@@ -122,7 +125,7 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
     auth?.lost()
     old?.close(code)
     // Also where a gateway is closing, and the client leaves it: what is under way there is asked of the next one.
-    onLost()
+    for (const part of parts) part.lost()
     return state !== before
   }
 
@@ -133,40 +136,41 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
     heardAtMs = now()
     if (pongMs > 0) {
       pongMs = 0
-      listen(welcome.heartbeatMs)
+      listen()
     }
-    switch (message.type) {
-      case 'welcome':
-        welcome = message
-        return auth ? auth.say() : open(message.user)
-      case 'closing':
-        returnAtMs = now() + message.reconnectAfterMs
-        return alarm.set(connect, message.reconnectAfterMs)
-      default:
-        auth?.receive(message)
-        // Nobody takes what was for this file alone, as a pong.
-        onMessage(message, bytes)
+    const { type, user, reconnectAfterMs } = message
+    if (type === 'welcome') {
+      welcome = message
+      if (auth) auth.say()
+      else open(user)
+    } else if (type === 'closing') {
+      returnAtMs = now() + reconnectAfterMs
+      alarm.set(connect, reconnectAfterMs)
+    } else {
+      auth?.receive(message)
+      // No part takes what was for this file alone, as a pong.
+      parts.some(part => part.receive(message, bytes))
     }
   }
 
   /** @param {string} [user] */
   function open(user) {
+    firstUser ??= user
+    if (user !== firstUser) return end('another user', 'other_user')
     // A token that was renewed changes nothing else.
     if (state.name === 'open') return
     openedAtMs = now()
-    listen(welcome.heartbeatMs)
+    listen()
     become({ name: 'open', session: welcome.session, user })
     // A listener may have closed it.
-    if (socket) onOpen(welcome.limits)
+    if (socket) for (const part of parts) part.opened(welcome.limits)
   }
 
-  /** Asks for a sign of life once nothing was heard for a heartbeat. @param {number} ms until then, at the earliest */
-  function listen(ms) {
-    alarm.set(() => {
-      const restMs = heardAtMs + welcome.heartbeatMs - now()
-      if (restMs > 0) listen(restMs)
-      else ask(PONG_MS)
-    }, ms)
+  /** Asks for a sign of life once nothing was heard for a heartbeat. */
+  function listen() {
+    const restMs = heardAtMs + welcome.heartbeatMs - now()
+    if (restMs > 0) alarm.set(listen, restMs)
+    else ask(PONG_MS)
   }
 
   function probe() {
@@ -177,11 +181,7 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
   function ask(limitMs) {
     pongMs = limitMs
     send({ type: 'ping', id: 'ping' })
-    alarm.set(() => {
-      // A person is looking at the page: a random wait would only add to the 3 s.
-      const atOnce = limitMs === WAKE_PONG_MS && !isOffline()
-      lost('the gateway is silent', undefined, atOnce)
-    }, limitMs)
+    limit('the gateway is silent', limitMs)
   }
 
   /** @param {string} reason @param {number} [code] @param {boolean} [atOnce] whether to connect without a wait */
@@ -228,6 +228,7 @@ export function createConnection({ url, environment, createAlarm, token, onOpen,
     state: () => state,
     /** The page is seen again, or the network is back. */
     wake() {
+      auth?.wake()
       if (state.name === 'waiting' || (state.name === 'offline' && !isOffline())) {
         const restMs = returnAtMs - now()
         if (restMs <= 0) connect()

@@ -1,5 +1,6 @@
 // A handle, which an application holds of a room: typed events, an async iterator and stores in one.
 import { checkEvent, createListeners } from '../listeners.js'
+import { createScope } from '../scope.js'
 
 /**
  * @typedef {import('./room.js').Gap} Gap
@@ -58,9 +59,7 @@ const BUFFER_MESSAGES = 1_000
  */
 export function createRoomHandle({ room, reader, follow, bufferMessages = BUFFER_MESSAGES, ...deeds }) {
   const { onClose, publish, history, join, leave } = deeds
-  /** Undone at the close: listeners and loops. @type {Set<() => void>} */
-  const ends = new Set()
-  let closed = false
+  const { listen, loop, close } = createScope(room, onClose)
   const untold = () => undefined
   const events = {
     message: createListeners(untold),
@@ -72,17 +71,6 @@ export function createRoomHandle({ room, reader, follow, bufferMessages = BUFFER
   reader.take = item => {
     for (const push of queues) push(item)
     events[item.type].tell(/** @type {any} */ (item))
-  }
-
-  /** @param {import('../listeners.js').Listeners} listeners @param {(state: any) => void} listener @param {boolean} [isTold] */
-  function listen(listeners, listener, isTold) {
-    if (closed) return () => {}
-    const remove = listeners.add(listener, isTold)
-    ends.add(remove)
-    return () => {
-      ends.delete(remove)
-      remove()
-    }
   }
 
   /**
@@ -132,60 +120,32 @@ export function createRoomHandle({ room, reader, follow, bufferMessages = BUFFER
       if (!follow) throw new TypeError('this handle follows nothing: open one without "follow: false"')
       /** @type {any[]} */
       let queue = []
-      let done = closed
-      let wake = () => {}
-      /** @param {any} item */
-      const push = item => {
-        // Not a part as the whole: what the loop missed is named by a gap.
-        if (queue.length >= bufferMessages) {
-          const { position } = item
-          queue = [{ type: 'gap', position, oldest: queue[0].oldest ?? queue[0].position, reason: 'slow' }]
-        } else queue.push(item)
-        wake()
-      }
-      const end = () => {
-        done = true
-        ends.delete(end)
-        queues.delete(push)
-        remove()
-        wake()
-      }
-      const remove = listen(room.listeners, () => wake(), true)
-      if (!done) {
-        queues.add(push)
-        ends.add(end)
-      }
-      return {
-        async next() {
-          for (;;) {
-            if (done) return { done, value: undefined }
-            if (queue.length > 0) return { done: false, value: queue.shift() }
-            if (room.ended) {
-              end()
-              if (room.wasClosed) continue
-              throw room.state.error
-            }
-            await new Promise(resolve => {
-              wake = () => resolve(undefined)
-            })
+      return loop(
+        () => queue.shift(),
+        wake => {
+          /** @param {any} item */
+          const push = item => {
+            // Not a part as the whole: what the loop missed is named by a gap.
+            if (queue.length >= bufferMessages) {
+              const { position } = item
+              queue = [{ type: 'gap', position, oldest: queue[0].oldest ?? queue[0].position, reason: 'slow' }]
+            } else queue.push(item)
+            wake()
+          }
+          queues.add(push)
+          const remove = listen(room.listeners, wake, true)
+          return () => {
+            queues.delete(push)
+            remove()
           }
         },
-        async return() {
-          end()
-          return { done: true, value: undefined }
-        },
-      }
+      )
     },
     publish,
     history,
     join,
     leave,
     /** The subscription ends with the last handle of its room. What was published is still settled. */
-    close() {
-      if (closed) return
-      closed = true
-      for (const end of ends) end()
-      onClose()
-    },
+    close,
   }
 }

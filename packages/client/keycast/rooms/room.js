@@ -199,9 +199,10 @@ export class Room {
     this.position = { epoch, seq }
     for (const reader of [...this.readers]) {
       const { position } = reader
-      if (position && (position.epoch !== epoch || position.seq < seq)) {
+      if (!position) continue
+      const isBeyond = position.seq > seq && reason === 'ahead'
+      if (position.epoch !== epoch || position.seq < seq || isBeyond)
         this.#tellGap(reader, this.position, oldest, reason)
-      }
     }
   }
 
@@ -231,7 +232,7 @@ export function checkPosition(name, given) {
   // null is what JSON.parse gives of an item that localStorage does not have.
   if (given === undefined || given === null) return
   const { epoch, seq } = /** @type {Record<string, unknown>} */ (given)
-  if (typeof epoch === 'string' && Number.isInteger(seq) && Number(seq) >= 0) return
+  if (epoch && typeof epoch === 'string' && Number.isSafeInteger(seq) && Number(seq) >= 0) return
   throw new TypeError(`"${name}" must be a position, as in { epoch, seq }`)
 }
 

@@ -1,7 +1,7 @@
 // The rooms that somebody follows, publishes into or is in: takes what the gateway says of them.
 import { KeycastError } from '../errors.js'
 import { randomText } from '../random.js'
-import { badKey, keyGrammar } from '../requests.js'
+import { badKey } from '../requests.js'
 import { createSubscriber } from '../subscriber.js'
 import { createRoomHandle } from './handle.js'
 import { createClientPublishes } from './publishes.js'
@@ -34,6 +34,8 @@ import { checkPosition, Room, toMessage } from './room.js'
  *   newest: Position }} History
  */
 
+const claimGrammar = /^[\w-]{22}$/
+
 /** A gateway gives no more messages at once. */
 const LAST_MAX = 500
 
@@ -46,8 +48,8 @@ export function createClientRooms({ environment, send, nextId, createAlarm, call
     nextId,
     createAlarm,
     entryOf: (key, id) => rooms.get(key)?.ask(id) ?? key,
-    onRefused: fail,
-    onForgotten: forget,
+    fail,
+    forget,
   })
   const publishes = createClientPublishes({
     environment,
@@ -91,9 +93,12 @@ export function createClientRooms({ environment, send, nextId, createAlarm, call
 
   /** Throws where nothing of a key can be asked. @param {string} key */
   function check(key) {
-    if (closed) throw closed
-    if (!keyGrammar.test(key)) throw new KeycastError(badKey(key))
+    const refused = closed ?? badKey(key)
+    if (refused) throw refused
   }
+
+  /** @param {string} key that the gateway was asked for as what it is not */
+  const unsubscribe = key => send({ type: 'unsubscribe', id: nextId(), keys: [key] })
 
   /** @param {number | undefined} id of the subscribe @param {any[]} begun keys; those of rooms have an epoch */
   function begin(id, begun) {
@@ -109,8 +114,11 @@ export function createClientRooms({ environment, send, nextId, createAlarm, call
         room.become({ live: false })
         subscriber.want(each.key)
       } else if (!live && room.askId === id) {
-        if (each.epoch === undefined) fail(each.key, { code: 'not_a_room', message: 'this key is a value' })
-        else room.begin(each)
+        if (each.epoch !== undefined) room.begin(each)
+        else {
+          fail(each.key, { code: 'not_a_room', message: 'this key is a value' })
+          if (!values.isSubscribed(each.key)) unsubscribe(each.key)
+        }
       }
     }
   }
@@ -131,7 +139,7 @@ export function createClientRooms({ environment, send, nextId, createAlarm, call
         subscriber.want(key)
       }
       // At once: a subscribe of the room that comes next is not undone by it.
-    } else if (wasValue) send({ type: 'unsubscribe', id: nextId(), keys: [key] })
+    } else if (wasValue) unsubscribe(key)
   }
 
   /** @param {Room} room @param {any} message */
@@ -229,11 +237,11 @@ export function createClientRooms({ environment, send, nextId, createAlarm, call
       room.handles += 1
       /** @type {import('./room.js').Reader} */
       const reader = { position: after ?? undefined, last, presence, take() {} }
-      if (closed) {
+      const refused = closed ?? badKey(key)
+      if (refused) {
         room.ended = true
-        room.become({ error: closed })
-      } else if (!keyGrammar.test(key)) fail(key, badKey(key))
-      else if (follow) {
+        room.become({ error: refused })
+      } else if (follow) {
         if (room.ended) {
           room.ended = false
           room.become({ error: undefined })
@@ -275,8 +283,10 @@ export function createClientRooms({ environment, send, nextId, createAlarm, call
           )
         },
         // The first join has a claim already: one whose answer is lost with the connection holds the name for a while.
-        async join(name, claim = room.claim ?? randomText()) {
-          room.claim = claim
+        async join(name, given) {
+          const claim = given ?? room.claim ?? randomText()
+          // One that the gateway refuses must not come with the joins that follow.
+          if (claimGrammar.test(claim)) room.claim = claim
           return inTurn(room, async () => {
             check(key)
             const joined = await join(key, { name, claim })
@@ -319,17 +329,20 @@ export function createClientRooms({ environment, send, nextId, createAlarm, call
     /** @param {any} message @returns {boolean} whether it was about a room */
     receive(message) {
       if (publishes.answered(message)) return true
-      const { type, id, key } = message
+      const { type, id, key, retryAfterMs, subscribed } = message
       if (type === 'subscribed') begin(id, message.keys)
       // Values are told where rooms begin: somebody may want one of them as a value.
       if (subscriber.answered(message)) return type !== 'subscribed'
       const room = rooms.get(key)
-      if (room?.join && message.code === 'name_taken') {
-        // A join that stood is over. Whether the room is followed is another matter.
+      if (!room) return false
+      const isSubscribed = subscriber.isSubscribed(key)
+      // An error of the subscription says that it ends, or when it is tried again.
+      const isOfJoin = id === undefined && retryAfterMs === undefined && (subscribed || !isSubscribed)
+      if (type === 'error' && room.join && isOfJoin) {
         endJoin(room, new KeycastError(message))
         return true
       }
-      if (!room || !subscriber.isSubscribed(key)) return false
+      if (!isSubscribed) return false
       if (type === 'error') {
         // Any other with an id answers a publish that was given up.
         if (id === undefined || id === room.askId) takeError(room, message)
@@ -356,7 +369,7 @@ export function createClientRooms({ environment, send, nextId, createAlarm, call
     /** A person insists: what the end of the connection ended goes on. */
     revive() {
       for (const room of rooms.values()) {
-        if (room.state.error !== closed) continue
+        if (room.state.error?.code !== 'closed') continue
         room.ended = false
         room.become({ error: undefined })
       }

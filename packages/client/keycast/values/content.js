@@ -25,7 +25,7 @@ export function createContent(received) {
   }
 }
 
-const json = /^(application|text)\/json\b|^[^;]*\+json\b/i
+const json = /^((application|text)\/|[^;]*\+)json(;|$)/i
 // Gateways pass text on in UTF-8 and say so. Text in a character set that they cannot read has another one here.
 const text = /^(text\/|application\/(xml|javascript)\b|[^;]*\+xml\b).*charset=utf-8/i
 

@@ -1,5 +1,6 @@
 // A handle, which an application holds of a key: typed events, an async iterator and a store in one.
 import { checkEvent } from '../listeners.js'
+import { createScope } from '../scope.js'
 import { nothing } from './entry.js'
 
 /**
@@ -28,20 +29,7 @@ import { nothing } from './entry.js'
  * @returns {ValueHandle}
  */
 export function createHandle(entry, onClose) {
-  /** Undone at the close: listeners and loops. @type {Set<() => void>} */
-  const ends = new Set()
-  let closed = false
-
-  /** @param {(state: ValueState) => void} listener @param {boolean} [isTold] whether it knows how the key stands */
-  function listen(listener, isTold) {
-    if (closed) return () => {}
-    const remove = entry.listeners.add(listener, isTold)
-    ends.add(remove)
-    return () => {
-      ends.delete(remove)
-      remove()
-    }
-  }
+  const { listen, loop, close } = createScope(entry, onClose)
 
   return {
     key: entry.key,
@@ -51,60 +39,28 @@ export function createHandle(entry, onClose) {
     /** Calls a listener at every change, and once soon after this with what is known. Returns what takes it off. */
     on(name, listener) {
       checkEvent(name, 'change')
-      return listen(listener)
+      return listen(entry.listeners, listener)
     },
     /** The contract of stores in Svelte, Solid, RxJS and React: calls the listener at once, then at every change. */
     subscribe(listener) {
       listener(entry.state)
-      return listen(listener, true)
+      return listen(entry.listeners, listener, true)
     },
     getSnapshot: () => entry.state,
     [Symbol.asyncIterator]() {
       /** @type {ValueState | undefined} */
       let given
-      let done = closed
-      let wake = () => {}
-      const end = () => {
-        done = true
-        ends.delete(end)
-        remove()
-        wake()
-      }
-      const remove = listen(() => wake(), true)
-      ends.add(end)
-      return {
-        async next() {
-          for (;;) {
-            if (done) return { done, value: undefined }
-            const { state, ended, wasClosed } = entry
-            if (ended) {
-              end()
-              if (wasClosed) continue
-              throw state.error
-            }
-            if (state !== nothing && state !== given) {
-              given = state
-              return { done: false, value: state }
-            }
-            await /** @type {Promise<void>} */ (
-              new Promise(resolve => {
-                wake = resolve
-              })
-            )
-          }
+      return loop(
+        () => {
+          const { state, ended } = entry
+          if (ended || state === nothing || state === given) return undefined
+          given = state
+          return state
         },
-        async return() {
-          end()
-          return { done: true, value: undefined }
-        },
-      }
+        wake => listen(entry.listeners, wake, true),
+      )
     },
     /** The subscription ends with the last handle of its key. */
-    close() {
-      if (closed) return
-      closed = true
-      for (const end of ends) end()
-      onClose()
-    },
+    close,
   }
 }

@@ -1,6 +1,6 @@
 // The keys that somebody watches: takes what the gateway says of them, applies deltas, and doubts what does not fit.
 import { KeycastError } from '../errors.js'
-import { badKey, keyGrammar } from '../requests.js'
+import { badKey } from '../requests.js'
 import { createSubscriber } from '../subscriber.js'
 import { createContent } from './content.js'
 import { changed } from './delta.js'
@@ -39,15 +39,14 @@ export function createValues({ environment, send, nextId, createAlarm, calls, ke
       const version = entries.get(key)?.latest?.version
       return version ? { key, version } : key
     },
-    onRefused: fail,
-    onForgotten(key) {
+    fail,
+    forget(key) {
       const entry = entries.get(key)
       if (entry?.handles !== 0) return
       if (!keepMs || !entry.shown || entry.ended) return letGo(key)
       retake(key)
-      const alarm = createAlarm()
-      kept.set(key, alarm)
-      alarm.set(() => letGo(key), keepMs)
+      kept.set(key, createAlarm())
+      kept.get(key)?.set(() => letGo(key), keepMs)
       entry.held = true
       entry.publish()
       if (kept.size > KEPT_MAX) letGo([...kept.keys()][0])
@@ -134,6 +133,7 @@ export function createValues({ environment, send, nextId, createAlarm, calls, ke
 
   return {
     failAsRoom,
+    isSubscribed: subscriber.isSubscribed,
 
     /** @param {string} key */
     value(key) {
@@ -143,10 +143,9 @@ export function createValues({ environment, send, nextId, createAlarm, calls, ke
       retake(key)
       entry.handles += 1
       entries.set(key, entry)
-      if (closed) entry.error = closed
-      else if (!keyGrammar.test(key)) fail(key, badKey(key))
-      else {
-        if (entry.ended) entry.error = undefined
+      const refused = closed ?? badKey(key)
+      if (refused || entry.ended) entry.error = refused
+      if (!refused) {
         if (isInDoubt) subscriber.want(key)
         else subscriber.keep(key)
       }
@@ -162,8 +161,8 @@ export function createValues({ environment, send, nextId, createAlarm, calls, ke
 
     /** @param {string} key @param {{ signal?: AbortSignal }} [options] */
     async get(key, { signal } = {}) {
-      if (closed) throw closed
-      if (!keyGrammar.test(key)) throw new KeycastError(badKey(key))
+      const refused = closed ?? badKey(key)
+      if (refused) throw refused
       /** What the gateway need not send. @type {Content | undefined} */
       let held
       return calls.ask(
@@ -201,11 +200,12 @@ export function createValues({ environment, send, nextId, createAlarm, calls, ke
       if (type === 'error') fail(key, message)
       else if (type === 'stale') entry.stale = { code: message.code, askedAt: date() - message.sinceMs }
       else {
-        entry.stale = false
-        entry.error = undefined
         if (type === 'value' && bytes) entry.begin(createContent({ ...message, bytes }))
         else if (type === 'delta' && bytes) change(entry, message, bytes)
-        else if (type === 'current' && entry.latest?.version !== version) doubt(entry)
+        else if (type !== 'current') return false
+        else if (entry.latest?.version !== version) doubt(entry)
+        entry.stale = false
+        entry.error = undefined
       }
       entry.publish()
       return true
@@ -226,7 +226,7 @@ export function createValues({ environment, send, nextId, createAlarm, calls, ke
     /** A person insists: what the end of the connection ended goes on. */
     revive() {
       for (const entry of entries.values()) {
-        if (entry.error === closed) entry.error = undefined
+        if (entry.error?.code === 'closed') entry.error = undefined
         entry.publish()
       }
       closed = undefined
