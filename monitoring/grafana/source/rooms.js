@@ -12,7 +12,7 @@ const rateBy = (name, by, labels = '') => `sum by (${by}) (rate(${name}{${labels
 
 const quantiles = [0.5, 0.99]
 
-export const conversations = dashboard({
+export const rooms = dashboard({
   uid: 'keycast-conversations',
   title: 'Keycast: conversations',
   description: 'Is what is published into rooms kept, does it reach every reader, and is there room for it?',
