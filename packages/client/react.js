@@ -122,7 +122,7 @@ const emptyRoom = Object.freeze({
 const nobody = Object.freeze({ count: undefined, members: undefined })
 
 /**
- * Follows a room for as long as the component is mounted: its messages, its members, and the messages sent from here.
+ * Follows a room for as long as the component is mounted: its messages, its members, and its own publishes.
  *
  * @template [T=any]
  * @param {string} key
