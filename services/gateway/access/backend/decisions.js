@@ -1,6 +1,6 @@
 // What backends decided: whether a viewer may read a key of a namespace with `authorize`. Asked once per viewer and key
 // and `keep`, for all sessions and requests of the viewer; again each `keep` while one of them is subscribed.
-import { viewerKey } from '@keycast/backbone'
+import { REFUSED_BY_BACKEND, viewerKey } from '@keycast/backbone'
 import { errorCodes, namespaceOf } from '@keycast/protocol'
 import { createUniqueQueue, TURN_MS } from '@keycast/service'
 import { createCalendar } from '../../keys/calendar.js'
@@ -14,6 +14,9 @@ import { chooseCredentials, hasNewToken, newTokenChoice, noteRefused } from './t
  * @typedef {import('../../sessions/session.js').Session} Session
  * @typedef {import('./viewers.js').Viewer} Viewer
  * @typedef {ReturnType<typeof createDecisions>} Decisions
+ *
+ * For whom a door asks: a session, or the sender of an HTTP request.
+ * @typedef {Pick<Session, 'viewer' | 'account'>} Asker
  *
  * @typedef {object} Decision
  * @property {Viewer} viewer
@@ -123,12 +126,12 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
   /**
    * Whether a viewer may read a key of which {@link applies} is true.
    *
-   * @param {Viewer | undefined} viewer
+   * @param {Asker} asker
    * @param {string} key
    * @returns {Problem | undefined | Promise<Problem | undefined>} `undefined`: it may. Never rejects
    */
-  function ask(viewer, key) {
-    const decision = open(viewer, key)
+  function ask(asker, key) {
+    const decision = open(asker.viewer, key)
     const known = standing(decision)
     if (known) {
       counts.decisions.memory++
@@ -145,20 +148,20 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
         waiting--
         resolve(countRefusal(problem))
       })
-      question(decision)
+      question(decision, laneOf(asker))
     })
   }
 
   /**
    * A session subscribes to a key of which {@link applies} is true, or joined the room. Unless it is refused here it stays
-   * with the decision until {@link leave}, and is told by `onDecided`.
+   * with the decision until {@link unregister}, and is told by `onDecided`.
    *
    * @param {Session} session
    * @param {string} key
    * @param {number} what
    * @returns {{ isAdmitted: boolean, problem?: Problem }} without a problem the decision is still to come
    */
-  function join(session, key, what) {
+  function register(session, key, what) {
     const decision = open(session.viewer, key)
     const known = standing(decision)
     if (known) counts.decisions.memory++
@@ -169,7 +172,7 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     }
     idle.delete(decision)
     decision.sessions.set(session, (decision.sessions.get(session) ?? 0) | what)
-    if (!known) question(decision)
+    if (!known) question(decision, laneOf(session))
     else if (known.problem) {
       const { problem } = known
       // After what answers the subscribe.
@@ -180,7 +183,7 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
   }
 
   /** @param {Session} session @param {string} key @param {number} what */
-  function leave(session, key, what) {
+  function unregister(session, key, what) {
     const decision = session.viewer?.decisions.get(key)
     const whats = decision?.sessions.get(session)
     if (!decision || whats === undefined) return
@@ -210,16 +213,16 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     viewer.decisions.delete(key)
   }
 
-  /** @param {Decision} decision */
-  function question(decision) {
+  /** @param {Decision} decision @param {unknown} lane for whom; those of one viewer take turns */
+  function question(decision, lane) {
     if (decision.isAsking) {
       counts.decisions.coalesced++
-      return
+      return questions.coalesce(decision, lane)
     }
     counts.decisions.asked++
     decision.isAsking = true
     idle.delete(decision)
-    questions.add(decision)
+    questions.add(decision, lane)
   }
 
   /**
@@ -252,8 +255,9 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
       decision.problem = undefined
     } else if (said?.verdict === 'refused') {
       decision.admittedAtMs = Number.NEGATIVE_INFINITY
-      if (noteRefused(decision.viewer, decision.choice, wallNow())) return question(decision)
-      decision.problem = createProblem('forbidden', nowMs, { message: REFUSED })
+      if (noteRefused(decision.viewer, decision.choice, wallNow()))
+        return question(decision, laneOf(firstSession(decision)))
+      decision.problem = createProblem('forbidden', nowMs, { message: REFUSED_BY_BACKEND })
       decision.problemUntilMs = nowMs - ageMs + keepMsOf(decision)
     } else {
       // Another gateway may have heard it admitted later than this one.
@@ -305,7 +309,7 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
       tellSessions(decision, problem ? { ...problem, atMs: now() } : silentFetcher(backbone.nodesAlive(), now()))
     }
     if (decision.sessions.size === 0) return
-    if (!standing(decision)) question(decision)
+    if (!standing(decision)) question(decision, laneOf(firstSession(decision)))
     schedule(decision)
   }
 
@@ -318,8 +322,8 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
   return {
     applies,
     ask,
-    join,
-    leave,
+    register,
+    unregister,
 
     /** A viewer is not known any more, or its tokens were revoked: what was decided for it does not hold. @param {Viewer} viewer */
     forget(viewer) {
@@ -343,8 +347,11 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
   }
 }
 
-/** What a client reads: the same whether the key exists or not. */
-const REFUSED = 'the backend does not grant this'
+/** One whose proxy names no client has no account, and stands for itself. @param {Asker | undefined} asker */
+const laneOf = asker => asker?.account ?? asker
+
+/** @param {Decision} decision @returns {Session | undefined} */
+const firstSession = ({ sessions }) => sessions.keys().next().value
 
 /** @param {Decision} decision */
 const keepMsOf = ({ namespace }) => /** @type {import('@keycast/service').Authorize} */ (namespace.authorize).keepMs
