@@ -78,7 +78,7 @@
  * @property {(keys: string[], options: { deadlineMs: number }) => Promise<void>} refresh the backend's content changed:
  *   ask now. Resolves once every node that is alive has heard it; rejects with {@link FetcherUnavailable} where none
  *   was alive, or one that is did not hear it, until the deadline
- * @property {(key: string, credentials: Credentials, options: { deadlineMs: number }) => Promise<Decision | undefined>} authorize
+ * @property {(key: string, credentials: Credentials, options: { deadlineMs: number, maxAgeMs?: number }) => Promise<Decision | undefined>} authorize
  *   whether the viewer that a viewer key names may read its key. Never rejects; `undefined` where no node said anything
  * @property {(key: string) => { node: string | undefined, alive: boolean }} ownerOf where the key is routed now
  * @property {() => number} nodesAlive
@@ -126,7 +126,7 @@
  * @property {(link: string, want: Want) => void} onGet
  * @property {(link: string, key: string) => void} onCancelGet
  * @property {(key: string) => void} onRefresh
- * @property {(link: string, id: string, question: { key: string } & Credentials) => void} [onAuthorize] may come twice;
+ * @property {(link: string, id: string, question: { key: string, maxAgeMs?: number } & Credentials) => void} [onAuthorize] may come twice;
  *   to be answered with `tellDecision`
  * @property {(link: string) => Iterator<unknown> | void} onLinkLost forget everything that the link said; what comes as
  *   an iterator is run to its end turn by turn, so that 100,000 keys hold nothing up
