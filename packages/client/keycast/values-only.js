@@ -5,7 +5,7 @@ export { TokenRefused } from './connection/auth.js'
 export { KeycastError } from './errors.js'
 
 /**
- * As `connect` of the whole library, but for rooms.
+ * `connect` of the whole library, without rooms.
  *
  * @type {(url: string | URL, options?: import('./client.js').ConnectOptions) => ReturnType<typeof createClient>}
  */
