@@ -137,6 +137,7 @@ test.each([
   ['HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\nabc'],
   [`${ok}\r\nabc`],
   [`${ok}Connection: close\r\nContent-Length: 3\r\n\r\nabc`],
+  [`${ok}Content-Length: 3\r\n\r\nabc`],
 ])('a response may end with its connection (%j)', async bytes => {
   expect(await pulled(bytes, 'ends')).toMatchObject({ kind: 'value', body: 'abc' })
 })
