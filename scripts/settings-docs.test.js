@@ -74,11 +74,13 @@ function namespacesWith(a) {
   }
 }
 
-test('docs/configuration.md shows every variable of docker-compose.yml with its default', () => {
-  const compose = readFileSync(new URL('../docker-compose.yml', import.meta.url), 'utf8')
+test('docs/configuration.md shows every variable of the Compose files with its default', () => {
+  const compose = ['docker-compose.yml', 'docker-compose.valkey.yml']
+    .map(file => readFileSync(new URL(`../${file}`, import.meta.url), 'utf8'))
+    .join('\n')
   const [, section] = page.split('\n## Docker Compose\n')
   const shown = [...section.split('\n## ')[0].matchAll(/^- \*\*`(\w+)`\*\*(?:, default `([^`]*)`)?/gm)]
-  const given = [...compose.matchAll(/\$\{(\w+):-([^}]*)\}/g)]
+  const given = [...compose.matchAll(/\$\{(\w+):?-([^}]*)\}/g)]
   // A variable without a default is handed on as it is.
   const handedOn = [...compose.matchAll(/^ +([A-Z_]+):(?: #.*)?$/gm)].map(([, name]) => [name, ''])
   const sorted = (/** @type {string[][]} */ pairs) => Object.fromEntries(pairs.sort())

@@ -18,7 +18,7 @@ Connects to a running Keycast as a client, checks what a client relies on, and p
   --url URL          where clients connect                (default ws://127.0.0.1:8080; behind the proxy wss://HOST)
   --key KEY          a key that has a value               (default conversation:smoke, of the simulated backend)
   --no-change        do not wait for the key to change
-  --room ROOM        a room to publish into           (default room:smoke, of the shipped keycast.yaml)
+  --room ROOM        a room to publish into               (default room:smoke, of the shipped keycast.yaml)
   --no-room          publish nothing
   --timeout SECONDS  for each check                       (default 20)
   --insecure         accept any certificate; on localhost any is accepted anyway

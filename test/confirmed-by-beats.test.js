@@ -62,7 +62,7 @@ test('a node that dies leaves its keys to another, which asks the backend when i
   )
   // More than one gateway's: each notices the silence for itself. A few keys were due meanwhile, and those are fetched.
   await eventually(
-    async () => (await heir.metric('keycast_fetcher_wants_total{met="kept"}')) > moving,
+    async () => (await heir.metric('keycast_fetcher_wants_total{met="plan"}')) > moving,
     'both gateways to be answered from the plan of the node that died',
   )
   expect(backend.asked.length - asked).toBeLessThan(moving)

@@ -113,8 +113,9 @@ test('the log tells a request by its id, and what each gateway asked had to say'
   const logging = await startProxy([nobody, first.port])
   first.requests.length = 0
   const userAgent = 'a "quoted" browser'
+  const origin = 'https://page.example'
   await Promise.all(
-    [1, 2].map(() => request(logging.url('/v1/values/a:1?token=x'), { headers: { 'user-agent': userAgent } })),
+    [1, 2].map(() => request(logging.url('/v1/values/a:1?token=x'), { headers: { 'user-agent': userAgent, origin } })),
   )
   const lines = await logging.requests(2)
   expect(lines).toContainEqual({
@@ -131,6 +132,7 @@ test('the log tells a request by its id, and what each gateway asked had to say'
     gatewayStatus: '502, 200',
     gatewaySeconds: expect.stringMatching(/^[0-9.]+, [0-9.]+$/),
     tls: 'TLSv1.3',
+    origin,
     userAgent,
   })
   expect(lines.map(({ requestId }) => requestId).sort()).toEqual(

@@ -1,6 +1,7 @@
 // The systemd units of deploy/systemd: systemd itself reads them without a complaint, and they agree with the services.
 import { execFile } from 'node:child_process'
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -90,6 +91,18 @@ test.each([
   const [started] = linesOf(unit, 'ExecStart')
   expect(commands).toContainEqual(started.split(' ').slice(1))
   expect(started).toContain(`services/${name}/main.js`)
+})
+
+test('a gateway is given as much memory as its container, and more than pm2 lets it take', () => {
+  const [, inCompose] = /18,000 sessions[\s\S]*?mem_limit: (\d+)m\n/.exec(read('docker-compose.yml')) ?? []
+  expect(linesOf('keycast-gateway@.service', 'MemoryMax')).toEqual([`${inCompose}M`])
+  const apps = createRequire(import.meta.url)('../ecosystem.config.cjs').apps
+  const { max_memory_restart: bytes } = apps.find((/** @type {{ name: string }} */ { name }) => name === 'gateway')
+  expect(Number(inCompose)).toBeGreaterThan(bytes / 1_024 ** 2)
+  const shown = Math.floor(bytes / 1_024 ** 2).toLocaleString('en')
+  for (const file of ['docker-compose.yml', 'deploy/systemd/keycast-gateway@.service', 'docs/configuration.md']) {
+    expect(read(file)).toContain(`${shown} MiB`)
+  }
 })
 
 test('every variable a unit sets is a setting', () => {

@@ -23,6 +23,8 @@ export { createUniqueQueue } from './unique-queue.js'
  * @typedef {import('./beats.js').Every} Every
  * @typedef {import('./log.js').Log} Log
  * @typedef {import('./metrics/metrics.js').Metrics} Metrics
+ * @typedef {import('./metrics/fast-histogram.js').FastHistogram} FastHistogram
+ * @typedef {import('./metrics/fast-histogram.js').FastHistogramSeries} FastHistogramSeries
  * @typedef {import('./internal-server.js').InternalServer} InternalServer
  * @typedef {import('./http-errors.js').Problem} Problem
  * @typedef {import('./namespaces/journal-schema.js').JournalNamespace} JournalNamespace

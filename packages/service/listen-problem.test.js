@@ -4,9 +4,9 @@ import { readListenProblem } from './listen-problem.js'
 import { readSettings, setting } from './settings/settings.js'
 
 const settings = {
-  host: setting.text({ env: 'GATEWAY_HOST', default: '127.0.0.1', doc: '' }),
+  host: setting.host({ env: 'GATEWAY_HOST', default: '127.0.0.1', doc: '' }),
   port: setting.port({ env: 'GATEWAY_PORT', default: 8080, doc: '' }),
-  internalHost: setting.text({ env: 'GATEWAY_INTERNAL_HOST', default: '127.0.0.1', doc: '' }),
+  internalHost: setting.host({ env: 'GATEWAY_INTERNAL_HOST', default: '127.0.0.1', doc: '' }),
   internalPort: setting.port({ env: 'GATEWAY_INTERNAL_PORT', default: 8081, doc: '' }),
 }
 
@@ -19,7 +19,7 @@ const problemWith = (env = {}) => {
   ])
 }
 
-/** What Node says of it. @param {string} host @param {number} port */
+/** Node's error. @param {string} host @param {number} port */
 async function listen(host, port) {
   const server = createServer().listen(port, host)
   const [error] = await Promise.race([once(server, 'error'), once(server, 'listening')])

@@ -49,7 +49,7 @@ export const settings = {
     doc: "pretty: the services' log lines for a person. json: the lines as the services write them.",
   }),
   shutdownGraceMs: common.shutdownGraceMs,
-  pm2Home: setting.text({
+  pm2Home: setting.path({
     env: 'PM2_HOME',
     default: '',
     doc: 'Folder of the pm2 that npm start runs; a pm2 in another folder is not touched. Empty: .pm2 beside package.json.',

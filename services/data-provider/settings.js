@@ -1,10 +1,10 @@
-// The settings of the simulated backend. No other file reads the environment.
+// The settings of the simulated backend. Beside `${NAME}` in keycast.yaml nothing else reads the environment.
 import { common, setting } from '@keycast/service'
 import { DOCUMENT_BYTES_MAX, DOCUMENT_BYTES_MIN } from './documents.js'
 
 export const settings = {
   ...common,
-  host: setting.text({ env: 'PROVIDER_HOST', default: '127.0.0.1', doc: 'Address to listen on.' }),
+  host: setting.host({ env: 'PROVIDER_HOST', default: '127.0.0.1', doc: 'Address to listen on.' }),
   port: setting.port({
     env: 'PROVIDER_PORT',
     default: 3000,

@@ -1,15 +1,15 @@
-// The settings of a fetcher. No other file reads the environment.
+// The settings of a fetcher. Beside `${NAME}` in keycast.yaml nothing else reads the environment.
 import { hubKeyProblems, hubKeySettings } from '@keycast/backbone'
 import { common, setting } from '@keycast/service'
 
 export const settings = {
   ...common,
-  configPath: setting.text({
+  configPath: setting.path({
     env: 'KEYCAST_CONFIG',
     default: 'keycast.yaml',
     doc: 'The file that says where each namespace of keys gets its content.',
   }),
-  host: setting.text({
+  host: setting.host({
     env: 'FETCHER_HOST',
     default: '127.0.0.1',
     doc: 'Address that gateways connect to. Without the two BACKBONE_ keys a loopback address only.',
@@ -24,7 +24,7 @@ export const settings = {
     default: 7002,
     doc: 'Port on which gateways get values and failures.',
   }),
-  metricsHost: setting.text({
+  metricsHost: setting.host({
     env: 'FETCHER_METRICS_HOST',
     default: '127.0.0.1',
     doc: 'Address of the internal listener. Never one that the public reaches.',

@@ -109,7 +109,7 @@ export function createCounts() {
     /** Keys that the rights did not cover. */
     accessRefused: { unauthenticated: 0, forbidden: 0 },
     /** Whether a viewer may read, by how that was known: from what the backend said before, or asked. */
-    decisions: { kept: 0, joined: 0, asked: 0 },
+    decisions: { memory: 0, coalesced: 0, asked: 0 },
     /** Upgrades, by why they were refused. */
     refused: zeros(refusals),
     /** Publishes, by what became of them. */
@@ -124,9 +124,9 @@ export function createCounts() {
     resumes: { recovered: 0, not_recovered: 0 },
     /** Sessions told of a gap, by why. */
     gaps: { trimmed: 0, epoch: 0, ahead: 0 },
-    /** Reads of the journal for sessions that were behind, and those that joined one. */
+    /** Reads of the journal for sessions that were behind, and sessions that shared one under way. */
     pageReads: 0,
-    pageReadsJoined: 0,
+    pageReadsCoalesced: 0,
   }
 }
 

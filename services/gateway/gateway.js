@@ -179,6 +179,7 @@ export function createGateway({
   const subscriptions = createSubscriptions({
     values,
     ownValues,
+    decisions,
     cache,
     backbone,
     outbox,

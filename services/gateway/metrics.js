@@ -194,7 +194,7 @@ export function exportCounts(
   )
   totals(
     'decisions_total',
-    'Whether a viewer may read a key, as its backend decides: kept, from memory; joined, with a question under way; asked.',
+    'Whether a viewer may read a key, as its backend decides: known from memory; coalesced, with a question under way; asked.',
     'met',
     () => counts.decisions,
   )
@@ -240,9 +240,9 @@ export function exportCounts(
   )
   total('history_reads_total', 'Reads of the journal for sessions behind the tail.', () => counts.pageReads)
   total(
-    'history_reads_joined_total',
-    'Sessions behind the tail that joined a read under way.',
-    () => counts.pageReadsJoined,
+    'coalesced_history_reads_total',
+    'Sessions behind the tail that shared a read under way (single flight).',
+    () => counts.pageReadsCoalesced,
   )
 
   fastHistogram({

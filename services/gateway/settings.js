@@ -1,4 +1,4 @@
-// The settings of a gateway. No other file reads the environment.
+// The settings of a gateway. Beside `${NAME}` in keycast.yaml nothing else reads the environment.
 import { curveKeyProblems, readNodes } from '@keycast/backbone'
 import { common, setting } from '@keycast/service'
 import { trustedProxiesProblem } from './access/client-address.js'
@@ -6,12 +6,12 @@ import { originsProblem } from './sessions/allowed-origins.js'
 
 export const settings = {
   ...common,
-  configPath: setting.text({
+  configPath: setting.path({
     env: 'KEYCAST_CONFIG',
     default: 'keycast.yaml',
     doc: 'The file that says where each namespace of keys gets its content.',
   }),
-  host: setting.text({
+  host: setting.host({
     env: 'GATEWAY_HOST',
     default: '127.0.0.1',
     doc: 'Address clients, or the proxy before them, connect to.',
@@ -21,7 +21,7 @@ export const settings = {
     default: 8080,
     doc: 'Port for clients: WebSocket at /ws, values over HTTP, the page.',
   }),
-  internalHost: setting.text({
+  internalHost: setting.host({
     env: 'GATEWAY_INTERNAL_HOST',
     default: '127.0.0.1',
     doc: 'Address of the internal listener. Never one the public reaches.',
@@ -34,11 +34,13 @@ export const settings = {
   fetcherNodes: setting.text({
     env: 'FETCHER_NODES',
     default: '127.0.0.1:7001:7002',
+    expects: 'addresses or names with their ports, comma-separated',
     doc: 'The fetcher nodes, host[:requests:answers], comma-separated. A name that resolves to several addresses stands for all of them.',
   }),
   journalNodes: setting.text({
     env: 'JOURNAL_NODES',
     default: '127.0.0.1:7003:7004',
+    expects: 'addresses or names with their ports, comma-separated',
     doc: 'The journal nodes, host[:publications:deliveries], as FETCHER_NODES. Used where KEYCAST_CONFIG has namespaces of rooms.',
   }),
   backboneSecretKey: setting.secret({
@@ -185,7 +187,7 @@ export const settings = {
   chat: setting.flag({
     env: 'GATEWAY_CHAT',
     default: false,
-    doc: 'Serve the example of a chat (examples/chat) at /chat, for trying: its rooms are the keys room:*. npm start switches it on while it runs the simulated backend.',
+    doc: 'Serve the example of a chat (examples/chat) at /chat, for trying: its rooms are the keys room:*. npm start and pm2 switch it on while they run the simulated backend (PROVIDERS).',
   }),
   drainMs: setting.milliseconds({
     env: 'GATEWAY_DRAIN_MS',

@@ -1,4 +1,4 @@
-// Checks a publish before it is put into a batch. What its data holds, gateways have checked.
+// Checks a publish before it is put into a batch. Gateways have checked its data already.
 import { isMessageId, isUser, keyProblem, namespaceOf } from '@keycast/protocol'
 
 /**
@@ -10,8 +10,8 @@ import { isMessageId, isUser, keyProblem, namespaceOf } from '@keycast/protocol'
 /**
  * @param {PublishCommand} command
  * @param {import('@keycast/service').JournalNamespaces} namespaces
- * @returns {{ problem: PublishProblem, retention?: undefined } | { problem?: undefined, retention: JournalNamespace['history'] }}
- *   `retention`: how much of its room is kept
+ * @returns {{ problem: PublishProblem, retention?: undefined } | { problem?: undefined, retention:
+ *   JournalNamespace['history'] }} `retention`: how much of its room's history is kept
  */
 export function checkPublish({ room, messageId, from, data }, namespaces) {
   const namespace = keyProblem(room) === undefined ? namespaces.get(namespaceOf(room)) : undefined

@@ -1,5 +1,5 @@
-// Group commit: one batch is under way, and all that is published meanwhile is the next. Batches grow with load by
-// themselves, so the disk is waited for once a batch and not once a message.
+// Group commit: one batch is under way, and all that is published meanwhile forms the next. Batches grow with load by
+// themselves, so the disk is waited for once per batch and not once per message.
 
 /**
  * @typedef {import('./log/log.js').Log} Log
@@ -12,13 +12,16 @@
  * @typedef {{ publish: Publish, done: (outcome: Outcome) => void, at: number }} Entry
  */
 
-/** Messages of one batch: the first waits for the last, and the next batch for both. */
+/** Messages in one batch: the first waits for the last, and the next batch for both. */
 const BATCH_MESSAGES_MAX = 2_000
 
-/** Bytes of one batch, one message at least: some 20 ms of a disk that writes 200 MB a second. */
+/** Bytes in one batch, one message at least: some 20 ms of a disk that writes 200 MB a second. */
 const BATCH_BYTES_MAX = 4 * 2 ** 20
 
-/** What may be waiting beside the batch under way. Above it the disk is behind by seconds, and publishers must hear it. */
+/**
+ * Publishes that may wait beside the batch under way. With more, the disk is behind by seconds, and publishers must
+ * hear it.
+ */
 const WAITING_MESSAGES_MAX = 50_000
 const WAITING_BYTES_MAX = 64 * 2 ** 20
 
@@ -26,7 +29,7 @@ const WAITING_BYTES_MAX = 64 * 2 ** 20
  * @param {object} deps
  * @param {Pick<Log, 'append'>} deps.log
  * @param {(publish: Publish, kept: Kept) => void} deps.onKept once for each new message, in order, before its `done`
- * @param {(error: Error) => void} deps.onFailed the log could not say what became of a batch
+ * @param {(error: Error) => void} deps.onFailed the log could not say whether it kept a batch
  * @param {{ acknowledged: (tookMs: number) => void, flushed: (messages: number, tookMs: number) => void }} deps.counts
  * @param {() => number} deps.now
  */
@@ -34,7 +37,7 @@ export function createCommitter({ log, onKept, onFailed, counts, now }) {
   /** @type {Entry[]} */
   let waiting = []
   let waitingBytes = 0
-  /** What else must have the log for itself. @type {(() => Promise<unknown>)[]} */
+  /** Other tasks that need the log for themselves. @type {(() => Promise<unknown>)[]} */
   const tasks = []
   let isStopped = false
   /** @type {Promise<void> | undefined} */
@@ -74,7 +77,7 @@ export function createCommitter({ log, onKept, onFailed, counts, now }) {
     }
     const endedAt = now()
     counts.flushed(batch.length, endedAt - startedAt)
-    // All are told to the watchers before the first is acknowledged: a publisher that watches sees its message first.
+    // All watchers are told before the first publish is acknowledged: a publisher that watches sees its message first.
     for (let index = 0; index < batch.length; index++) {
       const outcome = outcomes[index]
       if (outcome.error === undefined && !outcome.duplicate) onKept(batch[index].publish, outcome)
@@ -92,7 +95,7 @@ export function createCommitter({ log, onKept, onFailed, counts, now }) {
   return {
     /**
      * @param {Publish} publish @param {(outcome: Outcome) => void} done
-     * @returns {boolean} false where nothing was done: too much is waiting, or the committer stops
+     * @returns {boolean} false if nothing was done: too much is waiting, or the committer stops
      */
     publish(publish, done) {
       if (isStopped || waiting.length >= WAITING_MESSAGES_MAX || waitingBytes >= WAITING_BYTES_MAX) return false
@@ -102,14 +105,14 @@ export function createCommitter({ log, onKept, onFailed, counts, now }) {
       return true
     },
 
-    /** Runs between batches: a log has never two things under way that write. @param {() => Promise<unknown>} task */
+    /** Runs between batches: a log never has two writers at a time. @param {() => Promise<unknown>} task */
     between(task) {
       if (isStopped) return
       tasks.push(task)
       start()
     },
 
-    /** Takes no more, and resolves when all that was taken has its outcome. */
+    /** Accepts no more publishes, and resolves once all accepted ones have their outcome. */
     async stop() {
       isStopped = true
       await working

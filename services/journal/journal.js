@@ -1,4 +1,5 @@
-// A journal node, put together: publishes go through the committer into the log, and from there to the links that watch.
+// Puts a journal node together: publishes go through the committer into the log, and from there to the links that
+// watch.
 import { readPresenceKey } from '@keycast/backbone'
 import { errorCodes, keyProblem, namespaceOf } from '@keycast/protocol'
 import { createOnceAMinute, everyInterval } from '@keycast/service'
@@ -8,7 +9,7 @@ import { createCommitter } from './group-commit.js'
 import { createJournalMetrics, exportLevels } from './metrics.js'
 import { followNews } from './news.js'
 import { createPresence } from './presence/presence.js'
-import { createRooms } from './watched-rooms.js'
+import { createWatchedRooms } from './watched-rooms.js'
 
 /**
  * @typedef {import('@keycast/backbone').RoomsHub} RoomsHub
@@ -16,10 +17,10 @@ import { createRooms } from './watched-rooms.js'
  * @typedef {import('./metrics.js').PublishResult} PublishResult
  */
 
-/** How often age trims rooms, and old messageIds are forgotten. */
+/** Rooms are trimmed by age, and old messageIds forgotten, at this interval. */
 const EXPIRE_MS = 1_000
 
-/** What a gateway is told to wait where the journal cannot take a message. */
+/** A gateway waits this long if the journal cannot take a message. */
 const RETRY_MS = 1_000
 
 /**
@@ -42,7 +43,7 @@ export function createJournal({
   every = everyInterval,
 }) {
   const counts = createJournalMetrics(metrics)
-  const rooms = createRooms({ news: log.news })
+  const rooms = createWatchedRooms({ news: log.news })
   const isLogDue = createOnceAMinute(now)
   const deliveries = createDeliveries({
     log,
@@ -111,7 +112,7 @@ export function createJournal({
     hub.tellResult(link, id, mayRetry ? { error, message, retryAfterMs: RETRY_MS } : { error, message })
   }
 
-  /** Once, until something is kept again. */
+  /** Logged once, until a message is kept again. */
   function reportFull() {
     if (isFull) return
     isFull = true
@@ -121,7 +122,7 @@ export function createJournal({
     )
   }
 
-  /** A key is about who is in a room, or about its messages. @param {string} key */
+  /** A key names a room's members or a room's messages. @param {string} key */
   const partOf = key => (readPresenceKey(key) ? presence : deliveries)
 
   async function expire() {
@@ -163,7 +164,7 @@ export function createJournal({
   return {
     start,
     /**
-     * Where a room stands and who is sent it, for an operator who asks why a message did not arrive.
+     * A room's state and the links that are sent it, for an operator who asks why a message did not arrive.
      *
      * @param {string} key
      * @throws {Error} where the log cannot be read
@@ -175,7 +176,7 @@ export function createJournal({
       return { key, epoch, seq, oldest, bytes, links: deliveries.linksOf(key), members: presence.countsOf(key) }
     },
     notReady: () => (isServing ? log.notReady?.() : 'not serving'),
-    /** Takes no more publishes, gives those taken their results, and says goodbye to gateways. */
+    /** Accepts no more publishes, answers those accepted, and says goodbye to gateways. */
     async stop() {
       isServing = false
       stopExpiring()

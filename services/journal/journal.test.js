@@ -1,5 +1,5 @@
-// A journal and gateways on the in-process network: what was published is kept once, in order, and everybody is told all
-// of it, whatever the network swallows.
+// A journal and gateways on the in-process network. Each message is kept once, in order, and everybody is told all of
+// it, whatever the network swallows.
 import { createHub, createRoomsBackbone, roomsCodec } from '@keycast/backbone'
 import { createMemoryNetwork } from '@keycast/backbone/memory'
 import { createMetrics } from '@keycast/service/metrics'
@@ -144,7 +144,7 @@ test('while one message in five is lost, all that is published is kept once and 
   let acknowledged = 0
   for (const { n, room, messageId, who, end } of ends) {
     const result = await end
-    // Said at once where the journal seemed dead: surely not kept.
+    // Answered at once while the journal seemed dead: surely not kept.
     if (result.error === 'journal_unavailable') continue
     if (result.error) throw new Error(`publish ${n}: ${result.error}`)
     acknowledged++

@@ -38,7 +38,7 @@ async function openLog() {
       report,
     })
   } catch (error) {
-    // Another start would find the same, unless another process had it: a person must look.
+    // Another start would find the same, unless another process had the log: a person must look.
     if (error instanceof LogRefused && !(error instanceof LogInUse)) throw new Misconfigured(error.message)
     throw error
   }

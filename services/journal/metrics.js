@@ -1,11 +1,11 @@
-// What the journal counts, and how Prometheus sees it. No label has more values than there are results or error codes.
+// The journal's counts, and their export to Prometheus. No label has more values than there are results or error codes.
 import { createFastHistogram } from '@keycast/service'
 
 /** @typedef {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>} Makers */
 
 /** @typedef {typeof publishResults[number]} PublishResult */
 
-/** What becomes of publishes: kept, kept before, or refused with a code. */
+/** Outcomes of publishes: kept, kept before, or refused with a code. */
 const publishResults = /** @type {const} */ ([
   'kept',
   'duplicate',
@@ -86,7 +86,7 @@ export function createJournalMetrics({ counter, histogram, fastHistogram }) {
 }
 
 /**
- * Exports what the parts say of themselves at each scrape.
+ * Exports the levels that the parts report at each scrape.
  *
  * @param {Pick<Makers, 'gauge'>} metrics
  * @param {object} parts
@@ -94,7 +94,7 @@ export function createJournalMetrics({ counter, histogram, fastHistogram }) {
  * @param {Pick<import('./log/log.js').Log, 'stats'>} parts.log
  * @param {Pick<ReturnType<typeof import('./group-commit.js').createCommitter>, 'stats'>} parts.committer
  * @param {Pick<ReturnType<typeof import('./deliveries/deliveries.js').createDeliveries>, 'stats'>} parts.deliveries
- * @param {Pick<ReturnType<typeof import('./watched-rooms.js').createRooms>, 'stats'>} parts.rooms
+ * @param {Pick<ReturnType<typeof import('./watched-rooms.js').createWatchedRooms>, 'stats'>} parts.rooms
  * @param {Pick<ReturnType<typeof import('./presence/presence.js').createPresence>, 'stats'>} parts.presence
  */
 export function exportLevels({ gauge }, { hub, log, committer, deliveries, rooms, presence }) {

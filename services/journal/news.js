@@ -1,13 +1,13 @@
-// What other journals appended to a log that many share: heard of by hints, and once a second by comparing the heads of all
-// watched rooms, because a hint may be lost. The messages themselves each link reads from the log.
+// Notices messages that other journals append to a shared log: by hints, and once a second by comparing the heads of
+// all watched rooms, because a hint may be lost. Each link reads the messages themselves from the log.
 
-/** How long a message whose hint was lost is not seen. */
+/** A message whose hint was lost is noticed within this time. */
 const COMPARE_MS = 1_000
 
 /**
  * @param {object} deps
  * @param {import('./log/log.js').News} deps.news
- * @param {Pick<ReturnType<typeof import('./watched-rooms.js').createRooms>, 'raise' | 'keys'>} deps.rooms
+ * @param {Pick<ReturnType<typeof import('./watched-rooms.js').createWatchedRooms>, 'raise' | 'keys'>} deps.rooms
  * @param {(link: string, room: string) => void} deps.tell
  * @param {import('@keycast/service').Every} deps.every
  * @returns {() => void} stops it

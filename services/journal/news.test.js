@@ -1,4 +1,4 @@
-// A journal whose log others append to as well: what they append reaches its links, and a new epoch is told as a gap.
+// A journal whose log others append to as well: their messages reach its links, and a new epoch is reported as a gap.
 import { createHub, createRoomsBackbone, roomsCodec } from '@keycast/backbone'
 import { createMemoryNetwork } from '@keycast/backbone/memory'
 import { createMetrics } from '@keycast/service/metrics'
@@ -17,7 +17,7 @@ const publishOf = (/** @type {string} */ text) => ({
   retention,
 })
 
-/** A log that can be another one from one moment to the next, as a Valkey that failed over. */
+/** A log that can turn into another one at any moment, like a Valkey that failed over. */
 function createSharedLog() {
   let log = createMemoryLog({ bytesMax: 2 ** 30 })
   let hear = (/** @type {string} */ _room, /** @type {any} */ _position) => {}

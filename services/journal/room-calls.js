@@ -1,5 +1,5 @@
-// `GET /v1/rooms/{key}` of the journal's internal listener: "why did the message not arrive?". It says how many members there
-// are and not who: this listener asks for no token.
+// `GET /v1/rooms/{key}` of the journal's internal listener: "why did the message not arrive?". It gives the number of
+// members and no names: this listener asks for no token.
 
 /**
  * @param {import('fastify').FastifyInstance} app

@@ -1,11 +1,11 @@
-// What can be set about a journal. No other file reads the environment.
+// The settings of a journal. Beside `${NAME}` in keycast.yaml nothing else reads the environment.
 import { hubKeyProblems, hubKeySettings } from '@keycast/backbone'
 import { common, setting } from '@keycast/service'
 import { valkeyUrlProblem } from './log/valkey-url.js'
 
 export const settings = {
   ...common,
-  configPath: setting.text({
+  configPath: setting.path({
     env: 'KEYCAST_CONFIG',
     default: 'keycast.yaml',
     doc: 'The file that says which namespaces are of messages, and how much of each room is kept.',
@@ -16,7 +16,7 @@ export const settings = {
     default: 'lmdb',
     doc: 'Where messages are kept. lmdb: on this disk, acknowledged once flushed. valkey: in a Valkey that many journals share. memory: nothing outlives a restart.',
   }),
-  folder: setting.text({
+  folder: setting.path({
     env: 'JOURNAL_DATA',
     default: '.keycast/journal',
     doc: 'The folder of an lmdb log. One journal process has it at a time.',
@@ -44,7 +44,7 @@ export const settings = {
     min: 1024 ** 2,
     doc: 'All messages held. Past it a publish gets the error log_full. The file takes more than that.',
   }),
-  host: setting.text({
+  host: setting.host({
     env: 'JOURNAL_HOST',
     default: '127.0.0.1',
     doc: 'Address gateways connect to. Without the two BACKBONE_ keys a loopback address only.',
@@ -59,7 +59,7 @@ export const settings = {
     default: 7004,
     doc: 'Port on which they are sent messages and results.',
   }),
-  metricsHost: setting.text({
+  metricsHost: setting.host({
     env: 'JOURNAL_METRICS_HOST',
     default: '127.0.0.1',
     doc: 'Address of the internal listener. Never one the public reaches.',
@@ -75,7 +75,7 @@ export const settings = {
 /** @typedef {import('@keycast/service').Config<typeof settings>} Settings */
 
 /**
- * Settings that are well-formed one by one, and wrong together.
+ * Finds conflicts between settings that are well-formed one by one.
  *
  * @param {Pick<Settings, 'host' | 'backboneSecretKey' | 'backboneClientKeys' | 'logKind' | 'valkeyUrl'>} config
  * @returns {string[]}

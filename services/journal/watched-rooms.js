@@ -1,5 +1,5 @@
-// The rooms that some gateway watches: which links do, how far each room is, and its newest messages. What all gateways
-// are sent soon is read from here; only those that are behind cost a read of the log.
+// The rooms that some gateway watches: their links, their positions and their newest messages. Messages that all
+// gateways need soon are read from here; only links that are behind cost a read of the log.
 
 /**
  * @typedef {import('@keycast/backbone').Message} Message
@@ -9,18 +9,19 @@
  * @typedef {{ links: Set<string>, epoch: string, head: number, tail: Message[], start: number }} Room
  */
 
-/** What the tails of all rooms may hold: some seconds of a busy journal. */
+/** Bytes for the tails of all rooms: some seconds of a busy journal. */
 export const TAILS_BYTES_MAX = 32 * 2 ** 20
 
-/** What a message weighs beside its data. */
+/** The cost of a message beside its data. */
 const MESSAGE_BYTES = 128
 
 /**
  * @param {object} [options]
  * @param {number} [options.tailsBytesMax]
- * @param {Pick<import('./log/log.js').News, 'watch' | 'unwatch'>} [options.news] hears of rooms that some link watches
+ * @param {Pick<import('./log/log.js').News, 'watch' | 'unwatch'>} [options.news] is told of rooms that a link starts to
+ *   watch
  */
-export function createRooms({ tailsBytesMax = TAILS_BYTES_MAX, news } = {}) {
+export function createWatchedRooms({ tailsBytesMax = TAILS_BYTES_MAX, news } = {}) {
   /** @type {Map<string, Room>} */
   const rooms = new Map()
   /** Every message in a tail, oldest first, from `nextOut` on. @type {{ room: Room, seq: number, bytes: number }[]} */
@@ -85,10 +86,10 @@ export function createRooms({ tailsBytesMax = TAILS_BYTES_MAX, news } = {}) {
     },
 
     /**
-     * The room is known to be this far.
+     * Notes that the room has come to this position.
      *
      * @param {string} key @param {import('@keycast/backbone').Position} position
-     * @returns {Iterable<string>} the links that watch the room, where it is news
+     * @returns {Iterable<string>} the links that watch the room, if the position is new
      */
     raise(key, { epoch, seq }) {
       const room = rooms.get(key)
@@ -123,7 +124,7 @@ export function createRooms({ tailsBytesMax = TAILS_BYTES_MAX, news } = {}) {
      * The messages that follow a seq of the room's epoch, some `bytesMax` of them, one at least.
      *
      * @param {Room} room @param {number} after @param {number} bytesMax
-     * @returns {Message[] | undefined} where they are not in the tail
+     * @returns {Message[] | undefined} `undefined` if they are not in the tail
      */
     following({ tail, start }, after, bytesMax) {
       const first = tail[start]?.seq

@@ -1,4 +1,4 @@
-import { createRooms } from './watched-rooms.js'
+import { createWatchedRooms } from './watched-rooms.js'
 
 const message = (/** @type {number} */ seq, bytes = 100) => ({
   seq,
@@ -8,13 +8,13 @@ const message = (/** @type {number} */ seq, bytes = 100) => ({
   data: Buffer.alloc(bytes),
 })
 
-/** @param {ReturnType<typeof createRooms>} rooms @param {number} after @param {number} [bytesMax] */
+/** @param {ReturnType<typeof createWatchedRooms>} rooms @param {number} after @param {number} [bytesMax] */
 const seqsAfter = (rooms, after, bytesMax = 1e6) =>
   rooms.following(/** @type {any} */ (rooms.get('room:1')), after, bytesMax)?.map(({ seq }) => seq)
 
 test('the newest messages of a watched room are at hand, as far as they go', () => {
-  const rooms = createRooms()
-  expect([...rooms.keep('room:1', 'E1', message(1))]).toEqual([]) // nobody watches
+  const rooms = createWatchedRooms()
+  expect([...rooms.keep('room:1', 'E1', message(1))]).toEqual([]) // nobody watches the room
   rooms.watch('room:1', 'L1')
   rooms.watch('room:1', 'L2')
   for (const seq of [2, 3, 4]) expect([...rooms.keep('room:1', 'E1', message(seq))]).toEqual(['L1', 'L2'])
@@ -27,7 +27,7 @@ test('the newest messages of a watched room are at hand, as far as they go', () 
 })
 
 test('a hole starts a tail anew', () => {
-  const rooms = createRooms()
+  const rooms = createWatchedRooms()
   rooms.watch('room:1', 'L1')
   for (const seq of [1, 2, 5]) rooms.keep('room:1', 'E1', message(seq))
   expect(seqsAfter(rooms, 1)).toBeUndefined()
@@ -35,7 +35,7 @@ test('a hole starts a tail anew', () => {
 })
 
 test('the tails of all rooms have one bound: the oldest messages go, whose ever they are', () => {
-  const rooms = createRooms({ tailsBytesMax: 10_000 })
+  const rooms = createWatchedRooms({ tailsBytesMax: 10_000 })
   for (const key of ['room:1', 'room:2']) rooms.watch(key, 'L1')
   rooms.keep('room:2', 'E1', message(1))
   for (let seq = 1; seq <= 1_000; seq++) rooms.keep('room:1', 'E1', message(seq))
@@ -46,7 +46,7 @@ test('the tails of all rooms have one bound: the oldest messages go, whose ever 
 })
 
 test('a room that nobody watches any more is forgotten', () => {
-  const rooms = createRooms({ tailsBytesMax: 1_000 })
+  const rooms = createWatchedRooms({ tailsBytesMax: 1_000 })
   rooms.watch('room:1', 'L1')
   rooms.keep('room:1', 'E1', message(1))
   rooms.unwatch('room:1', 'L1')
@@ -59,7 +59,7 @@ test('a room that nobody watches any more is forgotten', () => {
 })
 
 test('another epoch starts a room anew: its numbers are given again', () => {
-  const rooms = createRooms()
+  const rooms = createWatchedRooms()
   rooms.watch('room:1', 'L1')
   for (const seq of [1, 2, 3]) rooms.keep('room:1', 'E1', message(seq))
   expect([...rooms.raise('room:1', { epoch: 'E2', seq: 2 })]).toEqual(['L1'])
@@ -70,7 +70,7 @@ test('another epoch starts a room anew: its numbers are given again', () => {
 })
 
 test('the head is raised by what is news, and the links are named for it', () => {
-  const rooms = createRooms()
+  const rooms = createWatchedRooms()
   expect([...rooms.raise('room:1', { epoch: 'E1', seq: 3 })]).toEqual([])
   rooms.watch('room:1', 'L1')
   expect([...rooms.raise('room:1', { epoch: 'E1', seq: 3 })]).toEqual(['L1'])
@@ -82,7 +82,7 @@ test('the head is raised by what is news, and the links are named for it', () =>
 test('rooms are listened to from the first watch of a link to the last', () => {
   /** @type {string[]} */
   const said = []
-  const rooms = createRooms({
+  const rooms = createWatchedRooms({
     news: { watch: room => void said.push(`watch ${room}`), unwatch: room => void said.push(`unwatch ${room}`) },
   })
   for (const link of ['L1', 'L2']) rooms.watch('room:1', link)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import pickle
 import re
 from collections.abc import Callable, Coroutine
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from keycast import Keycast, KeycastError, Value, connect
+from keycast import ConnectionState, Keycast, KeycastError, Value, connect
 from keycast.connection.codes import FINAL_CLOSE_CODES
 from world import World
 
@@ -112,6 +113,31 @@ async def test_a_listener_that_fails_stops_nobody(setup: Setup) -> None:
     remove()
     await setup.value("v2", "2")
     assert seen == [1]
+
+
+@run
+async def test_a_listener_is_not_told_of_a_state_that_another_has_ended(setup: Setup) -> None:
+    """The older state would be the last that it hears."""
+    told: list[tuple[str, str]] = []
+
+    def close(state: ConnectionState) -> None:
+        told.append(("first", state.name))
+        if state.name == "waiting":
+            setup.keycast.close()
+
+    setup.keycast.on_state(close)
+    setup.keycast.on_state(lambda state: told.append(("second", state.name)))
+    await setup.world.settle()
+    told.clear()
+    setup.world.socket.lose(1006)
+    assert told == [("first", "waiting"), ("first", "closed"), ("second", "closed")]
+
+
+@run
+async def test_an_integer_of_more_digits_than_python_reads_is_a_float(setup: Setup) -> None:
+    doc = setup.keycast.value("a:1")
+    await setup.value("v1", f'{{"most":{"1" * 4_300},"more":{"1" * 4_301}}}')
+    assert doc.state.value == {"most": int("1" * 4_300), "more": math.inf}
 
 
 @run

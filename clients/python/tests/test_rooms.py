@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -224,6 +225,7 @@ async def test_half_a_surrogate_pair_is_sent_escaped(setup: Setup) -> None:
         ({"after": {"epoch": "E", "seq": 1}}, TypeError),
         ({"after": Position("E", "1")}, TypeError),
         ({"after": Position("E", -1)}, ValueError),
+        ({"after": Position("E", 2**53)}, ValueError),
         ({"last": 501}, ValueError),
         ({"last": -1}, ValueError),
         ({"last": 1.5}, ValueError),
@@ -287,3 +289,163 @@ def test_the_error_of_a_publish_says_whether_the_message_was_kept(code: str, kep
         assert (error.code, error.kept, error.message_id) == (code, kept, "abcdefghijklmnop")
 
     test()
+
+
+@run
+async def test_an_integer_of_more_digits_than_python_reads_is_a_float_and_all_others_stay_integers(setup: Setup) -> None:
+    """CPython refuses it. The publisher must not be able to take every reader out of the room."""
+    room = await setup.follow()
+    for seq, digits in ((1, 4_300), (2, 5_000)):
+        data = f'[{"1" * digits},-{"1" * digits},7]'
+        setup.world.socket.on_message(f'{{"type":"message","key":"room:1","seq":{seq},"at":1,"data":{data}}}')
+    most = int("1" * 4_300)
+    assert await given(room, 2) == [[most, -most, 7], [math.inf, -math.inf, 7]]
+    # A position that is saved must be one that is taken back.
+    assert room.position is not None and type(room.position.seq) is int
+    assert setup.keycast.state.name == "open"
+
+
+def close_where_not_live(setup: Setup, room: Room) -> None:
+    room.on_change(lambda state: None if state.live else setup.keycast.close())
+
+
+@pytest.mark.parametrize("code", [1006, 4003])
+def test_a_client_that_a_listener_closes_when_the_connection_is_lost_stays_closed(code: int) -> None:
+    @run
+    async def test(setup: Setup) -> None:
+        names: list[str] = []
+        setup.keycast.on_state(lambda state: names.append(state.name))
+        close_where_not_live(setup, await setup.follow())
+        await setup.world.settle()
+        setup.world.deeds.clear()
+        setup.world.socket.lose(code)
+        await setup.world.pass_ms(60_000)
+        assert (names, setup.world.deeds, setup.world.timers) == (["open", "closed"], [], [])
+        assert (setup.keycast.state.code, setup.keycast.state.reason) == (None, "closed by this client")
+
+    test()
+
+
+@run
+async def test_a_client_that_a_listener_closes_when_it_leaves_a_gateway_stays_closed(setup: Setup) -> None:
+    close_where_not_live(setup, await setup.follow())
+    await setup.world.settle()
+    setup.world.deeds.clear()
+    setup.world.socket.say({"type": "closing", "reconnectAfterMs": 100})
+    await setup.world.pass_ms(60_000)
+    assert setup.keycast.state.name == "closed"
+    assert (setup.world.deeds, setup.world.timers) == ([{"hangs": True, "code": 4000}], [])
+
+
+@run
+async def test_a_client_that_a_listener_closes_while_it_is_revived_stays_closed(setup: Setup) -> None:
+    rooms = [setup.keycast.room("room:1"), setup.keycast.room("room:2")]
+    values = [setup.keycast.value("a:1"), setup.keycast.value("a:2")]
+    setup.world.socket.lose(4007)
+    rooms[0].on_change(lambda state: None if state.error else setup.keycast.close())
+    await setup.world.settle()
+    setup.world.deeds.clear()
+    setup.keycast.reconnect()
+    assert setup.keycast.state.name == "closed"
+    assert (setup.world.deeds, setup.world.timers) == ([], [])
+    for handle in (*rooms, *values):
+        assert handle.state.error is not None
+        # The loop ends.
+        assert [item async for item in handle] == []
+
+
+@run
+async def test_a_client_that_a_listener_reconnects_when_it_has_ended_goes_on_with_everything(setup: Setup) -> None:
+    handles = [setup.keycast.value("a:1"), setup.keycast.value("a:2"), setup.keycast.room("room:1")]
+    names: list[str] = []
+    setup.keycast.on_state(lambda state: names.append(state.name))
+    handles[0].on_change(lambda state: setup.keycast.reconnect() if state.error else None)
+    await setup.world.settle()
+    setup.world.socket.lose(4007)
+    setup.world.deeds.clear()
+    setup.welcome()
+    await setup.world.settle()
+    assert names == ["open", "connecting", "open"]
+    assert [handle.state.error for handle in handles] == [None, None, None]
+    assert [deed["out"]["keys"] for deed in setup.world.deeds] == [["a:1", "a:2"], ["room:1"]]
+
+
+@run
+async def test_a_listener_may_close_its_room_when_that_is_asked_for_anew(setup: Setup) -> None:
+    room = await setup.follow()
+    room.on_change(lambda state: None if state.live else room.close())
+    await setup.world.settle()
+    # A hole.
+    setup.message(9)
+    unsubscribe = await setup.sent()
+    assert (unsubscribe["type"], unsubscribe["keys"]) == ("unsubscribe", ["room:1"])
+    setup.world.socket.say({"type": "ok", "id": unsubscribe["id"]})
+    setup.keycast.room("room:2")
+    assert (await setup.sent())["keys"] == ["room:2"]
+
+
+@run
+async def test_a_listener_may_close_another_room_when_its_own_is_asked_for_anew(setup: Setup) -> None:
+    room = await setup.follow()
+    other = setup.keycast.room("room:2")
+    begun = {"key": "room:2", "epoch": "E", "seq": 0, "oldest": 1, "recovered": False, "count": 0}
+    setup.world.socket.say({"type": "subscribed", "id": (await setup.sent())["id"], "keys": [begun]})
+    room.on_change(lambda state: None if state.live else other.close())
+    await setup.world.settle()
+    for key in ("room:1", "room:2"):
+        setup.world.socket.say({"type": "message", "key": key, "seq": 9, "at": 1, "data": 9})
+    subscribe = await setup.sent()
+    assert [entry["key"] for entry in subscribe["keys"]] == ["room:1"]
+    setup.world.socket.say({"type": "subscribed", "id": subscribe["id"], "keys": [{**begun, "key": "room:1"}]})
+    unsubscribe = await setup.sent()
+    assert (unsubscribe["type"], unsubscribe["keys"]) == ("unsubscribe", ["room:2"])
+
+
+@run
+async def test_a_listener_may_close_its_room_when_the_gateway_begins_that_anew(setup: Setup) -> None:
+    room = await setup.follow()
+    room.on_change(lambda state: None if state.live else room.close())
+    await setup.world.settle()
+    begun = {"key": "room:1", "epoch": "F", "seq": 9, "oldest": 1, "recovered": False, "count": 0}
+    setup.world.socket.say({"type": "subscribed", "keys": [begun]})
+    unsubscribe = await setup.sent()
+    assert (unsubscribe["type"], unsubscribe["keys"]) == ("unsubscribe", ["room:1"])
+
+
+def test_a_listener_may_close_other_rooms_when_there_are_too_many() -> None:
+    async def test() -> None:
+        world = World()
+        keycast = Keycast("ws://gateway/ws", world)
+        limits = {**LIMITS, "keysPerSession": 1}
+        world.socket.say({"type": "welcome", "session": "s", "heartbeatMs": 25_000, "limits": limits})
+        rooms = [keycast.room(f"room:{number}") for number in range(4)]
+        closed: list[str] = []
+
+        def close_others(_: object) -> None:
+            for room in rooms[2:]:
+                closed.append(room.key)
+                room.close()
+
+        rooms[1].on_change(close_others)
+        await world.settle()
+        assert set(closed) == {"room:2", "room:3"}
+        assert [deed["out"]["keys"] for deed in world.deeds if "out" in deed] == [["room:0"]]
+
+    asyncio.run(test())
+
+
+@run
+async def test_a_malformed_claim_is_forgotten_and_a_wellformed_one_is_kept(setup: Setup) -> None:
+    room = setup.keycast.room("room:1", follow=False)
+    claims: list[str] = []
+    for given_claim in (None, "stale", None, "a" * 22, None):
+        join = room.join("Ann", given_claim)
+        request = await setup.sent()
+        claims.append(request["claim"])
+        code = "bad_message" if given_claim == "stale" else "name_taken"
+        setup.world.socket.say({"type": "error", "id": request["id"], "key": "room:1", "code": code})
+        with pytest.raises(KeycastError, match=code):
+            await join
+    made = claims[0]
+    assert len(made) == 22
+    assert claims == [made, "stale", made, "a" * 22, "a" * 22]

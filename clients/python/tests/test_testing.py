@@ -133,6 +133,24 @@ async def test_what_is_published_is_kept_and_told_and_what_others_publish_comes(
 
 
 @run
+async def test_what_a_listener_publishes_comes_to_all_after_the_message_it_was_told(fake: FakeKeycast) -> None:
+    bot, reader = fake.keycast.room("room:1"), fake.keycast.room("room:1")
+    told: dict[str, list[Any]] = {"bot": [], "reader": []}
+
+    def answer(message: Message) -> None:
+        told["bot"].append(message.data)
+        if message.data == "question":
+            bot.publish("answer")
+
+    bot.on_message(answer)
+    reader.on_message(lambda message: told["reader"].append(message.data))
+    await soon()
+    fake.publish("room:1", "question")
+    fake.publish("room:1", "later")
+    assert told == {"bot": ["question", "answer", "later"], "reader": ["question", "answer", "later"]}
+
+
+@run
 async def test_an_id_stands_for_one_message(fake: FakeKeycast) -> None:
     room = fake.keycast.room("room:1", follow=False)
     first = await room.publish("a", message_id="abcdefghijklmnop")

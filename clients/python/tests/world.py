@@ -76,7 +76,7 @@ class World:
     def run(self, task: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         return asyncio.create_task(task)
 
-    def report(self, error: Exception) -> None:
+    def report(self, error: Exception, message: str) -> None:
         self.reported.append(error)
 
     def dial(

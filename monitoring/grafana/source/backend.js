@@ -2,16 +2,20 @@
 import { dashboard, lines, stat } from './panels.js'
 
 const nodes = 'instance=~"$fetcher"'
+const ofBackend = `${nodes}, origin=~"$origin"`
 
-/** @param {number} quantile @param {string} histogram without _bucket @param {string} by */
-const quantileOf = (quantile, histogram, by) =>
-  `histogram_quantile(${quantile}, sum by (${by}, le) (rate(${histogram}_bucket{${nodes}}[$__rate_interval])))`
+/** @param {number} quantile @param {string} histogram without _bucket @param {string} by @param {string} [labels] */
+const quantileOf = (quantile, histogram, by, labels = nodes) =>
+  `histogram_quantile(${quantile}, sum by (${by}, le) (rate(${histogram}_bucket{${labels}}[$__rate_interval])))`
 
 export const backend = dashboard({
   uid: 'keycast-backend',
   title: 'Keycast: backend',
   description: 'How much load does the backend get, how does it answer, and what queues for it?',
-  variables: [{ name: 'fetcher', label: 'Fetcher node', query: 'label_values(keycast_fetcher_workers, instance)' }],
+  variables: [
+    { name: 'fetcher', label: 'Fetcher node', query: 'label_values(keycast_fetcher_workers, instance)' },
+    { name: 'origin', label: 'Backend', query: 'label_values(keycast_fetcher_watched_keys, origin)' },
+  ],
   rows: [
     {
       title: 'Backend health',
@@ -21,7 +25,7 @@ export const backend = dashboard({
         stat({
           title: 'Requests saved',
           description:
-            'Share of backend requests saved, compared with every viewer polling as often as the fetcher does.',
+            'Share of backend requests saved, compared with every session polling as often as the fetcher does.',
           unit: 'percentunit',
           decimals: 1,
           min: 0,
@@ -30,7 +34,7 @@ export const backend = dashboard({
         }),
         stat({
           title: 'Requests',
-          description: 'Requests to the backend per second. They follow keys and refresh, not the number of viewers.',
+          description: 'Requests to the backend per second. They follow keys and refresh, not the number of sessions.',
           unit: 'reqps',
           queries: [{ expr: 'sum(keycast:backend_requests:rate1m)' }],
         }),
@@ -82,7 +86,7 @@ export const backend = dashboard({
           min: 0,
           queries: [
             { expr: 'sum(keycast:backend_requests:rate1m)', legend: 'asked' },
-            { expr: 'keycast:backend_requests_without:rate1m', legend: 'if viewers polled' },
+            { expr: 'keycast:backend_requests_without:rate1m', legend: 'if sessions polled' },
           ],
         }),
         lines({
@@ -132,7 +136,7 @@ export const backend = dashboard({
           stacked: true,
           queries: [
             {
-              expr: `sum by (outcome) (rate(keycast_fetcher_fetch_seconds_count{${nodes}}[$__rate_interval]))`,
+              expr: `sum by (outcome) (rate(keycast_fetcher_fetch_seconds_count{${ofBackend}}[$__rate_interval])) > 0`,
               legend: '{{outcome}}',
             },
           ],
@@ -144,7 +148,7 @@ export const backend = dashboard({
           unit: 's',
           min: 0,
           queries: [0.5, 0.9, 0.99].map(quantile => ({
-            expr: quantileOf(quantile, 'keycast_fetcher_fetch_seconds', 'job'),
+            expr: quantileOf(quantile, 'keycast_fetcher_fetch_seconds', 'job', ofBackend),
             legend: `p${quantile * 100}`,
           })),
         }),
@@ -167,19 +171,25 @@ export const backend = dashboard({
           min: 0,
           max: 1,
           steps: [{ color: 'green' }, { color: 'red', from: 1 }],
-          queries: [{ expr: `keycast_fetcher_breaker_open{${nodes}}`, legend: '{{origin}} at {{instance}}' }],
+          queries: [{ expr: `keycast_fetcher_breaker_open{${ofBackend}}`, legend: '{{origin}} at {{instance}}' }],
         }),
         lines({
           title: 'Keys failing',
-          description: 'Watched keys whose last fetch failed, by backend.',
+          description: 'Watched keys whose last fetch failed, by backend, and how many are watched.',
           unit: 'short',
           min: 0,
-          queries: [{ expr: `keycast_fetcher_failing_keys{${nodes}}`, legend: '{{origin}} at {{instance}}' }],
+          queries: [
+            { expr: `keycast_fetcher_failing_keys{${ofBackend}}`, legend: '{{origin}} at {{instance}}' },
+            {
+              expr: `sum by (origin) (keycast_fetcher_watched_keys{${ofBackend}})`,
+              legend: 'watched of {{origin}}',
+            },
+          ],
         }),
         lines({
           title: 'Requests from gateways',
           description:
-            'By result: answered from the cache, joined to a fetch under way (coalescing), started a fetch, or refused because the cache is full.',
+            'Watches and gets by how they were met: from memory, by the plan of another node, by a fetch under way (coalesced), by a new fetch. Refused ones by code: forbidden and token_expired are the end of a right, the others are faults.',
           unit: 'reqps',
           min: 0,
           stacked: true,
@@ -187,6 +197,10 @@ export const backend = dashboard({
             {
               expr: `sum by (met) (rate(keycast_fetcher_wants_total{${nodes}}[$__rate_interval]))`,
               legend: '{{met}}',
+            },
+            {
+              expr: `sum by (code) (rate(keycast_fetcher_wants_refused_total{${nodes}}[$__rate_interval]))`,
+              legend: 'refused: {{code}}',
             },
           ],
         }),
@@ -221,23 +235,23 @@ export const backend = dashboard({
           min: 0,
           queries: [
             { expr: `sum by (lane) (keycast_fetcher_fetches_in_flight{${nodes}})`, legend: '{{lane}}' },
-            { expr: `max by (origin) (keycast_fetcher_fetch_limit{${nodes}})`, legend: 'limit of {{origin}}' },
+            { expr: `max by (origin) (keycast_fetcher_fetch_limit{${ofBackend}})`, legend: 'limit of {{origin}}' },
           ],
         }),
         lines({
           title: 'Who may read',
           description:
-            'Questions to backends that decide it (authorize), by answer, and those that what was said before answered. Failed ones keep new viewers out.',
+            'Questions to backends that decide it (authorize), by answer, and those answered from memory. Failed ones keep new viewers out.',
           unit: 'reqps',
           min: 0,
           queries: [
             {
-              expr: `sum by (verdict) (rate(keycast_fetcher_authorize_answers_total{${nodes}}[$__rate_interval]))`,
-              legend: '{{verdict}}',
+              expr: `sum by (origin, verdict) (rate(keycast_fetcher_authorize_answers_total{${nodes}}[$__rate_interval]))`,
+              legend: '{{verdict}} by {{origin}}',
             },
             {
-              expr: `sum(rate(keycast_fetcher_authorize_questions_total{${nodes}, met="kept"}[$__rate_interval]))`,
-              legend: 'kept',
+              expr: `sum(rate(keycast_fetcher_authorize_questions_total{${nodes}, met="memory"}[$__rate_interval]))`,
+              legend: 'from memory',
             },
             { expr: `sum(keycast_fetcher_authorize_waiting{${nodes}})`, legend: 'waiting (number)' },
           ],

@@ -1,19 +1,19 @@
-// Capacity: is there room for more viewers, what runs out first, and what do the present ones cost?
+// Capacity: is there room for more sessions, what runs out first, and what do the present ones cost?
 import { bars, dashboard, lines, onTheRight, stat } from './panels.js'
 
 const gateways = 'instance=~"$gateway"'
 
 /** What each of the four figures is read against. */
 const load = [
-  { expr: `sum(keycast_gateway_sessions{${gateways}})`, legend: 'viewers' },
+  { expr: `sum(keycast_gateway_sessions{${gateways}})`, legend: 'sessions' },
   { expr: `sum(instance:keycast_gateway_sent_bytes:rate1m{${gateways}})`, legend: 'sent' },
 ]
-const loadOnTheRight = [onTheRight('viewers', 'short'), onTheRight('sent', 'Bps')]
+const loadOnTheRight = [onTheRight('sessions', 'short'), onTheRight('sent', 'Bps')]
 
 export const capacity = dashboard({
   uid: 'keycast-capacity',
   title: 'Keycast: capacity',
-  description: 'Is there room for more viewers, and what runs out first?',
+  description: 'Is there room for more sessions, and what runs out first?',
   variables: [{ name: 'gateway', label: 'Gateway', query: 'label_values(keycast_gateway_sessions, instance)' }],
   rows: [
     {
@@ -21,35 +21,35 @@ export const capacity = dashboard({
       height: 7,
       panels: [
         stat({
-          title: 'Viewers now',
-          description: 'Sessions on all gateways.',
+          title: 'Sessions now',
+          description: 'Connections of clients to all gateways, each of which is one session.',
           unit: 'short',
           width: 4,
           queries: [{ expr: 'keycast:sessions:sum' }],
         }),
         stat({
-          title: 'Viewers left',
+          title: 'Sessions left',
           description:
-            'How many more viewers like the present ones fit, by the scarcest resource. With few viewers it is a cautious estimate, which improves as more come.',
+            'How many more sessions like the present ones fit, by the scarcest resource. With few sessions it is a cautious estimate, which improves as more come.',
           unit: 'short',
           width: 4,
           decimals: 0,
-          queries: [{ expr: 'keycast:viewers_left:min' }],
+          queries: [{ expr: 'keycast:sessions_left:min' }],
         }),
         stat({
           title: 'Room left',
-          description: 'Viewers left as a share of all that fit. Below 25 % add a gateway or a host.',
+          description: 'Sessions left as a share of all that fit. Below 25 % add a gateway or a host.',
           unit: 'percentunit',
           width: 4,
           min: 0,
           max: 1,
           decimals: 0,
           steps: [{ color: 'red' }, { color: 'orange', from: 0.1 }, { color: 'green', from: 0.25 }],
-          queries: [{ expr: 'keycast:viewers_left:min / (keycast:viewers_left:min + keycast:sessions:sum)' }],
+          queries: [{ expr: 'keycast:sessions_left:min / (keycast:sessions_left:min + keycast:sessions:sum)' }],
         }),
         stat({
           title: 'Sent',
-          description: 'Bytes per second written to viewers by all gateways, before TLS.',
+          description: 'Bytes per second written to sessions by all gateways, before TLS.',
           unit: 'Bps',
           width: 4,
           queries: [{ expr: 'keycast:sent_bytes:rate1m' }],
@@ -57,17 +57,17 @@ export const capacity = dashboard({
         bars({
           title: 'What runs out first',
           description:
-            'Viewers left by resource, scarcest first. For event loop, gateway memory or session limit add gateways; for host CPU or host memory add a host.',
+            'Sessions left by resource, scarcest first. For event loop, gateway memory or session limit add gateways; for host CPU or host memory add a host.',
           unit: 'short',
           width: 8,
           decimals: 0,
           min: 0,
-          queries: [{ expr: 'sort(keycast:viewers_left:estimate)', legend: '{{resource}}' }],
+          queries: [{ expr: 'sort(keycast:sessions_left:estimate)', legend: '{{resource}}' }],
         }),
       ],
     },
     {
-      title: 'The four figures of the first experiment, against viewers and bytes sent',
+      title: 'The four figures of the first experiment, against sessions and bytes sent',
       height: 8,
       perLine: 2,
       panels: [
@@ -118,11 +118,11 @@ export const capacity = dashboard({
       perLine: 3,
       panels: [
         lines({
-          title: 'Viewers left',
+          title: 'Sessions left',
           description: 'By resource, all gateways together. The lowest line is the figure at the top.',
           unit: 'short',
           min: 0,
-          queries: [{ expr: 'keycast:viewers_left:estimate', legend: '{{resource}}' }],
+          queries: [{ expr: 'keycast:sessions_left:estimate', legend: '{{resource}}' }],
         }),
         lines({
           title: 'Event loop busy',
@@ -153,9 +153,9 @@ export const capacity = dashboard({
           ],
         }),
         lines({
-          title: 'Viewers by gateway',
+          title: 'Sessions by gateway',
           description:
-            'nginx sends new viewers to the gateway with the fewest. A restart moves only the viewers of that gateway, and they do not move back.',
+            'nginx sends new sessions to the gateway with the fewest. A restart moves only the sessions of that gateway, and they do not move back.',
           unit: 'short',
           min: 0,
           stacked: true,
@@ -173,7 +173,7 @@ export const capacity = dashboard({
         }),
         lines({
           title: 'Sent',
-          description: 'Bytes per second written to viewers, before TLS.',
+          description: 'Bytes per second written to sessions, before TLS.',
           unit: 'Bps',
           min: 0,
           stacked: true,

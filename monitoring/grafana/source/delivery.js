@@ -158,7 +158,7 @@ export const delivery = dashboard({
         }),
         lines({
           title: '4. To the last session, without slow ones',
-          description: 'The gateway’s own time for a whole fan-out. It grows with the viewers of a key.',
+          description: 'The gateway’s own time for a whole fan-out. It grows with the sessions that watch a key.',
           unit: 's',
           min: 0,
           queries: quantiles.map(quantile => ({

@@ -2,6 +2,7 @@ import { BEAT_MS, SILENT_MS } from '@keycast/service'
 import { encodeMessage } from '../wire/envelope.js'
 import { valuesCodec } from '../wire/values-codec.js'
 import { createLink } from './link.js'
+import { UNHEARD_BYTES_MAX } from './unheard.js'
 
 const turn = () => new Promise(setImmediate)
 
@@ -19,7 +20,7 @@ function setup() {
   const note = (/** @type {unknown} */ _, /** @type {string} */ text) => logged.push(text)
   /** @type {any} */
   const log = { debug() {}, info() {}, warn: note, error: note }
-  /** How long it takes to look up how far the gateway is with a key. */
+  /** The time it takes to look up the gateway's position in a key. */
   let positionMs = 0
   /** Whether sockets have room for a request. */
   let hasRoom = true
@@ -75,7 +76,7 @@ function setup() {
   })
   link.start()
   const last = () => dialled[dialled.length - 1]
-  /** The node says something. @param {object} message */
+  /** The node sends something. @param {object} message */
   const say = message => last().from([encodeMessage({ link: last().id, ...message })])
   return {
     link,
@@ -379,6 +380,32 @@ test('100,000 wants are said again over many turns, and what changes meanwhile g
   }
   const said = last().requests.flatMap(({ wants = [] }) => wants.map((/** @type {any} */ want) => want.key))
   expect(said.sort()).toEqual(['new', ...keys.slice(0, -1)].sort())
+})
+
+test('a node is told no more than it may have unheard: the rest as it reads, and new wants before that', async () => {
+  const { link, answer, say, pass, last } = setup()
+  const wide = 'k'.repeat(200)
+  for (let i = 0; i < 50_000; i++) link.watch(`a:${wide}${i}`)
+  answer()
+  say({ type: 'resync' })
+  pass(1)
+  answer()
+  for (let before = -1; before < last().requests.length; ) {
+    before = last().requests.length
+    await turn()
+  }
+  const { requests } = last()
+  const unheard = requests.length
+  const bytes = () => requests.reduce((sum, request) => sum + Buffer.byteLength(JSON.stringify(request)), 0)
+  expect(bytes()).toBeGreaterThanOrEqual(UNHEARD_BYTES_MAX)
+  expect(bytes()).toBeLessThan(UNHEARD_BYTES_MAX * 1.1)
+
+  link.watch('new')
+  await turn()
+  expect(requests).toHaveLength(unheard)
+  answer(1)
+  await turn()
+  expect(requests[unheard].wants[0].key).toBe('new')
 })
 
 test('commands that many clients give in one turn go in one request', async () => {

@@ -5,7 +5,7 @@ import { createHub } from './hub.js'
 
 const turn = () => new Promise(setImmediate)
 
-/** What it takes to forget a key, on the clock of these tests. */
+/** The time it takes to forget a key, on the clock of these tests. */
 const FORGET_MS = 0.01
 
 /** A hub whose sockets and clock are the test's. */
@@ -43,6 +43,7 @@ async function setup() {
   await hub.start(
     /** @type {any} */ ({
       onWatch: (/** @type {string} */ _, /** @type {{ key: string }} */ { key }) => watched.push(key),
+      onUnwatch() {},
       *onLinkLost() {
         for (let key = 0; key < 10_000; key++) {
           at += FORGET_MS
@@ -94,6 +95,16 @@ test('a link whose requests come slower than it announces them is behind, not lo
   expect(new Set(sent)).toEqual(new Set(['beat']))
 })
 
+test('a link that says much is told what was read before its beat is due, for it waits for that', async () => {
+  const { beat, request, sent } = await setup()
+  beat(0)
+  const keys = Array.from({ length: 500 }, (_, key) => `doc:${'k'.repeat(200)}${key}`)
+  for (let count = 0; count < 4; count++) request({ type: 'unwatch', keys })
+  expect(sent).toEqual(['beat'])
+  for (let count = 0; count < 4; count++) request({ type: 'unwatch', keys })
+  expect(sent).toEqual(['beat', 'beat'])
+})
+
 test('a link that announced requests and then stands still is asked to say everything again', async () => {
   const { beat, request, pass, sent } = await setup()
   beat(0)
@@ -133,7 +144,7 @@ test('a hub whose own process stood still takes no link for lossy', async () => 
   pass(BEAT_MS)
   beat(2)
   pass(5 * BEAT_MS)
-  // All that waited meanwhile comes at once, beats before requests.
+  // All messages that waited arrive at once, beats before requests.
   for (let beats = 0; beats < 5; beats++) beat(2)
   await turn()
   expect(sent).not.toContain('resync')

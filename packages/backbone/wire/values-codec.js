@@ -1,5 +1,6 @@
 // Values on the wire: positions are the versions that gateways hold, answers are states of keys, the one notice is a
-// refresh, and the one command asks whether a viewer may read a key. Wants of one viewer's values bring that viewer's token.
+// refresh, and the one command asks whether a viewer may read a key. Wants of one viewer's values bring that viewer's
+// token.
 import { errorCodes } from '@keycast/protocol'
 import { readKey, WireError } from './codec.js'
 
@@ -25,10 +26,10 @@ import { readKey, WireError } from './codec.js'
 
 const formats = new Set(['json', 'text', 'base64'])
 
-/** Stands for an error code of a newer fetcher; the answer's `message` still says what happened. */
+/** Replaces an error code of a newer fetcher; the answer's `message` still says what happened. */
 const GENERAL_CODE = 'backend_error'
 
-/** Stands for a format of a newer fetcher: bytes can always be given as bytes. */
+/** Replaces a format of a newer fetcher: bytes can always be given as bytes. */
 const GENERAL_FORMAT = 'base64'
 
 /** @type {import('./codec.js').Codec<Values>} */
@@ -43,7 +44,7 @@ export const valuesCodec = {
     return { version, ageMs, plan: { inMs, maxAgeMs, askedAgoMs } }
   },
   readPayload(payload) {
-    // Most watches say no more, and Node 20 takes 1 µs for an object spread with a field behind it.
+    // Most watches have no more fields, and Node 20 takes 1 µs for an object spread with a field behind it.
     if (payload.authorization === undefined) return { quiet: payload.quiet === true }
     return { quiet: payload.quiet === true, ...readCredentials(payload) }
   },
@@ -118,14 +119,17 @@ function readValue(head, parts) {
   return head
 }
 
-/** What a header may hold (RFC 9110 section 5.5), and no line break: a request that Node refuses to send would end a worker. */
+/**
+ * The characters of a header (RFC 9110 section 5.5), without line breaks: a request that Node refuses to send would end
+ * a worker.
+ */
 const headerGrammar = /^[\x21-\x7e]+(?: [\x21-\x7e]+)*$/
 
-/** A token of 8 KiB and what stands before it. */
+/** A token of 8 KiB and its scheme. */
 const AUTHORIZATION_CHARACTERS_MAX = 9_000
 
 /**
- * Nothing of it goes into an error: that is logged.
+ * The text stays out of the error: errors are logged.
  *
  * @param {any} head @returns {import('../backbone.js').Credentials}
  */

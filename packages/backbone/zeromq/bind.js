@@ -14,8 +14,19 @@ import { startZap } from './zap.js'
 /** Stands for the message of a stranger that sent none. */
 const EMPTY = Buffer.alloc(0)
 
-/** ZMTP heartbeats, from the I/O thread: they end connections of hosts that vanished, which JavaScript cannot see. */
-const heartbeat = { heartbeatInterval: 2_000, heartbeatTimeout: 6_000 }
+/**
+ * TCP ends connections of hosts that vanished, which JavaScript cannot see: within 15 s, or within 10 s where something
+ * is under way to them. Not ZMTP's heartbeats: libzmq 4.3.5 stops reading a connection whose queue is full, so it does not
+ * see the answer to its heartbeat. It then ends the connection of a peer whose only fault is that this process is behind,
+ * with all that is under way, and may abort the process (`!_io_error` in stream_engine_base.cpp).
+ */
+const vanishing = {
+  tcpKeepalive: 1,
+  tcpKeepaliveIdle: 5, // seconds, as the next
+  tcpKeepaliveInterval: 5,
+  tcpKeepaliveCount: 2,
+  tcpMaxRetransmitTimeout: 10_000, // milliseconds
+}
 
 /**
  * @param {{ requests: string, answers: string }} endpoints two `tcp://` addresses; port 0 or * takes a free one
@@ -29,11 +40,11 @@ export const bindZeromq =
   ({ requests, answers }, { log, bound, curve }) =>
   async ({ request, beat }) => {
     const security = curve ? { curveServer: true, curveSecretKey: curve.secretKey, zapDomain: 'keycast' } : {}
-    const pull = new Pull({ ...heartbeat, ...security, maxMessageSize: REQUEST_BYTES_MAX, linger: 0 })
+    const pull = new Pull({ ...vanishing, ...security, maxMessageSize: REQUEST_BYTES_MAX, linger: 0 })
     // `mandatory`: without it a message to an unknown peer is dropped and reported as sent. No high-water mark: byte
     // credit bounds what is sent to each gateway, a count of messages would not.
     const router = new Router({
-      ...heartbeat,
+      ...vanishing,
       ...security,
       mandatory: true,
       sendTimeout: 0,

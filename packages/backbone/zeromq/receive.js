@@ -21,14 +21,14 @@ export async function receive(socket, handle) {
 
 /**
  * @param {{ receive: () => Promise<Buffer[]>, closed: boolean }} socket
- * @returns {Promise<Buffer[] | undefined>} `undefined` where there was none after all
+ * @returns {Promise<Buffer[] | undefined>} `undefined` if there was none after all
  */
 async function next(socket) {
   try {
     return await socket.receive()
   } catch (error) {
-    // EAGAIN is how a closing socket ends a receive. It also comes, on a socket with CURVE, with each heartbeat of
-    // ZMTP's: zeromq.js 6.8.0 is told that there is something to read, and there is no message for it.
+    // EAGAIN is how a closing socket ends a receive. It also comes, on a socket with CURVE, with each ZMTP heartbeat that
+    // a peer sends: zeromq.js 6.8.0 is told that there is something to read, and there is no message for it.
     if (/** @type {NodeJS.ErrnoException} */ (error).code === 'EAGAIN') return undefined
     throw error
   }

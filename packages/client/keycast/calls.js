@@ -1,4 +1,4 @@
-// Requests with one answer each: asked anew after a reconnect until they are answered or given up.
+// Requests with one answer each: repeated after a reconnect until they are answered or given up.
 import { KeycastError } from './errors.js'
 import { PAUSE_DEFAULT_MS } from './requests.js'
 
@@ -14,7 +14,7 @@ import { PAUSE_DEFAULT_MS } from './requests.js'
  * @typedef {ReturnType<typeof createCalls>} Calls
  */
 
-/** How many may be under way: a gateway lets so many of a session wait, unless it is set otherwise. */
+/** At most so many are under way: a gateway lets so many of a session wait, unless it is set otherwise. */
 const UNDER_WAY_MAX = 64
 
 /**
@@ -25,20 +25,20 @@ const UNDER_WAY_MAX = 64
  */
 export function createCalls({ send, nextId, createAlarm }) {
   const alarm = createAlarm()
-  /** @type {Limits | undefined} */
-  let limits
+  /** How many may be under way now: none without a session. */
+  let most = 0
   /** Calls to be sent. @type {Set<Call>} */
-  const queue = new Set()
+  let queue = new Set()
   /** Calls that were sent, by id. @type {Map<number, Call>} */
   const underWay = new Map()
 
   function flush() {
     // Set while the gateway wants a pause.
-    if (!limits || alarm.isSet()) return
-    const most = Math.min(UNDER_WAY_MAX, limits.requestsPerSecond)
+    if (alarm.isSet()) return
     for (const call of queue) {
       if (underWay.size >= most) return
       queue.delete(call)
+      if (call.signal?.aborted) continue
       const id = nextId()
       underWay.set(id, call)
       send({ id, ...call.make() })
@@ -49,14 +49,13 @@ export function createCalls({ send, nextId, createAlarm }) {
     /**
      * @template T
      * @param {() => object} make
-     * @param {(message: any, bytes: Uint8Array | undefined) => T} read what the answer says
+     * @param {(message: any, bytes: Uint8Array | undefined) => T} read the answer's content
      * @param {AbortSignal} [signal]
      * @returns {Promise<T>}
      */
     ask(make, read, signal) {
       let abort = () => {}
       const asked = new Promise((resolve, reject) => {
-        signal?.throwIfAborted()
         /** @type {Call} */
         const call = {
           make,
@@ -70,24 +69,23 @@ export function createCalls({ send, nextId, createAlarm }) {
         }
         signal?.addEventListener('abort', abort)
         queue.add(call)
+        if (signal?.aborted) abort()
         flush()
       })
       // One signal may serve an application for ever.
       return asked.finally(() => signal?.removeEventListener('abort', abort))
     },
-    /** @param {Limits} next */
-    opened(next) {
-      limits = next
+    /** @param {Limits} limits */
+    opened({ requestsPerSecond }) {
+      most = Math.min(UNDER_WAY_MAX, requestsPerSecond)
       flush()
     },
     lost() {
-      limits = undefined
+      most = 0
       alarm.clear()
       // The oldest call goes first again.
-      const calls = [...underWay.values(), ...queue]
+      queue = new Set([...underWay.values(), ...queue])
       underWay.clear()
-      queue.clear()
-      for (const call of calls) if (!call.signal?.aborted) queue.add(call)
     },
     /** @param {KeycastError} error */
     end(error) {
@@ -107,7 +105,7 @@ export function createCalls({ send, nextId, createAlarm }) {
       if (!call) return false
       underWay.delete(id)
       if (code === 'rate_limited' || code === 'token_expired') {
-        if (!call.signal?.aborted) queue.add(call)
+        queue.add(call)
         alarm.set(flush, retryAfterMs)
       } else if (type === 'error') call.reject(new KeycastError(message))
       else call.take(message, bytes)

@@ -1,4 +1,4 @@
-// The client as a whole: where it connects, what it tells, and that it leaves nothing behind.
+// The client as a whole: where it connects, what an application hears of it, and that it leaves nothing behind.
 import { createDelta } from 'fossil-delta'
 import { connect } from '../keycast.js'
 import { createWorld, welcome } from '../test-support.js'
@@ -28,9 +28,19 @@ test('in a page a path is enough', () => {
   }
 })
 
-test('what can never work is said at once', () => {
+test.each([
+  ['/ws', undefined],
+  ['localhost:8080/ws', undefined],
+  ['localhost:8080/ws', 'a token'],
+  ['ftp://host/ws', undefined],
+])('%s is no URL of a WebSocket, with the token %s', (url, token) => {
   const { environment } = createWorld()
-  expect(() => connect('/ws', { environment })).toThrow('Invalid URL')
+  expect(() => connect(url, { environment, token })).toThrow(
+    expect.objectContaining({ name: 'TypeError', message: 'Invalid URL' }),
+  )
+})
+
+test('what can never work is said at once', () => {
   const saved = globalThis.WebSocket
   const world = /** @type {any} */ (globalThis)
   world.WebSocket = undefined

@@ -1,7 +1,7 @@
-// All that the client takes from the world around it: clocks, timers, chance, sockets, the page. Tests hand in their own.
+// The client's surroundings: clocks, timers, chance, sockets, the page. Tests pass in their own.
 
 /**
- * The part of a WebSocket that is used: a browser's, Node's or that of the package `ws`.
+ * The part of a WebSocket that the client uses: a browser's, Node's or that of the package `ws`.
  *
  * @typedef {object} Socket
  * @property {string} binaryType
@@ -19,7 +19,7 @@
  * @typedef {object} Environment
  * @property {new (url: string, protocol: string) => Socket} WebSocket
  * @property {() => number} now monotonic, in milliseconds
- * @property {() => number} date milliseconds since 1970, only for what is shown to people
+ * @property {() => number} date milliseconds since 1970, only for times shown to people
  * @property {() => number} random from 0 to 1
  * @property {(task: () => void, ms: number) => any} setTimeout
  * @property {(timer: any) => void} clearTimeout
@@ -37,7 +37,9 @@
  */
 export function completeEnvironment(given, WebSocket) {
   const world = /** @type {any} */ (globalThis)
-  const { subtle } = world.crypto ?? {}
+  const subtle = world.crypto?.subtle
+  // A worker has no window and hears of the network itself; Node has neither.
+  const window = world.addEventListener && world
   const environment = {
     WebSocket: WebSocket ?? world.WebSocket,
     now: () => performance.now(),
@@ -46,15 +48,14 @@ export function completeEnvironment(given, WebSocket) {
     setTimeout: (/** @type {() => void} */ task, /** @type {number} */ ms) => setTimeout(task, ms),
     clearTimeout: (/** @type {any} */ timer) => clearTimeout(timer),
     document: world.document,
-    // A worker has no window and hears of the network itself; Node has neither.
-    window: world.addEventListener && world,
-    // Only where its return is told, too: it would be waited for in vain.
-    isOffline: () => !!world.addEventListener && world.navigator?.onLine === false,
+    window,
+    // Uses the browser's "offline" only if it also reports the return: it would be waited for in vain.
+    isOffline: () => window?.navigator?.onLine === false,
     sha256: subtle && ((/** @type {Uint8Array} */ bytes) => subtle.digest('SHA-256', bytes)),
     ...given,
   }
   if (!environment.WebSocket) {
-    throw new TypeError('no WebSocket here: hand one in')
+    throw new TypeError('no WebSocket: hand one in')
   }
   return environment
 }

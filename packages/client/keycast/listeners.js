@@ -1,11 +1,11 @@
-// The functions that want to hear of one thing. A new one is also told how the thing stands already.
+// The listeners of one thing. A new one is also told the present state.
 
 /**
  * @typedef {ReturnType<typeof createListeners<any>>} Listeners
  */
 
 /**
- * @param {string} name that somebody wants to hear of
+ * @param {string} name the listeners' owner
  * @param {string} known the only event there is
  */
 export function checkEvent(name, known) {
@@ -14,15 +14,19 @@ export function checkEvent(name, known) {
 
 /**
  * @template T
- * @param {() => T | undefined} present how the thing stands; undefined where there is nothing to tell yet
+ * @param {() => T | undefined} present the present state; undefined if there is none yet
  */
 export function createListeners(present) {
-  /** @type {Set<{ listener: (state: T) => void, heard: boolean }>} */
+  /** @typedef {{ listener: (state: T) => void, heard: T | false | undefined }} Place */
+  /** @type {Set<Place>} */
   const places = new Set()
 
-  /** @param {{ listener: (state: T) => void, heard: boolean }} place @param {T} state */
-  function call(place, state) {
-    place.heard = true
+  /** @param {Place} place @param {T} [told] */
+  function call(place, told) {
+    // A listener that was called before this one may have changed things: the older state would be heard last.
+    const state = present() ?? told
+    if (!state || state === place.heard || !places.has(place)) return
+    place.heard = state
     try {
       place.listener(state)
     } catch (error) {
@@ -35,25 +39,20 @@ export function createListeners(present) {
 
   return {
     /**
-     * @param {(state: T) => void} listener is called at every change, and once soon after this with how things stand
-     * @param {boolean} [heard] whether it knows that already
+     * @param {(state: T) => void} listener called at every change, and once soon after this with the present state
+     * @param {boolean} [isTold] whether it knows the present state already
      * @returns {() => void} takes the listener off
      */
-    add(listener, heard = false) {
-      const place = { listener, heard }
+    add(listener, isTold) {
+      const place = { listener, heard: isTold && present() }
       places.add(place)
       // Later, so that the caller holds what this returns when its listener runs.
-      queueMicrotask(() => {
-        const state = place.heard || !places.has(place) ? undefined : present()
-        if (state !== undefined) call(place, state)
-      })
-      return () => {
-        places.delete(place)
-      }
+      queueMicrotask(() => call(place))
+      return () => places.delete(place)
     },
     /** @param {T} state */
     tell(state) {
-      for (const place of [...places]) if (places.has(place)) call(place, state)
+      for (const place of [...places]) call(place, state)
     },
   }
 }

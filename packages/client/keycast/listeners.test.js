@@ -1,33 +1,62 @@
 import { createListeners } from './listeners.js'
 
-test('a new listener is told once, soon, how things stand; then of every change', async () => {
+function setup() {
   /** @type {string | undefined} */
   let present = 'now'
-  /** @type {string[]} */
-  const heard = []
   const listeners = createListeners(() => present)
+  return {
+    listeners,
+    /** @type {string[]} */
+    heard: [],
+    /** @param {string | undefined} state */
+    become(state) {
+      present = state
+      if (state) listeners.tell(state)
+    },
+  }
+}
+
+test('a new listener is told once, soon, how things stand; then of every change', async () => {
+  const { listeners, heard, become } = setup()
   const remove = listeners.add(state => heard.push(state))
   expect(heard).toEqual([])
   await Promise.resolve()
   expect(heard).toEqual(['now'])
-  listeners.tell('then')
+  become('then')
   remove()
-  listeners.tell('later')
+  become('later')
   expect(heard).toEqual(['now', 'then'])
-  present = undefined
+  become(undefined)
   listeners.add(state => heard.push(state))
   await Promise.resolve()
   expect(heard).toHaveLength(2)
 })
 
 test('a change that comes first takes the place of how things stood', async () => {
-  /** @type {string[]} */
-  const heard = []
-  const listeners = createListeners(() => 'old')
+  const { listeners, heard, become } = setup()
   listeners.add(state => heard.push(state))
-  listeners.tell('new')
+  become('new')
   await Promise.resolve()
   expect(heard).toEqual(['new'])
+})
+
+test('a listener that knows how things stand is told of changes only', async () => {
+  const { listeners, heard, become } = setup()
+  listeners.add(state => heard.push(state), true)
+  await Promise.resolve()
+  expect(heard).toEqual([])
+  become('new')
+  expect(heard).toEqual(['new'])
+})
+
+test('where a listener changes things, those after it hear of the latest, once and not of an older state after it', () => {
+  const { listeners, heard, become } = setup()
+  listeners.add(state => {
+    if (state === 'open') become('closed')
+  })
+  listeners.add(state => heard.push(state))
+  become('open')
+  expect(heard).toEqual(['closed'])
 })
 
 test('a listener that was taken off before it was told hears nothing', async () => {

@@ -1,9 +1,11 @@
 // Requests, the keys they name, and the gateway's limits on them.
 
+import { KeycastError } from './errors.js'
+
 /** A request costs one, and one more per so many bytes: docs/protocol.md. */
 const BYTES_PER_TOKEN = 1_024
 
-/** How long to wait after a refusal that does not say. */
+/** The wait after a refusal that names none. */
 export const PAUSE_DEFAULT_MS = 1_000
 
 /**
@@ -14,8 +16,9 @@ export const PAUSE_DEFAULT_MS = 1_000
 export const requestBytesMax = ({ messageBytes, requestsPerSecond }) =>
   Math.min(messageBytes, requestsPerSecond * BYTES_PER_TOKEN - 1)
 
-/** Every key fits this; the gateway checks the rest. Without it a key could be too long to be sent at all. */
-export const keyGrammar = /^[a-z0-9-]{1,32}:[A-Za-z0-9._~/-]{1,255}$/
+/** Every valid key fits; the gateway checks the rest. Without this check a key could be too long to be sent at all. */
+const keyGrammar = /^[a-z0-9-]{1,32}:[A-Za-z0-9._~/-]{1,255}$/
 
-/** @param {string} key */
-export const badKey = key => ({ code: /** @type {const} */ ('bad_key'), message: 'a key is namespace:id', key })
+/** @param {string} key @returns {KeycastError | undefined} why the gateway cannot be asked for it, if so */
+export const badKey = key =>
+  keyGrammar.test(key) ? undefined : new KeycastError({ code: 'bad_key', message: 'a key is namespace:id', key })

@@ -12,11 +12,11 @@ import { PAUSE_DEFAULT_MS, requestBytesMax } from './requests.js'
  * @param {(message: object) => void} deps.send
  * @param {() => number} deps.nextId
  * @param {() => import('./timers.js').Alarm} deps.createAlarm
- * @param {(key: string, id: number) => unknown} deps.entryOf how a subscribe names a key: with what is held of it already
- * @param {(key: string, error: { code: any, message: string }) => void} deps.onRefused
- * @param {(key: string) => void} deps.onForgotten the gateway sends nothing more of a key
+ * @param {(key: string, id: number) => unknown} deps.entryOf names a key in a subscribe: with the version already here
+ * @param {(key: string, error: { code: any, message: string }) => void} deps.fail
+ * @param {(key: string) => void} deps.forget the gateway sends nothing more of a key
  */
-export function createSubscriber({ send, nextId, createAlarm, entryOf, onRefused, onForgotten }) {
+export function createSubscriber({ send, nextId, createAlarm, entryOf, fail, forget }) {
   const alarm = createAlarm()
   /** Of the session; undefined without one. @type {Limits | undefined} */
   let limits
@@ -36,19 +36,23 @@ export function createSubscriber({ send, nextId, createAlarm, entryOf, onRefused
   function flush() {
     // Set while the gateway wants a pause.
     if (!limits || underWay || alarm.isSet()) return
-    // Before it subscribes, for this makes room.
+    // Unsubscribes before it subscribes, for this makes room.
     const isLeaving = toUnsubscribe.size > 0
-    if (!isLeaving) refuseTooMany(limits.keysPerSession)
-    const candidates = isLeaving ? toUnsubscribe : toSubscribe
-    if (!candidates.size) return
+    const most = limits.keysPerSession
     const type = isLeaving ? 'unsubscribe' : 'subscribe'
     const id = nextId()
     const bytesMax = requestBytesMax(limits)
     let bytes = JSON.stringify({ type, id, keys: [] }).length
     const keys = []
-    const entries = []
     const added = new Set()
-    for (const key of candidates) {
+    const entries = []
+    for (const key of isLeaving ? toUnsubscribe : toSubscribe) {
+      const isAdded = !isLeaving && !subscribed.has(key)
+      if (isAdded && subscribed.size >= most) {
+        toSubscribe.delete(key)
+        fail(key, { code: 'too_many_keys', message: `${most} keys at most` })
+        continue
+      }
       const entry = isLeaving ? key : entryOf(key, id)
       bytes += JSON.stringify(entry).length + 1
       if (bytes > bytesMax && keys.length) break
@@ -56,27 +60,22 @@ export function createSubscriber({ send, nextId, createAlarm, entryOf, onRefused
       entries.push(entry)
       if (isLeaving) {
         subscribed.delete(key)
-        forget(key)
+        letGo(key)
       } else {
         toSubscribe.delete(key)
-        if (!subscribed.has(key)) added.add(key)
+        if (isAdded) added.add(key)
         subscribed.add(key)
       }
     }
+    if (!keys.length) return
     underWay = { id, isLeaving, keys, added }
     send({ type, id, keys: entries })
   }
 
-  /** @param {number} most */
-  function refuseTooMany(most) {
-    const added = [...toSubscribe].filter(key => !subscribed.has(key))
-    for (const key of added.slice(Math.max(0, most - subscribed.size))) {
-      toSubscribe.delete(key)
-      onRefused(key, { code: 'too_many_keys', message: `${most} keys at most` })
-    }
-  }
-
-  /** @param {Request} request what was refused as a whole, and is asked again @param {number} [retryAfterMs] */
+  /**
+   * @param {Request} request what was refused as a whole, and is asked again @param {number} [retryAfterMs] was refused
+   * as a whole, and is asked again
+   */
   function repeat({ isLeaving, keys, added }, retryAfterMs = PAUSE_DEFAULT_MS) {
     for (const key of keys) {
       if (isLeaving) {
@@ -86,20 +85,21 @@ export function createSubscriber({ send, nextId, createAlarm, entryOf, onRefused
       } else {
         if (added.has(key)) subscribed.delete(key)
         if (!toUnsubscribe.has(key)) toSubscribe.add(key)
-        else if (added.has(key)) forget(key)
+        else if (added.has(key)) letGo(key)
       }
     }
     alarm.set(flush, retryAfterMs)
   }
 
   /** @param {string} key that nobody wants, and that the session is not subscribed to */
-  function forget(key) {
+  function letGo(key) {
     toUnsubscribe.delete(key)
-    onForgotten(key)
+    forget(key)
   }
 
   /**
-   * The gateway does not answer a subscribe each of whose keys another took meanwhile, or got an error of its own.
+   * A gateway does not answer a subscribe if each of its keys was named by another meanwhile, or got an error of its
+   * own.
    *
    * @param {string} key
    */
@@ -112,29 +112,29 @@ export function createSubscriber({ send, nextId, createAlarm, entryOf, onRefused
   }
 
   return {
-    /** Subscribes to a key, or asks anew where it stands. @param {string} key */
+    /** Subscribes to a key, or asks for its state again. @param {string} key */
     want(key) {
       toUnsubscribe.delete(key)
       toSubscribe.add(key)
       soon()
     },
-    /** Goes on with a key that was dropped and is not forgotten. @param {string} key */
+    /** Resumes a key that was dropped and is not forgotten. @param {string} key */
     keep: key => toUnsubscribe.delete(key),
     /** @param {string} key */
     drop(key) {
       toSubscribe.delete(key)
-      if (!subscribed.has(key)) return onForgotten(key)
+      if (!subscribed.has(key)) return forget(key)
       toUnsubscribe.add(key)
       soon()
     },
-    /** The gateway ended a subscription, or it is another's. @param {string} key */
+    /** The gateway ended a subscription, or the rooms took it over. @param {string} key */
     ended(key) {
       toSubscribe.delete(key)
       subscribed.delete(key)
-      if (toUnsubscribe.has(key)) forget(key)
+      if (toUnsubscribe.has(key)) letGo(key)
       settle(key)
     },
-    /** Whether what the gateway says of a key is of a subscription of now, not of one before. @param {string} key */
+    /** Whether a message about a key belongs to its present subscription, not to an earlier one. @param {string} key */
     isSubscribed: key => subscribed.has(key),
 
     /** @param {Limits} next @param {Iterable<{ key: string }>} wanted */
@@ -148,7 +148,7 @@ export function createSubscriber({ send, nextId, createAlarm, entryOf, onRefused
       limits = underWay = undefined
       alarm.clear()
       subscribed.clear()
-      for (const key of toUnsubscribe) forget(key)
+      for (const key of toUnsubscribe) letGo(key)
     },
     /**
      * Takes an answer to a whole request.
@@ -168,7 +168,7 @@ export function createSubscriber({ send, nextId, createAlarm, entryOf, onRefused
       underWay = undefined
       if (code === 'rate_limited') repeat(request, message.retryAfterMs)
       else if (type === 'error' && !request.isLeaving) {
-        for (const key of request.keys) onRefused(key, message)
+        for (const key of request.keys) fail(key, message)
       }
       flush()
       return true

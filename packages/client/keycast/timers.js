@@ -1,5 +1,8 @@
 // Timers that rest while the page is hidden: a tab that nobody looks at wakes no processor.
 
+/** Browsers and Node take a longer time for none at all. */
+const TIMER_MAX_MS = 2 ** 31 - 1
+
 /**
  * One thing waited for. Setting it again puts off what was set before.
  *
@@ -8,51 +11,50 @@
 
 /** @param {Pick<import('./environment.js').Environment, 'setTimeout' | 'clearTimeout'>} environment */
 export function createTimers({ setTimeout, clearTimeout }) {
-  /** @type {Set<{ arm: () => void, disarm: () => void }>} */
-  const set = new Set()
+  /** What is waited for. @typedef {{ task: () => void, ms: number, timer?: any }} Wait */
+  /** @type {Set<Wait>} */
+  const waits = new Set()
   let resting = false
+
+  /** @param {Wait} wait */
+  function arm(wait) {
+    wait.timer = setTimeout(() => {
+      waits.delete(wait)
+      wait.task()
+    }, wait.ms)
+  }
+
+  /** @param {Wait} wait */
+  const disarm = ({ timer }) => clearTimeout(timer)
 
   return {
     /** @returns {Alarm} */
     alarm() {
-      /** @type {any} */
-      let timer
-      let task = () => {}
-      let ms = 0
-      const place = {
-        arm() {
-          timer = setTimeout(() => {
-            set.delete(place)
-            task()
-          }, ms)
-        },
-        disarm: () => clearTimeout(timer),
-      }
+      /** @type {Wait} */
+      let wait
       const clear = () => {
-        place.disarm()
-        set.delete(place)
+        if (waits.delete(wait)) disarm(wait)
       }
       return {
-        set(nextTask, nextMs) {
+        set(task, ms) {
           clear()
-          task = nextTask
-          ms = nextMs
-          set.add(place)
-          if (!resting) place.arm()
+          wait = { task, ms: Math.min(ms, TIMER_MAX_MS) }
+          waits.add(wait)
+          if (!resting) arm(wait)
         },
         clear,
-        isSet: () => set.has(place),
+        isSet: () => waits.has(wait),
       }
     },
     rest() {
       resting = true
-      for (const { disarm } of set) disarm()
+      for (const wait of waits) disarm(wait)
     },
-    /** Each alarm takes its whole time anew: what it waits for may lie unread in the tab that just came back. */
+    /** Each alarm starts its whole time anew: the awaited message may lie unread in the tab that just came back. */
     go() {
       if (!resting) return
       resting = false
-      for (const { arm } of set) arm()
+      for (const wait of waits) arm(wait)
     },
   }
 }

@@ -5,10 +5,8 @@ export { TokenRefused } from './connection/auth.js'
 export { KeycastError } from './errors.js'
 
 /**
- * As `connect` of the whole library, but for rooms.
+ * `connect` of the whole library, without rooms.
  *
- * @param {string | URL} url of a gateway's WebSocket, such as `wss://example.com/ws`; in a page also `/ws`
- * @param {import('./client.js').ConnectOptions} [options]
- * @throws {TypeError} where the URL cannot be read or there is no WebSocket
+ * @type {(url: string | URL, options?: import('./client.js').ConnectOptions) => ReturnType<typeof createClient>}
  */
-export const connect = (url, options) => createClient(url, options)
+export const connect = createClient

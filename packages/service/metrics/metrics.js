@@ -44,7 +44,7 @@ function createMakers(registry, prefix) {
      * @returns {Histogram<L>}
      */
     histogram: options => new Histogram({ ...options, name: prefix + options.name, registers }),
-    /** @param {{ name: string, help: string, source: import('./fast-histogram.js').FastHistogram }} options */
+    /** @param {Parameters<typeof exportFastHistogram>[0]} options */
     fastHistogram: options => registry.registerMetric(exportFastHistogram({ ...options, name: prefix + options.name })),
   }
 }

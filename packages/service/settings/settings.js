@@ -1,11 +1,14 @@
-// Settings: declared once per service, read once at start, from the environment alone. No other file reads process.env.
+// Settings: declared once per service, read once at start, from the environment or a file that it names. Beside them
+// `${NAME}` in keycast.yaml stands for a variable; nothing else reads the environment.
+import { isIP } from 'node:net'
 import { z } from 'zod'
 import { readVariable } from '../environment.js'
 import { Misconfigured } from '../misconfigured.js'
 import { duration, integer, showSize, size } from '../quantities.cjs'
 
 /**
- * One declared setting. `expects` says in words what `schema` accepts; both belong to the kind, the rest to the service.
+ * One declared setting. `expects` names the texts that `schema` accepts; both belong to the kind, the rest to the
+ * service.
  *
  * @template T
  * @typedef {object} Setting
@@ -27,26 +30,35 @@ import { duration, integer, showSize, size } from '../quantities.cjs'
 
 /**
  * @typedef {{ env: string, default: number, doc: string }} NumberDeclaration
+ * @typedef {{ env: string, default: string, doc: string }} TextDeclaration
  * @typedef {{ min?: number, max?: number }} Bounds both inclusive
  */
+
+/** A name as hosts have it (RFC 1123 section 2.1), and as containers do, with `_`. Not an address with a digit wrong. */
+const hostGrammar = /^(?=.*[a-z])[a-z0-9_]([a-z0-9_.-]*[a-z0-9])?$/i
 
 /** The kinds of settings. */
 export const setting = {
   /**
-   * @param {{ env: string, default: string, doc: string, expects?: string, check?: (text: string) => string | undefined }}
-   *   declaration `check` says what is wrong with a text, if anything
-   * @returns {Setting<string>}
+   * @param {{ env: string, default: string, doc: string, expects: string, check?: (text: string) => string | undefined }}
+   *   declaration `check` returns the problem of a text, if any
    */
-  text: ({ expects = 'text', check = () => undefined, ...declaration }) => ({
-    ...declaration,
-    expects,
-    schema: z.string().superRefine((text, { addIssue }) => {
-      const message = check(text)
-      if (message) addIssue({ code: 'custom', message })
-    }),
-    secret: false,
-    show: value => value,
-  }),
+  text: declaration => textual(declaration),
+
+  /** @param {TextDeclaration} declaration */
+  path: declaration => textual({ ...declaration, expects: 'a path' }),
+
+  /**
+   * An address to listen on. Looked up when the service listens: a name may be known only then.
+   *
+   * @param {TextDeclaration} declaration
+   */
+  host: declaration => {
+    const expects = 'an address of this host, or a name of it'
+    const check = (/** @type {string} */ text) =>
+      isIP(text) !== 0 || hostGrammar.test(text) ? undefined : `must be ${expects}, without a port`
+    return textual({ ...declaration, expects, check })
+  },
 
   /**
    * Text that is never printed; `undefined` when unset.
@@ -143,7 +155,7 @@ export const common = {
 
 /** Settings cannot be used. The message names every one of them. */
 export class SettingsError extends Misconfigured {
-  /** @param {string} name of the service @param {string[]} problems */
+  /** @param {string} name of the service @param {string[]} problems the service's name */
   constructor(name, problems) {
     super(`Invalid settings of ${name} (--help lists all):\n${problems.map(problem => `  ${problem}`).join('\n')}`)
     this.name = 'SettingsError'
@@ -152,14 +164,14 @@ export class SettingsError extends Misconfigured {
 }
 
 /**
- * Reads the declared settings. Without `env` and `argv` it reads those of the process, and ends it where it cannot go on:
- * after `--help`, which prints all settings, with 0; after printing all that is wrong, with 2.
+ * Reads the declared settings. Without `env` and `argv` it reads those of the process, and ends it when it cannot go
+ * on: with 0 after `--help`, which prints all settings; with 2 after printing all problems.
  *
  * @template {Record<string, Setting<any>>} S
  * @param {S} settings
- * @param {{ name: string, about: string, check?: (config: Config<S>) => string[], env?: NodeJS.ProcessEnv, argv?: string[] }}
- *   service `about`: one sentence; `check`: what is wrong with settings that are each right by themselves; `argv`: the
- *   arguments after the script's name
+ * @param {{ name: string, about: string, check?: (config: Config<S>) => string[], env?: NodeJS.ProcessEnv, argv?:
+ *   string[] }} service `about`: one sentence; `check`: finds conflicts between settings that are each right by
+ *   themselves; `argv`: the arguments after the script's name
  * @returns {Config<S>}
  * @throws {SettingsError} only where `env` or `argv` is given
  */
@@ -181,7 +193,7 @@ export function readSettings(settings, { name, about, check = () => [], env, arg
 }
 
 /**
- * The text of `--help`: every setting with its meaning, what it accepts and its default. Values set are not shown.
+ * The text of `--help`: every setting with its meaning, its accepted form and its default. Values set are not shown.
  *
  * @param {Record<string, Setting<any>>} settings
  * @param {{ name: string, about: string }} service
@@ -226,14 +238,26 @@ function readAll(settings, { name, check, env, argv }) {
 /**
  * @param {Setting<any>} declared
  * @param {NodeJS.ProcessEnv} env
- * @returns {{ text?: string, problem?: string }} neither where the setting is unset
+ * @returns {{ text?: string, problem?: string }} neither if the setting is unset
  */
 function textOf({ env: variable, secret }, env) {
   if (!secret) return { text: env[variable] || undefined }
   const { text, problem } = readVariable(env, variable)
-  // Taken for unset, a secret that was not written yet would switch its check off.
+  // If an unwritten secret counted as unset, its check would be switched off.
   if (text === '') return { problem: `${variable}_FILE=${env[`${variable}_FILE`]}: the file is empty` }
   return { text, problem }
+}
+
+/**
+ * @param {TextDeclaration & { expects: string, check?: (text: string) => string | undefined }} declaration
+ * @returns {Setting<string>}
+ */
+function textual({ check = () => undefined, ...declaration }) {
+  const schema = z.string().superRefine((text, { addIssue }) => {
+    const message = check(text)
+    if (message) addIssue({ code: 'custom', message })
+  })
+  return { ...declaration, schema, secret: false, show: value => value }
 }
 
 /**

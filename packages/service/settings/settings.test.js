@@ -7,7 +7,7 @@ import { common, readSettings, renderHelp, SettingsError, setting } from './sett
 const settings = {
   ...common,
   port: setting.port({ env: 'PORT', default: 8080, doc: 'Where to listen.' }),
-  host: setting.text({ env: 'HOST', default: '127.0.0.1', doc: 'The address.' }),
+  host: setting.host({ env: 'HOST', default: '127.0.0.1', doc: 'The address.' }),
   cacheBytesMax: setting.bytes({ env: 'CACHE_BYTES_MAX', default: 4_194_304, min: 1_024, doc: 'The cache.' }),
   heartbeatMs: setting.milliseconds({ env: 'HEARTBEAT_MS', default: 25_000, min: 100, max: 60_000, doc: 'The beat.' }),
   keysMax: setting.integer({ env: 'KEYS_MAX', default: 10, min: 1, unit: 'keys', doc: 'The keys.' }),
@@ -192,3 +192,20 @@ test('settings that are right by themselves may be wrong together', () => {
   expect(readWith({}).port).toBe(8080)
   expect(() => readWith({ PORT: '1' })).toThrow('PORT=1 is no good here')
 })
+
+test.each(['0.0.0.0', '::', '10.0.0.4', 'gateway', 'gateway-1.example.org', 'my_host', 'localhost'])(
+  'a service may be told to listen on %s',
+  text => {
+    const { host } = settings
+    expect(readSettings({ host }, { ...service, env: { HOST: text } })).toEqual({ host: text })
+  },
+)
+
+test.each(['10.0.0.4:8080', '10.0.0', '10.0.0.256', 'http://gateway', 'a b', '[::1]', '*'])(
+  'a service is not told to listen on %j',
+  text => {
+    expect(problemsOf({ HOST: text })).toEqual([
+      `HOST=${text}: must be an address of this host, or a name of it, without a port`,
+    ])
+  },
+)

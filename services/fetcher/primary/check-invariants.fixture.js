@@ -56,15 +56,11 @@ function brokenRule(entry) {
 
 /** @param {Entry[]} entries @param {import('./keys/key-table.js').KeyTable} table */
 function checkCounts(entries, table) {
-  let kept = 0
   let bytes = 0
-  for (const entry of entries) {
-    if (isKept(entry)) kept++
-    bytes += entry.bytes
-  }
-  const expected = { keys: entries.length, kept, bytes }
+  for (const entry of entries) bytes += entry.bytes
+  const expected = { keys: entries.length, bytes }
   const stats = table.stats()
-  for (const name of /** @type {const} */ (['keys', 'kept', 'bytes'])) {
+  for (const name of /** @type {const} */ (['keys', 'bytes'])) {
     if (stats[name] !== expected[name]) throw new Error(`${name}: ${stats[name]} are counted of ${expected[name]}`)
   }
 }
@@ -106,9 +102,15 @@ function checkLinks(entries, interest) {
 /** @param {Entry[]} entries @param {import('./origins/origins.js').Origin} origin */
 function checkOrigin(entries, origin) {
   const under = { cold: { queued: 0, inFlight: 0 }, refresh: { queued: 0, inFlight: 0 } }
-  for (const { fetch } of entries) {
-    if (fetch?.entry.origin === origin) under[fetch.lane][fetch.sentAt === undefined ? 'queued' : 'inFlight']++
+  let kept = 0
+  for (const entry of entries) {
+    const { fetch } = entry
+    if (entry.origin !== origin) continue
+    if (fetch) under[fetch.lane][fetch.sentAt === undefined ? 'queued' : 'inFlight']++
+    if (isKept(entry)) kept++
   }
+  if (origin.keptKeys !== kept)
+    throw new Error(`${origin.name}: ${origin.keptKeys} keys are counted as kept of ${kept}`)
   for (const lane of /** @type {const} */ (['cold', 'refresh'])) {
     if (origin.queue.queuedIn(lane) !== under[lane].queued)
       throw new Error(`${origin.name}: ${lane} fetches are queued, and lost`)

@@ -4,6 +4,7 @@ import { createAsks, isAsk } from './authorize/asks.js'
 import { createAuthorize } from './authorize/authorize.js'
 import { createAuthorizeMetrics } from './authorize/metrics.js'
 import { createFetcherMetrics, exportLevels } from './metrics.js'
+import { originNames } from './origins/origins.js'
 import { createPrimary } from './primary.js'
 import { createBackoff } from './timing/backoff.js'
 import { createInTurns } from './timing/in-turns.js'
@@ -31,7 +32,7 @@ const now = () => performance.now()
  */
 export function createFetcher({ namespaces, hub, metrics, settings, log }) {
   const wheel = createTimerWheel({ now })
-  const counts = createFetcherMetrics(metrics)
+  const counts = createFetcherMetrics(metrics, originNames(namespaces))
   const firstBackoff = createBackoff({ initialMs: RESTART_MS_INITIAL, random: Math.random })
   const every = everyInterval
   const workers = createWorkers({ count: settings.workers, firstBackoff, wheel, every, metrics: counts, log, now })

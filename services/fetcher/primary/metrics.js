@@ -1,14 +1,16 @@
-// The metrics of a fetcher node. No label has more values than there are backends or error codes.
+// The metrics of a fetcher node. No label has more values than keycast.yaml names backends, or there are error codes.
+import { createFastHistogram } from '@keycast/service'
 
 /**
  * @typedef {import('../work/messages.js').Result} Result
  * @typedef {import('./fetching/fetch-queue.js').Lane} Lane
+ * @typedef {import('./gateways/wants.js').RefusalCode} RefusalCode
  *
  * @typedef {object} FetchMetrics
- * @property {(how: 'memory' | 'kept' | 'joined' | 'fetched' | 'refused') => void} wanted how a gateway's want of a key
- *   was met
+ * @property {(how: typeof ways[number]) => void} wanted how a gateway's want of a key was met
+ * @property {(code: RefusalCode) => void} refused a want of a key was not met, or was met and has ended
  * @property {(lane: Lane, waitedMs: number) => void} started
- * @property {(result: Result, bytes: number, tookMs: number) => void} ended
+ * @property {(origin: string, result: Result, bytes: number, tookMs: number) => void} ended
  * @property {() => void} reissued
  * @property {(type: import('@keycast/backbone').Answer['type']) => void} answered
  * @property {(tookMs: number) => void} relayed a change went out to a gateway
@@ -20,15 +22,46 @@
 /** @type {Lane[]} */
 const lanes = ['cold', 'refresh']
 
+const ways = /** @type {const} */ (['memory', 'plan', 'coalesced', 'fetched'])
+
+/** @type {RefusalCode[]} */
+const refusalCodes = ['bad_key', 'unknown_namespace', 'capacity', 'forbidden', 'token_expired']
+
+/** How fetches end. not_modified: 304. unchanged: 200 with the bytes that are held. value: other bytes. Others are error codes. */
+const outcomes = /** @type {const} */ ([
+  'value',
+  'unchanged',
+  'not_modified',
+  'not_found',
+  'backend_error',
+  'backend_refused',
+  'backend_throttled',
+  'backend_redirect',
+  'backend_timeout',
+  'backend_unreachable',
+  'invalid_content',
+  'too_large',
+  'fetcher_timeout',
+])
+
+/** From a backend that is near up to the longest timeout. */
+const FETCH_BUCKETS = [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
+
 /**
- * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram'>} metrics
+ * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>} metrics
+ * @param {Iterable<string>} origins the backends of keycast.yaml
  * @returns {FetchMetrics & WorkerMetrics}
  */
-export function createFetcherMetrics({ counter, histogram }) {
+export function createFetcherMetrics({ counter, histogram, fastHistogram }, origins) {
   const wanted = counter({
     name: 'wants_total',
-    help: 'Watches and gets by gateways: met from memory, kept as another node left them, by a fetch under way, by a new fetch, or refused.',
+    help: 'Watches and gets of gateways that were met: from memory; by the plan of another node; coalesced, with a fetch under way; fetched.',
     labelNames: ['met'],
+  })
+  const refused = counter({
+    name: 'wants_refused_total',
+    help: 'Watches and gets refused, or ended after they were met, by code. forbidden and token_expired are the end of a right (per: user).',
+    labelNames: ['code'],
   })
   const waited = histogram({
     name: 'fetch_wait_seconds',
@@ -36,12 +69,11 @@ export function createFetcherMetrics({ counter, histogram }) {
     labelNames: ['lane'],
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
   })
-  // not_modified: 304. unchanged: 200 with the bytes that are held. value: other bytes. Otherwise an error code.
-  const took = histogram({
+  const took = createFetchTimes(origins)
+  fastHistogram({
     name: 'fetch_seconds',
-    help: 'From a lease going to a worker to its result.',
-    labelNames: ['outcome'],
-    buckets: [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+    help: 'From a lease going to a worker to its result, by backend (origin) and outcome.',
+    series: took.series,
   })
   const bytes = counter({ name: 'fetched_bytes_total', help: 'Bytes of the bodies of new versions.' })
   // Of new versions of watched keys whose last version was held. no_base: the worker does not have that version; size:
@@ -78,13 +110,15 @@ export function createFetcherMetrics({ counter, histogram }) {
   for (const result of ['made', 'no_base', 'size', 'time', 'gain']) deltas.inc({ result }, 0)
   for (const reason of ['exit', 'silent']) restarts.inc({ reason }, 0)
   for (const reason of ['forbidden', 'expired']) ownEnded.inc({ reason }, 0)
-  for (const met of ['memory', 'kept', 'joined', 'fetched', 'refused']) wanted.inc({ met }, 0)
+  for (const met of ways) wanted.inc({ met }, 0)
+  for (const code of refusalCodes) refused.inc({ code }, 0)
 
   return {
     wanted: met => wanted.inc({ met }),
+    refused: code => refused.inc({ code }),
     started: (lane, waitedMs) => waited.observe({ lane }, waitedMs / 1_000),
-    ended: (result, bodyBytes, tookMs) => {
-      took.observe({ outcome: labelOf(result) }, tookMs / 1_000)
+    ended: (origin, result, bodyBytes, tookMs) => {
+      took.of(origin, outcomeOf(result)).observe(tookMs)
       bytes.inc(bodyBytes)
       if (result.kind !== 'value') return
       const made = result.deltaFrom ? 'made' : result.deltaSkipped
@@ -99,8 +133,38 @@ export function createFetcherMetrics({ counter, histogram }) {
   }
 }
 
+/**
+ * How long fetches take, a histogram for each backend and outcome. All are there from the start: rate() takes what
+ * Prometheus sees first for what was there before.
+ *
+ * @param {Iterable<string>} origins
+ */
+function createFetchTimes(origins) {
+  /** @type {Map<string, Map<string, import('@keycast/service').FastHistogram>>} */
+  const byOrigin = new Map()
+  /** @type {import('@keycast/service').FastHistogramSeries[]} */
+  const series = []
+
+  /** @param {string} origin one of keycast.yaml @param {string} outcome one of few */
+  function of(origin, outcome) {
+    return byOrigin.get(origin)?.get(outcome) ?? add(origin, outcome)
+  }
+
+  /** @param {string} origin @param {string} outcome */
+  function add(origin, outcome) {
+    const histogram = createFastHistogram(FETCH_BUCKETS)
+    const ofOrigin = byOrigin.get(origin) ?? new Map()
+    byOrigin.set(origin, ofOrigin.set(outcome, histogram))
+    series.push({ labels: { origin, outcome }, histogram })
+    return histogram
+  }
+
+  for (const origin of origins) for (const outcome of outcomes) add(origin, outcome)
+  return { of, series }
+}
+
 /** @param {Result} result */
-function labelOf(result) {
+function outcomeOf(result) {
   if (result.kind === 'failed') return result.code
   if (result.kind === 'value') return 'value'
   return result.status === 304 ? 'not_modified' : 'unchanged'
@@ -128,7 +192,6 @@ export function exportLevels({ counter, gauge }, { primary, workers, hub, settin
     })
   const { origins, table } = primary
 
-  level('watched_keys', 'Keys kept fresh: some gateway watches them, or did a second ago.', () => table.stats().kept)
   level('cache_entries', 'Keys held: values, failures, and keys being fetched.', () => table.stats().keys)
   level('missing_keys', 'Keys held that the backend never had: an eighth of the memory is theirs at most.', () =>
     table.missing(),
@@ -192,6 +255,11 @@ export function exportLevels({ counter, gauge }, { primary, workers, hub, settin
     'fetch_limit',
     'Fetches that may be in flight to a backend: as many as do not make it slower.',
     ({ limit }) => limit.inForce(),
+  )
+  originLevel(
+    'watched_keys',
+    'Keys kept fresh: some gateway watches them, or did a second ago.',
+    ({ keptKeys }) => keptKeys,
   )
   originLevel('failing_keys', 'Keys kept fresh whose last fetch failed.', ({ failing }) => failing.size)
 }

@@ -1,7 +1,7 @@
 // Puts the primary's state and its events together; its links to gateways and workers are given to it.
 import { createFetches } from './fetching/fetches.js'
 import { createResults } from './fetching/results.js'
-import { createWants } from './gateways/wants.js'
+import { createGatewayWants } from './gateways/wants.js'
 import { createInterest } from './keys/interest.js'
 import { createKeyTable } from './keys/key-table.js'
 import { createOrigins } from './origins/origins.js'
@@ -49,7 +49,7 @@ export function createPrimary({
   const refreshes = createRefreshes({ namespaces, wheel, onOverdue: interest.notifyAll, now })
   const schedule = createSchedule({ wheel, firstBackoff, refreshes, want, now, random })
   const recovery = createRecovery({ wheel, inTurns, schedule, want, now, random })
-  const wants = createWants({
+  const wants = createGatewayWants({
     namespaces,
     origins,
     table,

@@ -68,7 +68,9 @@ export function setup({
   /** The keys of which each link is due the latest state. @type {Map<string, Set<string>>} */
   const due = new Map()
   /** @type {Record<string, number>} */
-  const met = { memory: 0, joined: 0, fetched: 0, refused: 0 }
+  const met = { memory: 0, plan: 0, coalesced: 0, fetched: 0 }
+  /** The code of each want that was refused or ended. @type {string[]} */
+  const refused = []
   /** Each change's wait for a link to take it, in milliseconds. @type {number[]} */
   const relayed = []
   /** The reasons why users' own values were dropped. @type {string[]} */
@@ -93,6 +95,7 @@ export function setup({
       wanted: how => {
         met[how]++
       },
+      refused: code => refused.push(code),
       started() {},
       ended() {},
       reissued() {},
@@ -148,6 +151,9 @@ export function setup({
     asked: (/** @type {string} */ key) => asked.get(key)?.length ?? 0,
     askedAt: (/** @type {string} */ key) => asked.get(key) ?? [],
     met,
+    refused,
+    /** How many keys are counted as kept fresh. */
+    kept: () => [...primary.origins.values()].reduce((sum, { keptKeys }) => sum + keptKeys, 0),
     relayed,
     ownEnded,
     /** Keys under lease, in order. */

@@ -19,7 +19,12 @@ const settings = {
   warmUpPulls: declared.warmUpPulls,
   // Not an operator's: the environment is what a primary can give to a process it forks before that runs.
   workCredit: setting.integer({ env: WORK_CREDIT_VARIABLE, default: 0, unit: 'leases', doc: 'Set by the primary.' }),
-  workEndpoint: setting.text({ env: WORK_ENDPOINT_VARIABLE, default: '', doc: 'Set by the primary for its workers.' }),
+  workEndpoint: setting.text({
+    env: WORK_ENDPOINT_VARIABLE,
+    default: '',
+    expects: 'an endpoint',
+    doc: 'Set by the primary for its workers.',
+  }),
 }
 
 /** Runs this process as a worker, until the primary ends it with `worker.disconnect()` or is gone itself. */

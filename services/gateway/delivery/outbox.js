@@ -1,6 +1,6 @@
 // Everything that goes to a session goes through here, a close included. Messages queued during one turn of the event
 // loop leave in one write. While a session's socket does not drain, only control messages are queued: its values stay
-// due.
+// due. No send ends a session: one that takes no more is cut, and ends when the flusher comes to it.
 import { encode } from '@keycast/protocol'
 import { wholeFrame } from '../presence/member-list.js'
 import { addDueFrames, MEMBERS, MESSAGES, mustWait, WAITS } from './due.js'
@@ -50,7 +50,7 @@ export function createOutbox({ events, slowClients, addDueMessages, unsentBytesM
    * @param {ControlMessage} message
    */
   function send(session, message) {
-    if (message.type === 'error' && !session.ended) counts.errors[message.code]++
+    if (message.type === 'error' && !isOver(session)) counts.errors[message.code]++
     sendText(session, message.type, encode(message))
   }
 
@@ -62,7 +62,7 @@ export function createOutbox({ events, slowClients, addDueMessages, unsentBytesM
    * @param {string} text
    */
   function sendText(session, type, text) {
-    if (session.ended) return
+    if (isOver(session)) return
     counts.sent[type]++
     session.pieces.push(text)
     queued(session, Buffer.byteLength(text))
@@ -76,7 +76,7 @@ export function createOutbox({ events, slowClients, addDueMessages, unsentBytesM
    * @param {RequestId | undefined} id of the request
    */
   function sendValue(session, value, id) {
-    if (session.ended) return
+    if (isOver(session)) return
     counts.sent.value++
     queued(session, session.encoding.addAnswer(value, id, session.pieces))
   }
@@ -88,7 +88,7 @@ export function createOutbox({ events, slowClients, addDueMessages, unsentBytesM
    * @param {Buffer} frame
    */
   function sendFrame(session, frame) {
-    if (session.ended) return
+    if (isOver(session)) return
     session.pieces.push(frame)
     queued(session, frame.length)
   }
@@ -97,12 +97,11 @@ export function createOutbox({ events, slowClients, addDueMessages, unsentBytesM
   function queued(session, bytes) {
     session.pieceBytes += bytes
     if (session.stalledAtMs !== undefined) {
-      if (queuedBytesOf(session) > unsentBytesMax) events.onEnd(session, 'slow')
-    } else if (session.pieceBytes >= BATCH_BYTES) {
-      flush(session)
-    } else {
-      flusher.mark(session)
+      if (queuedBytesOf(session) > unsentBytesMax) cut(session, 'slow')
+      return
     }
+    if (session.pieceBytes >= BATCH_BYTES) write(session)
+    flusher.mark(session)
   }
 
   /**
@@ -191,43 +190,61 @@ export function createOutbox({ events, slowClients, addDueMessages, unsentBytesM
    */
   function close(session, code) {
     if (session.ended || session.closing) return
-    if (session.stalledAtMs !== undefined) return events.onEnd(session, code)
+    if (session.stalledAtMs !== undefined) return cut(session, code)
     session.closing = code
     flusher.mark(session)
   }
 
   /**
-   * Writes what the session is due, up to a batch of it.
+   * The session's client does not take what is queued: all of it is dropped now, and the session ends in a turn of its own.
+   * If it ended here, the caller would go on with it, and nothing unsubscribes what is subscribed after the end.
+   *
+   * @param {Session} session that is stalled
+   * @param {CloseCode} code
+   */
+  function cut(session, code) {
+    session.closing = code
+    discard(session)
+    flusher.mark(session)
+  }
+
+  /**
+   * The session's turn has come: what it is due is written, up to a batch of it. It ends only here, where no caller is in
+   * the middle of something.
    *
    * @param {Session} session
    */
   function flush(session) {
-    if (session.ended || session.stalledAtMs !== undefined) return
+    if (session.ended) return
+    write(session)
+    const { closing, due, stalledAtMs, transport } = session
+    if (due.length > 0 && stalledAtMs === undefined) flusher.mark(session)
+    else if (closing && (stalledAtMs !== undefined || transport.isOpen())) events.onEnd(session, closing)
+  }
+
+  /** @param {Session} session */
+  function write(session) {
+    if (session.stalledAtMs !== undefined) return
     // A close frame was sent, and nothing may follow it (RFC 6455 section 5.5.1).
     if (!session.transport.isOpen()) return discard(session)
 
     // Answers to gets go before due values: a client that reads slower than its keys change is always due values. The
     // answers may fill the socket.
     if (session.deferredGets.length > 0) events.onWritable(session)
-    if (session.ended || session.stalledAtMs !== undefined) return
+    if (session.stalledAtMs !== undefined) return
 
     const { pieces } = session
     const bytes = session.pieceBytes + addDue(session)
-    if (pieces.length > 0) {
-      session.transport.write(pieces)
-      counts.sentBytes += bytes
-      const isStalled = session.transport.isStalled()
-      if (isStalled) slowClients.begin(session, pieces)
-      pieces.length = 0
-      session.pieceBytes = 0
-      if (isStalled) {
-        session.stalledAtMs = now()
-        if (session.closing) events.onEnd(session, session.closing)
-        return
-      }
-    }
-    if (session.due.length > 0) flusher.mark(session)
-    else if (session.closing) events.onEnd(session, session.closing)
+    if (pieces.length === 0) return
+    session.transport.write(pieces)
+    counts.sentBytes += bytes
+    const isStalled = session.transport.isStalled()
+    if (isStalled) slowClients.begin(session, pieces)
+    pieces.length = 0
+    session.pieceBytes = 0
+    if (!isStalled) return
+    session.stalledAtMs = now()
+    if (session.closing) cut(session, session.closing)
   }
 
   /** @param {Session} session @returns {number} bytes added to its pieces */
@@ -278,7 +295,8 @@ export function createOutbox({ events, slowClients, addDueMessages, unsentBytesM
    * @param {Session} session
    */
   function drained(session) {
-    if (session.stalledAtMs === undefined) return
+    // A cut session lost what was queued for it: nothing may follow that hole.
+    if (session.stalledAtMs === undefined || isCut(session)) return
     counts.stalls.observe(now() - session.stalledAtMs)
     session.stalledAtMs = undefined
     // The last ping may still be unread in its socket, but the client was there a moment ago.
@@ -288,7 +306,7 @@ export function createOutbox({ events, slowClients, addDueMessages, unsentBytesM
   }
 
   /**
-   * Drops all that is queued for a session that has ended.
+   * Drops all that is queued for a session that has ended, or is about to.
    *
    * @param {Session} session
    */
@@ -317,4 +335,18 @@ export function createOutbox({ events, slowClients, addDueMessages, unsentBytesM
     discard,
     fence: flusher.fence,
   }
+}
+
+/**
+ * Whether what was queued for the session is dropped, and it ends with the next flush: nothing else closes one that is stalled.
+ *
+ * @param {Session} session
+ */
+function isCut({ closing, stalledAtMs }) {
+  return closing !== undefined && stalledAtMs !== undefined
+}
+
+/** Whether nothing more is queued for the session. @param {Session} session */
+function isOver(session) {
+  return session.ended || isCut(session)
 }

@@ -174,8 +174,10 @@ test('a get that waited is answered from memory, however old the value is by the
 })
 
 test('ten thousand gets sent at once by a client that never reads keep little in memory', async () => {
-  const { client } = await stuck({ settings: { requestsPerSecondMax: 1e6 } })
+  const { client, turn } = await stuck({ settings: { requestsPerSecondMax: 1e6 } })
   for (let id = 0; id < 10_000; id++) client.send({ type: 'get', id, key: 'tick:1' })
+  expect(client.connection.session).toMatchObject({ pieces: [], pieceBytes: 0, due: [], deferredGets: [] })
+  await turn()
   expect(client.connection.closed).toEqual({ code: 4008, reason: expect.any(String) })
   expect(client.connection.session).toMatchObject({ pieces: [], due: [], deferredGets: [], ended: true })
 })
@@ -243,9 +245,32 @@ test('a client that reads in time is not closed', async () => {
 })
 
 test('a client that asks and never reads the answers is closed with 4008 when they are too many', async () => {
-  const { client } = await stuck({ settings: { unsentBytesMax: 65_536, requestsPerSecondMax: 1e6 } })
+  const { client, turn } = await stuck({ settings: { unsentBytesMax: 65_536, requestsPerSecondMax: 1e6 } })
   for (let n = 0; n < 3_000; n++) client.send({ type: 'ping', id: n })
+  await turn()
   expect(client.connection.closed?.code).toBe(4008)
+})
+
+test('a client that reads again after it was cut is written nothing more, for some of it is missing', async () => {
+  const { backbone, client } = await stuck({ settings: { unsentBytesMax: 4_096 } })
+  for (let id = 0; id < 30; id++) client.send({ type: 'ping', id })
+  expect(client.connection.session).toMatchObject({ closing: 'slow', ended: false })
+  client.connection.drain()
+  backbone.value('tick:1', '2')
+  expect(await client.received()).toEqual([])
+  expect(client.connection.closed?.code).toBe(4008)
+})
+
+test('a session that stalls while it is closing ends in a turn of its own', async () => {
+  const { connect, backbone } = createTestGateway()
+  const client = await connect()
+  await client.ask(subscribe('tick:1'))
+  backbone.value('tick:1', padded(1))
+  client.send({ type: 'get', id: 1, key: 'tick:1' })
+  client.connection.emit('message', Buffer.from('x'), true)
+  client.connection.stuck = true
+  expect(await client.received()).toMatchObject([{ type: 'value' }, { type: 'value' }])
+  expect(client.connection.closed?.code).toBe(1003)
 })
 
 test('a close follows what was queued before it', async () => {
@@ -274,6 +299,7 @@ test('answers to empty pings are charged what they cost, not the two bytes they 
   await turn()
   expect(client.connection.closed).toBeUndefined()
   for (let n = 0; n < 20; n++) client.connection.emit('ping', Buffer.alloc(0))
+  await turn()
   expect(client.connection.closed?.code).toBe(4008)
 })
 

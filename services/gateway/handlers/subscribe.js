@@ -55,9 +55,10 @@ export const createSubscribe = ({ admissions, subscriptions, rooms, outbox, rate
       outbox.send(session, { type: 'subscribed', id, keys: accepted })
     }
     for (const error of refused) outbox.send(session, error)
-    // Each error is many times longer than a bad key. Without a price, one message could ask for megabytes of errors.
-    rateLimit.charge(session, Math.floor(refused.length / REFUSALS_PER_TOKEN))
     rooms.finish(announcement)
+    // Each error is many times longer than a bad key. Without a price, one message could ask for megabytes of errors. The
+    // charge comes last, because it may end the session.
+    rateLimit.charge(session, Math.floor(refused.length / REFUSALS_PER_TOKEN))
   }
 
   /** The number of keys that need a question to the fetcher, a backend or the journal. */

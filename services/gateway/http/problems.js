@@ -75,5 +75,5 @@ export function sendProblem(reply, { code, message, retryAfterMs, problems }, st
   return reply.send({ code, message, retryAfterMs, problems })
 }
 
-/** @type {Record<HttpProblem['code'], number>} */
-const statuses = { ...statusOf, ...requestStatusOf }
+/** The status of every code that a gateway answers with over HTTP. @type {Record<HttpProblem['code'], number>} */
+export const statuses = { ...statusOf, ...requestStatusOf }

@@ -18,6 +18,8 @@ export function createPlaces({ keysPerSessionMax, subscriptionsMax }) {
      */
     take(session) {
       const { account } = session
+      // An ended session would keep its place for good. Nobody is told the code.
+      if (session.ended) return 'capacity'
       if (keyCountOf(session) >= keysPerSessionMax || (account && account.keys >= account.keysMax)) {
         return 'too_many_keys'
       }

@@ -16,6 +16,12 @@ test('a session has so many places, and all sessions together', () => {
   expect(places.take(session(0))).toBeUndefined()
 })
 
+test('a session that has ended has no place, and takes none', () => {
+  const places = createPlaces({ keysPerSessionMax: 2, subscriptionsMax: 3 })
+  expect(places.take({ ...session(0), ended: true })).toBe('capacity')
+  expect(places.taken()).toBe(0)
+})
+
 test('sessions of one account share its places, and one that is refused takes none', () => {
   const places = createPlaces({ keysPerSessionMax: 10, subscriptionsMax: 10 })
   const account = { keys: 1, keysMax: 2 }

@@ -1,6 +1,7 @@
 // Subscriptions of sessions to keys: ties sessions to entries, and makes each change of an entry due to its
 // subscribers.
 import { encode, errorMessage } from '@keycast/protocol'
+import { SUBSCRIBED } from '../access/backend/decisions.js'
 import { CHANGED, CURRENT, PROBLEM, VALUE } from '../delivery/due.js'
 import { askedAtOf, endRefreshes } from './age.js'
 import { NOBODY } from './entry.js'
@@ -29,6 +30,7 @@ import { createProblem } from './problem.js'
  * @param {object} deps
  * @param {Pick<import('./values.js').Values, 'open'>} deps.values
  * @param {Pick<import('./own-values.js').OwnValues, 'wireKeyOf'>} deps.ownValues
+ * @param {Pick<import('../access/backend/decisions.js').Decisions, 'unregister'>} deps.decisions
  * @param {import('./cache.js').Cache} deps.cache
  * @param {Pick<import('@keycast/backbone').Backbone, 'watch' | 'unwatch'>} deps.backbone
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'owe' | 'forget' | 'sendText'>} deps.outbox
@@ -41,6 +43,7 @@ import { createProblem } from './problem.js'
 export function createSubscriptions({
   values,
   ownValues,
+  decisions,
   cache,
   backbone,
   outbox,
@@ -252,6 +255,8 @@ export function createSubscriptions({
     for (const subscription of [...entry.subscriptions]) {
       const { session } = subscription
       end(subscription)
+      // Else the backend would be asked for it as long as the gateway runs.
+      decisions.unregister(session, entry.key, SUBSCRIBED)
       counts.errors[code]++
       outbox.sendText(session, 'error', text)
     }

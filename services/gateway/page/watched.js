@@ -95,7 +95,7 @@ export function activityOf(watched, nowMs, parts) {
   return counts
 }
 
-const json = /^(application|text)\/json\b|^[^;]*\+json\b/i
+const json = /^((application|text)\/|[^;]*\+)json(;|$)/i
 
 /** @param {unknown} value @param {string} contentType @returns {Content} */
 function contentOf(value, contentType) {

@@ -86,8 +86,7 @@ export function createWatching({ backbone, outbox, counts }) {
     const list = lists.get(key)
     if (!list) return
     const frame = changeMembers(list, said)
-    // A copy: a session may end because its client takes nothing.
-    for (const watch of [...list.watches]) tell(watch, frame)
+    for (const watch of list.watches) tell(watch, frame)
   }
 
   /** @param {MembersWatch} watch @param {Buffer} frame of a change */

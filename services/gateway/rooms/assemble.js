@@ -5,7 +5,7 @@ import { createJoins } from '../presence/joins.js'
 import { createWatching } from '../presence/watching.js'
 import { createBehind } from './behind.js'
 import { createFollowers } from './followers.js'
-import { createHistories } from './histories.js'
+import { createHistoryReader } from './histories.js'
 import { createPages } from './pages.js'
 import { createPlacing } from './placing.js'
 import { createPublishes } from './publishes.js'
@@ -70,10 +70,19 @@ export function assembleRooms({
     now,
   })
   const pages = createPages({ backbone: roomsBackbone, tails, counts })
-  const placing = createPlacing({ backbone: roomsBackbone, tails, pages, followers, watching, outbox, counts })
+  const placing = createPlacing({
+    backbone: roomsBackbone,
+    tails,
+    pages,
+    followers,
+    decisions,
+    watching,
+    outbox,
+    counts,
+  })
   const behind = createBehind({ tails, pages, outbox, counts })
   const rooms = createRooms({ followers, placing, behind, tails, backbone: roomsBackbone, outbox, counts, now })
-  const histories = createHistories({ backbone: roomsBackbone })
+  const histories = createHistoryReader({ backbone: roomsBackbone })
   const publishes = createPublishes({
     namespaces,
     access,

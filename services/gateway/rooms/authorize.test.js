@@ -5,6 +5,7 @@ import { createMemoryRooms } from '@keycast/backbone/memory'
 import { createMetrics } from '@keycast/service/metrics'
 import { readRule } from '../access/rights.js'
 import { authenticate, issuers, sign } from '../access/test-tokens.js'
+import { queuedBytesOf } from '../delivery/slow-clients.js'
 import { createTestGateway } from '../test-support.js'
 
 const startAtMs = 1_800_000_000_000
@@ -32,13 +33,15 @@ afterEach(async () => {
 })
 
 /**
- * @param {{ metrics?: Omit<import('@keycast/service').Metrics, 'registry'>, rules?: typeof open }} [options] `rules`:
- *   the rights of clients without a token, and of those with one
+ * @param {{ metrics?: Omit<import('@keycast/service').Metrics, 'registry'>, rules?: typeof open,
+ *   settings?: Partial<import('../settings.js').Settings> }} [options] `rules`: the rights of clients without a token, and
+ *   of those with one
  */
-async function setUp({ metrics, rules = open } = {}) {
+async function setUp({ metrics, rules = open, settings } = {}) {
   const journal = createMemoryRooms({ at: () => startAtMs })
   const started = createTestGateway({
     startAtMs,
+    settings,
     namespaces: { tick: {} },
     rooms: { room: { members: 'named', authorize, timeoutMs: 2_000 }, open: {} },
     policy: { tokens: issuers, ...rules },
@@ -447,4 +450,29 @@ test('rights that a new token does not cover end the wait for the decision, whic
   await decide(admitted)
   append('secret')
   expect(await client.received()).toEqual([])
+})
+
+test('a session that the answer to its auth ends is no session of its viewers, and no decision holds it', async () => {
+  const unsentBytesMax = 10_000
+  const { connect, decide, backbone, turn } = await setUp({ settings: { unsentBytesMax } })
+  const client = await connect()
+  await client.ask({ type: 'subscribe', id: 1, keys: [{ key: 'tick:1' }, { key: KEY }] })
+  await decide(admitted)
+  client.connection.stuck = true
+  backbone.value('tick:1', `"${'x'.repeat(20_000)}"`)
+  await turn()
+  const session = /** @type {import('../sessions/session.js').Session} */ (client.connection.session)
+  // Its socket is full, and what is queued leaves no room for `authed`.
+  for (let id = 1_000; queuedBytesOf(session) < unsentBytesMax - 200; id++) client.send({ type: 'ping', id })
+  const before = session.viewer
+
+  client.send({ type: 'auth', id: 2, token: await sign({ sub: 'ann', nowMs: startAtMs }) })
+  await new Promise(resolve => Object.assign(client.connection, { close: resolve }))
+
+  expect(session).toMatchObject({ ended: true, endReason: 'slow' })
+  const viewers = [before, session.viewer]
+  expect(viewers.map(viewer => viewer?.sessions)).toEqual([0, 0])
+  for (const viewer of viewers) {
+    for (const { sessions } of viewer?.decisions.values() ?? []) expect(sessions.size).toBe(0)
+  }
 })

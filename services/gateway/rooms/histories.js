@@ -3,14 +3,14 @@
 /**
  * @typedef {import('@keycast/protocol').History} Asked
  * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode
- * @typedef {ReturnType<typeof createHistories>} Histories
+ * @typedef {ReturnType<typeof createHistoryReader>} Histories
  */
 
 /** A read that takes longer is given up. The link to a hanging journal is dead before that. */
 const HISTORY_MS = 5_000
 
 /** @param {{ backbone: Pick<import('@keycast/backbone').RoomsBackbone, 'history'> }} deps */
-export function createHistories({ backbone }) {
+export function createHistoryReader({ backbone }) {
   return {
     /**
      * @param {Omit<Asked, 'type' | 'id'>} asked its key is a room's

@@ -1,10 +1,10 @@
-import { createHistories } from './histories.js'
+import { createHistoryReader } from './histories.js'
 
 /** @param {any} result */
 function setUp(result) {
   /** @type {unknown[]} */
   const asked = []
-  const histories = createHistories({
+  const histories = createHistoryReader({
     backbone: {
       history: async (...given) => {
         asked.push(given)

@@ -1,6 +1,7 @@
 // Finds where a session's stream of a room begins, and says so in `subscribed`. All or nothing: a client that resumes is
 // given every message after its position, or is told that it is not.
 import { errorMessage } from '@keycast/protocol'
+import { SUBSCRIBED } from '../access/backend/decisions.js'
 import { createAnnouncement, subscribedTo } from './announcement.js'
 
 /**
@@ -21,11 +22,12 @@ const RETRY_MS = 1_000
  * @param {Pick<import('./tails.js').Tails, 'seal' | 'covers'>} deps.tails
  * @param {ReturnType<typeof import('./pages.js').createPages>} deps.pages
  * @param {Pick<import('./followers.js').Followers, 'remove'>} deps.followers
+ * @param {Pick<import('../access/backend/decisions.js').Decisions, 'unregister'>} deps.decisions
  * @param {Pick<import('../presence/watching.js').Watching, 'begin'>} deps.watching
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'send' | 'forget' | 'oweMessages'>} deps.outbox
  * @param {Pick<import('../counts.js').Counts, 'resumes'>} deps.counts
  */
-export function createPlacing({ backbone, tails, pages, followers, watching, outbox, counts }) {
+export function createPlacing({ backbone, tails, pages, followers, decisions, watching, outbox, counts }) {
   /** Subscriptions whose part of the history could not be read. @type {Set<RoomSubscription>} */
   const delayed = new Set()
 
@@ -140,8 +142,6 @@ export function createPlacing({ backbone, tails, pages, followers, watching, out
     announcement.placed = []
     outbox.send(session, { type: 'subscribed', id, keys: placed.map(subscribedTo) })
     for (const subscription of placed) {
-      // Writing that message may have ended the session.
-      if (subscription.index === -1) continue
       const isPresenceWanted = subscription.placing?.start?.presence === true
       subscription.placing = undefined
       const { cursor, room, answers } = subscription
@@ -177,6 +177,8 @@ export function createPlacing({ backbone, tails, pages, followers, watching, out
     const { session, room, placing } = subscription
     const id = placing && !placing.isTold ? placing.announcement.id : undefined
     end(subscription)
+    // Else the backend would be asked for it as long as the gateway runs.
+    decisions.unregister(session, room.key, SUBSCRIBED)
     outbox.send(session, errorMessage(code, { id, key: room.key, subscribed: false, message }))
   }
 

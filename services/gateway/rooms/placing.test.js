@@ -26,6 +26,7 @@ function setUp({ isAvailable = true } = {}) {
         removed.push(subscription)
       },
     },
+    decisions: { unregister() {} },
     watching: { begin() {} },
     outbox: {
       send: (_, message) => void sent.push(message),

@@ -40,8 +40,7 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
       room.reached = after
     }
     room.oldest = oldest
-    // A copy: sending may end sessions.
-    for (const subscription of [...room.subscriptions]) placing.place(subscription)
+    for (const subscription of room.subscriptions) placing.place(subscription)
   }
 
   /** @type {MessageEvents['onMessages']} */
@@ -72,7 +71,7 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
     room.reached = seq
     room.oldest = oldest
     tails.forget(room)
-    for (const subscription of [...room.subscriptions]) {
+    for (const subscription of room.subscriptions) {
       if (subscription.placing) {
         placing.placeAnew(subscription)
         continue
@@ -89,6 +88,7 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
 
   /** @type {MessageEvents['onFailed']} */
   function onFailed(key, failure) {
+    // A copy: those that are refused leave the room.
     for (const subscription of [...(followers.get(key)?.subscriptions ?? [])]) {
       if (failure.retryAfterMs === undefined) placing.refuse(subscription, failure)
       else placing.delay(subscription, failure)
@@ -99,7 +99,7 @@ export function createRooms({ followers, placing, behind, tails, backbone, outbo
   function onRouted() {
     for (const room of followers.all()) {
       if (room.epoch !== undefined || backbone.isAvailable(room.key)) continue
-      for (const subscription of [...room.subscriptions]) placing.delay(subscription, unavailable)
+      for (const subscription of room.subscriptions) placing.delay(subscription, unavailable)
     }
     retry()
   }

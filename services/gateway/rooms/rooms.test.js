@@ -326,3 +326,15 @@ test.each([
   const client = await connect()
   expect(await client.ask(request)).toMatchObject([{ type: 'error', id: 1, key: request.key, subscribed: false, code }])
 })
+
+test('a session that the errors of its own subscribe end leaves no subscription and no room behind', async () => {
+  const { gateway, journal, connect } = await setUp({ settings: { unsentBytesMax: 100_000 } })
+  journal.setAway(true)
+  const client = await connect()
+  client.connection.stuck = true
+  client.send({ type: 'subscribe', id: 1, keys: Array.from({ length: 2_000 }, (_, n) => `room:${n}`) })
+  await client.received()
+  const { session } = client.connection
+  expect(client.connection.closed?.code).toBe(4008)
+  expect([session?.subscriptions.size, gateway.rooms.stats().rooms]).toEqual([0, 0])
+})

@@ -1,20 +1,20 @@
-// Whose positions go with a link's beat: rooms of which something was sent lately, so that the last message lost is
+// Chooses the rooms whose positions go with a link's beat: rooms with recent messages, so that a lost last message is
 // noticed, and in turn some of the others.
 
-/** Rooms of one beat that were sent nothing lately. */
+/** Quiet rooms per beat. */
 const IN_TURN = 200
 
 /** @param {{ keys: () => Iterator<string> }} watches all rooms of the link */
 export function createBeatKeys(watches) {
-  /** Since the last beat. @type {Set<string>} */
+  /** Rooms with news since the last beat. @type {Set<string>} */
   let sent = new Set()
-  /** Since the one before that. @type {Set<string>} */
+  /** Rooms with news since the beat before that. @type {Set<string>} */
   let sentBefore = new Set()
   /** @type {Iterator<string> | undefined} */
   let rotation
 
   return {
-    /** Something was sent of the room, or the next beat shall look at it. @param {string} key */
+    /** The room had news, or the next beat must include it. @param {string} key */
     add: key => void sent.add(key),
 
     /** @param {string} key */
@@ -23,7 +23,7 @@ export function createBeatKeys(watches) {
       sentBefore.delete(key)
     },
 
-    /** For the beat that is now. @returns {Set<string>} */
+    /** The rooms for the present beat. @returns {Set<string>} */
     next() {
       const keys = new Set([...sentBefore, ...sent])
       sentBefore = sent

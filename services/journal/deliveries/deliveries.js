@@ -1,4 +1,4 @@
-// What each link is sent: of the rooms that it watches, and of the histories that it asked for.
+// Decides what each link is sent: messages of the rooms that it watches, and the histories that it asked for.
 import { createHistories } from './histories.js'
 import { createReadSlots } from './read-slots.js'
 import { createWatches } from './watches.js'
@@ -15,7 +15,7 @@ const NOTHING = Object.freeze({ answers: [], more: false })
 /**
  * @param {object} deps
  * @param {Pick<import('../log/log.js').Log, 'head' | 'read'>} deps.log
- * @param {ReturnType<typeof import('../watched-rooms.js').createRooms>} deps.rooms
+ * @param {ReturnType<typeof import('../watched-rooms.js').createWatchedRooms>} deps.rooms
  * @param {(key: string) => boolean} deps.isRoom
  * @param {(link: string, key: string) => void} deps.tell
  * @param {Parameters<typeof createWatches>[0]['counts']} deps.counts
@@ -39,7 +39,7 @@ export function createDeliveries({ log, rooms, isRoom, tell, counts, onReadFaile
     return { slots, watches: createWatches({ ...shared, rooms }), histories: createHistories(shared) }
   }
 
-  /** The log could not say what it kept: every watched room's head is read anew. */
+  /** The log could not say which messages it kept: every watched room's head is read anew. */
   async function onUncertain() {
     for (const key of new Set([...links.values()].flatMap(({ watches }) => [...watches.keys()]))) {
       try {

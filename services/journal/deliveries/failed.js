@@ -1,7 +1,7 @@
-// What a link is told where a room or a part of a history cannot be given.
+// The answer to a link if a room, or a part of its history, cannot be served.
 import { errorCodes } from '@keycast/protocol'
 
-/** Beats come once a second, and with them what failed is tried again. */
+/** A failed read is tried again with the next beat, and beats come once a second. */
 export const RETRY_MS = 1_000
 
 /**

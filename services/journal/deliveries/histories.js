@@ -1,4 +1,4 @@
-// Parts of histories, as gateways ask for them on behalf of a client: each is read once, answered once, and forgotten.
+// Parts of histories that gateways ask for on behalf of a client: each is read once, answered once, and forgotten.
 import { HISTORY_BYTES_MAX, readHistoryKey } from '@keycast/backbone'
 import { failed, RETRY_MS } from './failed.js'
 
@@ -69,7 +69,7 @@ export function createHistories({ link, slots, log, isRoom, tell, counts, onRead
     if (gets.get(key) === wanted) tell(link, key)
   }
 
-  /** @param {string} key @returns {Answer[] | undefined} `undefined` where nobody asked for it */
+  /** @param {string} key @returns {Answer[] | undefined} `undefined` if nobody asked for it */
   function answersFor(key) {
     const wanted = gets.get(key)
     if (!wanted) return undefined

@@ -1,22 +1,22 @@
-// Reads of the log that a link may have under way, and what they gave while it waits for credit. One that comes back with
-// 10,000 rooms holds 16 parts of histories and not 10,000.
+// Limits the reads of the log that a link may have under way, and the results that wait for its credit. A link that
+// returns with 10,000 rooms thus holds 16 parts of histories and not 10,000.
 
-/** Reads of one link. */
+/** Reads per link. */
 const SLOTS_MAX = 16
 
 /**
- * What may take a slot.
+ * A watch or a history, either of which may take a slot.
  * @typedef {{ key: string, takesSlot: boolean }} Reader
  */
 
-/** @param {(key: string) => void} tell asked for again when there is a slot for it */
+/** @param {(key: string) => void} tell called when the key may try to take a slot again */
 export function createReadSlots(tell) {
   let taken = 0
-  /** Keys that wait for one. @type {Set<string>} */
+  /** Keys that wait for a slot. @type {Set<string>} */
   const waiting = new Set()
 
   return {
-    /** @param {Reader} reader @returns {boolean} false where none is left: its key is told again when there is one */
+    /** @param {Reader} reader @returns {boolean} false if none is left: `tell` is called once there is one */
     take(reader) {
       if (reader.takesSlot) return false
       if (taken >= SLOTS_MAX) {
@@ -28,7 +28,7 @@ export function createReadSlots(tell) {
       return true
     },
 
-    /** @param {Reader} reader that may have none */
+    /** @param {Reader} reader may have no slot */
     release(reader) {
       waiting.delete(reader.key)
       if (!reader.takesSlot) return

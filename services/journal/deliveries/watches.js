@@ -1,5 +1,5 @@
-// What a link is sent of the rooms that it watches: all that follows its cursor in each. The history is the queue: a gateway
-// that is slow costs a cursor a room, and no copy of what it has not been sent.
+// Sends a link the messages after its cursor in each room that it watches. The history is the queue: a slow gateway
+// costs one cursor per room, and no copy of unsent messages.
 import { gapFrom } from '@keycast/backbone'
 import { createBeatKeys } from './beat-keys.js'
 import { failed, RETRY_MS } from './failed.js'
@@ -23,11 +23,11 @@ import { failed, RETRY_MS } from './failed.js'
  * @property {boolean} isFailed its last read failed: tried again at the next beat
  */
 
-/** What one read of a room's history gives, one message at least. */
+/** The result of one read of a room's history, one message at least. */
 const READ_BYTES = 64 * 1024
 const READ_MESSAGES_MAX = 1_000
 
-/** Rooms whose position goes with one beat. */
+/** Rooms with a position in one beat. */
 const HEADS_MAX = 2_000
 
 const NOTHING = Object.freeze({ answers: [], more: false })
@@ -37,7 +37,7 @@ const NOTHING = Object.freeze({ answers: [], more: false })
  * @param {string} deps.link
  * @param {import('./read-slots.js').ReadSlots} deps.slots
  * @param {Pick<import('../log/log.js').Log, 'head' | 'read'>} deps.log
- * @param {ReturnType<typeof import('../watched-rooms.js').createRooms>} deps.rooms
+ * @param {ReturnType<typeof import('../watched-rooms.js').createWatchedRooms>} deps.rooms
  * @param {(key: string) => boolean} deps.isRoom
  * @param {(link: string, key: string) => void} deps.tell
  * @param {{ resumed: (outcome: 'new' | 'whole' | import('@keycast/backbone').GapReason) => void, gap: () => void,
@@ -83,7 +83,7 @@ export function createWatches({ link, slots, log, rooms, isRoom, tell, counts, o
     slots.release(watched)
   }
 
-  /** Says where the room stands, and where its stream goes on for this link. @param {Watch} watched */
+  /** Tells where the room stands, and where its stream continues for this link. @param {Watch} watched */
   async function place(watched) {
     const { key, position } = watched
     watched.isFailed = false
@@ -114,7 +114,7 @@ export function createWatches({ link, slots, log, rooms, isRoom, tell, counts, o
     place(watched)
   }
 
-  /** @param {Watch} watched that has a cursor */
+  /** @param {Watch} watched has a cursor */
   function isBehind({ key, epoch, cursor = 0 }) {
     const room = rooms.get(key)
     return room !== undefined && (room.epoch !== epoch || room.head > cursor)
@@ -184,7 +184,7 @@ export function createWatches({ link, slots, log, rooms, isRoom, tell, counts, o
     }
     if (!isCurrent(watched)) return
     if (watched.cursor !== cursor) {
-      // Placed anew meanwhile: the part is of another epoch.
+      // Placed anew meanwhile: this part is of another epoch.
       slots.release(watched)
       return tell(link, key)
     }
@@ -207,8 +207,8 @@ export function createWatches({ link, slots, log, rooms, isRoom, tell, counts, o
   }
 
   /**
-   * How far the link was sent some of its rooms. A room that has more is told again: what failed, or was forgotten by a
-   * fault of this program, goes on with the next beat.
+   * The link's position in some of its rooms. A room with unsent messages is announced again: a failed read, or one
+   * that a fault of this program forgot, continues with the next beat.
    */
   function headsForBeat() {
     const heads = []
@@ -242,7 +242,7 @@ export function createWatches({ link, slots, log, rooms, isRoom, tell, counts, o
     },
     keys: () => watches.keys(),
     /**
-     * How far the link was sent a room, for an operator.
+     * The link's position in a room, for an operator.
      *
      * @param {string} key
      * @returns {{ link: string, sent: number | null, isBehind: boolean } | undefined} `sent`: `null` until its place is

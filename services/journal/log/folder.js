@@ -84,7 +84,7 @@ function isTaken(path) {
   })
 }
 
-// LMDB's file begins with two meta pages, written in turn; a crash can spoil one of them only.
+// LMDB's file begins with two meta pages, written in turn; a crash can spoil only one of them.
 const META_PAGES = 2
 const META_OFFSET = 24
 const MAGIC = 0xbeefc0de
@@ -93,8 +93,8 @@ const TRANSACTION_OFFSET = META_OFFSET + 128
 const LAST_PAGE_OFFSET = META_OFFSET + 120
 
 /**
- * Refuses a file that is no log, or one that was cut short: LMDB maps it, and a read beyond its end would end the process
- * without a word.
+ * Refuses a file that is no log, or one that was cut short: LMDB maps it, and a read beyond its end would end the
+ * process without a message.
  *
  * @param {string} folder
  * @param {string} name
@@ -124,7 +124,7 @@ export function checkDataFile(folder, name) {
 }
 
 /**
- * Refuses what {@link checkDataFile} refuses, and also where there is no log.
+ * Refuses the same files as {@link checkDataFile}, and a folder without a log.
  *
  * @param {string} path of a log's folder, or of a backup
  * @throws {LogRefused}

@@ -1,9 +1,9 @@
-// Says whether a log in LMDB is whole: every room has the messages it says it has, and the counts are those of its tables.
-// LMDB keeps no checksums, so a byte that changed within a text is not noticed.
+// Says whether a log in LMDB is whole: every room has the messages that it lists, and the counts match the tables. LMDB
+// keeps no checksums, so a byte that changed within a text is not noticed.
 import { decode } from './lmdb-layout.js'
 import { bytesOf } from './log.js'
 
-/** Further ones are counted: each message of a room can be one. */
+/** Further problems are only counted: each message of a room can be one. */
 const PROBLEMS_MAX = 20
 
 /**

@@ -29,7 +29,7 @@ const EMPTY = new Set([LOCK_NAME, LMDB_LOCK_FILE, 'lost+found'])
 export async function backUp(folder, file) {
   if (existsSync(file)) throw new LogRefused(`${file} is there already: name a new file`)
   checkLogFile(folder)
-  // Beside the file, so that it is moved into place as a whole: one that was cut short would pass for a backup.
+  // Written beside the file, then moved into place whole: a file that was cut short would pass for a backup.
   const work = mkdtempSync(join(dirname(resolve(file)), '.keycast-backup-'))
   try {
     const { env } = openTables(folder, { readOnly: true })
@@ -74,8 +74,8 @@ export async function restore(file, folder) {
 }
 
 /**
- * Has the next journal that opens the log begin another epoch. That the file is another is not enough for it: a file
- * system may give a new file the inode of one that was removed.
+ * Makes the next journal that opens the log begin another epoch. Another file is not enough: a file system may give a
+ * new file the inode of one that was removed.
  *
  * @param {string} folder
  */

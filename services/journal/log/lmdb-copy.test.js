@@ -98,7 +98,7 @@ test('what root does to the log of a journal that is not root leaves the journal
   await log.close()
   const home = join(folder, 'home')
   mkdirSync(home)
-  // Only root can give a folder away; all else is as it is for everybody.
+  // Only root can give a folder away; all else holds for every user.
   if (process.getuid?.() === 0) chownSync(home, 1_000, 1_000)
   const data = join(home, 'log')
   await restore(file, data)
@@ -116,7 +116,7 @@ test('a file that is given the inode of the log that was removed passes for anot
   const target = join(folder, 'target')
   await restore(file, target)
   const { ino } = statSync(join(target, 'data.mdb'))
-  // As a file system does that gives a new file the number of one that is gone: the same inode stands in the old log.
+  // Gives the old log the inode of the new one, as a file system that reuses the inode of a removed file would.
   const { env, meta } = openTables(data)
   await meta.put('inode', ino)
   await env.flushed

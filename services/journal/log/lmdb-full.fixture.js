@@ -1,5 +1,5 @@
-// A log on a disk that fills up, for lmdb-full.test.js, in a process of its own: the lmdb package prints the error of each
-// failed commit whenever it likes. The argument is a folder with 3 MB of room; stdout is what was seen, as JSON.
+// A log on a disk that fills up, for lmdb-full.test.js. In a process of its own: the lmdb package prints the error of
+// each failed commit whenever it likes. The argument is a folder with 3 MB of room; stdout is the result as JSON.
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openLmdbLog } from './lmdb.js'

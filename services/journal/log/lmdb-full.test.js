@@ -1,4 +1,4 @@
-// A disk that is full, by a file system of 3 MB: only a process that may mount one can make it.
+// A full disk, made with a file system of 3 MB: only a process that may mount one can run these tests.
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -19,7 +19,7 @@ import { giveToOwner, LMDB_LOCK_FILE } from './folder.js'
  */
 export function openTables(folder, { readOnly = false } = {}) {
   const env = open({ path: folder, noSubdir: false, maxDbs: 8, encoding: 'json', eventTurnBatching: false, readOnly })
-  // LMDB made it where no journal runs. As root's it would keep a journal of another user from starting.
+  // LMDB created it while no journal ran. If root owned it, a journal of another user could not start.
   if (readOnly) giveToOwner(join(folder, LMDB_LOCK_FILE))
   /** @type {import('lmdb').Database<Room, string>} */
   const rooms = env.openDB('rooms', { encoding: 'json' })

@@ -23,10 +23,10 @@ import { bytesOf, ID_MS, IDS_MAX, LogRefused } from './log.js'
  * @typedef {import('./lmdb-layout.js').Room} Room
  */
 
-/** Rooms looked at for old messages, and ids for their age, in one call of `expire`: it must not hold the loop up. */
+/** Rooms and ids that one call of `expire` checks: a longer call would hold the loop up. */
 const EXPIRE_AT_ONCE = 1_000
 
-/** Messages that go in one call of `expire`, for the same reason. */
+/** Messages that one call of `expire` removes, for the same reason. */
 const EXPIRE_MESSAGES_MAX = 10_000
 
 /** The disk is full, as LMDB tells it: ENOSPC, or EIO where a page could be written in part only. */
@@ -52,14 +52,15 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
   }
   const { env, rooms, messages, ids, idsByAge, meta } = tables
 
-  // A file that was restored from a backup lacks what was acknowledged since: its numbers will stand for other messages, so
-  // it must not pass for the same history. A copy has another inode; a file moved within its file system keeps its own.
+  // A file that was restored from a backup lacks the messages acknowledged since. Their numbers will go to other
+  // messages, so the file must not pass for the same history. A copy has another inode; a file moved within its file
+  // system keeps its own.
   const { ino } = statSync(join(folder, DATA_FILE))
   const isKnownFile = meta.get('inode') === ino
   /** @type {string} */
   const epoch = (isKnownFile && meta.get('epoch')) || randomBytes(9).toString('base64url')
   let { bytes, nextRoom, nextId, idCount } = meta.get('counts') ?? { bytes: 0, nextRoom: 1, nextId: 1, idCount: 0 }
-  /** Where the next look for old messages goes on. */
+  /** The position at which the next call of `expire` continues. */
   let expireFrom = ''
   /** The last seq that is on disk, of rooms that the batch under way changes. @type {Map<string, number>} */
   const unflushed = new Map()
@@ -68,11 +69,11 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
    * Commits writes, all or none, and waits for the disk.
    *
    * @param {(() => Promise<unknown>)[]} writes each puts or removes one thing
-   * @returns {Promise<boolean>} false where the disk is full: nothing was kept
+   * @returns {Promise<boolean>} false if the disk is full: nothing was kept
    */
   async function commit(writes) {
     try {
-      // Each write has a promise, which rejects beside the batch's own: nobody else would handle it.
+      // Each write has a promise that rejects beside the batch's own: nobody else would handle it.
       const quietly = (/** @type {Promise<unknown>} */ written) => void written.catch(() => {})
       const batched = env.batch(() => {
         for (const write of writes) quietly(write())
@@ -117,7 +118,7 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
       writes.push(() => rooms.put(name, room))
       unflushed.set(name, roomOf(name)?.seq ?? 0)
     }
-    // As many as come, and one more: however many messages there are a second, ids do not pile up.
+    // Removes as many ids as came, and one more: ids do not pile up, however many messages there are a second.
     forgetIds(publishes.length + 1, at, writes)
 
     /** @param {Room} room @param {Publish} publish @returns {Outcome} */
@@ -164,29 +165,30 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
   /**
    * @param {Room} room changed in place
    * @param {number} at
-   * @param {(() => Promise<unknown>)[]} writes of what goes
+   * @param {(() => Promise<unknown>)[]} writes collects the removals
    * @param {number} [countMax]
    */
   function trim(room, at, writes, countMax = Number.POSITIVE_INFINITY) {
     const { id, retention } = room
     const oldestBefore = room.oldest
-    /** The first message held, where it was read. */
+    /** The first message held, if it was read. */
     let first
     while (room.oldest <= room.seq && room.oldest - oldestBefore < countMax) {
       const held = room.seq - room.oldest + 1
-      // The newest stays whatever it weighs: it was acknowledged.
+      // The newest message stays, however large: it was acknowledged.
       const isTooMuch = held > 1 && (held > retention.messages || room.bytes > retention.bytes)
       if (!isTooMuch && at - room.oldestAt <= retention.ageMs) break
       const seq = room.oldest
       first ??= stored(id, seq)
-      // Kept and past in one batch: its write is among those to come, and so is its removal.
+      // Kept and outdated in one batch: its write is among those to come, and so is its removal.
       if (!first) break
       const weight = bytesOf(first)
       room.bytes -= weight
       bytes -= weight
       room.oldest++
       first = stored(id, room.oldest)
-      // One that is not stored yet is of this batch. With the time of the one before it, it would go too early.
+      // A message that is not stored yet is of this batch. With the time of the message before it, it would go too
+      // early.
       room.oldestAt = first ? first.at : at
       writes.push(() => messages.remove([id, seq]))
     }
@@ -204,7 +206,7 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
    *
    * @param {number} limit of ids looked at
    * @param {number} at
-   * @param {(() => Promise<unknown>)[]} writes of what goes
+   * @param {(() => Promise<unknown>)[]} writes collects the removals
    */
   function forgetIds(limit, at, writes) {
     for (const { key, value: id } of idsByAge.getRange({ limit })) {
@@ -213,7 +215,7 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
       const isHeld = known !== undefined && messages.doesExist([id[0], known.seq])
       writes.push(() => idsByAge.remove(key))
       if (isHeld && idCount <= idsMax) {
-        // Looked at again when it may be gone.
+        // Checked again when it may be gone.
         const number = nextId++
         writes.push(() => idsByAge.put([at, number], id))
       } else {
@@ -230,7 +232,7 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
     return { epoch, seq, oldest: Math.min(room.oldest, seq + 1), bytes: room.bytes }
   }
 
-  // So that a position in an empty room outlives a restart.
+  // Without this write a position in an empty room would not outlive a restart.
   if (!isKnownFile) await commit([])
 
   return {
@@ -277,7 +279,7 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
         touched++
         writes.push(() => rooms.put(key, room))
       }
-      // The next key there can be after that name; or that room once more, which may have more to lose.
+      // The next key after that name; or the same room once more, which may have more to lose.
       if (writes.length >= EXPIRE_MESSAGES_MAX) expireFrom = lastName
       else expireFrom = looked < EXPIRE_AT_ONCE ? '' : `${lastName}\u0000`
       forgetIds(EXPIRE_AT_ONCE, at, writes)

@@ -31,21 +31,23 @@
  * @typedef {{ after: number, limit: number, bytesMax: number } | { before: number, limit: number, bytesMax: number }} Range
  *
  * @typedef {object} Log
- * @property {(publishes: Publish[]) => Promise<Outcome[]>} append resolves once all of them are where a crash leaves them; in
- *   the order given. Rejects where it cannot be known whether they are: the journal must then read the heads anew
+ * @property {(publishes: Publish[]) => Promise<Outcome[]>} append resolves once a crash cannot lose any of them;
+ *   outcomes in the order given. Rejects if nobody can know whether they are kept: the journal must then read the heads
+ *   anew
  * @property {(room: string) => Promise<Head>} head
  * @property {(room: string, range: Range) => Promise<{ head: Head, messages: Message[] }>} read
- * @property {(retentionOf?: (room: string) => Retention | undefined) => Promise<number>} expire trims by age, and forgets
- *   ids that are old; resolves with the rooms it touched. Called again and again it comes to every room, and those of which
- *   less is to be kept than when they were last published to are trimmed to that
+ * @property {(retentionOf?: (room: string) => Retention | undefined) => Promise<number>} expire trims by age, and
+ *   forgets old ids; resolves with the number of rooms it touched. Repeated calls come to every room. A room whose
+ *   retention was lowered since its last publish is trimmed to the lower one
  * @property {() => { bytes: number, bytesMax: number, rooms: number }} stats
- * @property {News} [news] of a log that other journals append to as well
- * @property {() => string | undefined} [notReady] why nothing can be kept now; of a log that can be out of reach
+ * @property {News} [news] only of a log that other journals append to as well
+ * @property {() => string | undefined} [notReady] the reason why nothing can be kept now; only of a log that can be out
+ *   of reach
  * @property {() => Promise<void>} close
  */
 
 /**
- * What others append. Hints come soon and may be lost, so heads are to be compared now and then.
+ * News of other journals' messages. Hints come soon and may be lost, so heads must be compared now and then.
  *
  * @typedef {object} News
  * @property {(listener: (room: string, position: Position) => void) => void} listen to hints of rooms that are watched
@@ -60,7 +62,7 @@ export const ID_MS = 5 * 60_000
 /** Ids remembered at most, over all rooms: at some 150 bytes each they take 150 MB. The oldest go first. */
 export const IDS_MAX = 1_000_000
 
-/** What a message costs beside its data: its place, its time, its publisher. */
+/** The cost of a message beside its data: its place, its time, its publisher. */
 export const MESSAGE_BYTES = 96
 
 /** The log cannot be opened, e.g. because its files are damaged. The message is for the operator. */

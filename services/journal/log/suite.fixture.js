@@ -1,4 +1,4 @@
-// What every log must keep of its promise (log.js): run against each by its own test file.
+// The tests of a log's promise (log.js): each log's own test file runs them.
 import { randomBytes } from 'node:crypto'
 import { USER_CHARACTERS_MAX } from '@keycast/protocol'
 import { bytesOf, ID_MS } from './log.js'

@@ -1,8 +1,9 @@
-// What a Valkey must be set to so that nothing acknowledged is lost. Weaker settings are refused, in words that name the loss.
+// Checks a Valkey's settings, so that nothing acknowledged is lost. Weaker settings are refused, in words that name the
+// loss.
 import { LogRefused } from './log.js'
 
 /**
- * How many must have a batch on disk before it is acknowledged: `local` is 0 or 1.
+ * The numbers of servers that must have a batch on disk before it is acknowledged: `local` is 0 or 1.
  * @typedef {{ local: number, replicas: number }} Acknowledgement
  */
 
@@ -38,7 +39,7 @@ const demands = [
  *
  * @param {Pick<import('./valkey-connection.js').Session, 'read'>} session
  * @param {{ where: string, replicasMin: number, allowsLoss: boolean }} options
- * @returns {Promise<{ acknowledgement: Acknowledgement, losses: string[] }>} `losses`: what is accepted
+ * @returns {Promise<{ acknowledgement: Acknowledgement, losses: string[] }>} `losses`: the ones that are accepted
  * @throws {LogRefused}
  */
 export async function checkValkey({ read }, { where, replicasMin, allowsLoss }) {
@@ -70,7 +71,7 @@ export async function checkValkey({ read }, { where, replicasMin, allowsLoss }) 
   return { acknowledgement: { local: isLocal ? 1 : 0, replicas: replicasMin }, losses }
 }
 
-/** @param {Map<string, string>} about @returns {string | undefined} why no setting can help */
+/** @param {Map<string, string>} about @returns {string | undefined} the reason why no setting can help */
 function kindProblem(about) {
   const version = about.get('valkey_version') ?? about.get('redis_version') ?? '0'
   const [major, minor] = version.split('.').map(Number)
@@ -82,7 +83,7 @@ function kindProblem(about) {
 
 /**
  * @param {Pick<import('./valkey-connection.js').Session, 'read'>['read']} read
- * @returns {Promise<Map<string, string> | undefined>} where a managed Valkey does not say
+ * @returns {Promise<Map<string, string> | undefined>} `undefined` if a managed Valkey does not say
  */
 async function settingsOf(read) {
   const wanted = [...demands.map(({ name }) => name), 'min-replicas-to-write']

@@ -11,7 +11,7 @@ import { LogRefused } from './log.js'
 import { clientUrl, hostOf } from './valkey-url.js'
 
 /**
- * One that works. Commands are sent in the order given, and what is sent in one turn goes in one write.
+ * A working session. Commands are sent in the order given; those of one turn go in one write.
  *
  * @typedef {object} Session
  * @property {(args: (string | Buffer)[]) => Promise<any>} write on a connection of its own: WAITAOF holds it up
@@ -21,12 +21,12 @@ import { clientUrl, hostOf } from './valkey-url.js'
  * @property {(error: Error) => void} end rejects what is under way; another session is opened
  */
 
-/** Between two attempts to open a session. */
+/** Time between two attempts to open a session. */
 const RETRY_MS = 200
 
 const CONNECT_MS = 2_000
 
-/** How long a start tries: Valkey may be starting, too. Then a supervisor tries again, and says so. */
+/** A start tries for this long: Valkey may be starting, too. Then it fails, and a supervisor tries again. */
 const START_MS = 10_000
 
 const asBuffers = { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } }
@@ -34,7 +34,8 @@ const asBuffers = { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } }
 /**
  * @param {object} options
  * @param {string} options.url as valkey-url.js has it
- * @param {(session: Session) => Promise<void>} options.prepare checks what was met; a session is used only when it resolves
+ * @param {(session: Session) => Promise<void>} options.prepare checks the server; a session is used only when this
+ *   resolves
  * @param {(channel: string, message: string) => void} options.onMessage of a channel that was subscribed
  * @param {(error: Error) => void} options.onLost a session ended by itself, or could not be opened
  * @param {() => number} [options.now] monotonic, in milliseconds
@@ -124,7 +125,7 @@ export function createConnection({
      * Resolves when there is a session.
      *
      * @throws {LogRefused} of `prepare`, at once
-     * @throws {Error} where Valkey was not reached
+     * @throws {Error} if Valkey was not reached
      */
     async start() {
       const startedAt = now()
@@ -139,7 +140,7 @@ export function createConnection({
       }
     },
 
-    /** The one that works, if any does now. */
+    /** The working session, if there is one now. */
     session: () => current,
 
     close() {
@@ -163,7 +164,7 @@ function newClient(url) {
   })
 }
 
-/** Whether commands are under way and nothing has come back for long. @param {() => number} now */
+/** Notices that commands are under way and nothing has come back for long. @param {() => number} now */
 function createSilenceWatch(now) {
   let underWay = 0
   let heardAt = now()
@@ -178,7 +179,7 @@ function createSilenceWatch(now) {
       command.then(hear, hear)
       return command
     },
-    /** @param {number} standstillMs of this process, which could not hear anything meanwhile */
+    /** @param {number} standstillMs a standstill of this process, which could hear nothing meanwhile */
     isSilent(standstillMs) {
       if (standstillMs > 0) heardAt = now()
       return underWay > 0 && now() - heardAt > SILENT_MS
@@ -186,7 +187,7 @@ function createSilenceWatch(now) {
   }
 }
 
-/** @param {unknown} error which names no cause where all of a host's addresses refused */
+/** @param {unknown} error names no cause if all of a host's addresses refused */
 function whyNot(error) {
   const { message, code, errors } = /** @type {any} */ (error)
   return message || errors?.[0]?.message || code || String(error)

@@ -1,4 +1,5 @@
-// What only a log in a server of its own meets: it restarts, fills up, forgets its functions, and has other journals.
+// Faults that only a log in a server of its own meets: it restarts, fills up, forgets its functions, and has other
+// journals.
 import { startValkey } from '../../../test/support/valkey.js'
 import { openValkeyLog } from './valkey.js'
 
@@ -11,7 +12,7 @@ const silent = { info() {}, warn() {}, error() {} }
 let valkey
 /** @type {Awaited<ReturnType<typeof openValkeyLog>>[]} */
 const logs = []
-/** One that was left running would keep jest from ending. @type {(typeof valkey)[]} */
+/** Servers still running, stopped at the end: one left would keep jest from ending. @type {(typeof valkey)[]} */
 const replicas = []
 beforeAll(async () => {
   valkey = await startValkey()
@@ -174,7 +175,7 @@ test('where its replica does not follow, what was kept is not known; where it ha
   replicas.push(replica)
   valkey.cli('CONFIG', 'SET', 'min-replicas-to-write', '1')
   const log = await open({ replicasMin: 1 })
-  // Until it has a file of all that it was sent at first, a replica has nothing on disk.
+  // A replica has nothing on disk until it has a file of the whole first synchronization.
   await eventually(
     async () => replica.cli('INFO'),
     info =>

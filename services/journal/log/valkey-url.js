@@ -3,7 +3,7 @@
 const PROTOCOLS = new Set(['valkey:', 'valkeys:', 'redis:', 'rediss:'])
 
 /**
- * What is wrong with it. Its text is not repeated: it may hold a password.
+ * The problem with a URL, if any. Its text is not repeated: it may hold a password.
  *
  * @param {string} url
  * @returns {string | undefined}

@@ -1,5 +1,5 @@
-// A log in Valkey, which many journals share. Valkey gives every message its number, so any of them may append, and one
-// order comes out. What it does in there is in valkey.lua.
+// A log in Valkey, which many journals share. Valkey gives every message its number, so any journal may append, and one
+// order comes out. The functions that run inside Valkey are in valkey.lua.
 import { createHash, randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createOnceAMinute } from '@keycast/service'
@@ -19,14 +19,14 @@ const source = readFileSync(new URL('valkey.lua', import.meta.url), 'utf8')
 const library = `keycast_${createHash('sha256').update(source).digest('hex').slice(0, 12)}`
 const functions = `#!lua name=${library}\n${source.replaceAll('VERSION', library)}`
 
-/** How long replicas may take to have a batch on disk. After it whether it is kept is not known. */
+/** Replicas must have a batch on disk within this time. After it nobody knows whether the batch is kept. */
 const ACKNOWLEDGE_MS = 2_000
 
-/** Of one call, one publish at least: while it runs, Valkey serves nobody else. */
+/** Limits of one call, one publish at least: while it runs, Valkey serves nobody else. */
 const CALL_PUBLISHES_MAX = 100
 const CALL_BYTES_MAX = 256 * 1024
 
-/** Rooms and ids looked at in one call of `expire`, and rooms of one comparison. */
+/** Rooms and ids that one call of `expire` checks, and rooms in one comparison. */
 const EXPIRE_AT_ONCE = 200
 const HEADS_AT_ONCE = 1_000
 
@@ -35,7 +35,7 @@ const CHANNEL = 'keycast:news:'
 /** As in valkey.lua: it has every room that holds messages. */
 const EXPIRY = 'keycast:expiry'
 
-/** What the functions call an outcome. */
+/** The names of the functions for outcomes. */
 const KEPT = 0
 const DUPLICATE = 1
 const CONFLICT = 2
@@ -44,14 +44,14 @@ const CONFLICT = 2
  * @param {object} options
  * @param {string} options.url of the primary
  * @param {number} options.bytesMax
- * @param {number} [options.replicasMin] that must have a batch on disk before it is acknowledged
- * @param {boolean} [options.allowsLoss] uses a Valkey that may lose what was acknowledged, too
+ * @param {number} [options.replicasMin] the number that must have a batch on disk before it is acknowledged
+ * @param {boolean} [options.allowsLoss] also uses a Valkey that may lose acknowledged messages
  * @param {() => number} [options.now] milliseconds since 1970
  * @param {number} [options.idsMax]
- * @param {number} [options.startMs] how long Valkey may take to be there
+ * @param {number} [options.startMs] Valkey must be reached within this time
  * @param {Pick<import('@keycast/service').Log, 'warn' | 'error' | 'info'>} options.report
  * @returns {Promise<Log & { news: import('./log.js').News }>}
- * @throws {import('./log.js').LogRefused} where it would lose messages, or cannot be used
+ * @throws {import('./log.js').LogRefused} if it would lose messages or cannot be used
  */
 export async function openValkeyLog({
   url,
@@ -67,7 +67,7 @@ export async function openValkeyLog({
   let acknowledgement = { local: 1, replicas: replicasMin }
   let stored = { bytes: 0, rooms: 0 }
   let epoch = ''
-  /** The walk over all rooms that hold messages, for a `history` that changed since they were published to. */
+  /** The walk over all rooms that hold messages, in case their `history` changed since their last publish. */
   const walk = { cursor: '0', rooms: /** @type {string[]} */ ([]), isOver: false }
   /** @type {Set<string>} */
   const watched = new Set()
@@ -102,7 +102,7 @@ export async function openValkeyLog({
     report.info({ where: connection.where, epoch }, 'Valkey is connected')
   }
 
-  /** Has the epoch be the right one for the server as it is now. @param {Session} session */
+  /** Sets the epoch that belongs to the server as it is now. @param {Session} session */
   async function renew(session) {
     const [renewed, bytes, rooms] = await session.write(['FCALL', `${library}_open`, '0', newEpoch()])
     stored = { bytes, rooms }
@@ -158,7 +158,7 @@ export async function openValkeyLog({
     hint(session, publishes, outcomes)
     return outcomes
 
-    /** @param {Session} session it answers also when the time is over, with how many there are by then */
+    /** @param {Session} session answers also when the time is over, with the number reached by then */
     async function acknowledged(session) {
       try {
         const counts = await session.write(['WAITAOF', String(local), String(replicas), String(ACKNOWLEDGE_MS)])
@@ -308,8 +308,8 @@ export async function openValkeyLog({
 }
 
 /**
- * Part by part, each room's together and in their order: what is read and written of a room is the same for one publish as
- * for fifty.
+ * Publishes in parts, each room's together and in their order: a room costs the same reads and writes for one publish
+ * as for fifty.
  *
  * @param {Publish[]} publishes @returns {Publish[][]}
  */
@@ -336,10 +336,10 @@ export function callsOf(publishes) {
   return calls
 }
 
-/** Valkey refuses with these before it does anything. */
+/** Valkey refuses with these before it changes anything. */
 const UNAVAILABLE = /^(READONLY|NOREPLICAS|LOADING|MASTERDOWN|MISCONF|BUSY|NOAUTH|NOPERM|ERR Function not found)/
 
-/** It is no longer what was checked: another session looks at it anew. */
+/** The server changed since it was checked: another session checks it anew. */
 const CHANGED = /^(READONLY|NOAUTH|NOPERM|ERR Function not found)/
 
 /** @param {Error} error of a call @returns {'log_full' | 'journal_unavailable'} @throws {Error} where it may have been done */

@@ -12,14 +12,14 @@ export function createGhosts(now) {
   let first = 0
   let stoodStillMs = 0
 
-  /** Time that passed while this process ran: in the rest nobody could come back. */
+  /** Time that passed while this process ran. While it stood still nobody could come back. */
   const awakeMs = () => now() - stoodStillMs
 
   return {
-    /** @param {Iterator<T>} tabs looked at when they are to leave: until then some may have come back */
+    /** @param {Iterator<T>} tabs checked when they are to leave: until then some may have come back */
     add: tabs => void batches.push({ leaveAt: awakeMs() + GHOST_MS, tabs }),
 
-    /** @returns {T | undefined} one that is to leave now, or has come back */
+    /** @returns {T | undefined} one that must leave now, or has come back */
     takeDue() {
       while (first < batches.length && batches[first].leaveAt <= awakeMs()) {
         const { value, done } = batches[first].tabs.next()
@@ -31,7 +31,7 @@ export function createGhosts(now) {
       return undefined
     },
 
-    /** @param {number} ms for which this process did nothing */
+    /** @param {number} ms this process did nothing for so long */
     stoodStill(ms) {
       stoodStillMs += ms
     },

@@ -15,16 +15,19 @@ import { createHash } from 'node:crypto'
  * @typedef {{ member: Member | undefined, name: string }} AnyTab
  */
 
-/** A longer list is of no use to a person, and costs each of its readers its whole length. */
+/** A longer list is of no use to a reader, and costs each of them its whole length. */
 const LISTED_MAX = 250
 
-/** A room is listed again when it has so few: at the bound, each that comes or goes would send the list to everybody. */
+/**
+ * A room is listed again at so few members. If the two bounds were one, each member that comes or goes at it would send
+ * the list to everybody.
+ */
 const LISTED_AGAIN_MAX = 200
 
-/** Tabs of one member: the first that is over is found by walking over them. */
+/** Tabs per member: the first one that is over is found by walking over them. */
 const MEMBER_TABS_MAX = 100
 
-/** Changes kept for links that are a little behind. One that is further behind is sent the members anew. */
+/** Changes kept for links that are a little behind. A link that is further behind is sent all members anew. */
 const RECENT_MAX = 16
 const RECENT_MEMBERS_MAX = 500
 
@@ -43,7 +46,7 @@ export function createMembers({ room, key, epoch, isNamed, isUnique, isGhost }) 
   const members = new Map()
   /** @type {Map<string, Member>} */
   const names = new Map()
-  /** Members of whom something may be to be told. @type {Set<Member>} */
+  /** Members who may have changed since the last batch. @type {Set<Member>} */
   const changed = new Set()
   let count = 0 // as it was last told
   let rev = 0
@@ -112,7 +115,7 @@ export function createMembers({ room, key, epoch, isNamed, isUnique, isGhost }) 
   /** The same for all tabs of a user, and nothing by which a claim could be guessed. @param {string} identity */
   const idOf = identity => createHash('sha256').update(`${room} ${identity}`).digest('base64url').slice(0, 12)
 
-  /** Makes what changed the next `rev`. @returns {boolean} whether there is something to tell */
+  /** Turns the changes into the next `rev`. @returns {boolean} whether there is something to tell */
   function publish() {
     const { joined, left, came } = takeChanges()
     const wasListed = isListed
@@ -124,7 +127,7 @@ export function createMembers({ room, key, epoch, isNamed, isUnique, isGhost }) 
     rev++
     whole = undefined
     if (isListed !== wasListed)
-      recent = [] // whoever has a list must lose it, and the other way round
+      recent = [] // changes are no use here: links drop their list, or are sent one
     else keep({ type: 'presence', key, epoch, rev, count, ...(isListed && { joined, left }) })
     return true
   }
@@ -164,7 +167,7 @@ export function createMembers({ room, key, epoch, isNamed, isUnique, isGhost }) 
   }
 
   /**
-   * What follows a position: the changes since, or the members anew where those are not there any more.
+   * The news after a position: the changes since, or all members if those changes are gone.
    *
    * @param {{ epoch: string, seq: number } | undefined} position
    * @returns {(MembersAnswer | PresenceAnswer)[]}

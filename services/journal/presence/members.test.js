@@ -24,7 +24,7 @@ function setup({ isNamed = true, isUnique = true } = {}) {
   /** @param {string} claim @param {string} name */
   const joinWith = (claim, name) => members.join(newTab(), { user: '', name, claim })
 
-  /** The changes that a link at the latest position is told. */
+  /** The changes that a link at the latest position is sent. */
   function told() {
     const position = members.position
     return members.publish() ? members.after(position).map(short) : []

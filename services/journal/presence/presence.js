@@ -1,5 +1,5 @@
-// Who is in which room: takes joins and leaves from links, keeps those whose connection broke for a while, and tells the
-// links that watch a room's members what changed, in batches.
+// The members of all rooms: takes joins and leaves from links, keeps members whose connection broke for a while, and
+// tells the links that watch a room's members of changes, in batches.
 import { randomBytes } from 'node:crypto'
 import { membersKey, readPresenceKey } from '@keycast/backbone'
 import { errorCodes, isClaim, isUser, readMemberName } from '@keycast/protocol'
@@ -33,16 +33,16 @@ import { createMembers } from './members.js'
 /** Changes wait this long for others of the same room. */
 const BATCH_MS = 100
 
-/** How long two batches of a room are apart, for each member: 1,000 members are told twice a second. */
+/** Two batches of a room are this far apart per member: 1,000 members are told twice a second. */
 const APART_MS_EACH = 0.5
 const APART_MS_MAX = 1_000
 
-/** How exactly these are kept. */
+/** Precision of these times. */
 const TICK_MS = 20
 
 /**
- * Gateways that had a room's members of a node before say again within this time who is there. Until then they are not
- * told of those who have: everybody else would be seen to leave and come back. Gateways look for nodes each 5 s.
+ * Gateways that had a room's members of an earlier node must repeat their joins within this time. Until then they are
+ * told nothing: the members not yet repeated would be seen to leave and come back. Gateways look for nodes each 5 s.
  */
 const SETTLE_MS = 6_000
 
@@ -54,7 +54,7 @@ const NOTHING = Object.freeze({ answers: [], more: false })
 
 /**
  * @param {object} deps
- * @param {(room: string) => Rules | undefined} deps.rulesOf `undefined` where it is no room
+ * @param {(room: string) => Rules | undefined} deps.rulesOf `undefined` if it names no room
  * @param {(link: string, key: string) => void} deps.tell
  * @param {{ joined: (result: 'joined' | RoomErrorCode) => void, told: () => void }} deps.counts
  * @param {() => number} deps.now
@@ -68,19 +68,19 @@ export function createPresence({ rulesOf, tell, counts, now, every, tabsMax = TA
   const links = new Map()
   /** @type {Map<string, Room>} */
   const rooms = new Map()
-  /** By key of the join, those that are kept for a while included. @type {Map<string, Tab>} */
+  /** By key of the join, ghosts included. @type {Map<string, Tab>} */
   const tabs = new Map()
   /** @type {ReturnType<typeof createGhosts<Tab>>} */
   const ghosts = createGhosts(now)
-  /** Rooms with changes to be told. @type {Set<Room>} */
+  /** Rooms with changes to tell. @type {Set<Room>} */
   const changed = new Set()
-  /** Those whose time has come. @type {Room[]} */
+  /** Rooms whose batch is due. @type {Room[]} */
   const due = []
   const turns = createTurns({ now, step })
   let stopTicks = () => {}
   let isTicking = false
 
-  /** Runs the clock while something waits for it. */
+  /** Runs the clock while anything waits for it. */
   function tickWhileNeeded() {
     const isNeeded = changed.size + ghosts.size > 0
     if (isNeeded === isTicking) return
@@ -99,7 +99,7 @@ export function createPresence({ rulesOf, tell, counts, now, every, tabsMax = TA
   function step() {
     const ghost = ghosts.takeDue()
     if (ghost) {
-      // One that came back is no ghost any more, or not this link's.
+      // A tab that came back is no ghost any more, or belongs to another link.
       if (isGhost(ghost)) forget(ghost)
       return true
     }
@@ -253,13 +253,13 @@ export function createPresence({ rulesOf, tell, counts, now, every, tabsMax = TA
   function leave(link, key, leaving) {
     const tab = tabs.get(key)
     if (tab && leaving === 'now') forget(tab)
-    else if (tab) haunt(tab)
+    else if (tab) startGrace(tab)
     link.answers.set(key, { type: 'left', key })
     tell(link.id, key)
   }
 
-  /** @param {Tab} tab whose connection broke */
-  function haunt(tab) {
+  /** Keeps a tab whose connection broke for a while, so that its user may come back unnoticed. @param {Tab} tab */
+  function startGrace(tab) {
     if (isGhost(tab)) return
     tab.link?.tabs.delete(tab.key)
     tab.link = undefined
@@ -282,7 +282,7 @@ export function createPresence({ rulesOf, tell, counts, now, every, tabsMax = TA
     const link = links.get(id)
     link?.answers.delete(key)
     const tab = tabs.get(key)
-    if (tab && tab.link === link) haunt(tab) // otherwise another link says it now
+    if (tab && tab.link === link) startGrace(tab) // if not, another link has it now
     const room = link?.watches.get(key)
     if (!room) return
     link?.watches.delete(key)
@@ -357,12 +357,12 @@ export function createPresence({ rulesOf, tell, counts, now, every, tabsMax = TA
     answersFor,
     /** Ends the clock. */
     stop: () => stopTicks(),
-    /** How many are in a room, for an operator. @param {string} name */
+    /** The number of members of a room, for an operator. @param {string} name */
     countsOf(name) {
       const room = rooms.get(name)
       return { count: room?.members.count ?? 0, tabs: room?.tabs ?? 0 }
     },
-    /** `tabs`: joins that stand, and those kept for a while. */
+    /** `tabs`: joins that stand, and ghosts. */
     stats: () => ({ tabs: tabs.size, rooms: rooms.size }),
   }
 }

@@ -1,5 +1,5 @@
-// Gateways that join users to rooms of a journal, on the in-process network: everybody is told who is there, whatever
-// the network swallows, and nobody is seen to leave who comes back.
+// Gateways that join users to rooms of a journal, on the in-process network. Everybody is told of every member,
+// whatever the network swallows, and a user who comes back is never seen to leave.
 import { createHub, createRoomsBackbone, roomsCodec } from '@keycast/backbone'
 import { createMemoryNetwork } from '@keycast/backbone/memory'
 import { errorCodes, USER_CHARACTERS_MAX } from '@keycast/protocol'
@@ -42,7 +42,7 @@ async function setup({ members = 'named', names = 'unique' } = {}) {
 
   async function startGateway() {
     let isDead = false
-    /** What it was told of each room, and what it makes of that. @type {any[]} */
+    /** The gateway's messages about each room, and its own state after them. @type {any[]} */
     const told = []
     /** @type {Map<string, { rev: number, count: number, members: Map<string, any> | undefined }>} */
     const views = new Map()
@@ -230,7 +230,7 @@ test.each([5, 20])(
       await network.pass(300)
     }
     await network.pass(10_000)
-    // A gateway that is cut off for longer than its members are kept loses them for a while.
+    // A gateway that is cut off for longer than ghosts are kept loses its members for a while.
     if (each > 5) expect(told.flatMap(({ left = [] }) => left)).toEqual([])
     for (const { tab } of tabs.slice(0, 20)) {
       backbone.leave(tab, 'now')

@@ -88,7 +88,10 @@ class Calls:
             if message["type"] == "error":
                 call.future.set_exception(KeycastError.of(message, call.key))
             else:
-                call.future.set_result(call.read(message, body))
+                try:
+                    call.future.set_result(call.read(message, body))
+                except Exception as error:
+                    call.future.set_exception(error)
         self._flush()
         return True
 

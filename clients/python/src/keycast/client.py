@@ -121,7 +121,9 @@ class Keycast:
             return
         self._values.revive()
         self._rooms.revive()
-        self._connection.connect()
+        # A listener may have closed it.
+        if not self._is_closed:
+            self._connection.connect()
 
     def close(self) -> None:
         """Ends everything: handles, loops, gets and the connection, which stays closed."""
@@ -167,5 +169,7 @@ class Keycast:
             error = KeycastError("closed", state.reason or "")
             self._calls.end(error)
             self._values.end(error, self._is_closed)
-            self._rooms.end(error, self._is_closed)
+            # A listener may have connected again: then nothing more ends.
+            if self.state is state:
+                self._rooms.end(error, self._is_closed)
         self._listeners.tell(state)

@@ -40,8 +40,8 @@ class Environment(Protocol):
 
     def run(self, task: Coroutine[Any, Any, None]) -> asyncio.Task[None]: ...
 
-    def report(self, error: Exception) -> None:
-        """An application's listener has failed."""
+    def report(self, error: Exception, message: str) -> None:
+        """Something has failed that nobody awaits."""
 
     def dial(
         self,
@@ -104,5 +104,5 @@ class LoopEnvironment:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    def report(self, error: Exception) -> None:
-        self._loop.call_exception_handler({"message": "a listener of keycast failed", "exception": error})
+    def report(self, error: Exception, message: str) -> None:
+        self._loop.call_exception_handler({"message": message, "exception": error})

@@ -14,6 +14,8 @@ class _Place(Generic[T]):
     def __init__(self, listener: Callable[[T], None]) -> None:
         self.listener = listener
         self.heard = False
+        #: What it was called with last.
+        self.told: T | None = None
 
 
 class Listeners(Generic[T]):
@@ -34,8 +36,12 @@ class Listeners(Generic[T]):
 
     def tell(self, state: T) -> None:
         for place in list(self._places):
-            if place in self._places:
-                self._call(place, state)
+            # A listener before this one may have changed it: then all have been told, and an older state must not be
+            # the last that this one hears.
+            present = self._present()
+            latest = state if present is None else present
+            if place in self._places and place.told is not latest:
+                self._call(place, latest)
 
     def _introduce(self, place: _Place[T]) -> None:
         state = self._present()
@@ -44,8 +50,9 @@ class Listeners(Generic[T]):
 
     def _call(self, place: _Place[T], state: T) -> None:
         place.heard = True
+        place.told = state
         try:
             place.listener(state)
         except Exception as error:
             # Raised here it would stop the other listeners and the connection.
-            self._environment.report(error)
+            self._environment.report(error, "a listener of keycast failed")

@@ -164,14 +164,16 @@ class Subscriber:
             self._subscribed.discard(key)
             self._forget(key)
 
-        self._ask("unsubscribe", list(self._to_unsubscribe), lambda key, _: key, limits, note)
+        self._ask("unsubscribe", self._to_unsubscribe, lambda key, _: key, limits, note)
 
     def _subscribe(self, limits: dict[str, int]) -> None:
         most = limits["keysPerSession"]
         added = [key for key in self._to_subscribe if key not in self._subscribed]
         for key in added[max(0, most - len(self._subscribed)) :]:
-            self._to_subscribe.pop(key)
-            self._on_refused(key, "too_many_keys", f"a session may subscribe to {most} keys")
+            # A listener that heard of one before may have closed this one.
+            if key in self._to_subscribe:
+                self._to_subscribe.pop(key)
+                self._on_refused(key, "too_many_keys", f"a session may subscribe to {most} keys")
         if not self._to_subscribe:
             return
 
@@ -179,34 +181,39 @@ class Subscriber:
             self._to_subscribe.pop(key)
             self._subscribed.add(key)
 
-        self._ask("subscribe", list(self._to_subscribe), self._entry_of, limits, note)
+        self._ask("subscribe", self._to_subscribe, self._entry_of, limits, note)
 
     def _ask(
         self,
         kind: Kind,
-        candidates: list[str],
+        waiting: dict[str, None],
         naming: Callable[[str, int], Any],
         limits: dict[str, int],
         note: Callable[[str], None],
     ) -> None:
-        """Sends as many keys as fit into one message, and notes each of them before."""
+        """Sends as many of the keys that wait as fit into one message, and notes each of them before."""
         request_id = self._next_id()
         bytes_max = request_bytes_max(limits)
         size = len(write_frame({"type": kind, "id": request_id, "keys": []}))
         keys: list[str] = []
         entries = []
-        for key in candidates:
-            entry = naming(key, request_id)
+        added = set()
+        for key in list(waiting):
+            entry = naming(key, request_id) if key in waiting else None
+            # Naming a key tells its listeners, and they may close handles of any.
+            if key not in waiting:
+                continue
             size += len(write_frame(entry)) + 1
             if size > bytes_max and keys:
                 break
             keys.append(key)
             entries.append(entry)
-        added = {key for key in keys if key not in self._subscribed}
-        self._under_way = _Request(request_id, kind, keys, added)
-        for key in keys:
+            if key not in self._subscribed:
+                added.add(key)
             note(key)
-        self._send({"type": kind, "id": request_id, "keys": entries})
+        if keys:
+            self._under_way = _Request(request_id, kind, keys, added)
+            self._send({"type": kind, "id": request_id, "keys": entries})
 
     def _repeat(self, request: _Request, after_ms: float) -> None:
         """Asks again, later, what was refused as a whole."""

@@ -1,6 +1,6 @@
-// What a gateway makes of what a node says of who is in a room; services/journal tests both together.
+// A gateway's reading of a node's presence messages; services/journal tests both together.
 import { membersKey } from '../../wire/members-codec.js'
-import { createPresence } from './presence.js'
+import { createPresenceBackbone } from './presence.js'
 
 const key = membersKey('room:1')
 
@@ -12,7 +12,7 @@ function setup() {
   const said = []
   /** @type {any[]} */
   const seen = []
-  const presence = createPresence({
+  const presence = createPresenceBackbone({
     router: {
       watch: key => void said.push(['watch', key]),
       unwatch: key => void said.push(['unwatch', key]),

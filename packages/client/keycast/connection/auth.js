@@ -1,8 +1,9 @@
-// For whom a session is: asks the application for a token, sends it, and renews it before it expires.
+// The session's user: asks the application for a token, sends it, and renews it before it expires.
 import { backoffMs } from './backoff.js'
 
 /**
- * A token, or what gives one: called for the first connection, before the token expires and where it was refused.
+ * A token, or a function that gives one. It is called for the first connection, before the token expires and after a
+ * refusal.
  *
  * @typedef {string | (() => string | Promise<string>)} Token
  */
@@ -10,14 +11,11 @@ import { backoffMs } from './backoff.js'
 /** Thrown by a `token` function when the user is not signed in any more: the client closes and does not ask again. */
 export class TokenRefused extends Error {}
 
-/** A token is renewed so long before it expires, or a quarter of its time where that is shorter. */
+/** A token is renewed this long before it expires, or a quarter of its time if that is shorter. */
 const MARGIN_MS = 30_000
 
-/** A function that gives the same token again and again must not be asked all the time. */
+/** A function that repeats one token must not be asked all the time. */
 const RENEWAL_MIN_MS = 1_000
-
-/** Browsers take a longer time for none at all. */
-const TIMER_MAX_MS = 2 ** 31 - 1
 
 /**
  * @param {object} deps
@@ -25,17 +23,17 @@ const TIMER_MAX_MS = 2 ** 31 - 1
  * @param {Pick<import('../environment.js').Environment, 'now' | 'random'>} deps.environment
  * @param {import('../timers.js').Alarm} deps.alarm
  * @param {(message: object) => void} deps.send
- * @param {(user: string) => void} deps.onAuthed
- * @param {(reason: string, code: import('./codes.js').ErrorCode) => void} deps.onEnd no further token is to be had
+ * @param {(user: string) => void} deps.open
+ * @param {(reason: string, code: import('./codes.js').ErrorCode) => void} deps.end there will be no further token
  */
-export function createAuth({ token: source, environment: { now, random }, alarm, send, onAuthed, onEnd }) {
+export function createAuth({ token: source, environment: { now, random }, alarm, send, open, end }) {
   const canRenew = typeof source === 'function'
   /** @type {string | undefined} */
   let token
-  /** Until then the token is good for another connection: an application is not asked at each loss. 0: there is none. */
+  /**
+   * The token serves other connections until this time, so an application is not asked at each loss. 0: there is none.
+   */
   let renewAtMs = 0
-  /** Of the sessions before: what they showed must not be resumed for somebody else. @type {string | undefined} */
-  let user
   let wasRefused = false
   let failures = 0
   /** Counts the questions. An answer that comes after the next question, or after a loss, is late. */
@@ -47,20 +45,19 @@ export function createAuth({ token: source, environment: { now, random }, alarm,
     try {
       if (now() >= renewAtMs) {
         const given = await (canRenew ? source() : source)
-        // One that comes late serves the next connection, unless that has a newer one already.
+        // A late answer serves the next connection, unless that has a newer token already.
         if (turn === mine || renewAtMs === 0) {
           token = given
           renewAtMs = Infinity
         }
       }
+      if (turn === mine) use()
     } catch (error) {
       if (turn !== mine) return
-      const { message } = /** @type {Error} */ (error)
-      if (error instanceof TokenRefused) onEnd(message || 'no token', 'token_refused')
+      const message = /** @type {Error | undefined} */ (error)?.message
+      if (error instanceof TokenRefused) end(message || 'no token', 'token_refused')
       else onFailure(`no token: ${message}`)
-      return
     }
-    if (turn === mine) use()
   }
 
   const say = () => send({ type: 'auth', id: 'auth', token })
@@ -68,6 +65,12 @@ export function createAuth({ token: source, environment: { now, random }, alarm,
   function renew() {
     renewAtMs = 0
     obtain(say, () => alarm.set(renew, backoffMs(random, failures++)))
+  }
+
+  function awaitRenewal() {
+    const restMs = renewAtMs - now()
+    if (restMs > 0) alarm.set(awaitRenewal, restMs)
+    else renew()
   }
 
   function forget() {
@@ -79,33 +82,33 @@ export function createAuth({ token: source, environment: { now, random }, alarm,
     obtain,
     say,
     forget,
+    /** The page is seen again: the alarm would take its whole time anew, and the token expire before. */
+    wake() {
+      if (alarm.isSet() && renewAtMs < Infinity) awaitRenewal()
+    },
     /** The session is gone, or given up. */
     lost() {
       turn += 1
       alarm.clear()
     },
     /** @param {any} message */
-    receive({ type, id, key, code, message, retryAfterMs, user: named, expiresInMs }) {
+    receive({ type, id, key, code, message, retryAfterMs, user, expiresInMs }) {
       if (type === 'authed') {
-        if (user !== undefined && user !== named) onEnd('the token is of another user', 'other_user')
-        else {
-          user = named
-          wasRefused = false
-          failures = 0
-          const goodMs = Math.max(RENEWAL_MIN_MS, expiresInMs - Math.min(MARGIN_MS, expiresInMs / 4))
-          renewAtMs = now() + goodMs
-          if (canRenew) alarm.set(renew, Math.min(goodMs, TIMER_MAX_MS))
-          onAuthed(named)
-        }
+        wasRefused = false
+        failures = 0
+        const goodMs = Math.max(RENEWAL_MIN_MS, expiresInMs - Math.min(MARGIN_MS, expiresInMs / 4))
+        renewAtMs = now() + goodMs
+        if (canRenew) awaitRenewal()
+        open(user)
       } else if (type === 'error' && id === 'auth') {
         if (retryAfterMs !== undefined) alarm.set(say, retryAfterMs)
-        else if (code !== 'token_refused' || !canRenew || wasRefused) onEnd(message, code)
+        else if (code !== 'token_refused' || !canRenew || wasRefused) end(message, code)
         else {
           wasRefused = true
           renew()
         }
       } else if (code === 'token_expired' && !id && !key) {
-        // One with an id or a key is about that alone. Else many keys would ask for as many tokens.
+        // An error with an id or a key is about that alone. Otherwise many keys would ask for as many tokens.
         if (canRenew) renew()
       }
     },

@@ -1,5 +1,6 @@
-// A handle, which an application holds of a room: typed events, an async iterator and stores in one.
+// An application's handle of a room: typed events, an async iterator and stores in one.
 import { checkEvent, createListeners } from '../listeners.js'
+import { createScope } from '../scope.js'
 
 /**
  * @typedef {import('./room.js').Gap} Gap
@@ -15,9 +16,9 @@ import { checkEvent, createListeners } from '../listeners.js'
  */
 
 /**
- * As an async iterable it gives each message, in order, and gaps. A loop that is further behind than `bufferMessages` is
- * given a gap in place of what it missed. It ends when the handle is closed, and throws the error that ends the
- * subscription.
+ * As an async iterable it gives each message, in order, and gaps. A loop that is further behind than `bufferMessages`
+ * gets a gap in place of the messages that it missed. It ends when the handle is closed, and throws the error that ends
+ * the subscription.
  *
  * @template [T=any]
  * @typedef {AsyncIterable<import('./room.js').Message<T> | Gap> & {
@@ -58,9 +59,7 @@ const BUFFER_MESSAGES = 1_000
  */
 export function createRoomHandle({ room, reader, follow, bufferMessages = BUFFER_MESSAGES, ...deeds }) {
   const { onClose, publish, history, join, leave } = deeds
-  /** Undone at the close: listeners and loops. @type {Set<() => void>} */
-  const ends = new Set()
-  let closed = false
+  const { listen, loop, close } = createScope(room, onClose)
   const untold = () => undefined
   const events = {
     message: createListeners(untold),
@@ -74,19 +73,8 @@ export function createRoomHandle({ room, reader, follow, bufferMessages = BUFFER
     events[item.type].tell(/** @type {any} */ (item))
   }
 
-  /** @param {import('../listeners.js').Listeners} listeners @param {(state: any) => void} listener @param {boolean} [isTold] */
-  function listen(listeners, listener, isTold) {
-    if (closed) return () => {}
-    const remove = listeners.add(listener, isTold)
-    ends.add(remove)
-    return () => {
-      ends.delete(remove)
-      remove()
-    }
-  }
-
   /**
-   * What stores in React, Svelte, Solid and RxJS have in common.
+   * The contract that stores in React, Svelte, Solid and RxJS share.
    *
    * @param {{ readonly state: any, listeners: import('../listeners.js').Listeners }} source
    */
@@ -105,7 +93,7 @@ export function createRoomHandle({ room, reader, follow, bufferMessages = BUFFER
     get state() {
       return room.state
     },
-    /** Of the last message that this handle was given: a program that ends here begins again after it. */
+    /** The position of the last message given: a program that ends here can start again after it. */
     get position() {
       return reader.position
     },
@@ -132,60 +120,32 @@ export function createRoomHandle({ room, reader, follow, bufferMessages = BUFFER
       if (!follow) throw new TypeError('this handle follows nothing: open one without "follow: false"')
       /** @type {any[]} */
       let queue = []
-      let done = closed
-      let wake = () => {}
-      /** @param {any} item */
-      const push = item => {
-        // Not a part as the whole: what the loop missed is named by a gap.
-        if (queue.length >= bufferMessages) {
-          const { position } = item
-          queue = [{ type: 'gap', position, oldest: queue[0].oldest ?? queue[0].position, reason: 'slow' }]
-        } else queue.push(item)
-        wake()
-      }
-      const end = () => {
-        done = true
-        ends.delete(end)
-        queues.delete(push)
-        remove()
-        wake()
-      }
-      const remove = listen(room.listeners, () => wake(), true)
-      if (!done) {
-        queues.add(push)
-        ends.add(end)
-      }
-      return {
-        async next() {
-          for (;;) {
-            if (done) return { done, value: undefined }
-            if (queue.length > 0) return { done: false, value: queue.shift() }
-            if (room.ended) {
-              end()
-              if (room.wasClosed) continue
-              throw room.state.error
-            }
-            await new Promise(resolve => {
-              wake = () => resolve(undefined)
-            })
+      return loop(
+        () => queue.shift(),
+        wake => {
+          /** @param {any} item */
+          const push = item => {
+            // A part must not pass for the whole: a gap names the messages that the loop missed.
+            if (queue.length >= bufferMessages) {
+              const { position } = item
+              queue = [{ type: 'gap', position, oldest: queue[0].oldest ?? queue[0].position, reason: 'slow' }]
+            } else queue.push(item)
+            wake()
+          }
+          queues.add(push)
+          const remove = listen(room.listeners, wake, true)
+          return () => {
+            queues.delete(push)
+            remove()
           }
         },
-        async return() {
-          end()
-          return { done: true, value: undefined }
-        },
-      }
+      )
     },
     publish,
     history,
     join,
     leave,
-    /** The subscription ends with the last handle of its room. What was published is still settled. */
-    close() {
-      if (closed) return
-      closed = true
-      for (const end of ends) end()
-      onClose()
-    },
+    /** The subscription ends with the last handle of its room. Publishes under way still get their outcome. */
+    close,
   }
 }

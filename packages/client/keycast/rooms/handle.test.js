@@ -1,4 +1,4 @@
-// What transcripts cannot say of rooms: loops, listeners and stores of this language.
+// Parts of rooms that transcripts cannot show: loops, listeners and stores of this language.
 import { createFakeKeycast } from '../../testing.js'
 
 const soon = () => new Promise(resolve => setImmediate(resolve))

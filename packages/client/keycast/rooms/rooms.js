@@ -1,10 +1,10 @@
-// The rooms that somebody follows, publishes into or is in: takes what the gateway says of them.
+// The rooms that an application follows, publishes into or has joined: takes the gateway's messages about them.
 import { KeycastError } from '../errors.js'
 import { randomText } from '../random.js'
-import { badKey, keyGrammar } from '../requests.js'
+import { badKey } from '../requests.js'
 import { createSubscriber } from '../subscriber.js'
 import { createRoomHandle } from './handle.js'
-import { createPublishes } from './publishes.js'
+import { createClientPublishes } from './publishes.js'
 import { checkPosition, Room, toMessage } from './room.js'
 
 /**
@@ -12,14 +12,14 @@ import { checkPosition, Room, toMessage } from './room.js'
  */
 
 /**
- * `claim`: a secret by which an anonymous client is known again as the one with that name.
+ * `claim`: a secret by which an anonymous client keeps that name.
  *
  * @typedef {{ name: string, claim?: string | undefined }} Join
  */
 
 /**
  * @typedef {object} HistoryOptions
- * @property {Position} [before] the newest messages before this one; those of the end where neither is given
+ * @property {Position} [before] the newest messages before this one; those at the end if neither is given
  * @property {Position} [after] the oldest messages after this one
  * @property {number} [limit] 50 unless given, 500 at most
  * @property {AbortSignal} [signal]
@@ -34,11 +34,13 @@ import { checkPosition, Room, toMessage } from './room.js'
  *   newest: Position }} History
  */
 
-/** A gateway gives no more messages at once. */
+const claimGrammar = /^[\w-]{22}$/
+
+/** A gateway gives at most so many messages at once. */
 const LAST_MAX = 500
 
 /** @param {import('../client.js').PartDeps & { values: import('../values/values.js').Values }} deps */
-export function createRooms({ environment, send, nextId, createAlarm, calls, values }) {
+export function createClientRooms({ environment, send, nextId, createAlarm, calls, values }) {
   /** @type {Map<string, Room>} */
   const rooms = new Map()
   const subscriber = createSubscriber({
@@ -46,10 +48,10 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
     nextId,
     createAlarm,
     entryOf: (key, id) => rooms.get(key)?.ask(id) ?? key,
-    onRefused: fail,
-    onForgotten: forget,
+    fail,
+    forget,
   })
-  const publishes = createPublishes({
+  const publishes = createClientPublishes({
     environment,
     send,
     nextId,
@@ -57,7 +59,7 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
     onChange: key => rooms.get(key)?.become({ pending: publishes.pending(key) }),
   })
   let isOpen = false
-  /** Once nothing is asked of the gateway any more. @type {KeycastError | undefined} */
+  /** Set once nothing is asked of the gateway any more. @type {KeycastError | undefined} */
   let closed
 
   /** @param {string} key @param {{ code: any, message: string, retryAfterMs?: number, subscribed?: boolean }} error */
@@ -70,7 +72,7 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
     room.become({ live, error: new KeycastError({ code, message, key, retryAfterMs, subscribed }) })
   }
 
-  /** @param {string} key of which perhaps nothing is wanted any more */
+  /** @param {string} key a room that may not be wanted any more */
   function forget(key) {
     const room = rooms.get(key)
     if (!room || subscriber.isSubscribed(key)) return
@@ -84,16 +86,19 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
   function create(key) {
     const room = new Room(key, () => subscriber.want(key), createAlarm())
     rooms.set(key, room)
-    // What was published by a handle that is closed may still be under way.
+    // A message published by a closed handle may still be under way.
     room.become({ pending: publishes.pending(key) })
     return room
   }
 
-  /** Throws where nothing of a key can be asked. @param {string} key */
+  /** Throws if nothing of a key can be asked. @param {string} key */
   function check(key) {
-    if (closed) throw closed
-    if (!keyGrammar.test(key)) throw new KeycastError(badKey(key))
+    const refused = closed ?? badKey(key)
+    if (refused) throw refused
   }
+
+  /** @param {string} key that the gateway was asked for as what it is not */
+  const unsubscribe = key => send({ type: 'unsubscribe', id: nextId(), keys: [key] })
 
   /** @param {number | undefined} id of the subscribe @param {any[]} begun keys; those of rooms have an epoch */
   function begin(id, begun) {
@@ -103,20 +108,24 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
       if (!room || !subscriber.isSubscribed(each.key)) continue
       const { live } = room.state
       if (id === undefined) {
-        // The gateway began the stream anew by itself: a live one goes on if that is where it had stopped.
+        // The gateway began the stream anew by itself: a live stream continues if it had stopped at that position.
         if (live && each.recovered) continue
-        // What comes before the answer may be of another epoch.
+        // Messages before the answer may be of another epoch.
         room.become({ live: false })
         subscriber.want(each.key)
       } else if (!live && room.askId === id) {
-        if (each.epoch === undefined) fail(each.key, { code: 'not_a_room', message: 'this key is a value' })
-        else room.begin(each)
+        if (each.epoch !== undefined) room.begin(each)
+        else {
+          fail(each.key, { code: 'not_a_room', message: 'this key is a value' })
+          if (!values.isSubscribed(each.key)) unsubscribe(each.key)
+        }
       }
     }
   }
 
   /**
-   * A room is begun, perhaps by the subscribe of a value: for the gateway a session has one stream of a key.
+   * The gateway begins a room, perhaps because of a subscribe of a value: to the gateway a session has one stream per
+   * key.
    *
    * @param {string} key of a room
    * @param {number} [id] of the subscribe that was answered
@@ -125,13 +134,13 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
     const wasValue = values.failAsRoom(key)
     const room = rooms.get(key)
     if (room && subscriber.isSubscribed(key)) {
-      // The value was asked for later: the stream does not go on as this client's readers need it.
+      // The value was asked for later: the stream does not continue as this client's readers need it.
       if (id !== undefined && id > room.askId) {
         subscriber.ended(key)
         subscriber.want(key)
       }
-      // At once: a subscribe of the room that comes next is not undone by it.
-    } else if (wasValue) send({ type: 'unsubscribe', id: nextId(), keys: [key] })
+      // Sent at once: it must not undo a later subscribe of the room.
+    } else if (wasValue) unsubscribe(key)
   }
 
   /** @param {Room} room @param {any} message */
@@ -152,8 +161,8 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
   }
 
   /**
-   * Joins and leaves of a room go out one by one: the gateway refuses a join while another is under way, and a join that
-   * is asked again after a loss must not come after the leave.
+   * Joins and leaves of a room go out one by one. The gateway refuses a join while another is under way, and a join
+   * that is repeated after a loss must not come after the leave.
    *
    * @template T
    * @param {Room} room
@@ -176,7 +185,7 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
       ({ name, claim }) => ({ name, claim }),
     )
 
-  /** Tells a new session under which name this client is in a room. @param {Room} room */
+  /** Tells a new session this client's name in a room. @param {Room} room */
   function rejoin(room) {
     const { join: wanted } = room
     // A call that a loss interrupted is made again by itself.
@@ -215,7 +224,7 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
     /**
      * @param {string} key
      * @param {import('./room.js').RoomOptions} [options]
-     * @throws {TypeError} where it cannot begin there: a gateway would refuse all else that is subscribed to with it
+     * @throws {TypeError} if it cannot begin there: a gateway would refuse everything else in the same subscribe
      */
     room(key, { after, last, presence = false, follow = true, bufferMessages } = {}) {
       checkPosition('after', after)
@@ -229,11 +238,11 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
       room.handles += 1
       /** @type {import('./room.js').Reader} */
       const reader = { position: after ?? undefined, last, presence, take() {} }
-      if (closed) {
+      const refused = closed ?? badKey(key)
+      if (refused) {
         room.ended = true
-        room.become({ error: closed })
-      } else if (!keyGrammar.test(key)) fail(key, badKey(key))
-      else if (follow) {
+        room.become({ error: refused })
+      } else if (follow) {
         if (room.ended) {
           room.ended = false
           room.become({ error: undefined })
@@ -274,9 +283,11 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
             signal,
           )
         },
-        // The first join has a claim already: one whose answer is lost with the connection holds the name for a while.
-        async join(name, claim = room.claim ?? randomText()) {
-          room.claim = claim
+        // The first join has a claim already: if its answer is lost with the connection, the name is held for a while.
+        async join(name, given) {
+          const claim = given ?? room.claim ?? randomText()
+          // One that the gateway refuses must not come with the joins that follow.
+          if (claimGrammar.test(claim)) room.claim = claim
           return inTurn(room, async () => {
             check(key)
             const joined = await join(key, { name, claim })
@@ -300,7 +311,11 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
       publishes.opened(limits)
     },
 
-    /** A value of a key was asked for. Where its messages arrive as those of a room, the gateway is not asked. @param {string} key */
+    /**
+     * A value of a key was asked for. If its messages arrive as those of a room, the gateway is not asked.
+     *
+     * @param {string} key
+     */
     wantedAsValue(key) {
       const room = rooms.get(key)
       if (room?.state.live && room.readers.size > 0) values.failAsRoom(key)
@@ -319,19 +334,22 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
     /** @param {any} message @returns {boolean} whether it was about a room */
     receive(message) {
       if (publishes.answered(message)) return true
-      const { type, id, key } = message
+      const { type, id, key, retryAfterMs, subscribed } = message
       if (type === 'subscribed') begin(id, message.keys)
-      // Values are told where rooms begin: somebody may want one of them as a value.
+      // Values are told which keys are rooms: one of them may be wanted as a value.
       if (subscriber.answered(message)) return type !== 'subscribed'
       const room = rooms.get(key)
-      if (room?.join && message.code === 'name_taken') {
-        // A join that stood is over. Whether the room is followed is another matter.
+      if (!room) return false
+      const isSubscribed = subscriber.isSubscribed(key)
+      // An error of the subscription says that it ends, or when it is tried again.
+      const isOfJoin = id === undefined && retryAfterMs === undefined && (subscribed || !isSubscribed)
+      if (type === 'error' && room.join && isOfJoin) {
         endJoin(room, new KeycastError(message))
         return true
       }
-      if (!room || !subscriber.isSubscribed(key)) return false
+      if (!isSubscribed) return false
       if (type === 'error') {
-        // Any other with an id answers a publish that was given up.
+        // Any other error with an id answers a publish that was given up.
         if (id === undefined || id === room.askId) takeError(room, message)
       } else if (type === 'gap') room.takeGap(message)
       else if (type === 'members' || type === 'presence') room.members.take(message)
@@ -342,7 +360,7 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
       return true
     },
 
-    /** Nothing is asked of the gateway any more. @param {KeycastError} error @param {boolean} byApplication */
+    /** Nothing more is asked of the gateway. @param {KeycastError} error @param {boolean} byApplication */
     end(error, byApplication) {
       closed = error
       publishes.end(error)
@@ -353,10 +371,10 @@ export function createRooms({ environment, send, nextId, createAlarm, calls, val
       }
     },
 
-    /** A person insists: what the end of the connection ended goes on. */
+    /** Resumes everything that the end of the connection ended, on `reconnect()`. */
     revive() {
       for (const room of rooms.values()) {
-        if (room.state.error !== closed) continue
+        if (room.state.error?.code !== 'closed') continue
         room.ended = false
         room.become({ error: undefined })
       }

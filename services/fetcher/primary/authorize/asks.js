@@ -51,7 +51,7 @@ const FULL_RETRY_MS = 1_000
  * @param {Pool} deps.pool
  * @param {number} deps.cap requests in flight to each origin
  * @param {import('../timing/in-turns.js').InTurns} deps.inTurns
- * @param {{ asked: (verdict: string, tookMs: number) => void }} deps.metrics
+ * @param {{ asked: (origin: string, verdict: string, tookMs: number) => void }} deps.metrics
  * @param {() => number} deps.now
  * @param {number} [deps.queuedMax]
  */
@@ -154,7 +154,7 @@ export function createAsks({ namespaces, pool, cap, inTurns, metrics, now, queue
     lane.inFlight--
     const reply = replyOf(result, sentAt)
     lane.breaker.end(verdictOf(result), ask.probe)
-    metrics.asked(labelOf(reply), now() - sentAt)
+    metrics.asked(lane.origin, labelOf(reply), now() - sentAt)
     ask.done(reply)
     startAll()
   }

@@ -49,7 +49,7 @@ const MISCONFIGURED_RETRY_MS = 5_000
  * @param {Pick<import('./asks.js').Asks, 'add'>} deps.asks
  * @param {(link: string, id: string, decision: Decision) => void} deps.tellDecision
  * @param {() => import('../timing/backoff.js').Backoff} deps.firstBackoff
- * @param {{ questioned: (met: 'kept' | 'joined' | 'asked') => void }} deps.metrics
+ * @param {{ questioned: (met: 'memory' | 'coalesced' | 'asked') => void }} deps.metrics
  * @param {() => number} deps.now monotonic, in milliseconds
  * @param {number} [deps.keptMax]
  */
@@ -72,12 +72,12 @@ export function createAuthorize({ namespaces, asks, tellDecision, firstBackoff, 
     }
     const kept = byKey.get(key) ?? open(key, read.settings)
     if (kept.waiting) {
-      metrics.questioned('joined')
+      metrics.questioned('coalesced')
       return void kept.waiting.push({ link, id, question })
     }
     const token = digestOf(read.authorization)
     if (isStanding(kept, token)) {
-      metrics.questioned('kept')
+      metrics.questioned('memory')
       return tellDecision(link, id, decisionOf(kept, token))
     }
     metrics.questioned('asked')

@@ -42,7 +42,7 @@ function setup({ cap = 10, credit = 1_000, queuedMax, keptMax } = {}) {
     inTurns: step => {
       while (step());
     },
-    metrics: { asked: count },
+    metrics: { asked: (_, verdict) => count(verdict) },
     now,
     queuedMax,
   })
@@ -149,7 +149,7 @@ test.each([
   pass(1)
   ask(ANN)
   expect(leased).toHaveLength(1)
-  expect(counted).toEqual({ asked: 2, joined: 1, kept: 1, [verdict]: 1 })
+  expect(counted).toEqual({ asked: 2, coalesced: 1, memory: 1, [verdict]: 1 })
 })
 
 test.each([301, 400, 429, 500, 503])('%i says nothing: the question failed', status => {

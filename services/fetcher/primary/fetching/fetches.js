@@ -217,7 +217,7 @@ export function createFetches({ origins, pool, inTurns, metrics, now, wallNow })
     const { entry } = fetch
     const { queue, breaker, limit } = entry.origin
     const sentAt = /** @type {number} */ (fetch.sentAt)
-    metrics.ended(result, body?.length ?? 0, now() - sentAt)
+    metrics.ended(entry.origin.name, result, body?.length ?? 0, now() - sentAt)
     limit.ended({ sentAt, namespace: entry.namespace.name, sign: signOf(result, entry.namespace) })
     queue.ended(fetch)
     entry.fetch = undefined

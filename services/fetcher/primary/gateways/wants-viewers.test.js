@@ -238,7 +238,7 @@ test('a token that expires while its fetch is queued is not sent', () => {
 })
 
 test('a want without a token, or with one that has expired, is not met', () => {
-  const { watch, get, token, sent, leased, value, held } = setup()
+  const { watch, get, token, sent, leased, value, held, refused } = setup()
   watch('a', ann)
   get('b', ann, undefined, token('ann', -1))
   expect(sent('a')).toEqual(['token_expired'])
@@ -253,10 +253,11 @@ test('a want without a token, or with one that has expired, is not met', () => {
   watch('c', ann)
   sent('c')
   expect(held()).toEqual([])
+  expect(new Set(refused)).toEqual(new Set(['token_expired']))
 })
 
 test.each([401, 403])('a user to whom the backend answers %d loses the key and what was held of it', status => {
-  const { watch, get, token, value, fail, sent, pass, take, held, leased, ownEnded } = setup()
+  const { watch, get, token, value, fail, sent, pass, take, held, leased, ownEnded, refused } = setup()
   watch('a', ann, undefined, token('ann'))
   watch('a', bob, undefined, token('bob'))
   value(ann, 'of ann')
@@ -277,6 +278,7 @@ test.each([401, 403])('a user to whom the backend answers %d loses the key and w
   expect(held()).toEqual([bob])
   expect(leased()).toEqual([bob])
   expect(ownEnded).toEqual(['forbidden'])
+  expect(refused).toEqual(['forbidden', 'forbidden']) // the watch and the get
 })
 
 test('a refusal of a token that was replaced meanwhile says nothing of the one that came', () => {

@@ -1,5 +1,5 @@
 // The wants of gateways, each by its link: whether the answer is in memory, under way, or to be fetched.
-import { readViewerKey, tokenDigest } from '@keycast/backbone'
+import { REFUSED_BY_BACKEND, readViewerKey, tokenDigest } from '@keycast/backbone'
 import { errorCodes, keyProblem, namespaceOf } from '@keycast/protocol'
 import { isValidFor } from '../keys/credentials.js'
 import { createEntry, sharedKeyOf } from '../keys/entry.js'
@@ -46,9 +46,6 @@ const EXPIRED_RETRY_MS = 1_000
  */
 const PLAN_DELAY_MS_MAX = 10_000
 
-/** Clients read this. It is the same whether the key exists or not, so it gives no secret away. */
-const FORBIDDEN = 'the backend does not grant this'
-
 const OTHER_CONFIGURATION = 'the fetcher has another configuration than the gateway'
 
 /**
@@ -67,7 +64,7 @@ const OTHER_CONFIGURATION = 'the fetcher has another configuration than the gate
  * @param {() => number} deps.now
  * @param {() => number} deps.wallNow in milliseconds since 1970
  */
-export function createWants({
+export function createGatewayWants({
   namespaces,
   origins,
   table,
@@ -104,7 +101,7 @@ export function createWants({
     if (table.get(key) !== entry) return // it took room that other keys need, and its links were refused
 
     if (quiet && held?.plan && isKeptByPlan(entry, held.version, held.plan)) {
-      metrics.wanted('kept')
+      metrics.wanted('plan')
       return interest.notify(link, entry, watcher)
     }
     if (!isAnsweredByMemory(entry, watcher, wasKept)) return ask(entry, watcher)
@@ -312,7 +309,7 @@ export function createWants({
    * @param {{ tokenDigest?: string }} [more]
    */
   function refuse(link, key, code, message, want, more) {
-    metrics.wanted('refused')
+    metrics.refused(code)
     /** @type {import('@keycast/backbone').FailedAnswer} */
     const answer = { type: 'failed', key, code, message, ageMs: 0, ...more }
     if (code === 'token_expired') answer.retryAfterMs = EXPIRED_RETRY_MS
@@ -334,7 +331,7 @@ export function createWants({
 
   /** Has the key fetched for a link. @param {Entry} entry @param {Seen} seen */
   function ask(entry, { askedAt }) {
-    metrics.wanted(entry.fetch ? 'joined' : 'fetched')
+    metrics.wanted(entry.fetch ? 'coalesced' : 'fetched')
     fetches.wantSince(entry, askedAt)
   }
 
@@ -388,7 +385,7 @@ export function createWants({
   function forbid(entry, authorization) {
     const digest = authorization === undefined ? {} : { tokenDigest: tokenDigest(authorization) }
     const ended = interest.drop(entry, ({ credentials }) => credentials?.authorization === authorization)
-    for (const { link, want } of ended) refuse(link, entry.key, 'forbidden', FORBIDDEN, want, digest)
+    for (const { link, want } of ended) refuse(link, entry.key, 'forbidden', REFUSED_BY_BACKEND, want, digest)
     if (ended.length > 0) metrics.ownEnded('forbidden')
     if (!isWanted(entry)) return forget(entry)
     if (!isWatched(entry)) schedule.end(entry)

@@ -27,7 +27,7 @@ import { isWanted, newInterest } from './interest.js'
  * @property {Fetch | undefined} fetch
  * @property {import('../timing/refreshes-under-way.js').Refresh | undefined} refresh of a key whose links hear of changes only
  * @property {number} bytes the entry's size, as the key table counted it
- * @property {boolean} counted whether the key table counts the key as kept fresh
+ * @property {boolean} counted whether the count of its backend's keys kept fresh has it
  */
 
 /**

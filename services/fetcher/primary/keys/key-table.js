@@ -49,7 +49,6 @@ export function createKeyTable({ bytesMax, onEvicted = () => {} }) {
   const missing = newEvictable()
   const evictables = [idle, missingIdle, missing]
   let bytes = 0
-  let kept = 0
 
   /** @param {string} key */
   function get(key) {
@@ -102,8 +101,10 @@ export function createKeyTable({ bytesMax, onEvicted = () => {} }) {
     if (entries.get(entry.key) !== entry) return
     for (const evictable of evictables) if (evictable.queue.delete(entry)) evictable.bytes -= entry.bytes
     const inUse = isInUse(entry)
-    kept += Number(isKept(entry)) - Number(entry.counted)
-    entry.counted = isKept(entry)
+    if (isKept(entry) !== entry.counted) {
+      entry.counted = !entry.counted
+      entry.origin.keptKeys += entry.counted ? 1 : -1
+    }
     // A user's own value is of no use once the user is gone. A failure stays: without its backoff each get of theirs
     // would ask the backend again, also before its Retry-After is over.
     if (!inUse && entry.namespace.isPerUser) dropAllButFailure(entry)
@@ -184,7 +185,7 @@ export function createKeyTable({ bytesMax, onEvicted = () => {} }) {
     recount,
     /** All of them, for checks. */
     entries: () => entries.values(),
-    stats: () => ({ keys: entries.size, kept, bytes }),
+    stats: () => ({ keys: entries.size, bytes }),
     /** Every user's own value of a key. @param {string} key @returns {Iterable<Entry>} */
     ownOf: key => own.get(key) ?? [],
     /** The number of users' own values. */

@@ -1,11 +1,12 @@
 // What backends decided: whether a viewer may read a key of a namespace with `authorize`. Asked once per viewer and key
 // and `keep`, for all sessions and requests of the viewer; again each `keep` while one of them is subscribed.
-import { viewerKey } from '@keycast/backbone'
+import { REFUSED_BY_BACKEND, viewerKey } from '@keycast/backbone'
 import { errorCodes, namespaceOf } from '@keycast/protocol'
 import { createUniqueQueue, TURN_MS } from '@keycast/service'
 import { createCalendar } from '../../keys/calendar.js'
 import { createProblem, silentFetcher } from '../../keys/problem.js'
 import { ANSWER_GRACE_MS } from '../../keys/single-flight.js'
+import { createQuestionQueue } from './question-queue.js'
 import { chooseCredentials, hasNewToken, newTokenChoice, noteRefused } from './token-choice.js'
 
 /**
@@ -13,6 +14,9 @@ import { chooseCredentials, hasNewToken, newTokenChoice, noteRefused } from './t
  * @typedef {import('../../sessions/session.js').Session} Session
  * @typedef {import('./viewers.js').Viewer} Viewer
  * @typedef {ReturnType<typeof createDecisions>} Decisions
+ *
+ * For whom a door asks: a session, or the sender of an HTTP request.
+ * @typedef {Pick<Session, 'viewer' | 'account'>} Asker
  *
  * @typedef {object} Decision
  * @property {Viewer} viewer
@@ -48,9 +52,6 @@ export const decisionCodes = Object.freeze(
 /** Decisions that nobody is subscribed under: at some 400 bytes each they take 8 MB. */
 const IDLE_MAX = 20_000
 
-/** Of one viewer: more would keep the others from being asked for. */
-const ASKING_PER_VIEWER_MAX = 64
-
 /** Requests that wait for a decision. */
 const WAITING_MAX = 20_000
 
@@ -72,6 +73,7 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
   const calendar = createCalendar()
   /** @type {import('@keycast/service').UniqueQueue<Decision>} */
   const idle = createUniqueQueue()
+  const questions = createQuestionQueue({ ask: send, conclude, now })
   let waiting = 0
 
   /** The backend of this key's namespace decides, too. @param {string} key that passed the check of access.js */
@@ -124,15 +126,15 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
   /**
    * Whether a viewer may read a key of which {@link applies} is true.
    *
-   * @param {Viewer | undefined} viewer
+   * @param {Asker} asker
    * @param {string} key
    * @returns {Problem | undefined | Promise<Problem | undefined>} `undefined`: it may. Never rejects
    */
-  function ask(viewer, key) {
-    const decision = open(viewer, key)
+  function ask(asker, key) {
+    const decision = open(asker.viewer, key)
     const known = standing(decision)
     if (known) {
-      counts.decisions.kept++
+      counts.decisions.memory++
       rest(decision)
       return known.isAdmitted ? undefined : countRefusal(known.problem)
     }
@@ -146,23 +148,23 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
         waiting--
         resolve(countRefusal(problem))
       })
-      question(decision)
+      question(decision, laneOf(asker))
     })
   }
 
   /**
    * A session subscribes to a key of which {@link applies} is true, or joined the room. Unless it is refused here it stays
-   * with the decision until {@link leave}, and is told by `onDecided`.
+   * with the decision until {@link unregister}, and is told by `onDecided`.
    *
    * @param {Session} session
    * @param {string} key
    * @param {number} what
    * @returns {{ isAdmitted: boolean, problem?: Problem }} without a problem the decision is still to come
    */
-  function join(session, key, what) {
+  function register(session, key, what) {
     const decision = open(session.viewer, key)
     const known = standing(decision)
-    if (known) counts.decisions.kept++
+    if (known) counts.decisions.memory++
     if (known?.problem?.code === 'forbidden') {
       rest(decision)
       countRefusal(known.problem)
@@ -170,7 +172,7 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     }
     idle.delete(decision)
     decision.sessions.set(session, (decision.sessions.get(session) ?? 0) | what)
-    if (!known) question(decision)
+    if (!known) question(decision, laneOf(session))
     else if (known.problem) {
       const { problem } = known
       // After what answers the subscribe.
@@ -181,7 +183,7 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
   }
 
   /** @param {Session} session @param {string} key @param {number} what */
-  function leave(session, key, what) {
+  function unregister(session, key, what) {
     const decision = session.viewer?.decisions.get(key)
     const whats = decision?.sessions.get(session)
     if (!decision || whats === undefined) return
@@ -192,53 +194,60 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
 
   /** Keeps a decision that nobody needs now, as long as there is room. @param {Decision} decision */
   function rest(decision) {
-    if (decision.sessions.size > 0 || decision.isAsking) return
+    if (decision.sessions.size > 0 || decision.waiters.length > 0) return
+    // Somebody may go through keys faster than a backend answers. Each question left behind would be asked all the same.
+    if (decision.isAsking && questions.cancel(decision)) decision.isAsking = false
+    if (decision.isAsking) return
     calendar.cancel(decision)
     idle.delete(decision)
+    if (!isDecided(decision)) return drop(decision)
     idle.add(decision)
     while (idle.size > IDLE_MAX) drop(/** @type {Decision} */ (idle.take()))
   }
+
+  /** Whether the backend said anything of it. @param {Decision} decision */
+  const isDecided = ({ admittedAtMs, problem }) => admittedAtMs > Number.NEGATIVE_INFINITY || problem !== undefined
 
   /** @param {Decision} decision */
   function drop({ viewer, key }) {
     viewer.decisions.delete(key)
   }
 
-  /** @param {Decision} decision */
-  function question(decision) {
+  /** @param {Decision} decision @param {unknown} lane for whom; those of one viewer take turns */
+  function question(decision, lane) {
     if (decision.isAsking) {
-      counts.decisions.joined++
-      return
+      counts.decisions.coalesced++
+      return questions.coalesce(decision, lane)
     }
     counts.decisions.asked++
     decision.isAsking = true
     idle.delete(decision)
-    if (decision.viewer.asking >= ASKING_PER_VIEWER_MAX) decision.viewer.queued.add(decision)
-    else void send(decision)
-  }
-
-  /** @param {Decision} decision */
-  async function send(decision) {
-    const { viewer, key, namespace, choice } = decision
-    viewer.asking++
-    const credentials = chooseCredentials(viewer, choice, wallNow())
-    // A refusal of other tokens is told to nobody while the backend is asked with this one.
-    if (decision.problem?.code === 'forbidden') decision.problem = undefined
-    const deadlineMs = (namespace.timeoutMs ?? 0) + ANSWER_GRACE_MS
-    const said = credentials && (await backbone.authorize(viewerKey(key, viewer.name), credentials, { deadlineMs }))
-    viewer.asking--
-    const next = viewer.queued.take()
-    if (next) void send(next)
-    conclude(decision, said, credentials !== undefined)
+    questions.add(decision, lane)
   }
 
   /**
    * @param {Decision} decision
-   * @param {import('@keycast/backbone').Decision | undefined} said `undefined` where no answer came
-   * @param {boolean} wasAsked false where the viewer's token has expired
+   * @returns {Promise<{ said: import('@keycast/backbone').Decision | undefined }> | undefined} `undefined` where the
+   *   viewer's tokens have expired
    */
-  function conclude(decision, said, wasAsked) {
+  function send(decision) {
+    const { viewer, key, namespace, choice } = decision
+    const credentials = chooseCredentials(viewer, choice, wallNow())
+    if (!credentials) return undefined
+    // A refusal of other tokens is told to nobody while the backend is asked with this one.
+    if (decision.problem?.code === 'forbidden') decision.problem = undefined
+    const deadlineMs = (namespace.timeoutMs ?? 0) + ANSWER_GRACE_MS
+    return backbone.authorize(viewerKey(key, viewer.name), credentials, { deadlineMs }).then(said => ({ said }))
+  }
+
+  /**
+   * @param {Decision} decision
+   * @param {{ said: import('@keycast/backbone').Decision | undefined } | undefined} answer `undefined` where the backend was
+   *   not asked; without `said` it did not answer
+   */
+  function conclude(decision, answer) {
     const nowMs = now()
+    const said = answer?.said
     const { ageMs = Number.POSITIVE_INFINITY, retryAfterMs = RETRY_MS, message } = said ?? {}
     decision.isAsking = false
     if (said?.verdict === 'admitted') {
@@ -246,13 +255,14 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
       decision.problem = undefined
     } else if (said?.verdict === 'refused') {
       decision.admittedAtMs = Number.NEGATIVE_INFINITY
-      if (noteRefused(decision.viewer, decision.choice, wallNow())) return question(decision)
-      decision.problem = createProblem('forbidden', nowMs, { message: REFUSED })
+      if (noteRefused(decision.viewer, decision.choice, wallNow()))
+        return question(decision, laneOf(firstSession(decision)))
+      decision.problem = createProblem('forbidden', nowMs, { message: REFUSED_BY_BACKEND })
       decision.problemUntilMs = nowMs - ageMs + keepMsOf(decision)
     } else {
       // Another gateway may have heard it admitted later than this one.
       decision.admittedAtMs = Math.max(decision.admittedAtMs, nowMs - ageMs)
-      decision.problem = failureOf({ said, message, retryAfterMs, wasAsked, nowMs })
+      decision.problem = failureOf({ said, message, retryAfterMs, wasAsked: answer !== undefined, nowMs })
       decision.problemUntilMs = nowMs + (decision.problem.retryAfterMs ?? RETRY_MS)
     }
     const problem = isWithinGrace(decision) ? undefined : decision.problem
@@ -299,7 +309,7 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
       tellSessions(decision, problem ? { ...problem, atMs: now() } : silentFetcher(backbone.nodesAlive(), now()))
     }
     if (decision.sessions.size === 0) return
-    if (!standing(decision)) question(decision)
+    if (!standing(decision)) question(decision, laneOf(firstSession(decision)))
     schedule(decision)
   }
 
@@ -312,8 +322,8 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
   return {
     applies,
     ask,
-    join,
-    leave,
+    register,
+    unregister,
 
     /** A viewer is not known any more, or its tokens were revoked: what was decided for it does not hold. @param {Viewer} viewer */
     forget(viewer) {
@@ -334,13 +344,14 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
         if (now() >= endsAtMs) return
       }
     },
-
-    stats: () => ({ waiting, idle: idle.size }),
   }
 }
 
-/** What a client reads: the same whether the key exists or not. */
-const REFUSED = 'the backend does not grant this'
+/** One whose proxy names no client has no account, and stands for itself. @param {Asker | undefined} asker */
+const laneOf = asker => asker?.account ?? asker
+
+/** @param {Decision} decision @returns {Session | undefined} */
+const firstSession = ({ sessions }) => sessions.keys().next().value
 
 /** @param {Decision} decision */
 const keepMsOf = ({ namespace }) => /** @type {import('@keycast/service').Authorize} */ (namespace.authorize).keepMs

@@ -1,71 +1,15 @@
 // A backend that decides, seen from a gateway's doors: nothing of a key is given, or asked for, before it was decided.
-import { createHash } from 'node:crypto'
-import { createTestGateway } from '../../test-support.js'
-import { readRule } from '../rights.js'
-import { issuers, sign } from '../test-tokens.js'
-
-const nowMs = 1_800_000_000_000
-const KEEP_MS = 10_000
-const authorize = {
-  urlFor: (/** @type {string} */ id) => `http://127.0.0.1/${id}`,
-  origin: 'http://127.0.0.1',
-  method: /** @type {const} */ ('HEAD'),
-  keepMs: KEEP_MS,
-}
-const anonymous = readRule({ read: ['tick:*', 'doc:open'] }, { user: false, strict: true }).rule
-const everyone = readRule({ read: ['doc:*'] }, { user: true, strict: true }).rule
-const viewerOf = (/** @type {string} */ user) => createHash('sha256').update(user).digest('base64url')
-
-/** @param {Partial<import('../../settings.js').Settings>} [settings] */
-function setup(settings) {
-  const started = createTestGateway({
-    startAtMs: nowMs,
-    namespaces: { doc: { authorize }, tick: {} },
-    policy: { tokens: issuers, anonymous, everyone },
-    settings,
-  })
-  const { backbone, connect, turn } = started
-  /** @param {string} token */
-  async function clientWith(token) {
-    const client = await connect()
-    client.send({ type: 'auth', token })
-    await authed(client, turn)
-    return { ...client, token }
-  }
-  return {
-    ...started,
-    /** @param {string} sub @param {number} [ttlSeconds] */
-    token: (sub, ttlSeconds = 300) => sign({ sub, nowMs: nowMs + started.now() - 1_000_000, ttlSeconds }),
-    /** A client with a token of its own. @param {string} sub @param {number} [ttlSeconds] */
-    client: async (sub, ttlSeconds = 300) =>
-      clientWith(await sign({ sub, nowMs: nowMs + started.now() - 1_000_000, ttlSeconds })),
-    clientWith,
-    /** The fetcher says what the backend decided of the question that waits longest. @param {any} decision */
-    async decide(decision) {
-      backbone.questions.shift()?.resolve(decision && { message: '', ...decision })
-      await turn()
-    },
-  }
-}
-
-/** Not a number of turns: signatures are checked beside the loop, which may turn thousands of times meanwhile. */
-const GIVE_UP_MS = 30_000
-
-/** @param {any} client @param {() => Promise<void>} turn */
-async function authed(client, turn) {
-  for (const endsAt = performance.now() + GIVE_UP_MS; performance.now() < endsAt; ) {
-    const [message] = client.connection.read()
-    if (message?.type === 'authed') return
-    expect(message).toBeUndefined()
-    await turn()
-  }
-  throw new Error('no authed came')
-}
-
-const admitted = { verdict: 'admitted', ageMs: 0 }
-const refused = { verdict: 'refused', ageMs: 0 }
-const failed = { verdict: 'failed', message: 'the backend answered 500', retryAfterMs: 1_000 }
-const KEY = 'doc:1'
+import {
+  admitted,
+  authed,
+  failed,
+  KEEP_MS,
+  KEY,
+  nowMs,
+  refused,
+  createDecidingGateway as setup,
+  viewerOf,
+} from './test-backend.js'
 
 test('a get waits for the decision, and the key is only then looked up', async () => {
   const { backbone, client, decide } = setup()
@@ -413,17 +357,6 @@ test('keys that wait for a decision count among those of the session', async () 
   expect((await ann.ask({ type: 'subscribe', id: 3, keys: [{ key: 'doc:3' }] })).at(-1)).toMatchObject({
     keys: [{ key: 'doc:3' }],
   })
-})
-
-test('one user who asks for very many keys does not keep others waiting', async () => {
-  const { backbone, client, decide } = setup()
-  const [ann, bob] = [await client('ann'), await client('bob')]
-  ann.send({ type: 'subscribe', id: 1, keys: Array.from({ length: 500 }, (_, i) => ({ key: `doc:${i}` })) })
-  bob.send({ type: 'subscribe', id: 1, keys: [{ key: KEY }] })
-  expect(backbone.questions).toHaveLength(65)
-  expect(backbone.questions.at(-1)?.key).toBe(`${KEY} ${viewerOf('bob')}`)
-  await decide(admitted)
-  expect(backbone.questions).toHaveLength(65)
 })
 
 test('after a revocation nothing is asked with the revoked token, and what was decided is asked anew', async () => {

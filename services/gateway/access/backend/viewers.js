@@ -14,9 +14,7 @@ import { createUniqueQueue } from '@keycast/service'
  * @property {string} name of the viewer beyond this gateway: the user's own is nobody else's business
  * @property {Token[]} tokens the one valid longest first; some may have expired since they were last looked at
  * @property {number} sessions
- * @property {Map<string, import('./decisions.js').Decision>} decisions by key; decisions.js, as the next two
- * @property {number} asking how many questions about it are under way
- * @property {import('@keycast/service').UniqueQueue<import('./decisions.js').Decision>} queued those that wait for that
+ * @property {Map<string, import('./decisions.js').Decision>} decisions by key; decisions.js
  */
 
 /** Viewers without a session are those of HTTP requests. With their tokens they take some 10 MB, at worst 150. */
@@ -166,7 +164,5 @@ function newViewer(user) {
     tokens: [],
     sessions: 0,
     decisions: new Map(),
-    asking: 0,
-    queued: createUniqueQueue(),
   }
 }

@@ -43,8 +43,6 @@ class Auth:
         self._token = token if isinstance(token, str) else ""
         #: Until then the token is good for another connection: an application is not asked at each loss.
         self._renew_at_ms = math.inf if isinstance(token, str) else 0.0
-        #: Of the sessions before: what they showed must not be resumed for somebody else.
-        self._user: str | None = None
         self._was_refused = False
         self._failures = 0
         #: Stands for the question under way. An answer that comes after the next question, or after a loss, is late.
@@ -88,7 +86,7 @@ class Auth:
             if "retryAfterMs" in message:
                 self._alarm.set(self.say, message["retryAfterMs"])
             elif code != "token_refused" or not self._function or self._was_refused:
-                self._end(message["code"], message.get("message", ""))
+                self._on_end(message["code"], message.get("message", ""))
             else:
                 self._was_refused = True
                 self._renew()
@@ -110,7 +108,7 @@ class Auth:
             if self._turn is not turn:
                 return
             if isinstance(error, TokenRefused):
-                return self._end("token_refused", str(error) or "no token")
+                return self._on_end("token_refused", str(error) or "no token")
             return on_failure(f"no token: {error!r}")
         # One that comes late serves the next connection, unless that has a newer one already.
         if self._turn is turn or self._renew_at_ms == 0:
@@ -120,9 +118,6 @@ class Auth:
             use()
 
     def _authed(self, user: str, expires_in_ms: float) -> None:
-        if self._user not in (None, user):
-            return self._end("other_user", "the token is of another user")
-        self._user = user
         self._was_refused = False
         self._failures = 0
         if self._function:
@@ -138,7 +133,3 @@ class Auth:
 
         self._renew_at_ms = 0.0
         self.obtain(self.say, again)
-
-    def _end(self, code: str, reason: str) -> None:
-        self.forget()
-        self._on_end(code, reason)

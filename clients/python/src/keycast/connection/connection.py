@@ -70,6 +70,7 @@ class Connection:
         self._environment = environment
         self._on_open = on_open
         self._on_message = on_message
+        #: Also where a gateway is closing and the client leaves it: what is under way there is asked of the next one.
         self._on_lost = on_lost
         self._on_state = on_state
         self._alarm = Alarm(environment)
@@ -78,6 +79,8 @@ class Connection:
         self._socket: Socket | None = None
         #: The first message of the session.
         self._greeting: dict[str, Any] = {}
+        #: Of the sessions before.
+        self._user: str | None = None
         self._failures = 0
         #: Why there is no connection, as it was logged last.
         self._logged: str | None = None
@@ -89,10 +92,8 @@ class Connection:
         self._return_at_ms: float | None = None
 
     def connect(self) -> None:
-        self._drop()
-        # A gateway that is closing was left: what is still under way there must be asked of the next one.
-        if self.state.name == "open":
-            self._on_lost()
+        if self._drop():
+            return
         self._return_at_ms = None
         self._limit_handshake("no token in time")
         self._become(ConnectionState("connecting"))
@@ -142,7 +143,9 @@ class Connection:
         self.state = state
         self._on_state(state)
 
-    def _drop(self, code: int = MOVED) -> None:
+    def _drop(self, code: int = MOVED) -> bool:
+        """Gives up the session, and says whether a listener that heard of the loss has closed the client."""
+        before = self.state
         socket, self._socket = self._socket, None
         self._awaits_pong = False
         self._alarm.clear()
@@ -150,12 +153,24 @@ class Connection:
             self._auth.lost()
         if socket:
             socket.close(code)
+        self._on_lost()
+        return self.state is not before
 
     def _receive(self, data: str | bytes) -> None:
         try:
             message, body = read_frame(data)
-        except ValueError:
+        except (ValueError, RecursionError):
             return self._lost("the gateway sent what cannot be read")
+        try:
+            self._take(message, body)
+        except Exception as error:
+            # Raised further it would end the socket's task: the connection would look open and hear nothing.
+            self._environment.report(error, "keycast failed at a message, and connects again")
+            # A listener may have closed the client before.
+            if self._socket:
+                self._lost("this client failed at a message")
+
+    def _take(self, message: dict[str, Any], body: bytes | None) -> None:
         self._heard_at_ms = self._environment.now()
         if self._awaits_pong:
             self._awaits_pong = False
@@ -177,6 +192,10 @@ class Connection:
                     self._on_message(message, body)
 
     def _open(self, user: str | None) -> None:
+        # Else another user would see what this one saw, and publish what this one wrote.
+        if self._user not in (None, user):
+            return self._end("other_user", "this session is another user's")
+        self._user = user
         # A token that was renewed changes nothing else.
         if self.state.name == "open":
             return
@@ -216,8 +235,8 @@ class Connection:
         if self.state.name == "connecting" and reason != self._logged:
             self._logged = reason
             _log.warning("no connection to %s, it is tried again: %s", _shown(self._url), reason)
-        self._drop()
-        self._on_lost()
+        if self._drop():
+            return
         if code == UNAUTHENTICATED and self._auth:
             self._auth.forget()
         self._wait(reason)
@@ -233,9 +252,11 @@ class Connection:
         self._become(ConnectionState("waiting", retry_at=retry_at, reason=reason))
 
     def _end(self, code: int | str | None, reason: str) -> None:
-        self._drop(DONE)
-        self._on_lost()
-        self._become(ConnectionState("closed", reason=reason, code=code))
+        # A revoked token would be sent again by `reconnect`.
+        if self._auth:
+            self._auth.forget()
+        if not self._drop(DONE):
+            self._become(ConnectionState("closed", reason=reason, code=code))
 
 
 def _shown(url: str) -> str:

@@ -25,8 +25,26 @@ def write_frame(message: Any) -> str:
     return text
 
 
+def read_json(text: str) -> Any:
+    """What JSON means. An integer of more digits than Python reads, 4300 unless set otherwise, becomes a float."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:
+        # Slower, so only here. All other integers must stay integers: some are positions.
+        return json.loads(text, parse_int=_int_or_float)
+
+
+def _int_or_float(digits: str) -> int | float:
+    try:
+        return int(digits)
+    except ValueError:
+        return float(digits)
+
+
 def _parse(text: str) -> dict[str, Any]:
-    message = json.loads(text)
+    message = read_json(text)
     if not isinstance(message, dict) or not isinstance(message.get("type"), str):
         raise ValueError("a message is an object with a type")
     return message

@@ -14,7 +14,7 @@ from websockets.typing import Subprotocol
 from ..environment import LoopEnvironment, Socket
 from ..values.delta import RESULT_BYTES_MAX
 
-#: A gateway that is gone answers no close either.
+#: A gateway that is gone answers no close, and one that reads nothing lets none be sent.
 _CLOSE_SECONDS = 2
 
 _ABNORMAL = 1006
@@ -48,6 +48,8 @@ class WebSocket:
         self._on_message = on_message
         self._on_close = on_close
         self._is_closed = False
+        #: Set by `close`.
+        self._closing = asyncio.Event()
         #: What is to be sent; a number ends the connection with that code.
         self._queue: asyncio.Queue[str | int] = asyncio.Queue()
 
@@ -58,6 +60,7 @@ class WebSocket:
         if self._is_closed:
             return
         self._is_closed = True
+        self._closing.set()
         self._queue.put_nowait(code)
 
     async def run(self) -> None:
@@ -93,6 +96,7 @@ class WebSocket:
 
     async def _serve(self, connection: ClientConnection, first: asyncio.Task[str | int]) -> None:
         writing = asyncio.create_task(self._write(connection, first))
+        limiting = asyncio.create_task(self._limit_close(connection))
         try:
             async for data in connection:
                 if not self._is_closed:
@@ -101,8 +105,9 @@ class WebSocket:
             pass
         finally:
             writing.cancel()
-            await asyncio.wait({writing})
-            await connection.close()
+            limiting.cancel()
+            await asyncio.wait({writing, limiting})
+            await _hang_up(connection)
         self._tell(connection.close_code or _ABNORMAL, connection.close_reason or "")
 
     async def _write(self, connection: ClientConnection, first: asyncio.Task[str | int]) -> None:
@@ -115,10 +120,26 @@ class WebSocket:
         except ConnectionClosed:
             pass  # The reader is told, too, and by what code.
 
+    async def _limit_close(self, connection: ClientConnection) -> None:
+        """Ends a connection whose writer waits for the other end to read, and so never comes to the close code."""
+        await self._closing.wait()
+        await asyncio.sleep(_CLOSE_SECONDS)
+        connection.transport.abort()
+
     def _tell(self, code: int, reason: str) -> None:
         if not self._is_closed:
             self._is_closed = True
             self._on_close(code, reason)
+
+
+async def _hang_up(connection: ClientConnection) -> None:
+    """Ends a connection that is still open where a program ends without `close`."""
+    try:
+        async with asyncio.timeout(_CLOSE_SECONDS):
+            await connection.close()
+    except TimeoutError:
+        connection.transport.abort()
+        await connection.wait_closed()
 
 
 def _reason_of(error: Exception) -> str:

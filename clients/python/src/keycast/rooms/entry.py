@@ -153,7 +153,9 @@ class RoomEntry:
         self.position = position
         for reader in list(self.readers):
             place = reader.position
-            if place and (place.epoch != position.epoch or place.seq < position.seq):
+            # A reader beyond the gap has what comes next already, except where the history now ends before its place.
+            is_ahead = gap["reason"] == "ahead" and place != position
+            if place and (is_ahead or place.epoch != position.epoch or place.seq < position.seq):
                 self._tell_gap(reader, position, gap["oldest"], gap["reason"])
 
     def _tell_gap(self, reader: Reader, position: Position, oldest: int, reason: Reason) -> None:

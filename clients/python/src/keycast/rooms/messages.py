@@ -16,14 +16,18 @@ class Position:
     seq: int
 
 
+#: Of a larger one JavaScript, and so a gateway, does not know each digit.
+_SEQ_MAX = 2**53 - 1
+
+
 def check_position(option: str, given: Position | None) -> None:
     """Raises where it is none: the gateway would refuse it with all else that is asked for in the same message."""
     if given is None:
         return
     if not isinstance(given, Position) or type(given.epoch) is not str or type(given.seq) is not int:
         raise TypeError(f"{option} must be a Position of a str and an int, not {given!r}")
-    if not given.epoch or given.seq < 0:
-        raise ValueError(f"{option} must have an epoch, and a seq of 0 or more: {given!r}")
+    if not given.epoch or not 0 <= given.seq <= _SEQ_MAX:
+        raise ValueError(f"{option} must have an epoch, and a seq from 0 to 2**53 - 1: {given!r}")
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Gap:
-    """What followed the last message cannot be given; messages go on after `position`.
+    """Some messages cannot be given: the room goes on after `position`.
 
     `slow`: this program's own loop was too far behind.
     """

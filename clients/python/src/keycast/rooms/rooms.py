@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +22,8 @@ from .publishes import Publishes
 
 #: A gateway gives no more messages at once.
 _LAST_MAX = 500
+
+_CLAIM = re.compile(r"[A-Za-z0-9_-]{22}")
 
 
 class Rooms:
@@ -100,7 +103,9 @@ class Rooms:
     def join(self, entry: RoomEntry, name: str, claim: str | None) -> asyncio.Future[Joined]:
         # The first join has a claim already: one whose answer is lost with the connection holds the name for a while.
         wanted = Joined(name, claim or entry.claim or random_text())
-        entry.claim = wanted.claim
+        # A malformed one is refused: later joins without a claim would be refused with it.
+        if wanted.claim and _CLAIM.fullmatch(wanted.claim):
+            entry.claim = wanted.claim
 
         def read(message: dict[str, Any]) -> Joined:
             joined = _joined_of(message)
@@ -173,8 +178,8 @@ class Rooms:
         if self._subscriber.answered(message):
             return bool(kind != "subscribed")
         entry = self._entries.get(message.get("key", ""))
-        if entry and entry.join and message.get("code") == "name_taken":
-            # A join that stood is over. Whether the room is followed is another matter.
+        if entry and entry.join and self._ends_join(entry, message):
+            # Whether the room is followed is another matter.
             self._end_join(entry, KeycastError.of(message, entry.key))
             return True
         if not entry or not self._subscriber.is_subscribed(entry.key):
@@ -199,17 +204,21 @@ class Rooms:
         self._closed = error
         self._publishes.end(error)
         for entry in list(self._entries.values()):
+            # A listener may have connected again.
+            if self._closed is not error:
+                return
             entry.ended = True
             entry.was_closed = by_application
             entry.become(error=error, live=False)
 
     def revive(self) -> None:
         """A person insists: what the end of the connection ended goes on."""
+        # First: a listener may close the client, and what that ends stays ended.
+        closed, self._closed = self._closed, None
         for entry in list(self._entries.values()):
-            if entry.state.error is self._closed:
+            if closed and entry.state.error is closed:
                 entry.ended = False
                 entry.become(error=None)
-        self._closed = None
 
     def _create(self, key: str) -> RoomEntry:
         entry = RoomEntry(key, self._environment, lambda: self._subscriber.want(key))
@@ -260,15 +269,19 @@ class Rooms:
                 # The gateway began the stream anew by itself: a live one goes on if that is where it had stopped.
                 if entry.state.live and each.get("recovered"):
                     continue
+                # First: a listener that hears of it may close the last handle, and the key is wanted no more.
+                self._subscriber.want(entry.key)
                 # What comes before the answer may be of another epoch.
                 entry.become(live=False)
-                self._subscriber.want(entry.key)
             elif entry.state.live or entry.ask_id != request_id:
                 continue
             elif "epoch" in each:
                 entry.begin(each)
             else:
                 self._refuse(entry.key, "not_a_room", "this key is a value")
+                # Else the gateway goes on sending it to nobody.
+                if not self._values.is_subscribed(entry.key):
+                    self._unsubscribe(entry.key)
 
     def _take_from_values(self, key: str, request_id: int | None) -> None:
         """A room is begun, perhaps by the subscribe of a value: for the gateway a session has one stream of a key."""
@@ -280,8 +293,11 @@ class Rooms:
                 self._subscriber.ended(key)
                 self._subscriber.want(key)
         elif was_value:
-            # At once: a subscribe of the room that comes next is not undone by it.
-            self._send({"type": "unsubscribe", "id": self._next_id(), "keys": [key]})
+            self._unsubscribe(key)
+
+    def _unsubscribe(self, key: str) -> None:
+        """At once: a subscribe that comes next is not undone by it."""
+        self._send({"type": "unsubscribe", "id": self._next_id(), "keys": [key]})
 
     def _take_error(self, entry: RoomEntry, message: dict[str, Any]) -> None:
         request_id = message.get("id")
@@ -336,6 +352,13 @@ class Rooms:
         if wanted.claim is not None:
             request["claim"] = wanted.claim
         return self._calls.ask(key, lambda: request, lambda message, _: read(message))
+
+    def _ends_join(self, entry: RoomEntry, message: dict[str, Any]) -> bool:
+        """Whether the gateway ends the join that stood. One that ends the subscription says so, and leaves the join."""
+        if message["type"] != "error" or message.keys() & {"id", "retryAfterMs"}:
+            return False
+        is_of_subscription = self._subscriber.is_subscribed(entry.key) and not message.get("subscribed")
+        return message["code"] == "name_taken" or not is_of_subscription
 
     def _end_join(self, entry: RoomEntry, error: KeycastError | None = None) -> None:
         """`error`: the gateway refuses a join that stood."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -31,6 +32,8 @@ class FakeSocket:
         self._on_end = on_end
         self._on_message = on_message
         self._on_close = on_close
+        #: What is still to be said, the message under way first.
+        self._unsaid: deque[str | bytes] = deque()
         self.is_open = True
 
     def send(self, text: str) -> None:
@@ -44,8 +47,14 @@ class FakeSocket:
 
     def say(self, message: dict[str, Any], body: bytes | None = None) -> None:
         text = json.dumps(message)
-        if self.is_open:
-            self._on_message(text if body is None else f"{text}\n".encode() + body)
+        self._unsaid.append(text if body is None else f"{text}\n".encode() + body)
+        # Over a network, too, the answer to what a listener sends comes after the message that the listener is told.
+        if len(self._unsaid) > 1:
+            return
+        while self._unsaid:
+            if self.is_open:
+                self._on_message(self._unsaid[0])
+            self._unsaid.popleft()
 
     def lose(self) -> None:
         if self.is_open:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from functools import cached_property
 from typing import Any
 
-_JSON = re.compile(r"(application|text)/json\b|[^;]*\+json\b", re.IGNORECASE)
+from ..connection.frames import read_json
+
+_JSON = re.compile(r"((application|text)/|[^;]*\+)json(;|$)", re.IGNORECASE)
 # Gateways pass text on in UTF-8 and say so. Text in a character set that they cannot read has another one here.
 _TEXT = re.compile(r"(text/|application/(xml|javascript)\b|[^;]*\+xml\b).*charset=utf-8", re.IGNORECASE)
 
@@ -23,7 +24,7 @@ class Content:
     def value(self) -> Any:
         """JSON parsed, text as a string, anything else as bytes."""
         if _JSON.match(self.content_type):
-            return json.loads(self.body.decode("utf-8-sig", "replace"))
+            return read_json(self.body.decode("utf-8-sig", "replace"))
         if _TEXT.match(self.content_type):
             try:
                 return self.body.decode("utf-8-sig")

@@ -88,11 +88,16 @@ class Values:
             return {**request, "version": held.version} if held else request
 
         def read(message: dict[str, Any], body: bytes | None) -> Any:
-            if body is not None:
-                return Content(message["version"], message["contentType"], body).value
-            return held.value if held else None
+            content = held if body is None else Content(message["version"], message["contentType"], body)
+            try:
+                return content.value if content else None
+            except (ValueError, RecursionError) as error:
+                raise KeycastError("invalid_content", f"it cannot be read: {error}", key) from error
 
         return self._calls.ask(key, make, read)
+
+    def is_subscribed(self, key: str) -> bool:
+        return self._subscriber.is_subscribed(key)
 
     def fail_as_room(self, key: str) -> bool:
         """The key is that of a room. Says whether it was wanted as a value."""
@@ -127,7 +132,8 @@ class Values:
         elif kind == "stale":
             asked_at = (self._environment.date() - message["sinceMs"]) / 1_000
             entry.stale = Stale(message["code"], asked_at)
-        else:
+        # A gateway may be newer: what it says of another kind says nothing of the value.
+        elif kind in ("value", "delta", "current"):
             entry.stale = None
             entry.error = None
             if kind == "value" and body is not None:
@@ -143,6 +149,9 @@ class Values:
         """Nothing is asked of the gateway any more."""
         self._closed = error
         for entry in list(self._entries.values()):
+            # A listener may have connected again.
+            if self._closed is not error:
+                return
             entry.error = error
             entry.ended = True
             entry.was_closed = by_application
@@ -150,12 +159,13 @@ class Values:
 
     def revive(self) -> None:
         """A person insists: what the end of the connection ended goes on."""
+        # First: a listener may close the client, and what that ends stays ended.
+        closed, self._closed = self._closed, None
         for entry in list(self._entries.values()):
-            if entry.error is self._closed:
+            if closed and entry.error is closed:
                 entry.error = None
                 entry.ended = False
                 entry.publish()
-        self._closed = None
 
     def _name(self, key: str, _: int) -> Any:
         entry = self._entries.get(key)

@@ -1,0 +1,39 @@
+// Requests that a node has not heard yet, by their bytes. A link says no more than these until the node tells that it has
+// read some: a node that takes over half a million keys would otherwise have thousands of requests before it, and a new
+// want would wait behind them all.
+
+/** Of one link. Some 25,000 keys that are said again, and a quarter of a second of a node's time. */
+export const UNHEARD_BYTES_MAX = 4 * 2 ** 20
+
+export function createUnheard() {
+  /** By number. @type {Map<number, number>} */
+  const bytesOf = new Map()
+  let bytes = 0
+  let heard = 0
+
+  return {
+    /** @param {number} number of a request, from 1 on @param {number} size in bytes */
+    add(number, size) {
+      bytesOf.set(number, size)
+      bytes += size
+    },
+
+    /** The node has heard the first `reached` requests. @param {number} reached */
+    confirm(reached) {
+      while (heard < reached && bytesOf.size > 0) {
+        heard++
+        bytes -= bytesOf.get(heard) ?? 0
+        bytesOf.delete(heard)
+      }
+    },
+
+    /** The link has a new id, and says everything again under it. */
+    startAnew() {
+      bytesOf.clear()
+      bytes = 0
+      heard = 0
+    },
+
+    isFull: () => bytes >= UNHEARD_BYTES_MAX,
+  }
+}
