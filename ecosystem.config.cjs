@@ -30,18 +30,18 @@ const GATEWAY_PORT_STEP = 10
 const KILL_MARGIN_MS = 2_000
 
 /**
- * What a process may take beside what its settings let it hold. Node itself and replaced values not yet collected take
- * 150 MiB under load; the rest is room, so that only a leak gets there.
+ * The memory of a process beyond the bytes that its settings let it hold. Node itself and replaced values not yet
+ * collected take 150 MiB under load; the rest is room, so that only a leak gets there.
  */
 const OTHER_BYTES = 384 * MIB
 
-/** What the settings let a service hold. The defaults are the services' own; a test compares them. */
+/** The bytes that the settings let a service hold. The defaults are the services' own; a test compares them. */
 const cacheBytesMax = {
   gateway: read('GATEWAY_CACHE_BYTES_MAX', size({ minBytes: MIB }), 256 * MIB),
   fetcher: read('FETCHER_CACHE_BYTES_MAX', size({ minBytes: MIB }), 256 * MIB),
 }
 
-/** What slow clients may hold of a gateway's memory. */
+/** The part of a gateway's memory that slow clients may hold. */
 const unsentBytesMax = read('GATEWAY_UNSENT_TOTAL_BYTES_MAX', size({ minBytes: MIB }), 256 * MIB)
 
 /** Newest messages of rooms. */
@@ -53,7 +53,7 @@ const sessionsBytesMax = read('GATEWAY_SESSIONS_MAX', integer({ min: 1, unit: 's
 
 const graceMs = read('SHUTDOWN_GRACE_MS', duration({ minMs: 100, plainMs: true }), 10_000)
 
-/** Where gateways find a service of this host. @param {string | undefined} host that it listens on */
+/** The address at which gateways find a service of this host. @param {string | undefined} host that it listens on */
 const reachable = host => (host && host !== '0.0.0.0' ? host : '127.0.0.1')
 
 const fetcherNode = [
@@ -71,7 +71,7 @@ const journalNode = [
  * @param {string} name
  * @param {string} service its folder
  * @param {object} options
- * @param {number} [options.heldBytesMax] what it may hold beside {@link OTHER_BYTES}; any amount where it is left out
+ * @param {number} [options.heldBytesMax] the bytes that it may hold beside {@link OTHER_BYTES}; unlimited if left out
  * @param {Record<string, string | number>} [options.own] of its environment
  * @param {string[]} [options.nodeArguments]
  */

@@ -1,7 +1,7 @@
 // Made-up seconds and results for unit tests.
 
 /**
- * A second in which all is well, but for what is given.
+ * A second in which all is well, except for the given fields.
  *
  * @param {Partial<import('./scenarios/scenario.js').SeriesSecond>} given
  * @returns {import('./scenarios/scenario.js').SeriesSecond}

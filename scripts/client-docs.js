@@ -68,7 +68,7 @@ function formatted(code) {
   )
 }
 
-/** What a file exports, in its order. @param {string} file @returns {Declaration[]} */
+/** The exports of a file, in order. @param {string} file @returns {Declaration[]} */
 function exportsOf(file) {
   const source = readFileSync(file, 'utf8')
   return [

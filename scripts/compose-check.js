@@ -33,7 +33,7 @@ const REFRESH_MS = 1_000
 /** Refreshes over which fetches are counted. */
 const REFRESHES = 10
 
-/** How often a waiting check looks again. */
+/** The interval at which a waiting check looks again. */
 const LOOK_MS = 250
 
 /** The longest stop_grace_period of docker-compose.yml. */
@@ -71,7 +71,7 @@ async function checkStack(options) {
   const { check, conclude } = createChecks(options.timeoutMs)
   const keys = Array.from({ length: options.keys }, (_, index) => `conversation:${index}`)
 
-  /** What the backend itself says now of the last key. */
+  /** The backend's own present content of the last key. */
   const revision = async () => {
     const url = `http://127.0.0.1:3000/conversations/${options.keys - 1}`
     return Number(await evaluate(backend, `console.log((await (await fetch('${url}')).json()).revision)`))

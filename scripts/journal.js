@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// What an operator does with the journal's log: backs it up, restores it, checks it, and looks at what is in it.
+// An operator's tool for the journal's log: backs it up, restores it, checks it, and shows its content.
 import { readSettings } from '@keycast/service'
 import { settings as journal } from '../services/journal/settings.js'
 import { commands } from './journal/commands.js'

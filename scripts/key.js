@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Answers "why is this stale?" and "why may ann not read this?": asks gateways, on their internal listeners, what they
-// know of a key and who may use it; or refreshes it.
+// Answers "why is this stale?" and "why may ann not read this?": asks gateways, on their internal listeners, for the
+// state of a key and for the rights to it; or refreshes it.
 import { lookup } from 'node:dns/promises'
 import { readFileSync } from 'node:fs'
 import { readSettings } from '@keycast/service'

@@ -117,9 +117,9 @@ test.each([
 })
 
 describe('run at a gateway', () => {
-  /** What it was asked. @type {{ method?: string, url?: string, token?: string, body: string }[]} */
+  /** The requests it received. @type {{ method?: string, url?: string, token?: string, body: string }[]} */
   const asked = []
-  /** What it answers. @type {{ status: number, body: unknown }} */
+  /** The answer it gives. @type {{ status: number, body: unknown }} */
   let answer
   const server = createServer(async (request, response) => {
     let body = ''

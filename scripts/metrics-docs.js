@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Writes the lists of docs/metrics.md from what running services export.
+// Writes the lists of docs/metrics.md from the metrics that running services export.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { wrap } from './docs/markdown.js'
 import { isMain, runCommand } from './support/command.js'
@@ -14,7 +14,7 @@ const page = new URL('../docs/metrics.md', import.meta.url)
  * The page with every list between `<!-- metrics: NAME -->` and `<!-- end -->` written anew.
  *
  * @param {string} text
- * @param {Record<string, string>} exported what each service's /metrics answers
+ * @param {Record<string, string>} exported each service's /metrics
  */
 export function withLists(text, exported) {
   return text.replaceAll(/(<!-- metrics: (\S+) -->\n)[\s\S]*?(<!-- end -->)/g, (_, opening, name, end) => {

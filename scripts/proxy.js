@@ -69,7 +69,7 @@ await runCommand({ name: 'proxy', usage, options }, async ({ values }) => {
     file: values.settings,
     environment: process.env,
   }
-  /** @param {string} file that the configuration is written to */
+  /** @param {string} file the configuration is written to it */
   const configure = file => {
     const settings = readSettings(given, directory)
     ensureCertificate(settings)
@@ -155,7 +155,7 @@ function ensureCertificate({ PROXY_CERTIFICATES, PROXY_NAMES }) {
  *
  * @param {string} directory
  * @param {string} pidFile
- * @throws {Error} that says how to end it
+ * @throws {Error} tells how to end it
  */
 function refuseSecond(directory, pidFile) {
   const pid = Number(contentOf(pidFile))

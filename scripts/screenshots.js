@@ -22,7 +22,7 @@ the chat; and report.png, the report of a load test. Needs Chromium.
 
 const KEYS = ['conversation:1', 'text:1']
 
-/** What people say in the pictures of the chat. */
+/** The messages in the pictures of the chat. */
 const TALK = [
   ['Zoë', 'Good morning! Has anybody seen the parcel for the board?'],
   ['Mei', 'It left the depot on Monday.'],

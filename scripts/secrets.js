@@ -48,14 +48,15 @@ const publicHalves = {
 }
 
 /**
- * The files of each unit, in the order they are made. `before` is what a file held before.
+ * The files of each unit, in the order they are made. `before` is a file's earlier content.
  *
  * @type {Record<string, Record<string, (held: Held, before: Held) => string>>}
  */
 const units = {
   token: { 'gateway/api-token': () => randomBytes(32).toString('base64url') },
   signing: {
-    // First: broken off after it, nothing is lost. Where there was no secret it is empty, and signs nothing.
+    // Written first: if the script breaks off after it, nothing is lost. If there was no secret, the file is empty and
+    // signs nothing.
     [OLD_SIGNING]: (_, before) => before(SIGNING) ?? '',
     [SIGNING]: () => randomBytes(48).toString('base64url'),
   },
@@ -111,7 +112,7 @@ function checkHalves(held) {
  * @param {string[]} [renewed] units that are made anew
  * @param {{ dropOldSigning?: boolean }} [options]
  * @returns {string[]} the files made, below the folder
- * @throws {Error} where keys do not fit together, or a file cannot be read or written
+ * @throws {Error} if keys do not fit together, or a file cannot be read or written
  */
 export function ensureSecrets(folder, renewed = [], { dropOldSigning = false } = {}) {
   const unknown = renewed.find(unit => !Object.hasOwn(units, unit))

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Writes the lists of settings in docs/configuration.md from what the services, the proxy and npm start declare.
+// Writes the lists of settings in docs/configuration.md from the declarations of the services, the proxy and npm start.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { common } from '@keycast/service'
 import { settings as dataProvider } from '../services/data-provider/settings.js'
@@ -61,7 +61,7 @@ function itemsOf(settings, ...others) {
 }
 
 /**
- * Each setting of the proxy's script: its comment, its default in the image and on a host, and what its check accepts.
+ * Each setting of the proxy's script: its comment, its default in the image and on a host, and its accepted form.
  *
  * @param {string} script
  */
@@ -101,7 +101,7 @@ function defaults(inImage, onHost) {
     .join('')
 }
 
-/** What a check of the script accepts, as it says it itself. @param {string} check */
+/** The accepted form of a setting, in the words of the script's own check. @param {string} check */
 function accepted(check) {
   const [kind, ...words] = check.split(' ')
   if (kind === 'flag') return 'on or off.'

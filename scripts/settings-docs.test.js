@@ -14,7 +14,7 @@ test('docs/configuration.md shows every setting as it is declared (node scripts/
 })
 
 test('docs/configuration.md shows every field of a namespace with its default', () => {
-  /** What each field becomes: a property that stands nowhere here is of a field that the page lacks. */
+  /** The property for each field: one that is missing here belongs to a field that the page lacks. */
   const properties = {
     source: ['source'],
     url: ['urlFor', 'origin'],

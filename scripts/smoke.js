@@ -126,7 +126,7 @@ async function smoke({ url, key, changes, room, timeoutMs, insecure, token }) {
 
 /** @param {import('./support/client.js').Target} target */
 function openClient({ url, insecure, token }) {
-  /** How many messages of each type came. @type {Map<string, number>} */
+  /** The number of messages by type. @type {Map<string, number>} */
   const counts = new Map()
   const heard = new EventTarget()
   class Counting extends WebSocket {

@@ -173,7 +173,7 @@ export const options = {
  * @param {NodeJS.ProcessEnv} env
  * @param {string} [madeFile] the secret of `npm start`
  * @returns {Promise<string>} the token
- * @throws {Error} that says what to give instead
+ * @throws {Error} tells the form to give instead
  */
 export async function makeToken(given, env, madeFile = signingSecretFile) {
   const { sub, read, publish, join, ttl = '1h', issuer, audience, claim = 'keys', key, alg, kid } = given

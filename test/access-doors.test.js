@@ -103,7 +103,11 @@ const MESSAGES = '/v1/messages/room:mine'
 
 let lastId = 100
 
-/** What a session may ask about a key; of a subscribe, the error about the key. @type {Record<string, (id: string) => any>} */
+/**
+ * The requests that a session may make about a key; of a subscribe, the error about the key.
+ *
+ * @type {Record<string, (id: string) => any>}
+ */
 const requests = {
   get: id => ({ type: 'get', id: ++lastId, key: `doc:${id}` }),
   subscribe: id => ({ type: 'subscribe', id: ++lastId, keys: [{ key: `doc:${id}` }] }),
@@ -119,7 +123,7 @@ const requests = {
 }
 
 /**
- * Each shows the token, and says what it was answered: a status and a text.
+ * Each door shows the token, and returns the answer: a status and a text.
  *
  * @type {Record<string, (url: (path: string) => string, token: string) => Promise<{ status: number, body: string }>>}
  */
@@ -143,7 +147,7 @@ const doors = {
   async 'auth as renewal'(url, token) {
     const socket = await openSocket(url('/ws'), { authorization: `Bearer ${await good()}` })
     const answer = await socket.ask({ type: 'auth', id: 1, token })
-    // What the session had, it keeps, and nothing more.
+    // The session keeps its rights, and gets no more.
     for (const [type, request] of Object.entries(requests)) {
       const had = await socket.ask(request('mine'))
       const { code } = await socket.ask(request('secret'))

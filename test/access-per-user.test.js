@@ -38,7 +38,7 @@ const system = await startSystem({
 })
 const [gateway, otherGateway] = system.gateways
 
-/** What each user has, by user and path. @type {Map<string, number>} */
+/** Each user's content, by user and path. @type {Map<string, number>} */
 const revisions = new Map()
 /** Users that the backend refuses. @type {Set<string>} */
 const refused = new Set()

@@ -20,7 +20,11 @@ const PYTHON_MS = 60_000
 
 const folder = temporaryFolder()
 
-/** Each with what `openssl genpkey` takes, and the prefix of its users. @type {Record<string, { genpkey: string[], prefix: string }>} */
+/**
+ * Each with the arguments of `openssl genpkey`, and the prefix of its users.
+ *
+ * @type {Record<string, { genpkey: string[], prefix: string }>}
+ */
 const kinds = {
   ES256: { genpkey: ['-algorithm', 'EC', '-pkeyopt', 'ec_paramgen_curve:P-256'], prefix: 'ec|' },
   ES384: { genpkey: ['-algorithm', 'EC', '-pkeyopt', 'ec_paramgen_curve:P-384'], prefix: 'ec384|' },

@@ -1,4 +1,5 @@
-// Access control with real processes: who gets in and reads what, directly and through nginx, and what the logs keep.
+// Access control with real processes: who gets in and reads a key, directly and through nginx, and what the logs keep
+// secret.
 import { execFileSync } from 'node:child_process'
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

@@ -34,7 +34,7 @@ const system = await startSystem({
       headers: { authorization: SERVICE_TOKEN },
       authorize: { url: `${rights.origin}/rights/{id}`, keep: `${KEEP_MS}ms` },
     },
-    // Where a busy machine must not be taken for a backend that hangs.
+    // A longer time-out: a busy machine must not be taken for a backend that hangs.
     patient: {
       url: `${backend.origin}/docs/{id}`,
       refresh: '1s',
@@ -66,10 +66,10 @@ function userOf({ headers: { authorization } }) {
   return JSON.parse(Buffer.from(authorization.split('.')[1], 'base64url').toString()).sub
 }
 
-/** Who may read each document. @type {Map<string, Set<string>>} */
+/** The users who may read each document. @type {Map<string, Set<string>>} */
 const readers = new Map()
 
-/** A document, and who may read it. @param {string} id @param {string[]} users */
+/** A document, and the users who may read it. @param {string} id @param {string[]} users */
 function publish(id, users, revision = 1) {
   backend.on(`/docs/${id}`, answers.json(documentOf(revision)))
   readers.set(id, new Set(users))

@@ -64,7 +64,7 @@ test.each([
   expect(code).toBe(0)
   expect(certificateIn(folder)).not.toBe(before)
 
-  // What it makes is what it knows as made here.
+  // The script recognizes its own certificates as made here.
   const { stdout } = await run('openssl', ['x509', '-in', join(folder, 'fullchain.pem'), '-noout', '-subject'])
   expect(stdout).toContain('Keycast self-signed')
 })

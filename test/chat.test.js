@@ -1,4 +1,4 @@
-// The example of a chat in Chromium, as several people see it behind the proxy: what is judged is what stands on their
+// The example of a chat in Chromium, as several people see it behind the proxy. The tests judge the text on their
 // pages.
 import { startChromium } from './support/browsers.js'
 import { launchChromium } from './support/chromium.js'
@@ -38,7 +38,7 @@ async function open(room, options = {}) {
   const context = await browser.newContext({ ...options, ignoreHTTPSErrors: true })
   atEnd(() => context.close())
   const page = await context.newPage()
-  /** What the browser complains of, a breach of the Content-Security-Policy included. @type {string[]} */
+  /** The browser's complaints, a breach of the Content-Security-Policy included. @type {string[]} */
   const complaints = []
   page.on('pageerror', error => complaints.push(error.message))
   page.on('console', message => {
@@ -64,9 +64,9 @@ async function openAs(room, name, options) {
       await field.fill(text)
       await field.press('Enter')
     },
-    /** What stands on the page, in its order. */
+    /** The messages on the page, in order. */
     texts: () => page.locator('#messages .text').allTextContents(),
-    /** What is still being sent, or failed. */
+    /** The messages that are still being sent, or failed. */
     unsettled: () => page.locator('#messages .pending, #messages .failed').count(),
     banner: page.locator('#banner-text'),
     /** @param {number} count */
@@ -117,7 +117,7 @@ test('people talk: a name belongs to one, everybody sees who is there and what i
   }
   const bothAreThere = async () => (await ann.page.locator('#people .name').allTextContents()).join() === 'Ann,Bob'
   await eventually(bothAreThere, 'both being there')
-  // Who opens the page again has the same name, and is nobody else.
+  // A user who opens the page again keeps the name, and is no second member.
   await ann.page.reload()
   await ann.page.getByRole('textbox', { name: 'Message' }).waitFor()
   await ann.has(2)

@@ -1,4 +1,4 @@
-// The client in Chromium, as a gateway serves it to pages of other origins, and what a change costs there.
+// The client in Chromium, as a gateway serves it to pages of other origins, and the cost of a change there.
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'

@@ -23,10 +23,10 @@ const TOKEN_SECONDS = 3_600
 const VALUES = 4_900
 const ROOMS = 100
 
-/** What so many keys may take on a busy machine. */
+/** The time for so many keys on a busy machine. */
 const MANY_MS = 90_000
 
-/** How many of them change while nobody is connected. */
+/** The number of keys that change while nobody is connected. */
 const CHANGED = 50
 
 /** Of gateways: one that is started later is to be where the proxy looks for it. @type {Record<string, string>} */
@@ -35,7 +35,7 @@ const env = { JWT_SECRET, GATEWAY_HEARTBEAT_MS: '2000' }
 let site
 /** @type {Awaited<ReturnType<typeof startRooms>>} */
 let rooms
-/** The one behind the proxy. Another one, which is never killed, is there for what is published. @type {Awaited<ReturnType<typeof startRooms>>['gateways'][number]} */
+/** The gateway behind the proxy. Another one, which is never killed, takes the publishes. @type {Awaited<ReturnType<typeof startRooms>>['gateways'][number]} */
 let gateway
 /** @type {import('./support/proxy.js').Proxy} */
 let proxy
@@ -78,7 +78,7 @@ const sign = seconds =>
     .setExpirationTime(Math.floor(Date.now() / 1_000) + seconds)
     .sign(Buffer.from(JWT_SECRET))
 
-/** Where the pages and their scripts come from, their tokens, and the values. */
+/** The addresses of the pages and their scripts, of their tokens, and of the values. */
 async function startSite() {
   const scripts = browserFiles().set('/sightings.js', new URL('support/sightings.js', import.meta.url))
   const site = {

@@ -73,7 +73,7 @@ async function check(compilerOptions, files) {
   return stdout
 }
 
-/** Lends the project packages of the repository, for what its code imports beside the client. @param {string[]} names */
+/** Lends the project the repository's packages that its code imports beside the client. @param {string[]} names */
 function lend(names) {
   mkdirSync(join(project, 'node_modules/@types'), { recursive: true })
   for (const name of names) symlinkSync(join(root, 'node_modules', name), join(project, 'node_modules', name))
@@ -150,7 +150,7 @@ test('the examples of docs/client.md are right', async () => {
   const page = readFileSync(join(root, 'docs/client.md'), 'utf8')
   const blocks = [...page.matchAll(/^```js\n(.*?)^```/gms)].map(([, code]) => code)
   expect(blocks.length).toBeGreaterThan(4)
-  // Stand-ins for what is not installed here.
+  // Stand-ins for packages that are not installed here.
   const vue =
     'export const onScopeDispose: (end: () => void) => void\nexport const shallowRef: <T>(value: T) => { value: T }\n'
   const query = `export const useQuery: (options: object) => unknown

@@ -19,7 +19,7 @@ const PYTHON_MS = 120_000
 const JWT_SECRET = randomBytes(48).toString('base64')
 
 /**
- * Runs a module of the folder's own Python, and fails with what it printed.
+ * Runs a module of the folder's own Python, and fails with its output.
  *
  * @param {string[]} args
  * @param {Record<string, string>} [env]
@@ -44,7 +44,7 @@ async function python(args, env = {}) {
   return output
 }
 
-/** What the tests in Python ask for over HTTP: other contents of the backend, and that a process goes. */
+/** The requests of the tests in Python over HTTP: other contents of the backend, and the end of a process. */
 async function startControl() {
   const backend = await startBackend()
   const source = { url: `${backend.origin}/doc/{id}`, refresh: '100ms' }

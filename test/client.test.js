@@ -1,4 +1,4 @@
-// The client library against a whole Keycast: what an application holds is what the backend says, whatever happens.
+// The client library against a whole Keycast: an application always ends with the backend's content, whatever happens.
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'

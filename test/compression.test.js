@@ -91,7 +91,7 @@ async function connect({ compressed, bytes = false }) {
     reaches(revision) {
       return this.until(() => values.at(-1)?.revision === revision, `revision ${revision}`)
     },
-    /** What came from the wire, all in all. */
+    /** All bytes that came from the wire. */
     bytesRead: () => /** @type {any} */ (socket)._socket.bytesRead,
   }
 }

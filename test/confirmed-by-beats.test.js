@@ -67,7 +67,7 @@ test('a node that dies leaves its keys to another, which asks the backend when i
   )
   expect(backend.asked.length - asked).toBeLessThan(moving)
 
-  // What changes now is heard of by the other node.
+  // The other node notices changes from now on.
   for (let id = 0; id < keys.length; id++) backend.on(`/docs/${id}`, answers.json(documentOf(2)))
   await gateways[0].refresh(keys)
   for (const viewer of viewers) await Promise.all(keys.map(key => viewer.reaches(key, 2)))

@@ -63,7 +63,7 @@ function createContents(seed) {
   }
 }
 
-/** What the backend answers for a key from now on. @param {string} key @param {Buffer} bytes */
+/** Sets the backend's content for a key. @param {string} key @param {Buffer} bytes */
 function publish(key, bytes) {
   const answer = key.startsWith('blob') ? answers.content(bytes, 'application/octet-stream') : answers.json(bytes)
   backend.on(`/${key.replace(':', '/')}`, answer)
@@ -151,7 +151,11 @@ test('over thousands of changes every viewer holds the bytes its version names, 
   for (const client of [...steady, json]) client.close()
 })
 
-/** The version of what the backend has under a key: that of blobs names their type. @param {string} key @param {Buffer} content */
+/**
+ * The version of the backend's content for a key: that of blobs names their type.
+ *
+ * @param {string} key @param {Buffer} content
+ */
 const versionIs = (key, content) => versionOf(content, key.startsWith('blob') ? 'application/octet-stream' : undefined)
 
 /** Waits until a client holds the latest of every key. @param {Client} client @param {ReturnType<typeof createContents>} contents */

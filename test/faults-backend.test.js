@@ -16,7 +16,7 @@ const elsewhere = await startBackend()
 const latin1 = Buffer.from('{"revision":9,"word":"café"}', 'latin1')
 
 /**
- * What is done to a backend, and the code viewers are told.
+ * Faults of a backend, and the code that viewers are told.
  * @type {{ name: string, code: string, begin: (backend: Backend) => unknown, end?: (backend: Backend) => unknown }[]}
  */
 const faults = [
@@ -94,7 +94,7 @@ describe.each(faults.map((fault, index) => ({ ...fault, index })))('a backend th
     await Promise.all(viewers.map(viewer => viewer.reaches(held, 1)))
 
     await fault.begin(backend)
-    // Who holds the value is told that it is stale; who comes now is given the value and told the same.
+    // A viewer with the value is told that it is stale; a new one is given the value and told the same.
     const late = await connect(gateways[0].url)
     for (const viewer of viewers) {
       await viewer.until(() => viewer.of(held).stale, 'to be told that the value is stale')

@@ -15,7 +15,7 @@ const start = ({ fetchers }) =>
     fetchers,
     gateways: 2,
     env: { FETCHER_WORKERS: '2' },
-    // A node may answer from memory for long: whether it does is to depend on what the asker holds.
+    // A node may answer from memory for long: the asker's version must decide whether it does.
     namespaces: {
       doc: { url: `${backend.origin}/docs/{id}`, refresh: '100ms', maxAge: '1h', timeout: `${TIMEOUT_MS}ms` },
     },
@@ -137,7 +137,11 @@ test('one of two nodes killed for good: the other owns its keys; when it comes b
   const viewers = await watchFrom(gateways, keys)
   await converge(viewers, keys, 1)
   const [gone, left] = fetchers
-  /** How many of the keys a gateway routes to a node. @param {import('./support/system.js').Gateway} gateway @param {string} node */
+  /**
+   * The number of the keys that a gateway routes to a node.
+   *
+   * @param {import('./support/system.js').Gateway} gateway @param {string} node
+   */
   const ownedBy = async (gateway, node) => {
     const owners = await Promise.all(keys.map(async key => (await gateway.inspect(key)).owner.node))
     return owners.filter(owner => owner === node).length

@@ -11,7 +11,7 @@ import { createRandom } from './support/random.js'
 import { seconds, seed, timeoutMs } from './support/random-faults.js'
 import { nodeAt, startSystem } from './support/system.js'
 
-/** How long faults overlap before there are none, and all have to converge. */
+/** Faults overlap for this long. Then there are none, and all must converge. */
 const ROUND_MS = 20_000
 /** Longest a single fault lasts: past the 3 s after which a silent peer counts as dead, and short of it, are both drawn. */
 const FAULT_MS_MAX = 5_000
@@ -20,7 +20,7 @@ const random = createRandom(seed)
 const keys = Array.from({ length: 40 }, (_, id) => `doc:${id}`)
 const revisions = new Map(keys.map(key => [key, 1]))
 
-// The content is what it is when the request arrives; half of the answers then take their time.
+// The content is fixed when the request arrives; half of the answers then take their time.
 const backend = await startBackend()
 for (const [id, key] of keys.entries()) {
   backend.on(`/docs/${id}`, (request, response) => {
@@ -63,7 +63,11 @@ const stopForAWhile = async pid => {
 /** @param {number} node */
 const aWorkerOf = node => random.pick(childrenOf(fetchers[node].process.pid))
 
-/** What can happen to the first or the second of something. @type {{ name: string, to: string, befall: (which: number) => Promise<void> }[]} */
+/**
+ * The faults that can hit the first or the second of something.
+ *
+ * @type {{ name: string, to: string, befall: (which: number) => Promise<void> }[]}
+ */
 const faults = [
   {
     name: 'worker killed',

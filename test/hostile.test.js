@@ -136,7 +136,10 @@ test('paths that could lead elsewhere are refused', async () => {
   }
 })
 
-/** @param {(socket: WebSocket) => void} act what a client does once it is welcome @returns {Promise<number>} the close code */
+/**
+ * @param {(socket: WebSocket) => void} act what a client does once it is welcome @returns {Promise<number>} the
+ * client's action once it is welcome
+ */
 const closeCodeAfter = async act => {
   const socket = new WebSocket(gateway.url)
   socket.on('error', () => {})
@@ -271,7 +274,7 @@ test.each(pipelines)('10,000 pipelined gets by a client that does not read, %s',
   show(`10,000 pipelined gets, nothing read: gateway grew ${(growthBytes / MIB).toFixed(1)} MiB`)
   expect(growthBytes).toBeLessThan(50 * MIB)
 
-  // Whoever reads at last finds a bounded number of answers, errors for the rest, or a close that says why.
+  // A client that reads at last finds a bounded number of answers, errors for the rest, or a close with its reason.
   /** @type {any[]} */
   const answered = []
   socket.on('message', data => answered.push(JSON.parse(data.toString()).type))

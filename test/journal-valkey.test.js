@@ -1,5 +1,5 @@
-// Journals with their log in Valkey, under load: a Valkey that is killed, fails over or is full, and a journal that dies.
-// What was acknowledged is there once, or everybody is told that another history began.
+// Journals with their log in Valkey, under load: a Valkey that is killed, fails over or is full, and a journal that
+// dies. Each acknowledged message is there once, or everybody is told that another history began.
 import { atEnd } from './support/cleanup.js'
 import { eventually } from './support/deadline.js'
 import { show } from './support/figures.js'
@@ -47,7 +47,7 @@ test('after a failover to a replica that lags, everybody is told that another hi
   const run = await startRun(500, { journals: [await journalOn(`valkey://127.0.0.1:${address.port}`)] })
   await acknowledgeMore(run, 200)
   await eventually(() => replica.cli('INFO', 'replication').includes('master_link_status:up'), 'the replica following')
-  replica.cli('REPLICAOF', '127.0.0.1', '1') // leads nowhere: it has what it has
+  replica.cli('REPLICAOF', '127.0.0.1', '1') // leads nowhere: the replica keeps its present content
   await acknowledgeMore(run, 200)
   const before = run.gateways.map(gateway => gateway.positionOf('room:0')?.epoch)
   await primary.kill()

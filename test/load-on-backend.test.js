@@ -5,7 +5,7 @@ import { eventually, pause } from './support/deadline.js'
 import { msSince, show } from './support/figures.js'
 import { startProvider, startSystem } from './support/system.js'
 
-/** @param {number} count @param {string} prefix namespace and colon, and what the ids begin with */
+/** @param {number} count @param {string} prefix namespace and colon, and the beginning of the ids */
 const keysOf = (count, prefix) => Array.from({ length: count }, (_, index) => `${prefix}${index}`)
 
 /** @param {string} url @param {number} count */

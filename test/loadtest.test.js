@@ -82,7 +82,7 @@ async function run(scenario, ...args) {
   return { ...readRun(folder), out }
 }
 
-/** @param {string} output where one run has left its folder */
+/** @param {string} output the folder of one run */
 function readRun(output) {
   const folders = readdirSync(output)
   expect(folders).toHaveLength(1)
@@ -106,7 +106,7 @@ async function open(file) {
 
 const experiment = ['Free memory', 'CPU time', 'V8 heap used', 'Full garbage collections']
 
-/** What holds for every run. @param {Awaited<ReturnType<typeof run>>} run */
+/** Checks that hold for every run. @param {Awaited<ReturnType<typeof run>>} run */
 async function checkReport({ folder, result }) {
   const { complaints, headline, charts, drawn } = await open(join(folder, 'report.html'))
   expect(complaints).toEqual([])

@@ -135,8 +135,8 @@ describe('scraping a system under load', () => {
 })
 
 /**
- * What the panels show has to happen, and go on happening: subscriptions, gets, polls, errors, a viewer who is slow again
- * and again, viewers who leave and who are refused, a room that is joined, published into and read.
+ * Makes everything happen that the panels show, and go on happening: subscriptions, gets, polls, errors, a viewer who
+ * is slow again and again, viewers who leave and who are refused, a room that is joined, published into and read.
  *
  * @param {string} url of a gateway
  * @returns {Promise<() => Promise<void>>} stops it

@@ -24,7 +24,7 @@ async function open(hash) {
   const context = await browser.newContext()
   atEnd(() => context.close())
   const page = await context.newPage()
-  /** What the browser complains of, a breach of the Content-Security-Policy included. @type {string[]} */
+  /** The browser's complaints, a breach of the Content-Security-Policy included. @type {string[]} */
   const complaints = []
   page.on('pageerror', error => complaints.push(error.message))
   page.on('console', message => {

@@ -1,5 +1,5 @@
-// Who is in a room, through real processes: members of all gateways are seen by all, and nobody who comes back in time is
-// seen to leave, whatever process is killed.
+// The members of a room, through real processes. Members of all gateways are seen by all, and nobody who comes back in
+// time is seen to leave, whatever process is killed.
 import { randomBytes } from 'node:crypto'
 import { atEnd } from './support/cleanup.js'
 import { eventually, pause } from './support/deadline.js'

@@ -15,7 +15,7 @@ import { echo, openSocket, proxyScript, request, startProxy, startStandIn, tempo
 const run = promisify(execFile)
 const certificatesScript = fileURLToPath(new URL('../scripts/certificates', import.meta.url))
 
-/** What the tests share: two gateways, a proxy in front of the first, and one there that has balancers before it. */
+/** The tests share two gateways, a proxy in front of the first, and one there that has balancers before it. */
 /** @type {import('./support/proxy.js').StandIn} */ let first
 /** @type {import('./support/proxy.js').StandIn} */ let second
 /** @type {import('./support/proxy.js').Proxy} */ let proxy
@@ -289,7 +289,7 @@ test.each([proxyScript, certificatesScript])('%s says how it is used', async scr
   expect(stdout).toMatch(/^Usage: .*scripts\//)
 })
 
-/** What the script says of what it refuses. @param {string[]} args */
+/** The script's message about refused options. @param {string[]} args */
 function complaint(args) {
   return run(process.execPath, [proxyScript, ...args], { env: { PATH: process.env.PATH } }).then(
     () => 'nothing',

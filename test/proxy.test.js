@@ -10,7 +10,7 @@ import { echo, openSocket, pagePolicy, request, startProxy, startStandIn } from 
 
 const run = promisify(execFile)
 
-/** What the tests share: two gateways, a proxy in front of both, and one with small limits in front of the first. */
+/** The tests share two gateways, a proxy in front of both, and one with small limits in front of the first. */
 /** @type {import('./support/proxy.js').StandIn} */ let first
 /** @type {import('./support/proxy.js').StandIn} */ let second
 /** @type {import('./support/proxy.js').Proxy} */ let proxy

@@ -92,7 +92,7 @@ test('the fetcher, then the gateways are reloaded: no client misses the newest r
     await pm2.run('reload', app)
     show(`pm2 reload ${app}: ${msSince(at)}`)
     expect(await pm2.pidOf(app)).not.toBe(before)
-    // What the backend has from now on only the new process can have fetched or passed on.
+    // Only the new process can have fetched or passed on the backend's content from now on.
     await everybodySees(backend.revision(), `after ${app} was reloaded`)
   }
 

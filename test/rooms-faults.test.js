@@ -8,7 +8,7 @@ import { asBackbone, joinRooms, startRooms } from './support/rooms.js'
 /** All of a test is held, so that it can be counted in the end. */
 const everything = { history: { messages: 1_000_000, bytes: '1GiB' } }
 
-/** What is not acknowledged is sent again at once, far faster than an honest client does it. */
+/** A publish without acknowledgement is sent again at once, far faster than an honest client does it. */
 const env = { GATEWAY_REQUESTS_PER_SECOND_MAX: '1000000', GATEWAY_PUBLISHES_PENDING_MAX: '10000' }
 
 const rooms = ['room:1', 'room:2', 'room:3', 'room:4']

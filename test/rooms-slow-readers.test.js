@@ -82,7 +82,7 @@ test('only a reader that stalls too long is closed, and it can resume', async ()
     return (await stalled()) === 1
   }, 'the reader being behind')
   await eventually(async () => (await stalled()) === 0, 'the reader being given up')
-  // What the kernel holds is read, and after it why the connection is closed.
+  // Reads the bytes that the kernel holds, and after them the reason of the close.
   tcp.resume()
   expect(await reader.ended).toBe(4008)
   const again = await joinRooms(url, { name: 'reader', checker })

@@ -1,5 +1,5 @@
-// Rooms through real processes: what clients publish into rooms, and what they hear. Each rule that the protocol's
-// page promises of rooms is a test here; faults are in rooms-faults.test.js.
+// Rooms through real processes: clients publish, and others are sent the messages. Each rule that the protocol's page
+// promises of rooms is a test here; faults are in rooms-faults.test.js.
 import { randomBytes } from 'node:crypto'
 import { SignJWT } from 'jose'
 import { eventually } from './support/deadline.js'

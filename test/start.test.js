@@ -44,7 +44,8 @@ async function lean() {
  * The system as a person starts it.
  *
  * @param {Record<string, string>} env
- * @param {{ command?: string[], input?: string }} [options] what is run, and what is typed; scripts/start.js unless given
+ * @param {{ command?: string[], input?: string }} [options] the command, and the typed input; scripts/start.js unless
+ *   given
  */
 function start(env, { command = [process.execPath, 'scripts/start.js'], input = '' } = {}) {
   const mark = createMark()

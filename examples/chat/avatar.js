@@ -1,7 +1,7 @@
 // A round with somebody's initial, in a colour that is the same wherever the name stands.
 import { element } from '/element.js'
 
-/** How many colours chat.css has. */
+/** The number of colours in chat.css. */
 const COLOURS = 8
 
 /** @param {string} name */

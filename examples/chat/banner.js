@@ -47,7 +47,11 @@ export function startBanner(keycast) {
     countdown.textContent = seconds > 0 ? ` Trying again in ${seconds} s.` : ' Trying again.'
   }
 
-  /** What keeps messages from coming and going; undefined where nothing does. @returns {string | undefined} */
+  /**
+   * The problem that keeps messages from coming and going; undefined if there is none.
+   *
+   * @returns {string | undefined}
+   */
   function problemOf() {
     if (state.name === 'closed') return `The connection is closed: ${state.reason}.`
     if (state.name === 'offline') return 'There is no network. What you write is sent when it is back.'

@@ -1,4 +1,4 @@
-// The chat: one room, named by the address, with who is there; beside it a value that the backend changes.
+// The chat: one room, named by the address, with its members; beside it a value that the backend changes.
 
 import { createMessageList } from '/keycast/rooms/message-list.js'
 import { connect } from '/keycast.js'
@@ -10,8 +10,8 @@ import { recall, remember } from './storage.js'
 import { createValueView } from './value-view.js'
 
 /**
- * What the chat publishes. Sessions without a token have no user, so the name is part of the message; with tokens the
- * gateway says in `from` who it was, and nobody can say otherwise.
+ * The content of a chat message. Sessions without a token have no user, so the name is part of the message; with tokens
+ * the gateway names the user in `from`, and nobody can pretend another.
  *
  * @typedef {{ name: string, text: string }} ChatMessage
  */

@@ -1,4 +1,4 @@
-// Who is in the room: those who joined, and how many there are where the room does not name them.
+// The room's members: their names, or their number if the room does not name them.
 import { element, setText } from '/element.js'
 import { avatar } from './avatar.js'
 

@@ -1,4 +1,4 @@
-// What this browser remembers: the reader's name, and the claims by which rooms know it again.
+// The things this browser remembers: the reader's name, and the claims by which rooms recognize it.
 
 /** A browser told to keep nothing throws at the mere mention of its storage. */
 function open() {

@@ -1,7 +1,7 @@
 // A value of the backend, live: what changed last, and whether it is as the backend has it now.
 import { element, flash, setText } from '/element.js'
 
-/** How many of the conversation's newest messages are shown. */
+/** The number of the conversation's newest messages that are shown. */
 const SHOWN = 3
 
 /** @param {import('/keycast.js').ValueHandle} handle */

@@ -1,4 +1,4 @@
-// Readers of values on the command line. Each error says what was expected.
+// Readers of values on the command line. Each error names the expected form.
 import { InvalidArgumentError } from 'commander'
 
 const UNITS_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 }

@@ -1,12 +1,15 @@
-// A cheap WebSocket client: a bare socket, one read buffer for all connections of a process, no copy of what arrives.
-// The generator shares a machine with the system, so CPU time that it saves is left to the system.
+// A cheap WebSocket client: a bare socket, one read buffer for all connections of a process, no copy of the received
+// bytes. The generator shares a machine with the system, so CPU time that it saves is left to the system.
 import { createHash, randomBytes } from 'node:crypto'
 import { connect as connectTcp } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { nowUs } from './clock.js'
 import { createFrameReader, encodeFrame, FrameError, opcodes } from './frames.js'
 
-/** What one read takes at most: a document of 130 KB comes in one or two. Parsed before the next read, so one is enough. */
+/**
+ * The most that one read takes: a document of 130 KB comes in one or two. It is parsed before the next read, so one
+ * buffer is enough.
+ */
 const READ_BYTES = 256 * 1_024
 const readBuffer = Buffer.allocUnsafeSlow(READ_BYTES)
 

@@ -24,7 +24,7 @@ const USERS_ADDRESSES = 50
  * @property {string[]} urls
  * @property {number} clientsMax of all processes together: how many source addresses are needed follows from it
  * @property {string} [subprotocol]
- * @property {import('./tokens.js').Signing} [signing] where each client brings a token: what signs it
+ * @property {import('./tokens.js').Signing} [signing] the signing key, if each client brings a token
  * @property {string} [from] the address all come from, on a system of this host
  * @property {number} index of this process
  * @property {number} processes
@@ -45,7 +45,7 @@ const USERS_ADDRESSES = 50
  * @typedef {ReturnType<typeof createClients>} Clients
  */
 
-/** What {@link createClients} counts. */
+/** The counts of {@link createClients}. */
 export const clientCounts = /** @type {const} */ (['opened', 'refused', 'dropped', 'closed', 'bytesIn'])
 
 /**

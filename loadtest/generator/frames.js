@@ -38,7 +38,7 @@ export function encodeFrame(payload, opcode = opcodes.text, mask = (Math.random(
   return frame
 }
 
-/** What a server sent is no WebSocket frame, or one this generator does not ask for. */
+/** A server's bytes are no WebSocket frame, or one this generator does not ask for. */
 export class FrameError extends Error {
   /** @param {string} message */
   constructor(message) {

@@ -63,7 +63,7 @@ export function createRecorder(histogram) {
 /** @param {number} value */
 const stepsBelow = value => (33 - STEPS_BITS - Math.clz32(value)) * STEPS
 
-/** What was recorded since the last call, as text for another process. @param {Histogram} histogram */
+/** The observations since the last call, as text for another process. @param {Histogram} histogram */
 export function takeEncoded(histogram) {
   if (histogram.totalCount === 0) return ''
   const text = hdr.encodeIntoCompressedBase64(histogram)

@@ -10,7 +10,7 @@ export function createUsageMeter() {
   let cpu = process.cpuUsage()
 
   return {
-    /** How late the schedule sent requests. @param {number} lateUs @param {number} requests */
+    /** Records how late the schedule sent requests. @param {number} lateUs @param {number} requests */
     onLate(lateUs, requests) {
       record(late, lateUs, requests)
     },

@@ -36,7 +36,7 @@ const CLIENT_CLOSE_MS = 2
  * @property {string[]} urls
  * @property {number} clientsMax
  * @property {string} [subprotocol]
- * @property {import('./tokens.js').Signing} [signing] where each client brings a token
+ * @property {import('./tokens.js').Signing} [signing] the signing key, if each client brings a token
  * @property {string} [from] the address all clients come from
  * @property {(second: Second) => void} onSecond
  *

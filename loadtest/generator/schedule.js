@@ -13,7 +13,7 @@ const GOLDEN_RATIO = (Math.sqrt(5) - 1) / 2
  */
 
 /**
- * @template T what is scheduled
+ * @template T the scheduled items
  * @typedef {{ item: T, firstUs: number, slot: number }} Entry `firstUs`: when its first request is due
  */
 
@@ -24,7 +24,7 @@ const GOLDEN_RATIO = (Math.sqrt(5) - 1) / 2
  * @param {number} [options.phase] 0 to 1: what sets this process's clients apart from another's
  * @param {() => number} options.nowUs
  * @param {(entry: Entry<T>, dueUs: number) => void} options.onDue
- * @param {(lateUs: number, requests: number) => void} options.onLate how late the generator itself was
+ * @param {(lateUs: number, requests: number) => void} options.onLate is told how late the generator itself was
  */
 export function createSchedule({ intervalMs, phase = 0, nowUs, onDue, onLate }) {
   /** @type {Entry<T>[][]} */
@@ -81,7 +81,7 @@ export function createSchedule({ intervalMs, phase = 0, nowUs, onDue, onLate }) 
       clearInterval(timer)
     },
 
-    /** What the timer does; for tests. */
+    /** One tick of the timer; for tests. */
     run,
   }
 }

@@ -2,7 +2,7 @@
 // added up over processes and over seconds.
 import { createHistogram, createRecorder, takeEncoded } from './histogram.js'
 
-/** Enough to see what went wrong; a broken system must not make the reports grow without end. */
+/** Enough reasons to understand a failure; a broken system must not make the reports grow without end. */
 const REASONS_MAX = 20
 
 /**
@@ -34,7 +34,7 @@ export function createTally({ counts: countNames, histograms: histogramNames }) 
       Object.fromEntries(histogramNames.map((name, index) => [name, recorders[index].record]))
     ),
 
-    /** Why something failed: an error code, a socket's error. @param {string} reason */
+    /** Counts the reason of a failure: an error code, a socket's error. @param {string} reason */
     because(reason) {
       if (reasons[reason] === undefined && Object.keys(reasons).length >= REASONS_MAX) reason = 'other reasons'
       reasons[reason] = (reasons[reason] ?? 0) + 1

@@ -6,7 +6,7 @@ import { createHmac, createPrivateKey, createPublicKey, generateKeyPairSync, ran
 const TTL_SECONDS = 4 * 3_600
 
 /**
- * What clients sign with. It goes to the generator's processes as text.
+ * The key that clients sign with. It goes to the generator's processes as text.
  *
  * @typedef {{ algorithm: string, secret: string } | { algorithm: string, pem: string }} Signing
  */
@@ -27,7 +27,7 @@ export function makeSigning() {
 /**
  * @param {string} text of a file: a private key in PEM, or a secret
  * @returns {Signing}
- * @throws {Error} where no algorithm here is for the key
+ * @throws {Error} if no algorithm here is for the key
  */
 export function readSigning(text) {
   if (!text.includes('-----BEGIN')) return { algorithm: 'HS256', secret: text.replace(/\r?\n$/, '') }
@@ -61,7 +61,7 @@ export function createTokenMaker(signing) {
 /**
  * Tokens that only their signature shows to be wrong, no two alike: what costs a server most.
  *
- * @param {Signing} signing what they pretend to be signed with
+ * @param {Signing} signing the key that they pretend to have signed with
  * @returns {() => string}
  */
 export function createGarbageMaker(signing) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // The floor under every server: no WebSocket library, cache, backend or limits. It answers each request with one ready
-// Buffer. Whatever a real server costs above this is the price of its features.
+// Buffer. Any cost of a real server above this is the price of its features.
 import { createHash } from 'node:crypto'
 import { createServer } from 'node:http'
 import { createMetrics } from '@keycast/service/metrics'

@@ -16,7 +16,7 @@ const { registry } = createMetrics({ service: 'reference' })
 /** @type {Map<string, Set<WebSocket>>} */
 const subscribers = new Map()
 let pongCount = 0
-/** How many messages each room has had. @type {Map<string, number>} */
+/** The number of messages of each room. @type {Map<string, number>} */
 const heads = new Map()
 
 /**

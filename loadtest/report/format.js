@@ -1,4 +1,4 @@
-// How numbers and text are shown to people.
+// Numbers and text in the form that people read.
 
 /** As many digits as a measurement is worth: three, and all before the point. @param {number | null | undefined} value */
 export function formatNumber(value) {

@@ -1,11 +1,11 @@
-// How many clients can the system hold? They come one after the other, and each gets a document every second, until the
-// system cannot keep up. The experiment that this project began with (docs/capacity.md) measured the same.
+// Measures how many clients the system can hold. They come one after the other, and each gets a document every second,
+// until the system cannot keep up. The experiment that this project began with (docs/capacity.md) measured the same.
 import { Option } from 'commander'
 import { readDuration, readInteger, readSize } from '../command-line/options.js'
 import { connectionSum } from './connect-all.js'
 import { cpuFigures, meanOf } from './figures.js'
 
-/** What the experiment that this project began with measured, on 2 and on 4 CPUs. */
+/** The results of the experiment that this project began with, on 2 and on 4 CPUs. */
 const EXPERIMENT = { clients: [304, 333], megabytesPerSecond: [46.34, 47.17] }
 /** That experiment's settings. A run that is compared with it must not change them. */
 const EXPERIMENT_SETTINGS = { every: 2_000, interval: 1_000, bytes: 130_000, keys: 1 }

@@ -10,7 +10,7 @@ const COUNTS = ['opened', 'refused', 'dropped', 'closed', 'requested', 'answered
 /** Between telling the generators of a round and its beginning. */
 const AHEAD_US = 200_000
 const REST_MS = 300
-/** What has not come by then is lost. */
+/** Values that have not come by then count as lost. */
 const ROUND_MS_MAX = 20_000
 
 /** @typedef {import('../generator/workloads/burst.js').RoundOutcome} RoundOutcome */

@@ -25,7 +25,7 @@ export async function allOpen(context, pool, { clients, count = 'opened' }) {
  * Connects all clients, then lets them begin at once, and ends them after some time.
  *
  * @param {import('./scenario.js').Context} context
- * @param {import('../generator/pool.js').Pool} pool whose workload waits for `begin`
+ * @param {import('../generator/pool.js').Pool} pool its workload waits for `begin`
  * @param {{ clients: number, seconds: number }} load
  * @returns {Promise<import('./scenario.js').Context['series']>} the seconds that count: the first has the beginning in it
  */

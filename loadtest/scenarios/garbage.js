@@ -9,10 +9,10 @@ const COUNTS = ['requested', 'answered', 'refusals', 'lost', 'unexpected', 'sent
 /** From where garbage comes, on this host: an address of its own, as limits are by address. */
 const ATTACKER = '127.0.0.200'
 
-/** For connecting, and for what is compiled by then. */
+/** Time for clients to connect, and for code to be compiled. */
 const WARM_UP_MS = 2_000
 
-/** What the 99th percentile may rise by. */
+/** The allowed rise of the 99th percentile. */
 const RISE_MS_MAX = 20
 
 /** @type {import('./scenario.js').Scenario} */

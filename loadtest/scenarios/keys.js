@@ -1,4 +1,5 @@
-// What do keys cost that nobody changes? Every gateway watches all of them, they are refreshed, and a fetcher node is killed.
+// Measures the cost of keys that nobody changes. Every gateway watches all of them, they are refreshed, and a fetcher
+// node is killed.
 
 import { readDuration, readInteger, readSize } from '../command-line/options.js'
 import { clientsFor } from '../generator/workloads/watch.js'

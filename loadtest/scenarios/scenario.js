@@ -1,4 +1,4 @@
-// The type of a scenario: what a run gives it, and what it returns.
+// The type of a scenario: its inputs from a run, and its results.
 
 /**
  * @typedef {object} Scenario
@@ -6,8 +6,9 @@
  * @property {string} about one sentence
  * @property {(command: import('commander').Command) => void} addOptions its own, beside those all have
  * @property {(options: any) => string | undefined} [problem] options that do not go together
- * @property {(options: any) => import('../system/start.js').Content} content what a system started for it serves
- * @property {number} [gateways] that a system started for it has, unless said; else as many as the clients need
+ * @property {(options: any) => import('../system/start.js').Content} content the content that a system started for it
+ *   serves
+ * @property {number} [gateways] the gateways of a system started for it, unless given; else as many as the clients need
  * @property {(options: any) => number} clients how many at most: processes, gateways and source addresses follow from
  *   it
  * @property {{ count: string, label: string }[]} rates counts of the series that make the throughput chart, the one
@@ -26,11 +27,11 @@
  *   Its clients bring tokens where the run's do, unless `signing` says otherwise
  * @property {import('../system/watcher.js').Watcher} watcher
  * @property {SeriesSecond[]} series
- * @property {(name: string) => void} phase what the coming seconds belong to
+ * @property {(name: string) => void} phase names the part of the run to which the coming seconds belong
  * @property {(condition: () => boolean, msMax: number) => Promise<boolean>} until waits until a condition holds (true),
  *   the time is over or the run is to end
  * @property {(ms: number) => Promise<boolean>} wait false where the run is to end
- * @property {() => EndedBy | undefined} ended why the run is to end early, if it is
+ * @property {() => EndedBy | undefined} ended the reason to end the run early, if there is one
  * @property {(text: string) => void} say a line for the person watching
  *
  * Why a run ended: it was done, Ctrl-C, its time was over, or a process died.
@@ -56,7 +57,7 @@
  * @property {number | undefined} value undefined where it could not be measured
  * @property {string} unit
  * @property {'higher' | 'lower'} [better]
- * @property {string} [note] what it is to be held against
+ * @property {string} [note] the limit that it is compared with
  *
  * @typedef {{ title: string, columns: string[], rows: (string | number)[][], note?: string, bars?: Bars[] }} Table
  * @typedef {{ column: number, title: string, log?: boolean }} Bars a column that the report shows as bars, too
@@ -70,8 +71,8 @@
  * @property {Record<string, number>} counts
  * @property {Sum[]} sums
  * @property {import('../generator/histogram.js').Histogram} [latency]
- * @property {string} [latencyLabel] what it is the latency of
- * @property {Record<string, number>} [reasons] why something was refused or lost
+ * @property {string} [latencyLabel] the name of the measured latency
+ * @property {Record<string, number>} [reasons] the reasons of refusals or losses
  * @property {SeriesSecond[]} [measured] the seconds the figures come from, for telling whose limit they are
  * @property {Table[]} [tables]
  * @property {string[]} [notes]

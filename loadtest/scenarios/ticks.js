@@ -142,7 +142,7 @@ export function unite(outcomes, count) {
   return [...united.values()].sort((a, b) => a.stampUs - b.stampUs).slice(0, count)
 }
 
-/** What a headline says where nothing made after the beginning of the measurement arrived before its end. */
+/** The headline if nothing made after the beginning of the measurement arrived before its end. */
 export const NOTHING_CAME =
   'No change made during the measurement reached anybody before its end: the system, or the generator, is far behind.'
 

@@ -61,7 +61,8 @@ export function createProcesses() {
      * @param {string} name
      * @param {string[]} args of node, or of another `program`
      * @param {Record<string, string>} env over the environment, so that a service's other settings can be given there
-     * @param {(line: string) => Record<string, any> | undefined} [readiness] what a line of its output says about it
+     * @param {(line: string) => Record<string, any> | undefined} [readiness] reads a line of its output that reports
+     *   readiness
      * @param {string} [program]
      * @returns {Promise<{ name: string, pid: number, listening: Record<string, any>, inspectorUrl: string | undefined }>}
      */
@@ -149,7 +150,7 @@ function signalProcess(pid, signal) {
   }
 }
 
-/** A process and what it started, in whatever group: nginx has one of its own. @param {number} pid */
+/** A process and its children, in whatever group: nginx has one of its own. @param {number} pid */
 function killTree(pid) {
   for (const child of childrenOf(pid)) killTree(child)
   signalProcess(pid, 'SIGKILL')

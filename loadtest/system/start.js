@@ -43,13 +43,13 @@ const READY_LOOK_MS = 50
  *
  * @typedef {object} System
  * @property {SystemKind | 'given'} kind
- * @property {string[]} urls where clients connect
- * @property {import('../generator/tokens.js').Signing} [signing] where clients bring tokens: what signs them
+ * @property {string[]} urls the addresses that clients connect to
+ * @property {import('../generator/tokens.js').Signing} [signing] the signing key, if clients bring tokens
  * @property {string} [providerUrl] the backend's HTTP address
  * @property {(keys: string[]) => Promise<void>} [tellChanged] says to Keycast, as a backend may, that keys have changed
  * @property {{ metricsUrl: string, kill: () => void }[]} [fetchers] the nodes of a system that was started
  * @property {import('./watcher.js').Watched[]} watched
- * @property {Promise<string>} died resolves with what ended, if one of its processes does before `stop`
+ * @property {Promise<string>} died resolves with the name of a process that ended before `stop`
  * @property {() => Promise<void>} stop
  */
 
@@ -211,7 +211,7 @@ async function startValkey(processes, directory) {
  *
  * @param {string} name
  * @param {number} internalPort
- * @param {Record<string, number>} nodes that it must have found, by service
+ * @param {Record<string, number>} nodes the numbers that it must have found, by service
  */
 async function untilLinked(name, internalPort, nodes) {
   const lines = Object.entries(nodes).map(([service, count]) => `\nkeycast_gateway_${service}_nodes_alive ${count}\n`)
@@ -286,8 +286,8 @@ function writeIssuer(signing, directory) {
 }
 
 /**
- * keycast.yaml; JSON is YAML. Where clients bring tokens, others may still connect, and read nothing but `text`. Rooms are
- * everybody's.
+ * keycast.yaml; JSON is YAML. If clients bring tokens, others may still connect, and read nothing but `text`. Rooms are
+ * open to everybody.
  *
  * @param {string} providerUrl
  * @param {Content} content

@@ -35,11 +35,11 @@ export async function openTarget(scenario, options) {
 }
 
 /**
- * What the clients' tokens are signed with, where they bring any.
+ * The key that clients' tokens are signed with, if they bring any.
  *
  * @param {import('../scenarios/scenario.js').Scenario} scenario
  * @param {{ token?: string | true }} options
- * @throws {SystemError} where the file cannot be read, or holds no key
+ * @throws {SystemError} if the file cannot be read, or holds no key
  */
 function signingFor({ needsTokens = false }, { token = needsTokens || undefined }) {
   if (token === undefined) return undefined

@@ -63,7 +63,11 @@ export function createWatcher(watched) {
       return { seconds, freeBytes: readFreeBytes(), cpuBusyRatio, services }
     },
 
-    /** CPU time each role has taken so far, for what is measured over a phase. @returns {Promise<Record<string, number>>} milliseconds */
+    /**
+     * The CPU time of each role so far, for figures over a phase.
+     *
+     * @returns {Promise<Record<string, number>>} milliseconds
+     */
     async cpuByRole() {
       /** @type {Record<string, number>} */
       const sums = {}

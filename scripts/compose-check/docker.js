@@ -22,8 +22,8 @@ const TIMEOUT_MS = 120_000
 
 /**
  * @param {...string} args
- * @returns {Promise<string>} what was printed
- * @throws {Error} with what docker said
+ * @returns {Promise<string>} the printed text
+ * @throws {Error} carries docker's message
  */
 export async function docker(...args) {
   try {
@@ -62,7 +62,7 @@ export function evaluate({ id }, script) {
   return docker('exec', id, 'node', '--input-type=module', '--eval', script)
 }
 
-/** What a URL inside a container answers. @param {Container} container @param {string} url @param {string} [method] */
+/** The answer of a URL inside a container. @param {Container} container @param {string} url @param {string} [method] */
 export function request(container, url, method = 'GET') {
   return evaluate(
     container,

@@ -10,7 +10,7 @@ const PAUSE_MS = 40
 /** Before the next try, where nothing says how long to wait. */
 const RETRY_MS = 500
 
-/** How often a waiting check looks again. */
+/** The interval at which a waiting check looks again. */
 const LOOK_MS = 100
 
 /** @typedef {{ room: string, epoch: string, seq: number, messageId: string }} Acknowledged */
@@ -78,7 +78,7 @@ export function startPublishers(target, count) {
      * @param {AbortSignal} signal
      * @param {{ mayBeginEpoch?: boolean }} [options] `mayBeginEpoch`: what was killed says by another epoch that it may have
      *   lost something; here nothing may be
-     * @throws {Error} that names what is lost, twice there or under another number than was said
+     * @throws {Error} names the messages that are lost, there twice, or under a number other than the acknowledged one
      */
     async conclude(signal, { mayBeginEpoch = false } = {}) {
       stopping.abort()

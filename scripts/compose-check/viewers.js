@@ -9,7 +9,7 @@ const BACKOFF_MS_MAX = 2_000
 /** A connection that is silent for so many heartbeats is dead, even if TCP has not noticed. */
 const HEARTBEATS_MISSED = 2
 
-/** How often a waiting check looks again. */
+/** The interval at which a waiting check looks again. */
 const LOOK_MS = 100
 
 /** A value begins with its key and version; the revision is among the first fields of its data. */

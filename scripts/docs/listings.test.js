@@ -3,7 +3,7 @@ import { filesOf, listingsOf, read } from './markdown.js'
 
 const pages = filesOf('docs/deploy')
 
-/** What the shell, Node and our own tools read beside settings. */
+/** Variables that the shell, Node and our own tools read beside settings. */
 const others = ['NODE_EXTRA_CA_CERTS', 'KEYCAST_TOKEN']
 
 /** Every setting of every part: tests hold that page to the code. */

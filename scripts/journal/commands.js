@@ -1,4 +1,4 @@
-// The commands of scripts/journal.js: each does its work on a log, says what came of it, and gives the exit code.
+// The commands of scripts/journal.js: each does its work on a log, reports the result, and gives the exit code.
 import { resolve } from 'node:path'
 import { checkLogFile, folderOf } from '../../services/journal/log/folder.js'
 import { checkLog } from '../../services/journal/log/lmdb-check-apart.js'

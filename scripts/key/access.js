@@ -1,4 +1,4 @@
-// Who may use a key, for a person: what a gateway answers to `POST /v1/access`, and the options that ask for it.
+// Prints who may use a key, from a gateway's answer to `POST /v1/access`; and reads the options for that question.
 
 /**
  * @typedef {import('../../services/gateway/access/explain.js').Explanation} Explanation
@@ -9,9 +9,9 @@
  * For whom the key is asked, as the options say.
  *
  * @param {{ as?: string, 'as-sub'?: string, 'as-anybody'?: boolean, grants?: string }} given
- * @param {() => string} readInput what `--as -` takes the token from
+ * @param {() => string} readInput reads the token for `--as -`
  * @returns {Record<string, unknown> | undefined} for the body of the call; `undefined`: nobody was named
- * @throws {Error} that says what to give instead
+ * @throws {Error} tells the form to give instead
  */
 export function readViewer({ as, 'as-sub': sub, 'as-anybody': anybody, grants }, readInput) {
   if ([as, sub, anybody || undefined].filter(each => each !== undefined).length > 1) {

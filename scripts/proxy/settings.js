@@ -17,7 +17,7 @@ const settingsScript = join(proxyFolder, 'settings.sh')
  * @param {Given} given.environment
  * @param {string} directory the proxy's own
  * @returns {Record<string, string>} every variable of the template
- * @throws {Error} that names every setting which cannot be used
+ * @throws {Error} names every setting that cannot be used
  */
 export function readSettings({ options, file, environment }, directory) {
   const given = { ...known(environment), ...present(fileSettings(file)), ...present(options) }

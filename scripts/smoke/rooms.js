@@ -1,4 +1,4 @@
-// What a client of rooms relies on: a message that was acknowledged reaches every reader, also one that was away.
+// The promise that clients of rooms rely on: an acknowledged message reaches every reader, also one that was away.
 import { randomBytes } from 'node:crypto'
 import { openRoomClient } from '../support/room-client.js'
 

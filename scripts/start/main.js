@@ -23,7 +23,7 @@ import { loadSupervisor } from './supervisor.js'
 const READY_DEADLINE_MS = 20_000
 const DAEMON_WATCH_MS = 1_000
 
-/** Where pm2 starts the services. */
+/** The folder in which pm2 starts the services. */
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
 const config = readSettings(settings, {
@@ -50,10 +50,10 @@ const output = createOutput({
   colour: process.stdout.isTTY && process.stdout.hasColors(),
 })
 
-/** Where no secret is set, tokens for trying are signed with one of this checkout. Gateways alone are given it. */
+/** Without a secret, tokens for trying are signed with one of this checkout. Only gateways are given it. */
 const signing = process.env.JWT_SECRET || process.env.JWT_SECRET_FILE ? {} : makeSigningSecret()
 
-/** Aborted with what ends the run: a text, such as a signal's name, or the error that says what failed. */
+/** Aborted with the reason that ends the run: a text, such as a signal's name, or the error. */
 const ending = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
   // A second signal changes nothing: npm passes Ctrl-C on, so it comes twice, and stopping is bounded anyway.
@@ -95,7 +95,7 @@ function makeSigningSecret() {
   }
 }
 
-/** @returns {import('./services.js').App[]} what pm2 reads as well */
+/** @returns {import('./services.js').App[]} the list that pm2 reads as well */
 function readApps() {
   try {
     return createRequire(import.meta.url)('../../ecosystem.config.cjs').apps
@@ -107,7 +107,9 @@ function readApps() {
   }
 }
 
-/** Of keycast.yaml. Where it cannot be read the services say why: nothing is left out, and nothing is known of it. */
+/**
+ * Read from keycast.yaml. If it cannot be read the services say why: nothing is left out, and nothing is known of it.
+ */
 function readNamesOfNamespaces() {
   try {
     const { names, journal } = readNamespaces({ path: resolve(root, config.configPath), headers: false })

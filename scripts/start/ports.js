@@ -5,15 +5,15 @@ import { StartError } from './start-error.js'
 
 /**
  * @typedef {object} Port
- * @property {string} service that listens on it
+ * @property {string} service the service that listens on it
  * @property {string} host
  * @property {number} port
- * @property {string} variable that changes it
+ * @property {string} variable the variable that changes it
  */
 
 /**
  * @param {Port[]} ports
- * @throws {StartError} that names every port which is not free, the variable that changes it and what to do
+ * @throws {StartError} names every port that is not free, the variable that changes it and the remedy
  */
 export async function requireFreePorts(ports) {
   const problems = [...clashesAmong(ports)]

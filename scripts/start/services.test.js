@@ -11,7 +11,7 @@ import { settings } from './settings.js'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
 /**
- * What pm2 reads, in a process of its own: the file reads the environment when it is loaded.
+ * The file as pm2 reads it, in a process of its own: it reads the environment when it is loaded.
  *
  * @param {Record<string, string>} [env]
  * @returns {import('./services.js').App[]}

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { inspect } from './pm2-home.js'
 
-/** What a group may take beyond its grace until pm2 has killed it, and pm2 itself at the end. */
+/** The time that a group may take beyond its grace, until pm2 has killed it, and pm2 itself at the end. */
 const SUPERVISOR_MS = 5_000
 
 /**
@@ -10,7 +10,7 @@ const SUPERVISOR_MS = 5_000
  * @param {object} options
  * @param {string} options.home pm2's folder
  * @param {ReadonlySet<string>} options.started services that pm2 was told to start
- * @param {number} options.graceMs how long a service may take to stop by itself
+ * @param {number} options.graceMs a service may take this long to stop by itself
  * @param {(text: string) => void} options.say
  * @returns {Promise<void>} once all are stopped, or the deadline has passed
  */

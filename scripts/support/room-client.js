@@ -13,7 +13,11 @@ import { openSocket } from './client.js'
  */
 export async function openRoomClient(target, signal) {
   const socket = openSocket(target)
-  /** What became of each request. @type {Map<number, { resolve: (answer: any) => void, reject: (error: Error) => void }>} */
+  /**
+   * The promise of each request's answer.
+   *
+   * @type {Map<number, { resolve: (answer: any) => void, reject: (error: Error) => void }>}
+   */
   const requests = new Map()
   /** Messages of rooms, as they came. @type {any[]} */
   const messages = []

@@ -11,7 +11,7 @@ export const signingSecretFile = fileURLToPath(new URL('../../.keycast/jwt-secre
  *
  * @param {string} [file]
  * @returns {string} its path
- * @throws {Error} where it cannot be written
+ * @throws {Error} if it cannot be written
  */
 export function ensureSigningSecret(file = signingSecretFile) {
   mkdirSync(dirname(file), { recursive: true })

@@ -174,7 +174,7 @@ export const answers = {
 /**
  * A handler that holds every request until told, so that a test decides what is under way.
  *
- * @param {Handler} then what a released request is answered by
+ * @param {Handler} then answers a released request
  */
 export function createGate(then) {
   /** @type {(() => void)[]} */
@@ -186,7 +186,7 @@ export function createGate(then) {
       if (open) then(request, response)
       else held.push(() => then(request, response))
     },
-    /** How many requests are held. */
+    /** The number of requests that are held. */
     held: () => held.length,
     /** Lets the oldest held request be answered. */
     releaseOne: () => held.shift()?.(),

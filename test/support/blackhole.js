@@ -71,7 +71,9 @@ export async function startBlackhole(target, { isPlain = false } = {}) {
       mode = 'open'
       for (const release of releases) release()
     },
-    /** How many messages (or the parts of them that arrived at once) did not get through when they were sent. */
+    /**
+     * The number of messages (or the parts of them that arrived at once) that did not get through when they were sent.
+     */
     swallowed: () => swallowed,
   }
 }

@@ -162,7 +162,7 @@ function createTab(actions) {
 async function launch(program, says, argumentsOf) {
   const profile = mkdtempSync(join(tmpdir(), 'keycast-browser-'))
   const child = spawn(program, argumentsOf(profile), {
-    // What it keeps beside its profile is to be gone with it, too.
+    // The files that it keeps beside its profile must be gone with it, too.
     env: { PATH: process.env.PATH, HOME: profile },
     stdio: ['ignore', 'ignore', 'pipe'],
   })

@@ -3,7 +3,7 @@ import { versionOf } from '@keycast/protocol'
 import { applyDelta } from 'fossil-delta'
 
 /**
- * A binary message: its line, with what follows as `bytes`.
+ * A binary message: its line, with the rest as `bytes`.
  *
  * @param {Buffer} payload
  */

@@ -1,5 +1,5 @@
-// Judges a run of rooms by what was acknowledged and what everybody saw, and by nothing of Keycast's own: finds
-// what was lost, what came twice, what came in another order, and a part that was passed off as the whole.
+// Judges a run of rooms by the acknowledged messages and by everybody's view of them, and by nothing of Keycast's own.
+// It finds messages that were lost, came twice or in another order, and a part that was passed off as the whole.
 
 /**
  * The events of a viewer of a room. `head`: it stands at `seq`, and everything after `after` follows. `gap`: what
@@ -30,7 +30,11 @@ export function createChecker() {
   function problems() {
     /** @type {string[]} */
     const found = []
-    /** What stands at each place, as the first one to say so had it. @type {Map<string, { messageId: string | undefined, data: string | undefined, who: string }>} */
+    /**
+     * The message at each place, as the first reader had it.
+     *
+     * @type {Map<string, { messageId: string | undefined, data: string | undefined, who: string }>}
+     */
     const places = new Map()
 
     /** @param {string} who @param {string} room @param {Placed} placed */
@@ -92,7 +96,11 @@ export function createChecker() {
     /** @param {string} viewer @param {string} room @param {Sight} sight */
     saw: (viewer, room, sight) =>
       void entry(views, `${viewer}\n${room}`, () => ({ room, sights: [] })).sights.push(sight),
-    /** The whole of what is held in the end. @param {string} room @param {{ epoch: string, oldest: number, newest: number, messages: Placed[] }} history */
+    /**
+     * The whole history that is held in the end.
+     *
+     * @param {string} room @param {{ epoch: string, oldest: number, newest: number, messages: Placed[] }} history
+     */
     history: (room, history) => void histories.set(room, history),
     problems,
   }

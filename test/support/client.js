@@ -16,9 +16,9 @@ import { pause, within } from './deadline.js'
  * @property {any} data of the last value: its JSON, else its text or base64
  * @property {Buffer | undefined} content of the last value or delta, where those come as bytes
  * @property {Buffer | undefined} frame the last value's whole message
- * @property {number} values how many came
- * @property {number} deltas how many came in place of values
- * @property {number} currents how many times it was told that it holds the latest
+ * @property {number} values the number of values
+ * @property {number} deltas the number of deltas in place of values
+ * @property {number} currents the number of messages that it holds the latest
  * @property {any} stale the `stale` message in force; a value or current ends it
  * @property {any} error the last `error` about the key; a value ends it
  * @property {number} at when the last value came, as of performance.now()
@@ -26,7 +26,7 @@ import { pause, within } from './deadline.js'
  * @typedef {Awaited<ReturnType<typeof connect>>} Client
  */
 
-/** How soon a viewer tries again that was refused: at once it would take the time that its gateway needs to start. */
+/** A refused viewer tries again after this time: at once it would take the time that its gateway needs to start. */
 const RETRY_MS = 20
 
 /** @type {string[]} */
@@ -57,7 +57,7 @@ export function resume(socket) {
   tcpOf(socket).resume()
 }
 
-/** What somebody has seen of each key. It can be carried over to another connection, as a reconnecting client does. */
+/** A viewer's record of each key. It can be carried over to another connection, as a reconnecting client does. */
 export function createSights() {
   /** @type {Map<string, Sight>} */
   const sights = new Map()
@@ -140,7 +140,7 @@ export async function connect(url, { sights = createSights(), protocols = [] } =
       wakeAll()
     })
   })
-  socket.on('error', () => {}) // 'close' follows and says what is to be known
+  socket.on('error', () => {}) // 'close' follows with the reason
 
   const state = () => `${closed ? `closed with ${closed.code}` : 'open'}, last received:\n  ${recent.join('\n  ')}\n`
 
@@ -163,7 +163,7 @@ export async function connect(url, { sights = createSights(), protocols = [] } =
     },
 
     /**
-     * Sends a request and waits for what answers it.
+     * Sends a request and waits for its answer.
      *
      * @param {object} request without id
      * @returns {Promise<any>}
@@ -222,8 +222,8 @@ export async function connect(url, { sights = createSights(), protocols = [] } =
 }
 
 /**
- * A client that behaves as a library would: it leaves when its gateway asks it to, and when its connection ends it
- * takes the next gateway and resumes from what it holds, until told to stop.
+ * A client that behaves as a library would. It leaves when its gateway asks it to; when its connection ends it takes
+ * the next gateway and resumes from its versions, until told to stop.
  *
  * @param {string[]} urls of the gateways, the preferred one first
  * @param {string[]} keys

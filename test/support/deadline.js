@@ -6,7 +6,7 @@ export const DEADLINE_MS = 30_000
 /**
  * @template T
  * @param {Promise<T>} promise
- * @param {string | (() => string)} what that did not happen, for the error
+ * @param {string | (() => string)} what the event that did not happen, for the error
  * @param {number} [deadlineMs]
  * @returns {Promise<T>}
  */
@@ -37,7 +37,7 @@ const ASK_EVERY_MS_MAX = 250
  *
  * @template T
  * @param {() => Promise<T> | T} ask
- * @param {string} what that did not happen, for the error
+ * @param {string} what the event that did not happen, for the error
  * @param {{ everyMs?: number, deadlineMs?: number }} [options]
  * @returns {Promise<NonNullable<T>>}
  */

@@ -34,7 +34,7 @@ export default class E2eEnvironment extends NodeEnvironment {
     }
   }
 
-  /** What setup.js has left in the tests' realm. @returns {Partial<import('./setup.js').FromSetup>} */
+  /** The values that setup.js left in the tests' realm. @returns {Partial<import('./setup.js').FromSetup>} */
   fromSetup() {
     return /** @type {any} */ (this.global ?? {})
   }

@@ -37,7 +37,7 @@ const AGAIN_MS = 300
 
 /**
  * @param {object} options
- * @param {Record<string, string>[]} options.journals what each has set beside its ports
+ * @param {Record<string, string>[]} options.journals each one's settings beside its ports
  * @param {(journals: Awaited<ReturnType<typeof startJournal>>[]) => Fault[]} [options.more] faults beside the usual ones
  */
 export async function startFaultRun({ journals: environments, more = () => [] }) {

@@ -91,7 +91,7 @@ export async function startHosts(addresses, env = {}) {
     /**
      * @param {string} address
      * @param {string} command
-     * @returns {Promise<string>} what it printed, once it has ended well
+     * @returns {Promise<string>} its output, once it has ended well
      */
     async run(address, command) {
       const { text, ended } = collect(start(address, command))

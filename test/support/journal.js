@@ -21,7 +21,7 @@ const namespaces = /** @type {any} */ ({ room: { source: 'journal', history: { m
 /** Longer than a journal takes to be started again. */
 const PUBLISH_DEADLINE_MS = 10_000
 
-/** What publishers have under way at most, at their pace. */
+/** The most that publishers have under way, at their pace. */
 const UNDER_WAY_SECONDS = 2
 
 export function newFolder() {
@@ -126,7 +126,7 @@ export function startLoad({ name, backbone, checker, rooms, perSecond, deadlineM
     for (const publish of again) send(publish)
     if (isStopping) return
     const due = Math.floor(((performance.now() - startedAt) * perSecond) / 1_000)
-    // Where the journal is slower than the pace, or away, what is under way must not grow without end.
+    // If the journal is slower than the pace, or away, the publishes under way must not grow without end.
     while (sent.length < due && underWay + unsettled.length < underWayMax) {
       const number = sent.length
       const messageId = `${name}-message-${String(number).padStart(8, '0')}`

@@ -50,7 +50,7 @@ export function newHome() {
 /**
  * pm2 as a person uses it: each call is a command.
  *
- * @param {Record<string, string>} env of every command, and so of what it starts
+ * @param {Record<string, string>} env the environment of every command, and so of the processes it starts
  */
 export function createPm2(env) {
   const home = newHome()

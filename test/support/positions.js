@@ -1,4 +1,4 @@
-// How far a gateway's side of rooms has come in each, by what it was told: tests wait for a place in the order.
+// The position of a gateway's side of rooms in each room, from its events: tests wait for a place in the order.
 
 /**
  * @typedef {import('@keycast/backbone').Position} Position

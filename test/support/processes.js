@@ -90,7 +90,7 @@ export function showLogs(test) {
   }
 }
 
-/** What else to end at once. @type {Set<() => void>} */
+/** Other things to end at once. @type {Set<() => void>} */
 const endings = new Set()
 
 /**
@@ -113,7 +113,7 @@ export function killServices() {
 }
 
 /**
- * Whether a process runs. One that has ended and was not yet reaped by whoever started it does not.
+ * Whether a process runs. One that has ended and was not yet reaped by its parent does not.
  *
  * @param {number} pid
  */

@@ -1,4 +1,4 @@
-// The host's proxy as a real process on free ports, and stand-ins for what is behind it.
+// The host's proxy as a real process on free ports, and stand-ins for the servers behind it.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -16,7 +16,7 @@ import { childrenOf } from './processes.js'
 
 export const proxyScript = fileURLToPath(new URL('../../scripts/proxy.js', import.meta.url))
 
-/** What the stand-in says of its page. */
+/** The stand-in's policy for its page. */
 export const pagePolicy = "default-src 'self'"
 
 /**
@@ -117,10 +117,10 @@ export async function openSocket({ httpsPort }, { protocols = [], headers = {}, 
 }
 
 /**
- * Where a gateway would be: says its name to every request and every WebSocket message back. It records what came.
+ * A stand-in for a gateway: answers requests with its name, echoes WebSocket messages, and records every request.
  *
  * @param {string} name
- * @param {number} [port] that of one that died, to come back
+ * @param {number} [port] the port of one that died, to come back
  */
 export async function startStandIn(name, port = 0) {
   /** @type {{ url: string, headers: import('node:http').IncomingHttpHeaders }[]} */

@@ -19,7 +19,7 @@ export const API_TOKEN = 'a-token-for-tests'
  * @param {number} [options.gateways]
  * @param {Record<string, string>} [options.env] of gateways
  * @param {Record<string, string>} [options.journalEnv]
- * @param {number} [options.journals] how many, where the log is one that they share
+ * @param {number} [options.journals] the number of journals, if they share the log
  */
 export async function startRooms({
   namespaces = { room: {} },
@@ -91,7 +91,7 @@ export async function joinRooms(url, { name = '', checker, headers = {}, onMessa
   atEnd(() => socket.terminate())
   /** @type {any[]} */
   const received = []
-  /** Where its stream of each room is. @type {Map<string, { epoch: string, seq: number }>} */
+  /** The position of its stream in each room. @type {Map<string, { epoch: string, seq: number }>} */
   const positions = new Map()
   /** @type {Map<unknown, (message: any) => void>} */
   const requests = new Map()

@@ -11,7 +11,7 @@ import { parse, stringify } from 'yaml'
  * Writes one file per test, with a file of the rules it needs beside it.
  *
  * @param {string} prometheusFolder with rules/ and tests/
- * @param {string} folder where to
+ * @param {string} folder the files go there
  * @returns {string[]} paths, for `promtool test rules`
  */
 export function writeRuleTests(prometheusFolder, folder) {

@@ -1,11 +1,11 @@
-// Runs in a page: follows the values and rooms that its address names, and notes what is shown twice, backwards or not
-// at all. A page that is loaded anew goes on with what it noted before.
+// Runs in a page: follows the values and rooms that its address names, and notes any that is shown twice, backwards or
+// not at all. A page that is loaded anew continues its earlier notes.
 const page = /** @type {any} */ (globalThis)
 const asked = new page.URLSearchParams(page.location.search)
 const { connect } = await import(`${page.location.origin}/keycast.js`)
 
 /**
- * What was seen, by key: the last revision of each value, and the messages of each room. `restored`: how often the page
+ * The sightings by key: the last revision of each value, and the messages of each room. `restored`: how often the page
  * came back as it was left.
  *
  * @type {{ problems: string[], restored: number, revisions: Record<string, number>, messages: Record<string, any[]>,

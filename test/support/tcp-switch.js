@@ -44,7 +44,7 @@ export async function startSwitch(target) {
   })
   return {
     port: /** @type {import('node:net').AddressInfo} */ (server.address()).port,
-    /** How many bytes the target has sent so far. */
+    /** The number of bytes that the target has sent so far. */
     bytesBack: () => bytesBack,
     /** Ends every connection. New ones are made at once. */
     cut,

@@ -1,5 +1,5 @@
-// Where ZeroMQ messages begin and end in a TCP stream (ZMTP 3.1, https://rfc.zeromq.org/spec/37/), so that a proxy can
-// drop whole ones.
+// Finds the ZeroMQ messages in a TCP stream (ZMTP 3.1, https://rfc.zeromq.org/spec/37/), so that a proxy can drop whole
+// ones.
 
 const GREETING_BYTES = 64
 const MORE = 1

@@ -13,7 +13,7 @@ const ZERO = 0x30
 export function createMessageReader({ messageStart }) {
   const start = Buffer.from(messageStart)
 
-  /** What was read last. */
+  /** The fields of the last message read. */
   const message = { seq: 0, us: 0 }
 
   /**

@@ -1,5 +1,5 @@
-// What Keycast replaces: viewers that ask the backend itself, over HTTP, every second. autocannon asks; here is only
-// watched what its clients see.
+// The polling that Keycast replaces: viewers ask the backend itself, over HTTP, every second. autocannon sends the
+// requests; this file only watches the responses that its clients see.
 import autocannon from 'autocannon'
 import { createStaleness } from '../staleness.js'
 

@@ -1,5 +1,5 @@
-// Each client subscribes to the same keys and counts what it is sent. Where values carry the time they were made
-// (nanoseconds of the host's monotonic clock, as text), their way to the client is timed.
+// Each client subscribes to the same keys and counts its messages. Values that carry the time they were made
+// (nanoseconds of the host's monotonic clock, as text) are timed on their way to the client.
 import { encodeFrame } from '../frames.js'
 import { record } from '../histogram.js'
 

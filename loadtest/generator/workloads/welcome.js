@@ -8,7 +8,7 @@ export const counts = /** @type {const} */ (['welcomed', 'unexpected'])
 export const histograms = /** @type {const} */ (['latency'])
 
 /**
- * What one process saw: when its first client set out, and when its last was welcomed.
+ * One process's view: when its first client set out, and when its last was welcomed.
  *
  * @typedef {{ firstUs: number, lastUs: number }} Span
  */

@@ -1,4 +1,4 @@
-// How the charts of a report are drawn.
+// Draws the charts of a report.
 
 /**
  * @typedef {{ label: string, series: any[], latency?: { label: string, curve: { above: number, ms: number }[] },
@@ -128,7 +128,7 @@ export const overTime = (title, subtitle, lines, { log = false, rightName, phase
 /** A point between gaps is no line. @param {(number | null)[]} point @param {number} at @param {(number | null)[][]} data */
 const isAlone = ([, value], at, data) => value !== null && (data[at - 1]?.[1] ?? data[at + 1]?.[1] ?? null) === null
 
-/** Where one part of a run ends and the next begins. @param {Run} run */
+/** The boundaries between the parts of a run. @param {Run} run */
 const phaseMarks = ({ series }) => {
   const changes = series.filter(
     (second, at) => at > 0 && second.phase !== series[at - 1].phase && second.phase !== 'end',
@@ -185,7 +185,7 @@ export const bars = table => {
   }
 }
 
-/** Latency by percentile, each halving of what is left above at the same distance. */
+/** Latency by percentile, each halving of the rest above at the same distance. */
 export const percentiles = () => {
   const curves = runs.filter(run => run.latency)
   if (curves.length === 0) return

@@ -1,4 +1,5 @@
-// Compares Keycast with what it replaces: viewers that poll the backend every second, and the same viewers subscribed.
+// Compares Keycast with the polling that it replaces: viewers that ask the backend every second, and the same viewers
+// subscribed.
 import { BYTES_SUBPROTOCOL } from '@keycast/protocol'
 import { readDuration, readInteger, readSize } from '../../command-line/options.js'
 import { connectionSum } from '../connect-all.js'

@@ -3,7 +3,7 @@ import { bars, dashboard, lines, onTheRight, stat } from './panels.js'
 
 const gateways = 'instance=~"$gateway"'
 
-/** What each of the four figures is read against. */
+/** The limit that each of the four figures is read against. */
 const load = [
   { expr: `sum(keycast_gateway_sessions{${gateways}})`, legend: 'sessions' },
   { expr: `sum(instance:keycast_gateway_sent_bytes:rate1m{${gateways}})`, legend: 'sent' },

@@ -13,7 +13,11 @@ const rateBy = (name, by) => `sum by (${by}) (rate(${name}{${gateways}}[$__rate_
 /** @param {string} name of the counter @param {string} [labels] */
 const rateOf = (name, labels = '') => `sum(rate(${name}{${labels}}[$__rate_interval]))`
 
-/** What its observations were on average: unlike quantiles these add up. @param {string} histogram @param {string} [labels] */
+/**
+ * The average of a histogram's observations: unlike quantiles, averages add up.
+ *
+ * @param {string} histogram @param {string} [labels]
+ */
 const meanOf = (histogram, labels) =>
   `${rateOf(`${histogram}_sum`, labels)} / (${rateOf(`${histogram}_count`, labels)} > 0)`
 
@@ -92,7 +96,7 @@ export const delivery = dashboard({
             { expr: meanOf('keycast_fetcher_relay_seconds'), legend: '3. waiting for the gateway' },
             { expr: meanOf('keycast_gateway_delivery_seconds', gateways), legend: '4. to the session' },
             {
-              // A stall by the changes written meanwhile: so it adds to what one takes on average.
+              // A stall's time, divided by the changes written meanwhile: so it adds to the average of one change.
               expr: `${rateOf('keycast_gateway_stall_seconds_sum', gateways)} / (${rateOf('keycast_gateway_delivery_seconds_count', gateways)} > 0)`,
               legend: '5. until taken',
             },

@@ -12,7 +12,7 @@ const GRID_COLUMNS = 24
  *
  * @typedef {object} PanelOptions
  * @property {string} title
- * @property {string} description what it tells someone on call, and what to do about it
+ * @property {string} description tells someone on call its meaning, and the remedy
  * @property {string} unit of Grafana's list: short, s, bytes, binBps, percentunit, reqps, …
  * @property {Query[]} queries
  * @property {Step[]} [steps]
