@@ -22,8 +22,8 @@ import { createMembers } from './members.js'
  */
 
 /**
- * What followed the last message cannot be given; messages go on after `position`. `oldest` can still be read. `slow`:
- * this program's own loop was too far behind.
+ * Messages are missing after the last one that was given; they go on after `position`. `oldest` can still be read.
+ * `slow`: this program's own loop was too far behind.
  *
  * @typedef {{ type: 'gap', position: Position, oldest: Position, reason: 'trimmed' | 'epoch' | 'ahead' | 'slow' }} Gap
  */
