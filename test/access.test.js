@@ -160,7 +160,7 @@ test.each([
   const { http, url, process: gateway } = await system.startGateway(system.nodes, config)
   const warned = gateway.log().find(({ level }) => level === 'warn')
   expect(warned?.msg).toContain(note)
-  expect(warned?.msg).toContain('access: { anonymous: { read: ["*:**"] } }')
+  expect(warned?.msg).toContain('access: { anonymous: { read: ["doc:*"] } }')
 
   expect((await ask(`${http}/v1/values/doc:open`)).status).toBe(401)
   expect(await upgrade(url, { authorization: `Bearer ${await signed()}` })).toBe(401)

@@ -6,15 +6,15 @@ import { atEnd } from './support/cleanup.js'
 import { eventually } from './support/deadline.js'
 import { killNow } from './support/processes.js'
 import { startProxy } from './support/proxy.js'
-import { startConversations } from './support/rooms.js'
+import { startRooms } from './support/rooms.js'
 
 /** @typedef {Awaited<ReturnType<typeof openAs>>} Person */
 
 /** Of gateways: one that is started later is to be where the proxy looks for it. @type {Record<string, string>} */
 const env = { GATEWAY_CHAT: 'true' }
-/** @type {Awaited<ReturnType<typeof startConversations>>} */
-let conversations
-/** @type {Awaited<ReturnType<typeof startConversations>>['gateways'][number]} */
+/** @type {Awaited<ReturnType<typeof startRooms>>} */
+let rooms
+/** @type {Awaited<ReturnType<typeof startRooms>>['gateways'][number]} */
 let gateway
 /** @type {import('./support/proxy.js').Proxy} */
 let proxy
@@ -22,12 +22,12 @@ let proxy
 let browser
 
 beforeAll(async () => {
-  conversations = await startConversations({
+  rooms = await startRooms({
     namespaces: { room: { members: 'named', names: 'unique' } },
     access: { anonymous: { read: ['*:**'], publish: ['*:**'], join: ['*:**'] } },
     env,
   })
-  gateway = conversations.gateways[0]
+  gateway = rooms.gateways[0]
   env.GATEWAY_PORT = new URL(gateway.http).port
   proxy = await startProxy([Number(env.GATEWAY_PORT)])
   browser = await launchChromium()
@@ -149,11 +149,11 @@ test('gateway, journal and proxy are killed while people write and a tab sleeps:
   await ann.banner.getByText('The connection is lost').waitFor()
   await writeSome()
   expect(await ann.unsettled()).toBeGreaterThan(0)
-  gateway = await conversations.startGateway()
+  gateway = await rooms.startGateway()
   for (const { banner } of people) await banner.waitFor({ state: 'hidden' })
   await writeSome()
 
-  const { journal } = conversations
+  const { journal } = rooms
   journal.process().signal('SIGKILL')
   await journal.process().exited
   await writeSome()

@@ -12,7 +12,7 @@ import { atEnd } from './support/cleanup.js'
 import { eventually } from './support/deadline.js'
 import { show } from './support/figures.js'
 import { startProxy } from './support/proxy.js'
-import { startConversations } from './support/rooms.js'
+import { startRooms } from './support/rooms.js'
 import { startSystem } from './support/system.js'
 import { startSwitch } from './support/tcp-switch.js'
 
@@ -33,9 +33,9 @@ const CHANGED = 50
 const env = { JWT_SECRET, GATEWAY_HEARTBEAT_MS: '2000' }
 /** @type {Awaited<ReturnType<typeof startSite>>} */
 let site
-/** @type {Awaited<ReturnType<typeof startConversations>>} */
-let conversations
-/** The one behind the proxy. Another one, which is never killed, is there for what is published. @type {Awaited<ReturnType<typeof startConversations>>['gateways'][number]} */
+/** @type {Awaited<ReturnType<typeof startRooms>>} */
+let rooms
+/** The one behind the proxy. Another one, which is never killed, is there for what is published. @type {Awaited<ReturnType<typeof startRooms>>['gateways'][number]} */
 let gateway
 /** @type {import('./support/proxy.js').Proxy} */
 let proxy
@@ -52,7 +52,7 @@ beforeAll(async () => {
   }
   const access = { tokens: [{ secret: `\${JWT_SECRET}`, algorithms: ['HS256'] }] }
   const { nodes } = await startSystem({ namespaces, access, gateways: 0, env })
-  conversations = await startConversations({
+  rooms = await startRooms({
     namespaces: {
       room: {},
       doc: { source: 'http', ...namespaces.doc },
@@ -61,8 +61,8 @@ beforeAll(async () => {
     access,
     env: Object.assign(env, { FETCHER_NODES: nodes.join() }),
   })
-  const steady = conversations.gateways[0]
-  gateway = await conversations.startGateway()
+  const steady = rooms.gateways[0]
+  gateway = await rooms.startGateway()
   env.GATEWAY_PORT = new URL(gateway.http).port
   proxy = await startProxy([Number(env.GATEWAY_PORT)])
   network = await startSwitch(proxy.httpsPort)
@@ -252,7 +252,7 @@ describe.each([
     await gateway.process.kill()
     await is('waiting')
     await say('said without a gateway')
-    gateway = await conversations.startGateway()
+    gateway = await rooms.startGateway()
     await under
     await is('open')
 
@@ -297,7 +297,7 @@ describe.each([
     await happen(5)
     await tab.back()
     await tab.until('window.seen', 'the page being back')
-    gateway = await conversations.startGateway()
+    gateway = await rooms.startGateway()
     await is('open')
     expect(await judge()).toEqual({ restored: restored + 1 })
   })
@@ -313,10 +313,10 @@ describe.each([
       await tab.until(`keycast.state.name === 'waiting'`, 'the loss')
       const changed = Array.from({ length: CHANGED }, (_, n) => String(n * 7))
       for (const id of changed) site.revisions.set(id, (site.revisions.get(id) ?? 0) + 1)
-      const { status } = await conversations.gateways[0].call('/v1/refresh', { keys: changed.map(id => `many:${id}`) })
+      const { status } = await rooms.gateways[0].call('/v1/refresh', { keys: changed.map(id => `many:${id}`) })
       expect(status).toBe(202)
       for (let n = 0; n < ROOMS; n += 1) await publisher.room(`room:${n}`, { follow: false }).publish(name)
-      gateway = await conversations.startGateway()
+      gateway = await rooms.startGateway()
       await tab.until('isReady()', 'every key being live again', MANY_MS)
       for (const id of changed) {
         await tab.until(`seen.revisions['many:${id}'] === ${site.revisions.get(id)}`, `the revision of ${id}`)

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { answers, startBackend } from './support/backend.js'
 import { atEnd } from './support/cleanup.js'
 import { within } from './support/deadline.js'
-import { startConversations } from './support/rooms.js'
+import { startRooms } from './support/rooms.js'
 import { startSystem } from './support/system.js'
 
 const folder = new URL('../clients/python/', import.meta.url)
@@ -58,11 +58,11 @@ async function startControl() {
   })
   let [gateway] = system.gateways
 
-  const conversations = await startConversations({
+  const rooms = await startRooms({
     namespaces: { room: { members: 'named', names: 'unique', history: { messages: 1_000 } } },
     access: { anonymous: { read: ['*:**'], publish: ['*:**'], join: ['*:**'] } },
   })
-  let [ofRooms] = conversations.gateways
+  let [ofRooms] = rooms.gateways
 
   /** Each gives the gateway to connect to. @type {Record<string, (body: any) => Promise<{ url: string } | void>>} */
   const deeds = {
@@ -82,12 +82,12 @@ async function startControl() {
     '/rooms': async () => ofRooms,
     async '/rooms/kill-gateway'() {
       const old = ofRooms
-      ofRooms = await conversations.startGateway()
+      ofRooms = await rooms.startGateway()
       await old.process.kill()
       return ofRooms
     },
     async '/rooms/kill-journal'() {
-      const { journal } = conversations
+      const { journal } = rooms
       journal.process().signal('SIGKILL')
       await journal.process().exited
       await journal.restart()

@@ -10,14 +10,14 @@ import { connect } from '@keycast/client'
 import WebSocket from 'ws'
 import { atEnd } from './support/cleanup.js'
 import { eventually } from './support/deadline.js'
-import { startConversations } from './support/rooms.js'
+import { startRooms } from './support/rooms.js'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const page = readFileSync(join(root, 'docs/client.md'), 'utf8')
 const recipes = [...page.matchAll(/^```js\n(.*?)^```/gms)].map(([, code]) => code)
 
 test('a job that must see every message goes on where it was killed, and reads what a gap leaves', async () => {
-  const { gateways } = await startConversations({ namespaces: { room: { history: { messages: 10 } } } })
+  const { gateways } = await startRooms({ namespaces: { room: { history: { messages: 10 } } } })
   const [{ url }] = gateways
   const folder = mkdtempSync(join(tmpdir(), 'keycast-recipe-'))
   atEnd(() => rmSync(folder, { recursive: true }))

@@ -4,14 +4,14 @@ import { connect } from '@keycast/client'
 import { atEnd } from './support/cleanup.js'
 import { eventually, within } from './support/deadline.js'
 import { show } from './support/figures.js'
-import { startConversations } from './support/rooms.js'
+import { startRooms } from './support/rooms.js'
 import { WebSocket } from './support/websocket.js'
 
-/** For the tests that kill nothing, a namespace for each. @type {Awaited<ReturnType<typeof startConversations>>} */
+/** For the tests that kill nothing, a namespace for each. @type {Awaited<ReturnType<typeof startRooms>>} */
 let shared
 
 beforeAll(async () => {
-  shared = await startConversations({
+  shared = await startRooms({
     namespaces: {
       short: { history: { messages: 20 } },
       small: { maxBytes: '1KiB' },
@@ -97,12 +97,12 @@ async function wholeHistory(room) {
 }
 
 test('gateways and the journal are killed under load: each message is kept once, and all see all of them in one order', async () => {
-  const conversations = await startConversations({
+  const rooms = await startRooms({
     namespaces: { room: { history: { messages: 100_000 } } },
     gateways: 2,
   })
-  const { journal } = conversations
-  const gateways = [...conversations.gateways]
+  const { journal } = rooms
+  const gateways = [...rooms.gateways]
   const routes = gateways.map(({ url }) => ({ url }))
   const followed = [0, 1].map(n => follow(startClient(routes[n]), 'room:1'))
   for (const one of followed) await one.live()
@@ -117,7 +117,7 @@ test('gateways and the journal are killed under load: each message is kept once,
   await more(50)
   for (let round = 0; round < 3; round += 1) {
     await gateways[0].process.kill()
-    gateways[0] = await conversations.startGateway()
+    gateways[0] = await rooms.startGateway()
     routes[0].url = gateways[0].url
     await more(50)
     journal.process().signal('SIGKILL')

@@ -3,15 +3,15 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { parse } from 'yaml'
 import { backend } from '../monitoring/grafana/source/backend.js'
 import { capacity } from '../monitoring/grafana/source/capacity.js'
-import { conversations } from '../monitoring/grafana/source/conversations.js'
 import { delivery } from '../monitoring/grafana/source/delivery.js'
+import { rooms } from '../monitoring/grafana/source/rooms.js'
 
 const monitoring = new URL('../monitoring/', import.meta.url)
 const sources = {
   'backend.json': backend,
   'capacity.json': capacity,
-  'conversations.json': conversations,
   'delivery.json': delivery,
+  'rooms.json': rooms,
 }
 
 /** @type {[file: string, dashboard: any][]} */

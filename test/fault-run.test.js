@@ -1,4 +1,4 @@
-// Conversations through random faults, with the log on one journal's disk. Ten minutes of it, with a seed that is printed:
+// Rooms through random faults, with the log on one journal's disk. Ten minutes of it, with a seed that is printed:
 // FAULT_RUN_SECONDS=600 npm run test:e2e -- --testPathPatterns fault-run
 import { startFaultRun } from './support/fault-run.js'
 import { seconds, timeoutMs } from './support/random-faults.js'

@@ -3,10 +3,10 @@
 import { randomBytes } from 'node:crypto'
 import { atEnd } from './support/cleanup.js'
 import { eventually, pause } from './support/deadline.js'
-import { joinRooms, startConversations } from './support/rooms.js'
+import { joinRooms, startRooms } from './support/rooms.js'
 import { startValkey } from './support/valkey.js'
 
-/** For the tests that kill at most a gateway they start themselves. @type {Awaited<ReturnType<typeof startConversations>>} */
+/** For the tests that kill at most a gateway they start themselves. @type {Awaited<ReturnType<typeof startRooms>>} */
 let shared
 
 /** A room for each test, so that none sees another's members. */
@@ -22,9 +22,9 @@ beforeEach(() => {
   room = `room:${rooms}`
 })
 
-/** @param {Parameters<typeof startConversations>[0]} [options] */
+/** @param {Parameters<typeof startRooms>[0]} [options] */
 const start = options =>
-  startConversations({
+  startRooms({
     namespaces: { room: { members: 'named', names: 'unique' } },
     access: { anonymous: { read: ['*:**'], publish: ['*:**'], join: ['*:**'] } },
     ...options,

@@ -1,9 +1,9 @@
-// Conversations under faults, with load on, counted message by message: a killed journal, a killed gateway. Readers that
+// Rooms under faults, with load on, counted message by message: a killed journal, a killed gateway. Readers that
 // stop reading are in rooms-slow-readers.test.js.
 import { eventually } from './support/deadline.js'
 import { show } from './support/figures.js'
 import { createChecker, notOnceIn, readHistories, startLoad } from './support/journal.js'
-import { asBackbone, joinRooms, startConversations } from './support/rooms.js'
+import { asBackbone, joinRooms, startRooms } from './support/rooms.js'
 
 /** All of a test is held, so that it can be counted in the end. */
 const everything = { history: { messages: 1_000_000, bytes: '1GiB' } }
@@ -46,7 +46,7 @@ async function goOn(load, more) {
 }
 
 test('with the journal killed again and again, clients have every acknowledged message once and in order', async () => {
-  const { journal, gateways } = await startConversations({ gateways: 2, namespaces: { room: everything }, env })
+  const { journal, gateways } = await startRooms({ gateways: 2, namespaces: { room: everything }, env })
   const checker = createChecker()
   const clients = await Promise.all(
     ['one', 'two', 'three', 'four'].map((name, index) => joinRooms(gateways[index % 2].url, { name, checker })),
@@ -71,7 +71,7 @@ test('with the journal killed again and again, clients have every acknowledged m
 })
 
 test('the clients of a killed gateway go on at another: nothing is missing and nothing comes twice', async () => {
-  const { gateways } = await startConversations({ gateways: 2, namespaces: { room: everything }, env })
+  const { gateways } = await startRooms({ gateways: 2, namespaces: { room: everything }, env })
   const [doomed, other] = gateways
   const checker = createChecker()
   const writer = await joinRooms(other.url, { name: 'writer', checker })

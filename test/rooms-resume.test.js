@@ -1,14 +1,14 @@
 // Clients that come back all at once, each 100 messages behind: every one has them in order, and the journal is asked once
 // per room and gateway. services/gateway/rooms/resume-storm.test.js does it with 5,000.
 import { createChecker } from './support/journal.js'
-import { joinRooms, startConversations } from './support/rooms.js'
+import { joinRooms, startRooms } from './support/rooms.js'
 
 const CLIENTS = 200
 const MISSED = 100
 const rooms = ['room:1', 'room:2', 'room:3']
 
 test('200 clients of two gateways resume at once: the journal is asked once per room and gateway', async () => {
-  const { journal, gateways } = await startConversations({ gateways: 2 })
+  const { journal, gateways } = await startRooms({ gateways: 2 })
   const checker = createChecker()
   const start = await joinRooms(gateways[0].url)
   const { keys } = await start.subscribe(...rooms)

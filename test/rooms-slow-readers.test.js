@@ -3,7 +3,7 @@ import { eventually } from './support/deadline.js'
 import { show } from './support/figures.js'
 import { createChecker } from './support/journal.js'
 import { MIB, watchMemory } from './support/memory.js'
-import { joinRooms, startConversations } from './support/rooms.js'
+import { joinRooms, startRooms } from './support/rooms.js'
 
 /** All of a test is held, so that it can be counted in the end. */
 const everything = { history: { messages: 1_000_000, bytes: '1GiB' } }
@@ -16,7 +16,7 @@ const reaches = (reader, room, seq) =>
   reader.until(() => reader.positions.get(room)?.seq === seq, `${room} being seen up to ${seq}`)
 
 test('a reader that stalls costs no memory and delays nobody, and is given the whole or told', async () => {
-  const { gateways } = await startConversations({
+  const { gateways } = await startRooms({
     namespaces: { room: everything, short: { history: { messages: 1_000 } } },
     env: { ...unlimited, GATEWAY_STALL_MS_MAX: '600000', GATEWAY_TAIL_BYTES_MAX: '4MiB' },
   })
@@ -61,7 +61,7 @@ test('a reader that stalls costs no memory and delays nobody, and is given the w
 })
 
 test('only a reader that stalls too long is closed, and it can resume', async () => {
-  const { gateways } = await startConversations({
+  const { gateways } = await startRooms({
     namespaces: { room: everything },
     env: { ...unlimited, GATEWAY_STALL_MS_MAX: '1000' },
   })

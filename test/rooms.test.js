@@ -1,14 +1,14 @@
-// Conversations through real processes: what clients publish into rooms, and what they hear. Each rule that the protocol's
+// Rooms through real processes: what clients publish into rooms, and what they hear. Each rule that the protocol's
 // page promises of rooms is a test here; faults are in rooms-faults.test.js.
 import { randomBytes } from 'node:crypto'
 import { SignJWT } from 'jose'
 import { eventually } from './support/deadline.js'
 import { ask } from './support/http.js'
-import { joinRooms, startConversations } from './support/rooms.js'
+import { joinRooms, startRooms } from './support/rooms.js'
 
 const JWT_SECRET = randomBytes(48).toString('base64')
 
-const { journal, gateways } = await startConversations({
+const { journal, gateways } = await startRooms({
   gateways: 2,
   namespaces: {
     room: {},

@@ -1,6 +1,6 @@
-// The promise of the backbone: what a gateway may rely on when it wants keys, and what a fetcher node is asked.
-// zeromq/ keeps the promise over sockets; memory/ keeps it inside one process, for unit tests.
-// docs/backbone.md gives the wire form and the reason for each rule.
+// The promise of the backbone: a gateway may rely on this when it wants keys, and a fetcher node is asked these things.
+// zeromq/ keeps the promise over sockets; memory/ keeps it inside one process, for unit tests. docs/backbone.md gives
+// the wire form and the reason for each rule.
 
 /**
  * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode
@@ -69,18 +69,20 @@
  * @typedef {object} Backbone
  * @property {() => Promise<void>} start resolves when the sockets exist, not when a node answers
  * @property {() => Promise<void>} stop
- * @property {(key: string) => void} watch every change of the key is wanted, until `unwatch`
+ * @property {(key: string) => void} watch asks for every change of the key, until `unwatch`
  * @property {(key: string) => void} unwatch
- * @property {(key: string) => void} get one answer is wanted, asked for now or no older than the namespace's maxAge;
- *   over with the first answer to it
+ * @property {(key: string) => void} get asks for one answer, fetched now or no older than the namespace's maxAge; the
+ *   first answer to it ends it
  * @property {(key: string) => void} cancelGet the answer is no longer wanted
- * @property {(key: string) => void} renewCredentials those of a watched viewer key changed: its owner is told
+ * @property {(key: string) => void} renewCredentials the credentials of a watched viewer key changed: its owner is told
  * @property {(keys: string[], options: { deadlineMs: number }) => Promise<void>} refresh the backend's content changed:
- *   ask now. Resolves once every node that is alive has heard it; rejects with {@link FetcherUnavailable} where none
- *   was alive, or one that is did not hear it, until the deadline
- * @property {(key: string, credentials: Credentials, options: { deadlineMs: number }) => Promise<Decision | undefined>} authorize
- *   whether the viewer that a viewer key names may read its key. Never rejects; `undefined` where no node said anything
- * @property {(key: string) => { node: string | undefined, alive: boolean }} ownerOf where the key is routed now
+ *   it must be asked now. Resolves once every live node has confirmed; rejects with {@link FetcherUnavailable} if no
+ *   node is alive, or one did not confirm before the deadline
+ * @property {(key: string, credentials: Credentials, options: { deadlineMs: number, maxAgeMs?: number }) =>
+ *   Promise<Decision | undefined>} authorize asks whether a key's viewer may read it. `maxAgeMs`: not to be answered with
+ *   an admission that began longer ago. Never rejects; `undefined` if no node answered
+ * @property {(key: string) => { node: string | undefined, alive: boolean }} ownerOf the node that the key is routed to
+ *   now
  * @property {() => number} nodesAlive
  */
 
@@ -89,54 +91,61 @@
  *
  * @typedef {object} BackboneEvents
  * @property {(key: string) => Held | undefined} held
- * @property {(key: string) => Credentials | undefined} [credentials] of the viewer whose key it is; looked up each time a
- *   want is said
- * @property {(answer: Answer, isGot: boolean, confirmations?: Confirmations) => void} onAnswer in the order of a key's states, except that a
- *   failover may repeat one; never one from before the key was last wanted. `isGot`: it answers the key's `get`,
- *   which is over with it. Otherwise it is for the watch, and may be older than a `get` under way accepts. A body may
- *   be kept: it is never reused or changed
+ * @property {(key: string) => Credentials | undefined} [credentials] the viewer's credentials; looked up each time a
+ *   want is sent
+ * @property {(answer: Answer, isGot: boolean, confirmations?: Confirmations) => void} onAnswer in the order of a key's
+ *   states, except that a failover may repeat one; never one from before the key was last wanted. `isGot`: it answers
+ *   and ends the key's `get`. Otherwise it is for the watch, and may be older than a `get` under way accepts. A body
+ *   may be kept: it is never reused or changed
  */
 
 /**
- * Up to when a node has asked the backend for the keys of a namespace as it said (`next`), and told this gateway all that
- * came of it. It moves while the link lives, and stops for good with it; answers with `next` come with the one that holds
- * for them.
+ * The time up to which a node has asked the backend for a namespace's keys as announced (`next`), and has sent this
+ * gateway all results. It moves while the link lives, and stops for good with it; answers with `next` come with the one
+ * that holds for them.
  *
  * @typedef {{ untilMs: number }} Confirmations `untilMs`: monotonic, on this gateway's clock
  */
 
 /**
- * The fetcher's side. A link is one incarnation of one gateway's connection; what it said ends with it.
+ * The fetcher's side. A link is one incarnation of one gateway's connection; its wants end with it.
  *
  * @typedef {object} Hub
  * @property {(events: HubEvents) => Promise<void>} start binds, then calls the events; rejects if a port is taken
  * @property {() => Promise<void>} stop
- * @property {(link: string, key: string) => void} tell the link lacks the key's latest state. Costs one set entry:
+ * @property {(link: string, key: string) => void} tell the link is due the key's latest state. Costs one set entry:
  *   `answerFor` is asked for the state when the link has credit, so a slow gateway holds no queue of values
  * @property {(link: string, id: string, decision: Decision) => void} tellDecision answers a question of that link
  * @property {() => { links: number, lackingKeys: number, bytesOut: number }} stats
  */
 
 /**
- * What the fetcher's primary gives its hub. All are synchronous.
+ * The functions that the fetcher's primary gives its hub. All are synchronous.
  *
  * @typedef {object} HubEvents
- * @property {(link: string, want: Want & { quiet?: boolean }) => void} onWatch `quiet`: the gateway understands `next`. Also when the link watches already: it says its state again
+ * @property {(link: string, want: Want & { quiet?: boolean }) => void} onWatch `quiet`: the gateway understands `next`.
+ *   Called also if the link watches already: its gateway reports its state again
  * @property {(link: string, key: string) => void} onUnwatch
  * @property {(link: string, want: Want) => void} onGet
  * @property {(link: string, key: string) => void} onCancelGet
  * @property {(key: string) => void} onRefresh
- * @property {(link: string, id: string, question: { key: string } & Credentials) => void} [onAuthorize] may come twice;
- *   to be answered with `tellDecision`
- * @property {(link: string) => Iterator<unknown> | void} onLinkLost forget everything that the link said; what comes as
- *   an iterator is run to its end turn by turn, so that 100,000 keys hold nothing up
- * @property {() => Record<string, number> | undefined} [lagsMs] how long ago, by namespace, lies the moment up to which all
- *   that was to be asked again was asked, and links were told what came of it
+ * @property {(link: string, id: string, question: { key: string, maxAgeMs?: number } & Credentials) => void} [onAuthorize]
+ *   may come twice; to be answered with `tellDecision`
+ * @property {(link: string) => Iterator<unknown> | void} onLinkLost forget all wants of the link. A returned iterator
+ *   is run to its end turn by turn, so that 100,000 keys hold nothing up
+ * @property {() => Record<string, number> | undefined} [lagsMs] the age, by namespace, of the last moment at which
+ *   every due refresh was done and its result sent to links
  * @property {(link: string, key: string) => Answer | undefined} answerFor the latest state of the key for that link, to
- *   be sent now; `undefined` when there is nothing to say (any more)
+ *   be sent now; `undefined` if there is nothing to send (any more)
  */
 
-/** No owner of the keys could be told within the deadline. Nothing is known of the key's next value. */
+/**
+ * Clients read this wherever a backend refused a viewer: of a key that nobody may read and of one that does not exist. If
+ * the texts differed, they would tell which keys exist.
+ */
+export const REFUSED_BY_BACKEND = 'the backend does not grant this'
+
+/** No owner of the keys could be told before the deadline. Nothing is known of the key's next value. */
 export class FetcherUnavailable extends Error {
   /** @param {string} message */
   constructor(message) {

@@ -1,5 +1,5 @@
 // The part of the backbone that other workspaces use.
-export { FetcherUnavailable } from './backbone.js'
+export { FetcherUnavailable, REFUSED_BY_BACKEND } from './backbone.js'
 export { fnv1a } from './fnv1a.js'
 export { readNodes } from './gateway/nodes.js'
 export { GHOST_MS } from './gateway/rooms/presence.js'

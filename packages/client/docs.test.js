@@ -1,5 +1,6 @@
-// docs/client.md names all that an application can use, and its examples in JSX can be read and import what the package
-// has. Those in JavaScript are checked as the package is installed, in test/client-package.test.js.
+// docs/client.md names everything that an application can use, and its examples in JSX can be read and import names
+// that the package has. Its JavaScript examples are checked against the installed package, in
+// test/client-package.test.js.
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { build, transform } from 'esbuild'
@@ -17,7 +18,7 @@ test.each(examples)('%s', async code => {
   for (const [, names, path = ''] of code.matchAll(/import \{([^}]*)\} from '@keycast\/client(\/[\w-]+)?'/g)) {
     const file = new URL(exports[`.${path}`]?.default, import.meta.url)
     expect([path, existsSync(file)]).toEqual([path, true])
-    // Bundling says which of the names are not there.
+    // The bundler reports names that do not exist.
     const contents = `export { ${names} } from ${JSON.stringify(fileURLToPath(file))}`
     const stdin = { contents, resolveDir: import.meta.dirname }
     await build({ stdin, bundle: true, write: false, format: 'esm', external: ['react'], logLevel: 'silent' })

@@ -19,7 +19,7 @@ import { nothing } from './keycast/values/entry.js'
  */
 
 /**
- * What `useRoom` returns beside the list's state. The functions are the same at every render.
+ * The result of `useRoom` beside the list's state. The functions are the same at every render.
  *
  * @template [T=any]
  * @typedef {object} RoomOfComponent
@@ -36,7 +36,7 @@ import { nothing } from './keycast/values/entry.js'
 const Context = createContext(/** @type {Keycast | undefined} */ (undefined))
 
 /**
- * Gives the components inside it a client. On a server, where nothing connects, `keycast` may be left out.
+ * Gives the components inside it a client. On a server nothing connects, so `keycast` may be left out.
  *
  * @param {{ keycast?: Keycast | undefined, children?: import('react').ReactNode }} props
  */
@@ -45,7 +45,7 @@ export function KeycastProvider({ keycast, children }) {
 }
 
 /**
- * How the connection stands. On a server, where nothing connects, it is `connecting`.
+ * The state of the connection. On a server nothing connects, so it is `connecting`.
  *
  * @returns {ConnectionState}
  */
@@ -72,14 +72,14 @@ const connecting = Object.freeze({ name: 'connecting' })
  * Subscribes to a key for as long as the component is mounted, and renders it anew at every change.
  *
  * @template [T=any]
- * @param {string | undefined} key undefined: nothing is subscribed to, and nothing known
- * @param {T} [serverValue] what a server renders and the page starts from, until the live value is there
+ * @param {string | undefined} key undefined: subscribes to nothing
+ * @param {T} [serverValue] rendered by a server, and by the page until the live value is there
  * @returns {ValueState<T>}
  */
 export function useValue(key, serverValue) {
   const keycast = useContext(Context)
   const store = useMemo(() => storeOf(keycast, key), [keycast, key])
-  // React asks for the same object again where nothing changed.
+  // React needs the same object again if nothing changed.
   const initial = useMemo(
     () => (serverValue === undefined ? nothing : { ...nothing, value: serverValue, held: true }),
     [serverValue],
@@ -122,7 +122,7 @@ const emptyRoom = Object.freeze({
 const nobody = Object.freeze({ count: undefined, members: undefined })
 
 /**
- * Follows a room for as long as the component is mounted: its messages, who is there, and what was sent from here.
+ * Follows a room for as long as the component is mounted: its messages, its members, and its own publishes.
  *
  * @template [T=any]
  * @param {string} key
@@ -139,8 +139,8 @@ export function useRoom(key, { last, keep, presence } = {}) {
 }
 
 /**
- * The list is made when the first component subscribes and closed with the last: a render alone, as React makes them at
- * will, opens nothing.
+ * The list is made when the first component subscribes and closed with the last. A render alone opens nothing, for
+ * React renders at will.
  *
  * @param {Keycast | undefined} keycast
  * @param {string} key
@@ -158,7 +158,7 @@ function roomStoreOf(keycast, key, options) {
     return list
   }
 
-  /** What is sent must not be lost in silence. */
+  /** A message must not get lost in silence. */
   function mounted() {
     if (!list) throw new Error(`useRoom(${key}): the component is not mounted`)
     return list

@@ -21,7 +21,7 @@ const textsOf = tree => JSON.stringify(tree.toJSON()).match(/(?<="children":\[")
 
 const reported = console.error
 beforeAll(() => {
-  // Says of itself that it is deprecated, at each use. There is no other renderer without a page.
+  // The package reports itself as deprecated at each use. There is no other renderer without a page.
   console.error = (...words) => String(words[0]).includes('react-test-renderer is deprecated') || reported(...words)
 })
 afterAll(() => {

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 
-/** The core, which shows values, without the reader of deltas; and all of it with rooms. */
+/** The bounds: the core, which shows values, without the reader of deltas; and all of it with rooms. */
 const CORE_BYTES_MAX = 6_000
 const WHOLE_BYTES_MAX = 11_000
 

@@ -1,4 +1,4 @@
-// What a gateway says with each code, for the made-up one. A test holds the texts to packages/protocol/codes.js.
+// A gateway's text for each code, for the fake one. A test compares them with packages/protocol/codes.js.
 
 /** @type {Record<string, string>} */
 export const messages = {

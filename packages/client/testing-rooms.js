@@ -1,4 +1,4 @@
-// The rooms of the made-up gateway: kept in memory, in order, as long as the fake lives.
+// The rooms of the fake gateway: kept in memory, in order, as long as the fake lives.
 
 import { messageOf } from './testing-messages.js'
 

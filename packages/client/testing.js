@@ -1,4 +1,4 @@
-// A client without a network, for unit tests of what is built on one. It is the real client; the gateway is made up.
+// A client without a network, for unit tests of code that uses one. It is the real client; the gateway is a fake.
 import { connect } from './keycast.js'
 import { messageOf } from './testing-messages.js'
 import { createFakeRooms } from './testing-rooms.js'
@@ -11,19 +11,23 @@ import { createFakeRooms } from './testing-rooms.js'
 const limits = { messageBytes: 262_144, keysPerSession: 5_000, requestsPerSecond: 1_000 }
 
 /**
- * Makes a client and the gateway it believes to be connected to. Its time passes by `passTime()` alone, and a lost
- * connection comes back by `reconnect()`.
+ * Makes a client and the fake gateway that it is connected to. Its time passes by `passTime()` alone, and a lost
+ * connection returns by `reconnect()`.
  *
  * @param {{ rooms?: string[] }} [options] the namespaces whose keys are rooms
  */
 export function createFakeKeycast({ rooms: roomNamespaces = ['room', 'user', 'all'] } = {}) {
   /** @type {Map<string, { line: { version: string, [field: string]: unknown }, bytes: Uint8Array }>} */
   const values = new Map()
-  /** Errors and `stale`, which are said after the key's value. @type {Map<string, { type: string, code: string, retryAfterMs?: number }>} */
+  /**
+   * Errors and `stale`, which are sent after the key's value.
+   *
+   * @type {Map<string, { type: string, code: string, retryAfterMs?: number }>}
+   */
   const troubles = new Map()
   /** @type {Set<string>} */
   const watched = new Set()
-  /** Gets of keys that nothing is known of yet. @type {{ id: number, key: string }[]} */
+  /** Gets of keys without a known state. @type {{ id: number, key: string }[]} */
   let gets = []
   /** @type {FakeSocket | undefined} */
   let socket
@@ -67,7 +71,7 @@ export function createFakeKeycast({ rooms: roomNamespaces = ['room', 'user', 'al
     socket?.onmessage?.({ data: frame.buffer })
   }
 
-  /** Says how a key stands. @param {string} key @param {{ id?: number }} [request] */
+  /** Sends a key's state. @param {string} key @param {{ id?: number }} [request] */
   function tell(key, request = {}) {
     const value = values.get(key)
     const trouble = troubles.get(key)
@@ -105,7 +109,7 @@ export function createFakeKeycast({ rooms: roomNamespaces = ['room', 'user', 'al
       say({ type: 'subscribed', id, keys: names.map((/** @type {string} */ name) => ({ key: name })) })
       for (const name of names) {
         tell(name)
-        // A trouble from before the subscription ends it too.
+        // An error from before the subscription ends it too.
         const trouble = troubles.get(name)
         if (trouble?.type === 'error' && trouble.retryAfterMs === undefined) watched.delete(name)
       }
@@ -120,7 +124,7 @@ export function createFakeKeycast({ rooms: roomNamespaces = ['room', 'user', 'al
     return version
   }
 
-  /** @param {string} key @param {object} [current] for those that hold its value already */
+  /** @param {string} key @param {object} [current] `current` for those that hold its value already */
   function changed(key, current) {
     if (watched.has(key)) current ? say(current) : tell(key)
     const asked = gets
@@ -146,7 +150,7 @@ export function createFakeKeycast({ rooms: roomNamespaces = ['room', 'user', 'al
   welcome()
 
   return {
-    /** The client to hand to what is tested. */
+    /** The client to pass to the tested code. */
     keycast,
 
     /**
@@ -169,8 +173,8 @@ export function createFakeKeycast({ rooms: roomNamespaces = ['room', 'user', 'al
     },
 
     /**
-     * Lets a key fail, with the gateway's message. Without `retryAfterMs` its subscription ends: until the key is asked for
-     * anew, it is not told what is set.
+     * Makes a key fail, with the gateway's message. Without `retryAfterMs` its subscription ends: it gets no later
+     * values until the key is asked for anew.
      *
      * @param {string} key
      * @param {Exclude<KeycastErrorCode, 'closed'>} code
@@ -187,7 +191,11 @@ export function createFakeKeycast({ rooms: roomNamespaces = ['room', 'user', 'al
       for (const { id } of asked.filter(get => get.key === key)) say({ ...error, id })
     },
 
-    /** Lets a key's value be old, until it is set. @param {string} key @param {number} [agoMs] when the backend was asked last */
+    /**
+     * Makes a key's value stale, until it is set.
+     *
+     * @param {string} key @param {number} [agoMs] when the backend was asked last
+     */
     stale(key, agoMs = 0) {
       const stale = { type: 'stale', key, sinceMs: agoMs, code: 'backend_timeout' }
       troubles.set(key, stale)
@@ -198,7 +206,7 @@ export function createFakeKeycast({ rooms: roomNamespaces = ['room', 'user', 'al
     watched: () => [...watched, ...rooms.watched.keys()],
 
     /**
-     * Somebody else publishes into a room.
+     * Publishes into a room as somebody else.
      *
      * @param {string} key
      * @param {unknown} data
@@ -206,12 +214,12 @@ export function createFakeKeycast({ rooms: roomNamespaces = ['room', 'user', 'al
      */
     publish: (key, data, of) => void rooms.keep(key, data, of),
 
-    /** What a room holds. @param {string} key */
+    /** The messages of a room. @param {string} key */
     messages: key => rooms.roomOf(key).messages.map(({ data }) => data),
 
     /**
-     * Lets what is published into a room fail, until this is called without a code. After `publish_unknown` the client
-     * tries again until the deadline: {@link passTime}.
+     * Makes publishes into a room fail, until this is called without a code. After `publish_unknown` the client tries
+     * again until the deadline: {@link passTime}.
      *
      * @param {string} key
      * @param {string} [code]
@@ -220,7 +228,7 @@ export function createFakeKeycast({ rooms: roomNamespaces = ['room', 'user', 'al
       rooms.roomOf(key).refusal = code
     },
 
-    /** Says who else is in a room. @param {string} key @param {string[]} names */
+    /** Sets the names of the other members of a room. @param {string} key @param {string[]} names */
     setMembers(key, names) {
       const room = rooms.roomOf(key)
       const me = room.members.filter(({ id }) => id === 'me')

@@ -1,5 +1,5 @@
-// docs/asyncapi.yaml against the code. The samples below are typed to have every field of every message and no other:
-// where a message changes, `tsc` asks for it here, and then the document is asked whether it knows.
+// docs/asyncapi.yaml against the code. The samples below are typed to have every field of every message and no other.
+// When a message changes, `tsc` demands the change here, and then the test demands it in the document.
 import { readFileSync } from 'node:fs'
 import { Parser } from '@asyncapi/parser'
 import { Ajv } from 'ajv'
@@ -103,7 +103,7 @@ const schemas = new Ajv({ strict: false, allErrors: true, validateFormats: false
 })
 
 /**
- * What is wrong with a sample, or `undefined`.
+ * The problem of a sample, or `undefined`.
  *
  * @param {string} message of the document
  * @param {'payload' | 'headers'} part

@@ -1,8 +1,8 @@
 // Every error and close code that a client can get. docs/protocol.md has the same tables; a test compares them.
 
 /**
- * Codes of `error` and `stale` messages: what happened, and what to do about it.
- * After an error with `retryAfterMs` the gateway tries again by itself, and the subscription stays.
+ * Codes of `error` and `stale` messages: the cause, and the remedy. After an error with `retryAfterMs` the gateway
+ * tries again by itself, and the subscription stays.
  */
 export const errorCodes = Object.freeze({
   bad_message: 'not a JSON object with the fields its type needs: fix the client',

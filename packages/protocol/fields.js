@@ -1,4 +1,4 @@
-// Reads the fields that requests share, and says which is wrong.
+// Reads the fields that requests share, and names a wrong one.
 
 /**
  * @typedef {import('./messages.js').RequestId} RequestId
@@ -12,8 +12,8 @@ export const REQUEST_ID_CHARACTERS_MAX = 128
 export class ProtocolError extends Error {
   /**
    * @param {ErrorCode} code
-   * @param {string} message says what to do
-   * @param {RequestId} [id] of the request, where it could be read
+   * @param {string} message names the remedy
+   * @param {RequestId} [id] the request's id, if it could be read
    */
   constructor(code, message, id) {
     super(message)

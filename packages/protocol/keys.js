@@ -10,7 +10,7 @@ const namespaceGrammar = /^[a-z][a-z0-9-]*$/
 const segmentGrammar = /^[A-Za-z0-9._~-]+$/ // RFC 3986 section 2.3, the unreserved characters
 
 /**
- * Why a text cannot name a namespace, or `undefined` where it can.
+ * The reason why a text cannot name a namespace, or `undefined` if it can.
  *
  * @param {string} namespace
  * @returns {string | undefined} a clause for a person to read
@@ -25,7 +25,7 @@ export function namespaceProblem(namespace) {
 }
 
 /**
- * Why a text is no key, or `undefined` where it is one.
+ * The reason why a text is no key, or `undefined` if it is one.
  *
  * @param {string} key
  * @returns {string | undefined} a clause for a person to read

@@ -98,10 +98,10 @@ export function readClientMessage(text) {
 }
 
 /**
- * The id of a request that is refused unread, so that the client knows which it was.
+ * The id of a request that is refused unread, so that the client knows which request failed.
  *
  * @param {string} text
- * @returns {RequestId | undefined} `undefined` where it has none, or none that can be said back
+ * @returns {RequestId | undefined} `undefined` if it has none, or none that can be sent back
  */
 export function readRequestId(text) {
   try {
@@ -121,7 +121,7 @@ export function encode(message) {
 }
 
 /**
- * An `error` message. Its text is the code's own unless there is one that says more.
+ * An `error` message. Its text is the code's own unless another says more.
  *
  * @param {ErrorCode} code
  * @param {Partial<Omit<ErrorMessage, 'type' | 'code'>>} [rest]
@@ -186,13 +186,13 @@ function readSubscribed(entry, id) {
   if (typeof entry === 'object' && entry !== null && !Array.isArray(entry)) {
     const fields = /** @type {Record<string, unknown>} */ (entry)
     const start = readStart(fields, id)
-    // Of values there may be thousands in a message: they get no fields that only rooms have.
+    // A message may name thousands of values: these get no fields that only rooms have.
     return start ? { ...readKeyAndVersion(fields, id), ...start } : readKeyAndVersion(fields, id)
   }
   return { key: readKey(entry, id), version: undefined }
 }
 
-/** Whether it is a good one is decided elsewhere. No message says it back. @param {unknown} token @param {RequestId} [id] */
+/** The token is verified elsewhere. No message sends it back. @param {unknown} token @param {RequestId} [id] */
 function readToken(token, id) {
   if (typeof token !== 'string') throw new ProtocolError('bad_message', '"token" must be a string', id)
   return token

@@ -19,7 +19,7 @@ const invisible = /[\p{Cc}\p{Cs}\p{Default_Ignorable_Code_Point}\p{Bidi_Control}
 const shaping =
   /(?<=.)(?<![\p{ASCII}\p{Script=Latin}]|\s|\u200C|\u200D)(?:\u200C|\u200D)(?!\s|$)|(?<=\p{Extended_Pictographic})\uFE0F|\uFE0F(?=\u20E3)/gu
 
-/** White space and separators but for the space: they look like one. */
+/** White space and separators other than the space: they look like one. */
 const otherSpace = /(?! )[\p{White_Space}\p{Z}]/u
 
 /**

@@ -1,4 +1,4 @@
-// The messages of who is in a room: what a client says to join and leave, and what it is told of the members.
+// The messages about members of a room: a client's requests to join and leave, and the news of members that it is sent.
 import { ProtocolError, readKey } from './fields.js'
 import { readMemberName } from './names.js'
 
@@ -23,7 +23,7 @@ import { readMemberName } from './names.js'
  * @typedef {{ type: 'presence', key: string, rev: number, count: number, joined?: Member[], left?: Member[] }} Presence
  */
 
-/** The secret by which an anonymous member is known again: 128 bits in base64url. */
+/** The secret by which an anonymous member is recognized: 128 bits in base64url. */
 const claimGrammar = /^[A-Za-z0-9_-]{22}$/
 
 /** @param {unknown} value @returns {value is string} */

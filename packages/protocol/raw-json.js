@@ -1,5 +1,5 @@
-// Finds the text of one member in the text of a JSON object, so that what was sent is passed on as it was written. Made
-// anew from the parsed value it would lose digits of numbers, and members named twice.
+// Finds the text of one member in the text of a JSON object, so that the member is passed on as it was written. Text
+// made from the parsed value would lose digits of numbers, and members named twice.
 
 /**
  * The text of a member, and how deep its value is nested: 0 for a scalar, 1 for `[]`. Of a member named twice the last
@@ -7,7 +7,7 @@
  *
  * @param {string} text of a JSON object, which `JSON.parse` takes
  * @param {string} name
- * @returns {{ text: string, depth: number } | undefined} where there is none
+ * @returns {{ text: string, depth: number } | undefined} `undefined` if there is none
  */
 export function rawMember(text, name) {
   /** @type {{ text: string, depth: number } | undefined} */

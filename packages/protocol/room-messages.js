@@ -1,4 +1,4 @@
-// The messages of rooms: what a client says of them, and what it is sent.
+// The messages of rooms: a client's requests, and the messages that it is sent.
 import { ProtocolError, parseObject, readKey } from './fields.js'
 import { rawMember } from './raw-json.js'
 import { isUser, USER_CHARACTERS_MAX } from './users.js'
@@ -32,7 +32,7 @@ import { isUser, USER_CHARACTERS_MAX } from './users.js'
  *   messages: HistoryMessage[], more: boolean, truncated?: true }} HistoryAnswer
  */
 
-/** Messages in one answer, unless said and at most. */
+/** Messages in one answer: the default, and the most. */
 export const HISTORY_DEFAULT = 50
 export const HISTORY_MAX = 500
 
@@ -47,11 +47,11 @@ const messageIdGrammar = /^[A-Za-z0-9_-]{16,64}$/
 export const isMessageId = value => typeof value === 'string' && messageIdGrammar.test(value)
 
 /**
- * Where a subscription is to begin, if it is one to a room.
+ * The start of a subscription, if it is one to a room.
  *
  * @param {Record<string, unknown>} entry of `keys`
  * @param {RequestId} [id]
- * @returns {RoomStart | undefined} where no field of a room's is there
+ * @returns {RoomStart | undefined} `undefined` if no field of a room is there
  */
 export function readStart({ after, last, presence }, id) {
   if (after === undefined && last === undefined && presence === undefined) return undefined
@@ -87,7 +87,7 @@ export function readPublish({ key, messageId }, text, id) {
 }
 
 /**
- * A publish that did not come over the WebSocket: the same fields without a type, and for whom it is.
+ * A publish that did not come over the WebSocket: the same fields without a type, and the publisher's name.
  *
  * @param {string} text
  * @returns {Publish & { from: string }}
@@ -117,7 +117,7 @@ export function readHistory({ key, epoch, after, before, limit = HISTORY_DEFAULT
 }
 
 /**
- * The same of an HTTP request: its numbers are text.
+ * The `history` request from an HTTP query, whose numbers are text.
  *
  * @param {string} key @param {Record<string, unknown>} query
  * @returns {History}
@@ -127,10 +127,10 @@ export function readHistoryQuery(key, { epoch, after, before, limit }) {
   return readHistory({ key, epoch, after: numberOf(after), before: numberOf(before), limit: numberOf(limit) })
 }
 
-/** @param {unknown} text @returns {unknown} a number where it is written as one; what is wrong stays as it is */
+/** @param {unknown} text @returns {unknown} a number if it is written as one; a wrong text stays as it is */
 const numberOf = text => (typeof text === 'string' && /^\d{1,16}$/.test(text) ? Number(text) : text)
 
-/** What stands after a message's data. */
+/** The text after a message's data. */
 export const MESSAGE_TAIL = '}'
 
 /**

@@ -1,5 +1,5 @@
-// The names of users. Gateways admit no token of another user, and the journal takes messages and members of every such
-// user: a user who may read is never one who cannot publish.
+// The names of users. Gateways admit only tokens of such users, and the journal takes messages and members of every
+// such user: a user who may read can always publish.
 
 /** Longest prefix that an operator puts before the `sub` of an issuer's tokens. */
 export const USER_PREFIX_CHARACTERS_MAX = 64
@@ -10,8 +10,8 @@ export const SUB_CHARACTERS_MAX = 255
 export const USER_CHARACTERS_MAX = USER_PREFIX_CHARACTERS_MAX + SUB_CHARACTERS_MAX
 
 /**
- * Control characters would break the separators of the journal's log. A lone surrogate is written like others as UTF-8:
- * two users would share what is theirs.
+ * Control characters would break the separators of the journal's log. A lone surrogate has the same UTF-8 as others:
+ * two users would share their data.
  */
 const userGrammar = /^[^\p{Cc}\p{Cs}]+$/u
 

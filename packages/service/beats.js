@@ -1,5 +1,6 @@
-// Beats between processes: how often each is sent, after how long a silent peer is dead, and a timer that notices when its
-// own process stood still. A process that was stopped or blocked has not heard its peers either, and must not count them dead.
+// Beats between processes: their period, the silence after which a peer is dead, and a timer that notices when its own
+// process stood still. A process that was stopped or blocked has not heard its peers either, and must not count them
+// dead.
 
 /** Gateways, fetcher nodes and workers send a beat this often. */
 export const BEAT_MS = 1_000
@@ -21,7 +22,7 @@ export const everyInterval = (ms, tick) => {
 }
 
 /**
- * Calls `tick` each `periodMs` and says how long this process stood still since the last call: 0 while it keeps up.
+ * Calls `tick` each `periodMs` with the time that this process stood still since the last call: 0 while it keeps up.
  *
  * @param {object} options
  * @param {number} options.periodMs

@@ -7,7 +7,10 @@
  */
 const COPIED_BYTES_MAX = 16 * 1024
 
-/** Larger bytes are copied only where the block around them wastes more than this: else the copy costs more than it frees. */
+/**
+ * Larger bytes are copied only if the block around them wastes more than this: otherwise the copy costs more than it
+ * frees.
+ */
 const SPARE_BYTES_MAX = 512
 
 /** @param {Buffer} bytes @returns {Buffer} the same bytes, which keep no larger block of memory alive */

@@ -1,13 +1,13 @@
 // Environment variables, each of which may lie in a file instead: NAME_FILE is the path of a file that holds NAME.
 import { readFileSync } from 'node:fs'
 
-/** Editors and `echo` end a file with a line break that is no part of what it holds. @param {string} text */
+/** Editors and `echo` end a file with a line break that is no part of its content. @param {string} text */
 export const withoutLineBreak = text => text.replace(/\r?\n$/, '')
 
 /**
  * @param {NodeJS.ProcessEnv} env
  * @param {string} name
- * @returns {{ text?: string, problem?: string }} neither where the variable is unset or empty
+ * @returns {{ text?: string, problem?: string }} neither if the variable is unset or empty
  */
 export function readVariable(env, name) {
   const text = env[name] || undefined

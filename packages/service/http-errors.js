@@ -1,4 +1,4 @@
-// Answers what Fastify finds wrong with a request, and what a handler threw, on every HTTP listener of Keycast.
+// Answers the errors of Fastify and of handlers, on every HTTP listener of Keycast.
 
 /**
  * The body of every answer that is no success.

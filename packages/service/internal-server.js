@@ -12,7 +12,7 @@ import { answerErrors, sendError } from './http-errors.js'
  * @param {string} options.host
  * @param {number} options.port 0 for any free one
  * @param {{ registry: import('prom-client').Registry }} options.metrics
- * @param {() => string | undefined} options.ready why the service is not ready; `undefined` when it is
+ * @param {() => string | undefined} options.ready the reason why the service is not ready; `undefined` when it is
  * @param {import('./log.js').Log} options.log
  */
 export function createInternalServer({ host, port, metrics, ready, log }) {

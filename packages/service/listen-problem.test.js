@@ -19,7 +19,7 @@ const problemWith = (env = {}) => {
   ])
 }
 
-/** What Node says of it. @param {string} host @param {number} port */
+/** Node's error. @param {string} host @param {number} port */
 async function listen(host, port) {
   const server = createServer().listen(port, host)
   const [error] = await Promise.race([once(server, 'error'), once(server, 'listening')])

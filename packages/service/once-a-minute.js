@@ -7,7 +7,7 @@ const SUBJECTS_MAX = 1_000
 
 /** @param {() => number} now */
 export function createOnceAMinute(now) {
-  /** When each subject was last let through, the latest last. @type {Map<string, number>} */
+  /** The time at which each subject was last let through, the latest last. @type {Map<string, number>} */
   const passedAt = new Map()
 
   /** @param {string} subject @returns {boolean} whether it may be logged now */

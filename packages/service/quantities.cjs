@@ -1,10 +1,10 @@
-// Durations, sizes and whole numbers as people write them in the environment and in keycast.yaml. Each rule reads a text
-// and says in words what it accepts, so that every reader of a quantity refuses the same texts with the same error.
+// Durations, sizes and whole numbers as people write them in the environment and in keycast.yaml. Each rule reads a
+// text and names the accepted form, so that every reader of a quantity refuses the same texts with the same error.
 // CommonJS, because ecosystem.config.cjs needs it too: on Node 20 pm2 cannot load an ES module with require().
 
 /**
  * @typedef {object} Rule
- * @property {(text: string) => number} read NaN where the text does not keep the rule
+ * @property {(text: string) => number} read NaN if the text does not keep the rule
  * @property {string} expects completes "must be …"
  */
 
@@ -26,9 +26,9 @@ const MILLISECONDS_MAX = 2 ** 31 - 1
  *
  * @param {object} [options]
  * @param {number} [options.minMs]
- * @param {number} [options.maxMs] what a timer can count, unless said
+ * @param {number} [options.maxMs] the range of a timer, unless given
  * @param {boolean} [options.plainMs] whether a plain number counts milliseconds
- * @param {string} [options.zero] what 0 means, where it is accepted besides the range
+ * @param {string} [options.zero] the meaning of 0, if it is accepted besides the range
  * @returns {Rule}
  */
 function duration({ minMs = 0, maxMs = MILLISECONDS_MAX, plainMs = false, zero } = {}) {
@@ -79,7 +79,7 @@ function integer({ min = 0, max = Number.MAX_SAFE_INTEGER, unit } = {}) {
 }
 
 /**
- * A size as {@link size} reads it, in the largest unit that leaves a whole number.
+ * A size in the largest unit that leaves a whole number, as {@link size} reads it.
  *
  * @param {number} bytes
  */

@@ -21,8 +21,8 @@ import { Misconfigured } from './misconfigured.js'
  * @param {() => Promise<unknown>} service.start
  * @param {[what: string, step: () => unknown][]} service.stop run one after the other; a step that fails does not keep
  *   the next from running. They run only after `start` is over
- * @param {(error: unknown) => string | undefined} [service.whyNot] says why it could not start, where the error's own
- *   words would leave an operator without a setting to change
+ * @param {(error: unknown) => string | undefined} [service.whyNot] names the setting to change if the error's own words
+ *   do not
  * @param {Runtime} [service.runtime] the process, unless a test says otherwise
  * @returns {Promise<void>} once the service is ready, or will not be
  */

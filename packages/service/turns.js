@@ -1,14 +1,14 @@
 // Long work in short turns, so that nothing else waits for it: no beat is late because 100,000 keys are being moved.
 
 /**
- * How long one piece of work may keep everything else waiting. A process has several, which may all have their turn between
- * two timers: together they take no 10 ms.
+ * One piece of work may keep everything else waiting for this long. A process has several, which may all have their
+ * turn between two timers: together they take no 10 ms.
  */
 export const TURN_MS = 2
 
 /**
- * Work that is done step by step, as many steps in a turn of the event loop as {@link TURN_MS} has room for. Anything may
- * change between two turns, so a step looks at what is there when it runs.
+ * Work that is done step by step, as many steps in a turn of the event loop as fit into {@link TURN_MS}. Anything may
+ * change between two turns, so a step uses only the present state.
  *
  * @param {object} options
  * @param {() => number} options.now in milliseconds

@@ -1,5 +1,5 @@
-// A queue that holds each item once, and whose cost does not grow with what was taken before. A Set alone is no queue:
-// V8's iterators walk over all that was deleted, so taking the first of 400,000 one by one takes half a minute.
+// A queue that holds each item once, and whose cost does not grow with the number of items taken before. A Set alone is
+// no queue: V8's iterators walk over all deleted items, so taking the first of 400,000 one by one takes half a minute.
 
 /**
  * An item's place in a ring whose other places are its neighbours in the queue.

@@ -61,7 +61,7 @@ test('whatever is added, deleted and taken, the queue holds what a set would', (
   expect(takeAll(queue)).toEqual([...expected])
 })
 
-/** How often a Map or a Set is asked for one of its items, or walked over. @param {() => void} run */
+/** Counts how often a Map or a Set is asked for one of its items, or walked over. @param {() => void} run */
 function stepsOf(run) {
   let steps = 0
   const restore = [Map.prototype, Set.prototype].flatMap(prototype =>

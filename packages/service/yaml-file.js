@@ -1,4 +1,4 @@
-// Reads a YAML file, and says on which line a field stands, so that an error can say where to look.
+// Reads a YAML file, and knows the line of each field, so that an error can name it.
 import { readFileSync } from 'node:fs'
 import { isAlias, isMap, isSeq, LineCounter, parseDocument } from 'yaml'
 
@@ -6,7 +6,7 @@ import { isAlias, isMap, isSeq, LineCounter, parseDocument } from 'yaml'
 
 /**
  * @param {string} path
- * @param {(problems: string[]) => Error} refuse makes what is thrown where the file cannot be used
+ * @param {(problems: string[]) => Error} refuse makes the error for a file that cannot be used
  * @returns {{ value: unknown, lineAt: LineAt }}
  */
 export function readYaml(path, refuse) {
@@ -19,7 +19,8 @@ export function readYaml(path, refuse) {
   const lineCounter = new LineCounter()
   const document = parseDocument(text, { lineCounter })
   const faults = [...document.errors, ...document.warnings]
-  // Only the first line, which says what and where: those after it show the text, which may hold a secret.
+  // Only the first line, which names the problem and its place: the lines after it show the text, which may hold a
+  // secret.
   if (faults.length > 0) throw refuse(faults.map(({ message }) => message.split('\n')[0]))
   try {
     return { value: document.toJS(), lineAt: field => lineOf(document, field, lineCounter) }
@@ -30,7 +31,7 @@ export function readYaml(path, refuse) {
 }
 
 /**
- * The line a field is written on, or that of what holds it.
+ * The line of a field, or that of the field around it.
  *
  * @param {import('yaml').Document.Parsed} document
  * @param {(string | number)[]} path

@@ -124,9 +124,9 @@ export function createCounts() {
     resumes: { recovered: 0, not_recovered: 0 },
     /** Sessions told of a gap, by why. */
     gaps: { trimmed: 0, epoch: 0, ahead: 0 },
-    /** Reads of the journal for sessions that were behind, and those that joined one. */
+    /** Reads of the journal for sessions that were behind, and sessions that shared one under way. */
     pageReads: 0,
-    pageReadsJoined: 0,
+    pageReadsCoalesced: 0,
   }
 }
 

@@ -240,9 +240,9 @@ export function exportCounts(
   )
   total('history_reads_total', 'Reads of the journal for sessions behind the tail.', () => counts.pageReads)
   total(
-    'history_reads_joined_total',
-    'Sessions behind the tail that joined a read under way.',
-    () => counts.pageReadsJoined,
+    'coalesced_history_reads_total',
+    'Sessions behind the tail that shared a read under way (single flight).',
+    () => counts.pageReadsCoalesced,
   )
 
   fastHistogram({

@@ -1,4 +1,4 @@
-// Judges a run of conversations by what was acknowledged and what everybody saw, and by nothing of Keycast's own: finds
+// Judges a run of rooms by what was acknowledged and what everybody saw, and by nothing of Keycast's own: finds
 // what was lost, what came twice, what came in another order, and a part that was passed off as the whole.
 
 /**

@@ -1,4 +1,4 @@
-// Conversations as real processes: a journal, gateways, and clients over WebSocket whose every sight goes to a checker.
+// Rooms as real processes: a journal, gateways, and clients over WebSocket whose every sight goes to a checker.
 import WebSocket from 'ws'
 import { atEnd } from './cleanup.js'
 import { eventually, within } from './deadline.js'
@@ -21,7 +21,7 @@ export const API_TOKEN = 'a-token-for-tests'
  * @param {Record<string, string>} [options.journalEnv]
  * @param {number} [options.journals] how many, where the log is one that they share
  */
-export async function startConversations({
+export async function startRooms({
   namespaces = { room: {} },
   access = { anonymous: { read: ['*:**'], publish: ['*:**'] } },
   gateways: gatewayCount = 1,
@@ -29,8 +29,8 @@ export async function startConversations({
   journalEnv = {},
   journals: journalCount = 1,
 } = {}) {
-  const rooms = Object.entries(namespaces).map(([name, rest]) => [name, { source: 'journal', ...rest }])
-  const config = writeConfig(Object.fromEntries(rooms), access)
+  const entries = Object.entries(namespaces).map(([name, rest]) => [name, { source: 'journal', ...rest }])
+  const config = writeConfig(Object.fromEntries(entries), access)
   const journals = await Promise.all(
     Array.from({ length: journalCount }, () => startJournal({ config, env: journalEnv })),
   )

@@ -98,7 +98,7 @@ class _Run:
                 room = self._rooms[step["room"]]
                 self._answers[step["as"]] = room.history(**bounds, limit=step.get("limit"))
             case "join":
-                self._answers[step["as"]] = self._rooms[step["room"]].join(step["name"])
+                self._answers[step["as"]] = self._rooms[step["room"]].join(step["name"], step.get("claim"))
             case "leave":
                 self._answers[step["as"]] = self._rooms[step["room"]].leave()
             case "close":

@@ -4,12 +4,12 @@ import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { backend } from './backend.js'
 import { capacity } from './capacity.js'
-import { conversations } from './conversations.js'
 import { delivery } from './delivery.js'
+import { rooms } from './rooms.js'
 
 const folder = new URL('../dashboards/', import.meta.url)
 
-for (const [name, dashboard] of Object.entries({ backend, capacity, conversations, delivery })) {
+for (const [name, dashboard] of Object.entries({ backend, capacity, delivery, rooms })) {
   writeFileSync(new URL(`${name}.json`, folder), JSON.stringify(dashboard))
 }
 execFileSync('npx', ['biome', 'format', '--write', fileURLToPath(folder)], {

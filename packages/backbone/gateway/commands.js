@@ -1,5 +1,5 @@
-// Commands to one node, in the order given: each is kept until its result comes or its deadline passes, and repeated
-// after a loss under the same id. A node may hear a command twice and tells that by the id.
+// Commands to one node, in the order given. Each is kept until its result comes or its deadline passes, and repeated
+// after a loss under the same id. By this id a node notices a command that it has heard already.
 import { bytesOf } from '../wire/bytes.js'
 
 /**
@@ -23,15 +23,19 @@ import { bytesOf } from '../wire/bytes.js'
  * @template R
  * @typedef {object} Pending
  * @property {string} id
- * @property {string} key that it is about: its owner does it
+ * @property {string} key the key that it is about: the key's owner does it
  * @property {Encoded} encoded
  * @property {number} deadlineAt
  * @property {boolean} wasSaid in any incarnation of the link
- * @property {boolean} isRepeated said more than once
+ * @property {boolean} isRepeated sent more than once
  * @property {(end: CommandEnd<R>) => void} done
  */
 
-/** How one ends that has no result. @param {{ wasSaid: boolean }} command @returns {{ type: 'unknown' | 'unsaid' }} */
+/**
+ * The end of a command without a result.
+ *
+ * @param {{ wasSaid: boolean }} command @returns {{ type: 'unknown' | 'unsaid' }}
+ */
 export const unheard = ({ wasSaid }) => ({ type: wasSaid ? 'unknown' : 'unsaid' })
 
 /** Commands in one request. */
@@ -42,9 +46,13 @@ const BYTES_PER_REQUEST = 256 * 1024
 
 /** @template R @param {{ now: () => number }} options */
 export function createCommands({ now }) {
-  /** In the order given. @type {Map<string, Pending<R>>} */
+  /** Pending commands, in the order given. @type {Map<string, Pending<R>>} */
   const pending = new Map()
-  /** Those not said in this incarnation, in that order, from `next` on; some may have ended meanwhile. @type {Pending<R>[]} */
+  /**
+   * Commands not sent in this incarnation, in order, from `next` on; some may have ended meanwhile.
+   *
+   * @type {Pending<R>[]}
+   */
   let unsaid = []
   let next = 0
 
@@ -54,7 +62,7 @@ export function createCommands({ now }) {
     command.done(end)
   }
 
-  /** @returns {Pending<R> | undefined} the first that is not said */
+  /** @returns {Pending<R> | undefined} the first that was not sent */
   function firstUnsaid() {
     while (next < unsaid.length && pending.get(unsaid[next].id) !== unsaid[next]) next++
     if (next < unsaid.length) return unsaid[next]
@@ -69,7 +77,10 @@ export function createCommands({ now }) {
       next = 0
     },
 
-    /** @param {Omit<Pending<R>, 'wasSaid' | 'isRepeated'> & { wasSaid?: boolean, isRepeated?: boolean }} command whose id no other command of this link has */
+    /**
+     * @param {Omit<Pending<R>, 'wasSaid' | 'isRepeated'> & { wasSaid?: boolean, isRepeated?: boolean }} command its id
+     * differs from that of every other command of this link
+     */
     add(command) {
       if (pending.has(command.id)) throw new Error(`a command with the id ${command.id} is under way already`)
       const added = { wasSaid: false, isRepeated: false, ...command }
@@ -77,7 +88,11 @@ export function createCommands({ now }) {
       unsaid.push(added)
     },
 
-    /** Gives away those of some keys, in their order. @param {(key: string) => boolean} isOf @returns {Pending<R>[]} */
+    /**
+     * Removes and returns the commands of some keys, in order.
+     *
+     * @param {(key: string) => boolean} isOf @returns {Pending<R>[]}
+     */
     take(isOf) {
       const taken = []
       for (const command of pending.values()) {
@@ -108,7 +123,7 @@ export function createCommands({ now }) {
     },
 
     /**
-     * Ignores a result that comes twice, or after the deadline.
+     * Ignores a second result, and one that comes after the deadline.
      *
      * @param {string} id @param {{ type: 'refused' } | { type: 'result', result: R }} end
      */

@@ -1,6 +1,6 @@
-// A gateway's link to one node: says what the gateway wants there, notices when any of that or of the answers was lost,
-// and then says it all again under a new id. Knows neither sockets, which come from `dial`, nor what is carried, which
-// the codec knows.
+// A gateway's link to one node. It tells the node the gateway's wants, notices any loss of wants or answers, and then
+// sends them all again under a new id. It knows neither sockets, which come from `dial`, nor the content, which the
+// codec knows.
 import { randomBytes } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import { BEAT_MS, createOnceAMinute, everyMeasured, SILENT_MS, TURN_MS } from '@keycast/service'
@@ -22,16 +22,15 @@ import { createUnheard } from './unheard.js'
 /**
  * @template {Service} S
  * @typedef {object} LinkEvents
- * @property {(key: string) => S['Position'] | undefined} position how far the gateway is with the key; looked up when a
- *   want is said
- * @property {import('./wants.js').PayloadOf<S>} [payload] what else a want says; looked up likewise
- * @property {(answer: S['Answer'], isGot: boolean) => void} onAnswer `isGot`: it answers the key's get, which is over
- *   with it
- * @property {(heads: S['Heads']) => void} [onHeads] how far the node was when it sent a beat: after all answers before
- *   it
+ * @property {(key: string) => S['Position'] | undefined} position the gateway's position in the key; looked up when a
+ *   want is sent
+ * @property {import('./wants.js').PayloadOf<S>} [payload] other fields of a want; looked up likewise
+ * @property {(answer: S['Answer'], isGot: boolean) => void} onAnswer `isGot`: it answers and ends the key's get
+ * @property {(heads: S['Heads']) => void} [onHeads] the node's progress when it sent a beat: comes after all answers
+ *   before it
  * @property {() => void} onAlive
- * @property {() => void} onDead the node fell silent, said goodbye, never spoke or cannot be understood; the link goes
- *   on trying
+ * @property {() => void} onDead the node fell silent, said goodbye, never spoke or cannot be understood; the link keeps
+ *   trying
  */
 
 /**
@@ -40,7 +39,7 @@ import { createUnheard } from './unheard.js'
  */
 const TAKEN_REPORT_BYTES = 2 ** 18
 
-/** How exactly a command's deadline is kept. */
+/** Precision of a command's deadline. */
 const DEADLINE_CHECK_MS = 100
 
 /**
@@ -69,10 +68,14 @@ export function createLink({ codec, dial, events, now, every, log }) {
   let answered = 0 // messages of answers received under this id
   let taken = 0 // their bytes
   let takenReported = 0
-  let introduced = false // a beat came back under this id: the hub knows it
+  let introduced = false // a beat came back under this id: the hub knows the link
   let alive = false
   let isIncompatible = false // the node's last beat had another wire version
-  /** A key that the node must answer for to be alive again, after its answers could not be read. @type {string | undefined} */
+  /**
+   * A key that the node must answer for before it counts as alive again: its answers could not be read.
+   *
+   * @type {string | undefined}
+   */
   let sample
   let probedId = '' // the id under which the node was last probed
   let writing = false
@@ -91,7 +94,7 @@ export function createLink({ codec, dial, events, now, every, log }) {
 
   function stop() {
     stopBeats()
-    // Without it the node would keep this gateway's keys fresh until it notices the silence.
+    // Without this message the node would keep this gateway's keys fresh until it notices the silence.
     sockets?.beat(encodeMessage({ type: 'bye', link: id }))
     hangUp()
     commands.stop()
@@ -107,11 +110,11 @@ export function createLink({ codec, dial, events, now, every, log }) {
   }
 
   /**
-   * New sockets and a new id. At the next beat where the last ones are younger than one: a fault that comes back each
-   * time must not cost saying everything as fast as the machines can.
+   * Opens new sockets under a new id; not before the next beat if the last ones are younger than one. A fault that
+   * returns each time must not repeat all wants as fast as the machines can.
    */
   function redial() {
-    // A node that never gets as far as a beat counts as silent, whatever else it says: its keys must go to another.
+    // A node that never sends a beat counts as silent, whatever else it sends: its keys must go to another.
     if (introduced) lastHeardAt = now()
     hangUp()
     if (now() - dialledAt >= BEAT_MS) connect()
@@ -139,7 +142,7 @@ export function createLink({ codec, dial, events, now, every, log }) {
     sockets?.beat(encodeMessage({ type: 'beat', link: id, wire: codec.wire, number: sent, taken }))
   }
 
-  /** @param {number} standstillMs of this process */
+  /** @param {number} standstillMs a standstill of this process */
   function onBeatDue(standstillMs) {
     if (standstillMs > 0) {
       lastHeardAt = now()
@@ -147,8 +150,8 @@ export function createLink({ codec, dial, events, now, every, log }) {
     }
     if (alive && progress.isUnheard()) return onRequestsUnheard()
     if (now() - lastHeardAt < SILENT_MS) return sockets ? beat() : connect()
-    // Fresh sockets even if it was dead before: a connection whose packets are swallowed never heals by itself, and
-    // TCP takes minutes to give it up.
+    // Opens fresh sockets even if the node was dead before: a connection whose packets are swallowed never heals by
+    // itself, and TCP takes minutes to give it up.
     if (alive) log.warn('the node fell silent')
     die()
   }
@@ -283,15 +286,15 @@ export function createLink({ codec, dial, events, now, every, log }) {
   /**
    * Gives a request to the socket.
    *
-   * @param {Buffer[]} parts @param {string} current the id it is said under
-   * @returns {Promise<boolean>} whether it was taken while that was the link's id; otherwise all is said anew
+   * @param {Buffer[]} parts @param {string} current the id that it is sent under
+   * @returns {Promise<boolean>} whether it was taken while that was the link's id; if not, all is sent anew
    */
   async function wasTaken(parts, current) {
     const dialled = /** @type {Dialled} */ (sockets)
     try {
       while (current === id && !(await dialled.request(parts))) {
         if (current !== id) return false
-        // A node that hears something now and then is busy: what it was told already would only be told twice.
+        // A node that hears some requests is busy: a repetition would only give it the same requests twice.
         if (!alive) redial()
         else if (progress.onNoRoom()) onRequestsUnheard()
       }
@@ -303,13 +306,13 @@ export function createLink({ codec, dial, events, now, every, log }) {
     return current === id
   }
 
-  /** Says what differs, once per turn of the loop, as fast as the socket takes it and the node reads it. */
+  /** Sends the differences, once per turn of the loop, as fast as the socket takes them and the node reads them. */
   async function flush() {
     if (writing) return
     writing = true
-    await undefined // lets the turn's other wants join
+    await undefined // the turn's other wants join
     let turnEndsAt = now() + TURN_MS
-    // With too much unheard, the beat that tells of progress goes on.
+    // If too much is unheard, the next beat that reports progress continues this.
     while (introduced && !requests.isAllSaid() && !unheard.isFull()) {
       const current = id
       for (const { number, saying } of requests.nextRequests()) {
@@ -319,15 +322,15 @@ export function createLink({ codec, dial, events, now, every, log }) {
         unheard.add(number, bytesOf(parts))
       }
       if (now() < turnEndsAt) continue
-      await setImmediate() // a million wants take seconds to say
+      await setImmediate() // a million wants take seconds to send
       turnEndsAt = now() + TURN_MS
     }
     writing = false
   }
 
   /**
-   * Says commands at the end of the turn: they come from as many clients as were read in it, each in a microtask of its
-   * own, and one request for each would cost several times what it carries.
+   * Sends commands at the end of the turn. They come from as many clients as were read in it, each in a microtask of
+   * its own, and one request per command would cost several times its content.
    */
   async function flushCommands() {
     if (writing || isFlushDue) return
@@ -348,7 +351,7 @@ export function createLink({ codec, dial, events, now, every, log }) {
     watchDeadlines()
   }
 
-  /** Looks at deadlines while there are any. Not with each command: that would cost as much as there are under way. */
+  /** Checks deadlines while there are any. Not with each command: that would cost as much as all those under way. */
   function watchDeadlines() {
     if (hasDeadlines === commands.size > 0) return
     hasDeadlines = commands.size > 0
@@ -363,19 +366,19 @@ export function createLink({ codec, dial, events, now, every, log }) {
     watch: key => want(key, { watch: true }),
     /** @param {string} key */
     unwatch: key => want(key, { watch: false }),
-    /** Says a standing watch again: its payload changed. @param {string} key */
+    /** Sends a standing watch again: its payload changed. @param {string} key */
     renewWatch(key) {
       wants.renewWatch(key)
       flush()
     },
-    /** One answer is wanted; over with it. @param {string} key */
+    /** Asks for one answer, which ends the want. @param {string} key */
     get: key => want(key, { get: true }),
     /** @param {string} key */
     cancelGet: key => want(key, { get: false }),
     /** Drops every interest in the key: another node owns it now. @param {string} key */
     drop: key => want(key, { watch: false, get: false }),
     /**
-     * Tells the node something once; calls `done` when it has heard it.
+     * Tells the node something once; calls `done` when the node has heard it.
      *
      * @param {S['Notice']} notice
      * @param {() => void} done
@@ -387,8 +390,8 @@ export function createLink({ codec, dial, events, now, every, log }) {
       return takeBack
     },
     /**
-     * Has the node do something; `done` is called once, with the result or the reason why there is none. Commands are
-     * done in the order given; one that is repeated after a loss has the same id.
+     * Asks the node for an action. `done` is called once, with the result or the reason why there is none. The node
+     * acts in the order given; a command that is repeated after a loss has the same id.
      *
      * @param {{ id: string, key: string, command: S['Command'], deadlineMs: number }} command
      * @param {(end: import('./commands.js').CommandEnd<S['Result']>) => void} done
@@ -399,19 +402,23 @@ export function createLink({ codec, dial, events, now, every, log }) {
       watchDeadlines()
       flushCommands()
     },
-    /** Gives away the commands of some keys: another node owns those now. @param {(key: string) => boolean} isOf */
+    /**
+     * Removes and returns the commands of some keys: another node owns these now.
+     *
+     * @param {(key: string) => boolean} isOf
+     */
     takeCommands(isOf) {
       const taken = commands.take(isOf)
       watchDeadlines()
       return taken
     },
-    /** @param {import('./commands.js').Pending<S['Result']>} command of a link that gave it away */
+    /** @param {import('./commands.js').Pending<S['Result']>} command of a link that handed it over */
     takeOver(command) {
       commands.add(command)
       watchDeadlines()
       flush()
     },
-    /** Of the present incarnation: what was said under another one is void. */
+    /** Figures of the present incarnation: wants sent under another one are void. */
     get id() {
       return id
     },

@@ -20,7 +20,7 @@ function setup() {
   const note = (/** @type {unknown} */ _, /** @type {string} */ text) => logged.push(text)
   /** @type {any} */
   const log = { debug() {}, info() {}, warn: note, error: note }
-  /** How long it takes to look up how far the gateway is with a key. */
+  /** The time it takes to look up the gateway's position in a key. */
   let positionMs = 0
   /** Whether sockets have room for a request. */
   let hasRoom = true
@@ -76,7 +76,7 @@ function setup() {
   })
   link.start()
   const last = () => dialled[dialled.length - 1]
-  /** The node says something. @param {object} message */
+  /** The node sends something. @param {object} message */
   const say = message => last().from([encodeMessage({ link: last().id, ...message })])
   return {
     link,

@@ -2,7 +2,7 @@
 // go.
 import { lookup } from 'node:dns/promises'
 
-/** How often names are looked up: a new node is found within this time. */
+/** Names are looked up at this interval: a new node is found within it. */
 const LOOKUP_MS = 5_000
 
 /** Look-ups in a row that must lack an address before its node is given up: a name server may be wrong once. */
@@ -12,7 +12,7 @@ const LOOKUPS_MISSED_MAX = 3
  * @typedef {{ host: string, requestsPort: number, answersPort: number }} NodeAddress
  */
 
-/** Where a node listens unless the setting says otherwise. */
+/** The ports of a node, unless the setting says otherwise. */
 const PORTS = { fetcher: ['7001', '7002'], journal: ['7003', '7004'] }
 
 /**
@@ -59,11 +59,15 @@ export function endpointsOf(name) {
  * @returns {import('./router.js').NodeSource}
  */
 export function createNodeSource({ nodes, every, log, resolve = resolveIpv4 }) {
-  /** Each host's addresses, with how many look-ups in a row lacked them. @type {Map<string, Map<string, number>>} */
+  /**
+   * Each host's addresses, with the number of look-ups in a row that lacked them.
+   *
+   * @type {Map<string, Map<string, number>>}
+   */
   const hosts = new Map(nodes.map(({ host }) => [host, new Map()]))
   let stop = () => {}
 
-  /** One that fails changes nothing: a name server that is down does not end links. @param {string} host */
+  /** A failed look-up changes nothing: a name server that is down does not end links. @param {string} host */
   async function lookUp(host) {
     let found
     try {

@@ -12,7 +12,7 @@ import { createUniqueQueue } from '@keycast/service'
 export function createNotices() {
   /** @type {Set<Pending<N>>} */
   const pending = new Set()
-  /** Those not said in this incarnation. @type {import('@keycast/service').UniqueQueue<Pending<N>>} */
+  /** Notices not sent in this incarnation. @type {import('@keycast/service').UniqueQueue<Pending<N>>} */
   let unsaid = createUniqueQueue()
 
   return {
@@ -20,7 +20,7 @@ export function createNotices() {
       for (const each of pending) each.number = 0
       unsaid = createUniqueQueue(pending)
     },
-    /** @param {N} notice @param {() => void} done @returns {() => void} takes it back, where it was not said yet */
+    /** @param {N} notice @param {() => void} done @returns {() => void} takes it back, if it was not sent yet */
     add(notice, done) {
       const added = { notice, done, number: 0 }
       pending.add(added)

@@ -1,30 +1,34 @@
-// Whether what a gateway asks of a node gets through, both ways. A node may beat and still be of no use: where only its
-// port for requests is blocked, or where none of its answers can be read. Its keys must go to another node then.
+// Notices that requests or answers do not get through, although the node beats. For example its port for requests is
+// blocked, or none of its answers can be read. Such a node is of no use: its keys must go to another.
 import { BEAT_MS, SILENT_MS } from '@keycast/service'
 
 /**
- * A node is given up once nothing got through for so long, and a loss shows that this is no mere delay.
- * Longer than one round of loss and repetition, so that a moment's fault moves no keys.
+ * A node is given up once nothing got through for this long and a loss shows that this is no mere delay. Longer than
+ * one round of loss and repetition, so that a moment's fault moves no keys.
  */
 const LOSSY_MS = 2 * BEAT_MS
 
 /**
- * A node is given up after so long without a sign of loss too. Longer than a busy node takes to come round to a link: it
+ * Without a sign of loss a node is given up after this time. Longer than a busy node takes to come round to a link: it
  * reads the requests of all gateways in turn.
  */
 const UNHEARD_MS = 3 * SILENT_MS
 
-/** A node that owes an answer and loses none for so long is tried again: its service may not answer what it was asked. */
+/** A node that owes an answer and loses none for this long is tried again: its service may not answer the want. */
 const PROOF_MS = 60_000
 
 /** @param {{ now: () => number }} options */
 export function createProgress({ now }) {
-  /** Since when the node has been beating without hearing a request. @type {number | undefined} */
+  /** The time since which the node beats without hearing a request. @type {number | undefined} */
   let unheardSince
-  /** Since when each message of answers was damaged or lost. @type {number | undefined} */
+  /** The time since which each message of answers was damaged or lost. @type {number | undefined} */
   let unreadableSince
   let lastLossAt = 0
-  /** What must get through before the node counts as alive again. @type {'request' | 'answer' | undefined} */
+  /**
+   * The kind of message that must get through before the node counts as alive again.
+   *
+   * @type {'request' | 'answer' | undefined}
+   */
   let proof
 
   /** @param {number | undefined} since @param {number} ms */
@@ -56,7 +60,7 @@ export function createProgress({ now }) {
 
     /** A message of answers was damaged or is missing. @returns {boolean} whether the node is of no use */
     onAnswersLost() {
-      // One that comes long after another belongs to no row of them.
+      // A damaged message that comes long after another does not count with it.
       if (unreadableSince === undefined || isOver(lastLossAt, UNHEARD_MS)) unreadableSince = now()
       lastLossAt = now()
       return isOver(unreadableSince, LOSSY_MS)
@@ -64,7 +68,11 @@ export function createProgress({ now }) {
 
     isUnheard: () => isOver(unheardSince, UNHEARD_MS),
 
-    /** The node was given up: it counts as alive again once such a one got through. @param {'request' | 'answer'} what */
+    /**
+     * The node was given up: it counts as alive again once such a message got through.
+     *
+     * @param {'request' | 'answer'} what
+     */
     demand(what) {
       proof = what
       lastLossAt = now()
@@ -72,7 +80,7 @@ export function createProgress({ now }) {
       unreadableSince = undefined
     },
 
-    /** This process stood still: what did not get through meanwhile says nothing of the node. */
+    /** This process stood still: messages that did not get through meanwhile say nothing about the node. */
     forgive() {
       unheardSince = undefined
       unreadableSince = undefined

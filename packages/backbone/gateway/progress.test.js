@@ -9,7 +9,7 @@ function setup() {
     pass: ms => {
       at += ms
     },
-    /** The node beats, and something it was told is not heard. */
+    /** The node beats, and does not hear one of the requests. */
     beat: (hasHeardMore = false) => progress.onBeat({ hasHeardMore, isAllHeard: false }),
   }
 }

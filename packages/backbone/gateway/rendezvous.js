@@ -7,7 +7,8 @@ import { fnv1a } from '../fnv1a.js'
  * @returns {(key: string) => string | undefined} tells a key's owner; `undefined` without nodes
  */
 export function ownersAmong(nodes) {
-  // By name: that decides between equal weights, so that the order in which nodes were found does not.
+  // Nodes are compared by name: that decides between equal weights, so that the order in which nodes were found does
+  // not.
   const hashed = [...nodes].sort().map(node => ({ node, hash: fnv1a(node) }))
   return key => {
     const keyHash = fnv1a(key)

@@ -1,5 +1,5 @@
-// Everything one link has to say, as numbered requests: wants, notices and commands share one count, so that the hub
-// notices any loss.
+// Everything that one link must send, as numbered requests. Wants, notices and commands share one count, so that the
+// hub notices any loss.
 import { createCommands } from './commands.js'
 import { createNotices } from './notices.js'
 import { createWants } from './wants.js'
@@ -26,7 +26,7 @@ export function createRequests({ position, payload, now }) {
   const nextNumber = () => ++number
   const isAllSaid = () => !probe && sources.every(source => source.isAllSaid())
 
-  /** The node knows nothing of what it was told: all of it is to be said again, numbered from 1. */
+  /** The node forgot everything: all of it must be sent again, numbered from 1. */
   function startAnew() {
     incarnation++
     number = 0
@@ -34,9 +34,7 @@ export function createRequests({ position, payload, now }) {
     for (const source of sources) source.startAnew()
   }
 
-  /**
-   * The next requests. Ends where {@link startAnew} came between two of them: the rest belongs to the link of before.
-   */
+  /** The next requests. Ends if {@link startAnew} came between two of them: the rest belongs to the link before. */
   function* nextRequests() {
     const current = incarnation
     if (probe) {
@@ -60,15 +58,15 @@ export function createRequests({ position, payload, now }) {
     startAnew,
     nextRequests,
     /**
-     * Has a request made to learn whether requests are heard, and whether the answer can be read. Nothing waits for that.
+     * Makes a request that only tests whether requests are heard, and whether the answer can be read.
      *
-     * @param {string | undefined} key to be answered for; `undefined`: a request that says nothing
+     * @param {string | undefined} key the node must answer for it; `undefined` for a request without content
      */
     probe(key) {
       probe = key === undefined ? { type: 'unwatch', keys: [] } : { type: 'get', wants: [{ key, position: undefined }] }
     },
     isAllSaid,
-    /** Whether there is nothing to say but what the first `reached` requests said. @param {number} reached */
+    /** Whether nothing must be sent beyond the first `reached` requests. @param {number} reached */
     isAllHeard: reached => reached >= number && isAllSaid(),
   }
 }

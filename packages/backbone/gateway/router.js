@@ -1,5 +1,5 @@
-// Many nodes: asks each key of its owner, and of another when that one dies. Knows no service: what is carried, the
-// codec knows.
+// Routes each key to its owner among many nodes, and to another when that node dies. It knows no service; the codec
+// knows the content.
 import { createTurns } from '@keycast/service'
 import { unheard } from './commands.js'
 import { createLink } from './link.js'
@@ -14,7 +14,7 @@ import { ownersAmong } from './rendezvous.js'
  */
 
 /**
- * The wants of a key, and the link to the node it was asked of. A link and no name: a node that is gone may be found
+ * The wants of a key, and the link to the node that was asked. A link and not a name: a node that is gone may be found
  * again under its name, and was not asked then.
  *
  * @template {Service} S
@@ -22,8 +22,8 @@ import { ownersAmong } from './rendezvous.js'
  */
 
 /**
- * `judged`: the node has spoken, or was silent for long enough to be called dead. Until then it counts as alive, so
- * that a gateway that starts does not ask all keys of whichever node answers first.
+ * `judged`: the node has spoken, or was silent long enough to be called dead. Until then it counts as alive, so that a
+ * gateway that starts does not send all keys to the node that answers first.
  *
  * @template {Service} S
  * @typedef {{ link: import('./link.js').Link<S>, judged: boolean, listed: boolean }} Node
@@ -58,9 +58,13 @@ export function createRouter({ codec, placeOf = key => key, nodeSource, dialOf, 
   /** Names of the nodes keys are routed to. @type {string[]} */
   let candidates = []
   let ownerOf = ownersAmong(candidates)
-  /** Walks over all wants, of which each goes to its owner of that moment. @type {Iterator<[string, Want<S>]> | undefined} */
+  /**
+   * Walks over all wants and gives each to the owner at that moment.
+   *
+   * @type {Iterator<[string, Want<S>]> | undefined}
+   */
   let moving
-  let isMovedAgain = false // the owners changed during the walk: those passed already are looked at once more
+  let isMovedAgain = false // the owners changed during the walk: keys passed already are checked once more
   const moves = createTurns({ now, step: moveNext })
   let started = false
   let stopped = false
@@ -130,10 +134,10 @@ export function createRouter({ codec, placeOf = key => key, nodeSource, dialOf, 
   }
 
   /**
-   * A node no longer listed is kept while it speaks and no listed one does: then the name server may be wrong.
-   * Otherwise it goes: gateways that start later do not know it, and would ask another node than this one.
+   * A node that is no longer listed is kept while it speaks and no listed node does: the name server may be wrong.
+   * Otherwise it is dropped: gateways that start later do not know it, and would ask another node.
    *
-   * @returns {import('./commands.js').Pending<S['Result']>[]} what it was still to do
+   * @returns {import('./commands.js').Pending<S['Result']>[]} the work it had not done
    */
   function removeGone() {
     const commands = []
@@ -148,7 +152,7 @@ export function createRouter({ codec, placeOf = key => key, nodeSource, dialOf, 
     return commands
   }
 
-  /** Gives every key to its owner among the nodes there are now: new wants at once, the others turn by turn. */
+  /** Gives every key to its present owner: new wants at once, the others turn by turn. */
   function route() {
     const orphans = removeGone()
     const names = []
@@ -156,7 +160,7 @@ export function createRouter({ codec, placeOf = key => key, nodeSource, dialOf, 
     if (names.join() !== candidates.join()) {
       candidates = names
       ownerOf = ownersAmong(names)
-      // Not begun anew: with nodes that come and go all the time, the last keys would never have their turn.
+      // The walk does not start again: if nodes came and went all the time, the last keys would never have their turn.
       if (moving) isMovedAgain = true
       else moving = wants.entries()
       moves.start()
@@ -167,8 +171,8 @@ export function createRouter({ codec, placeOf = key => key, nodeSource, dialOf, 
   }
 
   /**
-   * Commands under way go to the keys' new owners, before any that are given from now on: those of one key are done in the
-   * order given, also over a node's death. A node that has done one already is known by the command's own id.
+   * Commands under way go to the keys' new owners, before later ones: commands of one key keep their order, also over a
+   * node's death. A node that has executed one already recognizes its id.
    */
   function moveCommands() {
     /** @type {import('./commands.js').Pending<S['Result']>[]} */
@@ -252,7 +256,7 @@ export function createRouter({ codec, placeOf = key => key, nodeSource, dialOf, 
     /** @param {string} key */
     cancelGet: key => unwant(key, 'get'),
     linkOf,
-    /** Links to all nodes that keys are routed to. */
+    /** The links to all nodes that keys are routed to. */
     links: () => candidates.flatMap(name => nodes.get(name)?.link ?? []),
     /** @param {string} key */
     ownerOf: key => ({ node: ownerOf(placeOf(key)), alive: linkOf(key)?.alive === true }),

@@ -1,4 +1,4 @@
-// Many nodes: who is asked for a key while they come and go.
+// The choice among many nodes for a key, while nodes come and go.
 
 import { count, keyOfFirst, setup, startNode } from '../memory/test-support.js'
 import { ownersAmong } from './rendezvous.js'

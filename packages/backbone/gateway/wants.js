@@ -1,5 +1,5 @@
-// The keys that a gateway wants of one node, those that the node has been told of, and the requests that make up the
-// difference. Wants are state: all of them can be said again at any time.
+// The keys that a gateway wants of one node, the keys that the node was told of, and the requests that make up the
+// difference. Wants are state: all of them can be sent again at any time.
 import { createUniqueQueue } from '@keycast/service'
 import { KEYS_PER_REQUEST_MAX, REQUEST_BYTES_MAX } from '../wire/envelope.js'
 
@@ -19,9 +19,9 @@ import { KEYS_PER_REQUEST_MAX, REQUEST_BYTES_MAX } from '../wire/envelope.js'
 /**
  * @template {Service} S
  * @typedef {object} WantEvents
- * @property {(key: string) => S['Position'] | undefined} position how far the gateway is with the key; looked up when a
- *   want is said
- * @property {PayloadOf<S>} [payload] what else a want says; looked up likewise
+ * @property {(key: string) => S['Position'] | undefined} position the gateway's position in the key; looked up when a
+ *   want is sent
+ * @property {PayloadOf<S>} [payload] other fields of a want; looked up likewise
  */
 
 /**
@@ -29,7 +29,7 @@ import { KEYS_PER_REQUEST_MAX, REQUEST_BYTES_MAX } from '../wire/envelope.js'
  * @typedef {(key: string, type: 'watch' | 'get') => S['Payload'] | undefined} PayloadOf
  */
 
-/** Of the payloads in one request: with what else 500 wants say it stays below what a node accepts. */
+/** Bytes of the payloads in one request: with the other fields of 500 wants it stays below a node's limit. */
 const PAYLOAD_BYTES_MAX = REQUEST_BYTES_MAX / 2
 
 /**
@@ -41,11 +41,11 @@ export function createWants({ position, payload }) {
   const interests = new Map()
   /** @type {Map<string, Told>} */
   let told = new Map()
-  /** Keys whose interest changed, so that what was told of it may differ. */
+  /** Keys whose interest changed, so that the node may have to be told. */
   let changed = /** @type {import('@keycast/service').UniqueQueue<string>} */ (createUniqueQueue())
   /**
-   * Walks over all keys, to say them again; those that change meanwhile are said before. A walk instead of a queue of
-   * all keys: making that would take as long as a few thousand answers.
+   * Walks over all keys to send them again; keys that change meanwhile go first. A walk instead of a queue of all keys:
+   * making that would take as long as a few thousand answers.
    *
    * @type {Iterator<string> | undefined}
    */
@@ -57,7 +57,7 @@ export function createWants({ position, payload }) {
     repeating = interests.size > 0 ? interests.keys() : undefined
   }
 
-  /** @returns {string | undefined} the next key of which there may be something to say */
+  /** @returns {string | undefined} the next key that may have to be sent */
   function nextKey() {
     const key = changed.take()
     if (key !== undefined || !repeating) return key
@@ -71,7 +71,7 @@ export function createWants({ position, payload }) {
     const interest = interests.get(key) ?? { watch: false, get: false }
     const known = told.get(key)
     if (known) {
-      // A new interest waits for an answer, and the node owes one to a new request only.
+      // A new interest waits for an answer, and the node only answers a new request.
       if (!interest.watch && !interest.get) known.since = Number.POSITIVE_INFINITY
       if (change.watch !== undefined) known.isWatchDue = change.watch && (known.isWatchDue || !interest.watch)
       if (change.get && !interest.get) known.getNumber = Number.POSITIVE_INFINITY
@@ -81,7 +81,7 @@ export function createWants({ position, payload }) {
     forgetIfIdle(key)
   }
 
-  /** Says a standing watch again: its payload changed. @param {string} key */
+  /** Sends a standing watch again: its payload changed. @param {string} key */
   function renewWatch(key) {
     const known = told.get(key)
     if (!known || !interests.get(key)?.watch) return
@@ -102,7 +102,7 @@ export function createWants({ position, payload }) {
    *
    * @param {string} key @param {number} reached
    * @returns {'earlier' | 'state' | 'got'} `earlier`: the answer belongs to an interest that ended; `got`: it answers
-   *   the key's get, which is over with it
+   *   and ends the key's get
    */
   function take(key, reached) {
     const interest = interests.get(key)
@@ -116,7 +116,7 @@ export function createWants({ position, payload }) {
   }
 
   /**
-   * The next requests, of which none names more keys than a message may; each is noted as told when it is taken.
+   * The next requests, none with more keys than a message may name; each counts as told when it is taken.
    *
    * @param {() => number} nextNumber called once for each request
    * @returns {Generator<{ number: number, saying: import('../wire/envelope.js').Saying<S> }>}
@@ -189,7 +189,7 @@ export function createWants({ position, payload }) {
   }
 }
 
-/** Payloads are flat; only what is longer than a few fields has to be counted. @param {Record<string, unknown> | undefined} payload */
+/** Payloads are flat; only longer ones have to be counted. @param {Record<string, unknown> | undefined} payload */
 function payloadBytes(payload) {
   let bytes = 0
   for (const field in payload) {

@@ -1,7 +1,7 @@
 import { createWants } from './wants.js'
 
 /**
- * Wants, and what they say with the number of each request.
+ * Wants, and the content of each request by its number.
  *
  * @param {Partial<import('./wants.js').WantEvents<any>>} [events]
  */

@@ -7,25 +7,25 @@ import { CREDIT_BYTES, createCredit } from './credit.js'
 /** @typedef {import('../wire/codec.js').Service} Service */
 
 /**
- * The messages that a link is to be sent, and how far that is done.
+ * The messages that a link is due, and the progress of sending them.
  *
  * @template {Service} S
  * @typedef {object} Outgoing
  * @property {number} answered messages of answers sent
  * @property {import('./credit.js').Account} account
- * @property {import('@keycast/service').UniqueQueue<string>} lacking keys of which it is to be sent something
- * @property {import('../wire/envelope.js').CommandResult<S>[]} results it is to be sent; not held back by credit, since
- *   the gateway bounds its commands under way
+ * @property {import('@keycast/service').UniqueQueue<string>} lacking keys of which it is due something
+ * @property {import('../wire/envelope.js').CommandResult<S>[]} results results that it is due; not held back by credit,
+ *   since the gateway bounds its commands under way
  * @property {number} resultsFrom bytes that had been sent when the first of these results came
  */
 
 /** Small answers leave together up to this size: at 100 bytes each that is several times faster than one by one. */
 const BATCH_BYTES = 64 * 1024
 
-/** What an answer weighs beside its body, so that answers without one count too. */
+/** The weight of an answer beside its body, so that answers without one count too. */
 const HEAD_BYTES = 256
 
-/** Keys looked up for one message: there may be nothing to say of most. */
+/** Keys looked up for one message: most may have nothing to send. */
 const KEYS_PER_BATCH_MAX = 500
 
 /**
@@ -39,13 +39,13 @@ const KEYS_PER_BATCH_MAX = 500
  * @param {() => number} options.now
  */
 export function createAnswers({ codec, answersFor, send, onFailed, now }) {
-  /** Links to be sent something, each a message in turn. */
+  /** Links that are due something, each a message in turn. */
   const due = /** @type {import('@keycast/service').UniqueQueue<L>} */ (createUniqueQueue())
   const sending = createTurns({ now, step: sendNext })
   const credit = createCredit()
   let isStopped = false
 
-  /** The fields of a link that has not been sent anything. @returns {Outgoing<S>} */
+  /** The fields of a link that has been sent nothing. @returns {Outgoing<S>} */
   const open = () => ({
     answered: 0,
     account: credit.open(),
@@ -60,7 +60,7 @@ export function createAnswers({ codec, answersFor, send, onFailed, now }) {
     link.account.close()
   }
 
-  /** There is something to send of the key. @param {L} link @param {string} key */
+  /** The link is due something of the key. @param {L} link @param {string} key */
   function tell(link, key) {
     link.lacking.add(key)
     schedule(link)
@@ -97,7 +97,7 @@ export function createAnswers({ codec, answersFor, send, onFailed, now }) {
   /** @param {L} link */
   const hasAnswersToSend = link => link.lacking.size > 0 && link.account.hasRoom()
 
-  /** Answers for one message, of as many of the lacking keys as it has room for. @param {L} link */
+  /** Answers for one message, of as many of the due keys as fit. @param {L} link */
   function answersOf(link) {
     const encoded = []
     let bytesLeft = BATCH_BYTES
@@ -110,15 +110,15 @@ export function createAnswers({ codec, answersFor, send, onFailed, now }) {
         encoded.push(each)
         bytesLeft -= HEAD_BYTES + bytesOf(each.parts)
       }
-      // Behind the other keys. Nothing and more of it would be asked for without end.
+      // The key stands behind the others: `more` without an answer would otherwise be asked for without end.
       if (more && answers.length > 0) link.lacking.add(key)
     }
     return encoded
   }
 
   /**
-   * Results leave behind the last of the answers told before them. A link that lacks something all the time has its
-   * results after as much as its credit.
+   * Results leave behind the last of the answers before them. A link that is always due something gets its results
+   * after one credit's worth of answers.
    *
    * @param {L} link
    */
@@ -134,12 +134,12 @@ export function createAnswers({ codec, answersFor, send, onFailed, now }) {
     send(link, parts, () => onFailed(link))
   }
 
-  /** Sends results though answers told before them have not left. @param {L} link */
+  /** Sends results although answers before them have not left. @param {L} link */
   function sendResults(link) {
     sendBatch(link, [], true)
   }
 
-  /** Only `sendResults` sends from now on. */
+  /** From now on only `sendResults` sends. */
   function stop() {
     isStopped = true
   }

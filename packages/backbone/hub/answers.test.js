@@ -3,7 +3,7 @@ import { createAnswers } from './answers.js'
 
 const turn = () => new Promise(setImmediate)
 
-/** What it takes to look up an answer, on the clock of these tests. */
+/** The time it takes to look up an answer, on the clock of these tests. */
 const ANSWER_MS = 0.01
 
 /** Answers to one link, on a clock of the test's. */

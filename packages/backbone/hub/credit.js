@@ -1,5 +1,5 @@
-// Limits the bytes of answers that are on their way: to one gateway, and to all of them. Answers that a gateway has not
-// reported as taken lie in this process's memory, or in that of a peer that may have stopped reading.
+// Limits the bytes of answers that are on their way, to one gateway and to all. Answers that a gateway has not reported
+// as taken are in this process's memory, or in that of a peer that may have stopped reading.
 
 /** To one gateway: covers 50 ms of a gigabit. More only delays the latest state. */
 export const CREDIT_BYTES = 8 * 2 ** 20
@@ -29,7 +29,7 @@ export function createCredit() {
         sentBytes += bytes
         totalBytes += bytes
       },
-      /** @param {number} bytes taken by the gateway since the link began; a report may come late, or lie */
+      /** @param {number} bytes as the gateway reports since the link began; a report may come late, or lie */
       take(bytes) {
         const newlyTaken = Math.max(0, Math.min(bytes, sentBytes) - takenBytes)
         takenBytes += newlyTaken

@@ -1,5 +1,5 @@
-// A node's side of its links: keeps the list of them, hears what each gateway wants, and notices lost requests. The
-// file answers.js sends. Sockets come from `bind`, and the codec knows what is carried.
+// A node's side of its links: lists them, hears each gateway's wants, and notices lost requests. answers.js sends.
+// Sockets come from `bind`, and the codec knows the content.
 import { BEAT_MS, createOnceAMinute, createTurns, everyMeasured, SILENT_MS } from '@keycast/service'
 import { bytesOf } from '../wire/bytes.js'
 import { WireError } from '../wire/codec.js'
@@ -24,20 +24,20 @@ import { createArrivals, takeBeat, takeRequest } from './lost-requests.js'
  *
  * @template {Service} S
  * @typedef {object} NodeEvents
- * @property {(link: string, want: import('../wire/envelope.js').Want<S>) => void} onWatch also when the link watches
- *   already: it says its position and payload again, while answers sent before may still be under way to it
+ * @property {(link: string, want: import('../wire/envelope.js').Want<S>) => void} onWatch called also if the link
+ *   watches already: its gateway repeats its position and payload, while earlier answers may still be under way to it
  * @property {(link: string, key: string) => void} onUnwatch
  * @property {(link: string, want: import('../wire/envelope.js').Want<S>) => void} onGet
  * @property {(link: string, key: string) => void} onCancelGet
  * @property {(link: string, notice: S['Notice']) => void} [onNotice] may come twice
  * @property {(link: string, id: string, command: S['Command']) => void} [onCommand] may come twice, under the same id;
- *   to be answered with `tellResult`
- * @property {(link: string) => Iterator<unknown> | void} onLinkLost everything the link said is void. To forget 100,000
- *   keys may take long: what comes as an iterator is run to its end turn by turn
+ *   must be answered with `tellResult`
+ * @property {(link: string) => Iterator<unknown> | void} onLinkLost everything that the link wanted is void. Forgetting
+ *   100,000 keys may take long: a returned iterator is run to its end turn by turn
  * @property {(link: string, key: string, bytesLeft: number) => { answers: S['Answer'][], more: boolean }} answersFor
- *   what the link is to be sent of the key now: some `bytesLeft` of it, one answer at least. `more`: it is asked again
- *   for the rest, after other keys and as credit allows
- * @property {(link: string) => S['Heads'] | undefined} [headsFor] how far the node is, to go with a beat
+ *   the link's due answers for the key: some `bytesLeft` of them, one at least. `more`: it is asked again for the rest,
+ *   after other keys and as credit allows
+ * @property {(link: string) => S['Heads'] | undefined} [headsFor] the node's progress, to go with a beat
  */
 
 /**
@@ -45,8 +45,8 @@ import { createArrivals, takeBeat, takeRequest } from './lost-requests.js'
  * @typedef {object} Hub
  * @property {(events: NodeEvents<S>) => Promise<void>} start binds, then calls the events; rejects if a port is taken
  * @property {() => Promise<void>} stop
- * @property {(link: string, key: string) => void} tell there is something to send of the key. Costs one set entry: what
- *   it is, `answersFor` says when the link has credit, so a slow gateway holds no queue of answers
+ * @property {(link: string, key: string) => void} tell the link is due something of the key. Costs one set entry:
+ *   `answersFor` is asked for it when the link has credit, so a slow gateway holds no queue of answers
  * @property {(link: string, id: string, result: S['Result']) => void} tellResult of a command, after all answers told
  *   before
  * @property {() => { links: number, lackingKeys: number, bytesOut: number }} stats
@@ -66,7 +66,9 @@ import { createArrivals, takeBeat, takeRequest } from './lost-requests.js'
  * @typedef {LinkFields<S> & import('./lost-requests.js').Arrivals & import('./answers.js').Outgoing<S>} LinkState
  */
 
-/** How long a closed socket may take to send its goodbyes, to a busy peer. A peer that misses its own notices the silence. */
+/**
+ * A closed socket has this long to send its goodbyes to a busy peer. A peer that misses its own notices the silence.
+ */
 export const FAREWELL_MS = 1_000
 
 /**
@@ -96,7 +98,7 @@ export function createHub({ codec, bind, now, every, log }) {
     onFailed: link => links.get(link.id) === link && lose(link),
     now,
   })
-  /** What is still to be forgotten of links that were lost. @type {Iterator<unknown>[]} */
+  /** Work that remains for links that were lost. @type {Iterator<unknown>[]} */
   const forgetting = []
   const forgets = createTurns({ now, step: forgetNext })
   /** @type {NodeEvents<S>} */
@@ -119,7 +121,7 @@ export function createHub({ codec, bind, now, every, log }) {
     answers.stop()
     stopSweep()
     for (const link of links.values()) {
-      answers.sendResults(link) // without them, what was done would be repeated elsewhere
+      answers.sendResults(link) // without the results their commands would be repeated elsewhere
       // Its keys go to other nodes at once, instead of after the silence that tells of a death.
       sockets.send(link.routingId, [encodeMessage({ type: 'bye', link: link.id })], () => {})
     }
@@ -144,7 +146,8 @@ export function createHub({ codec, bind, now, every, log }) {
     try {
       return decode()
     } catch (error) {
-      // A stranger's, or damaged: then its link notices by the missing number. Nothing here depends on it.
+      // The message is a stranger's, or damaged: then its link notices by the missing number. Nothing here depends on
+      // it.
       if (!(error instanceof WireError)) throw error
       log.warn({ error: error.message }, 'a damaged message came from a gateway: dropped')
       return undefined
@@ -159,7 +162,7 @@ export function createHub({ codec, bind, now, every, log }) {
         'a gateway speaks another wire version and is not served: run the same release of Keycast on both ends',
       )
     }
-    // So that the gateway can say the same in its log. One that names no version would take it for a welcome.
+    // The gateway can thus log the same. A gateway that names no version would take it for a welcome.
     if (wire !== undefined) say(routingId, { link, reached: 0, answered: 0 })
   }
 
@@ -182,7 +185,7 @@ export function createHub({ codec, bind, now, every, log }) {
     link.account.take(message.taken)
     if (message.type === 'beat') {
       const { announced } = link
-      // A process that stood still itself has read nothing meanwhile.
+      // A process that stood still has read nothing meanwhile itself.
       if (takeBeat(link, message.number) && now() - standstillAt >= BEAT_MS) loseUnlessBehind(link, announced)
       beat(link)
     }
@@ -190,11 +193,11 @@ export function createHub({ codec, bind, now, every, log }) {
   }
 
   /**
-   * With hundreds of gateways that say all their keys to a node that just started, one's turn may take longer to come
-   * than a beat. Dropped for that, it would say them again, and the node would never get through.
+   * When hundreds of gateways send all their keys to a node that just started, one gateway's turn may take longer to
+   * come than a beat. If it were dropped for that, it would send them again, and the node would never get through.
    *
    * @param {LinkState<S>} link
-   * @param {number} announced of which some did not come
+   * @param {number} announced some of its requests did not come
    */
   async function loseUnlessBehind(link, announced) {
     const { received } = link
@@ -290,7 +293,7 @@ export function createHub({ codec, bind, now, every, log }) {
     sockets.send(routingId, [encodeMessage({ type: 'beat', wire: codec.wire, ...beat })], () => {})
   }
 
-  /** Forgets what the link said and asks its gateway to say it again. @param {LinkState<S>} link */
+  /** Forgets the link's wants and asks its gateway to send them again. @param {LinkState<S>} link */
   function lose(link) {
     drop(link)
     resync(link.id, link.routingId)
@@ -318,7 +321,7 @@ export function createHub({ codec, bind, now, every, log }) {
     drop(link)
   }
 
-  /** @param {number} standstillMs of this process */
+  /** @param {number} standstillMs a standstill of this process */
   function sweep(standstillMs) {
     const late = standstillMs > 0
     if (late) standstillAt = now()

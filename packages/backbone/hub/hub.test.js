@@ -5,7 +5,7 @@ import { createHub } from './hub.js'
 
 const turn = () => new Promise(setImmediate)
 
-/** What it takes to forget a key, on the clock of these tests. */
+/** The time it takes to forget a key, on the clock of these tests. */
 const FORGET_MS = 0.01
 
 /** A hub whose sockets and clock are the test's. */
@@ -144,7 +144,7 @@ test('a hub whose own process stood still takes no link for lossy', async () => 
   pass(BEAT_MS)
   beat(2)
   pass(5 * BEAT_MS)
-  // All that waited meanwhile comes at once, beats before requests.
+  // All messages that waited arrive at once, beats before requests.
   for (let beats = 0; beats < 5; beats++) beat(2)
   await turn()
   expect(sent).not.toContain('resync')

@@ -1,7 +1,8 @@
-// Notices that requests of a gateway were lost on the way: a number is missing, or one that a beat announced never came.
+// Notices that requests of a gateway were lost on the way: a number is missing, or a request that a beat announced
+// never came.
 
 /**
- * How far the requests of one link have come.
+ * The progress of one link's requests.
  *
  * @typedef {object} Arrivals
  * @property {number} received requests
@@ -9,15 +10,15 @@
  * @property {number} receivedAtBeat `received`, at that beat
  */
 
-/** @returns {Arrivals} of a link that has said nothing yet */
+/** @returns {Arrivals} the state of a link that has sent nothing yet */
 export const createArrivals = () => ({ received: 0, announced: 0, receivedAtBeat: 0 })
 
 /**
- * Takes the number of a request that came.
+ * Takes the number of an arrived request.
  *
  * @param {Arrivals} arrivals
  * @param {number} number requests are numbered from 1
- * @returns {boolean} false where one before it was lost
+ * @returns {boolean} false if one before it was lost
  */
 export function takeRequest(arrivals, number) {
   if (number !== arrivals.received + 1) return false
@@ -26,14 +27,14 @@ export function takeRequest(arrivals, number) {
 }
 
 /**
- * Takes how many requests a beat says were sent.
+ * Takes the number of sent requests from a beat.
  *
- * Behind is not lost: requests come by another socket, thousands of keys may wait in it, and each takes its time. What the
- * beat before announced is missed only where nothing at all has come since.
+ * Behind is not lost: requests come by another socket, thousands of keys may wait in it, and each takes its time. Requests
+ * that the beat before announced count as lost only if none at all has come since.
  *
  * @param {Arrivals} arrivals
  * @param {number} sent
- * @returns {boolean} true where some may be lost: unless they still wait to be read
+ * @returns {boolean} true if some may be lost, unless they still wait to be read
  */
 export function takeBeat(arrivals, sent) {
   const { received, announced, receivedAtBeat } = arrivals

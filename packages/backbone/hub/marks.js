@@ -1,7 +1,7 @@
-// How far a node is, said to a link once the link was sent all that the node had to send until then. A mark stands in the
-// queue of keys that the link is due: when it comes up, everything before it has left.
+// A node's progress, told to a link once the link was sent everything due until then. A mark stands in the queue of the
+// link's due keys: when it comes up, everything before it has left.
 
-/** Stands for no key: a key has no control characters. */
+/** No key can equal it: keys have no control characters. */
 export const MARK = '\0mark'
 
 /**
@@ -16,7 +16,11 @@ export function createMarks({ tell, lagsMs, now }) {
   const byLink = new Map()
 
   return {
-    /** Begins the next mark of a link, unless one is under way, and returns how far the last one was, as of now. @param {string} link */
+    /**
+     * Begins the next mark of a link, unless one is under way. Returns the progress of the last one, as of now.
+     *
+     * @param {string} link
+     */
     headsFor(link) {
       let marks = byLink.get(link)
       if (!marks) {
@@ -43,7 +47,7 @@ export function createMarks({ tell, lagsMs, now }) {
       if (marks) byLink.set(link, { passed: marks.queued })
     },
 
-    /** @param {string} link that is lost */
+    /** @param {string} link the link is lost */
     drop(link) {
       byLink.delete(link)
     },

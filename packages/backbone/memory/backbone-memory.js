@@ -15,7 +15,7 @@ const silent = { debug() {}, info() {}, warn() {}, error() {} }
 export function createMemoryBackbone({ log = silent } = {}) {
   const network = createMemoryNetwork()
   const { now, every, bindOf, dialOf, settle } = network
-  /** What the name server tells gateways of its nodes. @type {((names: string[]) => void)[]} */
+  /** The listeners to the name server's lists of nodes. @type {((names: string[]) => void)[]} */
   const listeners = []
 
   /** @param {string} node @returns {import('../backbone.js').Hub} */

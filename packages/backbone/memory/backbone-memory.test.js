@@ -1,5 +1,5 @@
-// The rules of link.js and hub.js, seen from both ends at once: what a gateway wants, what a node hears, and what comes
-// back, while messages are lost and processes stop.
+// The rules of link.js and hub.js, seen from both ends at once: a gateway's wants, a node's view of them, and the
+// answers, while messages are lost and processes stop.
 import { CREDIT_BYTES } from '../hub/credit.js'
 import { count, setup, startNode } from './test-support.js'
 
@@ -170,7 +170,7 @@ test('a node that starts anew does not know its links and is told everything', a
   backbone.watch('a:1')
   await network.settle()
 
-  const restarted = await startNode(network, 'n1') // in the place of one that said nothing
+  const restarted = await startNode(network, 'n1') // in place of a node that said nothing
   restarted.put('a:1', 'two')
   await network.pass(5_000)
 

@@ -1,4 +1,4 @@
-// One node and hundreds of gateways: what they say and what they are sent stays within bounds, and all of it is done.
+// One node and hundreds of gateways: requests and answers stay within bounds, and all of it is done.
 import { BEAT_MS } from '@keycast/service'
 import { createLink } from '../gateway/link.js'
 import { CREDIT_TOTAL_BYTES } from '../hub/credit.js'
@@ -13,7 +13,7 @@ const log = { debug() {}, info() {}, warn() {}, error() {} }
 async function setup(count, keysOf) {
   const network = createMemoryBackbone()
   const node = await startNode(network, 'n1')
-  /** Which keys each gateway was sent. @type {Set<string>[]} */
+  /** The keys that each gateway was sent. @type {Set<string>[]} */
   const received = []
   let dialled = 0
   const links = Array.from({ length: count }, (_, gateway) => {

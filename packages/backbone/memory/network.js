@@ -1,5 +1,5 @@
-// A network inside one process, for unit tests: what ZeroMQ's sockets are between processes, on a clock that the test
-// turns. It can lose messages on purpose.
+// A network inside one process, for unit tests: a stand-in for ZeroMQ's sockets, on a clock that the test turns. It can
+// lose messages on purpose.
 
 /** Links and hubs join it with `dialOf` and `bindOf`; `settle` lets everything under way arrive. */
 export function createMemoryNetwork() {
@@ -14,7 +14,7 @@ export function createMemoryNetwork() {
    */
   /** @type {Map<string, Bound>} */
   const bound = new Map()
-  /** What gets lost: `node requests`, `node beats` or `node answers`. @type {Set<string>} */
+  /** The kinds of messages that get lost: `node requests`, `node beats` or `node answers`. @type {Set<string>} */
   const swallowed = new Set()
   /** Whether one more message gets lost. @type {{ loses: (what: string) => boolean }} */
   const chance = { loses: () => false }
@@ -22,7 +22,7 @@ export function createMemoryNetwork() {
   const unread = new Set()
   /** Nodes whose answers arrive as bytes that cannot be read; their beats arrive whole. @type {Set<string>} */
   const damaged = new Set()
-  /** How long a node takes to read each request; 0 where it is not here. @type {Map<string, number>} */
+  /** The time that a node takes to read each request; 0 if it is not listed. @type {Map<string, number>} */
   const readMs = new Map()
   let socketCount = 0
 
@@ -58,7 +58,7 @@ export function createMemoryNetwork() {
   }
 
   /**
-   * Lets time pass while nothing runs, as for a stopped process: afterwards every timer comes late, once.
+   * Lets time pass while nothing runs, as in a stopped process: afterwards every timer comes late, once.
    *
    * @param {number} ms
    */

@@ -1,5 +1,5 @@
-// Who is in rooms without a journal, for unit tests of gateways: every change is told at once, and a member whose
-// connection broke stays until the test says that the time is over.
+// Presence without a journal, for unit tests of gateways. Every change is told at once, and a member whose connection
+// broke stays until the test says that the time is over.
 import { errorCodes } from '@keycast/protocol'
 
 /**
@@ -42,7 +42,7 @@ export function createMemoryPresence({ isAway, isNamed }) {
     return isNamed ? { count: members.size, members: [...members.values()] } : { count: members.size }
   }
 
-  /** Tells what the change did. @param {string} name @param {() => void} change */
+  /** Tells the effect of the change. @param {string} name @param {() => void} change */
   function changing(name, change) {
     const before = membersIn(name)
     change()
@@ -107,7 +107,7 @@ export function createMemoryPresence({ isAway, isNamed }) {
 
   return {
     backbone,
-    /** Those whose connection broke leave. @param {string} name of the room */
+    /** Members whose connection broke leave. @param {string} name of the room */
     endGhosts(name) {
       const { tabs } = roomOf(name)
       changing(name, () => {

@@ -1,5 +1,5 @@
-// A second service, for tests: rooms whose entries are numbered within an epoch. It holds that links and hubs carry
-// more than values: positions that are places in an order, many answers a key, and commands with results.
+// A second service, for tests: rooms whose entries are numbered within an epoch. It shows that links and hubs carry
+// more than values: positions in an order, many answers per key, and commands with results.
 import { createLink } from '../gateway/link.js'
 import { createHub } from '../hub/hub.js'
 import { WireError } from '../wire/codec.js'
@@ -47,7 +47,7 @@ export async function startLogNode(options) {
   const hub = createHub({ codec: logCodec, log: silent, ...options })
   /** @type {Map<string, { entries: Entry[], seqOfId: Map<string, number> }>} */
   const rooms = new Map()
-  /** How far each link has been sent each key. @type {Map<string, Map<string, number>>} */
+  /** The position of each link in each key. @type {Map<string, Map<string, number>>} */
   const cursors = new Map()
   /** @type {string[]} */
   const readers = []

@@ -1,10 +1,10 @@
-// Nodes and gateways on the in-process network, for the tests of what both ends do together.
+// Nodes and gateways on the in-process network, for the tests of both ends together.
 
 import { ownersAmong } from '../gateway/rendezvous.js'
 import { createMemoryBackbone } from './backbone-memory.js'
 
 /**
- * A node that remembers what it heard and answers each want with the latest value put into it.
+ * A node that remembers its events and answers each want with the latest value put into it.
  *
  * @param {ReturnType<typeof createMemoryBackbone>} network @param {string} name
  */
@@ -101,5 +101,5 @@ export function keyOfFirst(nodes) {
   return `a:${i}`
 }
 
-/** Wants of one kind, whatever order they came in. @param {string[]} heard @param {string} what */
+/** Wants of one kind, in any order. @param {string[]} heard @param {string} what */
 export const count = (heard, what) => heard.filter(line => line.startsWith(what)).length

@@ -1,4 +1,4 @@
-/** What a message weighs. @param {Buffer[]} parts */
+/** The size of a message. @param {Buffer[]} parts */
 export function bytesOf(parts) {
   let bytes = 0
   for (const part of parts) bytes += part.length

@@ -19,9 +19,9 @@
  */
 
 /**
- * The readers are given JSON objects that a peer sent. Each throws {@link WireError} where a field it knows is missing
- * or wrong, and ignores fields it does not know. A reader that returns `undefined` says that it does not know the kind:
- * a newer peer's. A service without notices, commands or heads leaves their readers out.
+ * The readers are given JSON objects that a peer sent. Each throws {@link WireError} if a known field is missing or
+ * wrong, and ignores unknown fields. A reader that returns `undefined` does not know the kind: a newer peer's. A
+ * service without notices, commands or heads leaves their readers out.
  *
  * @template {Service} S
  * @typedef {object} Codec

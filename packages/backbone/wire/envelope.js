@@ -15,14 +15,14 @@ import { isCompatible, readKey, WireError } from './codec.js'
  */
 
 /**
- * A key that is wanted, with how far the asking gateway is.
+ * A wanted key, with the asking gateway's position in it.
  *
  * @template {Service} S
  * @typedef {{ key: string, position: S['Position'] | undefined, payload?: S['Payload'] }} Want
  */
 
 /**
- * The content of one request. `command` is `undefined` where its kind is not known here.
+ * The content of one request. `command` is `undefined` if its kind is not known here.
  *
  * @template {Service} S
  * @typedef {{ type: 'watch' | 'get', wants: Want<S>[] }
@@ -120,9 +120,9 @@ export function encodeRequest(link, number, saying) {
 }
 
 /**
- * The parts of a message as they were before they were joined.
+ * The parts of a message, as they were before they were joined.
  *
- * @param {Buffer[]} parts @param {unknown} joined the size of each; `undefined` where they came one by one
+ * @param {Buffer[]} parts @param {unknown} joined the size of each; `undefined` if they came one by one
  * @returns {Buffer[]}
  */
 function separate(parts, joined) {
@@ -213,7 +213,7 @@ export function decodeBeat(part, wire) {
   const { type, link, number, taken, wire: theirs } = parse(part)
   checkLink(link)
   if (type === 'bye') return { type, link }
-  // First of all: the other fields of another version's beat may mean anything.
+  // Checked first: the other fields of another version's beat may mean anything.
   if (type === 'beat' && !isOurs(theirs, wire)) return incompatible(link, theirs)
   checkCount('taken', taken)
   if (type === 'taken') return { type, link, taken }
@@ -285,8 +285,8 @@ const incompatible = (link, wire) => ({
 })
 
 /**
- * Reads each element of a list with the parts that belong to it: `counts` says how many, so that an element of an
- * unknown kind can be skipped together with its parts.
+ * Reads each element of a list with its parts. `counts` has their numbers, so that an element of an unknown kind can be
+ * skipped together with its parts.
  *
  * @template T
  * @param {string} type @param {unknown} heads @param {unknown} counts @param {Buffer[]} parts of the whole message

@@ -1,11 +1,11 @@
-// Who is in a room, on the wire. A join is a watch with a key of its own, whose payload says who joins; the members of a
-// room are a watch whose position counts their changes. So both are state, which links repeat after a loss.
+// The members of rooms, on the wire. A join is a watch with a key of its own, whose payload names the user; the members
+// of a room are a watch whose position counts their changes. So both are state, which links repeat after a loss.
 import { WireError } from './codec.js'
 
 /**
- * What a join says. `user` is empty for an anonymous one, who is known by the `claim`. `leaving`: it is over. `now`: the
- * member said so. `later`: the connection broke, so the member stays for a while and may come back elsewhere. That is
- * so as well where the watch just ends: then another node has the room.
+ * The payload of a join. `user` is empty for an anonymous user, who is recognized by the `claim`. `leaving`: it is
+ * over. `now`: the member left. `later`: the connection broke, so the member stays for a while and may come back
+ * elsewhere. The same holds if the watch just ends: then another node has the room.
  * @typedef {{ user: string, name: string, claim: string | undefined, leaving: Leaving | undefined }} Join
  * @typedef {'now' | 'later'} Leaving
  *
@@ -38,7 +38,7 @@ export const membersKey = room => `${room} members`
 /** The key of a join. @param {string} room @param {string} tab names it among all joins of all gateways */
 export const joinKey = (room, tab) => `${room} join ${tab}`
 
-/** The room that a key is about: each room, with all that is about it, has one node. @param {string} key */
+/** The room that a key is about: each room, with all keys about it, has one node. @param {string} key */
 export function roomOf(key) {
   const end = key.indexOf(' ')
   return end === -1 ? key : key.slice(0, end)
@@ -46,8 +46,8 @@ export function roomOf(key) {
 
 /**
  * @param {string} key
- * @returns {{ room: string, tab: string | undefined } | undefined} `tab` is missing in the key of the members; `undefined`
- *   where it is neither
+ * @returns {{ room: string, tab: string | undefined } | undefined} `tab` is missing in the key of the members;
+ *   `undefined` if it is neither
  */
 export function readPresenceKey(key) {
   if (!key.includes(' ')) return undefined // most keys
@@ -64,7 +64,7 @@ export function readJoin({ user, name, claim, leaving }) {
 }
 
 /**
- * The bytes of lists, made once: each change of a room goes to many links.
+ * The bytes of lists, encoded once: each change of a room goes to many links.
  *
  * @type {WeakMap<object, Buffer>}
  */

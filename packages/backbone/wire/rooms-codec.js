@@ -1,6 +1,6 @@
-// Rooms on the wire: positions are places in a room's order, answers are its messages from there on, and the one
-// command is a publish. A get asks for a part of the history: its key names the room and the part. The members of a room
-// are in members-codec.js.
+// Rooms on the wire: positions are places in a room's order, answers are the messages after them, and the one command
+// is a publish. A get asks for a part of the history: its key names the room and the part. members-codec.js has the
+// members of a room.
 import { errorCodes } from '@keycast/protocol'
 import { readKey, WireError } from './codec.js'
 import { decodePresence, encodePresence, readJoin } from './members-codec.js'
@@ -53,7 +53,10 @@ import { decodePresence, encodePresence, readJoin } from './members-codec.js'
  *   Result: Published | NotPublished, Heads: Heads }} Rooms
  */
 
-/** Why a room or a publish was refused: codes of the protocol, whose texts clients read. The last is a gateway's own. */
+/**
+ * The reason why a room or a publish was refused: codes of the protocol, whose texts clients read. The last is a
+ * gateway's own.
+ */
 export const roomErrorCodes = Object.freeze(
   /** @type {const} */ ([
     'bad_message',
@@ -71,7 +74,7 @@ export const roomErrorCodes = Object.freeze(
 
 /** @typedef {typeof roomErrorCodes[number]} RoomErrorCode */
 
-/** Stands for the code of a newer journal: its message still says what happened, and nothing was kept. */
+/** Replaces the code of a newer journal: its message still says what happened, and nothing was kept. */
 const GENERAL_CODE = 'journal_unavailable'
 
 /** @type {Set<unknown>} */
@@ -128,8 +131,8 @@ export const roomsCodec = {
     }
   },
   encodeCommand: ({ data, ...head }) => ({ head, parts: [data] }),
-  // Only what its bytes must be: a request that cannot be read is repeated with all others of its link. What the
-  // message must be, the journal checks and says.
+  // Checks only the form: a request that cannot be read is repeated with all others of its link. The journal checks the
+  // content, and answers errors.
   decodeCommand({ type, room, messageId, from }, parts) {
     if (type !== 'publish') return undefined
     const hasId = messageId === undefined || typeof messageId === 'string'
@@ -151,7 +154,7 @@ export const roomsCodec = {
 }
 
 /**
- * Why what follows a position cannot be given; `undefined` where it can.
+ * The reason why the messages after a position cannot be given; `undefined` if they can.
  *
  * @param {Position} position
  * @param {{ epoch: string, seq: number, oldest: number }} head
@@ -184,7 +187,7 @@ function together(messages) {
   return messages.length === 1 ? messages[0].data : Buffer.concat(messages.map(({ data }) => data))
 }
 
-/** @param {any} head @param {Buffer[]} parts @returns {Message[]} whose data are slices of the part */
+/** @param {any} head @param {Buffer[]} parts @returns {Message[]} their data are slices of the part */
 function readMessages(head, parts) {
   const { first, messages } = head
   if (!Array.isArray(messages) || !isCount(first) || parts.length === 0) return incomplete(head)
@@ -229,7 +232,7 @@ function incomplete({ type, key }) {
 }
 
 /**
- * The part of a history that is asked for: messages above `after`, or the last of those below `before`; no more than
+ * The part of a history that is asked for: messages above `after`, or the last ones below `before`; no more than
  * `limit`. With `epoch`, of that history only.
  *
  * @typedef {{ epoch?: string, limit: number } & ({ after: number, before?: undefined }
@@ -239,7 +242,7 @@ function incomplete({ type, key }) {
 const historyGrammar = /^(\S+) (\S+) (after|before) (\d{1,16}) (\d{1,3})$/
 
 /**
- * The key of a get: those who ask the same part of the same room share one.
+ * The key of a get: requests for the same part of the same room share one.
  *
  * @param {string} room @param {HistoryRange} range
  */
@@ -248,7 +251,7 @@ export function historyKey(room, { epoch = '-', after, before, limit }) {
   return `${room} ${epoch} ${bound} ${Math.min(limit, HISTORY_MESSAGES_MAX)}`
 }
 
-/** @param {string} key @returns {{ room: string, range: HistoryRange } | undefined} where it is no such key */
+/** @param {string} key @returns {{ room: string, range: HistoryRange } | undefined} `undefined` if it is no such key */
 export function readHistoryKey(key) {
   const [, room, epoch, side, bound, limit] = historyGrammar.exec(key) ?? []
   if (room === undefined || Number(limit) > HISTORY_MESSAGES_MAX || Number(limit) === 0) return undefined

@@ -1,5 +1,6 @@
 // Values on the wire: positions are the versions that gateways hold, answers are states of keys, the one notice is a
-// refresh, and the one command asks whether a viewer may read a key. Wants of one viewer's values bring that viewer's token.
+// refresh, and the one command asks whether a viewer may read a key. Wants of one viewer's values bring that viewer's
+// token.
 import { errorCodes } from '@keycast/protocol'
 import { readKey, WireError } from './codec.js'
 
@@ -10,8 +11,9 @@ import { readKey, WireError } from './codec.js'
  * The backend's content changed: ask it now. At most KEYS_PER_REQUEST_MAX keys.
  * @typedef {{ type: 'refresh', keys: string[] }} RefreshNotice
  *
- * Whether the viewer that a viewer key names may read the key it names.
- * @typedef {{ type: 'authorize', key: string } & import('../backbone.js').Credentials} AuthorizeCommand
+ * Whether the viewer that a viewer key names may read the key it names. `maxAgeMs`: an admission that the backend gave
+ * longer ago does not answer it. Nodes before values/1.6 take no notice.
+ * @typedef {{ type: 'authorize', key: string, maxAgeMs?: number } & import('../backbone.js').Credentials} AuthorizeCommand
  *
  * `WantPayload` goes with a want: a quiet watch hears of changes only; one of a viewer key brings credentials.
  * `ConfirmedHeads` goes with a beat: for each namespace, how old the moment is up to which all refreshes are over and
@@ -25,10 +27,10 @@ import { readKey, WireError } from './codec.js'
 
 const formats = new Set(['json', 'text', 'base64'])
 
-/** Stands for an error code of a newer fetcher; the answer's `message` still says what happened. */
+/** Replaces an error code of a newer fetcher; the answer's `message` still says what happened. */
 const GENERAL_CODE = 'backend_error'
 
-/** Stands for a format of a newer fetcher: bytes can always be given as bytes. */
+/** Replaces a format of a newer fetcher: bytes can always be given as bytes. */
 const GENERAL_FORMAT = 'base64'
 
 /** @type {import('./codec.js').Codec<Values>} */
@@ -43,7 +45,7 @@ export const valuesCodec = {
     return { version, ageMs, plan: { inMs, maxAgeMs, askedAgoMs } }
   },
   readPayload(payload) {
-    // Most watches say no more, and Node 20 takes 1 µs for an object spread with a field behind it.
+    // Most watches have no more fields, and Node 20 takes 1 µs for an object spread with a field behind it.
     if (payload.authorization === undefined) return { quiet: payload.quiet === true }
     return { quiet: payload.quiet === true, ...readCredentials(payload) }
   },
@@ -78,9 +80,10 @@ export const valuesCodec = {
     }
   },
   encodeCommand: command => ({ head: command, parts: [] }),
-  decodeCommand({ type, key, ...credentials }) {
+  decodeCommand({ type, key, maxAgeMs, ...credentials }) {
     if (type !== 'authorize') return undefined
-    return { type, key: readKey(key), ...readCredentials(credentials) }
+    if (maxAgeMs !== undefined && !isAge(maxAgeMs)) throw new WireError('a question has no age to go by')
+    return { type, key: readKey(key), maxAgeMs, ...readCredentials(credentials) }
   },
   readResult({ verdict, message, ageMs, retryAfterMs }) {
     const isWhole = [ageMs, retryAfterMs].every(ms => ms === undefined || isAge(ms))
@@ -118,14 +121,17 @@ function readValue(head, parts) {
   return head
 }
 
-/** What a header may hold (RFC 9110 section 5.5), and no line break: a request that Node refuses to send would end a worker. */
+/**
+ * The characters of a header (RFC 9110 section 5.5), without line breaks: a request that Node refuses to send would end
+ * a worker.
+ */
 const headerGrammar = /^[\x21-\x7e]+(?: [\x21-\x7e]+)*$/
 
-/** A token of 8 KiB and what stands before it. */
+/** A token of 8 KiB and its scheme. */
 const AUTHORIZATION_CHARACTERS_MAX = 9_000
 
 /**
- * Nothing of it goes into an error: that is logged.
+ * The text stays out of the error: errors are logged.
  *
  * @param {any} head @returns {import('../backbone.js').Credentials}
  */

@@ -1,4 +1,5 @@
-// What belongs to one viewer of a key: a name for the pair of both. No client can say it, for no key holds a space.
+// Keys that belong to one viewer: a name for the pair of a viewer and a key. No client can name it, for no key holds a
+// space.
 
 /** @typedef {{ key: string, viewer: string }} Viewed */
 
@@ -15,7 +16,7 @@ export const viewerKey = (key, viewer) => `${key}${SEPARATOR}${viewer}`
 
 /**
  * @param {string} text
- * @returns {Viewed | undefined} `undefined` where it names no viewer. Whether the rest is a key, `keyProblem` says
+ * @returns {Viewed | undefined} `undefined` if it names no viewer. `keyProblem` checks the rest
  */
 export function readViewerKey(text) {
   const end = text.indexOf(SEPARATOR)

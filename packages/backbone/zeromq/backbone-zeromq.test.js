@@ -1,4 +1,4 @@
-// The promise kept over real sockets: what backbone-memory.test.js cannot show.
+// The promise kept over real sockets: the parts that backbone-memory.test.js cannot show.
 import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
 import { everyInterval } from '@keycast/service'
@@ -90,7 +90,7 @@ async function startGateway(nodes, gatewayLog = log) {
   return { backbone, answers }
 }
 
-/** Things that arrive, to be awaited one by one. */
+/** Arrivals, to be awaited one by one. */
 function createQueue() {
   /** @type {any[]} */
   const items = []

@@ -10,14 +10,14 @@ import { curveKeyPair } from 'zeromq'
 // RFC 32/Z85: five characters for four bytes, most significant first.
 const alphabet = '0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#'
 
-/** What stands before a raw X25519 private key in PKCS #8 (RFC 8410 section 7). */
+/** The bytes before a raw X25519 private key in PKCS #8 (RFC 8410 section 7). */
 const pkcs8Head = Buffer.from('302e020100300506032b656e04220420', 'hex')
 
 /** @returns {CurveKeyPair} */
 export const createCurveKeyPair = curveKeyPair
 
 /**
- * Why a text is no CURVE key, or `undefined` where it is one.
+ * The reason why a text is no CURVE key, or `undefined` if it is one.
  *
  * @param {string} key
  */
@@ -28,7 +28,7 @@ export function curveKeyProblem(key) {
 }
 
 /**
- * Finds what is wrong with the keys of one end of the backbone: all are given or none is, and each is a key.
+ * Checks the keys of one end of the backbone: all or none must be given, and each must be a key.
  *
  * @param {Record<string, string[]>} keys by the name of the setting that holds them
  * @returns {string[]} naming the setting, without the key

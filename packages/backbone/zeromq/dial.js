@@ -11,8 +11,8 @@ import { createWriter } from './writer.js'
 /** @typedef {{ requests: string, answers: string }} Endpoints two `tcp://` addresses */
 
 /**
- * How long a request may wait for room in the socket. Shorter than a peer's silence takes to be noticed, so that
- * a closed pair never leaves its writer waiting.
+ * A request waits this long for room in the socket. Shorter than a peer's silence takes to be noticed, so that a closed
+ * pair never leaves its writer waiting.
  */
 const SEND_TIMEOUT_MS = 500
 
@@ -28,8 +28,8 @@ const REQUESTS_QUEUED_MAX = 16
  */
 export function dialZeromq({ requests, answers }, { messageBytesMax, security }) {
   return message => {
-    // `immediate`: without it requests would queue for a node that may never come. Linger 0: what a closed socket holds
-    // is said again by the next one. No routing id: a reused one can stay deaf for ever.
+    // `immediate`: without it requests would queue for a node that may never come. Linger 0: messages left in a closed
+    // socket are sent again by the next one. No routing id: a reused one can stay deaf for ever.
     const push = new Push({
       ...security,
       immediate: true,

@@ -17,9 +17,9 @@ export const hubKeySettings = {
 /** @typedef {import('@keycast/service').Config<typeof hubKeySettings>} HubKeys */
 
 /**
- * Finds what is wrong with keys that are well-formed as settings.
+ * Finds conflicts between keys that are well-formed as settings.
  *
- * @param {HubKeys & { host: string }} config `host`: where gateways connect to
+ * @param {HubKeys & { host: string }} config `host`: the address that gateways connect to
  * @param {string} hostVariable the setting of `host`
  * @returns {string[]} naming the settings, without the keys
  */

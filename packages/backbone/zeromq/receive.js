@@ -21,7 +21,7 @@ export async function receive(socket, handle) {
 
 /**
  * @param {{ receive: () => Promise<Buffer[]>, closed: boolean }} socket
- * @returns {Promise<Buffer[] | undefined>} `undefined` where there was none after all
+ * @returns {Promise<Buffer[] | undefined>} `undefined` if there was none after all
  */
 async function next(socket) {
   try {

@@ -1,6 +1,6 @@
 import { receive } from './receive.js'
 
-/** A socket that gives what it was told to, then closes. @param {(string | Error)[]} script */
+/** A socket that gives the messages of the script, then closes. @param {(string | Error)[]} script */
 function scripted(script) {
   return {
     closed: false,

@@ -1,4 +1,4 @@
-// The keycast command: reads its arguments, does one thing with values or rooms, and prints what comes.
+// The keycast command: reads its arguments, does one thing with values or rooms, and prints the results.
 import { parseArgs } from 'node:util'
 import { createPrinter } from './print.js'
 
@@ -126,7 +126,7 @@ function secondsOf(text, option) {
   return seconds
 }
 
-/** A gateway gives no more messages at once. */
+/** A gateway gives at most so many messages at once. */
 const MESSAGES_MAX = 500
 
 /** @param {string} text @param {string} option @param {number} min */
@@ -159,7 +159,11 @@ async function run(keycast, key, command, printer) {
   }
 }
 
-/** What a caller gave up on, and why it did not come, if the connection is the reason. @param {number} ms @param {Keycast} keycast */
+/**
+ * The error of a call that ran out of time, with the connection's problem if that is the reason.
+ *
+ * @param {number} ms @param {Keycast} keycast
+ */
 function timedOut(ms, { state }) {
   const why = 'reason' in state ? `: ${state.reason}` : ''
   return Object.assign(new Error(`no answer within ${ms / 1_000} s${why}`), { code: 'timeout' })
@@ -175,7 +179,7 @@ function readData(text) {
 }
 
 /**
- * Who is there, once it is known.
+ * The room's members, once they are known.
  *
  * @param {import('../keycast.js').RoomHandle} room @param {AbortSignal} signal
  * @returns {Promise<import('../keycast.js').MembersState>}

@@ -1,4 +1,4 @@
-// Prints values and messages: JSON lines for programs, something to look at for people.
+// Prints values and messages: JSON lines for programs, readable text for people.
 import { inspect } from 'node:util'
 
 /**
@@ -75,7 +75,7 @@ export function createPrinter({ out, err, isJson }) {
   }
 }
 
-/** The time of day, with the day before it where that is not today. @param {number} at in milliseconds since 1970 */
+/** The time of day, led by the date if that is not today. @param {number} at in milliseconds since 1970 */
 function timeOf(at) {
   const date = new Date(at)
   const time = date.toTimeString().slice(0, 8)

@@ -1,4 +1,4 @@
-// Requests with one answer each: asked anew after a reconnect until they are answered or given up.
+// Requests with one answer each: repeated after a reconnect until they are answered or given up.
 import { KeycastError } from './errors.js'
 import { PAUSE_DEFAULT_MS } from './requests.js'
 
@@ -14,7 +14,7 @@ import { PAUSE_DEFAULT_MS } from './requests.js'
  * @typedef {ReturnType<typeof createCalls>} Calls
  */
 
-/** How many may be under way: a gateway lets so many of a session wait, unless it is set otherwise. */
+/** At most so many are under way: a gateway lets so many of a session wait, unless it is set otherwise. */
 const UNDER_WAY_MAX = 64
 
 /**
@@ -49,7 +49,7 @@ export function createCalls({ send, nextId, createAlarm }) {
     /**
      * @template T
      * @param {() => object} make
-     * @param {(message: any, bytes: Uint8Array | undefined) => T} read what the answer says
+     * @param {(message: any, bytes: Uint8Array | undefined) => T} read the answer's content
      * @param {AbortSignal} [signal]
      * @returns {Promise<T>}
      */

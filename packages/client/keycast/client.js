@@ -13,11 +13,12 @@ import { createValues } from './values/values.js'
  * @typedef {import('./environment.js').Environment} Environment
  *
  * @typedef {object} ConnectOptions
- * @property {import('./connection/auth.js').Token} [token] says for whom the sessions are; a function is asked again
- *   before the token expires
- * @property {Environment['WebSocket']} [WebSocket] where there is no global one, as in Node 20: that of the package `ws`
- * @property {number} [keepMs] how long a value is kept after its last handle was closed, so that the next one begins with
- *   it: 10,000 unless given. The 100 that were closed last are kept at most
+ * @property {import('./connection/auth.js').Token} [token] the user's token; a function is asked again before the token
+ *   expires
+ * @property {Environment['WebSocket']} [WebSocket] needed where there is no global one, as in Node 20: that of the
+ *   package `ws`
+ * @property {number} [keepMs] time that a value is kept after its last handle was closed, so that the next one begins
+ *   with it: 10,000 unless given. At most the 100 closed last are kept
  * @property {Partial<Environment>} [environment] clocks, timers, chance and the page, for tests
  *
  * @typedef {ReturnType<typeof createClient>} KeycastOfValues
@@ -26,9 +27,9 @@ import { createValues } from './values/values.js'
  * @typedef {object} Part
  * @property {(limits: import('./connection/connection.js').Limits) => void} opened requests may be sent from now on
  * @property {() => void} lost the session is gone
- * @property {(message: any, bytes: Uint8Array | undefined) => boolean} receive says whether the message was for it alone
- * @property {(error: KeycastError, byApplication: boolean) => void} end nothing is asked of the gateway any more
- * @property {() => void} [revive] a person insists: what the end ended goes on
+ * @property {(message: any, bytes: Uint8Array | undefined) => boolean} receive whether the message was for it alone
+ * @property {(error: KeycastError, byApplication: boolean) => void} end nothing more is asked of the gateway
+ * @property {() => void} [revive] resumes after the end, on `reconnect()`
  *
  * @typedef {object} PartDeps
  * @property {import('./environment.js').Environment} environment
@@ -57,7 +58,7 @@ export function createClient(url, { token, WebSocket, keepMs, environment: given
   }
   const calls = createCalls(deps)
   const values = createValues({ ...deps, calls, keepMs })
-  // Rooms are told first: errors with a key are theirs, too, where they answer a publish.
+  // Rooms come first: errors with a key are theirs, too, if they answer a publish.
   /** @type {Part[]} */
   const parts = [calls, ...(extend ? [extend({ ...deps, calls, values })] : []), values]
 
@@ -97,13 +98,13 @@ export function createClient(url, { token, WebSocket, keepMs, environment: given
   connection.connect()
 
   return {
-    /** How the connection stands. @returns {ConnectionState} */
+    /** The state of the connection. @returns {ConnectionState} */
     get state() {
       return connection.state()
     },
 
     /**
-     * Calls a listener at every change of the connection, and once soon after this with how it stands.
+     * Calls a listener at every change of the connection, and once soon after this with the present state.
      *
      * @param {'state'} name
      * @param {(state: ConnectionState) => void} listener
@@ -115,8 +116,8 @@ export function createClient(url, { token, WebSocket, keepMs, environment: given
     },
 
     /**
-     * Subscribes to a key. All handles of a key share one subscription and one copy of the value.
-     * Each handle must be closed when it is no longer of use.
+     * Subscribes to a key. All handles of a key share one subscription and one copy of the value. Close each handle
+     * when it is no longer of use.
      */
     value: /** @type {<T = any>(key: string) => import('./values/handle.js').ValueHandle<T>} */ (values.value),
 
@@ -126,9 +127,7 @@ export function createClient(url, { token, WebSocket, keepMs, environment: given
      */
     get: /** @type {<T = any>(key: string, options?: { signal?: AbortSignal }) => Promise<T>} */ (values.get),
 
-    /**
-     * The state of a key that some handle is open for, or that is kept, without subscribing.
-     */
+    /** The state of a key that has an open handle, or that is kept. Does not subscribe. */
     peek: /** @type {<T = any>(key: string) => import('./values/entry.js').ValueState<T>} */ (values.peek),
 
     /** Connects now in place of waiting, also after the gateway closed for good. Does nothing after `close()`. */

@@ -7,11 +7,11 @@ import { createClientRooms } from './rooms/rooms.js'
  */
 
 /**
- * Opens a connection that comes back by itself until it is closed.
+ * Opens a connection that returns by itself until it is closed.
  *
- * @param {string | URL} url of a gateway's WebSocket, such as `wss://example.com/ws`; in a page also `/ws`
+ * @param {string | URL} url the address of a gateway's WebSocket, such as `wss://example.com/ws`; in a page also `/ws`
  * @param {import('./client.js').ConnectOptions} [options]
- * @throws {TypeError} where the URL is not that of a WebSocket, or there is no WebSocket
+ * @throws {TypeError} if the URL is not that of a WebSocket, or there is no WebSocket
  */
 export function connect(url, options) {
   /** @type {ReturnType<typeof createClientRooms>} */
@@ -34,9 +34,9 @@ export function connect(url, options) {
      *
      * @template [T=any]
      * @param {string} key
-     * @param {import('./rooms/room.js').RoomOptions} [options] where it begins
-     * @returns {import('./rooms/handle.js').RoomHandle<T>} must be closed when it is no longer of use
-     * @throws {TypeError} where `last` is not 0 to 500, or `after` no position
+     * @param {import('./rooms/room.js').RoomOptions} [options] where the stream starts
+     * @returns {import('./rooms/handle.js').RoomHandle<T>} close it when it is no longer of use
+     * @throws {TypeError} if `last` is not 0 to 500, or `after` is no position
      */
     room: (key, options) => rooms.room(key, options),
   })

@@ -1,4 +1,4 @@
-// The client as a whole: where it connects, what it tells, and that it leaves nothing behind.
+// The client as a whole: where it connects, what an application hears of it, and that it leaves nothing behind.
 import { createDelta } from 'fossil-delta'
 import { connect } from '../keycast.js'
 import { createWorld, welcome } from '../test-support.js'

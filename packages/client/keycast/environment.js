@@ -1,7 +1,7 @@
-// All that the client takes from the world around it: clocks, timers, chance, sockets, the page. Tests hand in their own.
+// The client's surroundings: clocks, timers, chance, sockets, the page. Tests pass in their own.
 
 /**
- * The part of a WebSocket that is used: a browser's, Node's or that of the package `ws`.
+ * The part of a WebSocket that the client uses: a browser's, Node's or that of the package `ws`.
  *
  * @typedef {object} Socket
  * @property {string} binaryType
@@ -19,7 +19,7 @@
  * @typedef {object} Environment
  * @property {new (url: string, protocol: string) => Socket} WebSocket
  * @property {() => number} now monotonic, in milliseconds
- * @property {() => number} date milliseconds since 1970, only for what is shown to people
+ * @property {() => number} date milliseconds since 1970, only for times shown to people
  * @property {() => number} random from 0 to 1
  * @property {(task: () => void, ms: number) => any} setTimeout
  * @property {(timer: any) => void} clearTimeout
@@ -49,7 +49,7 @@ export function completeEnvironment(given, WebSocket) {
     clearTimeout: (/** @type {any} */ timer) => clearTimeout(timer),
     document: world.document,
     window,
-    // Only where its return is told, too: it would be waited for in vain.
+    // Uses the browser's "offline" only if it also reports the return: it would be waited for in vain.
     isOffline: () => window?.navigator?.onLine === false,
     sha256: subtle && ((/** @type {Uint8Array} */ bytes) => subtle.digest('SHA-256', bytes)),
     ...given,

@@ -1,8 +1,9 @@
 // The one kind of error that this library gives to an application.
 
 /**
- * A code of the protocol. Or `closed`: the connection was closed for good, by `close()` or by the gateway. Or `not_sent`:
- * a message was not sent before its deadline. Or `not_a_room`: the key is that of a value; or `not_a_value`: of a room.
+ * A code of the protocol, or one of the client's own. `closed`: `close()` or the gateway closed the connection for
+ * good. `not_sent`: a message was not sent before its deadline. `not_a_room`: the key is that of a value.
+ * `not_a_value`: it is that of a room.
  *
  * @typedef {import('./connection/codes.js').ErrorCode | 'closed' | 'not_sent' | 'not_a_room' | 'not_a_value'} KeycastErrorCode
  */
@@ -24,7 +25,7 @@ export class KeycastError extends Error {
     this.code = code
     /** The key it is about, if any. @type {string | undefined} */
     this.key = key
-    /** Where given, trying again makes sense after so long. @type {number | undefined} */
+    /** If given, a new try makes sense after this time. @type {number | undefined} */
     this.retryAfterMs = retryAfterMs
     /** Whether the subscription to `key` stands: the gateway tries again by itself. @type {boolean | undefined} */
     this.subscribed = subscribed

@@ -1,11 +1,11 @@
-// The functions that want to hear of one thing. A new one is also told how the thing stands already.
+// The listeners of one thing. A new one is also told the present state.
 
 /**
  * @typedef {ReturnType<typeof createListeners<any>>} Listeners
  */
 
 /**
- * @param {string} name that somebody wants to hear of
+ * @param {string} name the listeners' owner
  * @param {string} known the only event there is
  */
 export function checkEvent(name, known) {
@@ -14,7 +14,7 @@ export function checkEvent(name, known) {
 
 /**
  * @template T
- * @param {() => T | undefined} present how the thing stands; undefined where there is nothing to tell yet
+ * @param {() => T | undefined} present the present state; undefined if there is none yet
  */
 export function createListeners(present) {
   /** @typedef {{ listener: (state: T) => void, heard: T | false | undefined }} Place */
@@ -39,8 +39,8 @@ export function createListeners(present) {
 
   return {
     /**
-     * @param {(state: T) => void} listener is called at every change, and once soon after this with how things stand
-     * @param {boolean} [isTold] whether it knows that already
+     * @param {(state: T) => void} listener called at every change, and once soon after this with the present state
+     * @param {boolean} [isTold] whether it knows the present state already
      * @returns {() => void} takes the listener off
      */
     add(listener, isTold) {

@@ -1,4 +1,4 @@
-// What a client keeps while its connection is lost again and again, for an hour of its clock: nothing that grows.
+// A client whose connection is lost again and again, for an hour of its clock, keeps nothing that grows.
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { connect } from '../keycast.js'
@@ -48,7 +48,7 @@ function start() {
       const members = [{ id: 'm', name: 'Ann', tabs: 1 }]
       socket().say({ type: 'members', key: 'room:1', rev: 1, count: 1, members })
     } else if (type === 'publish') {
-      // Rooms that are published into only tell nobody.
+      // Subscribes to no room that is only published into.
       if (key === 'room:1') say(key, { messageId, data })
       socket().say({ type: 'published', id, key, epoch, seq: headOf(key), at: 1 })
     } else if (type === 'history') {
@@ -58,7 +58,7 @@ function start() {
     else socket().say({ type: 'ok', id })
   }
 
-  /** Answers what was asked, and what is asked then. */
+  /** Answers all requests, and the requests that these answers cause. */
   async function answerAll() {
     for (;;) {
       await settle()
@@ -76,7 +76,7 @@ function start() {
      *
      * @param {number} rounds
      * @param {(round: number) => void} happen
-     * @param {(round: number) => void} ask what is not answered before the loss
+     * @param {(round: number) => void} ask the request that stays unanswered before the loss
      */
     async live(rounds, happen, ask) {
       for (let round = 0; round < rounds; round += 1) {
@@ -99,7 +99,7 @@ function start() {
   }
 }
 
-/** What becomes of it is another test's. @param {Promise<unknown>} promise */
+/** Another test checks the result. @param {Promise<unknown>} promise */
 const ignore = promise => void promise.catch(() => {})
 
 test('an hour of reconnects leaves nothing behind of values', async () => {
@@ -144,7 +144,7 @@ test('an hour of reconnects leaves nothing behind of rooms', async () => {
     ignore(room.history())
     passing.close()
   }
-  // These are said in the next session.
+  // These are sent in the next session.
   const ask = () => {
     ignore(room.publish('lost on the way'))
     ignore(room.history())
@@ -153,7 +153,7 @@ test('an hour of reconnects leaves nothing behind of rooms', async () => {
   const before = await live(FIRST, happen, ask)
   const after = await live(HOUR, happen, ask)
   expect((after - before) / HOUR).toBeLessThan(KEPT_BYTES_MAX)
-  // Of each session a message of somebody else and one of its own; and those that the next session sent again.
+  // Of each session a message of somebody else and one of its own; and the ones that the next session repeated.
   expect(seen).toBeGreaterThanOrEqual(3 * (FIRST + HOUR) - 1)
   expect(room.state).toMatchObject({ joinedAs: 'Ann', error: undefined })
   expect(room.pending.length).toBeLessThanOrEqual(1)

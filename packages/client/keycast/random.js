@@ -1,4 +1,4 @@
-// Names and secrets that no other client makes.
+// Names and secrets that no other client uses.
 
 const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 

@@ -5,7 +5,7 @@ import { KeycastError } from './errors.js'
 /** A request costs one, and one more per so many bytes: docs/protocol.md. */
 const BYTES_PER_TOKEN = 1_024
 
-/** How long to wait after a refusal that does not say. */
+/** The wait after a refusal that names none. */
 export const PAUSE_DEFAULT_MS = 1_000
 
 /**
@@ -16,7 +16,7 @@ export const PAUSE_DEFAULT_MS = 1_000
 export const requestBytesMax = ({ messageBytes, requestsPerSecond }) =>
   Math.min(messageBytes, requestsPerSecond * BYTES_PER_TOKEN - 1)
 
-/** Every key fits this; the gateway checks the rest. Without it a key could be too long to be sent at all. */
+/** Every valid key fits; the gateway checks the rest. Without this check a key could be too long to be sent at all. */
 const keyGrammar = /^[a-z0-9-]{1,32}:[A-Za-z0-9._~/-]{1,255}$/
 
 /** @param {string} key @returns {KeycastError | undefined} why the gateway cannot be asked for it, if so */

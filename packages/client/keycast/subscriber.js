@@ -12,7 +12,7 @@ import { PAUSE_DEFAULT_MS, requestBytesMax } from './requests.js'
  * @param {(message: object) => void} deps.send
  * @param {() => number} deps.nextId
  * @param {() => import('./timers.js').Alarm} deps.createAlarm
- * @param {(key: string, id: number) => unknown} deps.entryOf how a subscribe names a key: with what is held of it already
+ * @param {(key: string, id: number) => unknown} deps.entryOf names a key in a subscribe: with the version already here
  * @param {(key: string, error: { code: any, message: string }) => void} deps.fail
  * @param {(key: string) => void} deps.forget the gateway sends nothing more of a key
  */
@@ -36,7 +36,7 @@ export function createSubscriber({ send, nextId, createAlarm, entryOf, fail, for
   function flush() {
     // Set while the gateway wants a pause.
     if (!limits || underWay || alarm.isSet()) return
-    // Before it subscribes, for this makes room.
+    // Unsubscribes before it subscribes, for this makes room.
     const isLeaving = toUnsubscribe.size > 0
     const most = limits.keysPerSession
     const type = isLeaving ? 'unsubscribe' : 'subscribe'
@@ -72,7 +72,10 @@ export function createSubscriber({ send, nextId, createAlarm, entryOf, fail, for
     send({ type, id, keys: entries })
   }
 
-  /** @param {Request} request what was refused as a whole, and is asked again @param {number} [retryAfterMs] */
+  /**
+   * @param {Request} request what was refused as a whole, and is asked again @param {number} [retryAfterMs] was refused
+   * as a whole, and is asked again
+   */
   function repeat({ isLeaving, keys, added }, retryAfterMs = PAUSE_DEFAULT_MS) {
     for (const key of keys) {
       if (isLeaving) {
@@ -95,7 +98,8 @@ export function createSubscriber({ send, nextId, createAlarm, entryOf, fail, for
   }
 
   /**
-   * The gateway does not answer a subscribe each of whose keys another took meanwhile, or got an error of its own.
+   * A gateway does not answer a subscribe if each of its keys was named by another meanwhile, or got an error of its
+   * own.
    *
    * @param {string} key
    */
@@ -108,13 +112,13 @@ export function createSubscriber({ send, nextId, createAlarm, entryOf, fail, for
   }
 
   return {
-    /** Subscribes to a key, or asks anew where it stands. @param {string} key */
+    /** Subscribes to a key, or asks for its state again. @param {string} key */
     want(key) {
       toUnsubscribe.delete(key)
       toSubscribe.add(key)
       soon()
     },
-    /** Goes on with a key that was dropped and is not forgotten. @param {string} key */
+    /** Resumes a key that was dropped and is not forgotten. @param {string} key */
     keep: key => toUnsubscribe.delete(key),
     /** @param {string} key */
     drop(key) {
@@ -123,14 +127,14 @@ export function createSubscriber({ send, nextId, createAlarm, entryOf, fail, for
       toUnsubscribe.add(key)
       soon()
     },
-    /** The gateway ended a subscription, or it is another's. @param {string} key */
+    /** The gateway ended a subscription, or the rooms took it over. @param {string} key */
     ended(key) {
       toSubscribe.delete(key)
       subscribed.delete(key)
       if (toUnsubscribe.has(key)) letGo(key)
       settle(key)
     },
-    /** Whether what the gateway says of a key is of a subscription of now, not of one before. @param {string} key */
+    /** Whether a message about a key belongs to its present subscription, not to an earlier one. @param {string} key */
     isSubscribed: key => subscribed.has(key),
 
     /** @param {Limits} next @param {Iterable<{ key: string }>} wanted */

@@ -50,7 +50,7 @@ export function createTimers({ setTimeout, clearTimeout }) {
       resting = true
       for (const wait of waits) disarm(wait)
     },
-    /** Each alarm takes its whole time anew: what it waits for may lie unread in the tab that just came back. */
+    /** Each alarm starts its whole time anew: the awaited message may lie unread in the tab that just came back. */
     go() {
       if (!resting) return
       resting = false

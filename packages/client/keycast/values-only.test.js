@@ -1,8 +1,8 @@
-// The client without rooms, where a key that it wants as a value is a room.
+// The client without rooms, with a key that it wants as a value and that is a room.
 import { createWorld, welcome } from '../test-support.js'
 import { connect } from './values-only.js'
 
-/** What was sent since this was called last. @param {import('../test-support.js').Deed[]} deeds */
+/** The messages sent since the last call. @param {import('../test-support.js').Deed[]} deeds */
 const outs = deeds => deeds.flatMap(deed => ('out' in deed ? [deed.out] : []))
 
 async function start() {

@@ -1,4 +1,4 @@
-// Runs one transcript against the JavaScript client: README.md says what each step means.
+// Runs one transcript against the JavaScript client: README.md explains each step.
 import { isDeepStrictEqual } from 'node:util'
 import { connect, KeycastError, TokenRefused } from '../keycast.js'
 import { createWorld } from '../test-support.js'
@@ -8,7 +8,7 @@ const expectations = ['dials', 'out', 'hangs', 'asks', 'told', 'state', 'holds',
 /**
  * @param {string} text of the file
  * @returns {Promise<void>}
- * @throws where the client does not do as the transcript says
+ * @throws the client does not follow the transcript
  */
 export async function runTranscript(text) {
   const lines = text.trimEnd().split('\n')
@@ -23,7 +23,7 @@ export async function runTranscript(text) {
   const answers = new Map()
   /** The values of the names with `$`. @type {Map<string, unknown>} */
   const bound = new Map()
-  /** Answers the application's function for tokens that was called last. */
+  /** Answers the latest call of the application's token function. */
   /** @type {{ give: (token: string) => void, refuse: (error: Error) => void }} */
   let answer = { give() {}, refuse() {} }
 
@@ -192,7 +192,11 @@ export async function runTranscript(text) {
     if (world.deeds.length > 0) fail(`the client also did ${JSON.stringify(world.deeds)}`)
   }
 
-  /** Puts in what names stand for, and learns new ones from what was sent. @param {any} pattern @param {any} [actual] */
+  /**
+   * Replaces names by their values, and learns new ones from sent messages.
+   *
+   * @param {any} pattern @param {any} [actual]
+   */
   function filled(pattern, actual = {}) {
     const entries = Object.entries(pattern).map(([field, value]) => {
       if (typeof value !== 'string' || !value.startsWith('$')) return [field, value]
@@ -210,7 +214,7 @@ function bodyOf({ text, base64 }) {
 }
 
 /**
- * An answer as transcripts write it: without what is a client's own choice or way.
+ * A message as transcripts write it: without the client's own choices.
  *
  * @param {{ value?: any, error?: string } | undefined} answer
  */

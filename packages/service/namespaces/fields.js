@@ -1,4 +1,4 @@
-// Fields of namespaces that are written in one way wherever they stand: quantities, URLs, and who decides who reads.
+// Fields that all namespaces write in the same way: quantities, URLs, and the access check.
 import { z } from 'zod'
 import { duration } from '../quantities.cjs'
 import { readUrlTemplate } from './url-template.js'
@@ -6,7 +6,7 @@ import { readUrlTemplate } from './url-template.js'
 /** A day: Keycast is for live values, not an archive. */
 export const DURATION_MS_MAX = 24 * 3_600_000
 
-/** More often, and each viewer of a key would cost the backend as much as the key itself. */
+/** A shorter period would make each viewer of a key cost the backend as much as the key itself. */
 const KEEP_MS_MIN = 1_000
 
 /**
@@ -38,10 +38,10 @@ const asking = {
   keep: quantity(duration({ minMs: KEEP_MS_MIN, maxMs: DURATION_MS_MAX })).default(60_000),
 }
 
-/** Of a namespace of values, whose `timeout` holds for it, too. */
+/** For a namespace of values, whose `timeout` holds for it, too. */
 export const authorize = z.strictObject(asking, { error: 'must be a map with url, method and keep' })
 
-/** Of a namespace of rooms. */
+/** For a namespace of rooms. */
 export const authorizeRooms = z.strictObject(
   { ...asking, timeout: quantity(duration({ minMs: 1, maxMs: DURATION_MS_MAX })).default(2_000) },
   { error: 'must be a map with url, method, keep and timeout' },

@@ -1,11 +1,11 @@
-// How many segments an id may have, by its namespace.
+// The number of segments that an id may have, by its namespace.
 
 /**
- * Why an id cannot be one of a namespace, or `undefined` where it can. Without this limit `user:42/private` would be
- * another path of the backend, open to a client that may read `user:42` alone.
+ * The reason why an id cannot be one of a namespace, or `undefined` if it can. Without this limit `user:42/private`
+ * would be another path of the backend, open to a client that may read `user:42` alone.
  *
  * @param {Pick<import('./namespaces.js').Namespace, 'idSegmentsMax'>} namespace
- * @param {string} id which has passed `keyProblem`
+ * @param {string} id has passed `keyProblem`
  * @returns {string | undefined} a clause for a person to read
  */
 export function idProblem({ idSegmentsMax = 1 }, id) {

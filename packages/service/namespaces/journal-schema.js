@@ -1,4 +1,5 @@
-// A namespace of messages in keycast.yaml: how much of each room's history is kept, and who publishes and is seen there.
+// A namespace of rooms in keycast.yaml: the retention of each room's history, who may publish, and who sees the
+// members.
 import { z } from 'zod'
 import { duration, size } from '../quantities.cjs'
 import { authorizeRooms, quantity } from './fields.js'
@@ -7,13 +8,15 @@ import { authorizeRooms, quantity } from './fields.js'
  * @typedef {object} JournalNamespace
  * @property {string} name
  * @property {'journal'} source
- * @property {{ messages: number, ageMs: number, bytes: number }} history what is kept of each room; each bound alone trims
+ * @property {{ messages: number, ageMs: number, bytes: number }} history the retention of each room; each bound alone
+ *   trims
  * @property {number} bytesMax of one message's data
- * @property {'client' | 'server'} publish who publishes: clients as well, or only backends by the internal listener
- * @property {'none' | 'counted' | 'named'} members what is told of who is there
+ * @property {'client' | 'server'} publish the allowed publishers: clients as well, or only backends by the internal
+ *   listener
+ * @property {'none' | 'counted' | 'named'} members the members that clients are told of: all, their number, or none
  * @property {'unique' | 'any'} names whether a name belongs to one user at a time
- * @property {import('./namespaces.js').Authorize} [authorize] the backend is asked whom it lets into a room
- * @property {number} [timeoutMs] for that
+ * @property {import('./namespaces.js').Authorize} [authorize] the backend decides whom it lets into a room
+ * @property {number} [timeoutMs] a time-out for that question
  */
 
 const AGE_MS_MIN = 1_000

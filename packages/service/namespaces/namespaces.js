@@ -1,4 +1,4 @@
-// Reads keycast.yaml: where each kind of key gets its content, and how fresh it is kept.
+// Reads keycast.yaml: the source of each kind of key, and how fresh it is kept.
 import { Misconfigured } from '../misconfigured.js'
 import { readYaml } from '../yaml-file.js'
 import { journalNamespaceOf } from './journal-schema.js'
@@ -15,10 +15,10 @@ export { quantity } from './fields.js'
  * @property {string} origin scheme, host and port of every URL of the namespace
  * @property {Record<string, string>} headers sent with each request, names in lower case. Secret: never log them
  * @property {number} maxAgeMs a get is answered from memory up to this age
- * @property {number} refreshMs asked again this often while somebody watches; 0: only when told
+ * @property {number} refreshMs asked again this often while somebody watches; 0: only after a refresh call
  * @property {number} timeoutMs
  * @property {number} bytesMax
- * @property {number} [idSegmentsMax] an id has so many segments at most, 1 unless said; see id-problem.js
+ * @property {number} [idSegmentsMax] the most segments that an id may have, 1 unless given; see id-problem.js
  * @property {Authorize} [authorize] the backend is asked whether a viewer may read a key
  * @property {boolean} [isPerUser] each user has a value of their own, fetched with their own token
  *
@@ -46,10 +46,11 @@ export class NamespacesError extends Misconfigured {
 /**
  * @param {object} options
  * @param {string} options.path of keycast.yaml
- * @param {NodeJS.ProcessEnv} [options.env] what `${NAME}` stands for
- * @param {boolean} [options.headers] false: `headers` are left out, so that a gateway, which asks no backend, needs none
- *   of the variables in them
- * @param {boolean} [options.authorize] false: the same of `authorize`, for a journal, which need not know who decides
+ * @param {NodeJS.ProcessEnv} [options.env] supplies `${NAME}`
+ * @param {boolean} [options.headers] false: `headers` are left out, so that a gateway, which asks no backend, needs
+ *   none of the variables in them
+ * @param {boolean} [options.authorize] false: `authorize` is left out likewise, for a journal, which need not know who
+ *   decides
  * @returns {Namespaces & { journal: JournalNamespaces }}
  * @throws {NamespacesError}
  */

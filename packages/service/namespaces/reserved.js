@@ -1,10 +1,10 @@
-// Namespaces of Keycast's own, which keycast.yaml cannot name: the journal has them, and gateways use them. No client can,
-// because to a gateway's doors they are namespaces that there are none of.
+// Namespaces of Keycast's own, which keycast.yaml cannot name. The journal has them, and gateways use them. No client
+// can: a gateway's doors do not know these namespaces.
 
-/** Begins the names that keycast.yaml cannot use. */
+/** The prefix of the names that keycast.yaml cannot use. */
 export const RESERVED_PREFIX = 'keycast-'
 
-/** Where gateways tell each other of revocations. */
+/** The room in which gateways tell each other of revocations. */
 export const revocationsRoom = 'keycast-revocations:all'
 
 /**
@@ -25,7 +25,7 @@ const revocations = {
 
 /**
  * @param {import('./namespaces.js').JournalNamespaces} namespaces of keycast.yaml
- * @returns {import('./namespaces.js').JournalNamespaces} with those of Keycast's own
+ * @returns {import('./namespaces.js').JournalNamespaces} these, and Keycast's own
  */
 export function withReserved({ get, names }) {
   return {

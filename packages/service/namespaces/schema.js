@@ -1,5 +1,5 @@
-// What `namespaces` in keycast.yaml may hold: every field with its default, its bounds and what is said of a value that does
-// not fit. `access` is read by gateways alone: services/gateway/access/policy-file.js.
+// The schema of `namespaces` in keycast.yaml: every field with its default, its bounds and the error for a value that
+// does not fit. Only gateways read `access`: services/gateway/access/policy-file.js.
 import { validateHeaderName, validateHeaderValue } from 'node:http'
 import { namespaceProblem } from '@keycast/protocol'
 import { z } from 'zod'
@@ -8,10 +8,10 @@ import { authorize, DURATION_MS_MAX, quantity, url } from './fields.js'
 import { journalNamespace } from './journal-schema.js'
 import { RESERVED_PREFIX } from './reserved.js'
 
-/** Faster than this no viewer sees a change, and every key would load the backend for nothing. */
+/** A shorter period would load the backend for a change that no viewer sees. */
 const REFRESH_MS_MIN = 50
 
-/** Every process on a value's way holds it whole, and several times while it changes. */
+/** Every process between backend and client holds a value whole, and several times while it changes. */
 const BYTES_MAX = 64 * 1_024 ** 2
 
 /** An id of 255 characters has no more. */
@@ -85,7 +85,10 @@ const httpNamespace = httpFields.superRefine(({ per, credentials, headers: sent 
 
 /** @typedef {z.output<typeof httpNamespace>} HttpNamespace */
 
-/** By its source; one with another source is checked as one of values, so that all that is wrong is said at once. */
+/**
+ * Chosen by the source; a namespace with an unknown source is checked as one of values, so that all errors are reported
+ * at once.
+ */
 const namespace = z.unknown().transform((written, context) => {
   const { source } = /** @type {{ source?: unknown }} */ (written ?? {})
   const read = (source === 'journal' ? journalNamespace : httpNamespace).safeParse(written)
@@ -138,7 +141,7 @@ function isEmptyHeader(value) {
 }
 
 /**
- * What is wrong, each led by its line and the field's path.
+ * The errors, each led by its line and the field's path.
  *
  * @param {import('zod').core.$ZodIssue} issue
  * @param {(path: (string | number)[]) => number} lineOf

@@ -1,6 +1,6 @@
 // The URL of a namespace: a template with `{id}` in its path. No id can make a URL outside that path.
 
-/** Stands for an id while the template is parsed. Its characters are unreserved, so parsing does not change it. */
+/** Replaces an id while the template is parsed. Its characters are unreserved, so parsing does not change it. */
 const PLACEHOLDER = 'KEYCAST-ID-PLACEHOLDER'
 
 /**
@@ -10,7 +10,7 @@ const PLACEHOLDER = 'KEYCAST-ID-PLACEHOLDER'
  * @returns {{ origin: string, urlFor: (id: string) => string } | { problem: string }}
  */
 export function readUrlTemplate(template) {
-  // URL parsers silently drop or change these (WHATWG URL section 4.4), so requests would go elsewhere than is written.
+  // URL parsers silently drop or change these (WHATWG URL section 4.4), so requests would not go to the written URL.
   if (/[\s\\]/.test(template)) return { problem: 'must hold no white space and no backslash' }
   if (template.split('{id}').length !== 2) return { problem: 'must contain {id} exactly once' }
   const filled = template.replace('{id}', PLACEHOLDER)

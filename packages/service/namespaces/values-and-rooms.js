@@ -1,4 +1,4 @@
-// Namespaces of values and of rooms in one, for what both may have: a backend that decides who reads.
+// The part that namespaces of values and of rooms share: a backend that decides who reads.
 
 /** @typedef {import('./namespaces.js').Deciding} Deciding */
 

@@ -7,7 +7,8 @@ import { Misconfigured } from '../misconfigured.js'
 import { duration, integer, showSize, size } from '../quantities.cjs'
 
 /**
- * One declared setting. `expects` says in words what `schema` accepts; both belong to the kind, the rest to the service.
+ * One declared setting. `expects` names the texts that `schema` accepts; both belong to the kind, the rest to the
+ * service.
  *
  * @template T
  * @typedef {object} Setting
@@ -40,7 +41,7 @@ const hostGrammar = /^(?=.*[a-z])[a-z0-9_]([a-z0-9_.-]*[a-z0-9])?$/i
 export const setting = {
   /**
    * @param {{ env: string, default: string, doc: string, expects: string, check?: (text: string) => string | undefined }}
-   *   declaration `check` says what is wrong with a text, if anything
+   *   declaration `check` returns the problem of a text, if any
    */
   text: declaration => textual(declaration),
 
@@ -154,7 +155,7 @@ export const common = {
 
 /** Settings cannot be used. The message names every one of them. */
 export class SettingsError extends Misconfigured {
-  /** @param {string} name of the service @param {string[]} problems */
+  /** @param {string} name of the service @param {string[]} problems the service's name */
   constructor(name, problems) {
     super(`Invalid settings of ${name} (--help lists all):\n${problems.map(problem => `  ${problem}`).join('\n')}`)
     this.name = 'SettingsError'
@@ -163,14 +164,14 @@ export class SettingsError extends Misconfigured {
 }
 
 /**
- * Reads the declared settings. Without `env` and `argv` it reads those of the process, and ends it where it cannot go on:
- * after `--help`, which prints all settings, with 0; after printing all that is wrong, with 2.
+ * Reads the declared settings. Without `env` and `argv` it reads those of the process, and ends it when it cannot go
+ * on: with 0 after `--help`, which prints all settings; with 2 after printing all problems.
  *
  * @template {Record<string, Setting<any>>} S
  * @param {S} settings
- * @param {{ name: string, about: string, check?: (config: Config<S>) => string[], env?: NodeJS.ProcessEnv, argv?: string[] }}
- *   service `about`: one sentence; `check`: what is wrong with settings that are each right by themselves; `argv`: the
- *   arguments after the script's name
+ * @param {{ name: string, about: string, check?: (config: Config<S>) => string[], env?: NodeJS.ProcessEnv, argv?:
+ *   string[] }} service `about`: one sentence; `check`: finds conflicts between settings that are each right by
+ *   themselves; `argv`: the arguments after the script's name
  * @returns {Config<S>}
  * @throws {SettingsError} only where `env` or `argv` is given
  */
@@ -192,7 +193,7 @@ export function readSettings(settings, { name, about, check = () => [], env, arg
 }
 
 /**
- * The text of `--help`: every setting with its meaning, what it accepts and its default. Values set are not shown.
+ * The text of `--help`: every setting with its meaning, its accepted form and its default. Values set are not shown.
  *
  * @param {Record<string, Setting<any>>} settings
  * @param {{ name: string, about: string }} service
@@ -237,12 +238,12 @@ function readAll(settings, { name, check, env, argv }) {
 /**
  * @param {Setting<any>} declared
  * @param {NodeJS.ProcessEnv} env
- * @returns {{ text?: string, problem?: string }} neither where the setting is unset
+ * @returns {{ text?: string, problem?: string }} neither if the setting is unset
  */
 function textOf({ env: variable, secret }, env) {
   if (!secret) return { text: env[variable] || undefined }
   const { text, problem } = readVariable(env, variable)
-  // Taken for unset, a secret that was not written yet would switch its check off.
+  // If an unwritten secret counted as unset, its check would be switched off.
   if (text === '') return { problem: `${variable}_FILE=${env[`${variable}_FILE`]}: the file is empty` }
   return { text, problem }
 }

@@ -40,12 +40,23 @@ const LIFETIME_MS_MIN = 60_000
 const LIFETIME_MS_MAX = 10 * 8_784 * 3_600_000
 const LIFETIME_MS_DEFAULT = 8_784 * 3_600_000
 
-const howToWrite = [
-  'To let anybody read everything, write:',
-  '  access: { anonymous: { read: ["*:**"] } }',
-  'To let in those who bring a token that says what they may do, write:',
-  `  access: { tokens: [{ secret: "\${JWT_SECRET}", algorithms: [${SECRET_ALGORITHM}] }] }`,
-].join('\n')
+/** As in an example: more would make it hard to read. */
+const NAMES_SHOWN_MAX = 3
+
+/** Names namespaces, for `*:**` would open those that are added later, too. @param {readonly string[]} namespaces */
+function anonymousRule(namespaces) {
+  const shown = namespaces.length > 0 ? namespaces.slice(0, NAMES_SHOWN_MAX) : ['NAMESPACE']
+  return `{ anonymous: { read: [${shown.map(name => `"${name}:*"`).join(', ')}] } }`
+}
+
+/** @param {readonly string[]} namespaces */
+const howToWrite = namespaces =>
+  [
+    'To let anybody read, name what they may read:',
+    `  access: ${anonymousRule(namespaces)}`,
+    'To let in those who bring a token that says what they may do, write:',
+    `  access: { tokens: [{ secret: "\${JWT_SECRET}", algorithms: [${SECRET_ALGORITHM}] }] }`,
+  ].join('\n')
 
 /** The `access` section cannot be used. The message names every bad field and its line. */
 export class AccessError extends Misconfigured {
@@ -67,11 +78,12 @@ export class AccessError extends Misconfigured {
  * @throws {AccessError}
  */
 export function readAccess({ path, env = process.env, origins, namespaces }) {
+  const howTo = howToWrite(namespaces ?? [])
   /** @param {string[]} problems */
   const refuse = problems => new AccessError(path, problems)
   const { value: file, lineAt } = readYaml(path, refuse)
   const { access: written } = /** @type {{ access?: unknown }} */ (file ?? {})
-  const notes = written === undefined ? [`no "access" in ${path}: nobody gets in. ${howToWrite}`] : []
+  const notes = written === undefined ? [`no "access" in ${path}: nobody gets in. ${howTo}`] : []
 
   /** @param {(string | number)[]} where below `access` */
   const placeOf = where => {
@@ -94,12 +106,16 @@ export function readAccess({ path, env = process.env, origins, namespaces }) {
     lifetimeMsMax: maxLifetime,
     notes,
   }
-  if (written !== undefined) notes.push(...notesOn(policy, tokens))
+  if (written !== undefined) notes.push(...notesOn(policy, tokens, howTo))
   return policy
 }
 
-/** @param {Policy} policy @param {{ name: string, issuer: TokenIssuer | undefined }[]} tokens */
-function notesOn({ anonymous, tokens: issuers }, tokens) {
+/**
+ * @param {Policy} policy
+ * @param {{ name: string, issuer: TokenIssuer | undefined }[]} tokens
+ * @param {string} howTo write what lets somebody in
+ */
+function notesOn({ anonymous, tokens: issuers }, tokens, howTo) {
   const notes = tokens
     .filter(({ issuer }) => !issuer)
     .map(({ name }) => `${name} has an empty secret: it is as if it were not there`)
@@ -108,7 +124,7 @@ function notesOn({ anonymous, tokens: issuers }, tokens) {
     const may = granted.map(verb => `${verb} ${anonymous[verb].map(({ text }) => text).join(' ')}`)
     notes.push(`anonymous sessions may ${may.join(', ')}`)
   }
-  if (issuers.length === 0 && granted.length === 0) notes.push(`access lets nobody in. ${howToWrite}`)
+  if (issuers.length === 0 && granted.length === 0) notes.push(`access lets nobody in. ${howTo}`)
   else if (issuers.length === 0) notes.push('no token is accepted: access.tokens names nobody who may sign one')
   return notes
 }
@@ -209,6 +225,6 @@ function createSchema({ folder, origins, namespaces }) {
       }),
       maxLifetime: quantity(duration({ minMs: LIFETIME_MS_MIN, maxMs: LIFETIME_MS_MAX })).default(LIFETIME_MS_DEFAULT),
     },
-    { error: 'must be a map, as in { anonymous: { read: ["*:**"] } }' },
+    { error: `must be a map, as in ${anonymousRule([...(namespaces ?? [])])}` },
   )
 }

@@ -49,7 +49,17 @@ test('without the section nobody gets in, and what to write is said', () => {
   const access = read('namespaces: {}')
   expect(access).toMatchObject({ anonymous: { read: [] }, everyone: { read: [] }, tokens: [], cookie: undefined })
   expect(access.notes).toEqual([expect.stringContaining('nobody gets in')])
-  expect(access.notes[0]).toContain('access: { anonymous: { read: ["*:**"] } }')
+  expect(access.notes[0]).toContain('access: { anonymous: { read: ["NAMESPACE:*"] } }')
+})
+
+test('what to write names namespaces of the file, never all that may be added later', () => {
+  const namespaces = ['tick', 'doc', 'room', 'inbox']
+  for (const yaml of ['namespaces: {}', 'access: {}']) {
+    expect(read(yaml, { namespaces }).notes[0]).toContain('{ anonymous: { read: ["tick:*", "doc:*", "room:*"] } }')
+  }
+  expect(problemsOf('access: open', { namespaces })).toEqual([
+    'line 1: access: must be a map, as in { anonymous: { read: ["tick:*", "doc:*", "room:*"] } }',
+  ])
 })
 
 test('a section that lets nobody in says so, too', () => {

@@ -32,7 +32,7 @@ export const createGet = ({
     const problem = access.check(rights, 'read', key)
     if (problem) return sendProblem(session, message, problem)
     // Before anything is looked up: neither the answer nor its time tells whether a key exists that the viewer may not read.
-    const decision = decisions.applies(key) ? decisions.ask(session.viewer, key) : undefined
+    const decision = decisions.applies(key) ? decisions.ask(session, key) : undefined
     if (decision instanceof Promise) return waitForDecision(session, message, asOfMs, decision)
     if (decision) return sendProblem(session, message, decision)
     if (!outbox.isWritable(session)) return defer(session, message, asOfMs)

@@ -1,5 +1,5 @@
-// Answers one request for a part of a room's history. If the client does not read, the request waits without the
-// messages.
+// Answers requests for parts of rooms' histories, one after the other for each session: the journal is asked for the next
+// once the answer before is written. If the client does not read, the request waits without the messages.
 import { historyBody } from '@keycast/protocol'
 import { problemMessage } from '../keys/problem.js'
 import { isSubscribed } from '../sessions/session.js'
@@ -12,6 +12,9 @@ import { textFrame } from '../transport/frames.js'
 
 /** @param {Pick<import('./index.js').HandlerDeps, 'access' | 'decisions' | 'histories' | 'outbox' | 'getsWaitingMax' | 'counts' | 'now'>} deps */
 export const createHistory = ({ access, decisions, histories, outbox, getsWaitingMax, counts, now }) => {
+  /** Sessions whose last request is being read, or its answer not written yet. @type {Set<Session>} */
+  const reading = new Set()
+
   /**
    * @param {Session} session
    * @param {History} message
@@ -21,11 +24,12 @@ export const createHistory = ({ access, decisions, histories, outbox, getsWaitin
     if (problem) return refuse(session, message, problem)
     const waiting = session.pendingGets + session.deferredGets.length
     if (waiting >= getsWaitingMax) return refuse(session, message, { code: 'too_many_waiting' })
-    const decision = decisions.applies(message.key) ? decisions.ask(session.viewer, message.key) : undefined
+    // An answer has up to 1 MiB, which may fill the socket: then all that was read beside it would have to be read again.
+    if (reading.has(session) || !outbox.isWritable(session)) return defer(session, message)
+    const decision = decisions.applies(message.key) ? decisions.ask(session, message.key) : undefined
     if (decision instanceof Promise) return void waitForDecision(session, message, decision)
     if (decision) return refuse(session, message, decision)
-    if (!outbox.isWritable(session)) return defer(session, message)
-    void answer(session, message)
+    void read(session, message)
   }
 
   /**
@@ -44,15 +48,42 @@ export const createHistory = ({ access, decisions, histories, outbox, getsWaitin
   }
 
   /** @param {Session} session @param {History} message */
-  async function answer(session, message) {
+  async function read(session, message) {
+    reading.add(session)
     session.pendingGets++
-    const { problem, history: found } = await histories.read(message)
+    const result = await histories.read(message)
     session.pendingGets--
+    answer(session, message, result)
+    outbox.fence(() => {
+      reading.delete(session)
+      readNext(session)
+    })
+  }
+
+  /**
+   * Resumes the session's requests, up to the first that is read. A session that takes no more now is resumed by the outbox.
+   *
+   * @param {Session} session
+   */
+  function readNext(session) {
+    while (!reading.has(session) && outbox.isWritable(session)) {
+      const index = session.deferredGets.findIndex(({ get }) => get.type === 'history')
+      if (index === -1) return
+      const [{ get: message }] = session.deferredGets.splice(index, 1)
+      history(session, /** @type {History} */ (message))
+    }
+  }
+
+  /**
+   * @param {Session} session @param {History} message
+   * @param {Awaited<ReturnType<import('../rooms/histories.js').Histories['read']>>} result
+   */
+  function answer(session, message, { problem, history: found }) {
     if (session.ended) return
     // The session's token was renewed during the wait, and the new one may not grant the room.
     const refusal = access.checkRoom(session.rights, 'read', message.key) ?? problem
     if (!found || refusal) return refuse(session, message, refusal ?? { code: 'journal_unavailable' })
-    // Up to 1 MiB for a client that does not read: it is read again when the client does.
+    // The client stopped reading meanwhile: the messages are read again when it goes on.
     if (!outbox.isWritable(session)) return defer(session, message)
     const { type, id, key } = message
     const { messages, ...head } = found

@@ -38,7 +38,7 @@ export function createAdmit({ authenticate, decisions }) {
     if ('problem' in caller) return void sendProblem(reply, caller.problem, caller.status)
     const { rights, ...rest } = caller
     const problem =
-      check(rights, 'read', key) ?? (decisions.applies(key) ? await decisions.ask(caller.viewer, key) : undefined)
+      check(rights, 'read', key) ?? (decisions.applies(key) ? await decisions.ask(caller, key) : undefined)
     return problem ? void sendProblem(reply, problem) : { key, ...rest }
   }
 }

@@ -17,9 +17,10 @@ export function createAuthenticate({ identify, anonymous, viewers, accounts, rev
   /**
    * @param {import('node:http').IncomingMessage} request
    * @returns {Promise<{ hasToken: boolean } & ({ rights: import('../access/rights.js').Rights, viewer:
-   *   import('../access/backend/viewers.js').Viewer | undefined, revoked: () => import('./problems.js').HttpProblem |
-   *   undefined } | { problem: import('./problems.js').HttpProblem, status?: number })>} `revoked`: ask it before
-   *   anything is sent, because the token may have been revoked while the request waited
+   *   import('../access/backend/viewers.js').Viewer | undefined, account: import('../sessions/accounts.js').Account |
+   *   undefined, revoked: () => import('./problems.js').HttpProblem | undefined } | { problem:
+   *   import('./problems.js').HttpProblem, status?: number })>} `revoked`: ask it before anything is sent, because the
+   *   token may have been revoked while the request waited
    */
   return async function authenticate(request) {
     const peer = identify.peerOf(request)
@@ -30,14 +31,19 @@ export function createAuthenticate({ identify, anonymous, viewers, accounts, rev
       return { hasToken, problem: { code, message, retryAfterMs }, status: retryAfterMs === undefined ? 401 : 503 }
     }
     const verified = result?.verified
-    const retryAfterMs = accounts.charge(accounts.of(verified?.user, peer), 1)
+    const account = accounts.of(verified?.user, peer)
+    const retryAfterMs = accounts.charge(account, 1)
     if (retryAfterMs > 0) {
       return {
         hasToken,
-        problem: { code: 'rate_limited', message: 'too many requests of this user or address', retryAfterMs },
+        problem: {
+          code: 'rate_limited',
+          message: `too many requests of this ${verified ? 'user' : 'address'}, of all sessions together: send fewer`,
+          retryAfterMs,
+        },
       }
     }
     const revoked = () => (verified && revocations.isRevoked(verified) ? REVOKED : undefined)
-    return { hasToken, rights: verified?.rights ?? anonymous, viewer: viewers.of(verified), revoked }
+    return { hasToken, rights: verified?.rights ?? anonymous, viewer: viewers.of(verified), account, revoked }
   }
 }

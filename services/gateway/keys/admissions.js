@@ -23,7 +23,7 @@ import { createProblem, problemMessage } from './problem.js'
 /**
  * @param {object} deps
  * @param {Pick<import('../access/access.js').Access, 'check' | 'checkRoom' | 'refusalOf'>} deps.access
- * @param {Pick<import('../access/backend/decisions.js').Decisions, 'applies' | 'join' | 'leave'>} deps.decisions
+ * @param {Pick<import('../access/backend/decisions.js').Decisions, 'applies' | 'register' | 'unregister'>} deps.decisions
  * @param {Pick<import('./own-values.js').OwnValues, 'areOf'>} deps.ownValues
  * @param {Pick<import('./subscriptions.js').Subscriptions, 'add'>} deps.subscriptions
  * @param {Pick<import('../rooms/rooms.js').Rooms, 'announce' | 'add' | 'finish' | 'positionOf' | 'hold'>} deps.rooms
@@ -78,7 +78,7 @@ export function createAdmissions({ access, decisions, ownValues, subscriptions, 
     // A subscription counts against the limits from now on, while nobody knows yet whether it is admitted.
     const code = places.take(session)
     if (code) return createProblem(code, now())
-    const { isAdmitted, problem } = decisions.join(session, key, SUBSCRIBED)
+    const { isAdmitted, problem } = decisions.register(session, key, SUBSCRIBED)
     if (!problem && !isAdmitted) {
       wait(session, key, asked)
       return undefined
@@ -86,7 +86,7 @@ export function createAdmissions({ access, decisions, ownValues, subscriptions, 
     places.leave(session)
     if (problem) return problem
     const full = add(session, key, asked)
-    if (full) decisions.leave(session, key, SUBSCRIBED)
+    if (full) decisions.unregister(session, key, SUBSCRIBED)
     return full
   }
 
@@ -142,7 +142,7 @@ export function createAdmissions({ access, decisions, ownValues, subscriptions, 
     const awaited = stopAwaiting(session, key)
     if (awaited) release(awaited.asked)
     endings.remove(session, key)
-    decisions.leave(session, key, SUBSCRIBED)
+    decisions.unregister(session, key, SUBSCRIBED)
   }
 
   /**

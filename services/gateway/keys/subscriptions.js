@@ -30,7 +30,7 @@ import { createProblem } from './problem.js'
  * @param {object} deps
  * @param {Pick<import('./values.js').Values, 'open'>} deps.values
  * @param {Pick<import('./own-values.js').OwnValues, 'wireKeyOf'>} deps.ownValues
- * @param {Pick<import('../access/backend/decisions.js').Decisions, 'leave'>} deps.decisions
+ * @param {Pick<import('../access/backend/decisions.js').Decisions, 'unregister'>} deps.decisions
  * @param {import('./cache.js').Cache} deps.cache
  * @param {Pick<import('@keycast/backbone').Backbone, 'watch' | 'unwatch'>} deps.backbone
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'owe' | 'forget' | 'sendText'>} deps.outbox
@@ -256,7 +256,7 @@ export function createSubscriptions({
       const { session } = subscription
       end(subscription)
       // Else the backend would be asked for it as long as the gateway runs.
-      decisions.leave(session, entry.key, SUBSCRIBED)
+      decisions.unregister(session, entry.key, SUBSCRIBED)
       counts.errors[code]++
       outbox.sendText(session, 'error', text)
     }

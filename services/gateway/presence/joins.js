@@ -28,7 +28,7 @@ const RETRY_MS = 100
  * @param {object} deps
  * @param {import('@keycast/service').JournalNamespaces} deps.namespaces
  * @param {Pick<import('../access/access.js').Access, 'checkRoom' | 'refusalOf'>} deps.access
- * @param {Pick<import('../access/backend/decisions.js').Decisions, 'applies' | 'ask' | 'join' | 'leave'>} deps.decisions
+ * @param {Pick<import('../access/backend/decisions.js').Decisions, 'applies' | 'ask' | 'register' | 'unregister'>} deps.decisions
  * @param {Pick<import('@keycast/backbone').RoomsBackbone, 'join' | 'leave'>} deps.backbone
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'send'>} deps.outbox
  * @param {number} deps.joinMs within which a join is answered
@@ -59,7 +59,7 @@ export function createJoins({ namespaces, access, decisions, backbone, outbox, j
     if (refusal) return refuse(session, id, key, refusal)
     if (!decisions.applies(key)) return enter(session, message)
     if (undecided.get(session)?.has(key)) return refuse(session, id, key, underWay)
-    const decision = decisions.ask(session.viewer, key)
+    const decision = decisions.ask(session, key)
     if (decision instanceof Promise) return void joinDecided(session, message, decision)
     if (decision) return refuse(session, id, key, decision)
     enter(session, message)
@@ -129,7 +129,7 @@ export function createJoins({ namespaces, access, decisions, backbone, outbox, j
     const membership = { tab: undefined, pending: undefined, ...who }
     members.set(session, own.set(key, membership))
     count++
-    if (decisions.applies(key)) decisions.join(session, key, JOINED)
+    if (decisions.applies(key)) decisions.register(session, key, JOINED)
     return membership
   }
 
@@ -138,7 +138,7 @@ export function createJoins({ namespaces, access, decisions, backbone, outbox, j
     const own = members.get(session)
     if (!own?.delete(key)) return
     count--
-    decisions.leave(session, key, JOINED)
+    decisions.unregister(session, key, JOINED)
     if (own.size === 0) members.delete(session)
   }
 
@@ -238,10 +238,10 @@ export function createJoins({ namespaces, access, decisions, backbone, outbox, j
      */
     changeViewer(session, change) {
       const keys = [...(members.get(session)?.keys() ?? [])].filter(decisions.applies)
-      for (const key of keys) decisions.leave(session, key, JOINED)
+      for (const key of keys) decisions.unregister(session, key, JOINED)
       change()
       for (const key of keys) {
-        const { problem } = decisions.join(session, key, JOINED)
+        const { problem } = decisions.register(session, key, JOINED)
         if (!problem) continue
         end(session, key, 'now')
         refuse(session, undefined, key, problem)

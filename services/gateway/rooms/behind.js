@@ -29,8 +29,7 @@ export function createBehind({ tails, pages, outbox, counts }) {
     subscription.isBehind = true
     const page = await pages.after(room, cursor)
     subscription.isBehind = false
-    const isOver = subscription.index === -1 || subscription.placing !== undefined
-    if (isOver) return
+    if (!isStreaming(subscription)) return
     if (page.error !== undefined) return void failed.add(subscription)
     const hasMoved = subscription.cursor !== cursor || room.epoch !== epoch
     if (!hasMoved && cursor + 1 < page.oldest) {
@@ -49,7 +48,17 @@ export function createBehind({ tails, pages, outbox, counts }) {
     retry() {
       const waiting = [...failed]
       failed.clear()
-      for (const subscription of waiting) if (subscription.index !== -1) outbox.oweMessages(subscription)
+      for (const subscription of waiting) if (isStreaming(subscription)) outbox.oweMessages(subscription)
     },
   }
+}
+
+/**
+ * Whether messages may go out. A subscription that ended is written nothing, and one whose stream begins anew nothing before
+ * its `subscribed`: the client would take them for messages after the position that is named there.
+ *
+ * @param {RoomSubscription} subscription
+ */
+function isStreaming({ index, placing }) {
+  return index !== -1 && placing === undefined
 }

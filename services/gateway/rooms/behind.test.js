@@ -62,6 +62,17 @@ test('a journal that is away is no gap: it is asked again', async () => {
 test.each([
   ['ended', { index: -1 }],
   ['began its stream anew', { placing: {} }],
+])('one whose page could not be read, and that %s since, is not written to by the retry', async (_, change) => {
+  const { behind, read, owed, subscription } = setUp()
+  await read({ error: 'journal_unavailable' })
+  Object.assign(subscription, change)
+  behind.retry()
+  expect(owed).toEqual([])
+})
+
+test.each([
+  ['ended', { index: -1 }],
+  ['began its stream anew', { placing: {} }],
 ])('a session that %s meanwhile is not written to', async (_, change) => {
   const { behind, reads, owed, subscription } = setUp()
   const done = behind.readOn(subscription)

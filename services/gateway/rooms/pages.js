@@ -23,7 +23,7 @@ const READ_MS = 5_000
  * @param {object} deps
  * @param {Pick<import('@keycast/backbone').RoomsBackbone, 'history'>} deps.backbone
  * @param {Pick<import('./tails.js').Tails, 'addPage'>} deps.tails
- * @param {Pick<import('../counts.js').Counts, 'pageReads' | 'pageReadsJoined'>} deps.counts
+ * @param {Pick<import('../counts.js').Counts, 'pageReads' | 'pageReadsCoalesced'>} deps.counts
  */
 export function createPages({ backbone, tails, counts }) {
   /** @param {Room} room @param {number} after @returns {Promise<Page>} */
@@ -56,7 +56,7 @@ export function createPages({ backbone, tails, counts }) {
     after(room, after) {
       for (const [from, reading] of room.reads) {
         if (from > after || after - from > JOIN_MESSAGES) continue
-        counts.pageReadsJoined++
+        counts.pageReadsCoalesced++
         return reading
       }
       const reading = read(room, after)

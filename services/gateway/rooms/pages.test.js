@@ -9,7 +9,7 @@ function setUp() {
   const asked = []
   /** @type {number[][]} */
   const added = []
-  const counts = { pageReads: 0, pageReadsJoined: 0 }
+  const counts = { pageReads: 0, pageReadsCoalesced: 0 }
   const pages = createPages({
     backbone: {
       history: (key, range) => {
@@ -36,7 +36,7 @@ test('those about as far behind share one read, and those further behind have th
   const earlier = pages.after(room, 99)
   expect(asked.map(({ range }) => range.after)).toEqual([100, 351, 99])
   expect(asked[0].range).toEqual({ epoch: 'E1', after: 100, limit: 500 })
-  expect(counts).toEqual({ pageReads: 3, pageReadsJoined: 2 })
+  expect(counts).toEqual({ pageReads: 3, pageReadsCoalesced: 2 })
   for (const { answer } of asked) answer(found(101, 102))
   for (const page of await Promise.all([...reads, earlier]))
     expect(page).toEqual({ epoch: 'E1', oldest: 3, newest: 900 })

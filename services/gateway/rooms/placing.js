@@ -22,7 +22,7 @@ const RETRY_MS = 1_000
  * @param {Pick<import('./tails.js').Tails, 'seal' | 'covers'>} deps.tails
  * @param {ReturnType<typeof import('./pages.js').createPages>} deps.pages
  * @param {Pick<import('./followers.js').Followers, 'remove'>} deps.followers
- * @param {Pick<import('../access/backend/decisions.js').Decisions, 'leave'>} deps.decisions
+ * @param {Pick<import('../access/backend/decisions.js').Decisions, 'unregister'>} deps.decisions
  * @param {Pick<import('../presence/watching.js').Watching, 'begin'>} deps.watching
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'send' | 'forget' | 'oweMessages'>} deps.outbox
  * @param {Pick<import('../counts.js').Counts, 'resumes'>} deps.counts
@@ -178,7 +178,7 @@ export function createPlacing({ backbone, tails, pages, followers, decisions, wa
     const id = placing && !placing.isTold ? placing.announcement.id : undefined
     end(subscription)
     // Else the backend would be asked for it as long as the gateway runs.
-    decisions.leave(session, room.key, SUBSCRIBED)
+    decisions.unregister(session, room.key, SUBSCRIBED)
     outbox.send(session, errorMessage(code, { id, key: room.key, subscribed: false, message }))
   }
 

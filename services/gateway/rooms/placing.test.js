@@ -26,7 +26,7 @@ function setUp({ isAvailable = true } = {}) {
         removed.push(subscription)
       },
     },
-    decisions: { leave() {} },
+    decisions: { unregister() {} },
     watching: { begin() {} },
     outbox: {
       send: (_, message) => void sent.push(message),

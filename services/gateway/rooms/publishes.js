@@ -69,7 +69,7 @@ export function createPublishes({
       return endAtOnce(session, key, pending, refuse({ code: 'too_many_waiting', message, retryAfterMs: RETRY_MS }))
     }
     enqueue(session, key, pending)
-    const decision = decisions.applies(key) ? decisions.ask(session.viewer, key) : undefined
+    const decision = decisions.applies(key) ? decisions.ask(session, key) : undefined
     const publishing =
       decision === undefined
         ? publish({ key, messageId, from: rights.user ?? '', data })

@@ -125,7 +125,7 @@ export function createConnection({
      * Resolves when there is a session.
      *
      * @throws {LogRefused} of `prepare`, at once
-     * @throws {Error} Valkey was not reached
+     * @throws {Error} if Valkey was not reached
      */
     async start() {
       const startedAt = now()

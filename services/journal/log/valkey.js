@@ -51,7 +51,7 @@ const CONFLICT = 2
  * @param {number} [options.startMs] Valkey must be reached within this time
  * @param {Pick<import('@keycast/service').Log, 'warn' | 'error' | 'info'>} options.report
  * @returns {Promise<Log & { news: import('./log.js').News }>}
- * @throws {import('./log.js').LogRefused} it would lose messages or cannot be used
+ * @throws {import('./log.js').LogRefused} if it would lose messages or cannot be used
  */
 export async function openValkeyLog({
   url,

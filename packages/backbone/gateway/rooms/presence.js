@@ -1,4 +1,4 @@
-// A gateway's side of who is in rooms: joins, which the room's node is told again whenever that may have been lost, and
+// A gateway's side of presence: its joins, which are repeated to the room's node whenever they may have been lost, and
 // the members of rooms, change by change. A hole in the changes is never passed on: it is asked for again.
 import { randomBytes } from 'node:crypto'
 import { errorCodes } from '@keycast/protocol'
@@ -24,7 +24,7 @@ import { joinKey, membersKey, readPresenceKey } from '../../wire/members-codec.j
  *   stood, and the room's node refuses it now; that happens where a node has lost its memory
  * @property {(tab: string, leaving: import('../../wire/members-codec.js').Leaving) => void} leave the join is over. `later`:
  *   the connection broke, so the member stays for a while and may come back elsewhere
- * @property {(room: string) => void} watchMembers who is there is wanted, and every change, until `unwatchMembers`
+ * @property {(room: string) => void} watchMembers asks for the members and every change, until `unwatchMembers`
  * @property {(room: string) => void} unwatchMembers
  * @property {(room: string, options: { deadlineMs: number }) => Promise<Members | Refusal>} membersOf asks once; never
  *   rejects
@@ -45,10 +45,10 @@ import { joinKey, membersKey, readPresenceKey } from '../../wire/members-codec.j
 /** How long a node keeps a member whose connection broke. */
 export const GHOST_MS = 10_000
 
-/** How exactly deadlines are kept. */
+/** Precision of deadlines. */
 const CHECK_MS = 100
 
-/** What is told to a client to wait where the journal is away. */
+/** A client is told to wait this long while the journal is away. */
 const RETRY_MS = 1_000
 
 /**
@@ -65,14 +65,14 @@ const RETRY_MS = 1_000
  * @param {import('@keycast/service').Every} options.every
  */
 export function createPresenceBackbone({ router, events, now, every }) {
-  /** Names this process's joins apart from those of other gateways, and of one before it. */
+  /** Distinguishes this process's joins from those of other gateways, and of an earlier process. */
   const incarnation = randomBytes(6).toString('base64url')
   let tabs = 0
   /** By key. @type {Map<string, Join>} */
   const joins = new Map()
-  /** Keys of joins that wait for their answer. @type {Set<string>} */
+  /** Keys of joins that wait for an answer. @type {Set<string>} */
   const pending = new Set()
-  /** Keys of joins that are over, until the node knows it; oldest first. */
+  /** Keys of ended joins, until the node confirms their end; oldest first. */
   const ending = /** @type {import('@keycast/service').UniqueQueue<string>} */ (createUniqueQueue())
   /** By room; `undefined` until it is known. @type {Map<string, { epoch: string, seq: number } | undefined>} */
   const watched = new Map()
@@ -81,7 +81,7 @@ export function createPresenceBackbone({ router, events, now, every }) {
   let stopChecks = () => {}
   let isChecking = false
 
-  /** Looks at deadlines while there are any. */
+  /** Checks deadlines while there are any. */
   function check() {
     const isNeeded = pending.size + ending.size + reads.size > 0
     if (isNeeded === isChecking) return
@@ -134,16 +134,16 @@ export function createPresenceBackbone({ router, events, now, every }) {
     if (!join || join.said.leaving) return
     join.done(unavailable())
     pending.delete(key)
-    // Said as a state too: alone, the end of a watch may mean that the room has another node.
+    // Sent as a state, too: the end of a watch alone may mean that the room has another node.
     join.said.leaving = leaving
     router.linkOf(key)?.renewWatch(key)
-    // A node that has not heard it by then has long missed this gateway.
+    // A node that has not heard it by then has lost this gateway long ago.
     join.deadlineAt = now() + GHOST_MS
     ending.add(key)
     check()
   }
 
-  /** @param {string} key of a join that the node knows to be over */
+  /** @param {string} key a join whose end the node has confirmed */
   function end(key) {
     forget(key)
     check()
@@ -165,7 +165,7 @@ export function createPresenceBackbone({ router, events, now, every }) {
 
   /**
    * @param {import('../../wire/rooms-codec.js').Answer} answer @param {boolean} isGot
-   * @returns {boolean} false where it is about something else
+   * @returns {boolean} false if it is about something else
    */
   function onAnswer(answer, isGot) {
     const about = readPresenceKey(answer.key)
@@ -178,7 +178,10 @@ export function createPresenceBackbone({ router, events, now, every }) {
     return true
   }
 
-  /** @param {import('../../wire/rooms-codec.js').Answer} answer @param {boolean} isGot only to see whether the node answers */
+  /**
+   * @param {import('../../wire/rooms-codec.js').Answer} answer @param {boolean} isGot only to test whether the node
+   * answers
+   */
   function onJoinAnswer(answer, isGot) {
     const join = joins.get(answer.key)
     if (!join || isGot) return
@@ -203,7 +206,7 @@ export function createPresenceBackbone({ router, events, now, every }) {
     const position = watched.get(room)
     if (!position) return
     const isOther = epoch !== position.epoch
-    if (!isOther && rev <= position.seq) return // what was asked for again came twice
+    if (!isOther && rev <= position.seq) return // a repeated request was answered twice
     if (isOther || rev > position.seq + 1) return router.linkOf(room)?.renewWatch(membersKey(room))
     position.seq = rev
     events.onPresence?.(room, joined ? { rev, count, joined, left } : { rev, count })

@@ -1,4 +1,4 @@
-// What a gateway makes of what a node says of who is in a room; services/journal tests both together.
+// A gateway's reading of a node's presence messages; services/journal tests both together.
 import { membersKey } from '../../wire/members-codec.js'
 import { createPresenceBackbone } from './presence.js'
 

@@ -26,25 +26,24 @@ import { createPresenceBackbone } from './presence.js'
  *
  * @typedef {object} RoomsStream
  * @property {() => Promise<void>} start resolves when the sockets exist, not when a journal answers
- * @property {() => Promise<void>} stop ends all that is under way
- * @property {(room: string, position?: Position) => void} watch every message after the position is wanted, or without
- *   one those after the head; until `unwatch`. A room that is watched already goes on as it is
+ * @property {() => Promise<void>} stop ends all requests under way
+ * @property {(room: string, position?: Position) => void} watch asks for every message after the position, or without
+ *   one after the head; until `unwatch`. A room that is watched already continues as it is
  * @property {(room: string) => void} unwatch
- * @property {(publish: { room: string, messageId: string | undefined, from: string, data: Buffer },
- *   options: { deadlineMs: number }) => Promise<Published | NotPublished>} publish never rejects. Those of one room are
- *   kept in the order given. `publish_unknown`: the same messageId may be sent again, so the caller should give one
+ * @property {(publish: { room: string, messageId: string | undefined, from: string, data: Buffer }, options: {
+ *   deadlineMs: number }) => Promise<Published | NotPublished>} publish never rejects. Publishes into one room are kept
+ *   in the order given. `publish_unknown`: the same messageId may be sent again, so the caller should give one
  * @property {(room: string, range: HistoryRange, options: { deadlineMs: number }) => Promise<History | NotPublished>}
- *   history never rejects. Those who ask the same part of a room meanwhile share one read
+ *   history never rejects. Concurrent requests for the same part of a room share one read
  * @property {(room: string) => boolean} isAvailable whether the room's journal answers now
  * @property {(room: string) => { node: string | undefined, alive: boolean }} ownerOf
  * @property {() => number} nodesAlive
- * @property {() => number} healed how many holes were asked for again
+ * @property {() => number} healed the number of holes that were asked for again
  */
 
 /**
- * The functions that a gateway gives it. All are synchronous, and called only for rooms that are watched. Of each room
- * come first `onHead` or `onGap`, then messages that follow each other without a hole and without one twice; `onGap` is
- * the only way out of that.
+ * The functions that a gateway gives it. All are synchronous, and called only for watched rooms. Each room begins with
+ * `onHead` or `onGap`. Then messages follow each other without a hole, and none comes twice; only `onGap` breaks that.
  *
  * @typedef {MessageEvents & import('./presence.js').PresenceEvents} RoomsEvents
  *
@@ -53,25 +52,25 @@ import { createPresenceBackbone } from './presence.js'
  *   the room stands. Messages follow from `after` + 1 on: the position reached so far. Again whenever a link began anew
  * @property {(room: string, batch: { epoch: string, messages: Message[] }) => void} onMessages one at least. `data` may
  *   be kept; it is a slice of a batch of up to 64 KiB
- * @property {(room: string, gap: { epoch: string, seq: number, oldest: number,
- *   reason: import('../../wire/rooms-codec.js').GapReason }) => void} onGap what followed the position cannot be given;
- *   the stream goes on after `seq`
+ * @property {(room: string, gap: { epoch: string, seq: number, oldest: number, reason:
+ *   import('../../wire/rooms-codec.js').GapReason }) => void} onGap the messages after the position cannot be given;
+ *   the stream continues after `seq`
  * @property {(room: string, failure: { code: RoomErrorCode, message: string, retryAfterMs?: number }) => void} onFailed
  *   the watch stands. With `retryAfterMs` the journal tries again by itself
- * @property {() => void} [onRouted] which journals answer may have changed: see `isAvailable`
+ * @property {() => void} [onRouted] the set of journals that answer may have changed: see `isAvailable`
  */
 
-/** What is told to a client to wait where the journal is away. */
+/** A client is told to wait this long while the journal is away. */
 const RETRY_MS = 1_000
 
-/** Publishes under way, and their data: above it new ones are refused, since the journal is behind. */
+/** Limits on the publishes under way, and their data. Above them new ones are refused, since the journal is behind. */
 const PUBLISHES_MAX = 50_000
 const PUBLISH_BYTES_MAX = 64 * 2 ** 20
 
 /** A hub cuts off a gateway that sends a larger part. */
 const DATA_BYTES_MAX = 2 ** 20 - 1
 
-/** How exactly the deadline of a history is kept. */
+/** Precision of the deadline of a history. */
 const DEADLINE_CHECK_MS = 100
 
 /**
@@ -86,8 +85,8 @@ const DEADLINE_CHECK_MS = 100
  */
 export function createRoomsBackbone({ nodeSource, dialOf, events, now, every, log }) {
   /**
-   * `isPlaced`: the journal has said where the stream goes on since the watch was last said. Until then, and while a
-   * hole is asked for again, messages that do not follow belong to what was said before.
+   * `isPlaced`: the journal has told where the stream continues since the watch was last sent. Until then, and while a
+   * hole is asked for again, messages that do not follow belong to an earlier watch.
    *
    * @type {Map<string, { position: Position | undefined, isPlaced: boolean }>}
    */
@@ -137,7 +136,7 @@ export function createRoomsBackbone({ nodeSource, dialOf, events, now, every, lo
         room.position = { epoch: answer.epoch, seq: answer.seq }
         return events.onGap(key, /** @type {any} */ (said))
       case 'failed':
-        if (isGot) return // the link asked for any answer, to see whether they arrive
+        if (isGot) return // the link asked for any answer, to test whether they arrive
         return events.onFailed(key, { code: answer.code, ...failureOf(answer) })
       case 'messages':
         return onMessages(key, room, answer)
@@ -150,8 +149,8 @@ export function createRoomsBackbone({ nodeSource, dialOf, events, now, every, lo
    */
   function onHead(key, room, { epoch, seq, oldest, after }) {
     const { position } = room
-    // It was made for the position of an earlier watch: messages that were under way have passed it meanwhile, or it is
-    // not what was asked for.
+    // It was made for the position of an earlier watch: messages under way have passed it meanwhile, or it is of
+    // another epoch.
     if (position && (position.epoch !== epoch || position.seq < after)) return heal(key, room)
     room.isPlaced = true
     room.position ??= { epoch, seq: after }
@@ -173,7 +172,11 @@ export function createRoomsBackbone({ nodeSource, dialOf, events, now, every, lo
     events.onMessages(key, { epoch, messages: fresh })
   }
 
-  /** How far the journal has sent each room: what is not here by now was lost. @param {import('../../wire/rooms-codec.js').Heads} heads */
+  /**
+   * The journal's position in each room: a message up to it that has not arrived was lost.
+   *
+   * @param {import('../../wire/rooms-codec.js').Heads} heads
+   */
   function onHeads(heads) {
     for (const { key, epoch, seq } of heads) {
       const room = watched.get(key)
@@ -182,7 +185,7 @@ export function createRoomsBackbone({ nodeSource, dialOf, events, now, every, lo
     }
   }
 
-  /** Says the watch again, with the position reached. @param {string} key @param {{ isPlaced: boolean }} room */
+  /** Sends the watch again, with the position reached. @param {string} key @param {{ isPlaced: boolean }} room */
   function heal(key, room) {
     room.isPlaced = false
     healed++
@@ -217,7 +220,7 @@ export function createRoomsBackbone({ nodeSource, dialOf, events, now, every, lo
     publishBytes -= data.length
     switch (/** @type {import('../commands.js').CommandEnd<Published | NotPublished>} */ (end).type) {
       case 'result':
-        // The first time it may have been kept, and only the answer was lost.
+        // The first try may have succeeded, and only its answer was lost.
         return end.isRepeated && notKept.has(end.result.error) ? refusal('publish_unknown') : end.result
       case 'unknown':
         return refusal('publish_unknown')
@@ -293,7 +296,7 @@ export function createRoomsBackbone({ nodeSource, dialOf, events, now, every, lo
   }
 }
 
-/** Repeats of a publish after a loss are known by it. */
+/** A log recognizes repeats of a publish by it. */
 export const newMessageId = () => randomBytes(12).toString('base64url')
 
 /** @type {Set<RoomErrorCode | undefined>} */

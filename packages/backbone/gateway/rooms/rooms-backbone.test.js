@@ -1,4 +1,4 @@
-// What a gateway makes of what a journal says; services/journal tests both together.
+// A gateway's reading of a journal's messages; services/journal tests both together.
 import { createHub } from '../../hub/hub.js'
 import { createMemoryNetwork } from '../../memory/network.js'
 import { keyOfFirst } from '../../memory/test-support.js'
@@ -8,7 +8,7 @@ import { createRoomsBackbone } from './rooms-backbone.js'
 /** @type {any} */
 const silent = { debug() {}, info() {}, warn() {}, error() {} }
 
-/** A journal that says what the test puts into its mouth. */
+/** A journal whose messages the test writes. */
 async function setup() {
   const network = createMemoryNetwork()
   const hub = createHub({ codec: roomsCodec, bind: network.bindOf('n1'), log: silent, ...network })

@@ -1,5 +1,5 @@
-// Up to when each node has confirmed what it told this gateway. A confirmation is of one incarnation of a link: what another
-// one says is of other watches, and must not be taken for it.
+// The time up to which each node has confirmed its refreshes. A confirmation belongs to one incarnation of a link:
+// another incarnation has other watches, so its confirmations must not count for this one.
 import { namespaceOf } from '@keycast/protocol'
 
 /**
@@ -16,7 +16,7 @@ export function createConfirmed({ now }) {
   function confirmationsOf(link, namespace) {
     let own = byLink.get(link)
     if (own?.id !== link.id) {
-      // Those of the incarnation before stay with the keys that have them, and move no more.
+      // Confirmations of the incarnation before stay with the keys that have them, and move no more.
       own = { id: link.id, byNamespace: new Map() }
       byLink.set(link, own)
     }
@@ -32,7 +32,7 @@ export function createConfirmed({ now }) {
     /** @param {Link} link @param {string} key */
     of: (link, key) => confirmationsOf(link, namespaceOf(key)),
 
-    /** A beat said how far the node is. @param {Link} link @param {Record<string, number>} lagsMs by namespace */
+    /** A beat reported the node's progress. @param {Link} link @param {Record<string, number>} lagsMs by namespace */
     take(link, lagsMs) {
       const nowMs = now()
       for (const [namespace, lagMs] of Object.entries(lagsMs)) {

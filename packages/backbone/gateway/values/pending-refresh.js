@@ -1,6 +1,6 @@
-// A refresh on its way to the fetcher nodes. It goes to every node, not to the keys' owners alone: gateways may
-// disagree about which nodes there are, and then the node that refreshes a key for another gateway is not the owner
-// this gateway sees.
+// A refresh call on its way to the fetcher nodes. It goes to every node, not only to the keys' owners: gateways may
+// disagree about which nodes exist. Then the node that refreshes a key for another gateway is not the owner that this
+// gateway sees.
 import { KEYS_PER_REQUEST_MAX } from '../../wire/envelope.js'
 
 /**
@@ -8,8 +8,8 @@ import { KEYS_PER_REQUEST_MAX } from '../../wire/envelope.js'
  * @typedef {import('../link.js').Link<import('../../wire/values-codec.js').Values>} Link
  *
  * @typedef {object} PendingRefresh
- * @property {() => void} route asks the nodes there are now that were not asked yet
- * @property {() => void} takeBack from nodes that were not told yet
+ * @property {() => void} route tells the present nodes that were not told yet
+ * @property {() => void} takeBack of nodes that were not told yet
  * @property {(error: Error) => void} fail
  *
  * @param {object} options
@@ -20,7 +20,7 @@ import { KEYS_PER_REQUEST_MAX } from '../../wire/envelope.js'
  * @returns {PendingRefresh}
  */
 export function createPendingRefresh({ keys, links, done, fail }) {
-  /** How many messages each link is still to confirm. @type {Map<Link, number>} */
+  /** The number of messages that each link must still confirm. @type {Map<Link, number>} */
   const unconfirmed = new Map()
   /** @type {(() => void)[]} */
   const takeBacks = []

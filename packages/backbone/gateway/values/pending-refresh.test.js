@@ -1,4 +1,4 @@
-// Refreshes on their way to every node, whatever is lost.
+// Refresh calls on their way to every node, whatever is lost.
 import { createMemoryBackbone } from '../../memory/backbone-memory.js'
 import { count, setup, startGateway, startNode } from '../../memory/test-support.js'
 

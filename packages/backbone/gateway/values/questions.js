@@ -1,5 +1,5 @@
-// Questions to the owner of a key, each answered once. Where the owner changes meanwhile the question goes to the new one,
-// so asking twice must do no harm.
+// Questions to the owner of a key, each answered once. If the owner changes meanwhile, the question goes to the new
+// one, so asking twice must do no harm.
 
 /**
  * @template C
@@ -28,7 +28,8 @@ export function createQuestions({ linkOf, now }) {
       if (question.link !== link || !open.has(question)) return
       if (end.type === 'result') finish(question, end.result)
       else if (end.type === 'refused') finish(question, undefined)
-      // The link ended. Once the routes have changed the question goes to another node; otherwise it is too late for it.
+      // The link ended. Once the routes have changed, the question goes to another node; otherwise it is too late for
+      // it.
       else queueMicrotask(() => question.link === link && open.has(question) && say(question))
     })
   }
@@ -44,7 +45,7 @@ export function createQuestions({ linkOf, now }) {
      * @param {string} key
      * @param {S['Command']} command
      * @param {{ deadlineMs: number }} options
-     * @returns {Promise<S['Result'] | undefined>} `undefined` where no node said anything in time
+     * @returns {Promise<S['Result'] | undefined>} `undefined` if no node answered in time
      */
     ask(key, command, { deadlineMs }) {
       return new Promise(done => {

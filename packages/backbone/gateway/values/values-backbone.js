@@ -7,7 +7,7 @@ import { chunksOf, createPendingRefresh, refreshNotice } from './pending-refresh
 import { createQuestions } from './questions.js'
 import { createRecentRefreshes } from './recent-refreshes.js'
 
-/** What each watch says: changes are enough. */
+/** The payload of each watch: changes are enough. */
 const QUIET = Object.freeze({ quiet: true })
 
 /**
@@ -38,8 +38,8 @@ export function createValuesBackbone({ nodeSource, dialOf, events, now, every, l
       },
       onHeads: ({ lagsMs }, link) => confirmed.take(link, lagsMs),
       onNode(link) {
-        // The node was not told of these while it was out of reach or not known; those still pending come by
-        // themselves.
+        // The node was not told of these while it was out of reach or unknown; refresh calls that are still pending
+        // reach it by themselves.
         for (const keys of chunksOf(recentRefreshes.keys())) link.notify(refreshNotice(keys), () => {})
       },
       onRouted() {
@@ -106,8 +106,8 @@ export function createValuesBackbone({ nodeSource, dialOf, events, now, every, l
     get: router.get,
     cancelGet: router.cancelGet,
     renewCredentials: key => router.linkOf(key)?.renewWatch(key),
-    authorize: (key, credentials, { deadlineMs }) =>
-      questions.ask(key, { type: 'authorize', key, ...credentials }, { deadlineMs }),
+    authorize: (key, credentials, { deadlineMs, maxAgeMs }) =>
+      questions.ask(key, { type: 'authorize', key, ...credentials, maxAgeMs }, { deadlineMs }),
     ownerOf: router.ownerOf,
     nodesAlive: router.nodesAlive,
   }

@@ -1,8 +1,9 @@
-// For whom a session is: asks the application for a token, sends it, and renews it before it expires.
+// The session's user: asks the application for a token, sends it, and renews it before it expires.
 import { backoffMs } from './backoff.js'
 
 /**
- * A token, or what gives one: called for the first connection, before the token expires and where it was refused.
+ * A token, or a function that gives one. It is called for the first connection, before the token expires and after a
+ * refusal.
  *
  * @typedef {string | (() => string | Promise<string>)} Token
  */
@@ -10,10 +11,10 @@ import { backoffMs } from './backoff.js'
 /** Thrown by a `token` function when the user is not signed in any more: the client closes and does not ask again. */
 export class TokenRefused extends Error {}
 
-/** A token is renewed so long before it expires, or a quarter of its time where that is shorter. */
+/** A token is renewed this long before it expires, or a quarter of its time if that is shorter. */
 const MARGIN_MS = 30_000
 
-/** A function that gives the same token again and again must not be asked all the time. */
+/** A function that repeats one token must not be asked all the time. */
 const RENEWAL_MIN_MS = 1_000
 
 /**
@@ -23,13 +24,15 @@ const RENEWAL_MIN_MS = 1_000
  * @param {import('../timers.js').Alarm} deps.alarm
  * @param {(message: object) => void} deps.send
  * @param {(user: string) => void} deps.open
- * @param {(reason: string, code: import('./codes.js').ErrorCode) => void} deps.end no further token is to be had
+ * @param {(reason: string, code: import('./codes.js').ErrorCode) => void} deps.end there will be no further token
  */
 export function createAuth({ token: source, environment: { now, random }, alarm, send, open, end }) {
   const canRenew = typeof source === 'function'
   /** @type {string | undefined} */
   let token
-  /** Until then the token is good for another connection: an application is not asked at each loss. 0: there is none. */
+  /**
+   * The token serves other connections until this time, so an application is not asked at each loss. 0: there is none.
+   */
   let renewAtMs = 0
   let wasRefused = false
   let failures = 0
@@ -42,7 +45,7 @@ export function createAuth({ token: source, environment: { now, random }, alarm,
     try {
       if (now() >= renewAtMs) {
         const given = await (canRenew ? source() : source)
-        // One that comes late serves the next connection, unless that has a newer one already.
+        // A late answer serves the next connection, unless that has a newer token already.
         if (turn === mine || renewAtMs === 0) {
           token = given
           renewAtMs = Infinity
@@ -99,7 +102,7 @@ export function createAuth({ token: source, environment: { now, random }, alarm,
           renew()
         }
       } else if (code === 'token_expired' && !id && !key) {
-        // One with an id or a key is about that alone. Else many keys would ask for as many tokens.
+        // An error with an id or a key is about that alone. Otherwise many keys would ask for as many tokens.
         if (canRenew) renew()
       }
     },

@@ -1,4 +1,4 @@
-// How long to wait after failures: a random time, so that thousands of clients do not come back at once.
+// The wait after failures: a random time, so that thousands of clients do not come back at once.
 
 /** The first wait is at most this long, doubled with each failure. */
 const FIRST_MS = 1_000

@@ -1,4 +1,4 @@
-// The codes of the protocol as far as a client must know them. A test holds them to packages/protocol/codes.js.
+// The protocol's codes, as far as a client must know them. A test compares them with packages/protocol/codes.js.
 
 /**
  * Codes of `error` and `stale` messages.

@@ -1,4 +1,4 @@
-// The client is packed without packages/protocol: what it says itself is held to it here.
+// The client is packed without packages/protocol: this compares its own copies with that package.
 import { readFileSync } from 'node:fs'
 import { closeCodes, errorCodes } from '../../../protocol/codes.js'
 import { finalCloseCodes } from './codes.js'

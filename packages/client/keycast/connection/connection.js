@@ -10,9 +10,9 @@ import { readFrame } from './frames.js'
  */
 
 /**
- * How the connection stands. `retryAt` is in milliseconds since 1970; `reason` is for people to read. After `closed` with
- * a close code the gateway wants this client back no more, with an error code there is no token for it; without a code,
- * `close()` was called.
+ * The state of the connection. `retryAt` is in milliseconds since 1970; `reason` is for people to read. After `closed`
+ * with a close code the gateway refuses this client for good; with an error code the client has no token; without a
+ * code, `close()` was called.
  *
  * @typedef {{ name: 'connecting' }
  *   | { name: 'open', session: string, user?: string }
@@ -21,7 +21,10 @@ import { readFrame } from './frames.js'
  *   | { name: 'closed', reason: string, code?: number | import('./codes.js').ErrorCode }} ConnectionState
  */
 
-/** A connection must last this long before failures count from zero: one that is accepted and dropped does not. */
+/**
+ * A connection must last this long before failures count from zero: one that is accepted and dropped must not reset
+ * them.
+ */
 const STEADY_MS = 5_000
 
 /** A handshake that takes longer was swallowed on the way. */
@@ -30,13 +33,16 @@ const HANDSHAKE_MS = 10_000
 /** Browsers show no WebSocket pings, so a silent connection is asked for a sign of life. */
 const PONG_MS = 10_000
 
-/** A person who comes back to the page is looking at it: a connection that died meanwhile is found out sooner. */
+/** A user who returns to the page is looking at it: a connection that died meanwhile is found out sooner. */
 const WAKE_PONG_MS = 3_000
 
-/** How a gateway ends a session that has no token any more. */
+/** A gateway closes a session without a valid token with this code. */
 const UNAUTHENTICATED = 4001
 
-/** How a client ends one: for good, or to go on in another. With the second code it leaves no room that it joined. */
+/**
+ * A client closes a session with these codes: for good, or to go on in another. With the second code it leaves no room
+ * that it joined.
+ */
 const DONE = 1000
 const MOVED = 4000
 
@@ -62,14 +68,14 @@ export function createConnection({ url, environment, createAlarm, token, parts, 
   let socket
   /** The first message of the session. @type {any} */
   let welcome
-  /** Of the sessions before: what they showed must not be resumed for somebody else. @type {string | undefined} */
+  /** The user of the sessions before: their values must not be resumed for another user. @type {string | undefined} */
   let firstUser
   let failures = 0
   let openedAtMs = 0
   let heardAtMs = 0
-  /** How long a ping that is unanswered may take; 0 where none is. */
+  /** The time left for an unanswered ping; 0 if there is none. */
   let pongMs = 0
-  /** When the gateway wants its clients back, once it said that it is closing; else 0. */
+  /** The time at which the gateway wants its clients back, after it announced its end; else 0. */
   let returnAtMs = 0
 
   /** @param {ConnectionState} next */
@@ -85,14 +91,14 @@ export function createConnection({ url, environment, createAlarm, token, parts, 
     become({ name: 'connecting' })
     // A listener may have closed it.
     if (!isUp()) return
-    // The token first: a gateway does not keep a connection for long that sends none.
+    // The token goes first: a gateway soon closes a connection that sends none.
     if (auth) auth.obtain(dial, lost)
     else dial()
   }
 
   /** @param {string} reason @param {number} ms after which the connection is given up for it */
   function limit(reason, ms) {
-    // A person is looking at the page: a random wait would only add to the 3 s.
+    // A user is looking at the page: a random wait would only add to the 3 s.
     alarm.set(() => lost(reason, undefined, ms === WAKE_PONG_MS && !isOffline()), ms)
   }
 
@@ -101,14 +107,14 @@ export function createConnection({ url, environment, createAlarm, token, parts, 
     let why = 'the connection was lost'
     opened.binaryType = 'arraybuffer'
     socket = opened
-    // A socket that was given up may still speak: what it says is of an earlier session.
+    // A socket that was given up may still send: its messages belong to an earlier session.
     opened.onmessage = ({ data }) => {
       if (socket === opened) receive(data)
     }
     opened.onclose = ({ code, reason }) => {
       if (socket === opened) lost(reason || why, code)
     }
-    // `close` follows, and knows less; without a listener `ws` would throw. Browsers do not tell what it was.
+    // `close` follows, and knows less; without a listener `ws` would throw. Browsers do not tell the cause.
     opened.onerror = ({ message }) => {
       why = message || why
     }
@@ -124,7 +130,8 @@ export function createConnection({ url, environment, createAlarm, token, parts, 
     alarm.clear()
     auth?.lost()
     old?.close(code)
-    // Also where a gateway is closing, and the client leaves it: what is under way there is asked of the next one.
+    // Also ends the session if the gateway is closing and the client leaves it: requests under way there are sent to
+    // the next one.
     for (const part of parts) part.lost()
     return state !== before
   }
@@ -148,7 +155,7 @@ export function createConnection({ url, environment, createAlarm, token, parts, 
       alarm.set(connect, reconnectAfterMs)
     } else {
       auth?.receive(message)
-      // No part takes what was for this file alone, as a pong.
+      // No part takes a message for this file alone, such as a pong.
       parts.some(part => part.receive(message, bytes))
     }
   }
@@ -166,7 +173,7 @@ export function createConnection({ url, environment, createAlarm, token, parts, 
     if (socket) for (const part of parts) part.opened(welcome.limits)
   }
 
-  /** Asks for a sign of life once nothing was heard for a heartbeat. */
+  /** Asks for a sign of life after a heartbeat without any message. */
   function listen() {
     const restMs = heardAtMs + welcome.heartbeatMs - now()
     if (restMs > 0) alarm.set(listen, restMs)
@@ -213,12 +220,12 @@ export function createConnection({ url, environment, createAlarm, token, parts, 
     socket?.send(JSON.stringify(message))
   }
 
-  /** @param {object} message is dropped where the connection is not open: the next session is told all of it anew */
+  /** @param {object} message dropped if the connection is not open: the next session is told all of it anew */
   function send(message) {
     if (state.name === 'open') transmit(message)
   }
 
-  /** Also while a token is fetched, and there is no socket yet. */
+  /** Also runs while a token is fetched, and there is no socket yet. */
   const isUp = () => state.name === 'connecting' || state.name === 'open'
 
   return {

@@ -5,7 +5,7 @@ export const utf8 = new TextDecoder()
 
 /**
  * @param {string | ArrayBuffer} data
- * @returns {{ message?: any, bytes?: Uint8Array }} no message where it is neither
+ * @returns {{ message?: any, bytes?: Uint8Array }} no message if it is neither
  */
 export function readFrame(data) {
   try {

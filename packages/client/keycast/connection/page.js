@@ -2,7 +2,7 @@
 
 /**
  * Calls `rest` when the page is hidden, `leave` when it is left and `offline` when the network is lost; and `wake` when a
- * page that is seen has reason to look after its connection. Several events may tell of one return.
+ * visible page should check its connection. One return may cause several events.
  *
  * @param {Pick<import('../environment.js').Environment, 'document' | 'window'>} environment
  * @param {{ rest: () => void, leave: () => void, wake: () => void, offline: () => void }} listeners

@@ -1,4 +1,4 @@
-// A handle, which an application holds of a room: typed events, an async iterator and stores in one.
+// An application's handle of a room: typed events, an async iterator and stores in one.
 import { checkEvent, createListeners } from '../listeners.js'
 import { createScope } from '../scope.js'
 
@@ -16,9 +16,9 @@ import { createScope } from '../scope.js'
  */
 
 /**
- * As an async iterable it gives each message, in order, and gaps. A loop that is further behind than `bufferMessages` is
- * given a gap in place of what it missed. It ends when the handle is closed, and throws the error that ends the
- * subscription.
+ * As an async iterable it gives each message, in order, and gaps. A loop that is further behind than `bufferMessages`
+ * gets a gap in place of the messages that it missed. It ends when the handle is closed, and throws the error that ends
+ * the subscription.
  *
  * @template [T=any]
  * @typedef {AsyncIterable<import('./room.js').Message<T> | Gap> & {
@@ -74,7 +74,7 @@ export function createRoomHandle({ room, reader, follow, bufferMessages = BUFFER
   }
 
   /**
-   * What stores in React, Svelte, Solid and RxJS have in common.
+   * The contract that stores in React, Svelte, Solid and RxJS share.
    *
    * @param {{ readonly state: any, listeners: import('../listeners.js').Listeners }} source
    */
@@ -93,7 +93,7 @@ export function createRoomHandle({ room, reader, follow, bufferMessages = BUFFER
     get state() {
       return room.state
     },
-    /** Of the last message that this handle was given: a program that ends here begins again after it. */
+    /** The position of the last message given: a program that ends here can start again after it. */
     get position() {
       return reader.position
     },
@@ -125,7 +125,7 @@ export function createRoomHandle({ room, reader, follow, bufferMessages = BUFFER
         wake => {
           /** @param {any} item */
           const push = item => {
-            // Not a part as the whole: what the loop missed is named by a gap.
+            // A part must not pass for the whole: a gap names the messages that the loop missed.
             if (queue.length >= bufferMessages) {
               const { position } = item
               queue = [{ type: 'gap', position, oldest: queue[0].oldest ?? queue[0].position, reason: 'slow' }]
@@ -145,7 +145,7 @@ export function createRoomHandle({ room, reader, follow, bufferMessages = BUFFER
     history,
     join,
     leave,
-    /** The subscription ends with the last handle of its room. What was published is still settled. */
+    /** The subscription ends with the last handle of its room. Publishes under way still get their outcome. */
     close,
   }
 }

@@ -1,4 +1,4 @@
-// What transcripts cannot say of rooms: loops, listeners and stores of this language.
+// Parts of rooms that transcripts cannot show: loops, listeners and stores of this language.
 import { connect } from '../../keycast.js'
 import { createWorld, welcome } from '../../test-support.js'
 import { createFakeKeycast } from '../../testing.js'

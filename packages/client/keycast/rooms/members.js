@@ -1,4 +1,4 @@
-// Who is in a room: the whole first, then change by change. A change that does not follow the one before is not applied.
+// A room's members: first all of them, then each change. A change that does not follow the one before is not applied.
 import { createListeners } from '../listeners.js'
 
 /**
@@ -10,7 +10,7 @@ import { createListeners } from '../listeners.js'
 /**
  * @typedef {object} MembersState
  * @property {number | undefined} count of members; undefined before it is known
- * @property {readonly Member[] | undefined} members undefined where the room only counts them
+ * @property {readonly Member[] | undefined} members undefined if the room only counts them
  */
 
 /** @param {() => void} onHole asks for the whole again */
@@ -23,12 +23,12 @@ export function createMembers(onHole) {
 
   return {
     listeners,
-    /** Whether the gateway was asked to tell. */
+    /** Whether the gateway was asked for them. */
     isWanted: false,
     get state() {
       return state
     },
-    /** What is said next is not known to follow what was said. */
+    /** Nothing shows that the next change follows the last one. */
     lost() {
       rev = undefined
     },

@@ -1,11 +1,11 @@
-// What a page shows of a room: its newest messages, older ones as they are asked for, those on their way and those that
+// A page's view of a room: its newest messages, older ones as they are asked for, those on their way and those that
 // failed. One store for all of it, so that no message is shown twice or left out between two of them.
 import { KeycastError } from '../errors.js'
 import { checkEvent, createListeners } from '../listeners.js'
 import { randomText } from '../random.js'
 
 /**
- * A message that was sent here and not kept, as far as is known.
+ * A message that was sent here and not kept, as far as the client knows.
  *
  * @template [T=any]
  * @typedef {import('./room.js').PendingMessage<T> & { error: import('../errors.js').KeycastError }} FailedMessage
@@ -40,13 +40,18 @@ const KEEP = 2_000
  * @param {string} key
  * @param {object} [options]
  * @param {number | undefined} [options.last] messages at first, and with each `older()`
- * @param {number | undefined} [options.keep] when a message comes, above so many the oldest are let go; `older()` brings them back
- * @param {boolean | undefined} [options.presence] whether `room.members` is to be told who is there
+ * @param {number | undefined} [options.keep] above this number the oldest messages are dropped as others come;
+ *   `older()` brings them back
+ * @param {boolean | undefined} [options.presence] whether `room.members` should have the members
  */
 export function createMessageList(keycast, key, { last = LAST, keep = KEEP, presence = false } = {}) {
   /** @type {import('./handle.js').RoomHandle<T>} */
   const room = keycast.room(key, { last, presence })
-  /** Older messages are those before it; undefined before anything is known. @type {import('./room.js').Position | undefined} */
+  /**
+   * The position before which older messages are asked for; undefined before anything is known.
+   *
+   * @type {import('./room.js').Position | undefined}
+   */
   let top
   /** @type {MessageListState<T>} */
   let state = Object.freeze({

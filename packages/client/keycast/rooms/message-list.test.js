@@ -1,4 +1,4 @@
-// What a page shows of a room: nothing twice, nothing left out, and what failed can be sent again.
+// A page's view of a room: no message twice, none left out, and a failed one can be sent again.
 import { connect } from '../../keycast.js'
 import { createWorld, welcome } from '../../test-support.js'
 import { createFakeKeycast } from '../../testing.js'

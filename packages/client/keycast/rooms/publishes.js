@@ -1,4 +1,4 @@
-// Messages published here: one under way in each room, so that their order holds, until its outcome is known.
+// Messages published here. One is under way in each room until its outcome is known, so that their order holds.
 import { KeycastError } from '../errors.js'
 import { randomText } from '../random.js'
 import { PAUSE_DEFAULT_MS, requestBytesMax } from '../requests.js'
@@ -7,12 +7,12 @@ import { PAUSE_DEFAULT_MS, requestBytesMax } from '../requests.js'
  * @typedef {import('../connection/connection.js').Limits} Limits
  *
  * @typedef {object} PublishOptions
- * @property {string} [messageId] the same one is the same message: for one whose outcome stayed unknown
- * @property {number} [deadlineMs] the message is given up after so long: 30,000 unless given
+ * @property {string} [messageId] the same id means the same message: for a message whose outcome stayed unknown
+ * @property {number} [deadlineMs] the message is given up after this time: 30,000 unless given
  */
 
 /**
- * Where a message is. `duplicate`: it was there already.
+ * The place of a message. `duplicate`: it was there already.
  *
  * @typedef {{ messageId: string, position: import('./room.js').Position, at: number, duplicate: boolean }} Published
  */
@@ -61,7 +61,7 @@ export function createClientPublishes({ environment: { date }, send, nextId, cre
     underWay.set(first.id, lane)
     const message = { type: 'publish', id: first.id, key, messageId, data }
     const bytes = new TextEncoder().encode(JSON.stringify(message)).length
-    // The gateway would close the connection, with all that is on it.
+    // The gateway would close the connection, and all its subscriptions with it.
     if (bytes > requestBytesMax(limits)) {
       answered({ type: 'error', id: first.id, key, code: 'too_large', message: `a message of ${bytes} bytes` })
     } else send(message)
@@ -83,7 +83,7 @@ export function createClientPublishes({ environment: { date }, send, nextId, cre
    */
   function fail(lane, publish, { code, message, retryAfterMs }) {
     const { messageId, isUnknown } = publish
-    // What is said of a later try says nothing of an earlier one.
+    // The answer to a later try says nothing of an earlier one.
     const told = isUnknown ? /** @type {any} */ ('publish_unknown') : code
     const error = new KeycastError({ code: told, message, key: lane.key, retryAfterMs })
     publish.reject(Object.assign(error, { messageId }))
@@ -137,7 +137,7 @@ export function createClientPublishes({ environment: { date }, send, nextId, cre
         /** @type {Publish} */
         const publish = {
           messageId,
-          // As it is now: whoever gave it may change it.
+          // Copied now: the caller may change the object later.
           data: JSON.parse(text),
           at: date(),
           id: 0,

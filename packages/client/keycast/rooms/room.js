@@ -10,11 +10,11 @@ import { createMembers } from './members.js'
 
 /**
  * @typedef {object} RoomOptions
- * @property {Position} [after] every message after this one is wanted, or a gap
- * @property {number} [last] so many messages are wanted at once, if there are so many; 500 at most
- * @property {boolean} [presence] whether to be told who is there
+ * @property {Position} [after] every message after this position is wanted, or a gap
+ * @property {number} [last] so many messages are wanted at once, if the room has them; 500 at most
+ * @property {boolean} [presence] whether the members are wanted
  * @property {boolean} [follow] false: nothing of the room is wanted, it is only published into, or read in parts
- * @property {number} [bufferMessages] how many a busy loop may be behind
+ * @property {number} [bufferMessages] how many messages a busy loop may be behind
  */
 
 /**
@@ -22,7 +22,7 @@ import { createMembers } from './members.js'
  */
 
 /**
- * Messages are missing after the last one that was given; they go on after `position`. `oldest` can still be read.
+ * The messages after the last one cannot be given; the stream continues after `position`. `oldest` can still be read.
  * `slow`: this program's own loop was too far behind.
  *
  * @typedef {{ type: 'gap', position: Position, oldest: Position, reason: 'trimmed' | 'epoch' | 'ahead' | 'slow' }} Gap
@@ -48,21 +48,21 @@ import { createMembers } from './members.js'
  */
 
 /**
- * A message that was published here and of which it is not known yet whether it was kept.
+ * A message that was published here and whose outcome is not known yet.
  *
  * @template [T=any]
  * @typedef {{ messageId: string, data: T, at: number }} PendingMessage
  */
 
 /**
- * How a room stands. The object stays the same until something of it changes.
+ * The state of a room. The object stays the same until something of it changes.
  *
  * @template [T=any]
  * @typedef {object} RoomState
  * @property {boolean} live whether messages arrive as they are published: false before the first answer and after a loss
- * @property {KeycastError | undefined} error where `subscribed` it heals by itself; else the subscription has ended
+ * @property {KeycastError | undefined} error if `subscribed`, it heals by itself; else the subscription has ended
  * @property {readonly PendingMessage<T>[]} pending
- * @property {string | undefined} joinedAs the name under which this client is there
+ * @property {string | undefined} joinedAs this client's name in the room
  */
 
 export class Room {
@@ -82,20 +82,20 @@ export class Room {
     this.members = createMembers(want)
     /** @type {Set<Reader>} */
     this.readers = new Set()
-    /** How many handles share it. */
+    /** The number of handles that share it. */
     this.handles = 0
     /** Whether the subscription is over; and whether the application ended it, by closing the client. */
     this.ended = false
     this.wasClosed = false
-    /** The join that stands, or is to stand again in the next session. @type {import('./rooms.js').Join | undefined} */
+    /** The join that stands, or will stand again in the next session. @type {import('./rooms.js').Join | undefined} */
     this.join = undefined
-    /** By which this client is known again, where it has no token. @type {string | undefined} */
+    /** The claim by which this client is recognized if it has no token. @type {string | undefined} */
     this.claim = undefined
     this.isRejoining = false
     /** The last of the joins and leaves that are not answered yet. @type {Promise<unknown> | undefined} */
     this.turn = undefined
     this.alarm = alarm
-    /** Where the stream is. @type {Position | undefined} */
+    /** The position that the stream has reached. @type {Position | undefined} */
     this.position = undefined
     /** The subscribe whose answer counts, whether nothing was said to it yet, and what it asked for. */
     this.askId = 0
@@ -127,7 +127,7 @@ export class Room {
     else if (!isHere || !isSame(reader.position, this.position)) this.#want()
   }
 
-  /** The gateway says nothing more of the room until it is asked again. */
+  /** The gateway sends nothing more of the room until it is asked again. */
   stop() {
     this.isAsked = false
     this.members.lost()
@@ -143,7 +143,7 @@ export class Room {
     this.members.isWanted = readers.some(reader => reader.presence)
     this.askedLast = readers.find(({ position, last }) => !position && last)
     const [first, ...others] = readers.flatMap(({ position }) => (this.askedLast || !position ? [] : [position]))
-    // Those of another epoch than the first are asked for next, or are told.
+    // Messages of another epoch than the first are asked for next, or reported as a gap.
     this.askedAfter = others.reduce((a, b) => (a.epoch === b.epoch && b.seq < a.seq ? b : a), first)
     const { key, askedAfter: after, askedLast: { last } = {}, members } = this
     return after || last || members.isWanted ? { key, after, last, presence: members.isWanted || undefined } : key
@@ -181,7 +181,7 @@ export class Room {
     if (!this.#state.live || !this.position) return
     const { epoch, seq } = this.position
     if (message.seq <= seq) return
-    // A hole, which no gateway leaves: what it thinks of this client is wrong.
+    // No gateway leaves a hole: its idea of this client's position is wrong.
     if (message.seq > seq + 1) return this.#want()
     const item = toMessage(epoch, message)
     this.position = item.position
@@ -227,9 +227,9 @@ export const toMessage = (epoch, { seq, at, from, messageId, data }) => ({
   data,
 })
 
-/** @param {string} name of the option @param {unknown} given @throws {TypeError} where it is no position */
+/** @param {string} name of the option @param {unknown} given the option's value */
 export function checkPosition(name, given) {
-  // null is what JSON.parse gives of an item that localStorage does not have.
+  // `null` is the result of JSON.parse for an item that localStorage does not have.
   if (given === undefined || given === null) return
   const { epoch, seq } = /** @type {Record<string, unknown>} */ (given)
   if (epoch && typeof epoch === 'string' && Number.isSafeInteger(seq) && Number(seq) >= 0) return

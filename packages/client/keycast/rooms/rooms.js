@@ -1,4 +1,4 @@
-// The rooms that somebody follows, publishes into or is in: takes what the gateway says of them.
+// The rooms that an application follows, publishes into or has joined: takes the gateway's messages about them.
 import { KeycastError } from '../errors.js'
 import { randomText } from '../random.js'
 import { badKey } from '../requests.js'
@@ -12,14 +12,14 @@ import { checkPosition, Room, toMessage } from './room.js'
  */
 
 /**
- * `claim`: a secret by which an anonymous client is known again as the one with that name.
+ * `claim`: a secret by which an anonymous client keeps that name.
  *
  * @typedef {{ name: string, claim?: string | undefined }} Join
  */
 
 /**
  * @typedef {object} HistoryOptions
- * @property {Position} [before] the newest messages before this one; those of the end where neither is given
+ * @property {Position} [before] the newest messages before this one; those at the end if neither is given
  * @property {Position} [after] the oldest messages after this one
  * @property {number} [limit] 50 unless given, 500 at most
  * @property {AbortSignal} [signal]
@@ -36,7 +36,7 @@ import { checkPosition, Room, toMessage } from './room.js'
 
 const claimGrammar = /^[\w-]{22}$/
 
-/** A gateway gives no more messages at once. */
+/** A gateway gives at most so many messages at once. */
 const LAST_MAX = 500
 
 /** @param {import('../client.js').PartDeps & { values: import('../values/values.js').Values }} deps */
@@ -59,7 +59,7 @@ export function createClientRooms({ environment, send, nextId, createAlarm, call
     onChange: key => rooms.get(key)?.become({ pending: publishes.pending(key) }),
   })
   let isOpen = false
-  /** Once nothing is asked of the gateway any more. @type {KeycastError | undefined} */
+  /** Set once nothing is asked of the gateway any more. @type {KeycastError | undefined} */
   let closed
 
   /** @param {string} key @param {{ code: any, message: string, retryAfterMs?: number, subscribed?: boolean }} error */
@@ -72,7 +72,7 @@ export function createClientRooms({ environment, send, nextId, createAlarm, call
     room.become({ live, error: new KeycastError({ code, message, key, retryAfterMs, subscribed }) })
   }
 
-  /** @param {string} key of which perhaps nothing is wanted any more */
+  /** @param {string} key a room that may not be wanted any more */
   function forget(key) {
     const room = rooms.get(key)
     if (!room || subscriber.isSubscribed(key)) return
@@ -86,12 +86,12 @@ export function createClientRooms({ environment, send, nextId, createAlarm, call
   function create(key) {
     const room = new Room(key, () => subscriber.want(key), createAlarm())
     rooms.set(key, room)
-    // What was published by a handle that is closed may still be under way.
+    // A message published by a closed handle may still be under way.
     room.become({ pending: publishes.pending(key) })
     return room
   }
 
-  /** Throws where nothing of a key can be asked. @param {string} key */
+  /** Throws if nothing of a key can be asked. @param {string} key */
   function check(key) {
     const refused = closed ?? badKey(key)
     if (refused) throw refused
@@ -108,11 +108,11 @@ export function createClientRooms({ environment, send, nextId, createAlarm, call
       if (!room || !subscriber.isSubscribed(each.key)) continue
       const { live } = room.state
       if (id === undefined) {
-        // The gateway began the stream anew by itself: a live one goes on if that is where it had stopped.
+        // The gateway began the stream anew by itself: a live stream continues if it had stopped at that position.
         if (live && each.recovered) continue
         // First, for a listener that hears of the change may close the handle.
         subscriber.want(each.key)
-        // What comes before the answer may be of another epoch.
+        // Messages before the answer may be of another epoch.
         room.become({ live: false })
       } else if (!live && room.askId === id) {
         if (each.epoch !== undefined) room.begin(each)
@@ -125,7 +125,8 @@ export function createClientRooms({ environment, send, nextId, createAlarm, call
   }
 
   /**
-   * A room is begun, perhaps by the subscribe of a value: for the gateway a session has one stream of a key.
+   * The gateway begins a room, perhaps because of a subscribe of a value: to the gateway a session has one stream per
+   * key.
    *
    * @param {string} key of a room
    * @param {number} [id] of the subscribe that was answered
@@ -134,12 +135,12 @@ export function createClientRooms({ environment, send, nextId, createAlarm, call
     const wasValue = values.failAsRoom(key)
     const room = rooms.get(key)
     if (room && subscriber.isSubscribed(key)) {
-      // The value was asked for later: the stream does not go on as this client's readers need it.
+      // The value was asked for later: the stream does not continue as this client's readers need it.
       if (id !== undefined && id > room.askId) {
         subscriber.ended(key)
         subscriber.want(key)
       }
-      // At once: a subscribe of the room that comes next is not undone by it.
+      // Sent at once: it must not undo a later subscribe of the room.
     } else if (wasValue) unsubscribe(key)
   }
 
@@ -161,8 +162,8 @@ export function createClientRooms({ environment, send, nextId, createAlarm, call
   }
 
   /**
-   * Joins and leaves of a room go out one by one: the gateway refuses a join while another is under way, and a join that
-   * is asked again after a loss must not come after the leave.
+   * Joins and leaves of a room go out one by one. The gateway refuses a join while another is under way, and a join
+   * that is repeated after a loss must not come after the leave.
    *
    * @template T
    * @param {Room} room
@@ -185,7 +186,7 @@ export function createClientRooms({ environment, send, nextId, createAlarm, call
       ({ name, claim }) => ({ name, claim }),
     )
 
-  /** Tells a new session under which name this client is in a room. @param {Room} room */
+  /** Tells a new session this client's name in a room. @param {Room} room */
   function rejoin(room) {
     const { join: wanted } = room
     // A call that a loss interrupted is made again by itself.
@@ -224,7 +225,7 @@ export function createClientRooms({ environment, send, nextId, createAlarm, call
     /**
      * @param {string} key
      * @param {import('./room.js').RoomOptions} [options]
-     * @throws {TypeError} where it cannot begin there: a gateway would refuse all else that is subscribed to with it
+     * @throws {TypeError} if it cannot begin there: a gateway would refuse everything else in the same subscribe
      */
     room(key, { after, last, presence = false, follow = true, bufferMessages } = {}) {
       checkPosition('after', after)
@@ -283,7 +284,7 @@ export function createClientRooms({ environment, send, nextId, createAlarm, call
             signal,
           )
         },
-        // The first join has a claim already: one whose answer is lost with the connection holds the name for a while.
+        // The first join has a claim already: if its answer is lost with the connection, the name is held for a while.
         async join(name, given) {
           const claim = given ?? room.claim ?? randomText()
           // One that the gateway refuses must not come with the joins that follow.
@@ -311,7 +312,11 @@ export function createClientRooms({ environment, send, nextId, createAlarm, call
       publishes.opened(limits)
     },
 
-    /** A value of a key was asked for. Where its messages arrive as those of a room, the gateway is not asked. @param {string} key */
+    /**
+     * A value of a key was asked for. If its messages arrive as those of a room, the gateway is not asked.
+     *
+     * @param {string} key
+     */
     wantedAsValue(key) {
       const room = rooms.get(key)
       if (room?.state.live && room.readers.size > 0) values.failAsRoom(key)
@@ -332,7 +337,7 @@ export function createClientRooms({ environment, send, nextId, createAlarm, call
       if (publishes.answered(message)) return true
       const { type, id, key, retryAfterMs, subscribed } = message
       if (type === 'subscribed') begin(id, message.keys)
-      // Values are told where rooms begin: somebody may want one of them as a value.
+      // Values are told which keys are rooms: one of them may be wanted as a value.
       if (subscriber.answered(message)) return type !== 'subscribed'
       const room = rooms.get(key)
       if (!room) return false
@@ -345,7 +350,7 @@ export function createClientRooms({ environment, send, nextId, createAlarm, call
       }
       if (!isSubscribed) return false
       if (type === 'error') {
-        // Any other with an id answers a publish that was given up.
+        // Any other error with an id answers a publish that was given up.
         if (id === undefined || id === room.askId) takeError(room, message)
       } else if (type === 'gap') room.takeGap(message)
       else if (type === 'members' || type === 'presence') room.members.take(message)
@@ -356,7 +361,7 @@ export function createClientRooms({ environment, send, nextId, createAlarm, call
       return true
     },
 
-    /** Nothing is asked of the gateway any more. @param {KeycastError} error @param {boolean} byApplication */
+    /** Nothing more is asked of the gateway. @param {KeycastError} error @param {boolean} byApplication */
     end(error, byApplication) {
       closed = error
       publishes.end(error)
@@ -367,7 +372,7 @@ export function createClientRooms({ environment, send, nextId, createAlarm, call
       }
     },
 
-    /** A person insists: what the end of the connection ended goes on. */
+    /** Resumes everything that the end of the connection ended, on `reconnect()`. */
     revive() {
       for (const room of rooms.values()) {
         if (room.state.error?.code !== 'closed') continue

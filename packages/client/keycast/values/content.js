@@ -1,4 +1,4 @@
-// One version of a key's value: its bytes as they came, and what they mean, read when somebody looks and once.
+// One version of a key's value: its bytes as they came, and their meaning, parsed once on first access.
 import { utf8 } from '../connection/frames.js'
 
 /**
@@ -26,7 +26,7 @@ export function createContent(received) {
 }
 
 const json = /^((application|text)\/|[^;]*\+)json(;|$)/i
-// Gateways pass text on in UTF-8 and say so. Text in a character set that they cannot read has another one here.
+// Gateways send text on in UTF-8 and say so. Text in a character set that they cannot read has another one here.
 const text = /^(text\/|application\/(xml|javascript)\b|[^;]*\+xml\b).*charset=utf-8/i
 
 /** @param {{ contentType: string, bytes: Uint8Array }} received */
@@ -39,6 +39,6 @@ function readAs({ contentType, bytes }) {
       // It is no UTF-8 after all: the bytes are all that can be given.
     }
   }
-  // A copy: whoever gets it may write to it, and the next delta needs the bytes as they came.
+  // A copy: the receiver may write to it, and the next delta needs the bytes as they came.
   return new Uint8Array(bytes)
 }

@@ -19,7 +19,7 @@ const AT = 64
  * @param {import('./content.js').Content | undefined} content
  * @param {{ from: string, version: string, contentType: string }} message
  * @param {Uint8Array} delta
- * @returns {import('./content.js').Content | undefined} the next content, where the delta is one for this content
+ * @returns {import('./content.js').Content | undefined} the next content, if the delta is one for this content
  */
 export function changed(content, { from, version, contentType }, delta) {
   if (content?.version !== from) return undefined
@@ -33,8 +33,8 @@ export function changed(content, { from, version, contentType }, delta) {
 /**
  * @param {Uint8Array} from
  * @param {Uint8Array} delta
- * @returns {Uint8Array} what the delta makes of `from`
- * @throws {RangeError} where the delta is malformed, or was not made for `from`
+ * @returns {Uint8Array} the delta applied to `from`
+ * @throws {RangeError} if the delta is malformed, or was not made for `from`
  */
 export function applyDelta(from, delta) {
   let at = 0

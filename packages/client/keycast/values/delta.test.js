@@ -1,4 +1,4 @@
-// The reader of deltas, against the library that makes them: whatever it is given, it makes the right bytes or refuses.
+// The reader of deltas, against the library that makes them: for any input it makes the right bytes or refuses.
 import * as fossil from 'fossil-delta'
 import { randomNumbers } from '../../../../test/support/random.js'
 import { applyDelta, RESULT_BYTES_MAX } from './delta.js'

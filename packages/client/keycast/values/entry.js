@@ -14,7 +14,7 @@ import { createListeners } from '../listeners.js'
  */
 
 /**
- * How a key stands. The object stays the same until something of it changes.
+ * The state of a key. The object stays the same until something of it changes.
  *
  * @template [T=any]
  * @typedef {object} ValueState
@@ -24,19 +24,19 @@ import { createListeners } from '../listeners.js'
  * @property {string | undefined} contentType of the value
  * @property {number | undefined} sizeBytes of the value as the backend gave it
  * @property {Stale | false} stale
- * @property {boolean} held whether `value` is from before the key was closed: the gateway has said nothing of it since
- * @property {KeycastError | undefined} error where `subscribed` it heals by itself; else the subscription has ended
- * @property {number | undefined} changedAt when `version` became what it is, in milliseconds since 1970
+ * @property {boolean} held whether `value` is from before the key was closed: the gateway has not confirmed it since
+ * @property {KeycastError | undefined} error if `subscribed`, it heals by itself; else the subscription has ended
+ * @property {number | undefined} changedAt when `version` last changed, in milliseconds since 1970
  */
 
-/** A key of which nothing is known: what is not here is undefined. @type {ValueState} */
+/** A key of which nothing is known: absent fields are undefined. @type {ValueState} */
 export const nothing = /** @type {any} */ ({ stale: false, held: false })
 
 export class Entry {
   /** Only `publish` makes another. @type {ValueState} */
   state = nothing
   listeners = createListeners(() => (this.state === nothing ? undefined : this.state))
-  /** How many handles share it. */
+  /** The number of handles that share it. */
   handles = 0
   /** Whether the application ended it itself, by closing the client. */
   wasClosed = false
@@ -44,12 +44,12 @@ export class Entry {
   latest
   /** The version to show. It lags behind `latest` while the hash of a delta's result is computed. @type {Content | undefined} */
   shown
-  /** Counts the versions; and which of them is shown: a hash that was begun before that one tells nothing about it. */
+  /** Counts the versions, and notes which one is shown: a hash begun before that one no longer matters. */
   turn = 0
   shownTurn = 0
   /** Whether the whole value was asked for anew: deltas are of no use until it comes. */
   awaitsWhole = false
-  /** Whether it was closed, and the gateway has said nothing of it since. */
+  /** Whether it was closed, and the gateway has not confirmed it since. */
   held = false
   /** @type {Stale | false} */
   stale = false
@@ -67,7 +67,7 @@ export class Entry {
     return this.error && !this.error.subscribed
   }
 
-  /** @param {Content | undefined} content the whole of a version, or nothing where there is none any more */
+  /** @param {Content | undefined} content the whole of a version; undefined if the key has no value any more */
   begin(content) {
     this.latest = content
     this.shown = content
@@ -81,7 +81,7 @@ export class Entry {
     const isNew = shown?.version !== state.version
     if (!isNew && stale === state.stale && held === state.held && error === state.error) return
     this.state = {
-      // Read when somebody looks: a value that nobody shows is never parsed.
+      // Parsed on access: a value that nobody shows is never parsed.
       get value() {
         return shown?.read()
       },

@@ -1,4 +1,4 @@
-// A handle, which an application holds of a key: typed events, an async iterator and a store in one.
+// An application's handle of a key: typed events, an async iterator and a store in one.
 import { checkEvent } from '../listeners.js'
 import { createScope } from '../scope.js'
 import { nothing } from './entry.js'
@@ -9,8 +9,8 @@ import { nothing } from './entry.js'
  */
 
 /**
- * As an async iterable it gives the state, then the latest after each change: those that came while the loop was busy are
- * left out. It ends when the handle is closed, and throws the error that ends the subscription.
+ * As an async iterable it gives the state, then the latest after each change; changes during a busy loop are left out.
+ * It ends when the handle is closed, and throws the error that ends the subscription.
  *
  * @template [T=any]
  * @typedef {AsyncIterable<ValueState<T>> & {
@@ -36,7 +36,10 @@ export function createHandle(entry, onClose) {
     get state() {
       return entry.state
     },
-    /** Calls a listener at every change, and once soon after this with what is known. Returns what takes it off. */
+    /**
+     * Calls a listener at every change, and once soon after this with the present state. Returns a function that
+     * removes it.
+     */
     on(name, listener) {
       checkEvent(name, 'change')
       return listen(entry.listeners, listener)

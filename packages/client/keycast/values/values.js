@@ -1,4 +1,4 @@
-// The keys that somebody watches: takes what the gateway says of them, applies deltas, and doubts what does not fit.
+// The keys that an application watches: takes the gateway's messages, applies deltas, and asks again after doubts.
 import { KeycastError } from '../errors.js'
 import { badKey } from '../requests.js'
 import { createSubscriber } from '../subscriber.js'
@@ -14,7 +14,7 @@ import { isAsNamed } from './version.js'
  * @typedef {ReturnType<typeof createValues>} Values
  */
 
-/** A page that scrolls, or filters, comes back to what it closed: so long, and so many of them, are kept. */
+/** A page that scrolls, or filters, returns to keys that it closed: they are kept this long, and at most so many. */
 const KEEP_MS = 10_000
 const KEPT_MAX = 100
 
@@ -25,7 +25,7 @@ const KEPT_MAX = 100
  * @param {() => number} deps.nextId
  * @param {() => import('../timers.js').Alarm} deps.createAlarm
  * @param {import('../calls.js').Calls} deps.calls
- * @param {number} [deps.keepMs] how long a value is kept that nobody watches any more
+ * @param {number} [deps.keepMs] time that a value is kept after nobody watches it
  */
 export function createValues({ environment, send, nextId, createAlarm, calls, keepMs = KEEP_MS }) {
   const { date, sha256 } = environment
@@ -55,7 +55,7 @@ export function createValues({ environment, send, nextId, createAlarm, calls, ke
   /** The entries without a handle, in the order in which they were closed, with what ends their time. */
   /** @type {Map<string, import('../timers.js').Alarm>} */
   const kept = new Map()
-  /** Once nothing is asked of the gateway any more. @type {KeycastError | undefined} */
+  /** Set once nothing is asked of the gateway any more. @type {KeycastError | undefined} */
   let closed
 
   /** @param {string} key that nobody watches any more */
@@ -75,7 +75,7 @@ export function createValues({ environment, send, nextId, createAlarm, calls, ke
     const entry = entries.get(key)
     if (!entry) return
     entry.error = new KeycastError({ ...error, key })
-    // There is no value any more. After any other error what is here is the latest there is.
+    // There is no value any more. After any other error the value here is the latest there is.
     if (error.code === 'not_found') {
       entry.begin(undefined)
       entry.stale = false
@@ -84,19 +84,19 @@ export function createValues({ environment, send, nextId, createAlarm, calls, ke
     entry.publish()
   }
 
-  /** @param {string} key that of a room @returns {boolean} whether the gateway was asked for it as a value */
+  /** @param {string} key that of a room @returns {boolean} a room's key */
   function failAsRoom(key) {
     const wasSubscribed = subscriber.isSubscribed(key)
     if (!entries.get(key)?.ended) fail(key, { code: 'not_a_value', message: 'this key is a room' })
     return wasSubscribed
   }
 
-  /** Asks for the whole value: the gateway thinks this client holds something else than it does. @param {Entry} entry */
+  /** Asks for the whole value: the gateway is wrong about this client's version. @param {Entry} entry */
   function doubt(entry) {
     if (entry.awaitsWhole) return
     entry.latest = undefined
     entry.shownTurn = ++entry.turn
-    // It may have been let go of while its hash was made.
+    // It may have been dropped while its hash was computed.
     if (!entry.handles) return
     entry.awaitsWhole = true
     subscriber.want(entry.key)
@@ -114,7 +114,7 @@ export function createValues({ environment, send, nextId, createAlarm, calls, ke
   }
 
   /**
-   * Shows what a delta made once its hash is known to be right.
+   * Shows the result of a delta once its hash is known to be right.
    *
    * @param {Entry} entry
    * @param {Content} made
@@ -163,7 +163,7 @@ export function createValues({ environment, send, nextId, createAlarm, calls, ke
     async get(key, { signal } = {}) {
       const refused = closed ?? badKey(key)
       if (refused) throw refused
-      /** What the gateway need not send. @type {Content | undefined} */
+      /** The version that the gateway need not send. @type {Content | undefined} */
       let held
       return calls.ask(
         () => {
@@ -189,13 +189,13 @@ export function createValues({ environment, send, nextId, createAlarm, calls, ke
     receive(message, bytes) {
       const { type, key, version, keys = [] } = message
       for (const begun of keys) {
-        // Only what is said of a room has an epoch. Where rooms are followed, they have taken it over already.
+        // Only messages about a room have an epoch. A client with rooms has handled them already.
         if (begun.epoch && failAsRoom(begun.key)) send({ type: 'unsubscribe', id: nextId(), keys: [begun.key] })
       }
       if (subscriber.answered(message)) return true
       const entry = entries.get(key)
       if (!entry || !subscriber.isSubscribed(key)) return false
-      // What was kept has missed changes: it is in doubt until it is asked for again.
+      // A kept value has missed changes: it is in doubt until it is asked for again.
       if (entry.handles) entry.held = false
       if (type === 'error') fail(key, message)
       else if (type === 'stale') entry.stale = { code: message.code, askedAt: date() - message.sinceMs }
@@ -211,7 +211,7 @@ export function createValues({ environment, send, nextId, createAlarm, calls, ke
       return true
     },
 
-    /** Nothing is asked of the gateway any more. @param {KeycastError} error @param {boolean} byApplication */
+    /** Nothing more is asked of the gateway. @param {KeycastError} error @param {boolean} byApplication */
     end(error, byApplication) {
       closed = error
       // The next user must not see it, and its timers would keep a program from ending.
@@ -223,7 +223,7 @@ export function createValues({ environment, send, nextId, createAlarm, calls, ke
       }
     },
 
-    /** A person insists: what the end of the connection ended goes on. */
+    /** Resumes everything that the end of the connection ended, on `reconnect()`. */
     revive() {
       for (const entry of entries.values()) {
         if (entry.error?.code === 'closed') entry.error = undefined

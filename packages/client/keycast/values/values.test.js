@@ -1,5 +1,5 @@
-// The client against a gateway that breaks everything that can break, at random: what is shown is always a content that
-// its version names, never goes back, and in the end is the latest of exactly the keys that are wanted.
+// The client against a gateway that breaks everything that can break, at random. The shown content always matches its
+// version, never goes back, and in the end is the latest of exactly the wanted keys.
 import { createHash } from 'node:crypto'
 import { createDelta } from 'fossil-delta'
 import { createRandom, randomNumbers } from '../../../../test/support/random.js'
@@ -27,7 +27,11 @@ async function live(seed) {
   /** The latest of each key, as the gateway has it. */
   const revisions = new Map(KEYS.map(key => [key, 0]))
   const latest = (/** @type {string} */ key) => contentOf(revisions.get(key) ?? 0)
-  /** The session's keys, each with the content that the gateway thinks the client holds. @type {Map<string, Buffer | undefined>} */
+  /**
+   * The session's keys, each with the content that the client holds as the gateway sees it.
+   *
+   * @type {Map<string, Buffer | undefined>}
+   */
   let session = new Map()
   let isOpen = false
   let isHonest = false

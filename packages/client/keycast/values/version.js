@@ -1,4 +1,4 @@
-// The version of some content is made of its SHA-256: whether a delta made the right bytes can be checked.
+// A version is made of the content's SHA-256: a client can check whether a delta made the right bytes.
 
 /** The first bytes of the hash that a version is made of. */
 const VERSION_BYTES = 16
@@ -27,7 +27,7 @@ export async function versionOf({ bytes, contentType }, sha256) {
 /**
  * @param {import('./content.js').Content} content
  * @param {(bytes: Uint8Array) => Promise<ArrayBuffer>} sha256
- * @returns {Promise<boolean>} whether these are the bytes that its version names; false where nothing can be hashed
+ * @returns {Promise<boolean>} whether the bytes match their version; false if nothing can be hashed
  */
 export const isAsNamed = (content, sha256) =>
   versionOf(content, sha256).then(

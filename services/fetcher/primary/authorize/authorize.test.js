@@ -64,7 +64,11 @@ function setup({ cap = 10, credit = 1_000, queuedMax, keptMax } = {}) {
     kept,
     told,
     asks,
-    /** @param {string} key @param {import('@keycast/backbone').Credentials} [credentials] @param {string} [link] */
+    /**
+     * @param {string} key
+     * @param {import('@keycast/backbone').Credentials & { maxAgeMs?: number }} [credentials]
+     * @param {string} [link]
+     */
     ask: (key, credentials = tokenOf('ann'), link = 'a') =>
       onAuthorize(link, String(++nextId), { key, ...credentials }),
     /** The backend answers what it was asked first. @param {number} status @param {number} [retryAfterMs] */
@@ -251,6 +255,40 @@ test('a token that waited for the answer to another is told a failure, not that 
   leased.push(revoked)
   answer(401)
   expect(decided()).toEqual(['a refused 0', 'b failed ', 'c failed '])
+})
+
+test('a question that comes after a revocation is not answered with what the backend said, or was asked, before it', () => {
+  const { ask, answer, leased, decided, pass } = setup()
+  ask(ANN, tokenOf('stolen'))
+  answer(200)
+  pass(3_000)
+  ask(ANN, tokenOf('new'))
+  ask(ANN, { ...tokenOf('new'), maxAgeMs: 4_000 })
+  expect(decided()).toEqual(['a admitted 0', 'a admitted 3000', 'a admitted 3000'])
+  ask(ANN, { ...tokenOf('new'), maxAgeMs: 2_000 })
+  expect(leased.map(({ message }) => message.headers.authorization)).toEqual(['Bearer new'])
+  answer(403)
+
+  ask(viewerKey('doc:2', viewerOf('ann')), tokenOf('stolen'))
+  pass(1_000)
+  ask(viewerKey('doc:2', viewerOf('ann')), { ...tokenOf('new'), maxAgeMs: 500 }, 'b')
+  answer(200)
+  expect(decided()).toEqual(['a refused 0', 'a admitted 1000'])
+  expect(leased.map(({ message }) => message.headers.authorization)).toEqual(['Bearer new'])
+  answer(404)
+  expect(decided()).toEqual(['b refused 0'])
+})
+
+test('where the backend cannot be asked after a revocation, nobody is told of admissions before it', () => {
+  const { ask, answer, fail, decided, pass } = setup()
+  ask(ANN, tokenOf('stolen'))
+  answer(200)
+  pass(3_000)
+  ask(ANN, { ...tokenOf('new'), maxAgeMs: 0 })
+  fail()
+  ask(ANN, { ...tokenOf('new'), maxAgeMs: 2_000 })
+  ask(ANN, tokenOf('other'))
+  expect(decided()).toEqual(['a admitted 0', 'a failed ', 'a failed ', 'a failed 3000'])
 })
 
 test('no more are in flight to one backend than allowed, and another backend does not wait for it', () => {

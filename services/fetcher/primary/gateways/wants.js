@@ -1,5 +1,5 @@
 // The wants of gateways, each by its link: whether the answer is in memory, under way, or to be fetched.
-import { readViewerKey, tokenDigest } from '@keycast/backbone'
+import { REFUSED_BY_BACKEND, readViewerKey, tokenDigest } from '@keycast/backbone'
 import { errorCodes, keyProblem, namespaceOf } from '@keycast/protocol'
 import { isValidFor } from '../keys/credentials.js'
 import { createEntry, sharedKeyOf } from '../keys/entry.js'
@@ -45,9 +45,6 @@ const EXPIRED_RETRY_MS = 1_000
  * over hundreds of thousands of keys. Without it a change reported in that time would seem older than the last fetch.
  */
 const PLAN_DELAY_MS_MAX = 10_000
-
-/** Clients read this. It is the same whether the key exists or not, so it gives no secret away. */
-const FORBIDDEN = 'the backend does not grant this'
 
 const OTHER_CONFIGURATION = 'the fetcher has another configuration than the gateway'
 
@@ -388,7 +385,7 @@ export function createGatewayWants({
   function forbid(entry, authorization) {
     const digest = authorization === undefined ? {} : { tokenDigest: tokenDigest(authorization) }
     const ended = interest.drop(entry, ({ credentials }) => credentials?.authorization === authorization)
-    for (const { link, want } of ended) refuse(link, entry.key, 'forbidden', FORBIDDEN, want, digest)
+    for (const { link, want } of ended) refuse(link, entry.key, 'forbidden', REFUSED_BY_BACKEND, want, digest)
     if (ended.length > 0) metrics.ownEnded('forbidden')
     if (!isWanted(entry)) return forget(entry)
     if (!isWatched(entry)) schedule.end(entry)

@@ -22,8 +22,18 @@ export const LIMIT_INITIAL = 256
 /** The limit never falls below this: a backend that cannot take so many is for its circuit breaker. */
 export const LIMIT_MIN = 16
 
-/** The growth of the limit per round, once the backend has reported overload. Before that it doubles. */
+/** The growth of the limit per round after a cut. Before the first it doubles. */
 const GROWTH = 16
+
+/** From this share of a limit that was too high on, it grows evenly: faster growth would overshoot it each time. */
+const NEAR_SLOWER = 0.9
+
+/**
+ * After overload it does not grow beyond this share for so long. A backend that refuses what it has no room for would
+ * otherwise be driven to that every few rounds, also at a fraction of the load it can take.
+ */
+const NEAR_OVERLOADED = 0.8
+const OVERLOAD_REMEMBERED_MS = 30_000
 
 /** A backend counts as slower if a round takes this many times as long as its quickest round, and so much longer. */
 const SLOWER_RATIO = 2
@@ -39,10 +49,15 @@ const CUT_WHEN_OVERLOADED = 0.5
 const OVERLOADED_SHARE = 0.1
 
 /**
- * The quickest round is measured anew after this time, at half the limit: a backend with a new disk or less other load
- * has another quickest round. At the full limit a queue at the backend would pass for its speed.
+ * The quickest round is measured anew after this time: a backend with a new disk or less other load has another. At the
+ * full limit a queue at the backend would pass for its speed, so it is measured at a share of it. This share times
+ * `SLOWER_RATIO` must be well below 1, or the limit of a backend with a queue would creep up with each measurement.
  */
 const QUICKEST_MS = 30_000
+const QUICKEST_SHARE = 0.25
+
+/** The first time, which corrects what a crowd of new keys made of the first round. */
+const QUICKEST_FIRST_MS = 2_000
 
 /** With fewer results a round says too little. */
 const ROUND_RESULTS_MIN = 16
@@ -51,19 +66,24 @@ const ROUND_RESULTS_MIN = 16
 export function createFetchLimit({ max, now }) {
   const min = Math.min(LIMIT_MIN, max)
   let limit = Math.min(LIMIT_INITIAL, max)
-  let wasOverloaded = false
   /** The growth of the limit per round. */
   let growth = Number.POSITIVE_INFINITY
+  /** The limit at the first of the last cuts, until it was exceeded without one; and from where on growth is careful. */
+  let tooHigh = Number.POSITIVE_INFINITY
+  let near = Number.POSITIVE_INFINITY
+  let wasCut = false // by the last round
+  /** When the backend was last overloaded. */
+  let overloadedAt = Number.NEGATIVE_INFINITY
   let slowRounds = 0
   /** The mean latency of the quickest round, by namespace. @type {Map<string, number>} */
   let quickestMs = new Map()
-  let quickestSince = now()
+  let measureAt = now() + QUICKEST_FIRST_MS
   let isMeasuring = false
   let round = newRound()
 
   /** @returns {number} fetches that may be in flight now */
   function inForce() {
-    return isMeasuring ? Math.max(min, Math.floor(limit / 2)) : Math.floor(limit)
+    return isMeasuring ? Math.max(min, Math.floor(limit * QUICKEST_SHARE)) : Math.floor(limit)
   }
 
   /** @returns {Round} */
@@ -79,14 +99,21 @@ export function createFetchLimit({ max, now }) {
   /** @param {Ended} fetch */
   function ended({ sentAt, namespace, sign }) {
     if (sign === 'void') return
-    if (sign === 'answered' && isLimited() && slowRounds === 0)
-      limit = Math.min(max, limit + Math.min(1, growth / limit))
+    if (sign === 'answered' && isLimited() && slowRounds === 0) grow()
     // Sent under the limit of an earlier round: it says nothing of this one.
     if (sentAt < round.beganAt) return
     round.results++
     if (sign === 'overloaded') round.overloaded++
     else noteLatency(namespace, now() - sentAt)
     if (round.results >= Math.max(ROUND_RESULTS_MIN, Math.min(round.peak, round.limit))) endRound()
+  }
+
+  /** By one fetch's share of a round's growth. */
+  function grow() {
+    const isNear = limit >= near
+    if (isNear && now() - overloadedAt < OVERLOAD_REMEMBERED_MS) return
+    limit = Math.min(max, limit + Math.min(1, (isNear ? GROWTH : growth) / limit))
+    if (limit > tooHigh) tooHigh = near = Number.POSITIVE_INFINITY
   }
 
   /** Whether the round used up its limit. */
@@ -103,24 +130,31 @@ export function createFetchLimit({ max, now }) {
 
   function endRound() {
     if (round.overloaded >= round.results * OVERLOADED_SHARE) {
-      wasOverloaded = true
-      cut(CUT_WHEN_OVERLOADED)
+      overloadedAt = now()
+      cut(CUT_WHEN_OVERLOADED, NEAR_OVERLOADED)
     } else if (isSlower()) {
       slowRounds++
       // Far below the limit our fetches are not the cause of the slowness.
-      if (slowRounds >= SLOW_ROUNDS && round.peak > limit / 2) cut(CUT_WHEN_SLOWER)
+      if (slowRounds >= SLOW_ROUNDS && round.peak > limit / 2) cut(CUT_WHEN_SLOWER, NEAR_SLOWER)
     } else {
       slowRounds = 0
+      wasCut = false
       // The slowness may have been our own, as in a process that just started: the limit soon grows faster again.
-      if (isLimited() && !wasOverloaded) growth *= 2
+      if (isLimited() && overloadedAt === Number.NEGATIVE_INFINITY) growth *= 2
     }
     learnQuickest()
     round = newRound()
   }
 
-  /** @param {number} share the share of the fetches in flight that stays */
-  function cut(share) {
-    limit = Math.max(min, Math.min(limit, round.peak) * share)
+  /** @param {number} share of the fetches in flight that stays @param {number} nearShare */
+  function cut(share, nearShare) {
+    const before = Math.min(limit, round.peak)
+    // One cut after the other is the same trouble, as with a backend that is down for a second. And where the limit was
+    // not used up, others may have caused it.
+    if (!wasCut) tooHigh = isLimited() ? before : Number.POSITIVE_INFINITY
+    near = tooHigh * nearShare
+    wasCut = true
+    limit = Math.max(min, before * share)
     growth = GROWTH
     slowRounds = 0
   }
@@ -139,9 +173,9 @@ export function createFetchLimit({ max, now }) {
     if (isMeasuring) {
       isMeasuring = false
       quickestMs = new Map()
-    } else if (now() - quickestSince >= QUICKEST_MS) {
+    } else if (now() >= measureAt) {
       isMeasuring = true
-      quickestSince = now()
+      measureAt = now() + QUICKEST_MS
     }
     for (const [namespace, { sumMs, count }] of round.latencies) {
       quickestMs.set(namespace, Math.min(sumMs / count, quickestMs.get(namespace) ?? Number.POSITIVE_INFINITY))

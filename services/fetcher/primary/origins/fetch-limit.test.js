@@ -150,15 +150,56 @@ test('what was sent under the limit of before does not count against the present
   expect(limit.inForce()).toBe(512)
 })
 
-test('a backend that has become slower for good is measured anew, at half the limit', () => {
+test('a backend that has become slower for good is measured anew, at a quarter of the limit', () => {
   const { rounds, limit, pass } = setup({ max: LIMIT_INITIAL })
   rounds(1)
   pass(30_000)
 
   rounds(1)
-  expect(limit.inForce()).toBe(LIMIT_INITIAL / 2)
+  expect(limit.inForce()).toBe(LIMIT_INITIAL / 4)
   rounds(1, { tookMs: 200 })
   expect(limit.inForce()).toBe(LIMIT_INITIAL)
 
   expect(rounds(5, { tookMs: 200 }).at(-1)).toBe(LIMIT_INITIAL)
+})
+
+test('a backend that queues is measured with little in flight: the limit settles where it hardly queues', () => {
+  const { rounds, pass, limit } = setup()
+  /** It answers 16 at a time, in 50 ms. */
+  const queueing = () => rounds(1, { tookMs: 50 * Math.max(1, limit.inForce() / 16) })
+  for (let second = 0; second < 600; second++) {
+    queueing()
+    pass(1_000)
+  }
+
+  expect(limit.inForce()).toBeLessThan(160)
+  expect(limit.inForce()).toBeGreaterThanOrEqual(16)
+})
+
+test('a backend that refuses what it has no room for is driven to that once in 30 s', () => {
+  const { round, pass, limit } = setup()
+  let refusing = 0
+  const refuseOver50 = () => {
+    const over = limit.inForce() - 50
+    if (over > 0) refusing++
+    round({ tookMs: 10, sign: index => (index < over ? 'overloaded' : 'answered') })
+  }
+  for (let count = 0; count < 20; count++) refuseOver50()
+  const learning = refusing
+  for (let count = 0; count < 2_900; count++) refuseOver50()
+  expect(limit.inForce()).toBeGreaterThan(30)
+  expect(refusing - learning).toBeLessThan(5)
+
+  pass(30_000)
+  for (let count = 0; count < 20; count++) refuseOver50()
+  expect(refusing - learning).toBeGreaterThan(0)
+})
+
+test('a backend that was down for a second is asked as much as before once it is back', () => {
+  const { rounds, limit } = setup({ max: LIMIT_INITIAL })
+  rounds(20, { tookMs: 10, sign: () => 'overloaded' })
+  expect(limit.inForce()).toBe(LIMIT_MIN)
+
+  rounds(20, { tookMs: 10 })
+  expect(limit.inForce()).toBeGreaterThan(LIMIT_INITIAL * 0.75)
 })

@@ -15,6 +15,8 @@ import { createFetchLimit } from './fetch-limit.js'
  * @property {number} wokenAt when failing keys were last tried before their time, because another key's fetch succeeded;
  *   changed by recovery.js
  * @property {import('../timing/timer-wheel.js').Timer | undefined} probeTimer changed by recovery.js
+ * @property {number} probedAt when a failing key was last looked for to be tried; changed by recovery.js
+ * @property {Iterator<import('../keys/entry.js').Entry> | undefined} probes how far the look at failing keys is; changed by recovery.js
  */
 
 /**
@@ -47,6 +49,8 @@ export function createOrigins({ namespaces, inFlightMax, now }) {
       failing: new Set(),
       wokenAt: Number.NEGATIVE_INFINITY,
       probeTimer: undefined,
+      probedAt: Number.NEGATIVE_INFINITY,
+      probes: undefined,
     })
   }
   return origins

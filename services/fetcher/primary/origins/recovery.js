@@ -13,6 +13,12 @@ import { PROBE_MS } from './breaker.js'
 const SPREAD_MS = 1_000
 
 /**
+ * Failing keys that one probe looks at: the next one goes on behind them. With all of 100,000 keys waiting out a
+ * Retry-After, a look at each would take milliseconds, and find none to try.
+ */
+export const LOOKED_AT_MAX = 10_000
+
+/**
  * @param {object} deps
  * @param {Pick<import('../timing/timer-wheel.js').TimerWheel, 'set' | 'cancel'>} deps.wheel
  * @param {import('../timing/in-turns.js').InTurns} deps.inTurns
@@ -73,21 +79,30 @@ export function createRecovery({ wheel, inTurns, schedule, want, now, random }) 
     wheel.cancel(origin.probeTimer)
     origin.probeTimer = undefined
     const { breaker, failing } = origin
-    if (failing.size === 0) return
-    let dueAt = breaker.probeAt()
+    if (failing.size === 0) {
+      origin.probes = undefined
+      return
+    }
+    // Once a second, also where each of a thousand watches asks for a probe and no key could be tried.
+    let dueAt = Math.max(breaker.probeAt(), origin.probedAt + PROBE_MS)
     if (dueAt <= now()) {
-      if (breaker.admits()) tryOne(failing)
+      if (breaker.admits()) {
+        origin.probedAt = now()
+        tryOne(origin)
+      }
       dueAt = now() + PROBE_MS
     }
     origin.probeTimer = wheel.set(dueAt, () => probe(origin))
   }
 
-  /** @param {Set<Entry>} failing */
-  function tryOne(failing) {
+  /** Keys that fail again go to the end, so a walk over them meets each in turn. @param {Origin} origin */
+  function tryOne(origin) {
     const nowMs = now()
-    for (const entry of failing) {
-      if (entry.fetch || notBeforeAtOf(entry) > nowMs) continue
-      return want(entry)
+    for (let looked = 0; looked < Math.min(LOOKED_AT_MAX, origin.failing.size); looked++) {
+      origin.probes ??= origin.failing.values()
+      const { done, value: entry } = origin.probes.next()
+      if (done) origin.probes = undefined
+      else if (!entry.fetch && notBeforeAtOf(entry) <= nowMs) return want(entry)
     }
   }
 

@@ -126,3 +126,24 @@ test('a backend that asks for patience gets it from each key that it said so of'
   pass(130, others)
   expect(asked('doc:0')).toBe(3)
 })
+
+test('a thousand watches of keys that wait out a Retry-After look at all of them once, not once each', () => {
+  const keys = keysOf(1_000)
+  const { primary, onRefresh, fail, onUnwatch, watch, pass } = watched(keys, { namespaces: { doc: { refreshMs: 0 } } })
+  for (const key of keys) {
+    onRefresh(key)
+    fail(key, 'backend_throttled', { retryAfterMs: 120_000 })
+  }
+  for (const key of keys) onUnwatch('a', key)
+  pass(5_000)
+  const { failing } = /** @type {import('./origins.js').Origin} */ (primary.origins.get('http://backend'))
+  let looks = 0
+  const values = failing.values.bind(failing)
+  failing.values = failing[Symbol.iterator] = () => {
+    looks++
+    return values()
+  }
+  for (const key of keys) watch('b', key)
+  // The tests' own checks of the primary look, too.
+  expect(looks).toBeLessThan(100)
+})

@@ -2,8 +2,9 @@
 import { DEADLINE_MS } from '../../../../test/support/deadline.js'
 import { admitted, createDecidingGateway, KEEP_MS, KEY, viewerOf } from './test-backend.js'
 
-/** @param {string} prefix @param {number} count */
-const keysOf = (prefix, count) => Array.from({ length: count }, (_, i) => `doc:${prefix}${i}`)
+/** @param {string} prefix @param {number} count @param {string} [namespace] */
+const keysOf = (prefix, count, namespace = 'doc') =>
+  Array.from({ length: count }, (_, i) => `${namespace}:${prefix}${i}`)
 
 test('one user who asks for very many keys does not keep others waiting', async () => {
   const { backbone, client, decide } = createDecidingGateway()
@@ -75,4 +76,17 @@ test('a key that one client left is asked about where another waits for it', asy
   expect(backbone.calls).toEqual(['watch doc:tab', 'get doc:got'])
   await pass(KEEP_MS + 250)
   expect(backbone.questions.map(({ key }) => key.split(' ')[0])).toEqual(['doc:tab'])
+})
+
+test('without a token one address that asks for very many keys does not keep another waiting', async () => {
+  const { backbone, connect, decide } = createDecidingGateway()
+  /** @param {string} address */
+  const from = address => connect('', '', { peer: { address, isNamed: true } })
+  const [busy, visitor] = [await from('192.0.2.1'), await from('192.0.2.2')]
+  busy.send({ type: 'subscribe', id: 1, keys: keysOf('', 500, 'page').map(key => ({ key })) })
+  visitor.send({ type: 'get', id: 1, key: 'page:front' })
+  await decide(admitted)
+  expect(backbone.questions.at(-1)?.key).toBe('page:64 anonymous')
+  await decide(admitted)
+  expect(backbone.questions.at(-1)?.key).toBe('page:front anonymous')
 })

@@ -1,13 +1,14 @@
-// When each question to a backend is sent: 64 of one viewer are under way at most, the others wait their turn. A decision
-// is asked about once at a time, so it stands for its question here.
+// When each question to a backend is sent: 64 of one viewer are under way at most, the others wait. All without a token are
+// one viewer: there the accounts take turns. A decision is asked about once at a time, so it stands for its question here.
 import { createTurns, createUniqueQueue } from '@keycast/service'
+import { createFairQueue } from './fair-queue.js'
 
 /**
  * @typedef {import('./decisions.js').Decision} Decision
  * @typedef {import('./viewers.js').Viewer} Viewer
  *
  * The questions about one viewer.
- * @typedef {{ underWay: number, waiting: import('@keycast/service').UniqueQueue<Decision> }} Line
+ * @typedef {{ underWay: number, waiting: import('./fair-queue.js').FairQueue<Decision> }} Line
  */
 
 /** Of one viewer: more would keep the others from being asked for. */
@@ -25,15 +26,18 @@ const UNDER_WAY_MAX = 64
 export function createQuestionQueue({ ask, conclude, now }) {
   /** Of each viewer who has questions under way. @type {Map<Viewer, Line>} */
   const lines = new Map()
-  /** Those not sent. @type {import('@keycast/service').UniqueQueue<Decision>} */
+  /** Those that cannot be sent. @type {import('@keycast/service').UniqueQueue<Decision>} */
   const unsent = createUniqueQueue()
-  // A token may expire or be revoked while 20,000 questions wait to be asked with it.
+  // 20,000 questions may wait when the token that they are to be asked with ends.
   const concluding = createTurns({ now, step: concludeUnsent })
 
   /** @returns {boolean} whether there are more */
   function concludeUnsent() {
     const decision = unsent.take()
-    if (decision) conclude(decision, undefined)
+    if (!decision) return false
+    conclude(decision, undefined)
+    const line = lines.get(decision.viewer)
+    if (line) sendNext(decision.viewer, line)
     return unsent.size > 0
   }
 
@@ -43,13 +47,12 @@ export function createQuestionQueue({ ask, conclude, now }) {
       const decision = line.waiting.take()
       if (!decision) break
       const asked = ask(decision)
-      if (asked) {
-        line.underWay++
-        void asked.then(answer => ended(viewer, line, decision, answer))
-      } else {
+      if (!asked) {
         unsent.add(decision)
-        concluding.start()
+        return concluding.start()
       }
+      line.underWay++
+      void asked.then(answer => ended(viewer, line, decision, answer))
     }
     if (line.underWay === 0) lines.delete(viewer)
   }
@@ -62,16 +65,27 @@ export function createQuestionQueue({ ask, conclude, now }) {
   }
 
   return {
-    /** Sends a question now, or as soon as there is room. @param {Decision} decision that is not being asked about */
-    add(decision) {
+    /**
+     * Sends a question now, or as soon as there is room.
+     *
+     * @param {Decision} decision that is not being asked about
+     * @param {unknown} lane for whom; those of one viewer take turns
+     */
+    add(decision, lane) {
       const { viewer } = decision
-      const line = lines.get(viewer) ?? { underWay: 0, waiting: createUniqueQueue() }
+      const line = lines.get(viewer) ?? { underWay: 0, waiting: createFairQueue() }
       lines.set(viewer, line)
-      line.waiting.add(decision)
+      line.waiting.add(decision, lane)
       sendNext(viewer, line)
     },
 
+    /** Somebody else waits for the answer, too. @param {Decision} decision that is being asked about @param {unknown} lane */
+    coalesce(decision, lane) {
+      const waiting = lines.get(decision.viewer)?.waiting
+      if (waiting?.has(decision)) waiting.add(decision, lane)
+    },
+
     /** Nobody waits for the answer any more. @param {Decision} decision @returns {boolean} whether it was still to be sent */
-    cancel: decision => lines.get(decision.viewer)?.waiting.delete(decision) === true || unsent.delete(decision),
+    cancel: decision => lines.get(decision.viewer)?.waiting.delete(decision) === true,
   }
 }

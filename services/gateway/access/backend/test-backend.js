@@ -1,4 +1,4 @@
-// A gateway whose namespace `doc` has a backend that decides, which the test plays, and clients with tokens.
+// A gateway whose namespaces `doc` and `page` have a backend that decides, which the test plays, and clients with tokens.
 import { createHash } from 'node:crypto'
 import { createTestGateway } from '../../test-support.js'
 import { readRule } from '../rights.js'
@@ -12,7 +12,7 @@ const authorize = {
   method: /** @type {const} */ ('HEAD'),
   keepMs: KEEP_MS,
 }
-const anonymous = readRule({ read: ['tick:*', 'doc:open'] }, { user: false, strict: true }).rule
+const anonymous = readRule({ read: ['tick:*', 'doc:open', 'page:*'] }, { user: false, strict: true }).rule
 const everyone = readRule({ read: ['doc:*'] }, { user: true, strict: true }).rule
 export const viewerOf = (/** @type {string} */ user) => createHash('sha256').update(user).digest('base64url')
 
@@ -20,7 +20,7 @@ export const viewerOf = (/** @type {string} */ user) => createHash('sha256').upd
 export function createDecidingGateway(settings) {
   const started = createTestGateway({
     startAtMs: nowMs,
-    namespaces: { doc: { authorize }, tick: {} },
+    namespaces: { doc: { authorize }, page: { authorize }, tick: {} },
     policy: { tokens: issuers, anonymous, everyone },
     settings,
   })

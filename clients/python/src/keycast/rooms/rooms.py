@@ -279,6 +279,9 @@ class Rooms:
                 entry.begin(each)
             else:
                 self._refuse(entry.key, "not_a_room", "this key is a value")
+                # Else the gateway goes on sending it to nobody.
+                if not self._values.is_subscribed(entry.key):
+                    self._unsubscribe(entry.key)
 
     def _take_from_values(self, key: str, request_id: int | None) -> None:
         """A room is begun, perhaps by the subscribe of a value: for the gateway a session has one stream of a key."""

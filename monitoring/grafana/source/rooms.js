@@ -1,4 +1,4 @@
-// Conversations: is what is published kept at once, does it reach every reader, and is there room for it?
+// Rooms: is what is published kept at once, does it reach every reader, and is there room for it?
 import { dashboard, lines, stat } from './panels.js'
 
 const gateways = 'instance=~"$gateway"'
@@ -12,14 +12,14 @@ const rateBy = (name, by, labels = '') => `sum by (${by}) (rate(${name}{${labels
 
 const quantiles = [0.5, 0.99]
 
-export const conversations = dashboard({
-  uid: 'keycast-conversations',
-  title: 'Keycast: conversations',
+export const rooms = dashboard({
+  uid: 'keycast-rooms',
+  title: 'Keycast: rooms',
   description: 'Is what is published into rooms kept, does it reach every reader, and is there room for it?',
   variables: [{ name: 'gateway', label: 'Gateway', query: 'label_values(keycast_gateway_sessions, instance)' }],
   rows: [
     {
-      title: 'Conversation health',
+      title: 'Health of rooms',
       height: 5,
       perLine: 6,
       panels: [
@@ -176,7 +176,7 @@ export const conversations = dashboard({
           queries: [
             { expr: rateBy('keycast_gateway_history_reads_total', 'instance', gateways), legend: '{{instance}} reads' },
             {
-              expr: rateBy('keycast_gateway_history_reads_joined_total', 'instance', gateways),
+              expr: rateBy('keycast_gateway_coalesced_history_reads_total', 'instance', gateways),
               legend: '{{instance}} shared',
             },
           ],
