@@ -301,9 +301,33 @@ test('no more are in flight to one backend than allowed, and another backend doe
 })
 
 test('where too many wait, further ones are told so at once', () => {
-  const { ask, told } = setup({ cap: 1, queuedMax: 2 })
+  const { ask, told } = setup({ cap: 1, queuedMax: 4 })
   for (let i = 0; i < 4; i++) ask(viewerKey(`doc:${i}`, viewerOf('ann')))
   expect(told.map(({ decision }) => decision.message)).toEqual(['too many viewers wait for the backend to be asked'])
+})
+
+test('a slow backend has no questions to another one refused', () => {
+  const { ask, told, leased, asks } = setup({ cap: 1, queuedMax: 4 })
+  for (let i = 0; i < 10; i++) ask(viewerKey(`doc:${i}`, viewerOf('ann')))
+  expect(asks.stats().queued).toBe(2)
+  told.length = 0
+  for (let i = 0; i < 3; i++) ask(viewerKey(`other:${i}`, viewerOf('ann')))
+  expect(told).toEqual([])
+  expect(leased.map(({ message }) => message.url)).toEqual(['http://rights/0', 'http://other/0'])
+})
+
+test('a question that was queued for longer than its gateway waits is not asked: those that somebody waits for are', () => {
+  const { ask, told, leased, answer, pass } = setup({ cap: 1 })
+  for (let i = 0; i < 3; i++) ask(viewerKey(`doc:${i}`, viewerOf('ann')))
+  pass(4_000)
+  ask(viewerKey('doc:new', viewerOf('ann')))
+  answer(200)
+  expect(leased.map(({ message }) => message.url)).toEqual(['http://rights/1'])
+  pass(1)
+  answer(200)
+  expect(leased.map(({ message }) => message.url)).toEqual(['http://rights/new'])
+  expect(told.map(({ decision }) => decision.verdict)).toEqual(['admitted', 'admitted', 'failed'])
+  expect(told[2].decision).toMatchObject({ message: expect.stringContaining('too slowly'), retryAfterMs: 1_000 })
 })
 
 test('a question whose worker was lost goes to another one first, once', () => {

@@ -2,10 +2,9 @@
 // and `keep`, for all sessions and requests of the viewer; again each `keep` while one of them is subscribed.
 import { REFUSED_BY_BACKEND, viewerKey } from '@keycast/backbone'
 import { errorCodes, namespaceOf } from '@keycast/protocol'
-import { createUniqueQueue, TURN_MS } from '@keycast/service'
+import { ANSWER_GRACE_MS, createUniqueQueue, TURN_MS } from '@keycast/service'
 import { createCalendar } from '../../keys/calendar.js'
 import { createProblem, silentFetcher } from '../../keys/problem.js'
-import { ANSWER_GRACE_MS } from '../../keys/single-flight.js'
 import { createQuestionQueue } from './question-queue.js'
 import { chooseCredentials, hasNewToken, isExpiryRefused, newTokenChoice, noteRefused } from './token-choice.js'
 
