@@ -13,6 +13,9 @@ const singleHeaders = new Set(['age', 'content-type', 'date', 'etag', 'expires',
 /** No part of the value (RFC 9112 section 5), but undici leaves it. */
 const spaceAtEnd = /[ \t]+$/
 
+/** More than a body has that comes in chunks of a usual size. */
+const CHUNKS_MAX = 64
+
 const INVALID_RESPONSE = 'HPE_INVALID_RESPONSE'
 
 /** Node's codes for undici's; any other of those stands for a connection that ended. Messages to clients carry them. */
@@ -58,6 +61,8 @@ export class Exchange {
   #head
   /** @type {Buffer[]} */
   #chunks = []
+  /** Of the chunks, those at the start that are joined ones. */
+  #joined = 0
   #bytes = 0
 
   /**
@@ -100,8 +105,18 @@ export class Exchange {
   /** @param {unknown} _ @param {Buffer} chunk */
   onResponseData(_, chunk) {
     this.#bytes += chunk.length
-    if (this.#bytes > this.bytesMax) this.fail('too_large')
-    else this.#chunks.push(chunk)
+    if (this.#bytes > this.bytesMax) return this.fail('too_large')
+    this.#chunks.push(chunk)
+    if (this.#chunks.length === this.#joined + CHUNKS_MAX) this.#joinChunks()
+  }
+
+  /**
+   * A chunk takes 150 bytes beside its own, and holds on to all that was read with it. A body in chunks of one byte would
+   * take a hundred times `bytesMax`.
+   */
+  #joinChunks() {
+    this.#chunks.push(Buffer.concat(this.#chunks.splice(this.#joined)))
+    this.#joined += 1
   }
 
   onResponseEnd() {

@@ -36,7 +36,11 @@ export function createAuthenticate({ identify, anonymous, viewers, accounts, rev
     if (retryAfterMs > 0) {
       return {
         hasToken,
-        problem: { code: 'rate_limited', message: 'too many requests of this user or address', retryAfterMs },
+        problem: {
+          code: 'rate_limited',
+          message: `too many requests of this ${verified ? 'user' : 'address'}, of all sessions together: send fewer`,
+          retryAfterMs,
+        },
       }
     }
     const revoked = () => (verified && revocations.isRevoked(verified) ? REVOKED : undefined)

@@ -2,12 +2,11 @@
 // and `keep`, for all sessions and requests of the viewer; again each `keep` while one of them is subscribed.
 import { REFUSED_BY_BACKEND, viewerKey } from '@keycast/backbone'
 import { errorCodes, namespaceOf } from '@keycast/protocol'
-import { createUniqueQueue, TURN_MS } from '@keycast/service'
+import { ANSWER_GRACE_MS, createUniqueQueue, TURN_MS } from '@keycast/service'
 import { createCalendar } from '../../keys/calendar.js'
 import { createProblem, silentFetcher } from '../../keys/problem.js'
-import { ANSWER_GRACE_MS } from '../../keys/single-flight.js'
 import { createQuestionQueue } from './question-queue.js'
-import { chooseCredentials, hasNewToken, newTokenChoice, noteRefused } from './token-choice.js'
+import { chooseCredentials, hasNewToken, isExpiryRefused, newTokenChoice, noteRefused } from './token-choice.js'
 
 /**
  * @typedef {import('../../keys/problem.js').Problem} Problem
@@ -17,6 +16,9 @@ import { chooseCredentials, hasNewToken, newTokenChoice, noteRefused } from './t
  *
  * For whom a door asks: a session, or the sender of an HTTP request.
  * @typedef {Pick<Session, 'viewer' | 'account'>} Asker
+ *
+ * What came of a question, and of the viewer when it was sent. Without `said` nothing came.
+ * @typedef {{ said: import('@keycast/backbone').Decision | undefined, expiresAtMs: number | undefined, revokedAtMs: number }} Answer
  *
  * @typedef {object} Decision
  * @property {Viewer} viewer
@@ -54,6 +56,9 @@ const IDLE_MAX = 20_000
 
 /** Requests that wait for a decision. */
 const WAITING_MAX = 20_000
+
+/** Until then another gateway may not have heard of a revocation, and have asked with the revoked token. */
+const REVOCATION_SPREAD_MS = 1_000
 
 /** When to come back where there are more, or the viewer's token has expired and may be renewed. */
 const RETRY_MS = 1_000
@@ -227,8 +232,7 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
 
   /**
    * @param {Decision} decision
-   * @returns {Promise<{ said: import('@keycast/backbone').Decision | undefined }> | undefined} `undefined` where the
-   *   viewer's tokens have expired
+   * @returns {Promise<Answer> | undefined} `undefined` where the viewer's tokens have expired
    */
   function send(decision) {
     const { viewer, key, namespace, choice } = decision
@@ -237,19 +241,33 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     // A refusal of other tokens is told to nobody while the backend is asked with this one.
     if (decision.problem?.code === 'forbidden') decision.problem = undefined
     const deadlineMs = (namespace.timeoutMs ?? 0) + ANSWER_GRACE_MS
-    return backbone.authorize(viewerKey(key, viewer.name), credentials, { deadlineMs }).then(said => ({ said }))
+    const { revokedAtMs } = viewer
+    const asked = { deadlineMs, maxAgeMs: maxAgeMsOf(decision) }
+    const answer = backbone.authorize(viewerKey(key, viewer.name), credentials, asked)
+    return answer.then(said => ({ said, expiresAtMs: credentials.expiresAt, revokedAtMs }))
+  }
+
+  /**
+   * Nodes hear of no revocation. One that keeps what the backend said to a token revoked since must ask it again.
+   *
+   * @param {Decision} decision
+   * @returns {number | undefined} how old an answer may be, where that matters
+   */
+  function maxAgeMsOf(decision) {
+    const sinceMs = now() - decision.viewer.revokedAtMs - REVOCATION_SPREAD_MS
+    return sinceMs < 2 * keepMsOf(decision) ? Math.max(0, sinceMs) : undefined
   }
 
   /**
    * @param {Decision} decision
-   * @param {{ said: import('@keycast/backbone').Decision | undefined } | undefined} answer `undefined` where the backend was
-   *   not asked; without `said` it did not answer
+   * @param {Answer | undefined} answer `undefined` where the backend was not asked
    */
   function conclude(decision, answer) {
     const nowMs = now()
     const said = answer?.said
     const { ageMs = Number.POSITIVE_INFINITY, retryAfterMs = RETRY_MS, message } = said ?? {}
     decision.isAsking = false
+    if (answer && answer.revokedAtMs !== decision.viewer.revokedAtMs) return askAnew(decision)
     if (said?.verdict === 'admitted') {
       decision.admittedAtMs = nowMs - ageMs
       decision.problem = undefined
@@ -257,8 +275,12 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
       decision.admittedAtMs = Number.NEGATIVE_INFINITY
       if (noteRefused(decision.viewer, decision.choice, wallNow()))
         return question(decision, laneOf(firstSession(decision)))
-      decision.problem = createProblem('forbidden', nowMs, { message: REFUSED_BY_BACKEND })
-      decision.problemUntilMs = nowMs - ageMs + keepMsOf(decision)
+      const leftMs = answer && msLeft(decision, answer.expiresAtMs, ageMs)
+      decision.problem =
+        leftMs === undefined
+          ? createProblem('forbidden', nowMs, { message: REFUSED_BY_BACKEND })
+          : tokenExpired(nowMs, leftMs)
+      decision.problemUntilMs = nowMs + (decision.problem.retryAfterMs ?? keepMsOf(decision) - ageMs)
     } else {
       // Another gateway may have heard it admitted later than this one.
       decision.admittedAtMs = Math.max(decision.admittedAtMs, nowMs - ageMs)
@@ -274,11 +296,37 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     else schedule(decision)
   }
 
+  /** A token was revoked while the backend was asked, perhaps with it: the answer says nothing. @param {Decision} decision */
+  function askAnew(decision) {
+    if (decision.sessions.size === 0 && decision.waiters.length === 0) rest(decision)
+    else question(decision, laneOf(firstSession(decision)))
+  }
+
+  /**
+   * Where a refusal may be no more than the end of the token: the user's next one may be good.
+   *
+   * @param {Decision} decision that was refused
+   * @param {number | undefined} expiresAtMs of the token
+   * @param {number} ageMs how long ago it was refused
+   * @returns {number | undefined} for how long the token is still valid by this clock
+   */
+  function msLeft({ viewer, choice }, expiresAtMs, ageMs) {
+    const wallNowMs = wallNow()
+    if (!isExpiryRefused(viewer, choice, expiresAtMs, wallNowMs - ageMs)) return undefined
+    return Math.max(0, (expiresAtMs ?? 0) - wallNowMs)
+  }
+
+  /** @param {number} nowMs @param {number} [msLeft] */
+  function tokenExpired(nowMs, msLeft = 0) {
+    const retryAfterMs = Math.max(RETRY_MS, msLeft)
+    return createProblem('token_expired', nowMs, { message: errorCodes.token_expired, retryAfterMs })
+  }
+
   /** @param {{ said: object | undefined, message: string | undefined, retryAfterMs: number, wasAsked: boolean, nowMs: number }} ended */
   function failureOf({ said, message, retryAfterMs, wasAsked, nowMs }) {
     if (said) return createProblem('backend_error', nowMs, { message, retryAfterMs: Math.ceil(retryAfterMs) })
     if (wasAsked) return silentFetcher(backbone.nodesAlive(), nowMs)
-    return createProblem('token_expired', nowMs, { message: errorCodes.token_expired, retryAfterMs: RETRY_MS })
+    return tokenExpired(nowMs)
   }
 
   /** @param {Decision} decision @param {Problem | undefined} problem */
