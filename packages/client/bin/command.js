@@ -23,7 +23,7 @@ const usage = `Usage: keycast watch KEY... [--last N]
   -h, --help        prints this
 
 KEYCAST_TOKEN in the environment is the token. The connection's troubles go to the standard error. Exit code: 0, also
-of a watch that Ctrl+C or SIGTERM ends; 1 where something could not be had or done; 2 for wrong use.`
+of a watch that Ctrl+C or SIGTERM ends; 1 after an error; 2 for wrong use.`
 
 const options = /** @type {const} */ ({
   url: { type: 'string', default: 'ws://127.0.0.1:8080/ws' },

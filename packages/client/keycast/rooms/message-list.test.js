@@ -36,7 +36,7 @@ test('an empty room has nothing older', async () => {
   expect(shown()).toEqual([1])
 })
 
-test('above so many the oldest are let go, and can be had again', async () => {
+test('above the limit the oldest are dropped, and can be loaded again', async () => {
   const { list, shown, fake } = await setup(3, { keep: 4 })
   for (const n of [4, 5, 6]) fake.publish('room:1', n)
   expect(shown()).toEqual([3, 4, 5, 6])
