@@ -116,7 +116,7 @@
  * @property {(link: string, key: string) => void} tell the link is due the key's latest state. Costs one set entry:
  *   `answerFor` is asked for the state when the link has credit, so a slow gateway holds no queue of values
  * @property {(link: string, id: string, decision: Decision) => void} tellDecision answers a question of that link
- * @property {() => { links: number, lackingKeys: number, bytesOut: number }} stats
+ * @property {() => { links: number, dueKeys: number, bytesOut: number }} stats
  */
 
 /**
