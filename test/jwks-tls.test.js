@@ -50,7 +50,7 @@ const setup = ({ host = '127.0.0.1', agent } = {}) => {
   return { jwks, events }
 }
 
-test('a set of 1,000 keys is had from a provider whose certificate is trusted', async () => {
+test('a set of 1,000 keys is fetched from a provider whose certificate is trusted', async () => {
   const agent = new Agent({ ca: certificate })
   const { jwks, events } = setup({ agent })
   expect(await jwks.keyFor({ algorithm: 'ES256', kid: 'key 999' })).toHaveProperty('key')

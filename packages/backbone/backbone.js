@@ -78,8 +78,9 @@
  * @property {(keys: string[], options: { deadlineMs: number }) => Promise<void>} refresh the backend's content changed:
  *   it must be asked now. Resolves once every live node has confirmed; rejects with {@link FetcherUnavailable} if no
  *   node is alive, or one did not confirm before the deadline
- * @property {(key: string, credentials: Credentials, options: { deadlineMs: number }) => Promise<Decision | undefined>}
- *   authorize asks whether a key's viewer may read it. Never rejects; `undefined` if no node answered
+ * @property {(key: string, credentials: Credentials, options: { deadlineMs: number, maxAgeMs?: number }) =>
+ *   Promise<Decision | undefined>} authorize asks whether a key's viewer may read it. `maxAgeMs`: not to be answered with
+ *   an admission that began longer ago. Never rejects; `undefined` if no node answered
  * @property {(key: string) => { node: string | undefined, alive: boolean }} ownerOf the node that the key is routed to
  *   now
  * @property {() => number} nodesAlive
@@ -115,7 +116,7 @@
  * @property {(link: string, key: string) => void} tell the link is due the key's latest state. Costs one set entry:
  *   `answerFor` is asked for the state when the link has credit, so a slow gateway holds no queue of values
  * @property {(link: string, id: string, decision: Decision) => void} tellDecision answers a question of that link
- * @property {() => { links: number, lackingKeys: number, bytesOut: number }} stats
+ * @property {() => { links: number, dueKeys: number, bytesOut: number }} stats
  */
 
 /**
@@ -128,8 +129,8 @@
  * @property {(link: string, want: Want) => void} onGet
  * @property {(link: string, key: string) => void} onCancelGet
  * @property {(key: string) => void} onRefresh
- * @property {(link: string, id: string, question: { key: string } & Credentials) => void} [onAuthorize] may come twice;
- *   to be answered with `tellDecision`
+ * @property {(link: string, id: string, question: { key: string, maxAgeMs?: number } & Credentials) => void} [onAuthorize]
+ *   may come twice; to be answered with `tellDecision`
  * @property {(link: string) => Iterator<unknown> | void} onLinkLost forget all wants of the link. A returned iterator
  *   is run to its end turn by turn, so that 100,000 keys hold nothing up
  * @property {() => Record<string, number> | undefined} [lagsMs] the age, by namespace, of the last moment at which

@@ -1,6 +1,7 @@
 // The parts that every service needs: settings, log, shutdown. A part that loads a large library (HTTP server, metrics,
 // YAML) is imported by a path of its own: a fetcher's workers would load all of them at each start and use none.
 export { BEAT_MS, everyInterval, everyMeasured, SILENT_MS } from './beats.js'
+export { ANSWER_GRACE_MS } from './deadlines.js'
 export { detached } from './detached-bytes.js'
 export { readVariable, withoutLineBreak } from './environment.js'
 export { answerErrors } from './http-errors.js'

@@ -164,7 +164,7 @@ describe.each(Object.entries(doors))('%s', (_, ask) => {
     expect(started.gateway.counts.accessRefused).toMatchObject({ [code]: 4 })
   })
 
-  test('what is granted is had: to anybody, to every user, by the token', async () => {
+  test('each grant is served: to anybody, to every user, by the token', async () => {
     const token = await sign({ nowMs, keys: { read: ['tick:mine'] } })
     for (const [key, shown] of /** @type {const} */ ([
       ['tick:open', undefined],

@@ -137,6 +137,7 @@ export function createGateway({
     onForgotten: viewer => events.onForgotten(viewer),
     onRenewed: viewer => events.onRenewed(viewer),
     onExpired: viewer => events.onExpired(viewer),
+    now,
     wallNow,
   })
 

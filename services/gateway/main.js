@@ -64,8 +64,9 @@ function assemble() {
     metrics,
     log,
     jwksEvents: {
-      ok: (issuer, keys) => log.debug({ issuer, keys }, 'the key set was had'),
-      failed: (issuer, problem) => log.warn({ issuer, problem }, 'the key set cannot be had: keys held go on serving'),
+      ok: (issuer, keys) => log.debug({ issuer, keys }, 'the key set was fetched'),
+      failed: (issuer, problem) =>
+        log.warn({ issuer, problem }, 'the key set cannot be fetched: the keys held go on serving'),
     },
   })
   const {

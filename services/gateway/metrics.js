@@ -129,7 +129,7 @@ export function exportCounts(
   })
   gauge({
     name: 'jwks_age_seconds',
-    help: 'How long ago each key set of access.tokens was had. Absent until it first was.',
+    help: 'Time since each key set of access.tokens was last fetched. Absent until the first time.',
     labelNames: ['issuer'],
     collect() {
       this.reset()
@@ -138,7 +138,7 @@ export function exportCounts(
   })
   gauge({
     name: 'jwks_failures',
-    help: 'Attempts in a row at which a key set could not be had.',
+    help: 'Attempts in a row at which a key set could not be fetched.',
     labelNames: ['issuer'],
     collect() {
       this.reset()

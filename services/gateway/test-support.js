@@ -100,7 +100,7 @@ export function createFakeBackbone() {
    * Whether viewers may read keys, asked and not yet answered.
    *
    * @type {{ key: string, credentials: import('@keycast/backbone').Credentials, deadlineMs: number,
-   *   resolve: (decision: import('@keycast/backbone').Decision | undefined) => void }[]}
+   *   maxAgeMs?: number, resolve: (decision: import('@keycast/backbone').Decision | undefined) => void }[]}
    */
   const questions = []
 
@@ -175,8 +175,8 @@ export function createFakeBackbone() {
     async refresh(keys) {
       calls.push(`refresh ${keys.join(' ')}`)
     },
-    authorize(key, credentials, { deadlineMs }) {
-      return new Promise(resolve => fake.questions.push({ key, credentials, deadlineMs, resolve }))
+    authorize(key, credentials, { deadlineMs, maxAgeMs }) {
+      return new Promise(resolve => fake.questions.push({ key, credentials, deadlineMs, maxAgeMs, resolve }))
     },
     ownerOf: () => ({ node: fake.nodesAlive > 0 ? '127.0.0.1:7001:7002' : undefined, alive: fake.nodesAlive > 0 }),
     nodesAlive: () => fake.nodesAlive,

@@ -117,11 +117,7 @@ export function exportLevels({ gauge }, { hub, log, committer, deliveries, rooms
   level('tail_bytes', 'Newest messages of watched rooms, held in memory.', () => rooms.stats().tailBytes)
   level('log_reads', 'Parts of histories being read, or waiting to be sent.', () => deliveries.stats().readsUnderWay)
   level('links', 'Gateways linked to this node.', () => hub.stats().links)
-  level(
-    'link_lacking_keys',
-    'Rooms of which some gateway is still to be sent something.',
-    () => hub.stats().lackingKeys,
-  )
+  level('link_due_keys', 'Rooms of which some gateway is still to be sent something.', () => hub.stats().dueKeys)
   level(
     'link_unconfirmed_bytes',
     'Bytes sent to gateways that they have not said they took.',

@@ -287,7 +287,7 @@ export const backend = dashboard({
             'Keys whose latest state has not been sent to every watching gateway. It grows when a gateway, or the link to it, is slow.',
           unit: 'short',
           min: 0,
-          queries: [{ expr: `keycast_fetcher_link_lacking_keys{${nodes}}`, legend: '{{instance}}' }],
+          queries: [{ expr: `keycast_fetcher_link_due_keys{${nodes}}`, legend: '{{instance}}' }],
         }),
       ],
     },

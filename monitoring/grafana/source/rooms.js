@@ -261,7 +261,7 @@ export const rooms = dashboard({
           unit: 'short',
           min: 0,
           queries: [
-            { expr: 'keycast_journal_link_lacking_keys', legend: '{{instance}} rooms' },
+            { expr: 'keycast_journal_link_due_keys', legend: '{{instance}} rooms' },
             { expr: 'keycast_journal_log_reads', legend: '{{instance}} reads' },
           ],
         }),

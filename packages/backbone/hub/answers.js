@@ -13,7 +13,7 @@ import { CREDIT_BYTES, createCredit } from './credit.js'
  * @typedef {object} Outgoing
  * @property {number} answered messages of answers sent
  * @property {import('./credit.js').Account} account
- * @property {import('@keycast/service').UniqueQueue<string>} lacking keys of which it is due something
+ * @property {import('@keycast/service').UniqueQueue<string>} due keys of which it is due something
  * @property {import('../wire/envelope.js').CommandResult<S>[]} results results that it is due; not held back by credit,
  *   since the gateway bounds its commands under way
  * @property {number} resultsFrom bytes that had been sent when the first of these results came
@@ -49,7 +49,7 @@ export function createAnswers({ codec, answersFor, send, onFailed, now }) {
   const open = () => ({
     answered: 0,
     account: credit.open(),
-    lacking: createUniqueQueue(),
+    due: createUniqueQueue(),
     results: [],
     resultsFrom: 0,
   })
@@ -62,7 +62,7 @@ export function createAnswers({ codec, answersFor, send, onFailed, now }) {
 
   /** The link is due something of the key. @param {L} link @param {string} key */
   function tell(link, key) {
-    link.lacking.add(key)
+    link.due.add(key)
     schedule(link)
   }
 
@@ -75,7 +75,7 @@ export function createAnswers({ codec, answersFor, send, onFailed, now }) {
 
   /** The link may have credit again. @param {L} link */
   function resume(link) {
-    if (link.lacking.size > 0) schedule(link)
+    if (link.due.size > 0) schedule(link)
   }
 
   /** @param {L} link */
@@ -95,14 +95,14 @@ export function createAnswers({ codec, answersFor, send, onFailed, now }) {
   }
 
   /** @param {L} link */
-  const hasAnswersToSend = link => link.lacking.size > 0 && link.account.hasRoom()
+  const hasAnswersToSend = link => link.due.size > 0 && link.account.hasRoom()
 
   /** Answers for one message, of as many of the due keys as fit. @param {L} link */
   function answersOf(link) {
     const encoded = []
     let bytesLeft = BATCH_BYTES
     for (let keys = 0; keys < KEYS_PER_BATCH_MAX && bytesLeft > 0; keys++) {
-      const key = link.lacking.take()
+      const key = link.due.take()
       if (key === undefined) break
       const { answers, more } = answersFor(link.id, key, bytesLeft)
       for (const answer of answers) {
@@ -111,7 +111,7 @@ export function createAnswers({ codec, answersFor, send, onFailed, now }) {
         bytesLeft -= HEAD_BYTES + bytesOf(each.parts)
       }
       // The key stands behind the others: `more` without an answer would otherwise be asked for without end.
-      if (more && answers.length > 0) link.lacking.add(key)
+      if (more && answers.length > 0) link.due.add(key)
     }
     return encoded
   }

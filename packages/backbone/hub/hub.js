@@ -49,7 +49,7 @@ import { createArrivals, takeBeat, takeRequest } from './lost-requests.js'
  *   `answersFor` is asked for it when the link has credit, so a slow gateway holds no queue of answers
  * @property {(link: string, id: string, result: S['Result']) => void} tellResult of a command, after all answers told
  *   before
- * @property {() => { links: number, lackingKeys: number, bytesOut: number }} stats
+ * @property {() => { links: number, dueKeys: number, bytesOut: number }} stats
  */
 
 /**
@@ -347,9 +347,9 @@ export function createHub({ codec, bind, now, every, log }) {
   }
 
   function stats() {
-    let lackingKeys = 0
-    for (const link of links.values()) lackingKeys += link.lacking.size
-    return { links: links.size, lackingKeys, bytesOut: answers.bytesOut() }
+    let dueKeys = 0
+    for (const link of links.values()) dueKeys += link.due.size
+    return { links: links.size, dueKeys, bytesOut: answers.bytesOut() }
   }
 
   return { start, stop, tell, tellResult, stats }

@@ -216,10 +216,10 @@ test('a gateway that does not read is sent 8 MiB and one message; the rest waits
     for (const key of keys) node.put(key, Buffer.alloc(2 ** 20, `${round} of ten, of many `))
     await network.settle()
   }
-  const { bytesOut, lackingKeys } = node.hub.stats()
+  const { bytesOut, dueKeys } = node.hub.stats()
   expect(bytesOut).toBeGreaterThanOrEqual(CREDIT_BYTES)
   expect(bytesOut).toBeLessThan(CREDIT_BYTES + 2 * 2 ** 20)
-  expect(lackingKeys).toBe(40)
+  expect(dueKeys).toBe(40)
 
   network.unread.clear()
   await network.pass(2_000)

@@ -126,10 +126,10 @@ test('a gateway that does not read is sent as much as its credit; the rest waits
     if (i <= 5) node.append('room:2', `b-${i}`, Buffer.from('small'), Buffer.from('x'))
   }
   await network.settle()
-  const { bytesOut, lackingKeys } = node.hub.stats()
+  const { bytesOut, dueKeys } = node.hub.stats()
   expect(bytesOut).toBeGreaterThanOrEqual(CREDIT_BYTES)
   expect(bytesOut).toBeLessThan(CREDIT_BYTES + 2 ** 20)
-  expect(lackingKeys).toBe(1) // the short room's entries went between those of the long one
+  expect(dueKeys).toBe(1) // the short room's entries went between those of the long one
 
   network.unread.clear()
   await network.pass(20_000)

@@ -11,8 +11,9 @@ import { readKey, WireError } from './codec.js'
  * The backend's content changed: ask it now. At most KEYS_PER_REQUEST_MAX keys.
  * @typedef {{ type: 'refresh', keys: string[] }} RefreshNotice
  *
- * Whether the viewer that a viewer key names may read the key it names.
- * @typedef {{ type: 'authorize', key: string } & import('../backbone.js').Credentials} AuthorizeCommand
+ * Whether the viewer that a viewer key names may read the key it names. `maxAgeMs`: an admission that the backend gave
+ * longer ago does not answer it. Nodes before values/1.6 take no notice.
+ * @typedef {{ type: 'authorize', key: string, maxAgeMs?: number } & import('../backbone.js').Credentials} AuthorizeCommand
  *
  * `WantPayload` goes with a want: a quiet watch hears of changes only; one of a viewer key brings credentials.
  * `ConfirmedHeads` goes with a beat: for each namespace, how old the moment is up to which all refreshes are over and
@@ -79,9 +80,10 @@ export const valuesCodec = {
     }
   },
   encodeCommand: command => ({ head: command, parts: [] }),
-  decodeCommand({ type, key, ...credentials }) {
+  decodeCommand({ type, key, maxAgeMs, ...credentials }) {
     if (type !== 'authorize') return undefined
-    return { type, key: readKey(key), ...readCredentials(credentials) }
+    if (maxAgeMs !== undefined && !isAge(maxAgeMs)) throw new WireError('a question has no age to go by')
+    return { type, key: readKey(key), maxAgeMs, ...readCredentials(credentials) }
   },
   readResult({ verdict, message, ageMs, retryAfterMs }) {
     const isWhole = [ageMs, retryAfterMs].every(ms => ms === undefined || isAge(ms))

@@ -115,3 +115,11 @@ test.each([
   const command = { type: 'authorize', key: 'doc:1 anonymous', ...said }
   expect(() => valuesCodec.decodeCommand?.(command, [])).toThrow(/^the credentials fit into no header$/)
 })
+
+test('a question may say how old its answer may be', () => {
+  const command = { type: 'authorize', key: 'doc:1 anonymous' }
+  expect(valuesCodec.decodeCommand?.({ ...command, maxAgeMs: 0.5 }, [])).toEqual({ ...command, maxAgeMs: 0.5 })
+  for (const maxAgeMs of [-1, 'soon', null]) {
+    expect(() => valuesCodec.decodeCommand?.({ ...command, maxAgeMs }, [])).toThrow('no age')
+  }
+})

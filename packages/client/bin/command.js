@@ -23,7 +23,7 @@ const usage = `Usage: keycast watch KEY... [--last N]
   -h, --help        prints this
 
 KEYCAST_TOKEN in the environment is the token. The connection's troubles go to the standard error. Exit code: 0, also
-of a watch that Ctrl+C or SIGTERM ends; 1 where something could not be had or done; 2 for wrong use.`
+of a watch that Ctrl+C or SIGTERM ends; 1 after an error; 2 for wrong use.`
 
 const options = /** @type {const} */ ({
   url: { type: 'string', default: 'ws://127.0.0.1:8080/ws' },
@@ -187,7 +187,8 @@ function readData(text) {
 const membersOf = (room, signal) =>
   new Promise((resolve, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason))
-    room.on('change', ({ error }) => error && !error.subscribed && reject(error))
+    // An error that heals goes on without a member being told, but one for `presence`: nobody is told of members there.
+    room.on('change', ({ error }) => error && error.retryAfterMs === undefined && reject(error))
     room.members.on('change', resolve)
   })
 

@@ -213,9 +213,9 @@ export function exportLevels({ counter, gauge }, { primary, workers, hub, settin
   level('workers_resident_memory_bytes', 'Resident memory of all workers.', () => workers.stats().residentBytes)
   level('links', 'Gateways linked to this node.', () => hub.stats().links)
   level(
-    'link_lacking_keys',
+    'link_due_keys',
     'Keys that gateways are due: their latest state is still to be sent, summed over gateways.',
-    () => hub.stats().lackingKeys,
+    () => hub.stats().dueKeys,
   )
   level('link_unconfirmed_bytes', 'Bytes sent to gateways and not yet confirmed by them.', () => hub.stats().bytesOut)
 

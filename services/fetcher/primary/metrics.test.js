@@ -10,7 +10,7 @@ test('what is counted comes out under its name, in base units', async () => {
   exportLevels(metrics, {
     primary,
     workers: { stats: () => ({ ready: 2, credit: 500, cpuMs: 1_500, residentBytes: 3_000 }) },
-    hub: { stats: () => ({ links: 3, lackingKeys: 4, bytesOut: 5 }) },
+    hub: { stats: () => ({ links: 3, dueKeys: 4, bytesOut: 5 }) },
     settings: { inFlightMax: 2, cacheBytesMax: 1_000 },
   })
   for (const id of [1, 2, 3, 4]) watch('a', `doc:${id}`)
@@ -52,7 +52,7 @@ test('what is counted comes out under its name, in base units', async () => {
     'keycast_fetcher_workers_cpu_seconds_total 1.5',
     'keycast_fetcher_workers_resident_memory_bytes 3000',
     'keycast_fetcher_links 3',
-    'keycast_fetcher_link_lacking_keys 4',
+    'keycast_fetcher_link_due_keys 4',
     'keycast_fetcher_link_unconfirmed_bytes 5',
     'keycast_fetcher_wants_total{met="coalesced"} 1',
     'keycast_fetcher_wants_total{met="plan"} 0',

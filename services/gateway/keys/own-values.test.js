@@ -196,7 +196,7 @@ test('a user whom the backend refuses loses the subscription and what was held',
   expect(await ann.received()).toMatchObject([{ id: 2, code: 'forbidden', subscribed: false }])
 })
 
-test('what was had for a user is gone when the last session is and the token has expired, or was revoked', async () => {
+test("a user's own value is gone when the last session is and the token has expired, or was revoked", async () => {
   const { gateway, backbone, client, pass } = setup()
   const held = () => gateway.ownValues.stats().ownValues
   const [ann, bob] = [await client('ann', 60), await client('bob', 3_600)]

@@ -1,5 +1,6 @@
 // Single flight: however many requests want a key that has to be asked for, the fetcher is asked once, and all of them
 // are given its answer.
+import { ANSWER_GRACE_MS } from '@keycast/service'
 import { NOBODY } from './entry.js'
 import { createProblem, silentFetcher } from './problem.js'
 
@@ -9,12 +10,6 @@ import { createProblem, silentFetcher } from './problem.js'
  * @typedef {import('./entry.js').Result} Result
  * @typedef {ReturnType<typeof createSingleFlight>} SingleFlight
  */
-
-/**
- * An answer is waited for this long past a namespace's timeout. The fetcher's own report of a silent backend must
- * arrive first: it comes after the timeout, and 1 s more for a silent worker's lease.
- */
-export const ANSWER_GRACE_MS = 2_000
 
 /**
  * @param {object} deps

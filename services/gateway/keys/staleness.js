@@ -1,7 +1,7 @@
 // Decides when the subscribers of a key are due word of a problem: its last try failed, or the fetcher is silent.
+import { ANSWER_GRACE_MS } from '@keycast/service'
 import { askedAtOf } from './age.js'
 import { silentFetcher } from './problem.js'
-import { ANSWER_GRACE_MS } from './single-flight.js'
 
 /**
  * @typedef {import('./entry.js').Entry} Entry

@@ -11,15 +11,16 @@
  * @param {Pick<ReturnType<typeof import('../access/backend/viewers.js').createViewers>, 'revoke'>} deps.viewers
  */
 export function createEndRevoked({ revocations, sessions, viewers }) {
-  /** @returns {number} the number of sessions ended */
-  function endAll() {
+  /** @param {Revocation[]} added @returns {number} the number of sessions ended */
+  function endAll(added) {
     let ended = 0
     for (const session of sessions.all()) {
       if (session.ended || !session.verified || !revocations.isRevoked(session.verified)) continue
       sessions.end(session, 'revoked')
       ended++
     }
-    viewers.revoke(revocations.isRevoked, sessions.all())
+    const users = added.flatMap(revocation => ('sub' in revocation ? [revocation.sub] : []))
+    viewers.revoke(revocations.isRevoked, sessions.all(), users)
     return ended
   }
 
@@ -27,7 +28,7 @@ export function createEndRevoked({ revocations, sessions, viewers }) {
     /** Refuses tokens from now on, and ends the sessions that came with them. @param {Revocation} revocation */
     add(revocation) {
       const outcome = revocations.add(revocation)
-      return { outcome, sessions: outcome === 'added' ? endAll() : 0 }
+      return { outcome, sessions: outcome === 'added' ? endAll([revocation]) : 0 }
     },
 
     /**
@@ -38,7 +39,8 @@ export function createEndRevoked({ revocations, sessions, viewers }) {
      */
     addAll(given) {
       const outcomes = given.map(({ revocation, atMs }) => revocations.add(revocation, atMs))
-      if (outcomes.includes('added')) endAll()
+      const added = given.filter((_, index) => outcomes[index] === 'added').map(({ revocation }) => revocation)
+      if (added.length > 0) endAll(added)
       return { refused: outcomes.filter(outcome => outcome === 'full').length }
     },
   }

@@ -106,8 +106,8 @@ export function createValuesBackbone({ nodeSource, dialOf, events, now, every, l
     get: router.get,
     cancelGet: router.cancelGet,
     renewCredentials: key => router.linkOf(key)?.renewWatch(key),
-    authorize: (key, credentials, { deadlineMs }) =>
-      questions.ask(key, { type: 'authorize', key, ...credentials }, { deadlineMs }),
+    authorize: (key, credentials, { deadlineMs, maxAgeMs }) =>
+      questions.ask(key, { type: 'authorize', key, ...credentials, maxAgeMs }, { deadlineMs }),
     ownerOf: router.ownerOf,
     nodesAlive: router.nodesAlive,
   }

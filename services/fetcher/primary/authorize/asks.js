@@ -1,6 +1,6 @@
 // The requests that ask backends whether viewers may read: a lane of their own. Each origin has a cap, a queue and a
 // breaker beside those of its fetches, so that a flood of viewers stops no fetch, and slow fetches keep no viewer out.
-import { createUniqueQueue } from '@keycast/service'
+import { ANSWER_GRACE_MS, createUniqueQueue } from '@keycast/service'
 import { createBreaker } from '../origins/breaker.js'
 
 /**
@@ -20,6 +20,7 @@ import { createBreaker } from '../origins/breaker.js'
  * @property {string | undefined} authorization
  * @property {number} timeoutMs
  * @property {Lane} lane
+ * @property {number} queuedAt
  * @property {number} sentAt
  * @property {1 | 2} attempt
  * @property {boolean} probe
@@ -39,7 +40,10 @@ import { createBreaker } from '../origins/breaker.js'
  * @property {(ask: Ask, message: Omit<import('../../work/messages.js').Lease, 'type' | 'lease'>) => void} lease
  */
 
-/** Of all lanes: each holds a token, mostly 1 KB and at most 8. More would time out in the queue. */
+/**
+ * Of all lanes together: each holds a token, mostly 1 KB and at most 8. Every lane has an equal share, or one slow backend
+ * would have the questions to all others refused.
+ */
 const QUEUED_MAX = 10_000
 
 /** When to ask again where the queue is full. */
@@ -70,6 +74,7 @@ export function createAsks({ namespaces, pool, cap, inTurns, metrics, now, queue
       isRefusing: false,
     })
   }
+  const queuedPerLaneMax = Math.ceil(queuedMax / lanes.size)
   /** Backends take turns to be first, in case credit is short. */
   const rotation = [...lanes.values()]
 
@@ -89,9 +94,9 @@ export function createAsks({ namespaces, pool, cap, inTurns, metrics, now, queue
   function add({ origin, ...wanted }) {
     const lane = /** @type {Lane} */ (lanes.get(origin))
     /** @type {Ask} */
-    const ask = { kind: 'ask', ...wanted, lane, sentAt: now(), attempt: 1, probe: false }
+    const ask = { kind: 'ask', ...wanted, lane, queuedAt: now(), sentAt: now(), attempt: 1, probe: false }
     if (!lane.breaker.admits()) return refuse(ask)
-    if (queued() >= queuedMax) {
+    if (queuedIn(lane) >= queuedPerLaneMax) {
       const message = 'too many viewers wait for the backend to be asked'
       return ask.done({ status: undefined, message, sentAt: now(), retryAfterMs: FULL_RETRY_MS })
     }
@@ -99,8 +104,12 @@ export function createAsks({ namespaces, pool, cap, inTurns, metrics, now, queue
     startNext(lane)
   }
 
-  /** @param {Ask} ask whose lane's breaker is open */
+  /** @param {Ask} ask that is late, or whose lane's breaker is open */
   function refuse({ lane: { breaker }, done }) {
+    if (breaker.admits()) {
+      const message = 'the backend answers too slowly to be asked who may read, so many viewers wait'
+      return done({ status: undefined, message, sentAt: now(), retryAfterMs: undefined })
+    }
     const message = 'the backend failed too often to say who may read: its circuit breaker is open'
     done({ status: undefined, message, sentAt: now(), retryAfterMs: Math.max(0, breaker.retryAt() - now()) })
   }
@@ -113,21 +122,30 @@ export function createAsks({ namespaces, pool, cap, inTurns, metrics, now, queue
   /** @param {Lane} lane */
   function startNext(lane) {
     while (lane.inFlight < cap && queuedIn(lane) > 0) {
-      if (!lane.breaker.admits()) return refuseQueued(lane)
+      if (mustRefuse(lane)) return refuseQueued(lane)
       if (!pool.hasCredit()) return
       send(/** @type {Ask} */ (lane.returned.take() ?? lane.queue.take()))
     }
   }
 
-  /** Nothing that is queued may start, until the breaker admits something. @param {Lane} lane */
+  /** Nobody waits for the answer to the first any more, or the breaker admits none. @param {Lane} lane with a queue */
+  function mustRefuse({ breaker, returned, queue }) {
+    const { queuedAt, timeoutMs } = /** @type {Ask} */ (returned.first() ?? queue.first())
+    return !breaker.admits() || now() - queuedAt > timeoutMs + ANSWER_GRACE_MS
+  }
+
+  /** Refuses what is queued as far as it must be, and goes on with the rest. @param {Lane} lane */
   function refuseQueued(lane) {
     if (lane.isRefusing) return
     lane.isRefusing = true
     inTurns(() => {
-      const ask = lane.breaker.admits() ? undefined : (lane.returned.take() ?? lane.queue.take())
-      if (ask) refuse(ask)
-      else lane.isRefusing = false
-      return ask !== undefined
+      if (queuedIn(lane) > 0 && mustRefuse(lane)) {
+        refuse(/** @type {Ask} */ (lane.returned.take() ?? lane.queue.take()))
+        return true
+      }
+      lane.isRefusing = false
+      startNext(lane)
+      return false
     })
   }
 

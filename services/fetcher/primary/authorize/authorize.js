@@ -11,6 +11,9 @@ import { admits, refuses } from './asks.js'
  * @typedef {import('./asks.js').Reply} Reply
  * @typedef {Parameters<NonNullable<import('@keycast/backbone').HubEvents['onAuthorize']>>[2]} Question
  *
+ * A question that waits for its answer. `notBefore`: an admission that began earlier does not answer it.
+ * @typedef {{ link: string, id: string, question: Question, notBefore: number }} Waiting
+ *
  * The backend's answer about one viewer and key. `decidedAt`: when it was asked for the verdict held. `admittedAt`: when it
  * last admitted the viewer, unless it refused since. `askedWith`: the digest of the token it was asked with. `refusals`: of
  * each token that was refused since then, when the backend was asked with it.
@@ -25,7 +28,8 @@ import { admits, refuses } from './asks.js'
  * @property {import('../timing/backoff.js').Backoff | undefined} backoff while questions fail
  * @property {string} askedWith
  * @property {readonly { token: string, at: number }[]} refusals
- * @property {{ link: string, id: string, question: Question }[] | undefined} waiting while the backend is asked
+ * @property {number} begunAt when the question under way began, or the last one
+ * @property {Waiting[] | undefined} waiting while the backend is asked
  */
 
 /** At some 400 bytes each they take 40 MB. One that is dropped costs the backend a question. */
@@ -61,6 +65,13 @@ export function createAuthorize({ namespaces, asks, tellDecision, firstBackoff, 
 
   /** @type {NonNullable<import('@keycast/backbone').HubEvents['onAuthorize']>} */
   function onAuthorize(link, id, question) {
+    const { maxAgeMs = Number.POSITIVE_INFINITY } = question
+    answer({ link, id, question, notBefore: now() - maxAgeMs })
+  }
+
+  /** @param {Waiting} asked */
+  function answer(asked) {
+    const { link, id, question, notBefore } = asked
     const { key, authorization } = question
     const read = readQuestion(key, authorization)
     if ('problem' in read) {
@@ -73,16 +84,17 @@ export function createAuthorize({ namespaces, asks, tellDecision, firstBackoff, 
     const kept = byKey.get(key) ?? open(key, read.settings)
     if (kept.waiting) {
       metrics.questioned('coalesced')
-      return void kept.waiting.push({ link, id, question })
+      return void kept.waiting.push(asked)
     }
     const token = digestOf(read.authorization)
-    if (isStanding(kept, token)) {
+    if (isStanding(kept, token, notBefore)) {
       metrics.questioned('memory')
-      return tellDecision(link, id, decisionOf(kept, token))
+      return tellDecision(link, id, decisionOf(kept, token, notBefore))
     }
     metrics.questioned('asked')
     decided.delete(kept)
-    kept.waiting = [{ link, id, question }]
+    kept.waiting = [asked]
+    kept.begunAt = now()
     kept.askedWith = token
     asks.add({
       key,
@@ -131,16 +143,23 @@ export function createAuthorize({ namespaces, asks, tellDecision, firstBackoff, 
       backoff: undefined,
       askedWith: '',
       refusals: NONE,
+      begunAt: Number.NEGATIVE_INFINITY,
       waiting: undefined,
     }
     byKey.set(key, kept)
     return kept
   }
 
-  /** Whether the backend need not be asked yet. @param {Kept} kept @param {string} token digest of the one that came now */
-  function isStanding({ verdict, decidedAt, retryAt, settings, refusals }, token) {
+  /**
+   * Whether the backend need not be asked yet.
+   *
+   * @param {Kept} kept
+   * @param {string} token digest of the one that came now
+   * @param {number} notBefore
+   */
+  function isStanding({ verdict, begunAt, decidedAt, retryAt, settings, refusals }, token, notBefore) {
     if (verdict === undefined) return false
-    if (verdict === 'admitted') return now() - decidedAt < settings.keepMs
+    if (verdict === 'admitted') return begunAt >= notBefore && now() - decidedAt < settings.keepMs
     if (verdict === 'failed') return now() < retryAt
     // Another token may be good for more than those refused, which may have been revoked.
     return refusals.some(each => each.token === token && now() - each.at < settings.keepMs)
@@ -152,7 +171,8 @@ export function createAuthorize({ namespaces, asks, tellDecision, firstBackoff, 
     kept.message = message
     if (status !== undefined && (admits(status) || refuses(status))) {
       kept.verdict = admits(status) ? 'admitted' : 'refused'
-      kept.admittedAt = admits(status) ? sentAt : undefined
+      // Not when it was sent: it came with the token of that time.
+      kept.admittedAt = admits(status) ? kept.begunAt : undefined
       kept.backoff = undefined
       kept.refusals = admits(status) ? NONE : withRefusal(kept, sentAt)
     } else {
@@ -163,14 +183,22 @@ export function createAuthorize({ namespaces, asks, tellDecision, firstBackoff, 
     const { waiting = [], askedWith } = kept
     kept.waiting = undefined
     decided.add(kept)
-    const decision = decisionOf(kept, askedWith)
-    // Asking again may end at once, where a breaker is open, and change what is kept.
-    const wasRefused = kept.verdict === 'refused'
-    for (const { link, id, question } of waiting) {
-      // What one token was refused says nothing of another that came meanwhile.
-      if (wasRefused && !isAbout(question, askedWith)) onAuthorize(link, id, question)
-      else tellDecision(link, id, decision)
+    /** @type {Waiting[]} */
+    const again = []
+    for (const asked of waiting) {
+      if (!isAnswered(kept, asked)) again.push(asked)
+      else tellDecision(asked.link, asked.id, decisionOf(kept, askedWith, asked.notBefore))
     }
+    // Last: it may end at once, where a breaker is open, and change what is kept.
+    for (const asked of again) answer(asked)
+  }
+
+  /** Whether what the backend just said answers a question. @param {Kept} kept @param {Waiting} asked */
+  function isAnswered({ verdict, askedWith, begunAt }, { question, notBefore }) {
+    // What one token was refused says nothing of another that came meanwhile.
+    if (verdict === 'refused') return isAbout(question, askedWith)
+    // It may have been asked with a token that was revoked since.
+    return verdict !== 'admitted' || begunAt >= notBefore
   }
 
   /** Whether a question came with a token, or for a viewer that has none. @param {Question} question @param {string} askedWith */
@@ -184,8 +212,13 @@ export function createAuthorize({ namespaces, asks, tellDecision, firstBackoff, 
       .concat({ token: askedWith, at })
       .slice(-REFUSALS_MAX)
 
-  /** @param {Kept} kept that is decided @param {string} token digest of the one that it is said of @returns {Decision} */
-  function decisionOf({ verdict, message, decidedAt, admittedAt, retryAt, refusals }, token) {
+  /**
+   * @param {Kept} kept that is decided
+   * @param {string} token digest of the one that it is said of
+   * @param {number} notBefore
+   * @returns {Decision}
+   */
+  function decisionOf({ verdict, message, decidedAt, admittedAt, retryAt, refusals }, token, notBefore) {
     if (verdict === 'admitted' || verdict === 'refused') {
       const at = verdict === 'admitted' ? decidedAt : (refusals.find(each => each.token === token)?.at ?? decidedAt)
       return { verdict, message: '', ageMs: Math.max(0, now() - at) }
@@ -193,7 +226,7 @@ export function createAuthorize({ namespaces, asks, tellDecision, firstBackoff, 
     return {
       verdict: 'failed',
       message,
-      ageMs: admittedAt === undefined ? undefined : Math.max(0, now() - admittedAt),
+      ageMs: admittedAt === undefined || admittedAt < notBefore ? undefined : Math.max(0, now() - admittedAt),
       retryAfterMs: Math.max(0, retryAt - now()),
     }
   }

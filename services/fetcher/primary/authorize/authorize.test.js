@@ -64,7 +64,11 @@ function setup({ cap = 10, credit = 1_000, queuedMax, keptMax } = {}) {
     kept,
     told,
     asks,
-    /** @param {string} key @param {import('@keycast/backbone').Credentials} [credentials] @param {string} [link] */
+    /**
+     * @param {string} key
+     * @param {import('@keycast/backbone').Credentials & { maxAgeMs?: number }} [credentials]
+     * @param {string} [link]
+     */
     ask: (key, credentials = tokenOf('ann'), link = 'a') =>
       onAuthorize(link, String(++nextId), { key, ...credentials }),
     /** The backend answers what it was asked first. @param {number} status @param {number} [retryAfterMs] */
@@ -253,6 +257,40 @@ test('a token that waited for the answer to another is told a failure, not that 
   expect(decided()).toEqual(['a refused 0', 'b failed ', 'c failed '])
 })
 
+test('a question that comes after a revocation is not answered with what the backend said, or was asked, before it', () => {
+  const { ask, answer, leased, decided, pass } = setup()
+  ask(ANN, tokenOf('stolen'))
+  answer(200)
+  pass(3_000)
+  ask(ANN, tokenOf('new'))
+  ask(ANN, { ...tokenOf('new'), maxAgeMs: 4_000 })
+  expect(decided()).toEqual(['a admitted 0', 'a admitted 3000', 'a admitted 3000'])
+  ask(ANN, { ...tokenOf('new'), maxAgeMs: 2_000 })
+  expect(leased.map(({ message }) => message.headers.authorization)).toEqual(['Bearer new'])
+  answer(403)
+
+  ask(viewerKey('doc:2', viewerOf('ann')), tokenOf('stolen'))
+  pass(1_000)
+  ask(viewerKey('doc:2', viewerOf('ann')), { ...tokenOf('new'), maxAgeMs: 500 }, 'b')
+  answer(200)
+  expect(decided()).toEqual(['a refused 0', 'a admitted 1000'])
+  expect(leased.map(({ message }) => message.headers.authorization)).toEqual(['Bearer new'])
+  answer(404)
+  expect(decided()).toEqual(['b refused 0'])
+})
+
+test('where the backend cannot be asked after a revocation, nobody is told of admissions before it', () => {
+  const { ask, answer, fail, decided, pass } = setup()
+  ask(ANN, tokenOf('stolen'))
+  answer(200)
+  pass(3_000)
+  ask(ANN, { ...tokenOf('new'), maxAgeMs: 0 })
+  fail()
+  ask(ANN, { ...tokenOf('new'), maxAgeMs: 2_000 })
+  ask(ANN, tokenOf('other'))
+  expect(decided()).toEqual(['a admitted 0', 'a failed ', 'a failed ', 'a failed 3000'])
+})
+
 test('no more are in flight to one backend than allowed, and another backend does not wait for it', () => {
   const { ask, leased, answer } = setup({ cap: 2 })
   for (let i = 0; i < 4; i++) ask(viewerKey(`doc:${i}`, viewerOf('ann')))
@@ -263,9 +301,33 @@ test('no more are in flight to one backend than allowed, and another backend doe
 })
 
 test('where too many wait, further ones are told so at once', () => {
-  const { ask, told } = setup({ cap: 1, queuedMax: 2 })
+  const { ask, told } = setup({ cap: 1, queuedMax: 4 })
   for (let i = 0; i < 4; i++) ask(viewerKey(`doc:${i}`, viewerOf('ann')))
   expect(told.map(({ decision }) => decision.message)).toEqual(['too many viewers wait for the backend to be asked'])
+})
+
+test('a slow backend has no questions to another one refused', () => {
+  const { ask, told, leased, asks } = setup({ cap: 1, queuedMax: 4 })
+  for (let i = 0; i < 10; i++) ask(viewerKey(`doc:${i}`, viewerOf('ann')))
+  expect(asks.stats().queued).toBe(2)
+  told.length = 0
+  for (let i = 0; i < 3; i++) ask(viewerKey(`other:${i}`, viewerOf('ann')))
+  expect(told).toEqual([])
+  expect(leased.map(({ message }) => message.url)).toEqual(['http://rights/0', 'http://other/0'])
+})
+
+test('a question that was queued for longer than its gateway waits is not asked: those that somebody waits for are', () => {
+  const { ask, told, leased, answer, pass } = setup({ cap: 1 })
+  for (let i = 0; i < 3; i++) ask(viewerKey(`doc:${i}`, viewerOf('ann')))
+  pass(4_000)
+  ask(viewerKey('doc:new', viewerOf('ann')))
+  answer(200)
+  expect(leased.map(({ message }) => message.url)).toEqual(['http://rights/1'])
+  pass(1)
+  answer(200)
+  expect(leased.map(({ message }) => message.url)).toEqual(['http://rights/new'])
+  expect(told.map(({ decision }) => decision.verdict)).toEqual(['admitted', 'admitted', 'failed'])
+  expect(told[2].decision).toMatchObject({ message: expect.stringContaining('too slowly'), retryAfterMs: 1_000 })
 })
 
 test('a question whose worker was lost goes to another one first, once', () => {

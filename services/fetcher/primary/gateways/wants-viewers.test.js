@@ -93,7 +93,7 @@ test('a renewed token replaces the one before it, without a fetch', () => {
 })
 
 test.each([0, 60_000])(
-  'what was had with a revoked token is not sent again: the other token is asked with (refresh %d)',
+  'a value fetched with a revoked token is not sent again: the other token is asked with (refresh %d)',
   refreshMs => {
     const { watch, headersOf, token, value, sent, pass } = setup({ namespaces: { me: { isPerUser: true, refreshMs } } })
     watch('a', ann, undefined, token('revoked'))
@@ -108,7 +108,7 @@ test.each([0, 60_000])(
   },
 )
 
-test('what was had with a revoked token is not sent beside a failure of the next fetch either', () => {
+test('a value fetched with a revoked token is not sent beside a failure of the next fetch either', () => {
   const { watch, token, value, fail, sent } = setup()
   watch('a', ann, undefined, token('revoked'))
   value(ann, 'of revoked')

@@ -219,7 +219,7 @@ describe('a watch', () => {
   })
 })
 
-describe('a key that cannot be had', () => {
+describe('a key that cannot be served', () => {
   test.each([
     ['no-key', 'bad_key'],
     ['doc:../../admin', 'bad_key'],

@@ -73,6 +73,23 @@ export const hasTokenLeft = (viewer, choice, wallNowMs) =>
   hasNewToken(viewer, choice, wallNowMs) ||
   (!nextToken(viewer, choice.refused, wallNowMs) && hasNewToken(viewer, { ...choice, refused: NONE }, wallNowMs))
 
+/** A backend's clock may be ahead by so much, and a question as long on its way. */
+const EXPIRY_MARGIN_MS = 5_000
+
+/**
+ * Whether a refusal may say no more than that the token had expired when the backend looked at it.
+ *
+ * @param {Viewer} viewer
+ * @param {TokenChoice} choice of the refused token
+ * @param {number} expiresAtMs when that token expires; Infinity for a viewer without any
+ * @param {number} refusedAtMs wall clock
+ */
+export function isExpiryRefused({ tokens }, { askedWith }, expiresAtMs, refusedAtMs) {
+  if (refusedAtMs < expiresAtMs - EXPIRY_MARGIN_MS) return false
+  // Those that are still valid were refused, too, or they would be asked with now.
+  return !tokens.some(({ bearer, expiresAtMs }) => bearer.digest !== askedWith && expiresAtMs > refusedAtMs)
+}
+
 /** @param {Viewer} viewer @param {readonly string[]} refused @param {number} wallNowMs @returns {Token | undefined} */
 function nextToken({ tokens }, refused, wallNowMs) {
   return tokens.find(({ bearer, expiresAtMs }) => expiresAtMs > wallNowMs && !refused.includes(bearer.digest))

@@ -12,6 +12,7 @@ function setup() {
     onForgotten: () => events.push('forgotten'),
     onRenewed: () => events.push('renewed'),
     onExpired: () => events.push('expired'),
+    now: () => nowMs,
     wallNow: () => nowMs,
   })
   /** @type {Map<string, string>} */

@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto'
 import { ANONYMOUS_VIEWER } from '@keycast/backbone'
 import { createUniqueQueue } from '@keycast/service'
+import { createRecentMap } from '../recent-map.js'
 
 /**
  * @typedef {import('../tokens/tokens.js').Verified} Verified
@@ -13,12 +14,16 @@ import { createUniqueQueue } from '@keycast/service'
  * @property {string | undefined} user `undefined` for all without a token
  * @property {string} name of the viewer beyond this gateway: the user's own is nobody else's business
  * @property {Token[]} tokens the one valid longest first; some may have expired since they were last looked at
+ * @property {number} revokedAtMs when tokens of it were last revoked, on the monotonic clock; -Infinity if never
  * @property {number} sessions
- * @property {Map<string, import('./decisions.js').Decision>} decisions by key; decisions.js
+ * @property {Map<string, import('./verdicts.js').Decision>} decisions by key; decisions.js
  */
 
 /** Viewers without a session are those of HTTP requests. With their tokens they take some 10 MB, at worst 150. */
 const IDLE_MAX = 4_000
+
+/** Of whom it is known when their tokens were revoked. At some 100 bytes each they take 5 MB. */
+const REVOKED_MAX = 50_000
 
 /** Of one viewer. A key that it may not read costs the backend a question for each. */
 const TOKENS_MAX = 4
@@ -29,15 +34,23 @@ const TOKENS_MAX = 4
  * @param {(viewer: Viewer) => void} deps.onForgotten nothing of the viewer is to be kept any more
  * @param {(viewer: Viewer) => void} deps.onRenewed the viewer has a token that is valid longer than those before
  * @param {(viewer: Viewer) => void} deps.onExpired one of its tokens is not valid any more, and its sessions are still there
+ * @param {() => number} deps.now monotonic, in milliseconds
  * @param {() => number} deps.wallNow in milliseconds since 1970
  */
-export function createViewers({ isNeeded, onForgotten, onRenewed, onExpired, wallNow }) {
+export function createViewers({ isNeeded, onForgotten, onRenewed, onExpired, now, wallNow }) {
   /** @type {Map<string, Viewer>} */
   const users = new Map()
   /** The same by the name that they have beyond this gateway. @type {Map<string, Viewer>} */
   const names = new Map()
   /** Those without a session, the one used longest ago first. @type {import('@keycast/service').UniqueQueue<Viewer>} */
   const idle = createUniqueQueue()
+  /**
+   * By user. Longer than the viewers themselves: one whose sessions were all ended is forgotten, and comes again with
+   * another token.
+   *
+   * @type {import('../recent-map.js').RecentMap<string, number>}
+   */
+  const revokedAt = createRecentMap(REVOKED_MAX)
   const anonymous = newViewer(undefined)
   names.set(anonymous.name, anonymous)
 
@@ -45,7 +58,7 @@ export function createViewers({ isNeeded, onForgotten, onRenewed, onExpired, wal
   function find(user) {
     const known = users.get(user)
     if (known) return known
-    const viewer = newViewer(user)
+    const viewer = newViewer(user, revokedAt.get(user))
     users.set(user, viewer)
     names.set(viewer.name, viewer)
     return viewer
@@ -64,6 +77,14 @@ export function createViewers({ isNeeded, onForgotten, onRenewed, onExpired, wal
     names.delete(viewer.name)
     idle.delete(viewer)
     onForgotten(viewer)
+  }
+
+  /** @param {string} user */
+  function noteRevoked(user) {
+    const nowMs = now()
+    revokedAt.set(user, nowMs)
+    const viewer = users.get(user)
+    if (viewer) viewer.revokedAtMs = nowMs
   }
 
   /** @param {Viewer} viewer @param {Token} token */
@@ -115,11 +136,15 @@ export function createViewers({ isNeeded, onForgotten, onRenewed, onExpired, wal
      *
      * @param {(verified: Verified) => boolean} isRevoked
      * @param {Iterable<{ verified: Verified | undefined, viewer: Viewer | undefined, ended: boolean }>} sessions
+     * @param {Iterable<string>} named users whom a revocation names, whether or not they were here
      */
-    revoke(isRevoked, sessions) {
+    revoke(isRevoked, sessions, named) {
+      if (!isNeeded) return
+      for (const user of named) noteRevoked(user)
       /** @type {Set<Viewer>} */
       const touched = new Set()
       for (const viewer of users.values()) if (keep(viewer, token => !isRevoked(token))) touched.add(viewer)
+      for (const { user } of touched) noteRevoked(/** @type {string} */ (user))
       if (touched.size === 0) return
       // Of the user's other sessions, whose tokens there was no room for.
       for (const { verified, viewer, ended } of sessions) {
@@ -156,12 +181,13 @@ function keep(viewer, isKept) {
   return true
 }
 
-/** @param {string | undefined} user @returns {Viewer} */
-function newViewer(user) {
+/** @param {string | undefined} user @param {number} [revokedAtMs] @returns {Viewer} */
+function newViewer(user, revokedAtMs = Number.NEGATIVE_INFINITY) {
   return {
     user,
     name: user === undefined ? ANONYMOUS_VIEWER : createHash('sha256').update(user).digest('base64url'),
     tokens: [],
+    revokedAtMs,
     sessions: 0,
     decisions: new Map(),
   }

@@ -1,7 +1,7 @@
 // One request and its whole response, within a deadline and a limit of bytes.
 
 /**
- * @typedef {import('./freshness.js').Headers} Headers
+ * @typedef {import('../freshness.js').Headers} Headers
  * @typedef {{ status: number, headers: Headers }} Head
  * @typedef {Head & { body: Buffer }} Response
  * @typedef {{ destroy: () => void, release: () => void, isBroken: boolean }} Connection
@@ -12,6 +12,9 @@ const singleHeaders = new Set(['age', 'content-type', 'date', 'etag', 'expires',
 
 /** No part of the value (RFC 9112 section 5), but undici leaves it. */
 const spaceAtEnd = /[ \t]+$/
+
+/** More than a body has that comes in chunks of a usual size. */
+const CHUNKS_MAX = 64
 
 const INVALID_RESPONSE = 'HPE_INVALID_RESPONSE'
 
@@ -58,6 +61,8 @@ export class Exchange {
   #head
   /** @type {Buffer[]} */
   #chunks = []
+  /** Of the chunks, those at the start that are joined ones. */
+  #joined = 0
   #bytes = 0
 
   /**
@@ -100,8 +105,18 @@ export class Exchange {
   /** @param {unknown} _ @param {Buffer} chunk */
   onResponseData(_, chunk) {
     this.#bytes += chunk.length
-    if (this.#bytes > this.bytesMax) this.fail('too_large')
-    else this.#chunks.push(chunk)
+    if (this.#bytes > this.bytesMax) return this.fail('too_large')
+    this.#chunks.push(chunk)
+    if (this.#chunks.length === this.#joined + CHUNKS_MAX) this.#joinChunks()
+  }
+
+  /**
+   * A chunk takes 150 bytes beside its own, and holds on to all that was read with it. A body in chunks of one byte would
+   * take a hundred times `bytesMax`.
+   */
+  #joinChunks() {
+    this.#chunks.push(Buffer.concat(this.#chunks.splice(this.#joined)))
+    this.#joined += 1
   }
 
   onResponseEnd() {

@@ -54,6 +54,8 @@ export function createConnections({ lookup = createLookups() } = {}) {
   const idle = new Map()
   /** @type {Set<Connection>} */
   const all = new Set()
+  /** Since sockets were read last. @type {Connection[]} */
+  let released = []
 
   /** Holds one connection of TCP, and opens another where the server has closed that. */
   class Connection {
@@ -62,6 +64,10 @@ export function createConnections({ lookup = createLookups() } = {}) {
       this.idlers = idlers
       /** @type {import('node:net').Socket | undefined} */
       this.socket = undefined
+      /** Its server may have closed it, and nobody has looked yet. */
+      this.isUnproven = false
+      /** Waits for that look. @type {{ exchange: Exchange, path: string } | undefined} */
+      this.next = undefined
       this.client = new Client(origin, {
         ...clientOptions,
         connect: (options, callback) => {
@@ -74,6 +80,12 @@ export function createConnections({ lookup = createLookups() } = {}) {
 
     /** @param {Exchange} exchange @param {string} path */
     carry(exchange, path) {
+      if (this.isUnproven) this.next = { exchange, path }
+      else this.#dispatch(exchange, path)
+    }
+
+    /** @param {Exchange} exchange @param {string} path */
+    #dispatch(exchange, path) {
       const { method, headers } = exchange
       // Without `reset` undici closes a connection after every HEAD: the exchange does where it has to.
       this.client.dispatch({ path, method, headers, reset: false }, exchange)
@@ -84,14 +96,30 @@ export function createConnections({ lookup = createLookups() } = {}) {
       return Boolean(this.socket?.errored)
     }
 
-    /** Gives the connection to the next exchange. */
+    /**
+     * Gives the connection to the next exchange. A server may close it together with its response and not say so (RFC 9112
+     * section 9.5), and the next request would be lost. So that is sent only when sockets were read once more: it is given
+     * to undici when this turn of the event loop ends, and undici itself keeps it until the end of the next one.
+     */
     release() {
+      this.isUnproven = true
       this.idlers.push(this)
+      if (released.push(this) === 1) setImmediate(proveReleased)
+    }
+
+    /** Where the server has closed the connection, undici opens another for the exchange that waits. */
+    prove() {
+      this.isUnproven = false
+      if (!this.next) return
+      const { exchange, path } = this.next
+      this.next = undefined
+      this.#dispatch(exchange, path)
     }
 
     /** Closes the connection of an exchange that failed: what comes over it later belongs to that one. */
     destroy() {
       all.delete(this)
+      this.next = undefined
       this.client.destroy(null, () => {})
       this.socket?.destroy() // the client does not end what is still connecting
     }
@@ -102,6 +130,12 @@ export function createConnections({ lookup = createLookups() } = {}) {
       this.idlers.splice(at, 1)
       all.delete(this)
     }
+  }
+
+  function proveReleased() {
+    const proven = released
+    released = []
+    for (const connection of proven) connection.prove()
   }
 
   /** @param {string} origin @param {string | undefined} host where requests name another than the origin's */

@@ -1,8 +1,13 @@
 import { createServer } from 'node:net'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
 import { jest } from '@jest/globals'
+import { answering, json, setup } from '../pull.fixture.js'
 import { Exchange } from './exchange.js'
-import { answering, json, setup } from './pull.fixture.js'
+
+setFlagsFromString('--expose-gc')
+const collectGarbage = runInNewContext('gc')
 
 test.each([
   ['gzip', gzipSync],
@@ -101,10 +106,11 @@ function bodyRead() {
   return new Promise(resolve => {
     /** @this {Exchange} @param {Parameters<Exchange['onResponseData']>} read */
     function readSome(...read) {
+      spy.mockRestore()
       onResponseData.apply(this, read)
       resolve(undefined)
     }
-    jest.spyOn(Exchange.prototype, 'onResponseData').mockImplementationOnce(readSome)
+    const spy = jest.spyOn(Exchange.prototype, 'onResponseData').mockImplementation(readSome)
   })
 }
 
@@ -131,6 +137,7 @@ test.each([
   ['HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\nabc'],
   [`${ok}\r\nabc`],
   [`${ok}Connection: close\r\nContent-Length: 3\r\n\r\nabc`],
+  [`${ok}Content-Length: 3\r\n\r\nabc`],
 ])('a response may end with its connection (%j)', async bytes => {
   expect(await pulled(bytes, 'ends')).toMatchObject({ kind: 'value', body: 'abc' })
 })
@@ -174,4 +181,22 @@ test.each([
     code: 'backend_unreachable',
     message: `the connection failed (${code})`,
   })
+})
+
+test('a body in chunks of one byte takes little more memory than its bytes', async () => {
+  const bytes = Buffer.alloc(300_000, 'keycast')
+  const exchange = new Exchange({ url: '', headers: {}, timeoutMs: 60_000, bytesMax: bytes.length })
+  const connection = { destroy() {}, release() {}, isBroken: false }
+  const response = new Promise((resolve, reject) => exchange.begin(connection, resolve, reject))
+  exchange.onResponseStart(undefined, 200, {})
+  collectGarbage()
+  const before = process.memoryUsage().heapUsed
+
+  for (let i = 0; i < bytes.length; i++) exchange.onResponseData(undefined, bytes.subarray(i, i + 1))
+  collectGarbage()
+  const heldBytes = process.memoryUsage().heapUsed - before
+  exchange.onResponseEnd()
+
+  expect((await response).body).toEqual(bytes)
+  expect(heldBytes).toBeLessThan(10 * bytes.length)
 })
