@@ -77,14 +77,15 @@ test(
     const hosts = await startHosts([host], lean)
     const said = await hosts.run(host, listing(page, 'scripts/smoke.js'))
     expect(said).not.toContain('FAILED')
+    const running = /nginx: master|services\//
+    const commands = () => hosts.run(host, `cat /proc/[0-9]*/cmdline | tr '\\0' ' '`)
+    expect(await commands()).toMatch(running)
     expect(await hosts.run(host, 'npx pm2 save')).toContain('Successfully saved')
 
     const [, stop] = /`(npx pm2 stop [^`]+)`/.exec(read(page)) ?? []
     await hosts.run(host, stop)
     expect(await hosts.run(host, 'cat $HOME/.pm2/logs/gateway-out.log')).toContain('"stopped"')
-    // Nothing but pm2 itself is left, nginx neither.
-    await eventually(() => hosts.pids().length === 1, 'the end of every service')
-    await hosts.run(host, 'npx pm2 kill')
+    await eventually(async () => !running.test(await commands()), 'the end of nginx and every service')
   },
   PAGE_MS,
 )

@@ -11,8 +11,8 @@ import { createFakeRooms } from './testing-rooms.js'
 const limits = { messageBytes: 262_144, keysPerSession: 5_000, requestsPerSecond: 1_000 }
 
 /**
- * Makes a client and the fake gateway that it is connected to. Its timers never end by themselves: a lost connection
- * returns by `reconnect()`.
+ * Makes a client and the fake gateway that it is connected to. Its time passes by `passTime()` alone, and a lost
+ * connection returns by `reconnect()`.
  *
  * @param {{ rooms?: string[] }} [options] the namespaces whose keys are rooms
  */
@@ -33,6 +33,9 @@ export function createFakeKeycast({ rooms: roomNamespaces = ['room', 'user', 'al
   let socket
   /** By type and bytes: equal content has the same version, as it has at a gateway. @type {Map<string, string>} */
   const versions = new Map()
+  /** @type {Set<{ task: () => void, atMs: number }>} */
+  const timers = new Set()
+  let nowMs = 0
 
   class FakeSocket {
     binaryType = ''
@@ -131,8 +134,13 @@ export function createFakeKeycast({ rooms: roomNamespaces = ['room', 'user', 'al
   const keycast = connect('ws://fake/', {
     WebSocket: FakeSocket,
     environment: {
-      setTimeout: () => undefined,
-      clearTimeout: () => {},
+      now: () => nowMs,
+      setTimeout(task, ms) {
+        const timer = { task, atMs: nowMs + ms }
+        timers.add(timer)
+        return timer
+      },
+      clearTimeout: timer => timers.delete(timer),
       document: undefined,
       window: undefined,
       isOffline: () => false,
@@ -210,9 +218,11 @@ export function createFakeKeycast({ rooms: roomNamespaces = ['room', 'user', 'al
     messages: key => rooms.roomOf(key).messages.map(({ data }) => data),
 
     /**
-     * Makes publishes into a room fail, until this is called without a code.
+     * Makes publishes into a room fail, until this is called without a code. After `publish_unknown` the client tries
+     * again until the deadline: {@link passTime}.
      *
-     * @param {string} key @param {string} [code]
+     * @param {string} key
+     * @param {string} [code]
      */
     refusePublishes(key, code) {
       rooms.roomOf(key).refusal = code
@@ -224,6 +234,19 @@ export function createFakeKeycast({ rooms: roomNamespaces = ['room', 'user', 'al
       const me = room.members.filter(({ id }) => id === 'me')
       room.members = [...names.map(name => ({ id: name, name, tabs: 1 })), ...me]
       rooms.tellMembers(key)
+    },
+
+    /** Lets so much time pass for the client: what it waits for happens, and deadlines end. @param {number} ms */
+    passTime(ms) {
+      const untilMs = nowMs + ms
+      for (;;) {
+        const [next] = [...timers].filter(({ atMs }) => atMs <= untilMs).sort((a, b) => a.atMs - b.atMs)
+        if (!next) break
+        timers.delete(next)
+        nowMs = Math.max(nowMs, next.atMs)
+        next.task()
+      }
+      nowMs = untilMs
     },
 
     /** Loses the connection. Values can be set meanwhile. */

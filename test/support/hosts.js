@@ -4,7 +4,8 @@ import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { atEnd } from './cleanup.js'
 import { within } from './deadline.js'
-import { createMark, root } from './pm2.js'
+import { root } from './pm2.js'
+import { childrenOf } from './processes.js'
 
 /** Commands start processes, which take their time on a busy machine. */
 const COMMAND_MS = 90_000
@@ -52,10 +53,9 @@ const quoted = text => `'${text.replaceAll("'", "'\\''")}'`
  * @param {Record<string, string>} env of every command, beside PATH and HOME
  */
 export async function startHosts(addresses, env = {}) {
-  const mark = createMark()
-  const holder = spawn('unshare', ['--mount', '--net', 'sh', '-c', networkScript(addresses)], {
-    stdio: ['pipe', 'pipe', 'pipe'],
-  })
+  // Processes of its own, too: all of them end with the first, however they were started and whatever they call themselves.
+  const own = ['--mount', '--net', '--pid', '--fork', '--kill-child', '--mount-proc']
+  const holder = spawn('unshare', [...own, 'sh', '-c', networkScript(addresses)], { stdio: ['pipe', 'pipe', 'pipe'] })
   const said = collect(holder)
   atEnd(async () => {
     holder.stdin.end()
@@ -69,25 +69,25 @@ export async function startHosts(addresses, env = {}) {
     'the network of hosts',
   )
 
+  const [first] = childrenOf(/** @type {number} */ (holder.pid))
+
   /**
    * @param {string} address of a host, or 10.0.0.1
    * @param {string} command for a shell, in the repository's folder
    */
   function start(address, command) {
-    const there = ['--target', String(holder.pid), '--mount', '--net', `--wd=${root}`]
+    const there = ['--target', String(first), '--mount', '--net', '--pid', `--wd=${root}`]
     const place = address === '10.0.0.1' ? [] : ['ip', 'netns', 'exec', nameOf(address)]
     // A home for each, and so a pm2 for each.
     const home = `/srv/home-${nameOf(address)}`
     return spawn('nsenter', [...there, ...place, 'sh', '-euc', `mkdir -p ${home}; ${command}`], {
-      env: { PATH: `${process.env.PATH}:/usr/sbin:/sbin`, HOME: home, ...mark.env, ...env },
+      env: { PATH: `${process.env.PATH}:/usr/sbin:/sbin`, HOME: home, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
   }
 
   return {
     start,
-    /** Every process that was started there and lives. */
-    pids: mark.pids,
     /**
      * @param {string} address
      * @param {string} command

@@ -187,7 +187,8 @@ function readData(text) {
 const membersOf = (room, signal) =>
   new Promise((resolve, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason))
-    room.on('change', ({ error }) => error && !error.subscribed && reject(error))
+    // An error that heals goes on without a member being told, but one for `presence`: nobody is told of members there.
+    room.on('change', ({ error }) => error && error.retryAfterMs === undefined && reject(error))
     room.members.on('change', resolve)
   })
 

@@ -1,11 +1,13 @@
 import { jest } from '@jest/globals'
+import { connect } from '../keycast.js'
+import { createWorld, welcome } from '../test-support.js'
 import { createFakeKeycast } from '../testing.js'
 import { runCommand } from './command.js'
 
 const soon = () => new Promise(resolve => setImmediate(resolve))
 
-/** @param {string} line of words @param {{ isTTY?: boolean }} [options] */
-function start(line, { isTTY = false } = {}) {
+/** @param {string} line of words @param {{ isTTY?: boolean, keycast?: import('../keycast.js').Keycast }} [options] */
+function start(line, { isTTY = false, keycast } = {}) {
   const fake = createFakeKeycast()
   /** @type {string[]} */
   const opened = []
@@ -14,7 +16,7 @@ function start(line, { isTTY = false } = {}) {
   const world = {
     open: async (/** @type {string} */ url) => {
       opened.push(url)
-      return fake.keycast
+      return keycast ?? fake.keycast
     },
     out: {
       isTTY,
@@ -207,4 +209,18 @@ test('history prints the newest messages, members who is there', async () => {
   members.fake.setMembers('room:1', ['Ann'])
   expect(await members.ended).toBe(0)
   expect(members.objects()).toEqual([{ key: 'room:1', count: 1, members: [{ id: 'Ann', name: 'Ann', tabs: 1 }] }])
+})
+
+test('members of a room where nobody is told of them is an error at once', async () => {
+  const { environment, socket, settle, done } = createWorld()
+  const { ended, objects } = start('members news:1', { keycast: connect('ws://gateway/ws', { environment }) })
+  await settle()
+  socket().say(welcome())
+  const [{ id }] = done().flatMap(deed => ('out' in deed ? [deed.out] : []))
+  const begun = { key: 'news:1', epoch: 'E', seq: 0, oldest: 1, recovered: false, count: 0 }
+  socket().say({ type: 'subscribed', id, keys: [begun] })
+  const message = 'nobody is told who is in this room'
+  socket().say({ type: 'error', id, key: 'news:1', subscribed: true, code: 'forbidden', message })
+  expect(await ended).toBe(1)
+  expect(objects()).toMatchObject([{ key: 'news:1', error: { code: 'forbidden' } }])
 })

@@ -11,7 +11,7 @@ import { createClientRooms } from './rooms/rooms.js'
  *
  * @param {string | URL} url the address of a gateway's WebSocket, such as `wss://example.com/ws`; in a page also `/ws`
  * @param {import('./client.js').ConnectOptions} [options]
- * @throws {TypeError} if the URL cannot be read, or there is no WebSocket
+ * @throws {TypeError} if the URL is not that of a WebSocket, or there is no WebSocket
  */
 export function connect(url, options) {
   /** @type {ReturnType<typeof createClientRooms>} */

@@ -248,3 +248,96 @@ test('after the gateway closed for good no timer is left, for a value that was k
   expect(timers.size).toBe(0)
   expect(keycast.peek('a:1').value).toBeUndefined()
 })
+
+test('a WebSocket that cannot be made, with a token, is a state, and tried again', async () => {
+  const { environment, settle, pass } = createWorld()
+  let tries = 0
+  class Insecure {
+    constructor() {
+      tries += 1
+      throw new Error('insecure')
+    }
+  }
+  const WebSocket = /** @type {any} */ (Insecure)
+  const keycast = connect('ws://gateway/ws', { environment: { ...environment, WebSocket }, token: 'a token' })
+  await settle()
+  expect(keycast.state).toEqual({ name: 'waiting', retryAt: 1_000, reason: 'no connection: insecure' })
+  await pass(1_000)
+  expect(tries).toBe(2)
+  keycast.close()
+})
+
+test('a token function that rejects with nothing is a state, and asked again', async () => {
+  const { environment, settle, pass } = createWorld()
+  let tries = 0
+  const token = () => {
+    tries += 1
+    return Promise.reject()
+  }
+  const keycast = connect('ws://gateway/ws', { environment, token })
+  await settle()
+  expect(keycast.state).toMatchObject({ name: 'waiting', retryAt: 1_000 })
+  await pass(1_000)
+  expect(tries).toBe(2)
+  keycast.close()
+})
+
+test('a listener that hears of the end may connect again: every handle goes on', async () => {
+  const { environment, socket, settle, done } = createWorld()
+  const keycast = connect('ws://gateway/ws', { environment })
+  socket().say(welcome())
+  const handles = [keycast.value('a:1'), keycast.room('room:1'), keycast.value('a:2')]
+  /** @type {string[]} */
+  const told = []
+  handles[0].on('change', ({ error }) => error && keycast.reconnect())
+  keycast.on('state', ({ name }) => told.push(name))
+  await settle()
+  socket().lose(4007)
+  await settle()
+  expect(handles.map(({ state }) => state.error)).toEqual([undefined, undefined, undefined])
+  done()
+  socket().say(welcome())
+  await settle()
+  const keys = done().flatMap(deed => ('out' in deed ? deed.out.keys : []))
+  expect([keycast.state.name, keys]).toEqual(['open', ['room:1', 'a:1', 'a:2']])
+  expect(told).toEqual(['open', 'connecting', 'open'])
+  keycast.close()
+})
+
+test('a message of an unknown type says nothing of a key', async () => {
+  const { environment, socket, settle, done } = createWorld()
+  const keycast = connect('ws://gateway/ws', { environment })
+  socket().say(welcome())
+  const handle = keycast.value('a:1')
+  await settle()
+  const [{ id }] = done().flatMap(deed => ('out' in deed ? [deed.out] : []))
+  socket().say({ type: 'subscribed', id, keys: [{ key: 'a:1' }] })
+  const error = { type: 'error', key: 'a:1', subscribed: true, code: 'backend_error', message: '', retryAfterMs: 1 }
+  socket().say(error)
+  socket().say({ type: 'hint', key: 'a:1' })
+  expect(handle.state.error).toMatchObject({ code: 'backend_error' })
+  socket().say({ type: 'value', key: 'a:1', version: 'v', contentType: 'application/json' }, Buffer.from('1'))
+  expect(handle.state).toMatchObject({ value: 1, error: undefined })
+  keycast.close()
+})
+
+test('what is kept for ever is kept, and a message without a deadline waits', async () => {
+  const { environment, socket, settle, pass, done } = createWorld()
+  // As platforms do: what they cannot count is over at once.
+  const setTimeout = (/** @type {() => void} */ task, /** @type {number} */ ms) =>
+    environment.setTimeout(task, ms < 2 ** 31 ? ms : 1)
+  const keycast = connect('ws://gateway/ws', { environment: { ...environment, setTimeout }, keepMs: Infinity })
+  socket().say(welcome())
+  const handle = keycast.value('a:1')
+  await settle()
+  const [{ id }] = done().flatMap(deed => ('out' in deed ? [deed.out] : []))
+  socket().say({ type: 'subscribed', id, keys: [{ key: 'a:1' }] })
+  socket().say({ type: 'value', key: 'a:1', version: 'v', contentType: 'application/json' }, Buffer.from('1'))
+  handle.close()
+  const room = keycast.room('room:1', { follow: false })
+  const published = room.publish('hi', { deadlineMs: Infinity })
+  await pass(1_000)
+  expect([keycast.peek('a:1').value, room.pending.length]).toEqual([1, 1])
+  keycast.close()
+  await expect(published).rejects.toMatchObject({ code: 'publish_unknown' })
+})

@@ -7,6 +7,8 @@ export { KeycastError } from './errors.js'
 /**
  * `connect` of the whole library, without rooms.
  *
- * @type {(url: string | URL, options?: import('./client.js').ConnectOptions) => ReturnType<typeof createClient>}
+ * @param {string | URL} url the address of a gateway's WebSocket, such as `wss://example.com/ws`; in a page also `/ws`
+ * @param {import('./client.js').ConnectOptions} [options]
+ * @throws {TypeError} if the URL is not that of a WebSocket, or there is no WebSocket
  */
-export const connect = createClient
+export const connect = (url, options) => createClient(url, options)

@@ -1,6 +1,7 @@
 // One lease whose status alone is wanted: asks a backend whether a viewer may read. The body is thrown away.
-import { Exchange, ExchangeError } from './exchange.js'
+
 import { retryAfterMsOf } from './freshness.js'
+import { Exchange, ExchangeError } from './http/exchange.js'
 
 /**
  * @typedef {import('../work/messages.js').Lease} Lease
@@ -13,7 +14,7 @@ const BODY_BYTES_MAX = 65_536
 
 /**
  * @param {object} options
- * @param {import('./connections.js').Connections} options.connections
+ * @param {import('./http/connections.js').Connections} options.connections
  * @param {() => number} [options.now] milliseconds since 1970
  */
 export function createAsker({ connections, now = Date.now }) {

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import { createServer as createTcpServer } from 'node:net'
 import { createAsker } from './ask.js'
-import { createConnections } from './connections.js'
+import { createConnections } from './http/connections.js'
 
 /** @type {(() => void)[]} */
 let cleanups = []

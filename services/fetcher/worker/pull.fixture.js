@@ -1,6 +1,6 @@
 // A backend on a free port and a puller that asks it, for the tests of pull.js.
 import { createServer } from 'node:http'
-import { createConnections } from './connections.js'
+import { createConnections } from './http/connections.js'
 import { createPuller } from './pull.js'
 
 /**

@@ -1,7 +1,7 @@
 // One lease, one GET, one result, whatever happens. A worker retries nothing: the primary does.
 import { Axios, AxiosHeaders } from 'axios'
-import { Exchange, ExchangeError } from './exchange.js'
-import { inflate } from './inflate.js'
+import { Exchange, ExchangeError } from './http/exchange.js'
+import { inflate } from './http/inflate.js'
 import { failureOfHead, resultOf } from './response.js'
 
 /**
@@ -16,7 +16,7 @@ const noHeaders = new AxiosHeaders()
 
 /**
  * @param {object} options
- * @param {import('./connections.js').Connections} options.connections
+ * @param {import('./http/connections.js').Connections} options.connections
  * @param {() => number} [options.now] milliseconds since 1970
  */
 export function createPuller({ connections, now = Date.now }) {

@@ -14,7 +14,7 @@ import { failureOfStatus } from './status.js'
 
 /**
  * @param {Lease} lease
- * @param {import('./exchange.js').Response} response
+ * @param {import('./http/exchange.js').Response} response
  * @param {number} now milliseconds since 1970
  * @returns {Pulled}
  */

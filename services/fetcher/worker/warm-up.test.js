@@ -1,5 +1,5 @@
-import { createConnections } from './connections.js'
 import { createDeltas } from './deltas.js'
+import { createConnections } from './http/connections.js'
 import { createPuller } from './pull.js'
 import { warmUp } from './warm-up.js'
 

@@ -56,7 +56,7 @@ export function createAuth({ token: source, environment: { now, random }, alarm,
       if (turn !== mine) return
       const message = /** @type {Error | undefined} */ (error)?.message
       if (error instanceof TokenRefused) end(message || 'no token', 'token_refused')
-      else onFailure(`no token: ${message}`)
+      else onFailure(`no connection: ${message}`)
     }
   }
 
@@ -65,12 +65,6 @@ export function createAuth({ token: source, environment: { now, random }, alarm,
   function renew() {
     renewAtMs = 0
     obtain(say, () => alarm.set(renew, backoffMs(random, failures++)))
-  }
-
-  function awaitRenewal() {
-    const restMs = renewAtMs - now()
-    if (restMs > 0) alarm.set(awaitRenewal, restMs)
-    else renew()
   }
 
   function forget() {
@@ -84,7 +78,7 @@ export function createAuth({ token: source, environment: { now, random }, alarm,
     forget,
     /** The page is seen again: the alarm would take its whole time anew, and the token expire before. */
     wake() {
-      if (alarm.isSet() && renewAtMs < Infinity) awaitRenewal()
+      if (alarm.isSet() && renewAtMs < Infinity) alarm.set(renew, renewAtMs - now())
     },
     /** The session is gone, or given up. */
     lost() {
@@ -98,7 +92,7 @@ export function createAuth({ token: source, environment: { now, random }, alarm,
         failures = 0
         const goodMs = Math.max(RENEWAL_MIN_MS, expiresInMs - Math.min(MARGIN_MS, expiresInMs / 4))
         renewAtMs = now() + goodMs
-        if (canRenew) awaitRenewal()
+        if (canRenew) alarm.set(renew, goodMs)
         open(user)
       } else if (type === 'error' && id === 'auth') {
         if (retryAfterMs !== undefined) alarm.set(say, retryAfterMs)

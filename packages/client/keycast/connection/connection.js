@@ -187,8 +187,8 @@ export function createConnection({ url, environment, createAlarm, token, parts, 
   /** @param {number} limitMs */
   function ask(limitMs) {
     pongMs = limitMs
-    send({ type: 'ping', id: 'ping' })
     limit('the gateway is silent', limitMs)
+    send({ type: 'ping', id: 'ping' })
   }
 
   /** @param {string} reason @param {number} [code] @param {boolean} [atOnce] whether to connect without a wait */

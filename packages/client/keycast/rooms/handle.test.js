@@ -1,4 +1,6 @@
 // Parts of rooms that transcripts cannot show: loops, listeners and stores of this language.
+import { connect } from '../../keycast.js'
+import { createWorld, welcome } from '../../test-support.js'
 import { createFakeKeycast } from '../../testing.js'
 
 const soon = () => new Promise(resolve => setImmediate(resolve))
@@ -92,6 +94,8 @@ test('what is published is as it was when it was given, and must be JSON', async
 test.each([
   ['a position that is text', { after: '{"epoch":"fake","seq":1}' }],
   ['a position without an epoch', { after: { seq: 1 } }],
+  ['a position with an empty epoch', { after: { epoch: '', seq: 1 } }],
+  ['a place that no gateway can count', { after: { epoch: 'fake', seq: 2 ** 53 } }],
   ['a place that is no number', { after: { epoch: 'fake', seq: '1' } }],
   ['more than a gateway gives', { last: 501 }],
   ['a loop that may hold nothing', { bufferMessages: 0 }],
@@ -111,4 +115,35 @@ test('a part of the history is bounded by a position', async () => {
 test('a handle that follows nothing has no loop', () => {
   const room = createFakeKeycast().keycast.room('room:1', { follow: false })
   expect(() => room[Symbol.asyncIterator]()).toThrow('follow: false')
+})
+
+test('two calls of next() at once are given two messages, or both the end', async () => {
+  const fake = createFakeKeycast()
+  const room = fake.keycast.room('room:1')
+  const loop = room[Symbol.asyncIterator]()
+  const both = [loop.next(), loop.next()]
+  await soon()
+  for (const n of [1, 2]) fake.publish('room:1', n)
+  expect((await Promise.all(both)).map(({ value }) => value.data)).toEqual([1, 2])
+  const last = [loop.next(), loop.next()]
+  room.close()
+  expect((await Promise.all(last)).map(({ done }) => done)).toEqual([true, true])
+})
+
+test('a handle that its own listener closes, while the gateway begins the stream anew, is left', async () => {
+  const { environment, socket, settle, done } = createWorld()
+  const keycast = connect('ws://gateway/ws', { environment })
+  socket().say(welcome())
+  const room = keycast.room('room:1')
+  await settle()
+  const outs = () => done().flatMap(deed => ('out' in deed ? [deed.out] : []))
+  const [{ id }] = outs()
+  const begun = { key: 'room:1', epoch: 'E', oldest: 1, recovered: false, count: 0 }
+  socket().say({ type: 'subscribed', id, keys: [{ ...begun, seq: 4 }] })
+  room.on('change', ({ live }) => live || room.close())
+  await settle()
+  socket().say({ type: 'subscribed', keys: [{ ...begun, seq: 9 }] })
+  await settle()
+  expect(outs()).toMatchObject([{ type: 'unsubscribe', keys: ['room:1'] }])
+  keycast.close()
 })

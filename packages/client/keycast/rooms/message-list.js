@@ -66,6 +66,9 @@ export function createMessageList(keycast, key, { last = LAST, keep = KEEP, pres
   })
   const listeners = createListeners(() => state)
 
+  /** Those that failed as far as was known, and are not among these. @param {import('./room.js').Message<T>[]} kept */
+  const failedBut = kept => state.failed.filter(failed => kept.every(({ messageId }) => messageId !== failed.messageId))
+
   /** @param {Partial<MessageListState<T>>} changes */
   function become(changes) {
     state = Object.freeze({ ...state, ...changes })
@@ -80,9 +83,13 @@ export function createMessageList(keycast, key, { last = LAST, keep = KEEP, pres
     const messages = [...state.messages, message].slice(-keep)
     const isTrimmed = messages.length <= state.messages.length
     if (isTrimmed) top = messages[0].position
-    const failed = state.failed.filter(({ messageId }) => messageId !== message.messageId)
     // Older messages under way no longer stand before the first.
-    become({ messages, failed, hasOlder: state.hasOlder || isTrimmed, isLoading: state.isLoading && !isTrimmed })
+    become({
+      messages,
+      failed: failedBut([message]),
+      hasOlder: state.hasOlder || isTrimmed,
+      isLoading: state.isLoading && !isTrimmed,
+    })
   })
   room.on('gap', ({ position }) => {
     begin(position)
@@ -105,7 +112,8 @@ export function createMessageList(keycast, key, { last = LAST, keep = KEEP, pres
       // A gap came meanwhile, or the oldest were let go: these messages do not stand before those of now.
       if (before !== top) return
       if (part.messages.length > 0) top = part.messages[0].position
-      become({ messages: [...part.messages, ...state.messages], hasOlder: part.more, isLoading: false })
+      const messages = [...part.messages, ...state.messages]
+      become({ messages, failed: failedBut(part.messages), hasOlder: part.more, isLoading: false })
     } catch (error) {
       if (before === top) become({ isLoading: false, error: /** @type {any} */ (error) })
     }

@@ -1,4 +1,6 @@
 // A page's view of a room: no message twice, none left out, and a failed one can be sent again.
+import { connect } from '../../keycast.js'
+import { createWorld, welcome } from '../../test-support.js'
 import { createFakeKeycast } from '../../testing.js'
 import { createMessageList } from './message-list.js'
 
@@ -84,4 +86,28 @@ test('a failed message that was kept after all is shown once', async () => {
   fake.publish('room:1', 'a', { messageId })
   expect(list.state.failed).toEqual([])
   expect(shown()).toEqual(['a'])
+})
+
+test('a failed message that a part of the history has is shown once', async () => {
+  const { environment, socket, settle, done } = createWorld()
+  const list = createMessageList(connect('ws://gateway/ws', { environment }), 'room:1')
+  const outs = () => done().flatMap(deed => ('out' in deed ? [deed.out] : []))
+  socket().say(welcome())
+  await settle()
+  const begun = { key: 'room:1', epoch: 'E', seq: 4, oldest: 1, recovered: false, count: 0 }
+  socket().say({ type: 'subscribed', id: outs()[0].id, keys: [begun] })
+  const sending = list.send('hello')
+  await settle()
+  const [{ id, messageId }] = outs()
+  socket().say({ type: 'error', id, key: 'room:1', code: 'log_full', message: '', subscribed: true })
+  await sending
+  expect(list.state.failed).toMatchObject([{ messageId, data: 'hello' }])
+  socket().say({ type: 'gap', key: 'room:1', epoch: 'E', seq: 90, oldest: 5, reason: 'trimmed' })
+  await settle()
+  const message = { seq: 90, at: 1, messageId, data: 'hello' }
+  const part = { key: 'room:1', epoch: 'E', oldest: 5, newest: 90, more: false, messages: [message] }
+  socket().say({ type: 'history', id: outs()[0].id, ...part })
+  await settle()
+  expect([list.state.messages.map(({ data }) => data), list.state.failed]).toEqual([['hello'], []])
+  list.close()
 })

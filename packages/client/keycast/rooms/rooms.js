@@ -110,9 +110,10 @@ export function createClientRooms({ environment, send, nextId, createAlarm, call
       if (id === undefined) {
         // The gateway began the stream anew by itself: a live stream continues if it had stopped at that position.
         if (live && each.recovered) continue
+        // First, for a listener that hears of the change may close the handle.
+        subscriber.want(each.key)
         // Messages before the answer may be of another epoch.
         room.become({ live: false })
-        subscriber.want(each.key)
       } else if (!live && room.askId === id) {
         if (each.epoch !== undefined) room.begin(each)
         else {
@@ -342,8 +343,8 @@ export function createClientRooms({ environment, send, nextId, createAlarm, call
       if (!room) return false
       const isSubscribed = subscriber.isSubscribed(key)
       // An error of the subscription says that it ends, or when it is tried again.
-      const isOfJoin = id === undefined && retryAfterMs === undefined && (subscribed || !isSubscribed)
-      if (type === 'error' && room.join && isOfJoin) {
+      const isOfJoin = message.code === 'name_taken' || subscribed || !isSubscribed
+      if (type === 'error' && id === undefined && retryAfterMs === undefined && room.join && isOfJoin) {
         endJoin(room, new KeycastError(message))
         return true
       }

@@ -169,3 +169,27 @@ test('a get gives up when its signal says so', async () => {
   await expect(keycast.get('a:1', { signal: abort.signal })).rejects.toThrow('enough')
   expect(deeds.filter(deed => 'out' in deed)).toHaveLength(1)
 })
+
+test('two calls of next() at once are given two states, or both the end', async () => {
+  const { keycast, say, settle } = setup()
+  const handle = keycast.value('a:1')
+  const iterator = handle[Symbol.asyncIterator]()
+  const both = [iterator.next(), iterator.next()]
+  await say('a:1', 1)
+  await settle()
+  await say('a:1', 2)
+  expect((await Promise.all(both)).map(({ value }) => value.value)).toEqual([1, 2])
+  const last = [iterator.next(), iterator.next()]
+  handle.close()
+  expect((await Promise.all(last)).map(({ done }) => done)).toEqual([true, true])
+})
+
+test('an iterator that waits may be ended', async () => {
+  const { keycast, settle } = setup()
+  const handle = keycast.value('a:1')
+  const iterator = handle[Symbol.asyncIterator]()
+  const waiting = iterator.next()
+  await settle()
+  expect(await iterator.return?.()).toEqual({ done: true, value: undefined })
+  expect(await waiting).toEqual({ done: true, value: undefined })
+})

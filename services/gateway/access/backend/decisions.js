@@ -1,38 +1,21 @@
 // What backends decided: whether a viewer may read a key of a namespace with `authorize`. Asked once per viewer and key
 // and `keep`, for all sessions and requests of the viewer; again each `keep` while one of them is subscribed.
-import { REFUSED_BY_BACKEND, viewerKey } from '@keycast/backbone'
-import { errorCodes, namespaceOf } from '@keycast/protocol'
-import { ANSWER_GRACE_MS, createUniqueQueue, TURN_MS } from '@keycast/service'
+import { namespaceOf } from '@keycast/protocol'
+import { createUniqueQueue, TURN_MS } from '@keycast/service'
 import { createCalendar } from '../../keys/calendar.js'
 import { createProblem, silentFetcher } from '../../keys/problem.js'
 import { createQuestionQueue } from './question-queue.js'
-import { chooseCredentials, hasNewToken, isExpiryRefused, newTokenChoice, noteRefused } from './token-choice.js'
+import { createVerdicts, keepMsOf, newDecision } from './verdicts.js'
 
 /**
  * @typedef {import('../../keys/problem.js').Problem} Problem
  * @typedef {import('../../sessions/session.js').Session} Session
+ * @typedef {import('./verdicts.js').Decision} Decision
  * @typedef {import('./viewers.js').Viewer} Viewer
  * @typedef {ReturnType<typeof createDecisions>} Decisions
  *
  * For whom a door asks: a session, or the sender of an HTTP request.
  * @typedef {Pick<Session, 'viewer' | 'account'>} Asker
- *
- * What came of a question, and of the viewer when it was sent. Without `said` nothing came.
- * @typedef {{ said: import('@keycast/backbone').Decision | undefined, expiresAtMs: number | undefined, revokedAtMs: number }} Answer
- *
- * @typedef {object} Decision
- * @property {Viewer} viewer
- * @property {string} key
- * @property {import('@keycast/service').Deciding} namespace
- * @property {number} admittedAtMs when the backend last admitted the viewer, unless it refused since
- * @property {Problem | undefined} problem why the viewer is not admitted, or its last question failed
- * @property {number} problemUntilMs until when that need not be asked again
- * @property {import('./token-choice.js').TokenChoice} choice with which of the viewer's tokens the backend is asked
- * @property {boolean} isAsking
- * @property {((problem: Problem | undefined) => void)[]} waiters
- * @property {Map<Session, number>} sessions those of the viewer that are in the key, or wait to be, with what for: see
- *   {@link SUBSCRIBED}
- * @property {number} calendarPage where the calendar has it; Infinity where it has not
  */
 
 /** What a session may be in a key for, one or both. */
@@ -57,9 +40,6 @@ const IDLE_MAX = 20_000
 /** Requests that wait for a decision. */
 const WAITING_MAX = 20_000
 
-/** Until then another gateway may not have heard of a revocation, and have asked with the revoked token. */
-const REVOCATION_SPREAD_MS = 1_000
-
 /** When to come back where there are more, or the viewer's token has expired and may be renewed. */
 const RETRY_MS = 1_000
 
@@ -78,7 +58,9 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
   const calendar = createCalendar()
   /** @type {import('@keycast/service').UniqueQueue<Decision>} */
   const idle = createUniqueQueue()
-  const questions = createQuestionQueue({ ask: send, conclude, now })
+  const verdicts = createVerdicts({ backbone, now, wallNow })
+  const { standing, isWithinGrace } = verdicts
+  const questions = createQuestionQueue({ ask: verdicts.ask, conclude, now })
   let waiting = 0
 
   /** The backend of this key's namespace decides, too. @param {string} key that passed the check of access.js */
@@ -91,42 +73,10 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     if (!viewer || !namespace?.authorize) throw new Error(`no viewer for ${key}, or nobody to ask`)
     const known = viewer.decisions.get(key)
     if (known) return known
-    /** @type {Decision} */
-    const decision = {
-      viewer,
-      key,
-      namespace,
-      admittedAtMs: Number.NEGATIVE_INFINITY,
-      problem: undefined,
-      problemUntilMs: Number.NEGATIVE_INFINITY,
-      choice: newTokenChoice(),
-      isAsking: false,
-      waiters: [],
-      sessions: new Map(),
-      calendarPage: Number.POSITIVE_INFINITY,
-    }
+    const decision = newDecision(viewer, key, namespace)
     viewer.decisions.set(key, decision)
     return decision
   }
-
-  /**
-   * What holds now, without asking. `isAdmitted` is also true where the backend cannot be asked, and admitted the viewer
-   * less than twice `keep` ago.
-   *
-   * @param {Decision} decision
-   * @returns {{ isAdmitted: boolean, problem?: Problem } | undefined} `undefined` where the backend has to be asked
-   */
-  function standing(decision) {
-    const { viewer, admittedAtMs, problem, problemUntilMs, choice } = decision
-    const nowMs = now()
-    if (nowMs - admittedAtMs < keepMsOf(decision)) return { isAdmitted: true }
-    // A token that came since may be good for more than the one that was asked with.
-    if (!problem || nowMs >= problemUntilMs || hasNewToken(viewer, choice, wallNow())) return undefined
-    return isWithinGrace(decision) ? { isAdmitted: true } : { isAdmitted: false, problem }
-  }
-
-  /** @param {Decision} decision */
-  const isWithinGrace = decision => now() - decision.admittedAtMs < 2 * keepMsOf(decision)
 
   /**
    * Whether a viewer may read a key of which {@link applies} is true.
@@ -199,7 +149,7 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
 
   /** Keeps a decision that nobody needs now, as long as there is room. @param {Decision} decision */
   function rest(decision) {
-    if (decision.sessions.size > 0 || decision.waiters.length > 0) return
+    if (isWaitedFor(decision)) return
     // Somebody may go through keys faster than a backend answers. Each question left behind would be asked all the same.
     if (decision.isAsking && questions.cancel(decision)) decision.isAsking = false
     if (decision.isAsking) return
@@ -232,60 +182,12 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
 
   /**
    * @param {Decision} decision
-   * @returns {Promise<Answer> | undefined} `undefined` where the viewer's tokens have expired
-   */
-  function send(decision) {
-    const { viewer, key, namespace, choice } = decision
-    const credentials = chooseCredentials(viewer, choice, wallNow())
-    if (!credentials) return undefined
-    // A refusal of other tokens is told to nobody while the backend is asked with this one.
-    if (decision.problem?.code === 'forbidden') decision.problem = undefined
-    const deadlineMs = (namespace.timeoutMs ?? 0) + ANSWER_GRACE_MS
-    const { revokedAtMs } = viewer
-    const asked = { deadlineMs, maxAgeMs: maxAgeMsOf(decision) }
-    const answer = backbone.authorize(viewerKey(key, viewer.name), credentials, asked)
-    return answer.then(said => ({ said, expiresAtMs: credentials.expiresAt, revokedAtMs }))
-  }
-
-  /**
-   * Nodes hear of no revocation. One that keeps what the backend said to a token revoked since must ask it again.
-   *
-   * @param {Decision} decision
-   * @returns {number | undefined} how old an answer may be, where that matters
-   */
-  function maxAgeMsOf(decision) {
-    const sinceMs = now() - decision.viewer.revokedAtMs - REVOCATION_SPREAD_MS
-    return sinceMs < 2 * keepMsOf(decision) ? Math.max(0, sinceMs) : undefined
-  }
-
-  /**
-   * @param {Decision} decision
-   * @param {Answer | undefined} answer `undefined` where the backend was not asked
+   * @param {import('./verdicts.js').Answer | undefined} answer `undefined` where the backend was not asked
    */
   function conclude(decision, answer) {
-    const nowMs = now()
-    const said = answer?.said
-    const { ageMs = Number.POSITIVE_INFINITY, retryAfterMs = RETRY_MS, message } = said ?? {}
     decision.isAsking = false
-    if (answer && answer.revokedAtMs !== decision.viewer.revokedAtMs) return askAnew(decision)
-    if (said?.verdict === 'admitted') {
-      decision.admittedAtMs = nowMs - ageMs
-      decision.problem = undefined
-    } else if (said?.verdict === 'refused') {
-      decision.admittedAtMs = Number.NEGATIVE_INFINITY
-      if (noteRefused(decision.viewer, decision.choice, wallNow()))
-        return question(decision, laneOf(firstSession(decision)))
-      const leftMs = answer && msLeft(decision, answer.expiresAtMs, ageMs)
-      decision.problem =
-        leftMs === undefined
-          ? createProblem('forbidden', nowMs, { message: REFUSED_BY_BACKEND })
-          : tokenExpired(nowMs, leftMs)
-      decision.problemUntilMs = nowMs + (decision.problem.retryAfterMs ?? keepMsOf(decision) - ageMs)
-    } else {
-      // Another gateway may have heard it admitted later than this one.
-      decision.admittedAtMs = Math.max(decision.admittedAtMs, nowMs - ageMs)
-      decision.problem = failureOf({ said, message, retryAfterMs, wasAsked: answer !== undefined, nowMs })
-      decision.problemUntilMs = nowMs + (decision.problem.retryAfterMs ?? RETRY_MS)
+    if (!verdicts.take(decision, answer)) {
+      return isWaitedFor(decision) ? question(decision, laneOf(firstSession(decision))) : rest(decision)
     }
     const problem = isWithinGrace(decision) ? undefined : decision.problem
     const { waiters } = decision
@@ -294,39 +196,6 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     tellSessions(decision, problem)
     if (decision.sessions.size === 0) rest(decision)
     else schedule(decision)
-  }
-
-  /** A token was revoked while the backend was asked, perhaps with it: the answer says nothing. @param {Decision} decision */
-  function askAnew(decision) {
-    if (decision.sessions.size === 0 && decision.waiters.length === 0) rest(decision)
-    else question(decision, laneOf(firstSession(decision)))
-  }
-
-  /**
-   * Where a refusal may be no more than the end of the token: the user's next one may be good.
-   *
-   * @param {Decision} decision that was refused
-   * @param {number | undefined} expiresAtMs of the token
-   * @param {number} ageMs how long ago it was refused
-   * @returns {number | undefined} for how long the token is still valid by this clock
-   */
-  function msLeft({ viewer, choice }, expiresAtMs, ageMs) {
-    const wallNowMs = wallNow()
-    if (!isExpiryRefused(viewer, choice, expiresAtMs, wallNowMs - ageMs)) return undefined
-    return Math.max(0, (expiresAtMs ?? 0) - wallNowMs)
-  }
-
-  /** @param {number} nowMs @param {number} [msLeft] */
-  function tokenExpired(nowMs, msLeft = 0) {
-    const retryAfterMs = Math.max(RETRY_MS, msLeft)
-    return createProblem('token_expired', nowMs, { message: errorCodes.token_expired, retryAfterMs })
-  }
-
-  /** @param {{ said: object | undefined, message: string | undefined, retryAfterMs: number, wasAsked: boolean, nowMs: number }} ended */
-  function failureOf({ said, message, retryAfterMs, wasAsked, nowMs }) {
-    if (said) return createProblem('backend_error', nowMs, { message, retryAfterMs: Math.ceil(retryAfterMs) })
-    if (wasAsked) return silentFetcher(backbone.nodesAlive(), nowMs)
-    return tokenExpired(nowMs)
   }
 
   /** @param {Decision} decision @param {Problem | undefined} problem */
@@ -402,4 +271,4 @@ const laneOf = asker => asker?.account ?? asker
 const firstSession = ({ sessions }) => sessions.keys().next().value
 
 /** @param {Decision} decision */
-const keepMsOf = ({ namespace }) => /** @type {import('@keycast/service').Authorize} */ (namespace.authorize).keepMs
+const isWaitedFor = ({ sessions, waiters }) => sessions.size > 0 || waiters.length > 0

@@ -1,4 +1,5 @@
-// A queue whose lanes take turns, each item once: whoever adds thousands keeps nobody in another lane waiting for them all.
+// A queue whose lanes take turns: thousands of items in one lane do not keep another lane waiting. Each item is taken
+// once.
 import { createUniqueQueue } from '@keycast/service'
 
 /**

@@ -1,10 +1,10 @@
-// When each question to a backend is sent: 64 of one viewer are under way at most, the others wait. All without a token are
-// one viewer: there the accounts take turns. A decision is asked about once at a time, so it stands for its question here.
+// Sends at most 64 questions of a viewer to backends at a time; the others wait. All clients without a token are one
+// viewer, so accounts take turns. A decision has one question at a time, so it stands for its question here.
 import { createTurns, createUniqueQueue } from '@keycast/service'
 import { createFairQueue } from './fair-queue.js'
 
 /**
- * @typedef {import('./decisions.js').Decision} Decision
+ * @typedef {import('./verdicts.js').Decision} Decision
  * @typedef {import('./viewers.js').Viewer} Viewer
  *
  * The questions about one viewer.
@@ -79,13 +79,23 @@ export function createQuestionQueue({ ask, conclude, now }) {
       sendNext(viewer, line)
     },
 
-    /** Somebody else waits for the answer, too. @param {Decision} decision that is being asked about @param {unknown} lane */
+    /**
+     * Another account waits for the same answer.
+     *
+     * @param {Decision} decision that is being asked about
+     * @param {unknown} lane
+     */
     coalesce(decision, lane) {
       const waiting = lines.get(decision.viewer)?.waiting
       if (waiting?.has(decision)) waiting.add(decision, lane)
     },
 
-    /** Nobody waits for the answer any more. @param {Decision} decision @returns {boolean} whether it was still to be sent */
+    /**
+     * Nobody waits for the answer any more.
+     *
+     * @param {Decision} decision
+     * @returns {boolean} whether the question was still waiting to be sent
+     */
     cancel: decision => lines.get(decision.viewer)?.waiting.delete(decision) === true,
   }
 }

@@ -18,12 +18,12 @@ function setup({ hasToken = true } = {}) {
   const viewers = { ann: /** @type {any} */ ({}), bob: /** @type {any} */ ({}) }
   return {
     ...queue,
-    /** @param {import('./decisions.js').Decision} decision @param {string} [lane] */
+    /** @param {import('./verdicts.js').Decision} decision @param {string} [lane] */
     add: (decision, lane = 'one') => queue.add(decision, lane),
     state,
     sent,
     concluded,
-    /** @param {string} key @param {'ann' | 'bob'} viewer @returns {import('./decisions.js').Decision} */
+    /** @param {string} key @param {'ann' | 'bob'} viewer @returns {import('./verdicts.js').Decision} */
     decision: (key, viewer = 'ann') => /** @type {any} */ ({ key, viewer: viewers[viewer] }),
     /** The first question is answered. */
     async answer() {

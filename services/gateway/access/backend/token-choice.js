@@ -81,11 +81,11 @@ const EXPIRY_MARGIN_MS = 5_000
  *
  * @param {Viewer} viewer
  * @param {TokenChoice} choice of the refused token
- * @param {number | undefined} expiresAtMs when that token expires; `undefined` for a viewer without any
+ * @param {number} expiresAtMs when that token expires; Infinity for a viewer without any
  * @param {number} refusedAtMs wall clock
  */
 export function isExpiryRefused({ tokens }, { askedWith }, expiresAtMs, refusedAtMs) {
-  if (expiresAtMs === undefined || refusedAtMs < expiresAtMs - EXPIRY_MARGIN_MS) return false
+  if (refusedAtMs < expiresAtMs - EXPIRY_MARGIN_MS) return false
   // Those that are still valid were refused, too, or they would be asked with now.
   return !tokens.some(({ bearer, expiresAtMs }) => bearer.digest !== askedWith && expiresAtMs > refusedAtMs)
 }

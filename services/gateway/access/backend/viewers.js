@@ -14,9 +14,9 @@ import { createRecentMap } from '../recent-map.js'
  * @property {string | undefined} user `undefined` for all without a token
  * @property {string} name of the viewer beyond this gateway: the user's own is nobody else's business
  * @property {Token[]} tokens the one valid longest first; some may have expired since they were last looked at
- * @property {number} revokedAtMs when some of its tokens were revoked last, on the monotonic clock; before all time if never
+ * @property {number} revokedAtMs when tokens of it were last revoked, on the monotonic clock; -Infinity if never
  * @property {number} sessions
- * @property {Map<string, import('./decisions.js').Decision>} decisions by key; decisions.js
+ * @property {Map<string, import('./verdicts.js').Decision>} decisions by key; decisions.js
  */
 
 /** Viewers without a session are those of HTTP requests. With their tokens they take some 10 MB, at worst 150. */

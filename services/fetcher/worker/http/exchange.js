@@ -1,7 +1,7 @@
 // One request and its whole response, within a deadline and a limit of bytes.
 
 /**
- * @typedef {import('./freshness.js').Headers} Headers
+ * @typedef {import('../freshness.js').Headers} Headers
  * @typedef {{ status: number, headers: Headers }} Head
  * @typedef {Head & { body: Buffer }} Response
  * @typedef {{ destroy: () => void, release: () => void, isBroken: boolean }} Connection

@@ -3,8 +3,8 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
 import { jest } from '@jest/globals'
+import { answering, json, setup } from '../pull.fixture.js'
 import { Exchange } from './exchange.js'
-import { answering, json, setup } from './pull.fixture.js'
 
 setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc')

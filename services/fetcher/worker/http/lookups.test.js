@@ -1,7 +1,7 @@
+import { answering, json, lease, setup } from '../pull.fixture.js'
+import { createPuller } from '../pull.js'
 import { createConnections } from './connections.js'
 import { createLookups } from './lookups.js'
-import { answering, json, lease, setup } from './pull.fixture.js'
-import { createPuller } from './pull.js'
 
 /** @typedef {Parameters<import('./lookups.js').Lookup>} Asked */
 

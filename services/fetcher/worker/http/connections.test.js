@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createRequire } from 'node:module'
 import { createServer } from 'node:net'
 import { jest } from '@jest/globals'
-import { answering, json, setup } from './pull.fixture.js'
+import { answering, json, setup } from '../pull.fixture.js'
 
 /** How long the client's side lets a connection idle, once the response is read. @param {Record<string, string>} headers */
 async function idleMsAfter(headers) {
