@@ -21,7 +21,7 @@ export function createAsker({ connections, now = Date.now }) {
   return {
     /**
      * @param {Lease} lease
-     * @returns {Promise<Result>} never rejects for what a backend or a network does
+     * @returns {Promise<Result>} never rejects, whatever a backend or a network does
      */
     async ask({ url, headers, statusOf, timeoutMs }) {
       const sent = { accept: '*/*', 'user-agent': 'keycast-fetcher', ...headers }

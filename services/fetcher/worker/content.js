@@ -64,8 +64,8 @@ function kindOf({ type, subtype, essence }) {
 }
 
 /**
- * Why a body is no JSON (RFC 8259), or `undefined` where it is. Gateways splice it into a message as it came, so what
- * passes here must be one whole value and nothing else.
+ * The reason why a body is no JSON (RFC 8259), or `undefined` if it is. Gateways splice it into a message as it came,
+ * so it must be one whole value and nothing else.
  *
  * @param {Buffer} body
  */

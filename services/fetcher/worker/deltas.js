@@ -18,15 +18,15 @@ const BODY_BYTES_MIN = 128
 /** A delta of so much takes 180 ms at worst (0s with 1s among them), in which this worker does nothing else. */
 const BODY_BYTES_MAX = 512 * 1024
 
-/** What a delta's message has on top of a value's: the version it starts from. */
+/** The fields that a delta's message has beyond a value's: the version it starts from. */
 const FROM_BYTES = 32
 
 /** A delta of more than half of the body is not worth a second thing to send, hold and get right. */
 const GAIN_MIN = 0.5
 
 /**
- * How long a body is held, since it was pulled or confirmed, that may be held only while its key is watched (`no-store`,
- * `private`). A worker does not hear when the last watcher leaves; it pulls nothing more from then on.
+ * A body that may be held only while its key is watched (`no-store`, `private`) is held this long after it was pulled
+ * or confirmed. A worker does not hear when the last watcher leaves; it pulls nothing more from then on.
  */
 const UNSTORED_MS = 10_000
 

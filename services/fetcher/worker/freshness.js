@@ -1,5 +1,5 @@
-// What a response's header says about time: how long the value may be kept, by what it can be asked for again, and
-// when to come back after a failure.
+// Reads the times in a response's header: how long the value may be kept, the validators for the next request, and the
+// wait after a failure.
 import { readHttpDate } from './http-date.js'
 
 /** @typedef {Record<string, string | undefined>} Headers names in lower case, as Node gives them */
@@ -57,7 +57,11 @@ export function confirmedFreshnessOf(headers, now) {
   return headers['cache-control'] === undefined ? { ...freshness, store: undefined } : freshness
 }
 
-/** Backends write `Expires: 0` for what has expired, as they may any text that is no date. @param {Headers} headers @param {number} now */
+/**
+ * Backends write `Expires: 0` for expired content, and may write any other text that is no date.
+ *
+ * @param {Headers} headers @param {number} now
+ */
 function expiresMsOf(headers, now) {
   if (headers.expires === undefined) return undefined
   const ms = readHttpDate(headers.expires) - dateOf(headers, now)

@@ -17,7 +17,7 @@ const settings = {
   logFormat: common.logFormat,
   deltaBytesMax: declared.deltaBytesMax,
   warmUpPulls: declared.warmUpPulls,
-  // Not an operator's: the environment is what a primary can give to a process it forks before that runs.
+  // Not an operator's setting: the environment is the only thing that a primary can give a process before it runs.
   workCredit: setting.integer({ env: WORK_CREDIT_VARIABLE, default: 0, unit: 'leases', doc: 'Set by the primary.' }),
   workEndpoint: setting.text({
     env: WORK_ENDPOINT_VARIABLE,
@@ -51,7 +51,7 @@ export async function runWorker() {
   process.on('SIGTERM', () => {})
 
   const lookup = createLookups()
-  // Apart: what a misbehaving server sends late after a value must never be read as who may read.
+  // Separate connections: bytes that a misbehaving server sends late after a value must never be read as a verdict.
   const pullConnections = createConnections({ lookup })
   const askConnections = createConnections({ lookup })
   const puller = createPuller({ connections: pullConnections })

@@ -15,7 +15,7 @@ afterEach(() => {
   cleanups = []
 })
 
-/** What no result may repeat. */
+/** Secrets that no result may repeat. */
 export const secret = 'Bearer of-a-secret'
 
 /** A backend that counts what it is asked, and a puller; both end with the test. @param {RequestListener} handler */

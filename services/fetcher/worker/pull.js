@@ -34,7 +34,7 @@ export function createPuller({ connections, now = Date.now }) {
   return {
     /**
      * @param {Lease} lease
-     * @returns {Promise<Pulled>} never rejects for what a backend or a network does
+     * @returns {Promise<Pulled>} never rejects, whatever a backend or a network does
      */
     async pull(lease) {
       try {

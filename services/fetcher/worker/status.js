@@ -1,4 +1,4 @@
-// What a backend's status means for the key (RFC 9110 section 15).
+// The meaning of a backend's status for the key (RFC 9110 section 15).
 
 /** @typedef {import('@keycast/protocol').ErrorCode} ErrorCode */
 

@@ -5,14 +5,17 @@ const utf8Bom = Buffer.from([0xef, 0xbb, 0xbf])
 const utf16LittleEndianBom = Buffer.from([0xff, 0xfe])
 const utf16BigEndianBom = Buffer.from([0xfe, 0xff])
 
-/** What windows-1252 has in place of the control characters 0x80 to 0x9f (https://encoding.spec.whatwg.org/#index-windows-1252). */
+/**
+ * The characters of windows-1252 in place of the control characters 0x80 to 0x9f
+ * (https://encoding.spec.whatwg.org/#index-windows-1252).
+ */
 const windows1252Specials =
   '\u20ac\x81\u201a\u0192\u201e\u2026\u2020\u2021\u02c6\u2030\u0160\u2039\u0152\x8d\u017d\x8f' +
   '\x90\u2018\u2019\u201c\u201d\u2022\u2013\u2014\u02dc\u2122\u0161\u203a\u0153\x9d\u017e\u0178'
 
 /**
- * The text in UTF-8 without a BOM, or `undefined` where it does not decode. A BOM counts for more than what is declared
- * (https://encoding.spec.whatwg.org/#decode); with neither, text is UTF-8 or it is no text.
+ * The text in UTF-8 without a BOM, or `undefined` if it does not decode. A BOM counts for more than the declared
+ * character set (https://encoding.spec.whatwg.org/#decode). With neither, text must be UTF-8.
  *
  * @param {Buffer} received
  * @param {string | null} charset as declared, by any of its names

@@ -26,8 +26,8 @@ export function createAccess({ namespaces, cache, counts, now }) {
   const { journal } = namespaces
 
   /**
-   * Why a client may not ask for a value, or `undefined` where it may. The rights come before the namespace and the cache:
-   * neither the answer nor its time tells whether a forbidden key exists.
+   * The reason why a client may not ask for a value, or `undefined` if it may. The rights come before the namespace and
+   * the cache: neither the answer nor its time tells whether a forbidden key exists.
    *
    * @param {import('./rights.js').Rights} rights
    * @param {import('./rights.js').Verb} verb
@@ -51,7 +51,7 @@ export function createAccess({ namespaces, cache, counts, now }) {
   }
 
   /**
-   * Why the rights do not cover a key, whatever it is of.
+   * The reason why the rights do not cover a key, of a value or of a room.
    *
    * @param {import('./rights.js').Rights} rights
    * @param {import('./rights.js').Verb} verb
@@ -88,7 +88,7 @@ export function createAccess({ namespaces, cache, counts, now }) {
   }
 
   /**
-   * What is wrong with a key itself, be it of a value or of a room.
+   * The problem of a key itself, be it of a value or of a room.
    *
    * @param {string} key anything they sent
    * @returns {Problem | undefined}
@@ -103,7 +103,7 @@ export function createAccess({ namespaces, cache, counts, now }) {
     return message === undefined ? undefined : createProblem('bad_key', now(), { message })
   }
 
-  /** @param {string} key which keeps the grammar */
+  /** @param {string} key keeps the grammar */
   function namespaceProblem(key) {
     // Only keys that passed have entries.
     if (cache.peek(key)) return undefined
@@ -112,7 +112,7 @@ export function createAccess({ namespaces, cache, counts, now }) {
     return createProblem('unknown_namespace', now(), journal.get(namespaceOf(key)) && { message: NO_VALUES })
   }
 
-  /** @param {string} key which keeps the grammar */
+  /** @param {string} key keeps the grammar */
   function roomProblem(key) {
     const namespace = journal.get(namespaceOf(key))
     if (namespace) return idProblemOf({}, key)

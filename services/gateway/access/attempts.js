@@ -1,4 +1,5 @@
-// How often an address may have tokens checked: a bucket each, so that garbage costs its sender's share and nobody else's.
+// Limits how often an address may have tokens checked: a bucket each, so that garbage costs its sender's share and
+// nobody else's.
 import { fullBucket, refill, waitMsFor } from '../sessions/bucket.js'
 import { createRecentMap } from './recent-map.js'
 

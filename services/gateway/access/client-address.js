@@ -1,7 +1,7 @@
 // The address that limits are counted by: the connection's own, or the one that a trusted proxy names.
 import { BlockList, isIP } from 'node:net'
 
-/** Shared by what has no address, as a connection that is gone already. */
+/** Shared by connections without an address, such as one that is gone already. */
 const UNKNOWN = 'unknown'
 
 /** IPv4 in IPv6, as a listener on `::` shows it (RFC 4291 section 2.5.5.2). */

@@ -1,9 +1,9 @@
 // When sessions expire: one calendar for all of them, looked at by the gateway's sweep, in place of a timer each.
 
-/** How long a session may go on after its token has expired. It was told, and can renew it. */
+/** A session may go on for this long after its token has expired. It was told, and can renew it. */
 export const GRACE_MS = 25_000
 
-/** How late a session may come up beside the period of the sweep. A page of the calendar is as long. */
+/** A session may come up later than the sweep's period by this much. A page of the calendar is as long. */
 const PAGE_MS = 1_000
 
 /**

@@ -20,8 +20,8 @@ const ADDRESS = 'the operator'
  *
  * @typedef {object} Verdict
  * @property {boolean} allowed
- * @property {string} [pattern] that admits the key
- * @property {string} [rule] that holds it: `anonymous`, `everyone`, `token keys`
+ * @property {string} [pattern] the pattern that admits the key
+ * @property {string} [rule] the rule that holds it: `anonymous`, `everyone`, `token keys`
  * @property {{ rule: string, patterns: string[], more: number }[]} [asked] the rules that do not admit it
  *
  * @typedef {object} Explanation
@@ -31,11 +31,11 @@ const ADDRESS = 'the operator'
  * @property {number} [revokedBefore] tokens of the user issued before it are refused, in Unix seconds
  * @property {{ reason: RefusalReason, message: string }} [refused] the token is; then nothing is granted
  * @property {string} [backendDecides] the request that asks the backend as well, where the key may be read
- * @property {string} [keyProblem] what is wrong with the key itself, whoever asks
+ * @property {string} [keyProblem] the problem of the key itself, whoever asks
  * @property {Record<Verb, Verdict>} verbs
  */
 
-/** What an operator reads for each reason. @type {Record<RefusalReason, string>} */
+/** The text that an operator reads for each reason. @type {Record<RefusalReason, string>} */
 const refusalTexts = {
   not_accepted: 'access.tokens names nobody who may sign tokens',
   too_big: 'it is longer than 8 KiB',
@@ -55,7 +55,7 @@ const refusalTexts = {
   bad_rights: 'its claim with the rights cannot be read',
   revoked: 'it, or its user, was revoked',
   too_many_attempts: 'too many tokens were asked about at once: ask again',
-  keys_unavailable: 'the key set of its issuer cannot be had now',
+  keys_unavailable: 'the key set of its issuer cannot be fetched now',
   busy: 'too many tokens are being checked: ask again',
 }
 
@@ -136,7 +136,7 @@ export function createExplain({ policy, rights, tokens, revocations, access, nam
 /**
  * @param {string} key
  * @param {string | undefined} user
- * @param {import('./rights.js').Rights} held what a session of the user has, which decides
+ * @param {import('./rights.js').Rights} held the rights of a session of the user, which decide
  * @param {{ name: string, rule: Rule }[]} rules it was made of
  * @returns {Explanation}
  */

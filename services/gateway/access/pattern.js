@@ -1,4 +1,4 @@
-// Patterns of keys, `namespace:id`: how they are written, what stands for what, and sets of them that answer at once.
+// Patterns of keys, `namespace:id`: their grammar, their meaning, and sets of them that answer at once.
 import { namespaceProblem } from '@keycast/protocol'
 
 /** Longest pattern. Keys may be longer: `*` and `**` stand for as much as there is. */
@@ -103,7 +103,7 @@ export function escapeUser(user) {
 }
 
 /**
- * A segment of a pattern, and what may come after it.
+ * A segment of a pattern, and the segments that may follow it.
  *
  * @typedef {object} Step
  * @property {Map<string, Step> | undefined} literal
@@ -133,7 +133,7 @@ export function createPatternSet(patterns) {
 
   return {
     /**
-     * @param {string} key which has passed `keyProblem`
+     * @param {string} key has passed `keyProblem`
      * @returns {boolean} whether one of the patterns stands for it
      */
     admits(key) {

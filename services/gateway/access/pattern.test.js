@@ -155,7 +155,11 @@ describe('random patterns and keys', () => {
   })
 })
 
-/** Each step of the tree looks into one map: those looks are what asking costs. @param {() => unknown} ask */
+/**
+ * Each step of the tree looks into one map: the number of look-ups is the cost of a question.
+ *
+ * @param {() => unknown} ask
+ */
 function stepsOf(ask) {
   const looks = jest.spyOn(Map.prototype, 'get')
   try {

@@ -14,8 +14,8 @@ import { jwksProblem, prefixProblems, readKeys } from './tokens/issuer-keys.js'
  * @typedef {object} TokenIssuer one entry of `access.tokens`
  * @property {string} name as an operator finds it: `access.tokens.0`
  * @property {string[]} algorithms pinned: a token signed otherwise is refused
- * @property {string | undefined} issuer what `iss` must be; `undefined`: it is not looked at
- * @property {string | undefined} audience what `aud` must hold; `undefined`: a token must have no `aud`
+ * @property {string | undefined} issuer the required `iss`; `undefined`: any
+ * @property {string | undefined} audience a value that `aud` must hold; `undefined`: a token must have no `aud`
  * @property {string} prefix put before `sub`
  * @property {string | undefined} jwks the URL of its public keys
  * @property {import('node:crypto').KeyObject[]} keys its public keys or secrets; none where `jwks` is given
@@ -27,10 +27,10 @@ import { jwksProblem, prefixProblems, readKeys } from './tokens/issuer-keys.js'
  * @property {TokenIssuer[]} tokens
  * @property {string | undefined} cookie
  * @property {number} lifetimeMsMax a token that is valid for longer is refused, and revocations are kept so long
- * @property {string[]} notes what an operator should know at start, a line each. For the log
+ * @property {string[]} notes facts that an operator should know at start, a line each. For the log
  */
 
-/** Each may be asked to check a token, so their number is what garbage can cost. */
+/** Each may be asked to check a token, so their number multiplies the cost of garbage. */
 const ISSUERS_MAX = 16
 
 /** Two while one takes the place of the other, and some to spare. */
@@ -71,10 +71,10 @@ export class AccessError extends Misconfigured {
 /**
  * @param {object} options
  * @param {string} options.path of keycast.yaml. Key files are named relative to its folder
- * @param {NodeJS.ProcessEnv} [options.env] what `${NAME}` stands for
+ * @param {NodeJS.ProcessEnv} [options.env] supplies `${NAME}`
  * @param {string} options.origins as GATEWAY_ORIGINS has them
  * @param {readonly string[]} [options.namespaces] those there are; a pattern that names another is refused
- * @returns {Policy} where the section is absent, one that lets nobody in
+ * @returns {Policy} if the section is absent, a policy that lets nobody in
  * @throws {AccessError}
  */
 export function readAccess({ path, env = process.env, origins, namespaces }) {

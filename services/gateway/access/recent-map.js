@@ -1,5 +1,6 @@
-// A map of bounded size that forgets what was not used lately, half of it at a time. Its cost does not grow with what it
-// forgets: taking the oldest entry of a Map, one by one, does, for each look walks over those already deleted.
+// A map of bounded size that forgets entries not used lately, half of them at a time. Its cost does not grow with their
+// number. Taking the oldest entry of a Map one by one does cost more and more, for each look walks over those already
+// deleted.
 
 /**
  * @template K, V

@@ -2,7 +2,7 @@
 // admit its key.
 import { createPatternSet, fillUser, PATTERNS_MAX, readPattern } from './pattern.js'
 
-/** What can be granted. Getting, subscribing and reading a history are all `read`. */
+/** The verbs that can be granted. Getting, subscribing and reading a history are all `read`. */
 export const verbs = Object.freeze(/** @type {const} */ (['read', 'publish', 'join']))
 
 /**
@@ -20,7 +20,7 @@ export const verbs = Object.freeze(/** @type {const} */ (['read', 'publish', 'jo
  * @property {string} message for the client: the same whether the key exists or not
  */
 
-/** What a client reads. It says nothing about the key: one that is absent and one that is forbidden answer the same. */
+/** Clients read this text. It says nothing about the key: an absent one and a forbidden one answer the same. */
 const messages = Object.freeze({
   unauthenticated: 'this needs a token, or there is no such key',
   forbidden: 'the token does not grant this, or there is no such key',
@@ -75,8 +75,8 @@ function isVerb(verb) {
 
 /**
  * @param {object} policy
- * @param {Rule} policy.anonymous what any session may
- * @param {Rule} policy.everyone what a session with a valid token may beside
+ * @param {Rule} policy.anonymous the rights of any session
+ * @param {Rule} policy.everyone further rights of a session with a valid token
  */
 export function createRights({ anonymous, everyone }) {
   const forAll = createGrant(anonymous)
@@ -116,7 +116,7 @@ export function createRights({ anonymous, everyone }) {
  *
  * @param {Rights} rights
  * @param {Verb} verb
- * @param {string} key which has passed `keyProblem`
+ * @param {string} key has passed `keyProblem`
  * @returns {AccessRefusal | undefined} `undefined`: allowed
  */
 export function decide({ user, grants }, verb, key) {

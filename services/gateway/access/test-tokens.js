@@ -18,7 +18,7 @@ const issuer = fields => ({
   ...fields,
 })
 
-/** Who may sign: one with a key pair, one with a secret whose users have a prefix. */
+/** The issuers: one with a key pair, one with a secret whose users have a prefix. */
 export const issuers = [
   issuer({}),
   issuer({ name: 'access.tokens.1', algorithms: ['HS256'], prefix: 'app|', keys: [createSecretKey(SECRET)] }),
@@ -27,7 +27,7 @@ export const issuers = [
 /**
  * @typedef {object} Wanted
  * @property {string} [sub]
- * @property {object} [keys] what it grants
+ * @property {object} [keys] the keys that it grants
  * @property {number} nowMs
  * @property {number} [ttlSeconds]
  * @property {string} [jti]
@@ -58,7 +58,11 @@ function signWithPublicKey(wanted) {
 
 const keys = { read: ['tick:mine'] }
 
-/** What is wrong with a token, and how to make one. @type {Record<string, (nowMs: number) => Promise<string> | string>} */
+/**
+ * Faults of a token, and how to make one with each.
+ *
+ * @type {Record<string, (nowMs: number) => Promise<string> | string>}
+ */
 export const badTokens = {
   empty: () => '',
   'no token at all': () => 'garbage',
@@ -83,7 +87,7 @@ const GIVE_UP_MS = 30_000
  * @param {any} client of a test gateway
  * @param {string} token
  * @param {() => Promise<void>} turn of the gateway
- * @returns {Promise<any[]>} what else the client was sent meanwhile
+ * @returns {Promise<any[]>} other messages that the client was sent meanwhile
  */
 export async function authenticate(client, token, turn) {
   client.send({ type: 'auth', token })

@@ -1,4 +1,4 @@
-// Where a request brings its token: the Authorization header, else the configured cookie. Never the URL, which is
+// Finds a request's token: in the Authorization header, else in the configured cookie. Never in the URL, which is
 // logged.
 
 /** RFC 6265 section 4.1.1: a cookie's name is a token (RFC 9110 section 5.6.2). */

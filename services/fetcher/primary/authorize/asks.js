@@ -193,7 +193,7 @@ export function createAsks({ namespaces, pool, cap, inTurns, metrics, now, queue
     ended,
     lost,
     stats: () => ({ queued: queued(), inFlight: rotation.reduce((sum, { inFlight }) => sum + inFlight, 0) }),
-    /** How many origins are asked. */
+    /** The number of origins that are asked. */
     origins: lanes.size,
     lanes: () => lanes.values(),
   }
@@ -227,7 +227,7 @@ function labelOf({ status }) {
   return status !== undefined && refuses(status) ? 'refused' : 'failed'
 }
 
-/** What a result says of the backend as a whole. @param {Result} result @returns {Verdict} */
+/** The news that a result brings about the backend as a whole. @param {Result} result @returns {Verdict} */
 function verdictOf(result) {
   if (result.kind === 'failed') return result.code === 'fetcher_timeout' ? 'void' : 'bad'
   const status = result.kind === 'status' ? result.status : 0

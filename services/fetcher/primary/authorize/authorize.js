@@ -1,5 +1,5 @@
-// Whether viewers may read keys, as their backends decide: each is asked once per viewer, key and `keep`, for all
-// gateways, and what it said is kept for so long.
+// Asks backends whether viewers may read keys: once per viewer, key and `keep`, for all gateways. The answer is kept
+// for that time.
 import { ANONYMOUS_VIEWER, readViewerKey, tokenDigest } from '@keycast/backbone'
 import { idOf, keyProblem, namespaceOf } from '@keycast/protocol'
 import { createUniqueQueue, idProblem } from '@keycast/service'
@@ -44,7 +44,7 @@ const NONE = Object.freeze([])
 /** A longer Retry-After is cut to this: the backend says it again, at the cost of one request. */
 const QUESTION_PATIENCE_MS_MAX = 60_000
 
-/** Where this node cannot ask because its configuration is another than the gateway's. */
+/** A gateway asks again after this time if this node cannot ask because the two have different configurations. */
 const MISCONFIGURED_RETRY_MS = 5_000
 
 /**
@@ -195,7 +195,7 @@ export function createAuthorize({ namespaces, asks, tellDecision, firstBackoff, 
 
   /** Whether what the backend just said answers a question. @param {Kept} kept @param {Waiting} asked */
   function isAnswered({ verdict, askedWith, begunAt }, { question, notBefore }) {
-    // What one token was refused says nothing of another that came meanwhile.
+    // A refusal of one token says nothing of another that came meanwhile.
     if (verdict === 'refused') return isAbout(question, askedWith)
     // It may have been asked with a token that was revoked since.
     return verdict !== 'admitted' || begunAt >= notBefore

@@ -85,7 +85,7 @@ function setup({ cap = 10, credit = 1_000, queuedMax, keptMax } = {}) {
       asks.lost(first.ask)
       asks.startAll()
     },
-    /** What was decided since last asked, as in `a admitted 0`. */
+    /** The decisions since the last call, as in `a admitted 0`. */
     decided: () => told.splice(0).map(({ link, decision: { verdict, ageMs } }) => [link, verdict, ageMs].join(' ')),
     pass: (/** @type {number} */ ms) => {
       at += ms

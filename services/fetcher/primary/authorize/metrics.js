@@ -1,4 +1,4 @@
-// What is measured of the questions whether viewers may read. An origin is a backend that keycast.yaml names.
+// Metrics of the questions whether viewers may read. An origin is a backend that keycast.yaml names.
 
 /** @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram'>} metrics */
 export function createAuthorizeMetrics({ counter, gauge, histogram }) {

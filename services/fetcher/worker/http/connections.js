@@ -107,7 +107,7 @@ export function createConnections({ lookup = createLookups() } = {}) {
       if (released.push(this) === 1) setImmediate(proveReleased)
     }
 
-    /** Where the server has closed the connection, undici opens another for the exchange that waits. */
+    /** If the server has closed the connection, undici opens another for the exchange that waits. */
     prove() {
       this.isUnproven = false
       if (!this.next) return

@@ -4,7 +4,11 @@ import { createServer } from 'node:net'
 import { jest } from '@jest/globals'
 import { answering, json, setup } from '../pull.fixture.js'
 
-/** How long the client's side lets a connection idle, once the response is read. @param {Record<string, string>} headers */
+/**
+ * The time that the client's side lets a connection idle, once the response is read.
+ *
+ * @param {Record<string, string>} headers
+ */
 async function idleMsAfter(headers) {
   const { pull, server } = await setup(answering(200, { ...json, ...headers }, '1'))
   server.keepAliveTimeout = 0 // says nothing by itself

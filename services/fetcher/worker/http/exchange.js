@@ -45,8 +45,8 @@ export class ExchangeError extends Error {
 }
 
 /**
- * What is asked, and what undici calls as the response comes: one object, as an exchange is made a thousand times a
- * second. A class also because axios copies plain objects of its configuration property by property.
+ * The request, and the handler that undici calls as the response comes: one object, as an exchange is made a thousand
+ * times a second. A class also because axios copies plain objects of its configuration property by property.
  */
 export class Exchange {
   /** @type {Connection | undefined} until it is over */
@@ -142,7 +142,7 @@ export class Exchange {
 
   /** @param {unknown} _ @param {NodeJS.ErrnoException} error */
   onResponseError(_, error) {
-    // These have no body, though a server may declare the length of what it leaves out, which undici misses then.
+    // These have no body, though a server may declare the length of the omitted one, which undici misses then.
     if (this.#head?.status === 304 || this.#head?.status === 204) {
       this.#connection?.destroy()
       this.#succeed()

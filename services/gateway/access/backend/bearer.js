@@ -1,4 +1,4 @@
-// A viewer's token, kept to ask the backend with. Whatever writes it down by mistake, as a log does, writes no token.
+// A viewer's token, kept to ask the backend with. A log that writes this object by mistake writes no token.
 import { inspect } from 'node:util'
 import { tokenDigest } from '@keycast/backbone'
 

@@ -1,5 +1,6 @@
-// What backends decided: whether a viewer may read a key of a namespace with `authorize`. Asked once per viewer and key
-// and `keep`, for all sessions and requests of the viewer; again each `keep` while one of them is subscribed.
+// The backends' decisions whether a viewer may read a key of a namespace with `authorize`. A backend is asked once per
+// viewer, key and `keep`, for all sessions and requests of the viewer; and again each `keep` while one of them is
+// subscribed.
 import { namespaceOf } from '@keycast/protocol'
 import { createUniqueQueue, TURN_MS } from '@keycast/service'
 import { createCalendar } from '../../keys/calendar.js'
@@ -18,11 +19,11 @@ import { createVerdicts, keepMsOf, newDecision } from './verdicts.js'
  * @typedef {Pick<Session, 'viewer' | 'account'>} Asker
  */
 
-/** What a session may be in a key for, one or both. */
+/** The roles of a session in a key, one or both. */
 export const SUBSCRIBED = 1
 export const JOINED = 2
 
-/** Why a viewer is not admitted. Metrics have them at zero from the start. */
+/** The reasons why a viewer is not admitted. Metrics have them at zero from the start. */
 export const decisionCodes = Object.freeze(
   /** @type {const} */ ([
     'forbidden',
@@ -219,7 +220,7 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     } else calendar.schedule(decision, graceUntilMs > now() ? Math.min(askAtMs, graceUntilMs) : askAtMs)
   }
 
-  /** @param {Decision} decision that sessions are subscribed under */
+  /** @param {Decision} decision sessions are subscribed under it */
   function look(decision) {
     if (!isWithinGrace(decision)) {
       const { problem } = decision

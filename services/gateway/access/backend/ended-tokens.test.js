@@ -1,4 +1,4 @@
-// What becomes of a question whose token expires, or is revoked, while the backend is asked with it.
+// Questions whose token expires, or is revoked, while the backend is asked with it.
 import { admitted, createDecidingGateway, failed, KEEP_MS, KEY, nowMs, refused } from './test-backend.js'
 
 test('a token that expires on its way to the backend ends no subscription: it goes on with the next token', async () => {

@@ -15,7 +15,7 @@ import { createFairQueue } from './fair-queue.js'
 const UNDER_WAY_MAX = 64
 
 /**
- * @template A what is known of the backend's answer
+ * @template A the known part of the backend's answer
  * @param {object} deps
  * @param {(decision: Decision) => Promise<A> | undefined} deps.ask sends the question; `undefined` where no token of the
  *   viewer is valid. The promise never rejects

@@ -40,7 +40,7 @@ export function createDecidingGateway(settings) {
     client: async (sub, ttlSeconds = 300) =>
       clientWith(await sign({ sub, nowMs: nowMs + started.now() - 1_000_000, ttlSeconds })),
     clientWith,
-    /** The fetcher says what the backend decided of the question that waits longest. @param {any} decision */
+    /** The fetcher reports the backend's decision on the question that waits longest. @param {any} decision */
     async decide(decision) {
       backbone.questions.shift()?.resolve(decision && { message: '', ...decision })
       await turn()

@@ -16,7 +16,7 @@ const NONE = Object.freeze([])
 export const newTokenChoice = () => ({ askedWith: undefined, refused: NONE })
 
 /**
- * The token to ask with now, which is noted. Where all that are valid were refused they have their turns anew.
+ * The token to ask with now; the choice is noted. If all valid ones were refused, each has its turn again.
  *
  * @param {Viewer} viewer
  * @param {TokenChoice} choice

@@ -36,7 +36,7 @@ function setup() {
       nowMs += ms
     },
     now: () => nowMs,
-    /** What is known of one key. */
+    /** The choice for one key. */
     key() {
       const choice = newTokenChoice()
       return {

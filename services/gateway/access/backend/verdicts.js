@@ -22,14 +22,14 @@ import { chooseCredentials, hasNewToken, isExpiryRefused, newTokenChoice, noteRe
  * @property {string} key
  * @property {import('@keycast/service').Deciding} namespace
  * @property {number} admittedAtMs when the backend last admitted the viewer, unless it refused since
- * @property {Problem | undefined} problem why the viewer is not admitted, or its last question failed
+ * @property {Problem | undefined} problem the reason why the viewer is not admitted, or why its last question failed
  * @property {number} problemUntilMs until when that need not be asked again
  * @property {import('./token-choice.js').TokenChoice} choice with which of the viewer's tokens the backend is asked
  * @property {boolean} isAsking
  * @property {((problem: Problem | undefined) => void)[]} waiters
- * @property {Map<Session, number>} sessions those of the viewer that are in the key, or wait to be, with what for: see
- *   SUBSCRIBED of decisions.js
- * @property {number} calendarPage where the calendar has it; Infinity where it has not
+ * @property {Map<Session, number>} sessions the viewer's sessions that are in the key, or wait to be, each with its
+ *   roles: see SUBSCRIBED of decisions.js
+ * @property {number} calendarPage its page in the calendar; Infinity if it has none
  */
 
 /** Until then another gateway may not have heard of a revocation, and have asked with the revoked token. */
@@ -46,8 +46,8 @@ const RETRY_MS = 1_000
  */
 export function createVerdicts({ backbone, now, wallNow }) {
   /**
-   * What holds now, without asking. `isAdmitted` is also true where the backend cannot be asked, and admitted the viewer
-   * less than twice `keep` ago.
+   * The present verdict, without asking. `isAdmitted` is also true if the backend cannot be asked, and admitted the
+   * viewer less than twice `keep` ago.
    *
    * @param {Decision} decision
    * @returns {{ isAdmitted: boolean, problem?: Problem } | undefined} `undefined` where the backend has to be asked
@@ -85,7 +85,7 @@ export function createVerdicts({ backbone, now, wallNow }) {
    * Nodes hear of no revocation. One that keeps what the backend said to a token revoked since must ask it again.
    *
    * @param {Decision} decision
-   * @returns {number | undefined} how old an answer may be, where that matters
+   * @returns {number | undefined} the greatest age of an answer, if that matters
    */
   function maxAgeMsOf(decision) {
     const sinceMs = now() - decision.viewer.revokedAtMs - REVOCATION_SPREAD_MS
@@ -127,7 +127,7 @@ export function createVerdicts({ backbone, now, wallNow }) {
    *
    * @param {Decision} decision
    * @param {number | undefined} expiresAtMs of the token
-   * @param {number} ageMs how long ago it was refused
+   * @param {number} ageMs the time since the refusal
    */
   function refusalOf({ viewer, choice }, expiresAtMs = Number.POSITIVE_INFINITY, ageMs) {
     const wallNowMs = wallNow()
@@ -141,7 +141,7 @@ export function createVerdicts({ backbone, now, wallNow }) {
     return createProblem('token_expired', now(), { message: errorCodes.token_expired, retryAfterMs })
   }
 
-  /** @param {Answer | undefined} answer that says nothing of use */
+  /** @param {Answer | undefined} answer says nothing of use */
   function failureOf(answer) {
     if (!answer) return tokenExpired()
     if (!answer.said) return silentFetcher(backbone.nodesAlive(), now())

@@ -132,7 +132,7 @@ export function createViewers({ isNeeded, onForgotten, onRenewed, onExpired, now
     },
 
     /**
-     * Tokens were revoked: nothing more is done with them, or with what was had by them.
+     * Tokens were revoked: they are used no more, and values fetched with them are dropped.
      *
      * @param {(verified: Verified) => boolean} isRevoked
      * @param {Iterable<{ verified: Verified | undefined, viewer: Viewer | undefined, ended: boolean }>} sessions
@@ -153,7 +153,7 @@ export function createViewers({ isNeeded, onForgotten, onRenewed, onExpired, now
       for (const viewer of touched) onForgotten(viewer)
     },
 
-    /** Lets go of tokens that are of no use, and of all that was had by them. */
+    /** Drops tokens that are of no use, and all values fetched with them. */
     sweep() {
       const nowMs = wallNow()
       for (const viewer of users.values()) {

@@ -22,10 +22,12 @@ const PUBLISH_MS = 5_000
 /** Until a history that could not be read is asked for again. */
 const RETRY_MS = 1_000
 
-/** How long a gateway that starts waits for the list: longer, and a journal that is away would keep all clients out. */
+/**
+ * A starting gateway waits for the list at most this long: otherwise a journal that is away would keep all clients out.
+ */
 const START_MS = 3_000
 
-/** Who publishes, in the journal's words. */
+/** The publisher's name, as the journal knows it. */
 const FROM = 'gateway'
 
 /**
@@ -34,7 +36,7 @@ const FROM = 'gateway'
  * @param {(given: { revocation: Revocation, atMs: number }[]) => { refused: number }} deps.apply to this gateway's list,
  *   where they may stand already, and to its sessions; `atMs`: when it was revoked. `refused`: there was no place for them
  * @param {import('../../sessions/session-log.js').Log} [deps.log]
- * @param {number} [deps.startMs] how long a start waits for the list
+ * @param {number} [deps.startMs] a start waits this long for the list
  */
 export function createSharedRevocations({ backbone, apply, log, startMs = START_MS }) {
   /** Whether all that the history holds was applied; then only new ones come. */
@@ -132,7 +134,7 @@ export function createSharedRevocations({ backbone, apply, log, startMs = START_
      * Tells every gateway, also those that start later.
      *
      * @param {Revocation} revocation
-     * @returns {Promise<{ problem: string } | undefined>} why they may not know
+     * @returns {Promise<{ problem: string } | undefined>} the reason why they may not know
      */
     async publish(revocation) {
       const data = Buffer.from(JSON.stringify(revocation))
@@ -165,8 +167,9 @@ export function createSharedRevocations({ backbone, apply, log, startMs = START_
     },
 
     /**
-     * Why revocations may be missing here. `unread`: the list as a whole was not read yet; `unheard`: no journal that has it
-     * answers, so new ones are not heard of; `dropped`: there was no place for some, or they cannot be read.
+     * The reason why revocations may be missing here. `unread`: the list as a whole was not read yet; `unheard`: no
+     * journal that has it answers, so new ones do not arrive; `dropped`: there was no place for some, or they cannot be
+     * read.
      *
      * @returns {Missing}
      */

@@ -1,5 +1,5 @@
-// A set of public keys that an identity provider publishes (RFC 7517): fetched within limits, kept, and asked again
-// when a token names a key that is not in it. While it cannot be had, the keys already held go on serving.
+// A set of public keys that an identity provider publishes (RFC 7517): fetched within limits, kept, and fetched again
+// when a token names a key that is not in it. While it cannot be fetched, the keys already held go on serving.
 import { get as getHttp } from 'node:http'
 import { get as getHttps } from 'node:https'
 import { importJWK } from 'jose'
@@ -13,7 +13,7 @@ const KEYS_MAX = 2_000
 /** For the whole answer, body included: tokens of the gateway's first minute wait for it. */
 const TIMEOUT_MS = 5_000
 
-/** Whoever makes up names of keys must not make the gateway ask more often than this. */
+/** Invented names of keys must not make the gateway ask more often than this. */
 const ASK_AGAIN_MS = 30_000
 
 /** With no key held nobody gets in: the first tries follow one another sooner, doubling up to the time above. */
@@ -25,7 +25,7 @@ const REFRESH_MS = 600_000
 /** Tokens that wait for keys. Each is 8 KiB at most. */
 const WAITING_MAX = 1_000
 
-/** How long a message about a failed try may be, for it holds what a stranger's server said. */
+/** The longest message about a failed try, for it holds a stranger's text. */
 const PROBLEM_CHARACTERS_MAX = 200
 
 /**
@@ -35,7 +35,7 @@ const PROBLEM_CHARACTERS_MAX = 200
  * @typedef {{ jwk: import('jose').JWK, imported: Map<string, Promise<CryptoKey | undefined>> }} Held
  *
  * @typedef {object} JwksEvents
- * @property {(keys: number) => void} [ok] the set was had, with so many keys of use
+ * @property {(keys: number) => void} [ok] the set was fetched, with so many keys of use
  * @property {(problem: string) => void} [failed] it was not: why, in words for an operator
  *
  * @typedef {'unknown_key' | 'keys_unavailable' | 'busy'} NoKey
@@ -63,7 +63,7 @@ export function createJwks({ url, now, events = {}, agent, timeoutMs = TIMEOUT_M
   let asking
   const stopped = new AbortController()
 
-  /** @returns {Promise<void>} once the set was had or was not; at once where it may not be asked for yet */
+  /** @returns {Promise<void>} once the fetch succeeded or failed; at once if it may not be asked for yet */
   function ask() {
     if (asking) return asking
     if (now() < askAgainAtMs || stopped.signal.aborted) return Promise.resolve()
@@ -85,7 +85,7 @@ export function createJwks({ url, now, events = {}, agent, timeoutMs = TIMEOUT_M
       if (stopped.signal.aborted) return
       failures++
       if (held.length === 0) askAgainAtMs = now() + Math.min(ASK_AGAIN_MS, FIRST_RETRY_MS * 2 ** (failures - 1))
-      events.failed?.(timedOut.aborted ? `was not had within ${timeoutMs} ms` : problemOf(error))
+      events.failed?.(timedOut.aborted ? `was not fetched within ${timeoutMs} ms` : problemOf(error))
     }
   }
 
@@ -166,7 +166,7 @@ export function createJwks({ url, now, events = {}, agent, timeoutMs = TIMEOUT_M
 
 /** @typedef {ReturnType<typeof createJwks>} Jwks */
 
-/** The set could not be had or used; the message says why. */
+/** The set could not be fetched or used; the message gives the reason. */
 class JwksError extends Error {}
 
 /**

@@ -20,7 +20,7 @@ beforeAll(async () => {
   second = await makeKey('second')
 })
 
-/** What the provider answers with. @type {(response: import('node:http').ServerResponse) => void} */
+/** The provider's answer. @type {(response: import('node:http').ServerResponse) => void} */
 let answer
 let asked = 0
 const server = createServer((_, response) => {
@@ -150,7 +150,7 @@ test('a provider that does not answer in time is given up, body included', async
   answer = response => response.write('{"keys":')
   const { keyFor, events } = setup({ timeoutMs: 50 })
   expect(await keyFor('first')).toEqual({ reason: 'keys_unavailable' })
-  expect(events).toEqual(['was not had within 50 ms'])
+  expect(events).toEqual(['was not fetched within 50 ms'])
 })
 
 test('a set that never ends is cut off at the limit', async () => {
@@ -217,7 +217,7 @@ test.each([
   ['a list', '[]', 'has no list "keys"'],
   ['empty', '{"keys":[]}', 'holds no key of use'],
   ['too many keys', JSON.stringify({ keys: Array(2_001).fill({}) }), 'holds 2001 keys: at most 2000'],
-])('a set that is %s counts as not had', async (_, text, problem) => {
+])('a set that is %s counts as not fetched', async (_, text, problem) => {
   publish([first.jwk])
   const { keyFor, clock, events } = setup()
   await keyFor('first')

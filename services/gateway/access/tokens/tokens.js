@@ -1,5 +1,5 @@
-// Verifies tokens (JWT, RFC 7519, by the rules of RFC 8725): who the user is, what they may, until when. What is cheap to
-// see is seen first, so that garbage is refused before it costs a signature check.
+// Verifies tokens (JWT, RFC 7519, by the rules of RFC 8725): the user, the rights, the end. Cheap checks come first, so
+// that garbage is refused before it costs a signature check.
 import { createHash } from 'node:crypto'
 import { isUser, SUB_CHARACTERS_MAX } from '@keycast/protocol'
 import { compactVerify } from 'jose'
@@ -23,13 +23,13 @@ const REMEMBERED_MAX = 4_000
 /** For so long a token is good without its signature being checked again; then a key may have been taken back. */
 const REMEMBERED_MS = 60_000
 
-/** When to come back where checks are what is short, not the token what is wrong. */
+/** A client comes back after this time if there were no checks left, though its token may be right. */
 const RETRY_AFTER_MS = 1_000
 
 /** Three parts in base64url; the last is empty where the header says that nobody signed (`none`). */
 const tokenGrammar = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*$/
 
-/** Why tokens are refused: the labels of a metric. A client is not told. */
+/** The reasons of refusals: the labels of a metric. A client is not told. */
 export const refusalReasons = Object.freeze(
   /** @type {const} */ ([
     'not_accepted', // no entry of access.tokens
@@ -82,7 +82,7 @@ export const refusalReasons = Object.freeze(
  * @typedef {{ issuer: TokenIssuer, jwks: import('./jwks.js').Jwks | undefined }} Signer
  */
 
-/** What a client reads, whatever is wrong with its token. */
+/** Clients read this text, whatever the problem of the token. */
 export const REFUSED = 'the token was refused'
 const NOT_NOW = 'the token cannot be checked now: send it again later'
 
@@ -219,8 +219,8 @@ export function createTokens({
     const nowSeconds = wallNow() / 1_000
     if (nowSeconds >= exp) return 'expired'
     if (Math.max(nbf ?? 0, iat ?? 0) > nowSeconds + LEEWAY_SECONDS) return 'not_yet_valid'
-    // Revocations are kept no longer: a token issued before one and living on after it would be good again. What does
-    // not say when it was issued is measured from now.
+    // Revocations are kept no longer: a token issued before one and living on after it would be good again. The age of
+    // a token without `iat` counts from now.
     if (exp > (iat ?? nowSeconds) + lifetimeMsMax / 1_000) return 'too_long_lived'
     return { sub, exp, iat, jti, all: claims }
   }
@@ -237,7 +237,7 @@ export function createTokens({
     for (const signer of candidates) {
       const keys = await keysOf(signer, signed)
       if (typeof keys === 'string') {
-        // That a key set cannot be had is worth more than that another has no such key: the token may be right.
+        // Prefers `keys_unavailable` to `unknown_key`: the token may still be valid.
         if (reason === 'unknown_key') reason = keys
         continue
       }

@@ -322,7 +322,7 @@ test('a token meant for somebody is refused where no audience is set: it is not 
   expect(await reasonOf(await sign('secret', { aud: undefined }))).toBe('taken')
 })
 
-test('a key that the set does not hold is unknown, and a set that cannot be had says to come back', async () => {
+test('a key that the set does not hold is unknown, and a set that cannot be fetched says to come back', async () => {
   const token = await sign('jwks', {}, { header: { kid: 'other' } })
   expect(await setup([issuerOf('jwks')]).reasonOf(token)).toBe('unknown_key')
 
@@ -376,7 +376,7 @@ test('whatever is changed about a token, it is refused and nothing breaks', asyn
   const token = await sign('publicKey', { keys: { read: ['room:7'] } })
   const [head, claims, signature] = token.split('.')
   for (let round = 0; round < 500; round++) {
-    // What was signed is changed: the signature's last character has bits to spare, which change nothing.
+    // The signed part is changed: the signature's last character has bits to spare, which change nothing.
     const signed = mutate(Buffer.from(`${head}.${claims}`)).toString('latin1')
     if (signed !== `${head}.${claims}`) expect(refusalReasons).toContain(await reasonOf(`${signed}.${signature}`))
     const parts = [head, claims].map(part => mutate(Buffer.from(part, 'base64url')).toString('base64url')).join('.')
