@@ -83,7 +83,7 @@ export function createClient(url, { token, WebSocket, keepMs, environment: given
   })
 
   function revive() {
-    for (const part of parts) part.revive?.()
+    for (const part of parts) if (!isClosed) part.revive?.()
   }
 
   const forgetPage = watchPage(environment, {

@@ -341,3 +341,21 @@ test('what is kept for ever is kept, and a message without a deadline waits', as
   keycast.close()
   await expect(published).rejects.toMatchObject({ code: 'publish_unknown' })
 })
+
+test('a listener that closes the client while it resumes leaves every handle closed', async () => {
+  const { environment, socket, settle } = createWorld()
+  const keycast = connect('ws://gateway/ws', { environment })
+  socket().say(welcome())
+  const handles = [keycast.room('room:1'), keycast.room('room:2'), keycast.value('a:1')]
+  await settle()
+  socket().lose(4007)
+  handles[0].on('change', (/** @type {{ error?: unknown }} */ { error }) => {
+    if (!error) keycast.close()
+  })
+  await settle()
+
+  keycast.reconnect()
+  await settle()
+  expect(keycast.state.name).toBe('closed')
+  expect(handles.map(({ state }) => state.error?.code)).toEqual(['closed', 'closed', 'closed'])
+})

@@ -374,12 +374,13 @@ export function createClientRooms({ environment, send, nextId, createAlarm, call
 
     /** Resumes everything that the end of the connection ended, on `reconnect()`. */
     revive() {
+      closed = undefined
       for (const room of rooms.values()) {
-        if (room.state.error?.code !== 'closed') continue
+        // A listener may close the client, which ends all of them again.
+        if (closed || room.state.error?.code !== 'closed') continue
         room.ended = false
         room.become({ error: undefined })
       }
-      closed = undefined
     },
   }
 }

@@ -225,11 +225,12 @@ export function createValues({ environment, send, nextId, createAlarm, calls, ke
 
     /** Resumes everything that the end of the connection ended, on `reconnect()`. */
     revive() {
+      closed = undefined
       for (const entry of entries.values()) {
-        if (entry.error?.code === 'closed') entry.error = undefined
+        // A listener may close the client, which ends all of them again.
+        if (!closed) entry.error = undefined
         entry.publish()
       }
-      closed = undefined
     },
   }
 }
