@@ -104,7 +104,7 @@ function named(name, file) {
     source,
   )
   if (alias) return named(alias[2], declarationsAt(alias[1], file))
-  // What a declaration holds is indented; it ends with a line that is not, by `;` or a class's bracket.
+  // The content of a declaration is indented; it ends with a line that is not, by `;` or a class's bracket.
   const own = new RegExp(`^export (?:declare )?(\\w+ ${name}\\b(?:[^\\n]*;|.*?\\n(?:\\S[^\\n]*;|\\})))$`, 'ms').exec(
     source,
   )

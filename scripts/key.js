@@ -35,7 +35,7 @@ const { apiToken, internalHost, internalPort } = gateway
 const settings = { apiToken, internalHost, internalPort }
 
 /**
- * @typedef {object} Known what `GET /v1/keys/{key}` answers, see docs/http-api.md
+ * @typedef {object} Known the answer of `GET /v1/keys/{key}`, see docs/http-api.md
  * @property {boolean} [perUser] then only `usersHeld` and `namespace` are there
  * @property {number} [usersHeld]
  * @property {{ node: string | null, alive: boolean }} owner

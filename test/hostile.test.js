@@ -137,7 +137,7 @@ test('paths that could lead elsewhere are refused', async () => {
 })
 
 /**
- * @param {(socket: WebSocket) => void} act what a client does once it is welcome @returns {Promise<number>} the
+ * @param {(socket: WebSocket) => void} act the client's action once it is welcome @returns {Promise<number>} the
  * client's action once it is welcome
  */
 const closeCodeAfter = async act => {

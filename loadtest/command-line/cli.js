@@ -13,7 +13,7 @@ const results = fileURLToPath(new URL('../results', import.meta.url))
 const CLIENTS_PER_PROCESS = 18_000
 
 /**
- * @typedef {object} Actions what a valid command line calls
+ * @typedef {object} Actions the functions that a valid command line calls
  * @property {(scenario: import('../scenarios/scenario.js').Scenario, options: any) => Promise<void>} run
  * @property {(a: string, b: string, options: { html?: string }) => void} compare
  */

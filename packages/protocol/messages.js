@@ -13,7 +13,7 @@ export const JSON_SUBPROTOCOL = 'keycast.v1.json'
 export const BYTES_SUBPROTOCOL = 'keycast.v1.bytes'
 
 /**
- * @typedef {string | number} RequestId what a client puts on a request to recognise its answer
+ * @typedef {string | number} RequestId a client puts it on a request to recognize the answer
  * @typedef {import('./codes.js').ErrorCode} ErrorCode
  * @typedef {{ key: string, version: string | undefined }} KeyAndVersion a key and the version of it the client holds
  * @typedef {KeyAndVersion & Partial<import('./room-messages.js').RoomStart>} Wanted a key to subscribe to

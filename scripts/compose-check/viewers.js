@@ -17,7 +17,7 @@ const HEAD_BYTES = 512
 const HEAD = /^\{"type":"value","key":"([^"]+)","version":"([^"]+)","data":\{.*?"revision":(\d+)/
 
 /**
- * @typedef {{ version: string, revision: number }} Sight what a viewer holds of a key
+ * @typedef {{ version: string, revision: number }} Sight a viewer's state of a key
  * @typedef {ReturnType<typeof startViewers>} Viewers
  */
 

@@ -1,4 +1,4 @@
-// What a gateway counts. Hot paths add to plain numbers, which metrics.js reads at each scrape: a labelled counter costs as
+// The counts of a gateway. Hot paths add to plain numbers, which metrics.js reads at each scrape: a labelled counter costs as
 // much as encoding a pong.
 import { roomErrorCodes } from '@keycast/backbone'
 import { closeCodes, errorCodes } from '@keycast/protocol'

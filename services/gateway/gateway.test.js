@@ -256,7 +256,7 @@ test('requests that are no upgrade are served beside', async () => {
   expect(await response.text()).toBe('over HTTP')
 })
 
-/** What a request that offers to go on in HTTP/2 is answered. @param {number} port @param {string} method */
+/** The answer to a request that offers to go on in HTTP/2. @param {number} port @param {string} method */
 const offerH2c = async (port, method) => {
   const socket = connectTcp(port, '127.0.0.1')
   const settings = 'HTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA'

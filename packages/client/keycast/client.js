@@ -23,7 +23,7 @@ import { createValues } from './values/values.js'
  *
  * @typedef {ReturnType<typeof createClient>} KeycastOfValues
  *
- * What comes over the connection, by kind.
+ * A part of the client, which handles one kind of messages.
  * @typedef {object} Part
  * @property {(limits: import('./connection/connection.js').Limits) => void} opened requests may be sent from now on
  * @property {() => void} lost the session is gone

@@ -1,7 +1,7 @@
-// What one handle holds open, of a value or of a room: its listeners and loops. All of it ends with the handle.
+// Everything that one handle holds open, of a value or of a room: its listeners and loops. All of it ends with the handle.
 
 /**
- * What all handles of a key share. `ended`: the subscription is over. `wasClosed`: the application itself ended it, by
+ * The state that all handles of a key share. `ended`: the subscription is over. `wasClosed`: the application itself ended it, by
  * closing the client.
  * @typedef {{ readonly state: any, readonly ended: unknown, wasClosed: boolean }} Shared
  */

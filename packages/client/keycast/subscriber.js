@@ -29,7 +29,7 @@ export function createSubscriber({ send, nextId, createAlarm, entryOf, fail, for
   /** @type {Request | undefined} */
   let underWay
 
-  /** What changes in one turn goes out in one message: the first flush leaves nothing to those that follow it. */
+  /** The changes of one turn go out in one message: the first flush leaves nothing to those that follow it. */
   const soon = () => queueMicrotask(flush)
 
   /** Sends as many keys as fit into one message. */

@@ -11,7 +11,7 @@ const TIMER_MAX_MS = 2 ** 31 - 1
 
 /** @param {Pick<import('./environment.js').Environment, 'setTimeout' | 'clearTimeout'>} environment */
 export function createTimers({ setTimeout, clearTimeout }) {
-  /** What is waited for. @typedef {{ task: () => void, ms: number, timer?: any }} Wait */
+  /** One wait. @typedef {{ task: () => void, ms: number, timer?: any }} Wait */
   /** @type {Set<Wait>} */
   const waits = new Set()
   let resting = false

@@ -3,7 +3,7 @@ import { createMetrics } from './metrics.js'
 
 const OBSERVED_MS = [0, 1, 1.5, 10, 99, 100, 5_000]
 
-/** What is exported of a histogram, without its name. @param {import('prom-client').Registry} registry @param {string} name */
+/** The exported lines of a histogram, without its name. @param {import('prom-client').Registry} registry @param {string} name */
 async function linesOf(registry, name) {
   const prefix = `keycast_test_${name}_seconds`
   const lines = (await registry.metrics()).split('\n').filter(line => line.startsWith(prefix))

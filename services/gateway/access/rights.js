@@ -9,7 +9,7 @@ export const verbs = Object.freeze(/** @type {const} */ (['read', 'publish', 'jo
  * @typedef {typeof verbs[number]} Verb
  * @typedef {Record<Verb, import('./pattern.js').Pattern[]>} Rule patterns by verb
  *
- * @typedef {Record<Verb, import('./pattern.js').PatternSet>} Grant what one rule admits
+ * @typedef {Record<Verb, import('./pattern.js').PatternSet>} Grant the keys that one rule admits
  *
  * @typedef {object} Rights
  * @property {string | undefined} user `undefined` for an anonymous session

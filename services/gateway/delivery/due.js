@@ -14,7 +14,7 @@ import { problemMessage } from '../keys/problem.js'
  * @typedef {import('../transport/transport.js').Piece} Piece
  */
 
-/** What a subscription is due, as bits: the value; `current`, where the client holds it already; `stale` or `error`. */
+/** Bits of the due states: the value; `current`, where the client holds it already; `stale` or `error`. */
 export const VALUE = 1
 export const CURRENT = 2
 export const PROBLEM = 4

@@ -1,4 +1,4 @@
-// What permessage-deflate (RFC 7692) sends of a value: its body compressed once, off the event loop, for everybody.
+// The form of a value in permessage-deflate (RFC 7692): its body compressed once, off the event loop, for everybody.
 //
 // A message's compressed payload is a series of DEFLATE blocks, and blocks may be made apart and put together. So the
 // head of a message, different for each `get`, is a stored block of its own, and the blocks of the body behind it are

@@ -1,4 +1,4 @@
-// Whatever happens in whatever order, a subscriber ends with the latest, and nobody is sent what it did not ask for.
+// After any events in any order a subscriber ends with the latest, and nobody is sent what it did not ask for.
 
 import { randomNumbers } from '../../../test/support/random.js'
 import { createTestGateway } from '../test-support.js'

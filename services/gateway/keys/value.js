@@ -15,9 +15,9 @@ import { emptySlots } from '../encodings/slots.js'
  * @property {Format} format
  * @property {Buffer} body
  * @property {Delta | undefined} delta from the version before it, where the fetcher made one
- * @property {import('../encodings/slots.js').Slots<unknown>} forms what encodings made of the value; only the encoding itself reads it
+ * @property {import('../encodings/slots.js').Slots<unknown>} forms made by the encodings, each of which reads its own alone
  * @property {import('../encodings/slots.js').Slots<Buffer> | undefined} currentFrames that tell a client that this version is the latest
- * @property {number} compressedBytes what its compressed forms take
+ * @property {number} compressedBytes the size of its compressed forms
  * @property {number | undefined} delayMs for a change: the time that it waited in the fetcher
  * @property {number} receivedAtMs the time at which it reached this gateway as a change, for sessions that had
  *   subscribed before; NaN if it was none

@@ -4,7 +4,7 @@
 /**
  * @typedef {import('./room.js').Room} Room
  *
- * What a read found. The messages after the seq asked for are in the room's pages, unless `oldest` and `newest` say that
+ * The result of a read. The messages after the seq asked for are in the room's pages, unless `oldest` and `newest` say that
  * there are none.
  * @typedef {{ epoch: string, oldest: number, newest: number, error?: undefined }} Found
  * @typedef {Found | import('@keycast/backbone').NotPublished} Page

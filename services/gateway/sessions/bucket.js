@@ -5,7 +5,7 @@
  * The refill rate of a bucket, and its maximum.
  * @typedef {{ perSecond: number, max: number }} Rate
  *
- * What may be taken now, as of `atMs`. Below 0 it is in debt.
+ * The amount that may be taken, as of `atMs`. Below 0 it is in debt.
  * @typedef {{ left: number, atMs: number }} Bucket
  */
 

@@ -105,7 +105,7 @@ async function setup({ headers = [], origins = '*', sessions = 0, fullAccount } 
       const [chunk] = await once(other, 'data')
       return String(chunk)
     },
-    /** What the client is answered. */
+    /** The client's answer. */
     async answer() {
       const [chunk] = await once(client, 'data')
       return String(chunk)

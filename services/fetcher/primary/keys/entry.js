@@ -1,4 +1,4 @@
-// What the primary knows of one key. Each part is changed by one module only; all others call that module's functions.
+// The primary's record of one key. Each part is changed by one module only; all others call that module's functions.
 //
 // part            changed by                      says
 // interest        keys/interest.js                which links watch the key or wait for it

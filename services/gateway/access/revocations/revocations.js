@@ -21,7 +21,7 @@ const body = z.union([
  *
  * @typedef {{ sub: string, before: number } | { jti: string }} Revocation
  *
- * What tells whether a token is revoked.
+ * The fields that tell whether a token is revoked.
  * @typedef {{ user: string, issuedAt: number | undefined, jti: string | undefined }} Issued `issuedAt` in Unix seconds
  */
 

@@ -71,7 +71,7 @@ export const refusalReasons = Object.freeze(
  * @property {string} message for the client: the same for every token that is wrong
  * @property {number} [retryAfterMs] the token may be right: try it again then
  *
- * @typedef {object} Claims what was checked of a token's claims before its signature
+ * @typedef {object} Claims the claims that were checked before the token's signature
  * @property {string} sub
  * @property {number} exp
  * @property {number | undefined} iat
