@@ -137,8 +137,7 @@ test('paths that could lead elsewhere are refused', async () => {
 })
 
 /**
- * @param {(socket: WebSocket) => void} act the client's action once it is welcome @returns {Promise<number>} the
- * client's action once it is welcome
+ * @param {(socket: WebSocket) => void} act the client's action once it is welcome @returns {Promise<number>} the close code
  */
 const closeCodeAfter = async act => {
   const socket = new WebSocket(gateway.url)

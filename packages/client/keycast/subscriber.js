@@ -73,8 +73,7 @@ export function createSubscriber({ send, nextId, createAlarm, entryOf, fail, for
   }
 
   /**
-   * @param {Request} request what was refused as a whole, and is asked again @param {number} [retryAfterMs] was refused
-   * as a whole, and is asked again
+   * @param {Request} request was refused as a whole, and is asked again @param {number} [retryAfterMs]
    */
   function repeat({ isLeaving, keys, added }, retryAfterMs = PAUSE_DEFAULT_MS) {
     for (const key of keys) {
