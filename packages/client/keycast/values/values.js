@@ -84,7 +84,7 @@ export function createValues({ environment, send, nextId, createAlarm, calls, ke
     entry.publish()
   }
 
-  /** @param {string} key that of a room @returns {boolean} a room's key */
+  /** @param {string} key a room's @returns {boolean} whether the gateway was asked for it as a value */
   function failAsRoom(key) {
     const wasSubscribed = subscriber.isSubscribed(key)
     if (!entries.get(key)?.ended) fail(key, { code: 'not_a_value', message: 'this key is a room' })
