@@ -155,7 +155,7 @@ export const common = {
 
 /** Settings cannot be used. The message names every one of them. */
 export class SettingsError extends Misconfigured {
-  /** @param {string} name of the service @param {string[]} problems the service's name */
+  /** @param {string} name of the service @param {string[]} problems */
   constructor(name, problems) {
     super(`Invalid settings of ${name} (--help lists all):\n${problems.map(problem => `  ${problem}`).join('\n')}`)
     this.name = 'SettingsError'

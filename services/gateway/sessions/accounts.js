@@ -47,8 +47,7 @@ export function createAccounts({
   const limitsOfAddress = limitsOf(ADDRESS_SHARES, sessionsPerAddressMax)
 
   /**
-   * @param {number} shares how many sessions' allowance an account has @param {number} sessionsMax the number of
-   *   sessions whose allowance the account has
+   * @param {number} shares the number of sessions whose allowance the account has @param {number} sessionsMax
    */
   function limitsOf(shares, sessionsMax) {
     const rates = ratesOf({ requestsPerSecondMax, keysPerSessionMax }, shares)
