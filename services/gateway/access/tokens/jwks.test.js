@@ -58,6 +58,8 @@ const setup = (options = {}) => {
     url,
     now: () => clock.nowMs,
     events: { ok: keys => events.push(`ok ${keys}`), failed: problem => events.push(problem) },
+    // A machine that is busy with other tests may take longer than a provider ought to.
+    timeoutMs: 60_000,
     ...options,
   })
   created.push(jwks)
