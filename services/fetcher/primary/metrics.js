@@ -4,7 +4,7 @@ import { createFastHistogram } from '@keycast/service'
 /**
  * @typedef {import('../work/messages.js').Result} Result
  * @typedef {import('./fetching/fetch-queue.js').Lane} Lane
- * @typedef {import('./gateways/wants.js').RefusalCode} RefusalCode
+ * @typedef {import('./gateways/refusals.js').RefusalCode} RefusalCode
  *
  * @typedef {object} FetchMetrics
  * @property {(how: typeof ways[number]) => void} wanted how a gateway's want of a key was met

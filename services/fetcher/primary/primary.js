@@ -1,6 +1,8 @@
 // Puts the primary's state and its events together; its links to gateways and workers are given to it.
 import { createFetches } from './fetching/fetches.js'
 import { createResults } from './fetching/results.js'
+import { createRefusals } from './gateways/refusals.js'
+import { createRefusedWants } from './gateways/refused-wants.js'
 import { createGatewayWants } from './gateways/wants.js'
 import { createInterest } from './keys/interest.js'
 import { createKeyTable } from './keys/key-table.js'
@@ -40,7 +42,7 @@ export function createPrimary({
   random = Math.random,
 }) {
   const origins = createOrigins({ namespaces, inFlightMax: settings.inFlightMax, now })
-  const table = createKeyTable({ bytesMax: settings.cacheBytesMax, onEvicted: entry => wants.refuseAll(entry) })
+  const table = createKeyTable({ bytesMax: settings.cacheBytesMax, onEvicted: entry => refusals.refuseAll(entry) })
   const interest = createInterest({ markDue, wheel, now })
   const inTurns = createInTurns({ wheel, now })
   const fetches = createFetches({ origins: origins.values(), pool, inTurns, metrics, now, wallNow })
@@ -49,7 +51,9 @@ export function createPrimary({
   const refreshes = createRefreshes({ namespaces, wheel, onOverdue: interest.notifyAll, now })
   const schedule = createSchedule({ wheel, firstBackoff, refreshes, want, now, random })
   const recovery = createRecovery({ wheel, inTurns, schedule, want, now, random })
-  const wants = createGatewayWants({
+  const refused = createRefusedWants()
+  const refusals = createRefusals({ table, interest, fetches, schedule, refused, markDue, metrics })
+  const hubEvents = createGatewayWants({
     namespaces,
     origins,
     table,
@@ -59,6 +63,8 @@ export function createPrimary({
     refreshes,
     recovery,
     inTurns,
+    refused,
+    refusals,
     markDue,
     metrics,
     now,
@@ -71,16 +77,16 @@ export function createPrimary({
     refreshes,
     recovery,
     fetches,
-    onNoRoom: wants.refuseAll,
-    onForbidden: wants.forbid,
+    onNoRoom: refusals.refuseAll,
+    onForbidden: refusals.forbid,
     now,
   })
   fetches.start({
     onResult: results.take,
     onRefused: results.refuse,
-    onExpired: wants.expireAll,
+    onExpired: refusals.expireAll,
     onAbandoned: table.recount,
   })
 
-  return { hubEvents: wants.hubEvents, fetches, origins, table, interest }
+  return { hubEvents, fetches, origins, table, interest }
 }

@@ -1,10 +1,9 @@
 // The wants of gateways, each by its link: whether the answer is in memory, under way, or to be fetched.
-import { REFUSED_BY_BACKEND, readViewerKey, tokenDigest } from '@keycast/backbone'
+import { readViewerKey } from '@keycast/backbone'
 import { errorCodes, keyProblem, namespaceOf } from '@keycast/protocol'
 import { isValidFor } from '../keys/credentials.js'
 import { createEntry, sharedKeyOf } from '../keys/entry.js'
 import {
-  dropAll,
   dropValue,
   forgetTakenOver,
   invalidate,
@@ -20,7 +19,6 @@ import { isSentBefore } from '../keys/watchers.js'
 import { QUIET_REFRESH_MS_MIN } from '../timing/refreshes-under-way.js'
 import { notBeforeAtOf } from '../timing/schedule.js'
 import { takeAnswer } from './answers.js'
-import { createRefusedWants } from './refused-wants.js'
 import { createToldChanges } from './told-changes.js'
 
 /**
@@ -33,12 +31,7 @@ import { createToldChanges } from './told-changes.js'
  * viewer key.
  * @typedef {{ key: string, held: GatewayHeld | undefined, quiet?: boolean,
  *   credentials?: import('@keycast/backbone').Credentials }} Wanted
- *
- * @typedef {'bad_key' | 'unknown_namespace' | 'capacity' | 'forbidden' | 'token_expired'} RefusalCode
  */
-
-/** A gateway may ask again after this time if its user's token had expired. It reports a new token by itself. */
-const EXPIRED_RETRY_MS = 1_000
 
 /**
  * A plan's times may be too late by this much: they count from when it was sent, and it waits unread while a node takes
@@ -59,10 +52,13 @@ const OTHER_CONFIGURATION = 'the fetcher has another configuration than the gate
  * @param {Pick<import('../timing/refreshes-under-way.js').Refreshes, 'lagsMs'>} deps.refreshes
  * @param {Pick<import('../origins/recovery.js').Recovery, 'probe'>} deps.recovery
  * @param {import('../timing/in-turns.js').InTurns} deps.inTurns
+ * @param {ReturnType<typeof import('./refused-wants.js').createRefusedWants>} deps.refused
+ * @param {Pick<import('./refusals.js').Refusals, 'refuse'>} deps.refusals
  * @param {(link: string, key: string) => void} deps.markDue the link is due the key's latest state
  * @param {import('../metrics.js').FetchMetrics} deps.metrics
  * @param {() => number} deps.now
  * @param {() => number} deps.wallNow in milliseconds since 1970
+ * @returns {HubEvents}
  */
 export function createGatewayWants({
   namespaces,
@@ -74,12 +70,14 @@ export function createGatewayWants({
   refreshes,
   recovery,
   inTurns,
+  refused,
+  refusals,
   markDue,
   metrics,
   now,
   wallNow,
 }) {
-  const refused = createRefusedWants()
+  const { refuse } = refusals
   const toldChanges = createToldChanges({ now })
 
   /** @param {string} link @param {Wanted} wanted */
@@ -300,24 +298,6 @@ export function createGatewayWants({
     } else if (interest.unwatch(link, entry)) afterWatch(entry)
   }
 
-  /**
-   * @param {string} link
-   * @param {string} key
-   * @param {RefusalCode} code
-   * @param {string} message
-   * @param {Want} want
-   * @param {{ tokenDigest?: string }} [more]
-   */
-  function refuse(link, key, code, message, want, more) {
-    metrics.refused(code)
-    /** @type {import('@keycast/backbone').FailedAnswer} */
-    const answer = { type: 'failed', key, code, message, ageMs: 0, ...more }
-    if (code === 'token_expired') answer.retryAfterMs = EXPIRED_RETRY_MS
-    refused.add(link, answer, want)
-    markDue(link, key)
-    return undefined
-  }
-
   /** The time at which the backend was asked for the gateway's state. @param {GatewayHeld | undefined} held */
   function askedAtOf(held) {
     return held ? now() - held.ageMs : Number.NEGATIVE_INFINITY
@@ -355,67 +335,14 @@ export function createGatewayWants({
     table.recount(entry)
   }
 
-  /**
-   * Tells all that want a key why they cannot have it, and drops it.
-   *
-   * @param {Entry} entry
-   * @param {RefusalCode} code
-   * @param {string} message
-   */
-  function endAll(entry, code, message) {
-    for (const { link, want } of interest.drop(entry)) refuse(link, entry.key, code, message, want)
-    forget(entry)
-  }
-
-  /** @param {Entry} entry that nobody wants any more */
-  function forget(entry) {
-    dropAll(entry)
-    schedule.end(entry)
-    fetches.abandon(entry)
-    table.recount(entry)
-  }
-
-  /**
-   * The backend refused a user's token. Links that sent this token are told so; for the others the backend is asked
-   * with theirs.
-   *
-   * @param {Entry} entry
-   * @param {string | undefined} authorization that the backend was asked with
-   */
-  function forbid(entry, authorization) {
-    const digest = authorization === undefined ? {} : { tokenDigest: tokenDigest(authorization) }
-    const ended = interest.drop(entry, ({ credentials }) => credentials?.authorization === authorization)
-    for (const { link, want } of ended) refuse(link, entry.key, 'forbidden', REFUSED_BY_BACKEND, want, digest)
-    if (ended.length > 0) metrics.ownEnded('forbidden')
-    if (!isWanted(entry)) return forget(entry)
-    if (!isWatched(entry)) schedule.end(entry)
-    // It may have been fetched with this token.
-    dropValue(entry)
-    invalidate(entry)
-    fetches.want(entry)
-    table.recount(entry)
-  }
-
-  /** @type {HubEvents} */
-  const hubEvents = {
+  return {
     lagsMs: refreshes.lagsMs,
     onWatch,
     onUnwatch,
-    onGet: onGet,
-    onCancelGet: onCancelGet,
+    onGet,
+    onCancelGet,
     onRefresh,
     onLinkLost,
     answerFor,
-  }
-  return {
-    hubEvents,
-    /** @param {Entry} entry for which there is no room beside all else */
-    refuseAll: entry => endAll(entry, 'capacity', errorCodes.capacity),
-    forbid,
-    /** @param {Entry} entry of whose user no token is valid any more */
-    expireAll(entry) {
-      metrics.ownEnded('expired')
-      endAll(entry, 'token_expired', errorCodes.token_expired)
-    },
   }
 }
