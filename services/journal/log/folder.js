@@ -4,6 +4,7 @@ import {
   closeSync,
   constants,
   existsSync,
+  fstatSync,
   mkdirSync,
   mkdtempSync,
   openSync,
@@ -103,10 +104,11 @@ const LAST_PAGE_OFFSET = META_OFFSET + 120
 export function checkDataFile(folder, name) {
   const file = join(folder, name)
   if (!existsSync(file)) return
-  const { size } = statSync(file)
   const start = Buffer.alloc(META_PAGES * PAGE_BYTES)
   const descriptor = openSync(file, 'r')
   const read = readSync(descriptor, start, 0, start.length, 0)
+  // Looked up after the meta pages were read: a journal that runs makes the file longer, and then names its last page.
+  const { size } = fstatSync(descriptor)
   closeSync(descriptor)
   const metas = [0, 1]
     .map(page => start.subarray(page * PAGE_BYTES, (page + 1) * PAGE_BYTES))
