@@ -1,8 +1,8 @@
-// Requests that a node has not heard yet, by their bytes. A link says no more than these until the node tells that it has
-// read some: a node that takes over half a million keys would otherwise have thousands of requests before it, and a new
-// want would wait behind them all.
+// Counts the bytes of the requests that a node has not heard yet. A link that reaches the limit waits until the node has
+// read some. Otherwise a node that takes over half a million keys would have thousands of requests in its queue, and a
+// new want would wait behind them all.
 
-/** Of one link. Some 25,000 keys that are said again, and a quarter of a second of a node's time. */
+/** For one link: some 25,000 keys that are said again. A node reads that much in a quarter of a second. */
 export const UNHEARD_BYTES_MAX = 4 * 2 ** 20
 
 export function createUnheard() {

@@ -47,7 +47,7 @@ const SLOW_ROUNDS = 2
 const CUT_WHEN_SLOWER = 0.8
 const CUT_WHEN_OVERLOADED = 0.5
 
-/** This share of a round's fetches must fail, and so many: two of sixteen say little where one of twenty always fails. */
+/** A round counts as overloaded from this share of failed fetches on, six at least: two of sixteen may be mere chance. */
 const OVERLOADED_SHARE = 0.1
 const OVERLOADED_MIN = 6
 
