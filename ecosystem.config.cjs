@@ -78,6 +78,8 @@ const journalNode = [
 const app = (name, service, { heldBytesMax, own = {}, nodeArguments = [] } = {}) => ({
   name,
   script: `services/${service}/main.js`,
+  // The Node that runs pm2 runs the services: pm2 would look for one, or for another runtime, on PATH.
+  interpreter: process.execPath,
   cwd: __dirname,
   env: { SHUTDOWN_GRACE_MS: graceMs, ...own },
   node_args: nodeArguments,

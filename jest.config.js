@@ -2,7 +2,11 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
-const shared = { transform: {}, testEnvironment: '<rootDir>/test/support/node-environment.js' }
+const shared = {
+  transform: { '[.]ts$': '<rootDir>/scripts/support/strip-types.cjs' },
+  extensionsToTreatAsEsm: ['.ts'],
+  testEnvironment: '<rootDir>/test/support/node-environment.js',
+}
 
 /**
  * Test files that drive a program npm does not bring, by name or by path in this repository, or that mount a file system.
@@ -63,13 +67,13 @@ export default {
     {
       ...shared,
       displayName: 'unit',
-      testMatch: ['<rootDir>/{packages,services,scripts,loadtest}/**/*.test.js'],
+      testMatch: ['<rootDir>/{packages,services,scripts,loadtest}/**/*.test.{js,ts}'],
       testPathIgnorePatterns: ['/node_modules/', ...left],
     },
     {
       ...shared,
       displayName: 'e2e',
-      testMatch: ['<rootDir>/test/**/*.test.js'],
+      testMatch: ['<rootDir>/test/**/*.test.{js,ts}'],
       testPathIgnorePatterns: ['/node_modules/', ...left],
       testEnvironment: '<rootDir>/test/support/environment.js',
       runner: '<rootDir>/test/support/runner.js',

@@ -9,8 +9,8 @@ const { packages } = JSON.parse(read('package-lock.json'))
 /** Every package asked for by the root or a workspace, with the licence of the version it gets. */
 const asked = Object.entries(packages)
   .filter(([path]) => !path.includes('node_modules'))
-  .flatMap(([path, { dependencies, devDependencies }]) =>
-    Object.keys({ ...dependencies, ...devDependencies })
+  .flatMap(([path, { dependencies, devDependencies, optionalDependencies }]) =>
+    Object.keys({ ...dependencies, ...devDependencies, ...optionalDependencies })
       .filter(name => !name.startsWith('@keycast/'))
       .map(name => {
         const { license } = packages[`${path}/node_modules/${name}`] ?? packages[`node_modules/${name}`]

@@ -206,7 +206,7 @@ test.each(/** @type {const} */ (['SIGINT', 'SIGTERM']))('the command prints what
   })
   atEnd(() => child.kill('SIGKILL'))
   const lines = createInterface(child.stdout)[Symbol.asyncIterator]()
-  const next = async () => JSON.parse((await within(lines.next(), 'a line of the command')).value)
+  const next = async () => JSON.parse((await within(lines.next(), 'a line of the command')).value ?? 'null')
   expect(await next()).toMatchObject({ key: `doc:${id}`, value: conversation(1), stale: false })
   publish(id, 2)
   expect(await next()).toMatchObject({ key: `doc:${id}`, value: conversation(2) })
