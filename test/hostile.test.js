@@ -13,7 +13,7 @@ import { ask } from './support/http.js'
 import { MIB, watchMemory } from './support/memory.js'
 import { isAlive } from './support/processes.js'
 import { createRandom } from './support/random.js'
-import { startSystem } from './support/system.js'
+import { API_TOKEN, startSystem } from './support/system.js'
 
 const backend = await startBackend()
 const secret = 'this lies beside the namespace, not in it'
@@ -186,6 +186,37 @@ test.each([
     socket.end()
     await within(ended, 'the end of the connection')
   }
+})
+
+const deep = '['.repeat(5_000) + ']'.repeat(5_000)
+
+test.each([
+  ['{"type":DEEP}', 'unknown_type'],
+  ['{"type":"ping","id":DEEP}', 'bad_message'],
+  ['{"type":"get","key":DEEP}', 'bad_message'],
+  ['{"type":"subscribe","keys":DEEP}', 'bad_message'],
+  ['{"type":"subscribe","keys":[{"key":"doc:1","after":DEEP}]}', 'bad_message'],
+  ['{"type":"publish","key":"doc:1","data":DEEP}', 'bad_message'],
+  ['{"type":"join","key":"doc:1","name":DEEP}', 'bad_message'],
+  ['{"type":"auth","token":DEEP}', 'bad_message'],
+])('%s, 5,000 levels deep, is answered like any bad message', async (text, code) => {
+  const socket = new WebSocket(gateway.url)
+  await once(socket, 'message')
+  socket.send(text.replace('DEEP', deep))
+  const [answer] = await once(socket, 'message')
+  expect(JSON.parse(answer.toString())).toMatchObject({ type: 'error', code })
+  socket.close()
+})
+
+test.each([
+  '{"key":"doc:1","sub":"ann","keys":{"read":[DEEP]}}',
+  '{"key":"doc:1","sub":"ann","keys":DEEP}',
+  '{"key":DEEP}',
+])('%s, posted to /v1/access 5,000 levels deep, is a bad request', async text => {
+  const headers = { authorization: `Bearer ${API_TOKEN}`, 'content-type': 'application/json' }
+  const body = text.replace('DEEP', deep)
+  const { status } = await ask(`${gateway.internal}/v1/access`, { method: 'POST', headers, body })
+  expect(status).toBe(400)
 })
 
 test('mutated messages are answered or closed, never followed by silence', async () => {

@@ -62,9 +62,3 @@ export function readList(keys, id) {
   }
   return keys
 }
-
-/** @param {unknown} value from a client; a long one is cut before it is echoed */
-export function excerpt(value) {
-  const text = JSON.stringify(value)
-  return text.length > 40 ? `${text.slice(0, 40)}…` : text
-}

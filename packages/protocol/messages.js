@@ -1,7 +1,8 @@
 // Every message that crosses the WebSocket; those of rooms are in room-messages.js and presence-messages.js. No other
 // file spells the name of a field.
 import { errorCodes } from './codes.js'
-import { excerpt, ProtocolError, parseObject, readId, readKey, readList } from './fields.js'
+import { excerpt } from './excerpt.js'
+import { ProtocolError, parseObject, readId, readKey, readList } from './fields.js'
 import { readJoin } from './presence-messages.js'
 import { readHistory, readPublish, readStart } from './room-messages.js'
 import { VERSION_CHARACTERS_MAX } from './version.js'

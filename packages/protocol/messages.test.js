@@ -78,6 +78,14 @@ test('a refusal never says back more than an excerpt', () => {
   expect(problemOf(JSON.stringify({ type: 'x'.repeat(100_000) })).message.length).toBeLessThan(100)
 })
 
+test.each([
+  ['type', 'unknown_type'],
+  ['id', 'bad_message'],
+])('a "%s" nested 100,000 levels deep is refused like any other', (field, code) => {
+  const deep = '['.repeat(100_000) + ']'.repeat(100_000)
+  expect(problemOf(`{"${field}":${deep}}`).code).toBe(code)
+})
+
 test('absent fields are left out of what is sent', () => {
   expect(encode({ type: 'ok', id: undefined })).toBe('{"type":"ok"}')
   expect(encode(errorMessage('bad_key', { key: 'x', message: 'why' }))).toBe(

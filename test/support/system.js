@@ -8,7 +8,7 @@ import { freePorts } from './free-ports.js'
 import { ask } from './http.js'
 import { startService } from './processes.js'
 
-const API_TOKEN = 'a-token-for-tests'
+export const API_TOKEN = 'a-token-for-tests'
 
 /**
  * @typedef {import('./processes.js').ServiceProcess} ServiceProcess

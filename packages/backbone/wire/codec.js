@@ -1,5 +1,6 @@
 // A service's part of the envelope: its kinds of positions, answers, notices, commands, results and heads, and their
 // bytes. Links and hubs carry them without looking inside; values-codec.js is the one of values.
+import { excerpt } from '@keycast/protocol'
 
 /**
  * The types of one service.
@@ -61,6 +62,6 @@ const nameAndMajor = wire => wire.split('.', 1)[0]
 
 /** @param {unknown} key @returns {string} */
 export function readKey(key) {
-  if (typeof key !== 'string') throw new WireError(`a key is not a string: ${JSON.stringify(key)}`)
+  if (typeof key !== 'string') throw new WireError(`a key is not a string: ${excerpt(key)}`)
   return key
 }

@@ -7,6 +7,7 @@
 // link → hub     DEALER → ROUTER  beat, taken, bye: one JSON part
 // hub → link     ROUTER → DEALER  beat, resync, bye: one JSON part
 // hub → link     ROUTER → DEALER  answers: a JSON part, then the parts of each answer
+import { excerpt } from '@keycast/protocol'
 import { isCompatible, readKey, WireError } from './codec.js'
 
 /**
@@ -217,7 +218,7 @@ export function decodeBeat(part, wire) {
   if (type === 'beat' && !isOurs(theirs, wire)) return incompatible(link, theirs)
   checkCount('taken', taken)
   if (type === 'taken') return { type, link, taken }
-  if (type !== 'beat') throw new WireError(`a hub is sent no ${JSON.stringify(type)}`)
+  if (type !== 'beat') throw new WireError(`a hub is sent no ${excerpt(type)}`)
   checkCount('number', number)
   return { type, link, number, taken }
 }
@@ -258,7 +259,7 @@ export function decodeFromHub(parts, codec) {
         results: results === undefined ? [] : list('results', results).map(result => readResult(result, codec)),
       }
     default:
-      throw new WireError(`a link is sent no ${JSON.stringify(type)}`)
+      throw new WireError(`a link is sent no ${excerpt(type)}`)
   }
 }
 
@@ -321,7 +322,7 @@ function checkLink(link) {
 /** @param {string} name @param {unknown} value */
 function checkCount(name, value) {
   if (!Number.isSafeInteger(value) || /** @type {number} */ (value) < 0) {
-    throw new WireError(`"${name}" is not a count: ${JSON.stringify(value)}`)
+    throw new WireError(`"${name}" is not a count: ${excerpt(value)}`)
   }
 }
 

@@ -157,3 +157,36 @@ test.each([
   const head = bytes({ type: 'answers', link: 'L', number: 1, reached: 1, ...fields })
   expect(() => decodeFromHub([head, ...parts], words)).toThrow(WireError)
 })
+
+describe('what is nested 100,000 levels deep is a damaged message, and nothing worse', () => {
+  const deep = '['.repeat(100_000) + ']'.repeat(100_000)
+  /** @param {Record<string, unknown>} fields @param {string} name of the field that is deep instead */
+  const withDeep = (fields, name) => {
+    const text = JSON.stringify({ link: 'L', ...fields, [name]: 'HERE' })
+    return Buffer.from(text.replace('"HERE"', deep))
+  }
+
+  test.each(['type', 'number'])('a request: "%s"', name => {
+    const head = withDeep({ type: 'unwatch', number: 1, keys: ['a:1'] }, name)
+    expect(() => decodeRequest([head], words)).toThrow(WireError)
+  })
+
+  test('a key', () => {
+    const head = Buffer.from(`{"type":"unwatch","link":"L","number":1,"keys":[${deep}]}`)
+    expect(() => decodeRequest([head], words)).toThrow(WireError)
+  })
+
+  test.each(['type', 'number', 'taken'])('a beat of a gateway: "%s"', name => {
+    expect(() => decodeBeat(withDeep({ type: 'beat', wire, number: 1, taken: 1 }, name), wire)).toThrow(WireError)
+  })
+
+  test.each(['type', 'number', 'reached', 'answers', 'parts', 'results'])('answers: "%s"', name => {
+    const fields = { type: 'answers', number: 1, reached: 1, answers: [], parts: [], results: [] }
+    expect(() => decodeFromHub([withDeep(fields, name)], words)).toThrow(WireError)
+  })
+
+  test.each(['reached', 'answered'])('a beat of a hub: "%s"', name => {
+    const fields = { type: 'beat', wire: words.wire, reached: 1, answered: 1 }
+    expect(() => decodeFromHub([withDeep(fields, name)], words)).toThrow(WireError)
+  })
+})

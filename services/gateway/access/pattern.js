@@ -1,5 +1,5 @@
 // Patterns of keys, `namespace:id`: their grammar, their meaning, and sets of them that answer at once.
-import { namespaceProblem } from '@keycast/protocol'
+import { excerpt, namespaceProblem } from '@keycast/protocol'
 
 /** Longest pattern. Keys may be longer: `*` and `**` stand for as much as there is. */
 export const PATTERN_CHARACTERS_MAX = 256
@@ -34,16 +34,16 @@ const segmentGrammar = /^[A-Za-z0-9._~-]+$/
  * @returns {Pattern | { problem: string }} a problem names the pattern, shortened where it is long
  */
 export function readPattern(text, { user }) {
-  if (typeof text !== 'string') return { problem: `${show(text)} is no pattern: write text, as in "room:*"` }
+  if (typeof text !== 'string') return { problem: `${excerpt(text)} is no pattern: write text, as in "room:*"` }
   if (text.length > PATTERN_CHARACTERS_MAX) {
-    return { problem: `${show(text)} is longer than ${PATTERN_CHARACTERS_MAX} characters` }
+    return { problem: `${excerpt(text)} is longer than ${PATTERN_CHARACTERS_MAX} characters` }
   }
   const colon = text.indexOf(':')
-  if (colon === -1) return { problem: `${show(text)} has no namespace: write namespace:id, as in "room:*"` }
+  if (colon === -1) return { problem: `${excerpt(text)} has no namespace: write namespace:id, as in "room:*"` }
   const namespace = text.slice(0, colon)
   const ids = text.slice(colon + 1).split('/')
   const problem = namespaceTrouble(namespace) ?? idTrouble(ids, user)
-  if (problem) return { problem: `${show(text)}: ${problem}` }
+  if (problem) return { problem: `${excerpt(text)}: ${problem}` }
 
   const rest = ids.at(-1) === REST
   if (rest) ids.pop()
@@ -185,10 +185,4 @@ function leads(step, segments, index) {
   const literal = step.literal?.get(segments[index])
   if (literal && leads(literal, segments, index + 1)) return true
   return step.any !== undefined && leads(step.any, segments, index + 1)
-}
-
-/** For a message: what was written, in quotes and not at length. @param {unknown} written */
-function show(written) {
-  const text = JSON.stringify(written) ?? String(written)
-  return text.length > 80 ? `${text.slice(0, 77)}…"` : text
 }

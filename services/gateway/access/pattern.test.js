@@ -113,6 +113,15 @@ test('a pattern may be as long as is of use, and no longer; one that is longer i
   expect(problemOf(`${longest}a`)).toMatch(/^"room:a+…" is longer than 256 characters$/)
 })
 
+test.each([
+  ['an object', {}, '{…}'],
+  ['a list nested 100,000 levels deep', JSON.parse('['.repeat(100_000) + ']'.repeat(100_000)), '[…]'],
+])('%s is no pattern', (_, written, shown) => {
+  expect(readPattern(written, { user: true })).toEqual({
+    problem: `${shown} is no pattern: write text, as in "room:*"`,
+  })
+})
+
 test('{sub} is refused where there is no user', () => {
   expect(problemOf('user:{sub}', false)).toContain('an anonymous session has no user')
 })
