@@ -112,7 +112,7 @@ const gateways = read('GATEWAYS', integer({ min: 1, max: 16, unit: 'gateways' })
 /** Simulated backends: 0 where keycast.yaml names a backend of one's own. */
 const providers = read('PROVIDERS', integer({ max: 1 }), 1)
 
-/** In the order they start: npm start goes one by one, pm2 itself two at a time, which does no harm. */
+/** npm start starts them at once, pm2 itself two at a time; they find each other in any order. */
 exports.apps = [
   ...Array.from({ length: providers }, () => app('data-provider', 'data-provider', { heldBytesMax: 128 * MIB })),
   app('fetcher', 'fetcher', { heldBytesMax: cacheBytesMax.fetcher }),

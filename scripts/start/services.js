@@ -1,4 +1,4 @@
-// The services to run, in the order they start: what pm2 is told, which ports each needs, which URL says that it is ready.
+// The services to run: what pm2 is told, which ports each needs, which URL says that it is ready.
 
 /**
  * @typedef {import('./ports.js').Port} Port
