@@ -165,7 +165,7 @@ function newClient(url) {
 }
 
 /** Notices that commands are under way and nothing has come back for long. @param {() => number} now */
-function createSilenceWatch(now) {
+export function createSilenceWatch(now) {
   let underWay = 0
   let heardAt = now()
   const hear = () => {
@@ -181,7 +181,8 @@ function createSilenceWatch(now) {
     },
     /** @param {number} standstillMs a standstill of this process, which could hear nothing meanwhile */
     isSilent(standstillMs) {
-      if (standstillMs > 0) heardAt = now()
+      // Added and not begun anew: a process that stalls again and again would never find a dead peer.
+      heardAt = Math.min(now(), heardAt + standstillMs)
       return underWay > 0 && now() - heardAt > SILENT_MS
     },
   }
