@@ -3,8 +3,9 @@
 import { atEnd } from './support/cleanup.js'
 import { eventually } from './support/deadline.js'
 import { show } from './support/figures.js'
-import { startJournal } from './support/journal.js'
+import { createChecker, startJournal, startRooms } from './support/journal.js'
 import { expectWhole, startRun } from './support/journal-run.js'
+import { writeConfig } from './support/system.js'
 import { startSwitch } from './support/tcp-switch.js'
 import { startValkey } from './support/valkey.js'
 
@@ -15,8 +16,17 @@ async function newValkey(options) {
   return valkey
 }
 
-/** @param {string} url */
-const journalOn = url => startJournal({ env: { JOURNAL_LOG: 'valkey', VALKEY_URL: url } })
+/** @param {string} url @param {{ env?: Record<string, string>, config?: string }} [options] */
+const journalOn = (url, { env, config } = {}) =>
+  startJournal({ env: { JOURNAL_LOG: 'valkey', VALKEY_URL: url, ...env }, config })
+
+/** The clock of this process is a day ahead. */
+const dayAhead = { NODE_OPTIONS: '--import=data:text/javascript,const%20now=Date.now;Date.now=()=>now()+86400000' }
+
+const hello = { room: 'room:1', messageId: undefined, from: 'ann', data: Buffer.from('"hello"') }
+
+/** @param {string} node of a journal */
+const newGateway = node => startRooms('gateway', node, createChecker())
 
 /** @param {Awaited<ReturnType<typeof startRun>>} run @param {number} count more of each gateway */
 async function acknowledgeMore({ loads }, count) {
@@ -62,6 +72,65 @@ test('after a failover to a replica that lags, everybody is told that another hi
   const { sent, lost } = await expectWhole(run, { mayBeLost: ({ result }) => result.epoch === before[0] })
   expect(lost).toBeGreaterThan(0)
   show(`a failover to a replica that lags: of ${sent} acknowledged ${lost} were lost, and said so by another epoch`)
+})
+
+test('a primary cut off from its replica acknowledges nothing that a failover to the replica loses', async () => {
+  const primary = await newValkey({ settings: ['--min-replicas-to-write', '1', '--repl-diskless-sync-delay', '0'] })
+  const toPrimary = await startSwitch(primary.port)
+  const replica = await newValkey({ settings: ['--replicaof', '127.0.0.1', String(toPrimary.port)] })
+  const hasFile = ['master_link_status:up', 'aof_rewrite_in_progress:0', 'aof_rewrite_scheduled:0']
+  await eventually(() => hasFile.every(line => replica.cli('INFO').includes(line)), 'the replica having all on disk')
+
+  const url = `valkey://127.0.0.1:${primary.port}`
+  const cutOff = await journalOn(url, { env: { VALKEY_REPLICAS_MIN: '1' } })
+  const run = await startRun(500, { journals: [cutOff], deadlineMs: 5_000 })
+  await acknowledgeMore(run, 200)
+  const before = run.gateways[0].positionOf('room:0')?.epoch
+
+  toPrimary.silence()
+  replica.cli('REPLICAOF', 'NO', 'ONE')
+  await eventually(() => run.loads[0].errors.publish_unknown > 100, 'publishers being told that nobody knows')
+  await eventually(() => run.loads[0].errors.journal_unavailable > 100, 'the primary noticing that it is alone')
+  const onPrimary = await historyLength(run)
+  await cutOff.process().kill()
+  await cutOff.restart({ VALKEY_URL: replica.url, VALKEY_REPLICAS_MIN: '0' })
+
+  await acknowledgeMore(run, 200)
+  const { sent } = await expectWhole(run)
+  const results = await Promise.all(run.loads.map(load => load.stop()))
+  const ofPrimary = results.flat().filter(({ result }) => result.epoch === before).length
+  expect(ofPrimary).toBeGreaterThan(400)
+  show(
+    `a primary cut off from its replica: it kept ${onPrimary} messages and acknowledged ${ofPrimary} of ${sent}, ` +
+      'all of them on the replica',
+  )
+})
+
+/** Messages of all rooms, as their journal has them now. @param {Awaited<ReturnType<typeof startRun>>} run */
+async function historyLength({ gateways, rooms }) {
+  let sum = 0
+  for (const room of rooms) {
+    const part = await gateways[0].history(room, { before: 1, limit: 1 }, { deadlineMs: 10_000 })
+    if (part.error !== undefined) throw new Error(part.error)
+    sum += part.newest
+  }
+  return sum
+}
+
+test('a journal whose clock is a day ahead trims nothing of what all share', async () => {
+  const valkey = await newValkey()
+  const config = writeConfig(/** @type {any} */ ({ room: { source: 'journal', history: { age: '1h' } } }))
+  const right = await journalOn(valkey.url, { config })
+  const wrong = await journalOn(valkey.url, { config, env: dayAhead })
+  const [one, other] = [await newGateway(right.node), await newGateway(wrong.node)]
+  for (let n = 0; n < 10; n++) await one.publish(hello, { deadlineMs: 10_000 })
+  const last = await other.publish(hello, { deadlineMs: 10_000 })
+  expect(last).toMatchObject({ seq: 11 })
+  expect(await one.history('room:1', { after: 0, limit: 20 }, { deadlineMs: 10_000 })).toMatchObject({
+    oldest: 1,
+    newest: 11,
+  })
+  expect(/** @type {any} */ (last).at - Date.now()).toBeLessThan(3_600_000)
 })
 
 test('a Valkey out of memory keeps nothing more, can be read, and heals', async () => {

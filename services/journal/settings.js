@@ -31,7 +31,7 @@ export const settings = {
     min: 0,
     max: 16,
     unit: 'replicas',
-    doc: 'Of a valkey log: replicas that must have a message on their disk, too, before it is acknowledged.',
+    doc: 'Of a valkey log: replicas that must have a message on their disk, too, before it is acknowledged. With 0 a failover may lose acknowledged messages.',
   }),
   valkeyAllowsLoss: setting.flag({
     env: 'VALKEY_ALLOW_LOSS',

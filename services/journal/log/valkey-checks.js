@@ -39,7 +39,8 @@ const demands = [
  *
  * @param {Pick<import('./valkey-connection.js').Session, 'read'>} session
  * @param {{ where: string, replicasMin: number, allowsLoss: boolean }} options
- * @returns {Promise<{ acknowledgement: Acknowledgement, losses: string[] }>} `losses`: the ones that are accepted
+ * @returns {Promise<{ acknowledgement: Acknowledgement, losses: string[] }>} `losses`: those accepted, and those that come
+ *   with a failover
  * @throws {LogRefused}
  */
 export async function checkValkey({ read }, { where, replicasMin, allowsLoss }) {
@@ -54,10 +55,11 @@ export async function checkValkey({ read }, { where, replicasMin, allowsLoss }) 
     const value = settings?.get(name)
     if (value !== undefined && !isSafe(value)) losses.push(`${name} is ${value}: ${loss(value)}`)
   }
-  const replicasToWrite = Number(settings?.get('min-replicas-to-write') ?? 0)
+  const replicasToWrite = replicasDemanded(settings)
   if (settings && replicasToWrite < replicasMin) {
+    const isOff = replicasToWrite === 0 && settings.get('min-replicas-to-write') !== '0'
     losses.push(
-      `min-replicas-to-write is ${replicasToWrite}, below VALKEY_REPLICAS_MIN=${replicasMin}: a primary that is cut off ` +
+      `min-replicas-to-write is ${isOff ? 'off, by min-replicas-max-lag 0' : replicasToWrite}, below VALKEY_REPLICAS_MIN=${replicasMin}: a primary that is cut off ` +
         'from its replicas goes on taking messages, and a failover loses them',
     )
   }
@@ -67,6 +69,8 @@ export async function checkValkey({ read }, { where, replicasMin, allowsLoss }) 
         'Set it as docs/deploy/valkey.md says, or accept the loss with VALKEY_ALLOW_LOSS=true',
     )
   }
+  const atFailover = replicasMin === 0 ? failoverLoss(about, settings) : undefined
+  if (atFailover) losses.push(atFailover)
   const isLocal = settings?.get('appendonly') === 'yes' && settings.get('appendfsync') === 'always'
   return { acknowledgement: { local: isLocal ? 1 : 0, replicas: replicasMin }, losses }
 }
@@ -81,12 +85,39 @@ function kindProblem(about) {
   return undefined
 }
 
+/** @param {Map<string, string> | undefined} settings @returns {number} replicas without which Valkey takes no write */
+function replicasDemanded(settings) {
+  return settings?.get('min-replicas-max-lag') === '0' ? 0 : Number(settings?.get('min-replicas-to-write') ?? 0)
+}
+
+/**
+ * Replicas can be promoted, and a journal that waits for none acknowledges what they lack. A warning only: one without
+ * failover has them for reading, or for backups.
+ *
+ * @param {Map<string, string>} about @param {Map<string, string> | undefined} settings
+ * @returns {string | undefined}
+ */
+function failoverLoss(about, settings) {
+  const replicas = Number(about.get('connected_slaves') ?? 0)
+  const wasPromoted = Number(about.get('second_repl_offset') ?? -1) !== -1
+  if (replicas === 0 && !wasPromoted) return undefined
+  const has = replicas > 0 ? `it has ${replicas} replica${replicas > 1 ? 's' : ''}` : 'it was a replica once'
+  const until =
+    replicasDemanded(settings) > 0
+      ? `for ${settings?.get('min-replicas-max-lag')} s after it is cut off from them`
+      : 'for as long as it is cut off from them'
+  return (
+    `VALKEY_REPLICAS_MIN is 0, and ${has}: a primary acknowledges messages that no replica has, also ${until}, ` +
+    'and a failover loses them'
+  )
+}
+
 /**
  * @param {Pick<import('./valkey-connection.js').Session, 'read'>['read']} read
  * @returns {Promise<Map<string, string> | undefined>} `undefined` if a managed Valkey does not say
  */
 async function settingsOf(read) {
-  const wanted = [...demands.map(({ name }) => name), 'min-replicas-to-write']
+  const wanted = [...demands.map(({ name }) => name), 'min-replicas-to-write', 'min-replicas-max-lag']
   let reply
   try {
     reply = await read(['CONFIG', 'GET', ...wanted])

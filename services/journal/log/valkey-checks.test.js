@@ -25,6 +25,7 @@ const safe = {
   'no-appendfsync-on-rewrite': 'no',
   'maxmemory-policy': 'noeviction',
   'min-replicas-to-write': '0',
+  'min-replicas-max-lag': '10',
 }
 
 /** @param {Partial<Parameters<typeof openValkeyLog>[0]>} [options] */
@@ -65,6 +66,34 @@ test('with replicas to wait for, a primary that goes on without them is refused'
   await expect(open({ replicasMin: 1 })).rejects.toThrow(
     'min-replicas-to-write is 0, below VALKEY_REPLICAS_MIN=1: a primary that is cut off from its replicas goes on',
   )
+})
+
+test('with a lag of 0 Valkey demands no replicas, whatever their number is set to', async () => {
+  valkey.cli('CONFIG', 'SET', 'min-replicas-to-write', '1')
+  valkey.cli('CONFIG', 'SET', 'min-replicas-max-lag', '0')
+  await expect(open({ replicasMin: 1 })).rejects.toThrow(
+    'min-replicas-to-write is off, by min-replicas-max-lag 0, below VALKEY_REPLICAS_MIN=1',
+  )
+})
+
+test('a failover that loses what was acknowledged is named, on the primary and on what was its replica', async () => {
+  valkey.cli('CONFIG', 'SET', 'repl-diskless-sync-delay', '0') // else the first replica waits 5 s for others
+  const replica = await startValkey({ settings: ['--replicaof', '127.0.0.1', String(valkey.port)] })
+  while (!valkey.cli('INFO', 'replication').includes('state=online')) await new Promise(setImmediate)
+  const cutOff = 'a primary acknowledges messages that no replica has, also for as long as it is cut off from them, and'
+  await (await open()).close()
+  expect(warned).toEqual([expect.stringContaining(`VALKEY_REPLICAS_MIN is 0, and it has 1 replica: ${cutOff}`)])
+
+  valkey.cli('CONFIG', 'SET', 'min-replicas-to-write', '1')
+  await (await open()).close()
+  expect(warned[1]).toContain('has, also for 10 s after it is cut off from them, and a failover loses them')
+  await (await open({ replicasMin: 1 })).close()
+  expect(warned).toHaveLength(2)
+
+  replica.cli('REPLICAOF', 'NO', 'ONE')
+  await (await open({ url: replica.url })).close()
+  expect(warned[2]).toContain(`VALKEY_REPLICAS_MIN is 0, and it was a replica once: ${cutOff}`)
+  await replica.remove()
 })
 
 test('one that does not say how it is set is refused, unless the loss is accepted', async () => {

@@ -46,7 +46,8 @@ const CONFLICT = 2
  * @param {number} options.bytesMax
  * @param {number} [options.replicasMin] the number that must have a batch on disk before it is acknowledged
  * @param {boolean} [options.allowsLoss] also uses a Valkey that may lose acknowledged messages
- * @param {() => number} [options.now] milliseconds since 1970
+ * @param {() => number} [options.now] milliseconds since 1970, for tests: Valkey's own clock if absent. A journal whose
+ *   clock is ahead would trim what all journals share
  * @param {number} [options.idsMax]
  * @param {number} [options.startMs] Valkey must be reached within this time
  * @param {Pick<import('@keycast/service').Log, 'warn' | 'error' | 'info'>} options.report
@@ -58,7 +59,7 @@ export async function openValkeyLog({
   bytesMax,
   replicasMin = 0,
   allowsLoss = false,
-  now = Date.now,
+  now,
   idsMax = IDS_MAX,
   startMs,
   report,
@@ -128,11 +129,10 @@ export async function openValkeyLog({
   async function append(publishes) {
     const session = connection.session()
     if (!session) return publishes.map(() => ({ error: 'journal_unavailable' }))
-    const at = now()
     const calls = callsOf(publishes)
     const candidate = newEpoch()
     const replies = Promise.allSettled(
-      calls.map(call => session.write(['FCALL', `${library}_append`, '0', ...argumentsOf(call, at, candidate)])),
+      calls.map(call => session.write(['FCALL', `${library}_append`, '0', ...argumentsOf(call, candidate)])),
     )
     const { local, replicas } = acknowledgement
     const isAcknowledged = local + replicas > 0 ? acknowledged(session) : Promise.resolve(true)
@@ -169,9 +169,12 @@ export async function openValkeyLog({
     }
   }
 
-  /** @param {Publish[]} publishes @param {number} at @param {string} candidate */
-  function argumentsOf(publishes, at, candidate) {
-    const args = [String(at), String(bytesMax), String(idsMax), candidate].map(
+  /** The time for a call; none if Valkey is to look at its clock. */
+  const time = () => String(now?.() ?? '')
+
+  /** @param {Publish[]} publishes @param {string} candidate */
+  function argumentsOf(publishes, candidate) {
+    const args = [time(), String(bytesMax), String(idsMax), candidate].map(
       text => /** @type {string | Buffer} */ (text),
     )
     for (const { room, from, messageId, data, retention } of publishes) {
@@ -240,7 +243,7 @@ export async function openValkeyLog({
       const { messages, ageMs, bytes } = /** @type {import('./log.js').Retention} */ (retentionOf(room))
       return [room, String(messages), String(ageMs), String(bytes)]
     })
-    const [done, bytes, rooms] = await session.write(['FCALL', `${library}_retain`, '0', String(now()), ...args])
+    const [done, bytes, rooms] = await session.write(['FCALL', `${library}_retain`, '0', time(), ...args])
     stored = { bytes, rooms }
     walk.rooms = walk.rooms.slice(done)
     walk.isOver = walk.rooms.length === 0 && walk.cursor === '0'
@@ -260,7 +263,7 @@ export async function openValkeyLog({
       const session = connection.session()
       if (!session) return 0
       if (retentionOf) await retain(session, retentionOf)
-      const args = [String(now()), String(idsMax), String(EXPIRE_AT_ONCE)]
+      const args = [time(), String(idsMax), String(EXPIRE_AT_ONCE)]
       const [touched, bytes, rooms] = await session.write(['FCALL', `${library}_expire`, '0', ...args])
       stored = { bytes, rooms }
       return touched
