@@ -24,8 +24,8 @@ function quoted(text) {
   return text.length <= CHARACTERS_MAX && literal.length <= CHARACTERS_MAX + 2 ? literal : `${shortened(literal)}"`
 }
 
-/** @param {string} text */
-function shortened(text) {
+/** The start of a text, without quotes. @param {string} text */
+export function shortened(text) {
   if (text.length <= CHARACTERS_MAX) return text
   // Half of a pair, at the cut, would be no character.
   return `${text.slice(0, CHARACTERS_MAX).replace(/[\ud800-\udbff]$/, '')}…`

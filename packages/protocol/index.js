@@ -1,6 +1,6 @@
 // The client protocol. Gateway, page and tests import it; no other file spells the name of a field.
 export * from './codes.js'
-export { excerpt } from './excerpt.js'
+export { excerpt, shortened } from './excerpt.js'
 export { ProtocolError } from './fields.js'
 export { idOf, keyProblem, namespaceOf, namespaceProblem } from './keys.js'
 export {

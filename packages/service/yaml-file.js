@@ -4,6 +4,8 @@ import { isAlias, isMap, isSeq, LineCounter, parseDocument } from 'yaml'
 
 /** @typedef {(path: (string | number)[]) => number} LineAt */
 
+const STACK_END = 'Maximum call stack size exceeded'
+
 /**
  * @param {string} path
  * @param {(problems: string[]) => Error} refuse makes the error for a file that cannot be used
@@ -21,7 +23,11 @@ export function readYaml(path, refuse) {
   const faults = [...document.errors, ...document.warnings]
   // Only the first line, which names the problem and its place: the lines after it show the text, which may hold a
   // secret.
-  if (faults.length > 0) throw refuse(faults.map(({ message }) => message.split('\n')[0]))
+  if (faults.length > 0) {
+    // The parser reports its stack's end as a fault like any other.
+    const first = faults.map(({ message }) => message.split('\n')[0].replace(STACK_END, 'nested too deeply'))
+    throw refuse(first)
+  }
   try {
     return { value: document.toJS(), lineAt: field => lineOf(document, field, lineCounter) }
   } catch (error) {

@@ -102,6 +102,28 @@ async def test_a_get_that_is_cancelled_is_not_asked_again(setup: Setup) -> None:
 
 
 @run
+async def test_a_value_nested_5000_deep_is_an_error_where_it_is_read_and_nothing_else_ends(setup: Setup) -> None:
+    doc = setup.keycast.value("a:1")
+    await setup.value("v1", "[" * 5_000 + "]" * 5_000)
+    with pytest.raises(KeycastError) as raised:
+        _ = doc.state.value
+    assert (raised.value.code, raised.value.key) == ("invalid_content", "a:1")
+    await setup.value("v2", "2")
+    assert doc.state.value == 2
+    assert setup.world.reported == []
+
+
+@run
+async def test_a_message_nested_5000_deep_ends_the_connection_and_it_comes_back(setup: Setup) -> None:
+    await setup.world.settle()
+    setup.world.socket.on_message('{"type":' + "[" * 5_000 + "]" * 5_000 + "}")
+    assert setup.keycast.state.name == "waiting"
+    await setup.world.pass_ms(1_000)
+    setup.world.socket.say({"type": "welcome", "session": "s", "heartbeatMs": 25_000, "limits": LIMITS})
+    assert setup.keycast.state.name == "open"
+
+
+@run
 async def test_a_listener_that_fails_stops_nobody(setup: Setup) -> None:
     doc = setup.keycast.value("a:1")
     seen: list[Any] = []

@@ -1,6 +1,7 @@
 // Finds the nodes of a service: a setting names their hosts, which are looked up again and again, since containers come and
 // go.
 import { lookup } from 'node:dns/promises'
+import { excerpt } from '@keycast/protocol'
 
 /** Names are looked up at this interval: a new node is found within it. */
 const LOOKUP_MS = 5_000
@@ -29,9 +30,7 @@ export function readNodes(text, service = 'fetcher') {
     const [, host, requests = PORTS[service][0], answers = PORTS[service][1]] = match ?? []
     const [requestsPort, answersPort] = [Number(requests), Number(answers)]
     if (!host || !isPort(requestsPort) || !isPort(answersPort)) {
-      throw new Error(
-        `${JSON.stringify(part.trim())} is no ${service} node: write host or host:requestsPort:answersPort`,
-      )
+      throw new Error(`${excerpt(part.trim())} is no ${service} node: write host or host:requestsPort:answersPort`)
     }
     return { host, requestsPort, answersPort }
   })

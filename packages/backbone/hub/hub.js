@@ -1,5 +1,6 @@
 // A node's side of its links: lists them, hears each gateway's wants, and notices lost requests. answers.js sends.
 // Sockets come from `bind`, and the codec knows the content.
+import { excerpt } from '@keycast/protocol'
 import { BEAT_MS, createOnceAMinute, createTurns, everyMeasured, SILENT_MS } from '@keycast/service'
 import { bytesOf } from '../wire/bytes.js'
 import { WireError } from '../wire/codec.js'
@@ -254,7 +255,7 @@ export function createHub({ codec, bind, now, every, log }) {
   function onUnknown(/** @type {string} */ link, /** @type {string} */ kind) {
     if (isLogDue(`kind ${link}`)) {
       log.warn(
-        { link, kind: kind.slice(0, 64), ours: codec.wire },
+        { link, kind: excerpt(kind), ours: codec.wire },
         'a request of an unknown kind was ignored: the gateway is of a newer release',
       )
     }

@@ -1,5 +1,6 @@
 // The members of rooms, on the wire. A join is a watch with a key of its own, whose payload names the user; the members
 // of a room are a watch whose position counts their changes. So both are state, which links repeat after a loss.
+import { excerpt } from '@keycast/protocol'
 import { WireError } from './codec.js'
 
 /**
@@ -85,12 +86,12 @@ export function encodePresence(answer) {
 /** @param {any} head @param {Buffer[]} parts @returns {PresenceAnswers} */
 export function decodePresence({ type, key, epoch, rev, count, name }, parts) {
   if (type === 'joined') {
-    if (typeof name !== 'string') throw new WireError(`the name of ${key} is missing`)
+    if (typeof name !== 'string') throw new WireError(`the name of ${excerpt(key)} is missing`)
     return { type, key, name }
   }
   if (type === 'left') return { type, key }
   if (typeof epoch !== 'string' || !isCount(rev) || !isCount(count))
-    throw new WireError(`the ${type} of ${key} is incomplete`)
+    throw new WireError(`the ${type} of ${excerpt(key)} is incomplete`)
   const said = { key, epoch, rev, count }
   const lists = parts.length === 0 ? undefined : parse(parts[0])
   if (type === 'members') return { type, ...said, ...(lists && { members: readMembers(lists) }) }

@@ -1,7 +1,7 @@
 // Rooms on the wire: positions are places in a room's order, answers are the messages after them, and the one command
 // is a publish. A get asks for a part of the history: its key names the room and the part. members-codec.js has the
 // members of a room.
-import { errorCodes } from '@keycast/protocol'
+import { errorCodes, excerpt } from '@keycast/protocol'
 import { readKey, WireError } from './codec.js'
 import { decodePresence, encodePresence, readJoin } from './members-codec.js'
 
@@ -228,7 +228,7 @@ const isHead = ({ epoch, seq, oldest }) => isEpoch(epoch) && isCount(seq) && isC
 
 /** @param {any} head @returns {never} */
 function incomplete({ type, key }) {
-  throw new WireError(`the ${type} of ${key} is incomplete`)
+  throw new WireError(`the ${type} of ${excerpt(key)} is incomplete`)
 }
 
 /**

@@ -1,7 +1,7 @@
 // Values on the wire: positions are the versions that gateways hold, answers are states of keys, the one notice is a
 // refresh, and the one command asks whether a viewer may read a key. Wants of one viewer's values bring that viewer's
 // token.
-import { errorCodes } from '@keycast/protocol'
+import { errorCodes, excerpt } from '@keycast/protocol'
 import { readKey, WireError } from './codec.js'
 
 /**
@@ -146,8 +146,12 @@ function readCredentials({ authorization, expiresAt }) {
 
 /** @param {any} head @returns {Answer} */
 function readFailed(head) {
-  if (!isAged(head) || typeof head.code !== 'string') return incomplete(head.key)
+  const hasTime = head.retryAfterMs === undefined || isAge(head.retryAfterMs)
+  if (!isAged(head) || !hasTime || typeof head.code !== 'string') return incomplete(head.key)
   if (!Object.hasOwn(errorCodes, head.code)) head.code = GENERAL_CODE
+  // It goes to clients as it is.
+  if (typeof head.message !== 'string')
+    head.message = errorCodes[/** @type {import('@keycast/protocol').ErrorCode} */ (head.code)]
   if (typeof head.tokenDigest !== 'string') delete head.tokenDigest
   return head
 }
@@ -171,5 +175,5 @@ const isAge = ageMs => typeof ageMs === 'number' && ageMs >= 0
 
 /** @param {string} key @returns {never} */
 function incomplete(key) {
-  throw new WireError(`the answer for ${key} is incomplete`)
+  throw new WireError(`the answer for ${excerpt(key)} is incomplete`)
 }

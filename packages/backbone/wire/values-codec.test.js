@@ -1,3 +1,4 @@
+import { errorCodes } from '@keycast/protocol'
 import { WireError } from './codec.js'
 import { valuesCodec } from './values-codec.js'
 
@@ -61,10 +62,23 @@ test.each([
   ['a version missing', { ...head, version: undefined }, [body]],
   ['a format missing', { ...head, format: undefined }, [body]],
   ['a code missing', { ...failed, code: undefined }, []],
+  ['a time that is none', { ...failed, retryAfterMs: [] }, []],
   ['an age missing', { ...current, ageMs: undefined }, []],
   ['a period of nothing', { ...kept, next: { inMs: 5, everyMs: 0 } }, []],
 ])('an answer with %s is refused', (_, answer, parts) => {
   expect(() => decodeAnswer(answer, parts)).toThrow(WireError)
+})
+
+test('what a damaged answer holds is said back as an excerpt', () => {
+  const key = `a:${'x'.repeat(1_000_000)}`
+  expect(() => decodeAnswer({ ...current, key, ageMs: undefined }, [])).toThrow(
+    /^the answer for "a:x+…" is incomplete$/,
+  )
+})
+
+test('the message of a failure, which goes on to clients, is always a text', () => {
+  const message = JSON.parse('['.repeat(100_000) + ']'.repeat(100_000))
+  expect(decodeAnswer({ ...failed, message }, [])).toMatchObject({ message: errorCodes.not_found })
 })
 
 test('positions and refreshes are read with the fields they need', () => {

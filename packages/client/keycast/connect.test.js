@@ -87,6 +87,43 @@ test('why no connection was made is said where the platform tells, and the next 
   keycast.close()
 })
 
+test.each([
+  ['fields of the wrong types', { type: 'subscribed', id: 1, keys: 5 }],
+  ['no fields', { type: 'welcome' }],
+  ['a list in place of a key', { type: 'subscribed', id: 1, keys: [null] }],
+])('a message with %s ends the connection and not the program, and the client comes back', async (_, message) => {
+  const { environment, socket, settle, pass } = createWorld()
+  const keycast = connect('ws://gateway/ws', { environment })
+  keycast.value('a:1')
+  await settle()
+  socket().say(welcome())
+  await settle()
+  socket().lose(1006)
+  await pass(2_000)
+  if (message.type !== 'welcome') socket().say(welcome())
+  socket().say(message)
+  expect(keycast.state).toMatchObject({ name: 'waiting', reason: expect.stringContaining('garbage: TypeError') })
+  await pass(10_000)
+  socket().say(welcome())
+  expect(keycast.state.name).toBe('open')
+  keycast.close()
+})
+
+test('a value nested 100,000 levels deep is shown like any other', async () => {
+  const { environment, socket, settle } = createWorld()
+  const keycast = connect('ws://gateway/ws', { environment })
+  const doc = keycast.value('a:1')
+  await settle()
+  socket().say(welcome())
+  const deep = '['.repeat(100_000) + ']'.repeat(100_000)
+  const value = { type: 'value', key: 'a:1', version: 'v1', contentType: 'application/json' }
+  socket().say(value, Buffer.from(deep))
+  expect(doc.state.value).toEqual([expect.any(Array)])
+  socket().onmessage?.({ data: `{"type":${deep}}` })
+  expect(keycast.state.name).toBe('open')
+  keycast.close()
+})
+
 test('a listener may close the client, whatever it is told', async () => {
   for (const name of ['connecting', 'open', 'waiting']) {
     const { environment, socket, settle, pass, timers, window, document } = createWorld()

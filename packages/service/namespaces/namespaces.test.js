@@ -285,6 +285,14 @@ test.each([
   expect(problemsOf(() => read(yaml)).join('\n')).toContain(why)
 })
 
+test.each([
+  [100, 'namespaces.a: must be a map'],
+  [100_000, 'nested too deeply at line 1'],
+])('a file nested %d levels deep is refused', (levels, why) => {
+  const yaml = `namespaces: { a: ${'['.repeat(levels)}${']'.repeat(levels)} }`
+  expect(problemsOf(() => read(yaml)).join('\n')).toContain(why)
+})
+
 test('a file that is not there is named', () => {
   const path = join(folder, 'absent.yaml')
   expect(() => readNamespaces({ path, env: {} })).toThrow(

@@ -1,4 +1,5 @@
 // The URL of a namespace: a template with `{id}` in its path. No id can make a URL outside that path.
+import { excerpt } from '@keycast/protocol'
 
 /** Replaces an id while the template is parsed. Its characters are unreserved, so parsing does not change it. */
 const PLACEHOLDER = 'KEYCAST-ID-PLACEHOLDER'
@@ -39,6 +40,6 @@ function urlWithin({ origin, prefix, head, tail }, id) {
   const parsed = new URL(url)
   // If parsing changed anything, it resolved a dot segment, and the request would be for another resource.
   const inside = parsed.href === url && parsed.origin === origin && parsed.pathname.startsWith(prefix)
-  if (!inside) throw new RangeError(`the id ${JSON.stringify(id)} leads outside ${origin}${prefix}`)
+  if (!inside) throw new RangeError(`the id ${excerpt(id)} leads outside ${origin}${prefix}`)
   return url
 }

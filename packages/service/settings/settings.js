@@ -1,6 +1,7 @@
 // Settings: declared once per service, read once at start, from the environment or a file that it names. Beside them
 // `${NAME}` in keycast.yaml stands for a variable; nothing else reads the environment.
 import { isIP } from 'node:net'
+import { shortened } from '@keycast/protocol'
 import { z } from 'zod'
 import { readVariable } from '../environment.js'
 import { Misconfigured } from '../misconfigured.js'
@@ -215,7 +216,7 @@ export function renderHelp(settings, { name, about }) {
  * @param {{ name: string, check: (config: Config<S>) => string[], env: NodeJS.ProcessEnv, argv: string[] }} given
  */
 function readAll(settings, { name, check, env, argv }) {
-  const problems = argv.map(argument => `unknown argument ${argument}: settings are environment variables`)
+  const problems = argv.map(argument => `unknown argument ${shortened(argument)}: settings are environment variables`)
   /** @type {Record<string, unknown>} */
   const config = {}
   for (const [field, declared] of Object.entries(settings)) {
@@ -227,7 +228,7 @@ function readAll(settings, { name, check, env, argv }) {
     }
     const parsed = declared.schema.safeParse(text)
     if (parsed.success) config[field] = parsed.data
-    else problems.push(`${declared.env}=${text}: ${parsed.error.issues[0].message}`)
+    else problems.push(`${declared.env}=${shortened(text)}: ${parsed.error.issues[0].message}`)
   }
   const read = /** @type {Config<S>} */ (config)
   if (problems.length === 0) problems.push(...check(read))

@@ -118,6 +118,12 @@ test('one error names every bad value and every unknown argument', () => {
   expect(() => read({ PORT: 'x', KEYS_MAX: '0' })).toThrow(/keycast-test(.|\n)*PORT=x(.|\n)*KEYS_MAX=0/)
 })
 
+test('of a long value only the start is said back', () => {
+  const [problem] = problemsOf({ PORT: 'x'.repeat(100_000) })
+  expect(problem).toMatch(/^PORT=x+…: must be a port/)
+  expect(problem.length).toBeLessThan(200)
+})
+
 test.each(['-1', '1e3', '80 ', 'NaN', '0x50'])('the port %j is refused', text => {
   expect(problemsOf({ PORT: text })).toHaveLength(1)
 })

@@ -1,5 +1,6 @@
 // The address that limits are counted by: the connection's own, or the one that a trusted proxy names.
 import { BlockList, isIP } from 'node:net'
+import { excerpt } from '@keycast/protocol'
 
 /** Shared by connections without an address, such as one that is gone already. */
 const UNKNOWN = 'unknown'
@@ -15,7 +16,7 @@ const mappedGrammar = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i
 export function trustedProxiesProblem(text) {
   for (const written of listOf(text)) {
     if (networkOf(written) === undefined) {
-      return `${JSON.stringify(written)} is no address or network, as in 10.0.0.7, 10.0.0.0/8 or fd00::/8`
+      return `${excerpt(written)} is no address or network, as in 10.0.0.7, 10.0.0.0/8 or fd00::/8`
     }
   }
   return undefined

@@ -1,5 +1,6 @@
 // Finds a request's token: in the Authorization header, else in the configured cookie. Never in the URL, which is
 // logged.
+import { excerpt } from '@keycast/protocol'
 
 /** RFC 6265 section 4.1.1: a cookie's name is a token (RFC 9110 section 5.6.2). */
 const cookieNameGrammar = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
@@ -36,7 +37,7 @@ export function readTokenSource({ cookie }) {
  * @param {string} origins as GATEWAY_ORIGINS has them
  */
 export function cookieProblem(name, origins) {
-  if (!cookieNameGrammar.test(name)) return `${JSON.stringify(name)} is no cookie's name (RFC 6265 section 4.1.1)`
+  if (!cookieNameGrammar.test(name)) return `${excerpt(name)} is no cookie's name (RFC 6265 section 4.1.1)`
   // A browser sends cookies with a WebSocket that any page opens: every page would act as the user who sees it.
   if (origins === '*') return 'needs GATEWAY_ORIGINS to name the origins whose pages may connect: it is *'
   return undefined

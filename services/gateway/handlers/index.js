@@ -1,4 +1,5 @@
 // Everything a client can ask, each request in a file of its own.
+import { excerpt } from '@keycast/protocol'
 import { createAuth } from './auth.js'
 import { createGet } from './get.js'
 import { createHistory } from './history.js'
@@ -99,5 +100,5 @@ export function createHandlers(deps) {
 
 /** @param {never} message that is read although it has no handler: fails the type check */
 function unknownMessage(message) {
-  return new Error(`no handler for ${JSON.stringify(message)}`)
+  return new Error(`no handler for ${excerpt(/** @type {{ type: unknown }} */ (message).type)}`)
 }

@@ -1,7 +1,7 @@
 // The table of keys: an entry for each key that is wanted or worth keeping, and the answers that these can give.
 
 import { readViewerKey } from '@keycast/backbone'
-import { keyProblem, namespaceOf } from '@keycast/protocol'
+import { excerpt, keyProblem, namespaceOf } from '@keycast/protocol'
 import { askedAtOf, latestAskedAtOf, planOf } from './age.js'
 import { createEntry } from './entry.js'
 
@@ -38,7 +38,7 @@ export function createValues({ namespaces, cache, backbone, onOpened = () => {},
     const isOwn = namespace?.isPerUser === true
     const key = isOwn ? readViewerKey(wireKey)?.key : wireKey
     if (!namespace || key === undefined || keyProblem(key)) {
-      throw new Error(`opened ${JSON.stringify(wireKey)}, which nobody checked`)
+      throw new Error(`opened ${excerpt(wireKey)}, which nobody checked`)
     }
     const entry = createEntry(wireKey, namespace)
     cache.add(entry)

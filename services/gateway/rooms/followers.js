@@ -1,5 +1,5 @@
 // Ties sessions to rooms. A room is watched with its first session here, and forgotten with its last.
-import { namespaceOf } from '@keycast/protocol'
+import { excerpt, namespaceOf } from '@keycast/protocol'
 import { createProblem } from '../keys/problem.js'
 import { createRoom } from './room.js'
 
@@ -64,7 +64,7 @@ export function createFollowers({ namespaces, backbone, tails, outbox, watching,
   /** @param {string} key passed the check of access.js */
   function open(key) {
     const namespace = namespaceFor(key)
-    if (!namespace) throw new Error(`opened ${JSON.stringify(key)}, which nobody checked`)
+    if (!namespace) throw new Error(`opened ${excerpt(key)}, which nobody checked`)
     const room = createRoom(key, namespace)
     rooms.set(key, room)
     backbone.watch(key)

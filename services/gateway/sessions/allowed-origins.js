@@ -1,4 +1,5 @@
 // Origins whose pages may connect (RFC 6454): checks the setting, and compares it with the header that browsers send.
+import { excerpt } from '@keycast/protocol'
 
 /** Stands for all of them. */
 const ANY = '*'
@@ -14,8 +15,8 @@ export function originsProblem(text) {
   for (const origin of listOf(text)) {
     if (origin === ANY) return '* means any origin, and stands alone'
     const sent = sentFor(origin)
-    if (sent === undefined) return `${JSON.stringify(origin)} is no origin, as in https://example.org`
-    if (sent !== origin) return `no browser sends ${JSON.stringify(origin)}: write ${sent}`
+    if (sent === undefined) return `${excerpt(origin)} is no origin, as in https://example.org`
+    if (sent !== origin) return `no browser sends ${excerpt(origin)}: write ${sent}`
   }
   return undefined
 }

@@ -138,8 +138,17 @@ export function createConnection({ url, environment, createAlarm, token, parts, 
 
   /** @param {string | ArrayBuffer} data */
   function receive(data) {
-    const { message, bytes } = readFrame(data)
-    if (typeof message?.type !== 'string') return lost('the gateway sent garbage')
+    try {
+      take(readFrame(data))
+    } catch (error) {
+      // Thrown further it would end a Node process, or leave a connection that looks open and is told half. A listener
+      // may have closed the client before.
+      if (socket) lost(`the gateway sent garbage: ${error}`)
+    }
+  }
+
+  /** @param {{ message: any, bytes?: Uint8Array }} frame */
+  function take({ message, bytes }) {
     heardAtMs = now()
     if (pongMs > 0) {
       pongMs = 0

@@ -5,15 +5,12 @@ export const utf8 = new TextDecoder()
 
 /**
  * @param {string | ArrayBuffer} data
- * @returns {{ message?: any, bytes?: Uint8Array }} no message if it is neither
+ * @returns {{ message: any, bytes?: Uint8Array }}
+ * @throws {SyntaxError} if it is neither
  */
 export function readFrame(data) {
-  try {
-    if (typeof data === 'string') return { message: JSON.parse(data) }
-    const frame = new Uint8Array(data)
-    const end = frame.indexOf(LINE_FEED)
-    return { message: JSON.parse(utf8.decode(frame.subarray(0, end))), bytes: frame.subarray(end + 1) }
-  } catch {
-    return {}
-  }
+  if (typeof data === 'string') return { message: JSON.parse(data) }
+  const frame = new Uint8Array(data)
+  const end = frame.indexOf(LINE_FEED)
+  return { message: JSON.parse(utf8.decode(frame.subarray(0, end))), bytes: frame.subarray(end + 1) }
 }

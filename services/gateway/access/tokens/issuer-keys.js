@@ -3,6 +3,7 @@
 import { createPublicKey, createSecretKey } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { excerpt } from '@keycast/protocol'
 import { algorithmsFor, publicAlgorithms, RSA_BITS_MAX, RSA_BITS_MIN, SECRET_ALGORITHM } from './algorithms.js'
 
 /** RFC 7518 section 3.2: a key for HS256 is at least as long as its hash. */
@@ -48,7 +49,7 @@ export function readKeys({ jwks, secret, publicKey, algorithms }, folder) {
   const unknown = algorithms.find(algorithm => !known.includes(algorithm))
   if (unknown !== undefined) {
     const kind = secret ? 'a secret' : jwks ? 'jwks' : 'a publicKey'
-    const message = `${JSON.stringify(unknown)} is not for ${kind}: write ${known.join(', ')}`
+    const message = `${excerpt(unknown)} is not for ${kind}: write ${known.join(', ')}`
     return { keys: [], problems: [{ path: ['algorithms'], message }] }
   }
   if (secret) return readSecrets(secret)
@@ -146,7 +147,7 @@ export function prefixProblems(entries) {
       return other !== undefined && (other.startsWith(prefix) || prefix.startsWith(other))
     })
     if (!clash) continue
-    const message = `${JSON.stringify(prefix)} and ${JSON.stringify(clash.entry.prefix)} begin alike: users of one could have names of the other`
+    const message = `${excerpt(prefix)} and ${excerpt(clash.entry.prefix)} begin alike: users of one could have names of the other`
     problems.push({ index, message })
   }
   return problems

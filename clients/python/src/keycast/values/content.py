@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from ..connection.frames import read_json
+from ..errors import KeycastError
 
 _JSON = re.compile(r"((application|text)/|[^;]*\+)json(;|$)", re.IGNORECASE)
 # Gateways pass text on in UTF-8 and say so. Text in a character set that they cannot read has another one here.
@@ -14,7 +15,8 @@ _TEXT = re.compile(r"(text/|application/(xml|javascript)\b|[^;]*\+xml\b).*charse
 
 
 class Content:
-    def __init__(self, version: str, content_type: str, body: bytes) -> None:
+    def __init__(self, key: str, version: str, content_type: str, body: bytes) -> None:
+        self._key = key
         self.version = version
         self.content_type = content_type
         #: The next delta is applied to them.
@@ -22,9 +24,13 @@ class Content:
 
     @cached_property
     def value(self) -> Any:
-        """JSON parsed, text as a string, anything else as bytes."""
+        """JSON parsed, text as a string, anything else as bytes. Raises KeycastError where Python cannot read it."""
         if _JSON.match(self.content_type):
-            return read_json(self.body.decode("utf-8-sig", "replace"))
+            try:
+                return read_json(self.body.decode("utf-8-sig", "replace"))
+            except (ValueError, RecursionError) as error:
+                # JSON that other languages read: Python's parser calls itself for each level, some thousand at most.
+                raise KeycastError("invalid_content", f"it cannot be read: {error}", self._key) from error
         if _TEXT.match(self.content_type):
             try:
                 return self.body.decode("utf-8-sig")

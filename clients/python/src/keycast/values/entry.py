@@ -39,7 +39,8 @@ class ValueState:
     def value(self) -> Any:
         """JSON parsed, text as a string, anything else as bytes; None before the first and after `not_found`.
 
-        It is parsed when somebody looks, and shared by all handles: treat it as read-only.
+        It is parsed when somebody looks, and shared by all handles: treat it as read-only. Raises KeycastError
+        (`invalid_content`) where Python cannot read it, as JSON that is nested a thousand levels deep.
         """
         return self._content.value if self._content else None
 

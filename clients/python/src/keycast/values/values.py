@@ -88,11 +88,8 @@ class Values:
             return {**request, "version": held.version} if held else request
 
         def read(message: dict[str, Any], body: bytes | None) -> Any:
-            content = held if body is None else Content(message["version"], message["contentType"], body)
-            try:
-                return content.value if content else None
-            except (ValueError, RecursionError) as error:
-                raise KeycastError("invalid_content", f"it cannot be read: {error}", key) from error
+            content = held if body is None else Content(key, message["version"], message["contentType"], body)
+            return content.value if content else None
 
         return self._calls.ask(key, make, read)
 
@@ -137,7 +134,7 @@ class Values:
             entry.stale = None
             entry.error = None
             if kind == "value" and body is not None:
-                entry.begin(Content(message["version"], message["contentType"], body))
+                entry.begin(Content(entry.key, message["version"], message["contentType"], body))
             elif kind == "delta" and body is not None:
                 self._change(entry, message, body)
             elif kind == "current" and (not entry.held or entry.held.version != message["version"]):
@@ -215,4 +212,4 @@ class Values:
             return self._doubt(entry)
         if version_of(body, message["contentType"]) != version:
             return self._doubt(entry)
-        entry.held = entry.shown = Content(version, message["contentType"], body)
+        entry.held = entry.shown = Content(entry.key, version, message["contentType"], body)
