@@ -1,4 +1,4 @@
-import { errorCodes } from '@keycast/protocol'
+import { errorCodes } from '../protocol/codes.js'
 import { messageOf, messages } from './testing-messages.js'
 
 test("the made-up gateway's messages are the gateway's", () => {

@@ -35,7 +35,7 @@ const headed = heading =>
   [...section(heading).matchAll(/^### (?:Journal: )?`([A-Z]+ [^`]+)`$/gm)].map(([, route]) => route)
 
 const inFolder = (/** @type {string} */ folder) =>
-  filesOf(folder).filter(file => file.endsWith('.js') && !file.endsWith('.test.js'))
+  filesOf(folder).filter(file => /\.[jt]s$/.test(file) && !/\.test\.[jt]s$/.test(file))
 
 test('every path for clients is there', () => {
   const internal = ['services/gateway/http/internal.js', 'services/gateway/http/room-calls.js']

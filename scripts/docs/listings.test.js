@@ -3,6 +3,8 @@ import { filesOf, listingsOf, read } from './markdown.js'
 
 const pages = filesOf('docs/deploy')
 
+const scripts = filesOf('scripts')
+
 /** Variables that the shell, Node and our own tools read beside settings. */
 const others = ['NODE_EXTRA_CA_CERTS', 'KEYCAST_TOKEN']
 
@@ -26,7 +28,11 @@ test.each(pages)('%s: an option of our scripts is one that their --help has', pa
     .flatMap(command => {
       const [, script, rest = ''] = /\bscripts\/([a-z-]+\.js)\b(.*)/.exec(command.replace(/ #.*/, '')) ?? []
       if (!script) return []
-      const known = read(`scripts/${script}`)
+      // The .js file starts the .ts file beside it.
+      const known = scripts
+        .filter(file => file.replace(/ts$/, 'js') === `scripts/${script}`)
+        .map(read)
+        .join('\n')
       // Under pm2 those before a lone -- are pm2's.
       const own = / pm2 start .* -- /.test(command) ? rest.slice(rest.indexOf(' -- ') + 3) : rest
       const given = [...own.matchAll(/ (--[a-z-]+)/g)].map(([, option]) => option)

@@ -65,7 +65,7 @@ test('docs/README.md leads to every page of docs/', () => {
 
 test('every page that code, configuration or a script names is there', () => {
   const named = files
-    .filter(file => /\.(js|cjs|ya?ml|sh|template|css|html)$/.test(file) && !/\.test\.js$/.test(file))
+    .filter(file => /\.(js|ts|cjs|ya?ml|sh|template|css|html)$/.test(file) && !/\.test\.[jt]s$/.test(file))
     .flatMap(file =>
       [...read(file).matchAll(/\b((?:docs|monitoring|loadtest|proxy)\/[\w/-]*\.md)\b/g)].map(([, page]) => page),
     )

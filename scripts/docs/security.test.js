@@ -6,7 +6,7 @@ import { read } from './markdown.js'
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const [, list] = read('docs/security.md').split('## Every promise and its test')
 const entries = Array.from(
-  list.matchAll(/^- (.+):\n {2}`([^`]+\.test\.js)`(?: "([^"]+)")?$/gm),
+  list.matchAll(/^- (.+):\n {2}`([^`]+\.test\.[jt]s)`(?: "([^"]+)")?$/gm),
   ([, ...parts]) => parts,
 )
 

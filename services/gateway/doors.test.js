@@ -202,7 +202,7 @@ test('the doors above are all there are: every message of a client, every path t
     expect({ type, isAsked: asked.has(type) || harmless.includes(type) }).toEqual({ type, isAsked: true })
   }
   const folder = new URL('http/', import.meta.url)
-  const sources = readdirSync(folder).filter(file => file.endsWith('.js') && !file.endsWith('.test.js'))
+  const sources = readdirSync(folder).filter(file => /\.[jt]s$/.test(file) && !/\.test\.[jt]s$/.test(file))
   const routes = sources.flatMap(file => {
     const source = readFileSync(new URL(file, folder), 'utf8')
     return Array.from(
