@@ -42,7 +42,7 @@ COPY scripts/key/access.js scripts/key/
 COPY keycast.yaml ./
 USER node
 EXPOSE 8080 8081
-HEALTHCHECK --interval=5s --timeout=3s --start-period=30s --retries=3 CMD ["node", "packages/service/check-health.js", "http://127.0.0.1:8081/health/ready"]
+HEALTHCHECK --interval=5s --timeout=3s --start-period=30s --retries=3 CMD ["node", "packages/service/check-health.ts", "http://127.0.0.1:8081/health/ready"]
 # A larger young generation buys a gateway nothing and costs it 4 KB a session.
 CMD ["node", "--max-semi-space-size=4", "services/gateway/main.js"]
 
@@ -53,7 +53,7 @@ COPY services/fetcher services/fetcher
 COPY keycast.yaml ./
 USER node
 EXPOSE 7001 7002 8082
-HEALTHCHECK --interval=5s --timeout=3s --start-period=30s --retries=3 CMD ["node", "packages/service/check-health.js", "http://127.0.0.1:8082/health/ready"]
+HEALTHCHECK --interval=5s --timeout=3s --start-period=30s --retries=3 CMD ["node", "packages/service/check-health.ts", "http://127.0.0.1:8082/health/ready"]
 CMD ["node", "services/fetcher/main.js"]
 
 FROM base AS journal
@@ -69,7 +69,7 @@ RUN install -d -o node -g node -m 0700 /data /data/log /data/backups
 ENV JOURNAL_DATA=/data/log
 USER node
 EXPOSE 7003 7004 8083
-HEALTHCHECK --interval=5s --timeout=3s --start-period=30s --retries=3 CMD ["node", "packages/service/check-health.js", "http://127.0.0.1:8083/health/ready"]
+HEALTHCHECK --interval=5s --timeout=3s --start-period=30s --retries=3 CMD ["node", "packages/service/check-health.ts", "http://127.0.0.1:8083/health/ready"]
 CMD ["node", "services/journal/main.js"]
 
 FROM base AS data-provider
@@ -78,7 +78,7 @@ COPY packages packages
 COPY services/data-provider services/data-provider
 USER node
 EXPOSE 3000
-HEALTHCHECK --interval=5s --timeout=3s --start-period=30s --retries=3 CMD ["node", "packages/service/check-health.js", "http://127.0.0.1:3000/health/ready"]
+HEALTHCHECK --interval=5s --timeout=3s --start-period=30s --retries=3 CMD ["node", "packages/service/check-health.ts", "http://127.0.0.1:3000/health/ready"]
 CMD ["node", "services/data-provider/main.js"]
 
 # Runs once: makes the secrets the others read. A volume mounted over these folders takes their owner.

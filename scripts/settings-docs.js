@@ -2,7 +2,7 @@
 // Writes the lists of settings in docs/configuration.md from the declarations of the services, the proxy and npm start.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { common } from '@keycast/service'
-import { settings as dataProvider } from '../services/data-provider/settings.js'
+import { settings as dataProvider } from '../services/data-provider/settings.ts'
 import { settings as fetcher } from '../services/fetcher/settings.js'
 import { settings as gateway } from '../services/gateway/settings.js'
 import { settings as journal } from '../services/journal/settings.js'
@@ -18,7 +18,7 @@ Writes the lists of settings in docs/configuration.md from what the services, th
 const page = new URL('../docs/configuration.md', import.meta.url)
 const proxySettings = new URL('../proxy/settings.sh', import.meta.url)
 
-/** @typedef {import('../packages/service/settings/settings.js').Setting<any>} Setting */
+/** @typedef {import('../packages/service/settings/settings.ts').Setting<any>} Setting */
 
 /** @type {Record<string, () => string[]>} */
 const lists = {

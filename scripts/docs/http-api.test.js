@@ -57,11 +57,11 @@ test('every call of the backend and the operator is there, and that of the journ
 })
 
 test('every path that all services have is there, and no service has others', () => {
-  expect(headed('## Health and metrics').sort()).toEqual(routesOf('packages/service/internal-server.js').sort())
+  expect(headed('## Health and metrics').sort()).toEqual(routesOf('packages/service/internal-server.ts').sort())
   const others = [...inFolder('services/fetcher'), ...inFolder('services/journal'), ...inFolder('packages/service')]
   expect(others.filter(file => routesOf(file).length > 0)).toEqual([
     'services/journal/room-calls.js',
-    'packages/service/internal-server.js',
+    'packages/service/internal-server.ts',
   ])
 })
 

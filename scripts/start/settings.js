@@ -1,6 +1,6 @@
 // The settings of `npm start`. The services inherit the environment, and so their own settings.
 import { common, setting } from '@keycast/service'
-import { settings as provider } from '../../services/data-provider/settings.js'
+import { settings as provider } from '../../services/data-provider/settings.ts'
 import { settings as fetcher } from '../../services/fetcher/settings.js'
 import { settings as gateway } from '../../services/gateway/settings.js'
 import { settings as journal } from '../../services/journal/settings.js'

@@ -1,41 +1,4 @@
-// The simulated backend as a process: settings, listener, signals.
-import { createLog, readListenProblem, readSettings, runService } from '@keycast/service'
-import { createInternalServer } from '@keycast/service/internal-server'
-import { createMetrics } from '@keycast/service/metrics'
-import { createDocuments } from './documents.js'
-import { createFaults } from './faults.js'
-import { addRoutes } from './routes.js'
-import { settings } from './settings.js'
-import { createStats } from './stats.js'
+// Says what to do where this Node cannot run TypeScript.
+import '../../packages/service/node-24.js'
 
-const name = 'keycast-data-provider'
-const config = readSettings(settings, {
-  name,
-  about: 'a simulated backend to try Keycast with: JSON, text, bytes, and faults.',
-})
-const log = createLog({ name, level: config.logLevel, format: config.logFormat })
-const metrics = createMetrics({ service: 'provider' })
-const server = createInternalServer({ host: config.host, port: config.port, metrics, ready: () => undefined, log })
-const { documentBytes, changeMs, latencyMs, jitterMs, hangRate, errorRate, garbageRate } = config
-addRoutes(server.app, {
-  documents: createDocuments({ changeMs }),
-  faults: createFaults({ latencyMs, jitterMs, hangRate, errorRate, garbageRate }),
-  stats: createStats(Date.now),
-  metrics,
-  documentBytes,
-  now: Date.now,
-  monotonicNs: process.hrtime.bigint,
-})
-
-await runService({
-  name,
-  log,
-  graceMs: config.shutdownGraceMs,
-  whyNot: readListenProblem(settings, config, [['host', 'port']]),
-  async start() {
-    const port = await server.listen()
-    log.info({ port, documentBytes, changeMs }, 'listening')
-  },
-  // Requests under way are cut, hanging ones included: Keycast must cope with a backend that does this.
-  stop: [['listener', server.close]],
-})
+await import('./main.ts')

@@ -1,5 +1,5 @@
 // Errors in HTTP: a status and `{ code, message, retryAfterMs?, problems? }`. Every error on both listeners is sent
-// from here, except those that packages/service answers itself (http-errors.js).
+// from here, except those that packages/service answers itself (http-errors.ts).
 
 /**
  * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode

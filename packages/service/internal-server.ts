@@ -1,0 +1,49 @@
+// The internal HTTP listener: metrics, health and the routes a service adds. The public proxy must never lead to it.
+import Fastify from 'fastify'
+import { answerErrors, sendError } from './http-errors.ts'
+
+/** @typedef {ReturnType<typeof createInternalServer>} InternalServer */
+
+/**
+ * `/health/live` answers 200 while the event loop turns: a supervisor restarts a process that is silent there.
+ * `/health/ready` answers 200 while traffic may come here, else 503 with the reason.
+ *
+ * @param {object} options
+ * @param {string} options.host
+ * @param {number} options.port 0 for any free one
+ * @param {{ registry: import('prom-client').Registry }} options.metrics
+ * @param {() => string | undefined} options.ready the reason why the service is not ready; `undefined` when it is
+ * @param {import('./log.ts').Log} options.log
+ */
+export function createInternalServer({ host, port, metrics, ready, log }) {
+  // Without forcing, close() would wait for scrapers, which keep their connections open.
+  const app = Fastify({ forceCloseConnections: true })
+
+  app.setErrorHandler(answerErrors(log))
+  app.setNotFoundHandler((request, reply) =>
+    sendError(reply, 404, { code: 'unknown_path', message: `nothing answers ${request.method} at this path` }),
+  )
+  app.get('/metrics', async (_, reply) =>
+    reply.type(metrics.registry.contentType).send(await metrics.registry.metrics()),
+  )
+  app.get('/health/live', async () => ({ status: 'live' }))
+  app.get('/health/ready', async (_, reply) => {
+    const reason = ready()
+    return reason === undefined ? { status: 'ready' } : sendError(reply, 503, { code: 'not_ready', message: reason })
+  })
+
+  return {
+    /** A service adds its routes here, before {@link listen}. */
+    app,
+
+    /** @returns {Promise<number>} the port listened on */
+    async listen() {
+      await app.listen({ host, port })
+      return /** @type {import('node:net').AddressInfo} */ (app.server.address()).port
+    },
+
+    async close() {
+      await app.close()
+    },
+  }
+}

@@ -1,0 +1,332 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are the placeholders under test
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { NamespacesError, readNamespaces } from './namespaces.ts'
+
+/** @type {string} */
+let folder
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'keycast-namespaces-'))
+})
+afterAll(() => rmSync(folder, { recursive: true }))
+
+/** @param {string} yaml @param {NodeJS.ProcessEnv} [env] */
+const read = (yaml, env = {}) => {
+  const path = join(folder, 'keycast.yaml')
+  writeFileSync(path, yaml)
+  return readNamespaces({ path, env })
+}
+
+/** One namespace "a" with the given fields. @param {string} fields @param {NodeJS.ProcessEnv} [env] */
+const readOne = (fields, env) => {
+  const lines = fields.split('\n').map(line => `    ${line}`)
+  const namespace = read(`namespaces:\n  a:\n${lines.join('\n')}\n`, env).get('a')
+  if (!namespace) throw new Error('no namespace "a"')
+  return namespace
+}
+
+const minimal = 'source: http\nurl: http://h/{id}'
+
+/** @param {() => unknown} reading */
+const problemsOf = reading => {
+  try {
+    reading()
+  } catch (error) {
+    if (error instanceof NamespacesError) return error.problems
+    throw error
+  }
+  throw new Error('the file was accepted')
+}
+
+test('the file of the repository is readable without any variable set', () => {
+  const path = new URL('../../../keycast.yaml', import.meta.url).pathname
+  const namespaces = readNamespaces({ path, env: {} })
+  expect(namespaces.names).toEqual(['conversation', 'text', 'binary', 'tick'])
+  expect(namespaces.journal.names).toEqual(['room', 'user', 'all'])
+  expect(namespaces.get('conversation')).toMatchObject({ name: 'conversation', source: 'http', headers: {} })
+  expect(namespaces.get('conversation')?.urlFor('42')).toBe('http://127.0.0.1:3000/conversations/42')
+
+  const elsewhere = readNamespaces({
+    path,
+    env: { PROVIDER_HOST: 'provider', PROVIDER_PORT: '80', BACKEND_TOKEN: 't' },
+  })
+  expect(elsewhere.get('tick')?.urlFor('1')).toBe('http://provider/ticks/1')
+  expect(elsewhere.get('conversation')?.headers).toEqual({ authorization: 'Bearer t' })
+})
+
+test('a field left out has its default', () => {
+  expect(readOne(minimal)).toMatchObject({
+    origin: 'http://h',
+    headers: {},
+    maxAgeMs: 1_000,
+    refreshMs: 1_000,
+    timeoutMs: 2_000,
+    bytesMax: 4_194_304,
+    idSegmentsMax: 1,
+  })
+})
+
+test('fields are read in their units, also from a variable', () => {
+  const written = 'maxAge: 0\nrefresh: ${REFRESH:-0}\ntimeout: ${TIMEOUT}\nmaxBytes: 64KiB'
+  expect(readOne(`${minimal}\n${written}`, { TIMEOUT: '500ms' })).toMatchObject({
+    maxAgeMs: 0,
+    refreshMs: 0,
+    timeoutMs: 500,
+    bytesMax: 65_536,
+  })
+})
+
+test('an unknown name has no namespace, not even one every object has', () => {
+  const namespaces = read('namespaces: { a: { source: http, url: "http://h/{id}" } }')
+  expect(namespaces.get('constructor')).toBeUndefined()
+})
+
+test('one error names every bad field', () => {
+  const problems = problemsOf(() =>
+    read(`
+namespaces:
+  Room: { source: http, url: "http://h/{id}" }
+  a: { source: http, url: http://h/, refresh: 1, maxBytes: 4MB, maxage: 1s }
+  b: { url: "http://h/{id}", timeout: 0, headers: { "bad name": x } }
+colour: blue
+`),
+  )
+  expect(problems.map(problem => problem.split(':')[1].trim()).sort()).toEqual(
+    [
+      'namespaces.Room',
+      'namespaces.a.url',
+      'namespaces.a.refresh',
+      'namespaces.a.maxBytes',
+      'namespaces.a.maxage',
+      'namespaces.b.source',
+      'namespaces.b.timeout',
+      'namespaces.b.headers.bad name',
+      'colour',
+    ].sort(),
+  )
+})
+
+test('namespaces of messages are apart from those of values, and have defaults', () => {
+  const namespaces = read(`namespaces:
+  a: { source: http, url: "http://h/{id}" }
+  room: { source: journal }
+  all:
+    source: journal
+    publish: server
+    history: { messages: 100, age: 30d, bytes: 1MiB }
+    maxBytes: 1KiB
+    members: named
+    names: unique
+`)
+  expect(namespaces.names).toEqual(['a'])
+  expect(namespaces.get('room')).toBeUndefined()
+  expect(namespaces.journal.names).toEqual(['room', 'all'])
+  expect(namespaces.journal.get('room')).toEqual({
+    name: 'room',
+    source: 'journal',
+    history: { messages: 1_000, ageMs: 604_800_000, bytes: 16_777_216 },
+    bytesMax: 65_536,
+    publish: 'client',
+    members: 'none',
+    names: 'any',
+  })
+  expect(namespaces.journal.get('all')).toMatchObject({
+    history: { messages: 100, ageMs: 2_592_000_000, bytes: 1_048_576 },
+    bytesMax: 1_024,
+    publish: 'server',
+    members: 'named',
+    names: 'unique',
+  })
+})
+
+test.each([
+  ['history: 1000', 'namespaces.a.history: must be a map with messages, age and bytes'],
+  ['history: { messages: 0 }', 'namespaces.a.history.messages: must be a whole number: 1 to 1000000'],
+  ['history: { messages: 1.5 }', 'namespaces.a.history.messages: must be a whole number: 1 to 1000000'],
+  ['history: { age: 400d }', 'namespaces.a.history.age: must be a duration such as 500ms or 2s, from 1s to 366d'],
+  [
+    'history: { bytes: 1 }',
+    'namespaces.a.history.bytes: must be bytes, or a size such as 64KiB or 4MiB, from 1KiB to 1GiB',
+  ],
+  ['history: { length: 1 }', 'namespaces.a.history.length: unknown field'],
+  ['maxBytes: 1MiB', 'namespaces.a.maxBytes: must be bytes, or a size such as 64KiB or 4MiB, from 1 to 512KiB'],
+  ['publish: everybody', 'namespaces.a.publish: must be client or server'],
+  ['members: all', 'namespaces.a.members: must be none or counted or named'],
+  ['names: many', 'namespaces.a.names: must be unique or any'],
+  ['url: http://h/{id}', 'namespaces.a.url: unknown field'],
+])('of a journal, %s is refused', (field, problem) => {
+  expect(problemsOf(() => readOne(`source: journal\n${field}`))).toEqual([`line 4: ${problem}`])
+})
+
+test('ids have one segment, or as many as the namespace says', () => {
+  expect(readOne(minimal).idSegmentsMax).toBe(1)
+  expect(readOne(`${minimal}\nids: { segments: 3 }`).idSegmentsMax).toBe(3)
+})
+
+test('who may read what is not looked at here: its variables need not be set', () => {
+  const access = 'access: { tokens: [{ secret: "${JWT_SECRET}" }] }'
+  expect(read(`${access}\nnamespaces: { a: { source: http, url: "http://h/{id}" } }`).names).toEqual(['a'])
+  expect(problemsOf(() => read('access: {}'))[0]).toContain('must map names to namespaces')
+})
+
+test.each([
+  ['ids: 2', 'namespaces.a.ids: must be a map as in { segments: 1 }'],
+  ['ids: {}', 'namespaces.a.ids.segments: must be'],
+  ['ids: { segments: 0 }', 'namespaces.a.ids.segments: must be'],
+  ['ids: { segments: 1.5 }', 'namespaces.a.ids.segments: must be'],
+  ['ids: { segments: 129 }', 'namespaces.a.ids.segments: must be'],
+  ['ids: { depth: 1 }', 'namespaces.a.ids.depth: unknown field'],
+  ['refresh: 1000', 'namespaces.a.refresh: must be a duration'],
+  ['refresh: 49ms', 'namespaces.a.refresh: must be a duration'],
+  ['refresh: soon', 'namespaces.a.refresh: must be a duration'],
+  ['maxAge: 25h', 'namespaces.a.maxAge: must be a duration'],
+  ['timeout: 0', 'namespaces.a.timeout: must be a duration'],
+  ['timeout: [1s]', 'namespaces.a.timeout: must be a duration'],
+  ['maxBytes: 0', 'namespaces.a.maxBytes: must be bytes, or a size'],
+  ['maxBytes: 65MiB', 'namespaces.a.maxBytes: must be bytes, or a size'],
+  ['maxBytes: 1.5', 'namespaces.a.maxBytes: must be bytes, or a size'],
+  ['headers:', 'namespaces.a.headers: must be a map'],
+  ['headers: { a: [b] }', 'namespaces.a.headers.a: must be text'],
+])('%s is refused', (field, problem) => {
+  expect(problemsOf(() => readOne(`${minimal}\n${field}`)).join('\n')).toContain(problem)
+})
+
+const authorized = `${minimal}\nauthorize: { url: "http://api/rights/{id}" }`
+
+test('where the backend is asked whether a viewer may read has a method and a time for which its word holds', () => {
+  const { authorize } = readOne(authorized)
+  expect(authorize).toMatchObject({ origin: 'http://api', method: 'HEAD', keepMs: 60_000 })
+  expect(authorize?.urlFor('a/b')).toBe('http://api/rights/a/b')
+  const other = `${minimal}\nauthorize: { url: "http://api/rights/{id}", method: GET, keep: 5s }`
+  expect(readOne(other).authorize).toMatchObject({ method: 'GET', keepMs: 5_000 })
+  expect(readOne(minimal)).not.toHaveProperty('authorize')
+})
+
+test.each([
+  ['authorize: http://api/{id}', 5, 'authorize: must be a map with url, method and keep'],
+  ['authorize: {}', 5, 'authorize.url: must be a URL'],
+  ['authorize:\n  url: http://api/rights', 6, 'authorize.url: must contain {id} exactly once'],
+  ['authorize:\n  url: http://api/{id}\n  method: POST', 7, 'authorize.method: must be HEAD or GET'],
+  ['authorize: { url: "http://api/{id}", keep: 500ms }', 5, 'authorize.keep: must be a duration'],
+  ['authorize: { url: "http://api/{id}", keep: 25h }', 5, 'authorize.keep: must be a duration'],
+  ['authorize: { url: "http://api/{id}", cache: 1s }', 5, 'authorize.cache: unknown field'],
+])('%j is refused, with its line', (fields, line, problem) => {
+  const problems = problemsOf(() => readOne(`${minimal}\n${fields}`))
+  expect(problems.join('\n')).toContain(`line ${line}: namespaces.a.${problem}`)
+})
+
+test('headers are sent under lower-case names', () => {
+  expect(readOne(`${minimal}\nheaders: { X-Api-Version: 2, Accept: text/plain }`).headers).toEqual({
+    'x-api-version': '2',
+    accept: 'text/plain',
+  })
+})
+
+test('a header with nothing in it, or nothing after its scheme, is not sent', () => {
+  const fields = `${minimal}\nheaders: { authorization: "Bearer \${TOKEN:-}", x-a: "\${A:-}", x-b: "" }`
+  expect(readOne(fields).headers).toEqual({})
+  expect(readOne(fields, { TOKEN: 't', A: ' ' }).headers).toEqual({ authorization: 'Bearer t' })
+})
+
+test.each([
+  ['"a b"', 'x', 'not a valid header name'],
+  ['x-a', '"a\\nb: c"', 'not valid in a header'],
+  ['Connection', 'close', 'Keycast sets it itself'],
+  ['If-None-Match', 'x', 'Keycast sets it itself'],
+])('the header %s: %s is refused', (name, value, why) => {
+  expect(problemsOf(() => readOne(`${minimal}\nheaders: { ${name}: ${value} }`))[0]).toContain(why)
+})
+
+test('a header given twice in different case is refused', () => {
+  expect(problemsOf(() => readOne(`${minimal}\nheaders: { X-A: 1, x-a: 2 }`))[0]).toContain('given twice')
+})
+
+test('no error prints a secret', () => {
+  const fields = 'source: http\nurl: "http://u:${TOKEN}@h/{id}"\nheaders: { authorization: "Bearer ${TOKEN}\\nx" }'
+  const problems = problemsOf(() => readOne(fields, { TOKEN: 's3cret' }))
+  expect(problems).toHaveLength(2)
+  expect(problems.join()).not.toContain('s3cret')
+})
+
+test('a variable that is not set is named', () => {
+  expect(problemsOf(() => readOne('source: http\nurl: "http://${BACKEND}/{id}"'))[0]).toContain('BACKEND is not set')
+})
+
+test('a gateway, which asks no backend, needs none of the variables in headers and gets no headers', () => {
+  const path = join(folder, 'guarded.yaml')
+  const headers = 'headers: { authorization: "Bearer ${BACKEND_TOKEN}" }'
+  writeFileSync(path, `namespaces:\n  a: { source: http, url: "http://h/{id}", maxBytes: 64KiB, ${headers} }\n`)
+  expect(problemsOf(() => readNamespaces({ path, env: {} }))[0]).toContain('BACKEND_TOKEN is not set')
+
+  const namespaces = readNamespaces({ path, env: {}, headers: false })
+  expect(namespaces.get('a')).toMatchObject({ bytesMax: 65_536, headers: {} })
+  expect(readNamespaces({ path, env: { BACKEND_TOKEN: 't' }, headers: false }).get('a')?.headers).toEqual({})
+})
+
+test.each(['', 'namespaces:', 'namespaces: []', 'namespaces: { a: http }', 'namespaces: { a: }', 'a'])(
+  'without headers too %j is refused',
+  yaml => {
+    const path = join(folder, 'keycast.yaml')
+    writeFileSync(path, yaml)
+    expect(() => readNamespaces({ path, env: {}, headers: false })).toThrow(NamespacesError)
+  },
+)
+
+test.each([
+  ['namespaces: {', 'line'],
+  ['namespaces: *unknown', 'alias'],
+  ['namespaces:\n  a: 1\n  a: 2\n', 'unique'],
+  ['', 'the file: must be a map'],
+  ['namespaces: {}', 'at least one'],
+  ['namespaces: []', 'must map names'],
+  ['namespaces: { a: http }', 'namespaces.a: must be a map'],
+])('the file %j is refused', (yaml, why) => {
+  expect(problemsOf(() => read(yaml)).join('\n')).toContain(why)
+})
+
+test.each([
+  [100, 'namespaces.a: must be a map'],
+  [100_000, 'nested too deeply at line 1'],
+])('a file nested %d levels deep is refused', (levels, why) => {
+  const yaml = `namespaces: { a: ${'['.repeat(levels)}${']'.repeat(levels)} }`
+  expect(problemsOf(() => read(yaml)).join('\n')).toContain(why)
+})
+
+test('a file that is not there is named', () => {
+  const path = join(folder, 'absent.yaml')
+  expect(() => readNamespaces({ path, env: {} })).toThrow(
+    `Invalid namespaces in ${path}:\n  the file cannot be read (ENOENT)`,
+  )
+})
+
+describe('values that differ per user', () => {
+  const perUser = `${minimal}\nper: user\ncredentials: viewer`
+
+  test('are said with both fields', () => {
+    expect(readOne(perUser).isPerUser).toBe(true)
+    expect(readOne(minimal).isPerUser).toBeUndefined()
+    expect(readOne(`${perUser}\nheaders: { x-service: s, authorization: "Bearer \${TOKEN:-}" }`).headers).toEqual({
+      'x-service': 's',
+    })
+  })
+
+  test.each([
+    [
+      `${minimal}\ncredentials: viewer`,
+      "line 5: namespaces.a.credentials: without per: user, a value had with one viewer's token would be shown to all",
+    ],
+    [
+      `${minimal}\nper: user`,
+      'line 5: namespaces.a.per: needs credentials: viewer, or the backend could not tell whose value it is asked for',
+    ],
+    [`${minimal}\nper: session`, 'line 5: namespaces.a.per: must be user, or left out'],
+    [`${minimal}\ncredentials: service`, 'line 5: namespaces.a.credentials: must be viewer, or left out'],
+    [
+      `${perUser}\nheaders:\n  authorization: Bearer s3cret`,
+      "line 8: namespaces.a.headers.authorization: cannot be set with credentials: viewer, which sends the viewer's own",
+    ],
+  ])('%j is refused', (fields, problem) => {
+    expect(problemsOf(() => readOne(fields))).toEqual([problem])
+  })
+})

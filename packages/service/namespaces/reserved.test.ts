@@ -1,0 +1,23 @@
+import { keyProblem, namespaceOf } from '@keycast/protocol'
+import { revocationsRoom, withReserved } from './reserved.ts'
+import { file } from './schema.ts'
+
+const none = { get: () => undefined, names: [] }
+
+test('the journal has the namespace of revocations, under a key that is one', () => {
+  expect(keyProblem(revocationsRoom)).toBeUndefined()
+  expect(withReserved(none).get(namespaceOf(revocationsRoom))).toMatchObject({ publish: 'server', members: 'none' })
+})
+
+test('it is none of those that keycast.yaml names, and hides none of them', () => {
+  const room = /** @type {any} */ ({ name: 'room' })
+  const namespaces = withReserved({ get: name => (name === 'room' ? room : undefined), names: ['room'] })
+  expect(namespaces.names).toEqual(['room'])
+  expect(namespaces.get('room')).toBe(room)
+  expect(namespaces.get('other')).toBeUndefined()
+})
+
+test('keycast.yaml cannot take such a name', () => {
+  const parsed = file.safeParse({ namespaces: { 'keycast-revocations': { source: 'journal' } } })
+  expect(JSON.stringify(parsed.error?.issues)).toContain("names that begin with keycast- are Keycast's own")
+})

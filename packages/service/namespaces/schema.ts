@@ -1,0 +1,157 @@
+// The schema of `namespaces` in keycast.yaml: every field with its default, its bounds and the error for a value that
+// does not fit. Only gateways read `access`: services/gateway/access/policy-file.js.
+import { validateHeaderName, validateHeaderValue } from 'node:http'
+import { namespaceProblem } from '@keycast/protocol'
+import { z } from 'zod'
+import { duration, size } from '../quantities.cjs'
+import { authorize, DURATION_MS_MAX, quantity, url } from './fields.ts'
+import { journalNamespace } from './journal-schema.ts'
+import { RESERVED_PREFIX } from './reserved.ts'
+
+/** A shorter period would load the backend for a change that no viewer sees. */
+const REFRESH_MS_MIN = 50
+
+/** Every process between backend and client holds a value whole, and several times while it changes. */
+const BYTES_MAX = 64 * 1_024 ** 2
+
+/** An id of 255 characters has no more. */
+const ID_SEGMENTS_MAX = 128
+
+/** Headers that HTTP itself or the fetcher sets (RFC 9110 sections 7.6.1, 8.6, 13.1, 14.2). */
+const reservedHeaders = new Set(
+  `accept-encoding connection content-length expect if-match if-modified-since if-none-match if-range
+  if-unmodified-since keep-alive proxy-connection range te trailer transfer-encoding upgrade`.split(/\s+/),
+)
+
+const idsError = `must be a map as in { segments: 1 }, with 1 to ${ID_SEGMENTS_MAX}`
+const ids = z.strictObject(
+  {
+    segments: z
+      .number({ error: idsError })
+      .refine(segments => Number.isInteger(segments) && segments >= 1 && segments <= ID_SEGMENTS_MAX, idsError),
+  },
+  { error: idsError },
+)
+
+const headers = z
+  .record(z.string(), z.union([z.string(), z.number()], { error: 'must be text' }), {
+    error: 'must be a map of headers',
+  })
+  .transform((written, context) => {
+    /** @type {Map<string, string>} */
+    const read = new Map()
+    for (const [name, value] of Object.entries(written)) {
+      const lower = name.toLowerCase()
+      const problem = read.has(lower) ? 'is given twice' : headerProblem(lower, String(value))
+      if (problem) context.addIssue({ code: 'custom', message: problem, path: [name] })
+      read.set(lower, String(value))
+    }
+    const sent = [...read].filter(([, value]) => !isEmptyHeader(value)).map(([name, value]) => [name, value.trim()])
+    return /** @type {Record<string, string>} */ (Object.fromEntries(sent))
+  })
+
+const httpFields = z.strictObject(
+  {
+    source: z.literal('http', { error: 'must be http or journal' }),
+    url,
+    per: z.literal('user', { error: 'must be user, or left out' }).optional(),
+    credentials: z.literal('viewer', { error: 'must be viewer, or left out' }).optional(),
+    authorize: authorize.optional(),
+    headers: headers.default({}),
+    maxAge: quantity(duration({ maxMs: DURATION_MS_MAX })).default(1_000),
+    refresh: quantity(duration({ minMs: REFRESH_MS_MIN, maxMs: DURATION_MS_MAX, zero: 'only when told' })).default(
+      1_000,
+    ),
+    timeout: quantity(duration({ minMs: 1, maxMs: DURATION_MS_MAX })).default(2_000),
+    maxBytes: quantity(size({ minBytes: 1, maxBytes: BYTES_MAX })).default(4 * 1_024 ** 2),
+    ids: ids.default({ segments: 1 }),
+  },
+  { error: 'must be a map with source and url' },
+)
+
+const httpNamespace = httpFields.superRefine(({ per, credentials, headers: sent }, context) => {
+  /** @param {string[]} path @param {string} message */
+  const refuse = (path, message) => context.addIssue({ code: 'custom', path, message })
+  if (credentials && !per) {
+    refuse(['credentials'], "without per: user, a value had with one viewer's token would be shown to all")
+  }
+  if (per && !credentials) {
+    refuse(['per'], 'needs credentials: viewer, or the backend could not tell whose value it is asked for')
+  }
+  if (credentials && 'authorization' in sent) {
+    refuse(['headers', 'authorization'], "cannot be set with credentials: viewer, which sends the viewer's own")
+  }
+})
+
+/** @typedef {z.output<typeof httpNamespace>} HttpNamespace */
+
+/**
+ * Chosen by the source; a namespace with an unknown source is checked as one of values, so that all errors are reported
+ * at once.
+ */
+const namespace = z.unknown().transform((written, context) => {
+  const { source } = /** @type {{ source?: unknown }} */ (written ?? {})
+  const read = (source === 'journal' ? journalNamespace : httpNamespace).safeParse(written)
+  if (read.success) return read.data
+  for (const issue of read.error.issues) context.issues.push(/** @type {any} */ ({ ...issue, input: written }))
+  return z.NEVER
+})
+
+/** The whole file. */
+export const file = z.strictObject(
+  {
+    namespaces: z
+      .record(
+        z.string().superRefine((name, context) => {
+          const problem = namespaceProblem(name) ?? reservedProblem(name)
+          if (problem) context.addIssue(problem)
+        }),
+        namespace,
+        { error: 'must map names to namespaces' },
+      )
+      .refine(named => Object.keys(named).length > 0, 'must name at least one namespace'),
+  },
+  { error: 'must be a map with the field "namespaces"' },
+)
+
+/** @param {string} name */
+function reservedProblem(name) {
+  return name.startsWith(RESERVED_PREFIX) ? `names that begin with ${RESERVED_PREFIX} are Keycast's own` : undefined
+}
+
+/** @param {string} name in lower case @param {string} value */
+function headerProblem(name, value) {
+  if (reservedHeaders.has(name)) return 'cannot be set: Keycast sets it itself'
+  try {
+    validateHeaderName(name)
+  } catch {
+    return 'is not a valid header name (RFC 9110 section 5.1)'
+  }
+  try {
+    validateHeaderValue(name, value.trim())
+  } catch {
+    return 'has a value that is not valid in a header (RFC 9110 section 5.5)'
+  }
+  return undefined
+}
+
+/** Empty, or a scheme whose credentials came out empty: `Bearer ${BACKEND_TOKEN:-}`. @param {string} value */
+function isEmptyHeader(value) {
+  return value.trim() === '' || /^\S+\s+$/.test(value)
+}
+
+/**
+ * The errors, each led by its line and the field's path.
+ *
+ * @param {import('zod').core.$ZodIssue} issue
+ * @param {(path: (string | number)[]) => number} lineOf
+ * @returns {string[]}
+ */
+export function describe(issue, lineOf) {
+  const where = /** @type {(string | number)[]} */ (issue.path)
+  /** @param {(string | number)[]} path @param {string} message */
+  const tell = (path, message) => `line ${lineOf(path)}: ${path.join('.') || 'the file'}: ${message}`
+  if (issue.code === 'unrecognized_keys') return issue.keys.map(key => tell([...where, key], 'unknown field'))
+  if (issue.code === 'invalid_key') return [tell(where, issue.issues[0].message)]
+  return [tell(where, issue.message)]
+}
