@@ -3,8 +3,7 @@ import { everyMeasured } from './beats.ts'
 test('a tick says how long its process stood still, and nothing of a busy moment', () => {
   let at = 0
   let fire = () => {}
-  /** @type {number[]} */
-  const ticks = []
+  const ticks: number[] = []
   everyMeasured({
     periodMs: 1_000,
     every: (_, tick) => {

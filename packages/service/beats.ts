@@ -11,27 +11,28 @@ export const SILENT_MS = 3 * BEAT_MS
 /** A tick this late means that the process was stopped or blocked, not merely busy. */
 const STANDSTILL_MS = 500
 
-/**
- * @typedef {(ms: number, tick: () => void) => () => void} Every calls `tick` each `ms`; returns what stops it
- */
+/** Calls `tick` each `ms`; returns what stops it. */
+export type Every = (ms: number, tick: () => void) => () => void
 
-/** @type {Every} */
-export const everyInterval = (ms, tick) => {
+export const everyInterval: Every = (ms, tick) => {
   const timer = setInterval(tick, ms)
   return () => clearInterval(timer)
+}
+
+interface Options {
+  periodMs: number
+  every: Every
+  /** Monotonic, in milliseconds. */
+  now: () => number
+  tick: (standstillMs: number) => void
 }
 
 /**
  * Calls `tick` each `periodMs` with the time that this process stood still since the last call: 0 while it keeps up.
  *
- * @param {object} options
- * @param {number} options.periodMs
- * @param {Every} options.every
- * @param {() => number} options.now monotonic, in milliseconds
- * @param {(standstillMs: number) => void} options.tick
- * @returns {() => void} stops it
+ * @returns stops it
  */
-export function everyMeasured({ periodMs, every, now, tick }) {
+export function everyMeasured({ periodMs, every, now, tick }: Options): () => void {
   let lastAt = now()
   return every(periodMs, () => {
     const lateMs = now() - lastAt - periodMs

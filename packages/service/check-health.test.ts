@@ -1,18 +1,16 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createServer } from 'node:http'
+import { createServer, type RequestListener } from 'node:http'
 import { fileURLToPath } from 'node:url'
 
 const script = fileURLToPath(new URL('check-health.ts', import.meta.url))
 
-/** @type {(() => void)[]} */
-const toClose = []
+const toClose: (() => void)[] = []
 afterEach(() => {
   for (const close of toClose.splice(0)) close()
 })
 
-/** @param {import('node:http').RequestListener} answer @returns {Promise<string>} */
-const serve = async answer => {
+const serve = async (answer: RequestListener): Promise<string> => {
   const server = createServer(answer).listen(0, '127.0.0.1')
   toClose.push(() => {
     server.close()
@@ -22,8 +20,7 @@ const serve = async answer => {
   return `http://127.0.0.1:${Object(server.address()).port}/health/ready`
 }
 
-/** @param {string[]} args */
-const check = async (...args) => {
+const check = async (...args: string[]) => {
   const child = spawn(process.execPath, [script, ...args], { stdio: ['ignore', 'ignore', 'pipe'] })
   let said = ''
   child.stderr.setEncoding('utf8').on('data', text => {

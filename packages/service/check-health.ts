@@ -19,11 +19,10 @@ try {
     response.on('error', error => fail(error.message))
   }).on('error', error => fail(error.message))
 } catch (error) {
-  fail(/** @type {Error} */ (error).message)
+  fail((error as Error).message)
 }
 
-/** @param {string} why @returns {never} */
-function fail(why) {
+function fail(why: string): never {
   console.error(`${url}: ${why}`)
   process.exit(1)
 }

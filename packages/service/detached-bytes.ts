@@ -13,8 +13,8 @@ const COPIED_BYTES_MAX = 16 * 1024
  */
 const SPARE_BYTES_MAX = 512
 
-/** @param {Buffer} bytes @returns {Buffer} the same bytes, which keep no larger block of memory alive */
-export function detached(bytes) {
+/** @returns the same bytes, which keep no larger block of memory alive */
+export function detached(bytes: Buffer): Buffer {
   const spareBytes = bytes.buffer.byteLength - bytes.length
   if (bytes.length > COPIED_BYTES_MAX && spareBytes <= SPARE_BYTES_MAX) return bytes
   // Not from Node's pool, whose blocks are shared, too.

@@ -1,18 +1,17 @@
 // Answers the errors of Fastify and of handlers, on every HTTP listener of Keycast.
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import type { Log } from './log.ts'
 
-/**
- * The body of every answer that is no success.
- *
- * @typedef {{ code: string, message: string }} Problem `code` is for programs, `message` for people
- */
+/** The body of every answer that is no success. `code` is for programs, `message` for people. */
+export interface Problem {
+  code: string
+  message: string
+}
 
 /**
  * The codes are `bad_request` and `internal_error`. An error that a handler threw is in the log alone: it may hold a secret.
- *
- * @param {import('./log.ts').Log} log
- * @returns {(error: import('fastify').FastifyError, request: import('fastify').FastifyRequest, reply: import('fastify').FastifyReply) => unknown}
  */
-export function answerErrors(log) {
+export function answerErrors(log: Log): (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => unknown {
   return (error, request, reply) => {
     const status = error.statusCode ?? 500
     if (status < 500) return sendError(reply, status, { code: 'bad_request', message: error.message })
@@ -21,7 +20,6 @@ export function answerErrors(log) {
   }
 }
 
-/** @param {import('fastify').FastifyReply} reply @param {number} status @param {Problem} problem */
-export function sendError(reply, status, { code, message }) {
+export function sendError(reply: FastifyReply, status: number, { code, message }: Problem) {
   return reply.code(status).header('cache-control', 'no-store').send({ code, message })
 }

@@ -2,23 +2,19 @@ import { createInternalServer } from './internal-server.ts'
 import { createLog } from './log.ts'
 import { createMetrics } from './metrics/metrics.ts'
 
-/** @type {(() => Promise<void>)[]} */
-const toClose = []
+const toClose: (() => Promise<void>)[] = []
 afterEach(async () => {
   for (const close of toClose.splice(0)) await close()
 })
 
-/** @param {{ port?: number, ready?: () => string | undefined }} [options] */
-const setup = ({ port = 0, ready = () => undefined } = {}) => {
-  /** @type {string[]} */
-  const lines = []
+const setup = ({ port = 0, ready = () => undefined }: { port?: number; ready?: () => string | undefined } = {}) => {
+  const lines: string[] = []
   const log = createLog({ name: 'keycast-test', destination: { write: line => lines.push(line) } })
   const metrics = createMetrics({ service: 'test' })
   const server = createInternalServer({ host: '127.0.0.1', port, metrics, ready, log })
   toClose.push(server.close)
 
-  /** @param {string} path @param {RequestInit} [init] */
-  const request = async (path, init) => {
+  const request = async (path: string, init?: RequestInit) => {
     const at = server.app.server.address() ?? { port: await server.listen() }
     const response = await fetch(`http://127.0.0.1:${Object(at).port}${path}`, init)
     return { status: response.status, type: response.headers.get('content-type'), body: await response.text() }
@@ -34,8 +30,7 @@ test('the metrics are served in the format Prometheus reads', async () => {
 })
 
 test('a service that is not ready is alive and says why', async () => {
-  /** @type {string | undefined} */
-  let reason = 'no fetcher node answers'
+  let reason: string | undefined = 'no fetcher node answers'
   const { request } = setup({ ready: () => reason })
   expect((await request('/health/live')).status).toBe(200)
   const { status, body } = await request('/health/ready')

@@ -1,21 +1,27 @@
 // The internal HTTP listener: metrics, health and the routes a service adds. The public proxy must never lead to it.
+import type { AddressInfo } from 'node:net'
 import Fastify from 'fastify'
+import type { Registry } from 'prom-client'
 import { answerErrors, sendError } from './http-errors.ts'
+import type { Log } from './log.ts'
 
-/** @typedef {ReturnType<typeof createInternalServer>} InternalServer */
+export type InternalServer = ReturnType<typeof createInternalServer>
+
+interface Options {
+  host: string
+  /** 0 for any free one. */
+  port: number
+  metrics: { registry: Registry }
+  /** The reason why the service is not ready; `undefined` when it is. */
+  ready: () => string | undefined
+  log: Log
+}
 
 /**
  * `/health/live` answers 200 while the event loop turns: a supervisor restarts a process that is silent there.
  * `/health/ready` answers 200 while traffic may come here, else 503 with the reason.
- *
- * @param {object} options
- * @param {string} options.host
- * @param {number} options.port 0 for any free one
- * @param {{ registry: import('prom-client').Registry }} options.metrics
- * @param {() => string | undefined} options.ready the reason why the service is not ready; `undefined` when it is
- * @param {import('./log.ts').Log} options.log
  */
-export function createInternalServer({ host, port, metrics, ready, log }) {
+export function createInternalServer({ host, port, metrics, ready, log }: Options) {
   // Without forcing, close() would wait for scrapers, which keep their connections open.
   const app = Fastify({ forceCloseConnections: true })
 
@@ -36,10 +42,10 @@ export function createInternalServer({ host, port, metrics, ready, log }) {
     /** A service adds its routes here, before {@link listen}. */
     app,
 
-    /** @returns {Promise<number>} the port listened on */
-    async listen() {
+    /** @returns the port listened on */
+    async listen(): Promise<number> {
       await app.listen({ host, port })
-      return /** @type {import('node:net').AddressInfo} */ (app.server.address()).port
+      return (app.server.address() as AddressInfo).port
     },
 
     async close() {

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { createServer } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 import { readListenProblem } from './listen-problem.ts'
 import { readSettings, setting } from './settings/settings.ts'
 
@@ -10,8 +10,7 @@ const settings = {
   internalPort: setting.port({ env: 'GATEWAY_INTERNAL_PORT', default: 8081, doc: '' }),
 }
 
-/** @param {Record<string, string>} [env] */
-const problemWith = (env = {}) => {
+const problemWith = (env: Record<string, string> = {}) => {
   const config = readSettings(settings, { name: 'test', about: '', env })
   return readListenProblem(settings, config, [
     ['host', 'port'],
@@ -19,8 +18,8 @@ const problemWith = (env = {}) => {
   ])
 }
 
-/** Node's error. @param {string} host @param {number} port */
-async function listen(host, port) {
+/** Node's error. */
+async function listen(host: string, port: number) {
   const server = createServer().listen(port, host)
   const [error] = await Promise.race([once(server, 'error'), once(server, 'listening')])
   return { server, error }
@@ -28,7 +27,7 @@ async function listen(host, port) {
 
 test('a port in use is named with its setting, and the other listener is not', async () => {
   const { server } = await listen('127.0.0.1', 0)
-  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+  const { port } = server.address() as AddressInfo
   const { error } = await listen('127.0.0.1', port)
   server.close()
   expect(problemWith({ GATEWAY_INTERNAL_PORT: String(port) })(error)).toBe(

@@ -1,30 +1,29 @@
 // Says why a service cannot listen in the words of its settings: an address and a port alone do not say which to change.
+import type { Config, Setting } from './settings/settings.ts'
 
-/**
- * @typedef {NodeJS.ErrnoException & { address?: string, port?: number, hostname?: string }} ListenError
- * @typedef {Record<string, import('./settings/settings.ts').Setting<any>>} Settings
- */
+type ListenError = NodeJS.ErrnoException & { address?: string; port?: number; hostname?: string }
+type Settings = Record<string, Setting<any>>
 
 /** A name that leads to no address: of the resolver, and of ZeroMQ. */
 const unknownName = new Set(['ENOTFOUND', 'EAI_AGAIN', 'ENODEV'])
 
 /**
- * @template {Settings} S
- * @param {S} settings
- * @param {import('./settings/settings.ts').Config<S>} config
- * @param {[host: keyof S & string, port: keyof S & string][]} listeners the fields of each address that it listens on
- * @returns {(error: unknown) => string | undefined} `undefined`: it is no such error
+ * @param listeners the fields of each address that it listens on
+ * @returns `undefined`: it is no such error
  */
-export function readListenProblem(settings, config, listeners) {
+export function readListenProblem<S extends Settings>(
+  settings: S,
+  config: Config<S>,
+  listeners: [host: keyof S & string, port: keyof S & string][],
+): (error: unknown) => string | undefined {
   return error => {
-    const { code = '', address, hostname, port } = /** @type {Partial<ListenError>} */ (error ?? {})
+    const { code = '', address, hostname, port } = (error ?? {}) as Partial<ListenError>
     const found = listeners.filter(
       fields =>
-        (port === undefined || config[fields[1]] === port) &&
-        [address, hostname].includes(/** @type {string} */ (config[fields[0]])),
+        (port === undefined || config[fields[1]] === port) && [address, hostname].includes(config[fields[0]] as string),
     )
     // Two, where two settings ask for one port.
-    const written = (/** @type {0 | 1} */ which) => {
+    const written = (which: 0 | 1) => {
       const all = found.map(fields => `${settings[fields[which]].env}=${config[fields[which]]}`)
       return all.length === 0 ? '' : `${[...new Set(all)].join(' and ')}: `
     }

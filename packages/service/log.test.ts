@@ -2,10 +2,8 @@ import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
 import { createLog } from './log.ts'
 
-/** @param {Partial<Parameters<typeof createLog>[0]>} [options] */
-const setup = options => {
-  /** @type {string[]} */
-  const lines = []
+const setup = (options?: Partial<Parameters<typeof createLog>[0]>) => {
+  const lines: string[] = []
   const log = createLog({ name: 'keycast-test', destination: { write: line => lines.push(line) }, ...options })
   return { log, lines, last: () => JSON.parse(lines[lines.length - 1]) }
 }

@@ -1,20 +1,21 @@
 // The log: one JSON object a line on stdout, or lines for a person at a terminal.
 import { createRequire } from 'node:module'
+import type { DestinationStream, Logger as Log, LoggerOptions } from 'pino'
 import pino from 'pino'
 
-/** @typedef {import('pino').Logger} Log */
+export type { Logger as Log } from 'pino'
 
-/**
- * @param {object} options
- * @param {string} options.name of the service
- * @param {'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent'} [options.level]
- * @param {'json' | 'pretty'} [options.format]
- * @param {import('pino').DestinationStream} [options.destination] stdout unless given
- * @returns {Log}
- */
-export function createLog({ name, level = 'info', format = 'json', destination }) {
-  /** @type {import('pino').LoggerOptions} */
-  const options = {
+interface Options {
+  /** Of the service. */
+  name: string
+  level?: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent'
+  format?: 'json' | 'pretty'
+  /** Stdout unless given. */
+  destination?: DestinationStream
+}
+
+export function createLog({ name, level = 'info', format = 'json', destination }: Options): Log {
+  const options: LoggerOptions = {
     name,
     level,
     timestamp: pino.stdTimeFunctions.isoTime,
@@ -34,12 +35,9 @@ export function createLog({ name, level = 'info', format = 'json', destination }
 
 /**
  * Only named fields of an error are logged, because libraries attach whole requests to theirs, credentials included.
- *
- * @param {unknown} error
- * @returns {unknown}
  */
-function serializeError(error) {
+function serializeError(error: unknown): unknown {
   if (!(error instanceof Error)) return error
-  const { name, message, code, stack, cause } = /** @type {NodeJS.ErrnoException & { cause?: unknown }} */ (error)
+  const { name, message, code, stack, cause } = error as NodeJS.ErrnoException & { cause?: unknown }
   return { type: name, message, code, stack, cause: cause instanceof Error ? serializeError(cause) : undefined }
 }

@@ -5,18 +5,17 @@ const AGAIN_MS = 60_000
 /** Subjects remembered: link ids are a peer's to choose. */
 const SUBJECTS_MAX = 1_000
 
-/** @param {() => number} now */
-export function createOnceAMinute(now) {
-  /** The time at which each subject was last let through, the latest last. @type {Map<string, number>} */
-  const passedAt = new Map()
+export function createOnceAMinute(now: () => number) {
+  /** The time at which each subject was last let through, the latest last. */
+  const passedAt = new Map<string, number>()
 
-  /** @param {string} subject @returns {boolean} whether it may be logged now */
-  return subject => {
+  /** @returns whether it may be logged now */
+  return (subject: string): boolean => {
     const at = passedAt.get(subject)
     if (at !== undefined && now() - at < AGAIN_MS) return false
     passedAt.delete(subject)
     passedAt.set(subject, now())
-    if (passedAt.size > SUBJECTS_MAX) passedAt.delete(/** @type {string} */ (passedAt.keys().next().value))
+    if (passedAt.size > SUBJECTS_MAX) passedAt.delete(passedAt.keys().next().value as string)
     return true
   }
 }

@@ -6,21 +6,18 @@ import { runService } from './run.ts'
 
 /** A process that only remembers: what was sent, and the codes it was told to exit with. */
 const setup = ({ supervised = true } = {}) => {
-  /** @type {Record<string, any>[]} */
-  const lines = []
+  const lines: Record<string, any>[] = []
   const log = createLog({ name: 'keycast-test', destination: { write: line => lines.push(JSON.parse(line)) } })
-  /** @type {string[]} */
-  const sent = []
-  /** @type {number[]} */
-  const exits = []
+  const sent: string[] = []
+  const exits: number[] = []
   const emitter = new EventEmitter()
   const runtime = {
     on: emitter.on.bind(emitter),
-    exit: (/** @type {number} */ code) => {
+    exit: (code: number) => {
       exits.push(code)
       emitter.emit('exit')
     },
-    send: supervised ? (/** @type {string} */ message) => sent.push(message) : undefined,
+    send: supervised ? (message: string) => sent.push(message) : undefined,
   }
   const service = { name: 'keycast-test', log, graceMs: 5_000, runtime, start: async () => {} }
   return {
@@ -34,8 +31,7 @@ const setup = ({ supervised = true } = {}) => {
   }
 }
 
-/** @param {string} what @param {string[]} done */
-const step = (what, done) => /** @type {[string, () => Promise<void>]} */ ([what, async () => void done.push(what)])
+const step = (what: string, done: string[]) => [what, async () => void done.push(what)] as [string, () => Promise<void>]
 
 test('a supervisor that listens is told when the service is ready, not before', async () => {
   const { service, sent } = setup()
@@ -52,8 +48,7 @@ test('without a supervisor the service starts as well', async () => {
 
 test.each(['SIGTERM', 'SIGINT'])('%s runs the stop steps in order and exits with 0', async signal => {
   const { service, emitter, exited, exits } = setup()
-  /** @type {string[]} */
-  const done = []
+  const done: string[] = []
   await runService({ ...service, stop: [step('listener', done), step('sessions', done), step('backbone', done)] })
   emitter.emit(signal)
   await exited
@@ -63,8 +58,7 @@ test.each(['SIGTERM', 'SIGINT'])('%s runs the stop steps in order and exits with
 
 test('further signals neither skip nor repeat a step', async () => {
   const { service, emitter, exited, exits } = setup()
-  /** @type {string[]} */
-  const done = []
+  const done: string[] = []
   const impatient = async () => {
     emitter.emit('SIGINT')
     emitter.emit('SIGTERM')
@@ -96,8 +90,7 @@ test('a step that hangs is named after the grace period, and the exit code is 1'
 
 test('a step that fails does not keep the next from running, and the exit code is 1', async () => {
   const { service, emitter, exited, exits, lines } = setup()
-  /** @type {string[]} */
-  const done = []
+  const done: string[] = []
   const fail = async () => {
     throw new Error('no')
   }
@@ -111,8 +104,7 @@ test('a step that fails does not keep the next from running, and the exit code i
 
 test('a signal during the start stops the service after the start, without a ready message', async () => {
   const { service, emitter, exited, exits, sent } = setup()
-  /** @type {string[]} */
-  const done = []
+  const done: string[] = []
   const start = async () => {
     emitter.emit('SIGTERM')
     await new Promise(setImmediate)
@@ -130,7 +122,7 @@ test('a service says in its own words why it could not start', async () => {
   const start = async () => {
     throw new Error('listen EADDRINUSE')
   }
-  const whyNot = (/** @type {unknown} */ error) => `GATEWAY_PORT, because of ${/** @type {Error} */ (error).message}`
+  const whyNot = (error: unknown) => `GATEWAY_PORT, because of ${(error as Error).message}`
   await runService({ ...service, start, stop: [], whyNot })
   expect(exits).toEqual([1])
   expect(sent).toEqual([])
@@ -167,7 +159,7 @@ test.each(['uncaughtException', 'unhandledRejection'])('%s is logged and ends th
 })
 
 test('a real process stops in order on a signal and loses no line of its log', async () => {
-  const at = (/** @type {string} */ file) => new URL(file, import.meta.url).href
+  const at = (file: string) => new URL(file, import.meta.url).href
   const program = `import { createLog } from '${at('./log.ts')}'
     import { runService } from '${at('./run.ts')}'
     const log = createLog({ name: 'child' })

@@ -1,12 +1,30 @@
 // Runs a service: starts it, says that it is ready, and on a signal stops it in order within a grace period.
+import type { Log } from './log.ts'
 import { Misconfigured } from './misconfigured.ts'
 
-/**
- * @typedef {object} Runtime the parts of `process` that are used here
- * @property {(event: any, listener: (...args: any[]) => void) => unknown} on
- * @property {(code: number) => void} exit
- * @property {((message: string) => unknown) | undefined} [send]
- */
+/** The parts of `process` that are used here. */
+interface Runtime {
+  on: (event: any, listener: (...args: any[]) => void) => unknown
+  exit: (code: number) => void
+  send?: ((message: string) => unknown) | undefined
+}
+
+interface Service {
+  name: string
+  log: Log
+  /** Time for all stop steps together. */
+  graceMs: number
+  start: () => Promise<unknown>
+  /**
+   * Run one after the other; a step that fails does not keep the next from running. They run only after `start` is
+   * over.
+   */
+  stop: [what: string, step: () => unknown][]
+  /** Names the setting to change if the error's own words do not. */
+  whyNot?: (error: unknown) => string | undefined
+  /** The process, unless a test says otherwise. */
+  runtime?: Runtime
+}
 
 /**
  * Runs a service until a signal. SIGTERM comes from docker and systemd, SIGINT from pm2 and a terminal; both stop it,
@@ -14,19 +32,17 @@ import { Misconfigured } from './misconfigured.ts'
  * else, so that a supervisor restarts it. An address that the host does not have counts as 1: with 2, a host that boots
  * before its network is there would stay without the service.
  *
- * @param {object} service
- * @param {string} service.name
- * @param {import('./log.ts').Log} service.log
- * @param {number} service.graceMs time for all stop steps together
- * @param {() => Promise<unknown>} service.start
- * @param {[what: string, step: () => unknown][]} service.stop run one after the other; a step that fails does not keep
- *   the next from running. They run only after `start` is over
- * @param {(error: unknown) => string | undefined} [service.whyNot] names the setting to change if the error's own words
- *   do not
- * @param {Runtime} [service.runtime] the process, unless a test says otherwise
- * @returns {Promise<void>} once the service is ready, or will not be
+ * @returns once the service is ready, or will not be
  */
-export async function runService({ name, log, graceMs, start, stop, whyNot = () => undefined, runtime = process }) {
+export async function runService({
+  name,
+  log,
+  graceMs,
+  start,
+  stop,
+  whyNot = () => undefined,
+  runtime = process,
+}: Service): Promise<void> {
   let stopping = false
 
   // Begins a turn later: a signal during `start` must find the handlers below.
@@ -48,8 +64,7 @@ export async function runService({ name, log, graceMs, start, stop, whyNot = () 
       },
     )
 
-  /** @param {string} signal */
-  const shutDown = async signal => {
+  const shutDown = async (signal: string) => {
     if (stopping) return log.warn({ signal }, 'already stopping')
     stopping = true
     log.info({ signal, graceMs }, 'stopping')
@@ -91,5 +106,4 @@ export async function runService({ name, log, graceMs, start, stop, whyNot = () 
   await started
 }
 
-/** @param {unknown} error */
-const messageOf = error => (error instanceof Error ? error.message : String(error))
+const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error))

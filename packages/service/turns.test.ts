@@ -2,8 +2,8 @@ import { createTurns, TURN_MS } from './turns.ts'
 
 const turn = () => new Promise(setImmediate)
 
-/** Work of `steps` steps that each take `ms`. @param {{ steps: number, ms: number }} options */
-function setup({ steps, ms }) {
+/** Work of `steps` steps that each take `ms`. */
+function setup({ steps, ms }: { steps: number; ms: number }) {
   let at = 0
   let done = 0
   const work = createTurns({
@@ -38,7 +38,7 @@ test('work that is long is done over as many turns as it needs, and then is over
 })
 
 test('what is started from within a step begins after it', async () => {
-  const seen = /** @type {string[]} */ ([])
+  const seen = [] as string[]
   const work = createTurns({
     now: () => 0,
     step() {

@@ -6,16 +6,20 @@
  */
 export const TURN_MS = 2
 
+interface Options {
+  /** In milliseconds. */
+  now: () => number
+  /** Does a little; returns whether there is more to do. */
+  step: () => boolean
+}
+
 /**
  * Work that is done step by step, as many steps in a turn of the event loop as fit into {@link TURN_MS}. Anything may
  * change between two turns, so a step uses only the present state.
  *
- * @param {object} options
- * @param {() => number} options.now in milliseconds
- * @param {() => boolean} options.step does a little; returns whether there is more to do
- * @returns {{ start: () => void }} `start` lets it begin in the next turn, unless it is under way
+ * @returns `start` lets it begin in the next turn, unless it is under way
  */
-export function createTurns({ now, step }) {
+export function createTurns({ now, step }: Options): { start: () => void } {
   let isScheduled = false
 
   function start() {

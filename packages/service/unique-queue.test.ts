@@ -1,8 +1,7 @@
 import { randomNumbers } from '../../test/support/random.js'
-import { createUniqueQueue } from './unique-queue.ts'
+import { createUniqueQueue, type UniqueQueue } from './unique-queue.ts'
 
-/** @template T @param {import('./unique-queue.ts').UniqueQueue<T>} queue */
-function takeAll(queue) {
+function takeAll<T>(queue: UniqueQueue<T>) {
   const taken = []
   while (queue.size > 0) taken.push(queue.take())
   return taken
@@ -39,9 +38,8 @@ test('what is deleted and added again stands at the end', () => {
 
 test('whatever is added, deleted and taken, the queue holds what a set would', () => {
   const random = randomNumbers(3)
-  const queue = createUniqueQueue(/** @type {number[]} */ ([]))
-  /** @type {Set<number>} */
-  const expected = new Set()
+  const queue = createUniqueQueue([] as number[])
+  const expected = new Set<number>()
   for (let step = 0; step < 20_000; step++) {
     const item = Math.floor(random() * 2_000)
     const dice = random()
@@ -61,20 +59,16 @@ test('whatever is added, deleted and taken, the queue holds what a set would', (
   expect(takeAll(queue)).toEqual([...expected])
 })
 
-/** Counts how often a Map or a Set is asked for one of its items, or walked over. @param {() => void} run */
-function stepsOf(run) {
+/** Counts how often a Map or a Set is asked for one of its items, or walked over. */
+function stepsOf(run: () => void) {
   let steps = 0
   const restore = [Map.prototype, Set.prototype].flatMap(prototype =>
     ['get', 'has', 'delete', 'keys', 'values', 'entries', Symbol.iterator].map(name => {
       const original = Reflect.get(prototype, name)
-      Reflect.set(
-        prototype,
-        name,
-        /** @this {any} @param {any[]} values */ function (...values) {
-          steps++
-          return original?.apply(this, values)
-        },
-      )
+      Reflect.set(prototype, name, function (this: any, ...values: any[]) {
+        steps++
+        return original?.apply(this, values)
+      })
       return () => (original ? Reflect.set(prototype, name, original) : Reflect.deleteProperty(prototype, name))
     }),
   )

@@ -1,28 +1,22 @@
 // A queue that holds each item once, and whose cost does not grow with the number of items taken before. A Set alone is
 // no queue: V8's iterators walk over all deleted items, so taking the first of 400,000 one by one takes half a minute.
 
-/**
- * An item's place in a ring whose other places are its neighbours in the queue.
- *
- * @template T
- * @typedef {{ item: T | undefined, before: Place<T>, after: Place<T> }} Place
- */
+/** An item's place in a ring whose other places are its neighbours in the queue. */
+interface Place<T> {
+  item: T | undefined
+  before: Place<T>
+  after: Place<T>
+}
 
-/**
- * First in, first out. An item that was deleted and added again stands at the end.
- *
- * @template T
- * @param {Iterable<T>} [items]
- */
-export function createUniqueQueue(items = []) {
-  /** @type {Map<T, Place<T>>} */
-  const places = new Map()
+/** First in, first out. An item that was deleted and added again stands at the end. */
+export function createUniqueQueue<T>(items: Iterable<T> = []) {
+  const places = new Map<T, Place<T>>()
   /** Between the last item and the first. */
-  const end = /** @type {Place<T>} */ ({ item: undefined })
+  const end = { item: undefined } as Place<T>
   end.before = end.after = end
 
-  /** @param {T} item stays where it is if it is queued already */
-  function add(item) {
+  /** @param item stays where it is if it is queued already */
+  function add(item: T) {
     if (places.has(item)) return
     const place = { item, before: end.before, after: end }
     place.before.after = place
@@ -30,8 +24,8 @@ export function createUniqueQueue(items = []) {
     places.set(item, place)
   }
 
-  /** @param {T} item @returns {boolean} whether it was queued */
-  function remove(item) {
+  /** @returns whether it was queued */
+  function remove(item: T): boolean {
     const place = places.get(item)
     if (!place) return false
     places.delete(item)
@@ -40,8 +34,8 @@ export function createUniqueQueue(items = []) {
     return true
   }
 
-  /** @returns {T | undefined} the next one, which is queued no more */
-  function take() {
+  /** @returns the next one, which is queued no more */
+  function take(): T | undefined {
     const { item } = end.after
     if (item !== undefined) remove(item)
     return item
@@ -52,10 +46,9 @@ export function createUniqueQueue(items = []) {
   return {
     add,
     delete: remove,
-    /** @param {T} item */
-    has: item => places.has(item),
-    /** @returns {T | undefined} the next one, which stays */
-    first: () => end.after.item,
+    has: (item: T) => places.has(item),
+    /** @returns the next one, which stays */
+    first: (): T | undefined => end.after.item,
     take,
     get size() {
       return places.size
@@ -63,7 +56,4 @@ export function createUniqueQueue(items = []) {
   }
 }
 
-/**
- * @template T
- * @typedef {ReturnType<typeof createUniqueQueue<T>>} UniqueQueue
- */
+export type UniqueQueue<T> = ReturnType<typeof createUniqueQueue<T>>

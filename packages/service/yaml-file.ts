@@ -1,22 +1,18 @@
 // Reads a YAML file, and knows the line of each field, so that an error can name it.
 import { readFileSync } from 'node:fs'
-import { isAlias, isMap, isSeq, LineCounter, parseDocument } from 'yaml'
+import { type Document, isAlias, isMap, isSeq, LineCounter, parseDocument } from 'yaml'
 
-/** @typedef {(path: (string | number)[]) => number} LineAt */
+type LineAt = (path: (string | number)[]) => number
 
 const STACK_END = 'Maximum call stack size exceeded'
 
-/**
- * @param {string} path
- * @param {(problems: string[]) => Error} refuse makes the error for a file that cannot be used
- * @returns {{ value: unknown, lineAt: LineAt }}
- */
-export function readYaml(path, refuse) {
+/** @param refuse makes the error for a file that cannot be used */
+export function readYaml(path: string, refuse: (problems: string[]) => Error): { value: unknown; lineAt: LineAt } {
   let text
   try {
     text = readFileSync(path, 'utf8')
   } catch (error) {
-    throw refuse([`the file cannot be read (${/** @type {NodeJS.ErrnoException} */ (error).code})`])
+    throw refuse([`the file cannot be read (${(error as NodeJS.ErrnoException).code})`])
   }
   const lineCounter = new LineCounter()
   const document = parseDocument(text, { lineCounter })
@@ -32,27 +28,19 @@ export function readYaml(path, refuse) {
     return { value: document.toJS(), lineAt: field => lineOf(document, field, lineCounter) }
   } catch (error) {
     // An alias without its anchor is only found here.
-    throw refuse([/** @type {Error} */ (error).message])
+    throw refuse([(error as Error).message])
   }
 }
 
-/**
- * The line of a field, or that of the field around it.
- *
- * @param {import('yaml').Document.Parsed} document
- * @param {(string | number)[]} path
- * @param {import('yaml').LineCounter} lineCounter
- */
-function lineOf(document, path, lineCounter) {
-  /** @type {any} */
-  let node = document.contents
+/** The line of a field, or that of the field around it. */
+function lineOf(document: Document.Parsed, path: (string | number)[], lineCounter: LineCounter) {
+  let node: any = document.contents
   let line = 1
   for (const step of path) {
     if (isAlias(node)) node = node.resolve(document)
-    /** @type {any} */
-    let marker
+    let marker: any
     if (isMap(node)) {
-      const pair = node.items.find(({ key }) => String(/** @type {any} */ (key)?.value) === String(step))
+      const pair = node.items.find(({ key }) => String((key as any)?.value) === String(step))
       marker = pair?.key
       node = pair?.value
     } else if (isSeq(node)) {

@@ -1,4 +1,5 @@
 // Conditional requests (RFC 9110 section 13): whether to answer 304.
+import type { IncomingHttpHeaders } from 'node:http'
 
 const entityTag = /(?:W\/)?("[\x21\x23-\x7e\x80-\xff]*")/g
 
@@ -6,10 +7,12 @@ const entityTag = /(?:W\/)?("[\x21\x23-\x7e\x80-\xff]*")/g
  * Whether the client's copy is still current. If-None-Match wins: beside it a date is ignored (section 13.1.3).
  * Comparison is weak, as section 13.1.2 demands.
  *
- * @param {import('node:http').IncomingHttpHeaders} headers of a GET or HEAD
- * @param {{ etag: string, changedAtMs: number }} document
+ * @param headers of a GET or HEAD
  */
-export function isNotModified(headers, { etag, changedAtMs }) {
+export function isNotModified(
+  headers: IncomingHttpHeaders,
+  { etag, changedAtMs }: { etag: string; changedAtMs: number },
+) {
   const held = headers['if-none-match']
   if (held !== undefined) {
     if (held.trim() === '*') return true
@@ -19,7 +22,7 @@ export function isNotModified(headers, { etag, changedAtMs }) {
   return Math.floor(changedAtMs / 1_000) * 1_000 <= readHttpDate(headers['if-modified-since'] ?? '')
 }
 
-/** The three date formats of section 5.6.7; the oldest leaves GMT out. @param {string} date */
-function readHttpDate(date) {
+/** The three date formats of section 5.6.7; the oldest leaves GMT out. */
+function readHttpDate(date: string) {
   return Date.parse(date.endsWith(' GMT') ? date : `${date} GMT`)
 }

@@ -1,19 +1,23 @@
 import { createHash } from 'node:crypto'
-import { createDocuments } from './documents.ts'
+import { createDocuments, type Kind } from './documents.ts'
 
 const NOW_MS = Date.UTC(2026, 5, 1, 12)
 
-/** @param {Partial<{ changeMs: number, kind: import('./documents.ts').Kind, id: string, bytes: number, nowMs: number }>} [asked] */
-const read = ({ changeMs = 5_000, kind = 'conversations', id = '42', bytes = 130_000, nowMs = NOW_MS } = {}) =>
+const read = ({
+  changeMs = 5_000,
+  kind = 'conversations',
+  id = '42',
+  bytes = 130_000,
+  nowMs = NOW_MS,
+}: Partial<{ changeMs: number; kind: Kind; id: string; bytes: number; nowMs: number }> = {}) =>
   createDocuments({ changeMs }).read(kind, id, bytes, nowMs)
 
-/** @param {Parameters<typeof read>[0]} [asked] */
-const parse = asked => JSON.parse(read(asked).content().toString())
+const parse = (asked?: Parameters<typeof read>[0]) => JSON.parse(read(asked).content().toString())
 
 const lengths = [1_000, 1_001, 2_000, 65_536, 130_000]
 const ids = ['1', 'a/b/c', 'x'.repeat(255)]
 
-describe.each(/** @type {const} */ (['conversations', 'text', 'binary']))('%s', kind => {
+describe.each(['conversations', 'text', 'binary'] as const)('%s', kind => {
   test.each(lengths)('are exactly as long as asked: %i bytes', bytes => {
     for (const id of ids) {
       for (const changeMs of [0, 1, 5_000]) {
@@ -72,7 +76,7 @@ test('the newest message is as old as the revision', () => {
 
 test('a change adds one message and drops one; all others keep their bytes', () => {
   const documents = createDocuments({ changeMs: 1_000 })
-  const contentAt = (/** @type {number} */ nowMs) => documents.read('conversations', '42', 130_000, nowMs).content()
+  const contentAt = (nowMs: number) => documents.read('conversations', '42', 130_000, nowMs).content()
   const before = contentAt(NOW_MS)
   const after = contentAt(NOW_MS + 1_000)
   const kept = before.subarray(before.indexOf('},{') + 2, -2)

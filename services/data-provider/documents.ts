@@ -1,7 +1,7 @@
 // The content of the simulated backend: a pure function of kind, id, length and time. Between two revisions only the
 // head and the ends of the window of messages differ: a few hundred bytes, whatever the length.
 import { createHash } from 'node:crypto'
-import { binary, conversation, text } from './forms.ts'
+import { binary, conversation, type Moment, text } from './forms.ts'
 
 /** Room for the longest head and a few messages. */
 export const DOCUMENT_BYTES_MIN = 1_000
@@ -17,44 +17,37 @@ const STILL = { revision: 1, changedAtMs: Date.UTC(2026, 0, 1), stepMs: 60_000 }
 
 const forms = { conversations: conversation, text, binary }
 
-/**
- * @typedef {keyof typeof forms} Kind
- *
- * @typedef {object} Document
- * @property {string} contentType
- * @property {string} etag strong, made from the content (RFC 9110 section 8.8.3)
- * @property {number} changedAtMs since 1970
- * @property {() => Buffer} content
- */
+export type Kind = keyof typeof forms
+
+interface Document {
+  contentType: string
+  /** Strong, made from the content (RFC 9110 section 8.8.3). */
+  etag: string
+  /** Since 1970. */
+  changedAtMs: number
+  content: () => Buffer
+}
 
 /**
- * @param {{ changeMs: number }} options how often documents change; 0: never. The revision counts periods since 1970, so
- *   that it goes on rising after a restart, unless that sets a longer period
+ * @param options how often documents change; 0: never. The revision counts periods since 1970, so that it goes on
+ *   rising after a restart, unless that sets a longer period
  */
-export function createDocuments({ changeMs }) {
-  /** @type {Map<string, { revision: number, body: Buffer, digest: Buffer }>} */
-  const bodies = new Map()
+export function createDocuments({ changeMs }: { changeMs: number }) {
+  const bodies = new Map<string, { revision: number; body: Buffer; digest: Buffer }>()
 
-  /** @param {number} nowMs @returns {import('./forms.ts').Moment} */
-  const momentOf = nowMs => {
+  const momentOf = (nowMs: number): Moment => {
     if (changeMs === 0) return STILL
     const revision = Math.floor(nowMs / changeMs)
     return { revision, changedAtMs: revision * changeMs, stepMs: changeMs }
   }
 
-  /**
-   * Rendered and hashed once per revision, so that each further answer costs only its own head and one copy.
-   *
-   * @param {Kind} kind
-   * @param {import('./forms.ts').Moment} moment
-   * @param {number} bytes
-   */
-  const bodyOf = (kind, moment, bytes) => {
+  /** Rendered and hashed once per revision, so that each further answer costs only its own head and one copy. */
+  const bodyOf = (kind: Kind, moment: Moment, bytes: number) => {
     const name = `${kind} ${bytes}`
     const held = bodies.get(name)
     if (held?.revision === moment.revision) return held
     bodies.delete(name)
-    if (bodies.size >= BODIES_MAX) bodies.delete(/** @type {string} */ (bodies.keys().next().value))
+    if (bodies.size >= BODIES_MAX) bodies.delete(bodies.keys().next().value as string)
     const body = forms[kind].body(moment, bytes)
     const made = { revision: moment.revision, body, digest: createHash('sha256').update(body).digest() }
     bodies.set(name, made)
@@ -63,13 +56,11 @@ export function createDocuments({ changeMs }) {
 
   return {
     /**
-     * @param {Kind} kind
-     * @param {string} id unreserved characters and slashes, 255 at most
-     * @param {number} bytes the content's exact length
-     * @param {number} nowMs since 1970
-     * @returns {Document}
+     * @param id unreserved characters and slashes, 255 at most
+     * @param bytes the content's exact length
+     * @param nowMs since 1970
      */
-    read(kind, id, bytes, nowMs) {
+    read(kind: Kind, id: string, bytes: number, nowMs: number): Document {
       const form = forms[kind]
       const moment = momentOf(nowMs)
       const { body, digest } = bodyOf(kind, moment, bytes)

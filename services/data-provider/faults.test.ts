@@ -2,8 +2,9 @@ import { createFaults } from './faults.ts'
 
 const none = { latencyMs: 0, jitterMs: 0, hangRate: 0, errorRate: 0, garbageRate: 0 }
 
-/** @param {Partial<typeof none>} settings @param {number[]} numbers what chance says, in order */
-const setup = (settings, numbers = []) => createFaults({ ...none, ...settings }, () => numbers.shift() ?? 0)
+/** @param numbers what chance says, in order */
+const setup = (settings: Partial<typeof none>, numbers: number[] = []) =>
+  createFaults({ ...none, ...settings }, () => numbers.shift() ?? 0)
 
 test('without faults nothing goes wrong, however unlucky', () => {
   expect(setup({}).draw()).toEqual({ delayMs: 0, fault: 'none' })
@@ -13,14 +14,12 @@ test('jitter comes on top of latency', () => {
   expect(setup({ latencyMs: 100, jitterMs: 50 }, [0.5]).draw().delayMs).toBe(125)
 })
 
-test.each(
-  /** @type {const} */ ([
-    ['hang', [0, 0.09]],
-    ['error', [0, 0.1, 0.19]],
-    ['garbage', [0, 0.1, 0.2, 0.29]],
-    ['none', [0, 0.1, 0.2, 0.3]],
-  ]),
-)('each rate has its own draw: %s', (fault, numbers) => {
+test.each([
+  ['hang', [0, 0.09]],
+  ['error', [0, 0.1, 0.19]],
+  ['garbage', [0, 0.1, 0.2, 0.29]],
+  ['none', [0, 0.1, 0.2, 0.3]],
+] as const)('each rate has its own draw: %s', (fault, numbers) => {
   const faults = setup({ hangRate: 0.1, errorRate: 0.2, garbageRate: 0.3 }, [...numbers])
   expect(faults.draw().fault).toBe(fault)
 })

@@ -1,24 +1,31 @@
 // Faults of the simulated backend: a test sets them while it runs, and clears them again.
 
-/**
- * @typedef {object} FaultSettings
- * @property {number} latencyMs shortest time an answer takes
- * @property {number} jitterMs longest time added at random, evenly spread
- * @property {number} hangRate share of requests never answered
- * @property {number} errorRate share of the others answered with 500
- * @property {number} garbageRate share of the rest answered with JSON that does not parse
- *
- * @typedef {'hang' | 'error' | 'garbage' | 'none'} Fault
- */
+interface FaultSettings {
+  /** Shortest time an answer takes. */
+  latencyMs: number
+  /** Longest time added at random, evenly spread. */
+  jitterMs: number
+  /** Share of requests never answered. */
+  hangRate: number
+  /** Share of the others answered with 500. */
+  errorRate: number
+  /** Share of the rest answered with JSON that does not parse. */
+  garbageRate: number
+}
 
-/** The largest value of each setting; the smallest is 0. A minute is longer than any time-out. @type {Record<keyof FaultSettings, number>} */
-const largest = { latencyMs: 60_000, jitterMs: 60_000, hangRate: 1, errorRate: 1, garbageRate: 1 }
+export type Fault = 'hang' | 'error' | 'garbage' | 'none'
 
-/**
- * @param {FaultSettings} initial
- * @param {() => number} [random] from 0 to below 1
- */
-export function createFaults(initial, random = Math.random) {
+/** The largest value of each setting; the smallest is 0. A minute is longer than any time-out. */
+const largest: Record<keyof FaultSettings, number> = {
+  latencyMs: 60_000,
+  jitterMs: 60_000,
+  hangRate: 1,
+  errorRate: 1,
+  garbageRate: 1,
+}
+
+/** @param random from 0 to below 1 */
+export function createFaults(initial: FaultSettings, random: () => number = Math.random) {
   const current = { ...initial }
 
   return {
@@ -27,10 +34,10 @@ export function createFaults(initial, random = Math.random) {
     /**
      * Changes some of the settings: all of those given, or none.
      *
-     * @param {unknown} given the settings in the request
-     * @returns {string | undefined} the reason why they cannot be used
+     * @param given the settings in the request
+     * @returns the reason why they cannot be used
      */
-    change(given) {
+    change(given: unknown): string | undefined {
       if (typeof given !== 'object' || given === null)
         return 'send a JSON object with some of the faults, as in {"errorRate":0.5}'
       for (const [name, value] of Object.entries(given)) {
@@ -42,14 +49,13 @@ export function createFaults(initial, random = Math.random) {
       return undefined
     },
 
-    /** Draws what happens to one request. @returns {{ delayMs: number, fault: Fault }} */
-    draw() {
+    /** Draws what happens to one request. */
+    draw(): { delayMs: number; fault: Fault } {
       return { delayMs: current.latencyMs + current.jitterMs * random(), fault: drawFault() }
     },
   }
 
-  /** @returns {Fault} */
-  function drawFault() {
+  function drawFault(): Fault {
     if (random() < current.hangRate) return 'hang'
     if (random() < current.errorRate) return 'error'
     if (random() < current.garbageRate) return 'garbage'
@@ -57,7 +63,6 @@ export function createFaults(initial, random = Math.random) {
   }
 }
 
-/** @param {string} name @returns {name is keyof FaultSettings} */
-function isFault(name) {
+function isFault(name: string): name is keyof FaultSettings {
   return Object.hasOwn(largest, name)
 }

@@ -2,26 +2,29 @@
 import { createHash } from 'node:crypto'
 import { authors, jsonMessage, MESSAGE_BYTES, proseOf, textMessage } from './messages.ts'
 
-/**
- * @typedef {object} Moment
- * @property {number} revision
- * @property {number} changedAtMs since 1970
- * @property {number} stepMs between two messages
- *
- * @typedef {object} Form
- * @property {string} contentType
- * @property {(moment: Moment, bytes: number) => Buffer} body of a document of so many bytes: leaves room for any head
- * @property {(id: string, moment: Moment, bytes: number) => Buffer} head filled up to exactly so many bytes
- * @property {string} tail
- */
+export interface Moment {
+  revision: number
+  /** Since 1970. */
+  changedAtMs: number
+  /** Between two messages. */
+  stepMs: number
+}
+
+interface Form {
+  contentType: string
+  /** Of a document of so many bytes: leaves room for any head. */
+  body: (moment: Moment, bytes: number) => Buffer
+  /** Filled up to exactly so many bytes. */
+  head: (id: string, moment: Moment, bytes: number) => Buffer
+  tail: string
+}
 
 /** The longest head before it is filled up: id 255, revision 16, time 24, title 30, names 50, punctuation 110. */
 const HEAD_BYTES_MAX = 500
 
 const titles = ['Where is my parcel', 'Invoice booked twice', 'Spare part for the board', 'Notes of the weekly call']
 
-/** @type {Form} */
-export const conversation = {
+export const conversation: Form = {
   contentType: 'application/json; charset=utf-8',
   // The first message stands after "[", not after a comma.
   body: (moment, bytes) => messagesOf(jsonMessage, moment, bytes).subarray(1),
@@ -34,8 +37,7 @@ export const conversation = {
   tail: ']}',
 }
 
-/** @type {Form} */
-export const text = {
+export const text: Form = {
   contentType: 'text/plain; charset=utf-8',
   body: (moment, bytes) => messagesOf(textMessage, moment, bytes),
   head(id, { revision, changedAtMs }, bytes) {
@@ -49,8 +51,8 @@ export const text = {
   tail: '',
 }
 
-/** Noise behind a head of plain text. Never valid UTF-8, because it ends in a byte that no text has. @type {Form} */
-export const binary = {
+/** Noise behind a head of plain text. Never valid UTF-8, because it ends in a byte that no text has. */
+export const binary: Form = {
   contentType: 'application/octet-stream',
   body(_, bytes) {
     const noise = Buffer.allocUnsafe(bytes - HEAD_BYTES_MAX)
@@ -73,12 +75,12 @@ export const binary = {
 
 /**
  * The newest messages, as many as fit. The newest is as old as the revision, so each revision adds one and drops one.
- *
- * @param {(number: number, at: string) => string} render
- * @param {Moment} moment
- * @param {number} bytes
  */
-function messagesOf(render, { revision, changedAtMs, stepMs }, bytes) {
+function messagesOf(
+  render: (number: number, at: string) => string,
+  { revision, changedAtMs, stepMs }: Moment,
+  bytes: number,
+) {
   const count = Math.floor((bytes - HEAD_BYTES_MAX) / MESSAGE_BYTES)
   const rendered = []
   for (let place = 1; place <= count; place += 1) {
@@ -87,12 +89,10 @@ function messagesOf(render, { revision, changedAtMs, stepMs }, bytes) {
   return Buffer.from(rendered.join(''))
 }
 
-/** @param {string} start @param {string} end @param {number} bytes */
-function filled(start, end, bytes) {
+function filled(start: string, end: string, bytes: number) {
   return Buffer.from(start + proseOf(0, bytes - Buffer.byteLength(start) - Buffer.byteLength(end)) + end)
 }
 
-/** @param {string} id */
-function titleOf(id) {
+function titleOf(id: string) {
   return titles[createHash('sha256').update(id).digest()[0] % titles.length]
 }

@@ -20,10 +20,9 @@ const sentenceStarts = [0, ...[...prose.matchAll(/[.:;?] (?=\S)/g)].map(({ index
 /**
  * So many characters of prose, from the start of a sentence.
  *
- * @param {number} sentence any whole number; the same one always gives the same
- * @param {number} length
+ * @param sentence any whole number; the same one always gives the same
  */
-export function proseOf(sentence, length) {
+export function proseOf(sentence: number, length: number) {
   const start = sentenceStarts[sentence % sentenceStarts.length]
   const text = prose.repeat(Math.ceil((start + length) / prose.length)).slice(start, start + length)
   return text.length > 3 ? `${text.slice(0, -3)}...` : text
@@ -32,10 +31,9 @@ export function proseOf(sentence, length) {
 /**
  * One message as JSON with a comma before it.
  *
- * @param {number} number
- * @param {string} at ISO 8601
+ * @param at ISO 8601
  */
-export function jsonMessage(number, at) {
+export function jsonMessage(number: number, at: string) {
   const head = `,{"id":${number},"author":"${authorOf(number)}","time":"${at}","text":"`
   return `${head}${textOf(number, head, 2)}"}`
 }
@@ -43,20 +41,18 @@ export function jsonMessage(number, at) {
 /**
  * One message as a line of text.
  *
- * @param {number} number
- * @param {string} at ISO 8601
+ * @param at ISO 8601
  */
-export function textMessage(number, at) {
+export function textMessage(number: number, at: string) {
   const head = `${at} ${authorOf(number)}: `
   return `${head}${textOf(number, head, 1)}\n`
 }
 
-/** @param {number} number */
-function authorOf(number) {
+function authorOf(number: number) {
   return authors[number % authors.length]
 }
 
-/** Text that fills a message up to its length. @param {number} number @param {string} head @param {number} tailBytes */
-function textOf(number, head, tailBytes) {
+/** Text that fills a message up to its length. */
+function textOf(number: number, head: string, tailBytes: number) {
   return proseOf(number, MESSAGE_BYTES - Buffer.byteLength(head) - tailBytes)
 }

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { request } from 'node:http'
+import { type IncomingMessage, request } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import { createLog } from '@keycast/service'
 import { createInternalServer } from '@keycast/service/internal-server'
@@ -11,13 +11,17 @@ import { createStats } from './stats.ts'
 
 const NOW_MS = Date.UTC(2026, 5, 1, 12)
 
-/** @type {(() => Promise<void>)[]} */
-const toClose = []
+const toClose: (() => Promise<void>)[] = []
 afterEach(async () => {
   for (const close of toClose.splice(0)) await close()
 })
 
-/** @typedef {{ method?: string, headers?: Record<string, string>, body?: unknown, signal?: AbortSignal }} Asked */
+interface Asked {
+  method?: string
+  headers?: Record<string, string>
+  body?: unknown
+  signal?: AbortSignal
+}
 
 /** A backend on a free port, asked over a socket: tests see the same as a fetcher. */
 const setup = async () => {
@@ -39,8 +43,7 @@ const setup = async () => {
   const port = await server.listen()
   toClose.push(server.close)
 
-  /** @param {string} path @param {Asked} [asked] */
-  const ask = async (path, { method = 'GET', headers = {}, body, signal } = {}) => {
+  const ask = async (path: string, { method = 'GET', headers = {}, body, signal }: Asked = {}) => {
     const type = body === undefined ? undefined : { 'content-type': 'application/json' }
     const sent = request({
       host: '127.0.0.1',
@@ -52,7 +55,7 @@ const setup = async () => {
       agent: false,
     })
     sent.end(body === undefined ? undefined : JSON.stringify(body))
-    const [response] = /** @type {[import('node:http').IncomingMessage]} */ (await once(sent, 'response'))
+    const [response] = (await once(sent, 'response')) as [IncomingMessage]
     const received = await buffer(response)
     return {
       status: response.statusCode,
@@ -61,7 +64,7 @@ const setup = async () => {
       json: () => JSON.parse(received.toString()),
     }
   }
-  const pass = (/** @type {number} */ ms) => {
+  const pass = (ms: number) => {
     nowMs += ms
   }
   return { ask, pass, stats, faults, close: server.close }
@@ -88,8 +91,7 @@ test.each([
 test('a copy is confirmed with 304 until the content changes', async () => {
   const { ask, pass } = await setup()
   const { headers } = await ask('/conversations/1')
-  /** @type {Record<string, string>[]} */
-  const validators = [
+  const validators: Record<string, string>[] = [
     { 'if-none-match': String(headers.etag) },
     { 'if-modified-since': String(headers['last-modified']) },
   ]

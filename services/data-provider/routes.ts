@@ -1,34 +1,37 @@
 // The routes of the simulated backend: its content, its counters, and the faults that a test can set.
 import { setTimeout as delay } from 'node:timers/promises'
+import type { Metrics, Problem } from '@keycast/service'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { isNotModified } from './conditional.ts'
 import { DOCUMENT_BYTES_MAX, DOCUMENT_BYTES_MIN } from './documents.ts'
+import type { Fault } from './faults.ts'
 
-/**
- * @typedef {import('fastify').FastifyInstance} FastifyInstance
- * @typedef {import('fastify').FastifyReply} FastifyReply
- * @typedef {import('fastify').FastifyRequest<{ Params: { '*': string }, Querystring: Record<string, unknown> }>} ContentRequest
- */
+type ContentRequest = FastifyRequest<{ Params: { '*': string }; Querystring: Record<string, unknown> }>
 
 /** Ids that have content: segments of unreserved characters (RFC 3986 section 2.3), which need no escaping. */
 const idGrammar = /^(?=.{1,255}$)[A-Za-z0-9._~-]+(\/[A-Za-z0-9._~-]+)*$/
 
-const kinds = /** @type {const} */ (['conversations', 'text', 'binary'])
+const kinds = ['conversations', 'text', 'binary'] as const
 
 /** JSON that was cut off in the middle of a string. */
 const GARBAGE = '{"revision": 1, "messages": [{"text": "and then'
 
-/**
- * @param {FastifyInstance} app
- * @param {object} deps
- * @param {ReturnType<typeof import('./documents.ts').createDocuments>} deps.documents
- * @param {ReturnType<typeof import('./faults.ts').createFaults>} deps.faults
- * @param {ReturnType<typeof import('./stats.ts').createStats>} deps.stats
- * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge'>} deps.metrics
- * @param {number} deps.documentBytes length of a document, unless the request asks for another
- * @param {() => number} deps.now milliseconds since 1970
- * @param {() => bigint} deps.monotonicNs
- */
-export function addRoutes(app, { documents, faults, stats, metrics, documentBytes, now, monotonicNs }) {
+interface Deps {
+  documents: ReturnType<typeof import('./documents.ts').createDocuments>
+  faults: ReturnType<typeof import('./faults.ts').createFaults>
+  stats: ReturnType<typeof import('./stats.ts').createStats>
+  metrics: Pick<Metrics, 'counter' | 'gauge'>
+  /** Length of a document, unless the request asks for another. */
+  documentBytes: number
+  /** Milliseconds since 1970. */
+  now: () => number
+  monotonicNs: () => bigint
+}
+
+export function addRoutes(
+  app: FastifyInstance,
+  { documents, faults, stats, metrics, documentBytes, now, monotonicNs }: Deps,
+) {
   const answered = metrics.counter({
     name: 'requests_total',
     help: 'Requests for content that were answered.',
@@ -70,7 +73,7 @@ export function addRoutes(app, { documents, faults, stats, metrics, documentByte
     return { status: 200, body: { ns: String(monotonicNs()), at: new Date(now()).toISOString(), id } }
   })
 
-  app.get('/stats', async request => stats.read({ log: /** @type {{ log?: string }} */ (request.query).log === '1' }))
+  app.get('/stats', async request => stats.read({ log: (request.query as { log?: string }).log === '1' }))
   app.post('/stats/reset', async (_, reply) => {
     stats.reset()
     return reply.code(204).send()
@@ -81,14 +84,16 @@ export function addRoutes(app, { documents, faults, stats, metrics, documentByte
     return why === undefined ? faults.current() : reply.code(400).send(problem('bad_request', why))
   })
 
-  /**
-   * Adds a route that is counted and that fails as the faults say.
-   *
-   * @param {string} route
-   * @param {(request: ContentRequest, reply: FastifyReply, id: string) => { status: number, type?: string, body?: Buffer | object }} answer
-   */
-  function addContent(route, answer) {
-    app.get(`/${route}/*`, async (/** @type {ContentRequest} */ request, reply) => {
+  /** Adds a route that is counted and that fails as the faults say. */
+  function addContent(
+    route: string,
+    answer: (
+      request: ContentRequest,
+      reply: FastifyReply,
+      id: string,
+    ) => { status: number; type?: string; body?: Buffer | object },
+  ) {
+    app.get(`/${route}/*`, async (request: ContentRequest, reply) => {
       const id = request.params['*']
       if (!idGrammar.test(id))
         return reply
@@ -111,25 +116,18 @@ export function addRoutes(app, { documents, faults, stats, metrics, documentByte
   }
 }
 
-/**
- * @param {string} code
- * @param {string} message
- * @returns {import('@keycast/service').Problem}
- */
-function problem(code, message) {
+function problem(code: string, message: string): Problem {
   return { code, message }
 }
 
-/** @param {import('./faults.ts').Fault} fault */
-function faulty(fault) {
+function faulty(fault: Fault) {
   if (fault === 'error')
     return { status: 500, type: undefined, body: problem('fault', 'this failure was asked for (errorRate)') }
   if (fault === 'garbage') return { status: 200, type: undefined, body: Buffer.from(GARBAGE) }
   return undefined
 }
 
-/** @param {unknown} given @param {number} standard @returns {number | undefined} */
-function readBytes(given, standard) {
+function readBytes(given: unknown, standard: number): number | undefined {
   if (given === undefined) return standard
   const bytes = typeof given === 'string' && /^\d{1,9}$/.test(given) ? Number(given) : Number.NaN
   return bytes >= DOCUMENT_BYTES_MIN && bytes <= DOCUMENT_BYTES_MAX ? bytes : undefined

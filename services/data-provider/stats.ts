@@ -6,39 +6,39 @@ const PATHS_MAX = 100_000
 /** So many last requests are kept one by one. */
 const LOG_MAX = 10_000
 
-/**
- * @typedef {'full' | 'notModified' | 'failed'} Outcome 200 with content; 304; an error or garbage
- * @typedef {{ total: number } & Record<Outcome, number>} Counts `total` rises when a request arrives, the others when it
- *   is answered. The difference is under way, hangs, or was given up by the client
- * @typedef {{ path: string, atMs: number, status: number | null }} LogEntry `atMs`: since 1970; null while unanswered
- */
+/** 200 with content; 304; an error or garbage. */
+type Outcome = 'full' | 'notModified' | 'failed'
 
-/** @param {() => number} now milliseconds since 1970 */
-export function createStats(now) {
-  /** @type {Map<string, Counts>} */
-  const routes = new Map()
-  /** @type {Map<string, Counts>} */
-  const paths = new Map()
-  /** @type {LogEntry[]} */
-  let log = []
+/**
+ * `total` rises when a request arrives, the others when it is answered. The difference is under way, hangs, or was
+ * given up by the client.
+ */
+type Counts = { total: number } & Record<Outcome, number>
+
+/** `atMs`: since 1970; null while unanswered. */
+interface LogEntry {
+  path: string
+  atMs: number
+  status: number | null
+}
+
+/** @param now milliseconds since 1970 */
+export function createStats(now: () => number) {
+  const routes = new Map<string, Counts>()
+  const paths = new Map<string, Counts>()
+  let log: LogEntry[] = []
   let concurrency = 0
   let concurrencyMax = 0
 
   return {
-    /**
-     * One request arrived.
-     *
-     * @param {string} route
-     * @param {string} path
-     */
-    arrived(route, path) {
+    /** One request arrived. */
+    arrived(route: string, path: string) {
       const counted = [
         countsOf(routes, route),
         ...(paths.size < PATHS_MAX || paths.has(path) ? [countsOf(paths, path)] : []),
       ]
       for (const counts of counted) counts.total += 1
-      /** @type {LogEntry} */
-      const entry = { path, atMs: now(), status: null }
+      const entry: LogEntry = { path, atMs: now(), status: null }
       log.push(entry)
       // Cut in portions: shifting one by one would move the whole list each time.
       if (log.length >= 2 * LOG_MAX) log = log.slice(-LOG_MAX)
@@ -46,8 +46,7 @@ export function createStats(now) {
       concurrencyMax = Math.max(concurrencyMax, concurrency)
 
       return {
-        /** @param {Outcome} outcome @param {number} status */
-        answered(outcome, status) {
+        answered(outcome: Outcome, status: number) {
           for (const counts of counted) counts[outcome] += 1
           entry.status = status
         },
@@ -60,8 +59,7 @@ export function createStats(now) {
 
     concurrency: () => concurrency,
 
-    /** @param {{ log: boolean }} options */
-    read: options => ({
+    read: (options: { log: boolean }) => ({
       requests: Object.fromEntries(routes),
       byKey: Object.fromEntries(paths),
       concurrency,
@@ -79,8 +77,7 @@ export function createStats(now) {
   }
 }
 
-/** @param {Map<string, Counts>} map @param {string} name */
-function countsOf(map, name) {
+function countsOf(map: Map<string, Counts>, name: string) {
   const counts = map.get(name) ?? { total: 0, full: 0, notModified: 0, failed: 0 }
   map.set(name, counts)
   return counts

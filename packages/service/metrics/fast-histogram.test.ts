@@ -1,10 +1,11 @@
+import type { Registry } from 'prom-client'
 import { createFastHistogram } from './fast-histogram.ts'
 import { createMetrics } from './metrics.ts'
 
 const OBSERVED_MS = [0, 1, 1.5, 10, 99, 100, 5_000]
 
-/** The exported lines of a histogram, without its name. @param {import('prom-client').Registry} registry @param {string} name */
-async function linesOf(registry, name) {
+/** The exported lines of a histogram, without its name. */
+async function linesOf(registry: Registry, name: string) {
   const prefix = `keycast_test_${name}_seconds`
   const lines = (await registry.metrics()).split('\n').filter(line => line.startsWith(prefix))
   return lines.map(line => line.slice(prefix.length))
@@ -29,7 +30,7 @@ test('a fast histogram is exported as one of prom-client with the same observati
 test('several with labels are exported under one name, also those without an observation and those that came later', async () => {
   const { registry, fastHistogram, histogram } = createMetrics({ service: 'test' })
   const buckets = [0.001, 0.1]
-  const newSeries = (/** @type {string} */ outcome) => ({
+  const newSeries = (outcome: string) => ({
     labels: { origin: 'http://a', outcome },
     histogram: createFastHistogram(buckets),
   })

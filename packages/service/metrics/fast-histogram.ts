@@ -1,22 +1,26 @@
 // A histogram for hot paths. An observation adds to plain numbers, which are read at each scrape; one of prom-client's own
 // takes ten times as long, because it looks up its labels each time.
+import type { Metric } from 'prom-client'
+
+export type FastHistogram = ReturnType<typeof createFastHistogram>
 
 /**
- * @typedef {ReturnType<typeof createFastHistogram>} FastHistogram
- *
- * One of several histograms under a name, each with its labels. The caller keeps them in a Map: a look-up is cheap there.
- * @typedef {{ labels: Record<string, string>, histogram: FastHistogram }} FastHistogramSeries
+ * One of several histograms under a name, each with its labels. The caller keeps them in a Map: a look-up is cheap
+ * there.
  */
+export interface FastHistogramSeries {
+  labels: Record<string, string>
+  histogram: FastHistogram
+}
 
-/** @param {readonly number[]} buckets their upper ends in seconds, rising */
-export function createFastHistogram(buckets) {
+/** @param buckets their upper ends in seconds, rising */
+export function createFastHistogram(buckets: readonly number[]) {
   const endsMs = buckets.map(end => end * 1_000)
   const counts = new Array(endsMs.length + 1).fill(0)
   let sumMs = 0
 
   return {
-    /** @param {number} ms */
-    observe(ms) {
+    observe(ms: number) {
       let index = 0
       while (index < endsMs.length && ms > endsMs[index]) index++
       counts[index]++
@@ -36,11 +40,14 @@ export function createFastHistogram(buckets) {
 }
 
 /**
- * @param {{ name: string, help: string } & ({ source: FastHistogram } | { series: readonly FastHistogramSeries[] })} options
- *   `series` is read at each scrape, and may grow
- * @returns {import('prom-client').Metric} for a registry to hold
+ * @param options `series` is read at each scrape, and may grow
+ * @returns for a registry to hold
  */
-export function exportFastHistogram({ name, help, ...from }) {
+export function exportFastHistogram({
+  name,
+  help,
+  ...from
+}: { name: string; help: string } & ({ source: FastHistogram } | { series: readonly FastHistogramSeries[] })): Metric {
   const type = 'histogram'
   const aggregator = 'sum'
   async function get() {
@@ -48,8 +55,7 @@ export function exportFastHistogram({ name, help, ...from }) {
     return { name, help, type, aggregator, values: series.flatMap(valuesOf) }
   }
 
-  /** @param {FastHistogramSeries} series */
-  function valuesOf({ labels: sharedLabels, histogram }) {
+  function valuesOf({ labels: sharedLabels, histogram }: FastHistogramSeries) {
     const { buckets, sum, count } = histogram.read()
     // Formatted once for all lines: as `labels` of each they would take three times as long at a scrape.
     return [
@@ -60,10 +66,9 @@ export function exportFastHistogram({ name, help, ...from }) {
     ]
   }
 
-  /** @param {number | string} le @param {number} value @param {Record<string, string>} sharedLabels */
-  function bucketOf(le, value, sharedLabels) {
+  function bucketOf(le: number | string, value: number, sharedLabels: Record<string, string>) {
     return { metricName: `${name}_bucket`, labels: { le }, sharedLabels, value }
   }
   // A registry asks no more of a metric than this. The class that its types name cannot be made without buckets of its own.
-  return /** @type {import('prom-client').Metric} */ (/** @type {unknown} */ ({ name, help, type, aggregator, get }))
+  return { name, help, type, aggregator, get } as unknown as Metric
 }

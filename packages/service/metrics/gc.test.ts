@@ -14,7 +14,7 @@ test('every collection of a batch is counted, not only the first', async () => {
     new PerformanceObserver((list, observer) => {
       // They may come in several batches, and collections nobody asked for between them.
       for (const entry of list.getEntries()) {
-        if (/** @type {any} */ (entry).detail.kind === constants.NODE_PERFORMANCE_GC_MINOR) minors++
+        if ((entry as any).detail.kind === constants.NODE_PERFORMANCE_GC_MINOR) minors++
       }
       if (minors >= 5) resolve(observer.disconnect())
     }).observe({ entryTypes: ['gc'] })

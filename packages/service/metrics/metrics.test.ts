@@ -1,9 +1,8 @@
 import { createMetrics } from './metrics.ts'
 
-/** @param {ReturnType<typeof createMetrics>} metrics */
-const samples = async ({ registry }) => {
+const samples = async ({ registry }: ReturnType<typeof createMetrics>) => {
   const lines = (await registry.metrics()).split('\n').filter(line => line !== '' && !line.startsWith('#'))
-  return new Map(lines.map(line => /** @type {[string, number]} */ ([line.split(' ')[0], Number(line.split(' ')[1])])))
+  return new Map(lines.map(line => [line.split(' ')[0], Number(line.split(' ')[1])] as [string, number]))
 }
 
 test("a service's metrics carry its prefix", async () => {
@@ -27,7 +26,7 @@ test('registries are separate, so that several services can be tested in one pro
 test('the metrics of the process are in base units', async () => {
   const metrics = createMetrics({ service: 'test' })
   const read = await samples(metrics)
-  const of = (/** @type {string} */ name) => read.get(`keycast_test_${name}`) ?? Number.NaN
+  const of = (name: string) => read.get(`keycast_test_${name}`) ?? Number.NaN
   const used = process.cpuUsage()
   expect(of('process_cpu_seconds_total{mode="user"}')).toBeGreaterThan(0)
   expect(of('process_cpu_seconds_total{mode="user"}')).toBeLessThanOrEqual(used.user / 1e6)

@@ -2,16 +2,13 @@
 // many thousand sockets is a pause of its own, and reset their lag at each scrape, which two scrapers spoil.
 import { performance } from 'node:perf_hooks'
 import { getHeapStatistics } from 'node:v8'
+import type { MetricMakers } from './metrics.ts'
 
 /** Often enough to catch most pauses of 50 ms, seldom enough to cost nothing. */
 const LAG_SAMPLE_MS = 20
 
-/**
- * Measures from now on. It does not keep the process from exiting.
- *
- * @param {import('./metrics.ts').MetricMakers} make
- */
-export function observeProcess({ counter, gauge, histogram }) {
+/** Measures from now on. It does not keep the process from exiting. */
+export function observeProcess({ counter, gauge, histogram }: MetricMakers) {
   counter({
     name: 'process_cpu_seconds_total',
     help: 'CPU time of the process.',

@@ -1,6 +1,6 @@
 // Fields that all namespaces write in the same way: quantities, URLs, and the access check.
 import { z } from 'zod'
-import { duration } from '../quantities.cjs'
+import { duration, type Rule } from '../quantities.cjs'
 import { readUrlTemplate } from './url-template.ts'
 
 /** A day: Keycast is for live values, not an archive. */
@@ -9,12 +9,8 @@ export const DURATION_MS_MAX = 24 * 3_600_000
 /** A shorter period would make each viewer of a key cost the backend as much as the key itself. */
 const KEEP_MS_MIN = 1_000
 
-/**
- * A field written as text or as a number, read by a rule.
- *
- * @param {import('../quantities.cjs').Rule} rule
- */
-export const quantity = ({ read, expects }) => {
+/** A field written as text or as a number, read by a rule. */
+export const quantity = ({ read, expects }: Rule) => {
   const error = `must be ${expects}`
   return z
     .union([z.string(), z.number()], { error })

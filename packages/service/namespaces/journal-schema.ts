@@ -3,21 +3,26 @@
 import { z } from 'zod'
 import { duration, size } from '../quantities.cjs'
 import { authorizeRooms, quantity } from './fields.ts'
+import type { Authorize } from './namespaces.ts'
 
-/**
- * @typedef {object} JournalNamespace
- * @property {string} name
- * @property {'journal'} source
- * @property {{ messages: number, ageMs: number, bytes: number }} history the retention of each room; each bound alone
- *   trims
- * @property {number} bytesMax of one message's data
- * @property {'client' | 'server'} publish the allowed publishers: clients as well, or only backends by the internal
- *   listener
- * @property {'none' | 'counted' | 'named'} members the members that clients are told of: all, their number, or none
- * @property {'unique' | 'any'} names whether a name belongs to one user at a time
- * @property {import('./namespaces.ts').Authorize} [authorize] the backend decides whom it lets into a room
- * @property {number} [timeoutMs] a time-out for that question
- */
+export interface JournalNamespace {
+  name: string
+  source: 'journal'
+  /** The retention of each room; each bound alone trims. */
+  history: { messages: number; ageMs: number; bytes: number }
+  /** Of one message's data. */
+  bytesMax: number
+  /** The allowed publishers: clients as well, or only backends by the internal listener. */
+  publish: 'client' | 'server'
+  /** The members that clients are told of: all, their number, or none. */
+  members: 'none' | 'counted' | 'named'
+  /** Whether a name belongs to one user at a time. */
+  names: 'unique' | 'any'
+  /** The backend decides whom it lets into a room. */
+  authorize?: Authorize
+  /** A time-out for that question. */
+  timeoutMs?: number
+}
 
 const AGE_MS_MIN = 1_000
 const AGE_MS_MAX = 366 * 24 * 3_600_000
@@ -30,8 +35,7 @@ const MESSAGE_BYTES_MAX = 512 * 1_024
 
 const messagesError = `must be a whole number: 1 to ${MESSAGES_MAX}`
 
-/** @param {[string, ...string[]]} values */
-const choice = (...values) => z.enum(values, { error: `must be ${values.join(' or ')}` })
+const choice = (...values: [string, ...string[]]) => z.enum(values, { error: `must be ${values.join(' or ')}` })
 
 const history = z.strictObject(
   {
@@ -56,12 +60,11 @@ export const journalNamespace = z.strictObject({
   authorize: authorizeRooms.optional(),
 })
 
-/**
- * @param {string} name @param {z.output<typeof journalNamespace>} parsed
- * @returns {JournalNamespace}
- */
-export function journalNamespaceOf(name, { source, history, maxBytes, publish, members, names, authorize }) {
-  return /** @type {JournalNamespace} */ ({
+export function journalNamespaceOf(
+  name: string,
+  { source, history, maxBytes, publish, members, names, authorize }: z.output<typeof journalNamespace>,
+): JournalNamespace {
+  return {
     name,
     source,
     history: { messages: history.messages, ageMs: history.age, bytes: history.bytes },
@@ -73,5 +76,5 @@ export function journalNamespaceOf(name, { source, history, maxBytes, publish, m
       authorize: { ...authorize.url, method: authorize.method, keepMs: authorize.keep },
       timeoutMs: authorize.timeout,
     }),
-  })
+  } as JournalNamespace
 }

@@ -4,22 +4,20 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { NamespacesError, readNamespaces } from './namespaces.ts'
 
-/** @type {string} */
-let folder
+let folder: string
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'keycast-namespaces-'))
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-/** @param {string} yaml @param {NodeJS.ProcessEnv} [env] */
-const read = (yaml, env = {}) => {
+const read = (yaml: string, env: NodeJS.ProcessEnv = {}) => {
   const path = join(folder, 'keycast.yaml')
   writeFileSync(path, yaml)
   return readNamespaces({ path, env })
 }
 
-/** One namespace "a" with the given fields. @param {string} fields @param {NodeJS.ProcessEnv} [env] */
-const readOne = (fields, env) => {
+/** One namespace "a" with the given fields. */
+const readOne = (fields: string, env?: NodeJS.ProcessEnv) => {
   const lines = fields.split('\n').map(line => `    ${line}`)
   const namespace = read(`namespaces:\n  a:\n${lines.join('\n')}\n`, env).get('a')
   if (!namespace) throw new Error('no namespace "a"')
@@ -28,8 +26,7 @@ const readOne = (fields, env) => {
 
 const minimal = 'source: http\nurl: http://h/{id}'
 
-/** @param {() => unknown} reading */
-const problemsOf = reading => {
+const problemsOf = (reading: () => unknown) => {
   try {
     reading()
   } catch (error) {

@@ -1,67 +1,88 @@
 // Reads keycast.yaml: the source of each kind of key, and how fresh it is kept.
 import { Misconfigured } from '../misconfigured.ts'
 import { readYaml } from '../yaml-file.ts'
-import { journalNamespaceOf } from './journal-schema.ts'
-import { describe, file } from './schema.ts'
+import { type JournalNamespace, journalNamespaceOf } from './journal-schema.ts'
+import { describe, file, type HttpNamespace } from './schema.ts'
 import { substituteVariables } from './variables.ts'
 
 export { quantity } from './fields.ts'
 
-/**
- * @typedef {object} Namespace
- * @property {string} name
- * @property {'http'} source
- * @property {(id: string) => string} urlFor the URL of an id; throws a RangeError for one that would leave the path
- * @property {string} origin scheme, host and port of every URL of the namespace
- * @property {Record<string, string>} headers sent with each request, names in lower case. Secret: never log them
- * @property {number} maxAgeMs a get is answered from memory up to this age
- * @property {number} refreshMs asked again this often while somebody watches; 0: only after a refresh call
- * @property {number} timeoutMs
- * @property {number} bytesMax
- * @property {number} [idSegmentsMax] the most segments that an id may have, 1 unless given; see id-problem.ts
- * @property {Authorize} [authorize] the backend is asked whether a viewer may read a key
- * @property {boolean} [isPerUser] each user has a value of their own, fetched with their own token
- *
- * Where the backend is asked with the viewer's own token, and for how long what it said holds.
- * @typedef {{ urlFor: (id: string) => string, origin: string, method: 'HEAD' | 'GET', keepMs: number }} Authorize
- *
- * @typedef {{ get: (name: string) => Namespace | undefined, names: string[] }} Namespaces those of values
- *
- * What is asked of a namespace, of values or of rooms, whose backend may decide.
- * @typedef {Pick<Namespace, 'name' | 'authorize' | 'idSegmentsMax'> & { timeoutMs?: number }} Deciding
- * @typedef {{ get: (name: string) => import('./journal-schema.ts').JournalNamespace | undefined, names: string[] }} JournalNamespaces
- *   those of messages
- */
+export interface Namespace {
+  name: string
+  source: 'http'
+  /** The URL of an id; throws a RangeError for one that would leave the path. */
+  urlFor: (id: string) => string
+  /** Scheme, host and port of every URL of the namespace. */
+  origin: string
+  /** Sent with each request, names in lower case. Secret: never log them. */
+  headers: Record<string, string>
+  /** A get is answered from memory up to this age. */
+  maxAgeMs: number
+  /** Asked again this often while somebody watches; 0: only after a refresh call. */
+  refreshMs: number
+  timeoutMs: number
+  bytesMax: number
+  /** The most segments that an id may have, 1 unless given; see id-problem.ts. */
+  idSegmentsMax?: number
+  /** The backend is asked whether a viewer may read a key. */
+  authorize?: Authorize
+  /** Each user has a value of their own, fetched with their own token. */
+  isPerUser?: boolean
+}
+
+/** Where the backend is asked with the viewer's own token, and for how long what it said holds. */
+export interface Authorize {
+  urlFor: (id: string) => string
+  origin: string
+  method: 'HEAD' | 'GET'
+  keepMs: number
+}
+
+/** Those of values. */
+export interface Namespaces {
+  get: (name: string) => Namespace | undefined
+  names: string[]
+}
+
+/** What is asked of a namespace, of values or of rooms, whose backend may decide. */
+export type Deciding = Pick<Namespace, 'name' | 'authorize' | 'idSegmentsMax'> & { timeoutMs?: number }
+
+/** Those of messages. */
+export interface JournalNamespaces {
+  get: (name: string) => JournalNamespace | undefined
+  names: string[]
+}
 
 /** keycast.yaml cannot be used. The message names every bad field. */
 export class NamespacesError extends Misconfigured {
-  /** @param {string} path @param {string[]} problems */
-  constructor(path, problems) {
+  readonly problems: string[]
+
+  constructor(path: string, problems: string[]) {
     super(`Invalid namespaces in ${path}:\n${problems.map(problem => `  ${problem}`).join('\n')}`)
     this.name = 'NamespacesError'
     this.problems = problems
   }
 }
 
-/**
- * @param {object} options
- * @param {string} options.path of keycast.yaml
- * @param {NodeJS.ProcessEnv} [options.env] supplies `${NAME}`
- * @param {boolean} [options.headers] false: `headers` are left out, so that a gateway, which asks no backend, needs
- *   none of the variables in them
- * @param {boolean} [options.authorize] false: `authorize` is left out likewise, for a journal, which need not know who
- *   decides
- * @returns {Namespaces & { journal: JournalNamespaces }}
- * @throws {NamespacesError}
- */
+interface Options {
+  /** Of keycast.yaml. */
+  path: string
+  /** Supplies `${NAME}`. */
+  env?: NodeJS.ProcessEnv
+  /** false: `headers` are left out, so that a gateway, which asks no backend, needs none of the variables in them. */
+  headers?: boolean
+  /** false: `authorize` is left out likewise, for a journal, which need not know who decides. */
+  authorize?: boolean
+}
+
+/** @throws {NamespacesError} */
 export function readNamespaces({
   path,
   env = process.env,
   headers: withHeaders = true,
   authorize: withAuthorize = true,
-}) {
-  /** @param {string[]} problems */
-  const refuse = problems => new NamespacesError(path, problems)
+}: Options): Namespaces & { journal: JournalNamespaces } {
+  const refuse = (problems: string[]) => new NamespacesError(path, problems)
   const { value: whole, lineAt } = readYaml(path, refuse)
   const written = withoutAccess(whole)
   const left = [...(withHeaders ? [] : ['headers']), ...(withAuthorize ? [] : ['authorize'])]
@@ -72,10 +93,8 @@ export function readNamespaces({
   const parsed = file.safeParse(value)
   if (!parsed.success) throw refuse(parsed.error.issues.flatMap(issue => describe(issue, lineAt)))
 
-  /** @type {Map<string, Namespace>} */
-  const values = new Map()
-  /** @type {Map<string, import('./journal-schema.ts').JournalNamespace>} */
-  const rooms = new Map()
+  const values = new Map<string, Namespace>()
+  const rooms = new Map<string, JournalNamespace>()
   for (const [name, read] of Object.entries(parsed.data.namespaces)) {
     if (read.source === 'journal') rooms.set(name, journalNamespaceOf(name, read))
     else values.set(name, httpNamespaceOf(name, read))
@@ -83,11 +102,12 @@ export function readNamespaces({
   return { ...lookUp(values), journal: lookUp(rooms) }
 }
 
-/** @template N @param {Map<string, N>} named */
-const lookUp = named => ({ get: (/** @type {string} */ name) => named.get(name), names: [...named.keys()] })
+const lookUp = <N>(named: Map<string, N>) => ({ get: (name: string) => named.get(name), names: [...named.keys()] })
 
-/** @param {string} name @param {import('./schema.ts').HttpNamespace} parsed @returns {Namespace} */
-function httpNamespaceOf(name, { source, url, per, authorize, headers, maxAge, refresh, timeout, maxBytes, ids }) {
+function httpNamespaceOf(
+  name: string,
+  { source, url, per, authorize, headers, maxAge, refresh, timeout, maxBytes, ids }: HttpNamespace,
+): Namespace {
   return {
     name,
     source,
@@ -103,19 +123,19 @@ function httpNamespaceOf(name, { source, url, per, authorize, headers, maxAge, r
   }
 }
 
-/** Access rights are for gateways: other services need none of their variables. @param {unknown} document not yet checked */
-function withoutAccess(document) {
+/** Access rights are for gateways: other services need none of their variables. @param document not yet checked */
+function withoutAccess(document: unknown) {
   if (typeof document !== 'object' || document === null || !('access' in document)) return document
   const { access: _, ...rest } = document
   return rest
 }
 
-/** @param {unknown} document not yet checked @param {string[]} fields of namespaces */
-function withoutFields(document, fields) {
-  const { namespaces } = /** @type {{ namespaces?: Record<string, unknown> }} */ (document ?? {})
+/** @param document not yet checked @param fields of namespaces */
+function withoutFields(document: unknown, fields: string[]) {
+  const { namespaces } = (document ?? {}) as { namespaces?: Record<string, unknown> }
   for (const namespace of Object.values(namespaces ?? {})) {
     if (typeof namespace !== 'object' || namespace === null) continue
-    for (const field of fields) delete (/** @type {Record<string, unknown>} */ (namespace)[field])
+    for (const field of fields) delete (namespace as Record<string, unknown>)[field]
   }
   return document
 }

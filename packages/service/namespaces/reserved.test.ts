@@ -10,7 +10,7 @@ test('the journal has the namespace of revocations, under a key that is one', ()
 })
 
 test('it is none of those that keycast.yaml names, and hides none of them', () => {
-  const room = /** @type {any} */ ({ name: 'room' })
+  const room = { name: 'room' } as any
   const namespaces = withReserved({ get: name => (name === 'room' ? room : undefined), names: ['room'] })
   expect(namespaces.names).toEqual(['room'])
   expect(namespaces.get('room')).toBe(room)

@@ -1,5 +1,7 @@
 // Namespaces of Keycast's own, which keycast.yaml cannot name. The journal has them, and gateways use them. No client
 // can: a gateway's doors do not know these namespaces.
+import type { JournalNamespace } from './journal-schema.ts'
+import type { JournalNamespaces } from './namespaces.ts'
 
 /** The prefix of the names that keycast.yaml cannot use. */
 export const RESERVED_PREFIX = 'keycast-'
@@ -10,10 +12,8 @@ export const revocationsRoom = 'keycast-revocations:all'
 /**
  * As long as a token may live at most (`access.maxLifetime`): the journal does not read `access`. At some 150 bytes each a
  * million of them take 150 MB on disk.
- *
- * @type {import('./journal-schema.ts').JournalNamespace}
  */
-const revocations = {
+const revocations: JournalNamespace = {
   name: 'keycast-revocations',
   source: 'journal',
   history: { messages: 1_000_000, ageMs: 10 * 8_784 * 3_600_000, bytes: 512 * 1_024 ** 2 },
@@ -24,10 +24,10 @@ const revocations = {
 }
 
 /**
- * @param {import('./namespaces.ts').JournalNamespaces} namespaces of keycast.yaml
- * @returns {import('./namespaces.ts').JournalNamespaces} these, and Keycast's own
+ * @param namespaces of keycast.yaml
+ * @returns these, and Keycast's own
  */
-export function withReserved({ get, names }) {
+export function withReserved({ get, names }: JournalNamespaces): JournalNamespaces {
   return {
     names,
     get: name => (name === revocations.name ? revocations : get(name)),

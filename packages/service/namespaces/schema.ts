@@ -2,7 +2,7 @@
 // does not fit. Only gateways read `access`: services/gateway/access/policy-file.js.
 import { validateHeaderName, validateHeaderValue } from 'node:http'
 import { namespaceProblem } from '@keycast/protocol'
-import { z } from 'zod'
+import { type core, z } from 'zod'
 import { duration, size } from '../quantities.cjs'
 import { authorize, DURATION_MS_MAX, quantity, url } from './fields.ts'
 import { journalNamespace } from './journal-schema.ts'
@@ -38,8 +38,7 @@ const headers = z
     error: 'must be a map of headers',
   })
   .transform((written, context) => {
-    /** @type {Map<string, string>} */
-    const read = new Map()
+    const read = new Map<string, string>()
     for (const [name, value] of Object.entries(written)) {
       const lower = name.toLowerCase()
       const problem = read.has(lower) ? 'is given twice' : headerProblem(lower, String(value))
@@ -47,7 +46,7 @@ const headers = z
       read.set(lower, String(value))
     }
     const sent = [...read].filter(([, value]) => !isEmptyHeader(value)).map(([name, value]) => [name, value.trim()])
-    return /** @type {Record<string, string>} */ (Object.fromEntries(sent))
+    return Object.fromEntries(sent) as Record<string, string>
   })
 
 const httpFields = z.strictObject(
@@ -70,8 +69,7 @@ const httpFields = z.strictObject(
 )
 
 const httpNamespace = httpFields.superRefine(({ per, credentials, headers: sent }, context) => {
-  /** @param {string[]} path @param {string} message */
-  const refuse = (path, message) => context.addIssue({ code: 'custom', path, message })
+  const refuse = (path: string[], message: string) => context.addIssue({ code: 'custom', path, message })
   if (credentials && !per) {
     refuse(['credentials'], "without per: user, a value had with one viewer's token would be shown to all")
   }
@@ -83,17 +81,17 @@ const httpNamespace = httpFields.superRefine(({ per, credentials, headers: sent 
   }
 })
 
-/** @typedef {z.output<typeof httpNamespace>} HttpNamespace */
+export type HttpNamespace = z.output<typeof httpNamespace>
 
 /**
  * Chosen by the source; a namespace with an unknown source is checked as one of values, so that all errors are reported
  * at once.
  */
 const namespace = z.unknown().transform((written, context) => {
-  const { source } = /** @type {{ source?: unknown }} */ (written ?? {})
+  const { source } = (written ?? {}) as { source?: unknown }
   const read = (source === 'journal' ? journalNamespace : httpNamespace).safeParse(written)
   if (read.success) return read.data
-  for (const issue of read.error.issues) context.issues.push(/** @type {any} */ ({ ...issue, input: written }))
+  for (const issue of read.error.issues) context.issues.push({ ...issue, input: written } as any)
   return z.NEVER
 })
 
@@ -114,13 +112,12 @@ export const file = z.strictObject(
   { error: 'must be a map with the field "namespaces"' },
 )
 
-/** @param {string} name */
-function reservedProblem(name) {
+function reservedProblem(name: string) {
   return name.startsWith(RESERVED_PREFIX) ? `names that begin with ${RESERVED_PREFIX} are Keycast's own` : undefined
 }
 
-/** @param {string} name in lower case @param {string} value */
-function headerProblem(name, value) {
+/** @param name in lower case */
+function headerProblem(name: string, value: string) {
   if (reservedHeaders.has(name)) return 'cannot be set: Keycast sets it itself'
   try {
     validateHeaderName(name)
@@ -135,22 +132,16 @@ function headerProblem(name, value) {
   return undefined
 }
 
-/** Empty, or a scheme whose credentials came out empty: `Bearer ${BACKEND_TOKEN:-}`. @param {string} value */
-function isEmptyHeader(value) {
+/** Empty, or a scheme whose credentials came out empty: `Bearer ${BACKEND_TOKEN:-}`. */
+function isEmptyHeader(value: string) {
   return value.trim() === '' || /^\S+\s+$/.test(value)
 }
 
-/**
- * The errors, each led by its line and the field's path.
- *
- * @param {import('zod').core.$ZodIssue} issue
- * @param {(path: (string | number)[]) => number} lineOf
- * @returns {string[]}
- */
-export function describe(issue, lineOf) {
-  const where = /** @type {(string | number)[]} */ (issue.path)
-  /** @param {(string | number)[]} path @param {string} message */
-  const tell = (path, message) => `line ${lineOf(path)}: ${path.join('.') || 'the file'}: ${message}`
+/** The errors, each led by its line and the field's path. */
+export function describe(issue: core.$ZodIssue, lineOf: (path: (string | number)[]) => number): string[] {
+  const where = issue.path as (string | number)[]
+  const tell = (path: (string | number)[], message: string) =>
+    `line ${lineOf(path)}: ${path.join('.') || 'the file'}: ${message}`
   if (issue.code === 'unrecognized_keys') return issue.keys.map(key => tell([...where, key], 'unknown field'))
   if (issue.code === 'invalid_key') return [tell(where, issue.issues[0].message)]
   return [tell(where, issue.message)]

@@ -1,7 +1,6 @@
 import { readUrlTemplate } from './url-template.ts'
 
-/** @param {string} template */
-const read = template => {
+const read = (template: string) => {
   const url = readUrlTemplate(template)
   if ('problem' in url) throw new Error(url.problem)
   return url

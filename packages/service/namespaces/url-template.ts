@@ -4,13 +4,10 @@ import { excerpt } from '@keycast/protocol'
 /** Replaces an id while the template is parsed. Its characters are unreserved, so parsing does not change it. */
 const PLACEHOLDER = 'KEYCAST-ID-PLACEHOLDER'
 
-/**
- * Reads a template and returns the function that makes URLs of it.
- *
- * @param {string} template
- * @returns {{ origin: string, urlFor: (id: string) => string } | { problem: string }}
- */
-export function readUrlTemplate(template) {
+/** Reads a template and returns the function that makes URLs of it. */
+export function readUrlTemplate(
+  template: string,
+): { origin: string; urlFor: (id: string) => string } | { problem: string } {
   // URL parsers silently drop or change these (WHATWG URL section 4.4), so requests would not go to the written URL.
   if (/[\s\\]/.test(template)) return { problem: 'must hold no white space and no backslash' }
   if (template.split('{id}').length !== 2) return { problem: 'must contain {id} exactly once' }
@@ -29,13 +26,11 @@ export function readUrlTemplate(template) {
   return { origin, urlFor: id => urlWithin({ origin, prefix, head, tail }, id) }
 }
 
-/**
- * The last check before a request: it holds even if an id got past the key grammar.
- *
- * @param {{ origin: string, prefix: string, head: string, tail: string }} template
- * @param {string} id
- */
-function urlWithin({ origin, prefix, head, tail }, id) {
+/** The last check before a request: it holds even if an id got past the key grammar. */
+function urlWithin(
+  { origin, prefix, head, tail }: { origin: string; prefix: string; head: string; tail: string },
+  id: string,
+) {
   const url = head + id.split('/').map(encodeURIComponent).join('/') + tail
   const parsed = new URL(url)
   // If parsing changed anything, it resolved a dot segment, and the request would be for another resource.

@@ -43,8 +43,7 @@ test('{id} and a lone dollar are left alone', () => {
 })
 
 describe('a variable in a file', () => {
-  /** @type {string} */
-  let folder
+  let folder: string
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), 'keycast-variables-'))
     writeFileSync(join(folder, 'token'), 'opensesame\n')

@@ -9,17 +9,17 @@ const grammar = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s
  * the variable is unset or empty, as in a shell. As with secret settings, NAME_FILE is the path of a file that holds
  * what NAME stands for. Names of fields are left as they are.
  *
- * @param {unknown} document
- * @param {NodeJS.ProcessEnv} env
- * @param {(path: string[]) => string} [placeOf] names a field in a problem
- * @returns {{ value: unknown, problems: string[] }} a problem per reference that cannot be resolved, naming field and variable
+ * @param placeOf names a field in a problem
+ * @returns a problem per reference that cannot be resolved, naming field and variable
  */
-export function substituteVariables(document, env, placeOf = path => path.join('.')) {
-  /** @type {string[]} */
-  const problems = []
+export function substituteVariables(
+  document: unknown,
+  env: NodeJS.ProcessEnv,
+  placeOf: (path: string[]) => string = path => path.join('.'),
+): { value: unknown; problems: string[] } {
+  const problems: string[] = []
 
-  /** @param {unknown} value @param {string[]} path @returns {unknown} */
-  const walk = (value, path) => {
+  const walk = (value: unknown, path: string[]): unknown => {
     if (typeof value === 'string') {
       return value.replace(reference, (whole, inner) => {
         const [, name, fallback] = grammar.exec(inner) ?? []

@@ -17,11 +17,9 @@ const settings = {
 }
 const service = { name: 'keycast-test', about: 'Serves tests.' }
 
-/** @param {NodeJS.ProcessEnv} env @param {string[]} [argv] */
-const read = (env, argv = []) => readSettings(settings, { ...service, env, argv })
+const read = (env: NodeJS.ProcessEnv, argv: string[] = []) => readSettings(settings, { ...service, env, argv })
 
-/** @param {NodeJS.ProcessEnv} env @param {string[]} [argv] */
-const problemsOf = (env, argv) => {
+const problemsOf = (env: NodeJS.ProcessEnv, argv?: string[]) => {
   try {
     read(env, argv)
   } catch (error) {
@@ -31,15 +29,13 @@ const problemsOf = (env, argv) => {
   throw new Error('the settings were accepted')
 }
 
-/** @type {string} */
-let folder
+let folder: string
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'keycast-settings-'))
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-/** @param {string} content */
-const secretFile = content => {
+const secretFile = (content: string) => {
   const path = join(folder, 'secret')
   writeFileSync(path, content)
   return path
@@ -73,14 +69,11 @@ test('a setting has the type of its kind, for the program and for the type check
     ANONYMOUS: '1',
     API_TOKEN: 's3cret',
   })
-  /** @type {number[]} */
-  const numbers = [config.port, config.cacheBytesMax, config.heartbeatMs, config.keysMax, config.errorRate]
+  const numbers: number[] = [config.port, config.cacheBytesMax, config.heartbeatMs, config.keysMax, config.errorRate]
   expect(numbers).toEqual([0, 65_536, 2_000, 7, 0.25])
-  /** @type {[string, boolean, string | undefined]} */
-  const others = [config.host, config.anonymous, config.token]
+  const others: [string, boolean, string | undefined] = [config.host, config.anonymous, config.token]
   expect(others).toEqual(['::1', true, 's3cret'])
-  /** @type {'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent'} */
-  const level = config.logLevel
+  const level: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent' = config.logLevel
   expect(level).toBe('debug')
   // @ts-expect-error a port is no text
   config.port.toUpperCase
@@ -158,8 +151,7 @@ describe('as a command line program', () => {
       { name: 'keycast-test', about: 'Serves tests.' })
     console.log('went on')`
 
-  /** @param {NodeJS.ProcessEnv} env @param {string[]} argv @returns {Promise<{ code: number, stdout: string, stderr: string }>} */
-  const run = (env, argv) =>
+  const run = (env: NodeJS.ProcessEnv, argv: string[]): Promise<{ code: number; stdout: string; stderr: string }> =>
     new Promise(resolve => {
       const nodeArguments = ['--input-type=module', '--eval', program, '--', 'main.js', ...argv]
       execFile(process.execPath, nodeArguments, { env }, (error, stdout, stderr) => {
@@ -183,7 +175,7 @@ describe('as a command line program', () => {
 })
 
 test('a text may have to keep a form, and says so as any other setting does', () => {
-  const check = (/** @type {string} */ text) => (text === 'x' ? undefined : 'must be x')
+  const check = (text: string) => (text === 'x' ? undefined : 'must be x')
   const one = {
     letter: setting.text({ env: 'LETTER', default: 'x', doc: 'A letter.', expects: 'the letter x', check }),
   }
@@ -193,8 +185,8 @@ test('a text may have to keep a form, and says so as any other setting does', ()
 })
 
 test('settings that are right by themselves may be wrong together', () => {
-  const check = (/** @type {{ port: number }} */ { port }) => (port === 1 ? ['PORT=1 is no good here'] : [])
-  const readWith = (/** @type {NodeJS.ProcessEnv} */ env) => readSettings(settings, { ...service, check, env })
+  const check = ({ port }: { port: number }) => (port === 1 ? ['PORT=1 is no good here'] : [])
+  const readWith = (env: NodeJS.ProcessEnv) => readSettings(settings, { ...service, check, env })
   expect(readWith({}).port).toBe(8080)
   expect(() => readWith({ PORT: '1' })).toThrow('PORT=1 is no good here')
 })

@@ -2,72 +2,80 @@
 // `${NAME}` in keycast.yaml stands for a variable; nothing else reads the environment.
 import { isIP } from 'node:net'
 import { shortened } from '@keycast/protocol'
-import { z } from 'zod'
+import { type ZodType, z } from 'zod'
 import { readVariable } from '../environment.ts'
 import { Misconfigured } from '../misconfigured.ts'
-import { duration, integer, showSize, size } from '../quantities.cjs'
+import { duration, integer, type Rule, showSize, size } from '../quantities.cjs'
 
 /**
  * One declared setting. `expects` names the texts that `schema` accepts; both belong to the kind, the rest to the
  * service.
- *
- * @template T
- * @typedef {object} Setting
- * @property {string} env the environment variable's name
- * @property {string} doc one sentence for --help
- * @property {T} default used where the variable is unset or empty
- * @property {string} expects completes "must be …"
- * @property {import('zod').ZodType<T, string>} schema
- * @property {boolean} secret never printed, and `<env>_FILE` may name a file that holds it
- * @property {(value: T) => string} show the default, for --help
  */
+export interface Setting<T> {
+  /** The environment variable's name. */
+  env: string
+  /** One sentence for --help. */
+  doc: string
+  /** Used where the variable is unset or empty. */
+  default: T
+  /** Completes "must be …". */
+  expects: string
+  schema: ZodType<T, string>
+  /** Never printed, and `<env>_FILE` may name a file that holds it. */
+  secret: boolean
+  /** The default, for --help. */
+  show: (value: T) => string
+}
 
-/**
- * The values of declared settings, each with its own type.
- *
- * @template {Record<string, Setting<any>>} S
- * @typedef {{ [K in keyof S]: S[K] extends Setting<infer T> ? T : never }} Config
- */
+/** The values of declared settings, each with its own type. */
+export type Config<S extends Record<string, Setting<any>>> = {
+  [K in keyof S]: S[K] extends Setting<infer T> ? T : never
+}
 
-/**
- * @typedef {{ env: string, default: number, doc: string }} NumberDeclaration
- * @typedef {{ env: string, default: string, doc: string }} TextDeclaration
- * @typedef {{ min?: number, max?: number }} Bounds both inclusive
- */
+interface NumberDeclaration {
+  env: string
+  default: number
+  doc: string
+}
+
+interface TextDeclaration {
+  env: string
+  default: string
+  doc: string
+}
+
+/** Both inclusive. */
+interface Bounds {
+  min?: number
+  max?: number
+}
 
 /** A name as hosts have it (RFC 1123 section 2.1), and as containers do, with `_`. Not an address with a digit wrong. */
 const hostGrammar = /^(?=.*[a-z])[a-z0-9_]([a-z0-9_.-]*[a-z0-9])?$/i
 
 /** The kinds of settings. */
 export const setting = {
-  /**
-   * @param {{ env: string, default: string, doc: string, expects: string, check?: (text: string) => string | undefined }}
-   *   declaration `check` returns the problem of a text, if any
-   */
-  text: declaration => textual(declaration),
+  /** @param declaration `check` returns the problem of a text, if any */
+  text: (declaration: {
+    env: string
+    default: string
+    doc: string
+    expects: string
+    check?: (text: string) => string | undefined
+  }) => textual(declaration),
 
-  /** @param {TextDeclaration} declaration */
-  path: declaration => textual({ ...declaration, expects: 'a path' }),
+  path: (declaration: TextDeclaration) => textual({ ...declaration, expects: 'a path' }),
 
-  /**
-   * An address to listen on. Looked up when the service listens: a name may be known only then.
-   *
-   * @param {TextDeclaration} declaration
-   */
-  host: declaration => {
+  /** An address to listen on. Looked up when the service listens: a name may be known only then. */
+  host: (declaration: TextDeclaration) => {
     const expects = 'an address of this host, or a name of it'
-    const check = (/** @type {string} */ text) =>
+    const check = (text: string) =>
       isIP(text) !== 0 || hostGrammar.test(text) ? undefined : `must be ${expects}, without a port`
     return textual({ ...declaration, expects, check })
   },
 
-  /**
-   * Text that is never printed; `undefined` when unset.
-   *
-   * @param {{ env: string, doc: string }} declaration
-   * @returns {Setting<string | undefined>}
-   */
-  secret: declaration => ({
+  /** Text that is never printed; `undefined` when unset. */
+  secret: (declaration: { env: string; doc: string }): Setting<string | undefined> => ({
     ...declaration,
     default: undefined,
     expects: `text, or ${declaration.env}_FILE: the path of a file that holds it`,
@@ -76,8 +84,7 @@ export const setting = {
     show: () => '',
   }),
 
-  /** @param {{ env: string, default: boolean, doc: string }} declaration @returns {Setting<boolean>} */
-  flag: declaration => {
+  flag: (declaration: { env: string; default: boolean; doc: string }): Setting<boolean> => {
     const expects = 'true or false'
     return {
       ...declaration,
@@ -90,42 +97,43 @@ export const setting = {
     }
   },
 
-  /**
-   * @template {string} T
-   * @param {{ env: string, values: readonly [T, ...T[]], default: T, doc: string }} declaration
-   * @returns {Setting<T>}
-   */
-  choice: ({ values, ...declaration }) => {
+  choice: <T extends string>({
+    values,
+    ...declaration
+  }: {
+    env: string
+    values: readonly [T, ...T[]]
+    default: T
+    doc: string
+  }): Setting<T> => {
     const expects = `one of ${values.join(', ')}`
-    const schema = z.string().refine(text => values.includes(/** @type {T} */ (text)), `must be ${expects}`)
+    const schema = z.string().refine(text => values.includes(text as T), `must be ${expects}`)
     return {
       ...declaration,
       expects,
-      schema: /** @type {import('zod').ZodType<T, string>} */ (/** @type {unknown} */ (schema)),
+      schema: schema as unknown as ZodType<T, string>,
       secret: false,
       show: String,
     }
   },
 
-  /** @param {NumberDeclaration} declaration */
-  port: declaration =>
+  port: (declaration: NumberDeclaration) =>
     numeric(declaration, {
       read: integer({ max: 65_535 }).read,
       expects: 'a port from 0 to 65535 (0: any free one)',
     }),
 
-  /** @param {NumberDeclaration & Bounds & { unit?: string }} declaration `unit`: the plural noun counted, for --help */
-  integer: ({ min, max, unit, ...declaration }) => numeric(declaration, integer({ min, max, unit })),
+  /** @param declaration `unit`: the plural noun counted, for --help */
+  integer: ({ min, max, unit, ...declaration }: NumberDeclaration & Bounds & { unit?: string }) =>
+    numeric(declaration, integer({ min, max, unit })),
 
-  /** @param {NumberDeclaration & Bounds} declaration */
-  milliseconds: ({ min, max, ...declaration }) =>
+  milliseconds: ({ min, max, ...declaration }: NumberDeclaration & Bounds) =>
     numeric(declaration, duration({ minMs: min, maxMs: max, plainMs: true })),
 
-  /** @param {NumberDeclaration & Bounds} declaration */
-  bytes: ({ min, max, ...declaration }) => numeric(declaration, size({ minBytes: min, maxBytes: max }), showSize),
+  bytes: ({ min, max, ...declaration }: NumberDeclaration & Bounds) =>
+    numeric(declaration, size({ minBytes: min, maxBytes: max }), showSize),
 
-  /** @param {NumberDeclaration} declaration */
-  ratio: declaration =>
+  ratio: (declaration: NumberDeclaration) =>
     numeric(declaration, {
       read: text => (/^(0(\.\d+)?|1(\.0+)?)$/.test(text) ? Number(text) : Number.NaN),
       expects: 'a number from 0 to 1',
@@ -156,8 +164,10 @@ export const common = {
 
 /** Settings cannot be used. The message names every one of them. */
 export class SettingsError extends Misconfigured {
-  /** @param {string} name of the service @param {string[]} problems */
-  constructor(name, problems) {
+  readonly problems: string[]
+
+  /** @param name of the service */
+  constructor(name: string, problems: string[]) {
     super(`Invalid settings of ${name} (--help lists all):\n${problems.map(problem => `  ${problem}`).join('\n')}`)
     this.name = 'SettingsError'
     this.problems = problems
@@ -168,15 +178,20 @@ export class SettingsError extends Misconfigured {
  * Reads the declared settings. Without `env` and `argv` it reads those of the process, and ends it when it cannot go
  * on: with 0 after `--help`, which prints all settings; with 2 after printing all problems.
  *
- * @template {Record<string, Setting<any>>} S
- * @param {S} settings
- * @param {{ name: string, about: string, check?: (config: Config<S>) => string[], env?: NodeJS.ProcessEnv, argv?:
- *   string[] }} service `about`: one sentence; `check`: finds conflicts between settings that are each right by
- *   themselves; `argv`: the arguments after the script's name
- * @returns {Config<S>}
+ * @param service `about`: one sentence; `check`: finds conflicts between settings that are each right by themselves;
+ *   `argv`: the arguments after the script's name
  * @throws {SettingsError} only where `env` or `argv` is given
  */
-export function readSettings(settings, { name, about, check = () => [], env, argv }) {
+export function readSettings<S extends Record<string, Setting<any>>>(
+  settings: S,
+  {
+    name,
+    about,
+    check = () => [],
+    env,
+    argv,
+  }: { name: string; about: string; check?: (config: Config<S>) => string[]; env?: NodeJS.ProcessEnv; argv?: string[] },
+): Config<S> {
   if (env || argv) return readAll(settings, { name, check, env: env ?? {}, argv: argv ?? [] })
 
   const given = process.argv.slice(2)
@@ -195,11 +210,8 @@ export function readSettings(settings, { name, about, check = () => [], env, arg
 
 /**
  * The text of `--help`: every setting with its meaning, its accepted form and its default. Values set are not shown.
- *
- * @param {Record<string, Setting<any>>} settings
- * @param {{ name: string, about: string }} service
  */
-export function renderHelp(settings, { name, about }) {
+export function renderHelp(settings: Record<string, Setting<any>>, { name, about }: { name: string; about: string }) {
   const declared = Object.values(settings)
   const width = Math.max(...declared.map(({ env }) => env.length))
   const lines = declared.flatMap(({ env, doc, expects, default: fallback, show, secret }) => {
@@ -210,15 +222,17 @@ export function renderHelp(settings, { name, about }) {
   return `${name}: ${about}\n\nSettings are environment variables; an empty one counts as unset:\n\n${lines.join('\n')}\n`
 }
 
-/**
- * @template {Record<string, Setting<any>>} S
- * @param {S} settings
- * @param {{ name: string, check: (config: Config<S>) => string[], env: NodeJS.ProcessEnv, argv: string[] }} given
- */
-function readAll(settings, { name, check, env, argv }) {
+function readAll<S extends Record<string, Setting<any>>>(
+  settings: S,
+  {
+    name,
+    check,
+    env,
+    argv,
+  }: { name: string; check: (config: Config<S>) => string[]; env: NodeJS.ProcessEnv; argv: string[] },
+) {
   const problems = argv.map(argument => `unknown argument ${shortened(argument)}: settings are environment variables`)
-  /** @type {Record<string, unknown>} */
-  const config = {}
+  const config: Record<string, unknown> = {}
   for (const [field, declared] of Object.entries(settings)) {
     const { text, problem } = textOf(declared, env)
     if (problem) problems.push(problem)
@@ -230,18 +244,14 @@ function readAll(settings, { name, check, env, argv }) {
     if (parsed.success) config[field] = parsed.data
     else problems.push(`${declared.env}=${shortened(text)}: ${parsed.error.issues[0].message}`)
   }
-  const read = /** @type {Config<S>} */ (config)
+  const read = config as Config<S>
   if (problems.length === 0) problems.push(...check(read))
   if (problems.length > 0) throw new SettingsError(name, problems)
   return read
 }
 
-/**
- * @param {Setting<any>} declared
- * @param {NodeJS.ProcessEnv} env
- * @returns {{ text?: string, problem?: string }} neither if the setting is unset
- */
-function textOf({ env: variable, secret }, env) {
+/** @returns neither if the setting is unset */
+function textOf({ env: variable, secret }: Setting<any>, env: NodeJS.ProcessEnv): { text?: string; problem?: string } {
   if (!secret) return { text: env[variable] || undefined }
   const { text, problem } = readVariable(env, variable)
   // If an unwritten secret counted as unset, its check would be switched off.
@@ -249,11 +259,10 @@ function textOf({ env: variable, secret }, env) {
   return { text, problem }
 }
 
-/**
- * @param {TextDeclaration & { expects: string, check?: (text: string) => string | undefined }} declaration
- * @returns {Setting<string>}
- */
-function textual({ check = () => undefined, ...declaration }) {
+function textual({
+  check = () => undefined,
+  ...declaration
+}: TextDeclaration & { expects: string; check?: (text: string) => string | undefined }): Setting<string> {
   const schema = z.string().superRefine((text, { addIssue }) => {
     const message = check(text)
     if (message) addIssue({ code: 'custom', message })
@@ -261,13 +270,11 @@ function textual({ check = () => undefined, ...declaration }) {
   return { ...declaration, schema, secret: false, show: value => value }
 }
 
-/**
- * @param {NumberDeclaration} declaration
- * @param {import('../quantities.cjs').Rule} rule
- * @param {(value: number) => string} [show]
- * @returns {Setting<number>}
- */
-function numeric(declaration, { read, expects }, show = String) {
+function numeric(
+  declaration: NumberDeclaration,
+  { read, expects }: Rule,
+  show: (value: number) => string = String,
+): Setting<number> {
   const schema = z
     .string()
     .transform(read)
