@@ -133,6 +133,24 @@ test('a journal whose clock is a day ahead trims nothing of what all share', asy
   expect(/** @type {any} */ (last).at - Date.now()).toBeLessThan(3_600_000)
 })
 
+test('a journal that starts with an older, shorter history trims nothing of what others keep', async () => {
+  const valkey = await newValkey()
+  const roomsOf = (/** @type {number} */ messages) => {
+    return writeConfig(/** @type {any} */ ({ room: { source: 'journal', history: { messages } } }))
+  }
+  const right = await journalOn(valkey.url, { config: roomsOf(1_000) })
+  const one = await newGateway(right.node)
+  for (let n = 0; n < 20; n++) await one.publish(hello, { deadlineMs: 10_000 })
+  const old = await journalOn(valkey.url, { config: roomsOf(5) })
+  const other = await newGateway(old.node)
+  expect(await other.publish(hello, { deadlineMs: 10_000 })).toMatchObject({ seq: 21 })
+  expect(await one.history('room:1', { after: 0, limit: 50 }, { deadlineMs: 10_000 })).toMatchObject({
+    oldest: 1,
+    newest: 21,
+  })
+  expect(String((await old.internal('/metrics')).body)).toContain('keycast_journal_shorter_histories 1')
+})
+
 test('a Valkey out of memory keeps nothing more, can be read, and heals', async () => {
   const valkey = await newValkey()
   const journal = await journalOn(valkey.url)

@@ -6,6 +6,7 @@ import { eventually, pause } from './support/deadline.js'
 import { show } from './support/figures.js'
 import { createChecker, newFolder, startJournal, startRooms } from './support/journal.js'
 import { expectWhole, startRun } from './support/journal-run.js'
+import { writeConfig } from './support/system.js'
 
 test('killed again and again under 2,000 publishes a second, it has every acknowledged message once', async () => {
   const run = await startRun(2_000)
@@ -45,6 +46,37 @@ test('stopped for 10 s, publishers are told within their deadline, and everythin
   await eventually(() => loads[0].acknowledged() > before, 'publishes being acknowledged again')
   await expectWhole(run)
   for (const load of loads) expect(load.longestMs()).toBeLessThan(deadlineMs + 2_000)
+})
+
+test('a shorter history than the log was used with waits, so that an old file trims nothing; told to, it holds', async () => {
+  const roomsOf = (/** @type {number} */ messages) => ({
+    KEYCAST_CONFIG: writeConfig(/** @type {any} */ ({ room: { source: 'journal', history: { messages } } })),
+  })
+  const journal = await startJournal({ env: roomsOf(1_000) })
+  const gateway = await startRooms('gateway', journal.node, createChecker())
+  const publish = { room: 'room:1', messageId: undefined, from: 'ann', data: Buffer.from('1') }
+  for (let n = 0; n < 20; n++) await gateway.publish(publish, { deadlineMs: 10_000 })
+
+  /** @param {Record<string, string>} env */
+  async function restart(env) {
+    journal.process().signal('SIGTERM')
+    await journal.process().exited
+    await journal.restart(env)
+    const shorter = /^keycast_journal_shorter_histories (\d)$/m
+    return shorter.exec(String((await journal.internal('/metrics')).body))?.[1]
+  }
+  const oldest = async () => JSON.parse(String((await journal.internal('/v1/rooms/room:1')).body)).oldest
+
+  expect(await restart(roomsOf(5))).toBe('1')
+  await eventually(() => gateway.isAvailable('room:1'), 'the journal answering')
+  expect(await gateway.publish(publish, { deadlineMs: 10_000 })).toMatchObject({ seq: 21 })
+  expect(await oldest()).toBe(1)
+  expect(journal.process().log()).toContainEqual(
+    expect.objectContaining({ msg: expect.stringContaining('keycast.yaml keeps less'), namespace: 'room' }),
+  )
+  expect(await restart(roomsOf(1_000))).toBe('0')
+  expect(await restart({ ...roomsOf(5), JOURNAL_SHORTEN_MS: '0' })).toBe('0')
+  await eventually(async () => (await oldest()) === 17, 'the room being trimmed')
 })
 
 test('a second journal on the folder is refused, and the first goes on', async () => {

@@ -4,20 +4,18 @@ import { isMessageId, isUser, keyProblem, namespaceOf } from '@keycast/protocol'
 /**
  * @typedef {import('@keycast/backbone').PublishCommand} PublishCommand
  * @typedef {'unknown_namespace' | 'too_large' | 'bad_message'} PublishProblem
- * @typedef {import('@keycast/service').JournalNamespace} JournalNamespace
  */
 
 /**
  * @param {PublishCommand} command
  * @param {import('@keycast/service').JournalNamespaces} namespaces
- * @returns {{ problem: PublishProblem, retention?: undefined } | { problem?: undefined, retention:
- *   JournalNamespace['history'] }} `retention`: how much of its room's history is kept
+ * @returns {PublishProblem | undefined}
  */
 export function checkPublish({ room, messageId, from, data }, namespaces) {
   const namespace = keyProblem(room) === undefined ? namespaces.get(namespaceOf(room)) : undefined
-  if (!namespace) return { problem: 'unknown_namespace' }
-  if (data.length > namespace.bytesMax) return { problem: 'too_large' }
+  if (!namespace) return 'unknown_namespace'
+  if (data.length > namespace.bytesMax) return 'too_large'
   const hasGoodId = messageId === undefined || isMessageId(messageId)
   const hasGoodFrom = from === '' || isUser(from)
-  return hasGoodId && hasGoodFrom && data.length > 0 ? { retention: namespace.history } : { problem: 'bad_message' }
+  return hasGoodId && hasGoodFrom && data.length > 0 ? undefined : 'bad_message'
 }

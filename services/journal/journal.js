@@ -6,6 +6,7 @@ import { createOnceAMinute, everyInterval } from '@keycast/service'
 import { checkPublish } from './check-publish.js'
 import { createDeliveries } from './deliveries/deliveries.js'
 import { createCommitter } from './group-commit.js'
+import { createHistoryBounds } from './history-bounds.js'
 import { createJournalMetrics, exportLevels } from './metrics.js'
 import { followNews } from './news.js'
 import { createPresence } from './presence/presence.js'
@@ -30,6 +31,7 @@ const RETRY_MS = 1_000
  * @param {import('./log/log.js').Log} deps.log where messages are kept
  * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>} deps.metrics
  * @param {import('@keycast/service').Log} deps.report
+ * @param {number} [deps.shortenMs] a shorter history than the log was used with holds after this time
  * @param {() => number} [deps.now] monotonic, in milliseconds
  * @param {import('@keycast/service').Every} [deps.every]
  */
@@ -39,6 +41,7 @@ export function createJournal({
   log,
   metrics,
   report,
+  shortenMs = 0,
   now = () => performance.now(),
   every = everyInterval,
 }) {
@@ -75,7 +78,8 @@ export function createJournal({
     counts,
     now,
   })
-  exportLevels(metrics, { hub, log, committer, deliveries, rooms, presence })
+  const bounds = createHistoryBounds({ namespaces, notes: log.notes, shortenMs, report })
+  exportLevels(metrics, { hub, log, committer, deliveries, rooms, presence, bounds })
   let isServing = false
   let isFull = false
   let stopExpiring = () => {}
@@ -88,9 +92,10 @@ export function createJournal({
 
   /** @param {string} link @param {string} id @param {PublishCommand} command */
   function onCommand(link, id, command) {
-    const { problem, retention } = checkPublish(command, namespaces)
+    const problem = checkPublish(command, namespaces)
     if (problem) return refuse(link, id, problem)
     const { room, messageId, from, data } = command
+    const retention = /** @type {import('./log/log.js').Retention} */ (bounds.retentionOf(room))
     const isTaken = committer.publish({ room, messageId, from, data, retention }, outcome => {
       if (outcome.error !== undefined) {
         if (outcome.error === 'log_full') reportFull()
@@ -127,7 +132,8 @@ export function createJournal({
 
   async function expire() {
     try {
-      await log.expire(room => namespaces.get(namespaceOf(room))?.history)
+      await bounds.settle()
+      await log.expire(bounds.retentionOf)
     } catch (error) {
       if (isLogDue(`expire ${error}`)) report.error({ err: error }, 'old messages could not be removed')
     }
@@ -135,6 +141,7 @@ export function createJournal({
 
   /** Resolves once gateways can connect. */
   async function start() {
+    await bounds.settle()
     await hub.start({
       onWatch: (link, want) => partOf(want.key).onWatch(link, want),
       onUnwatch: (link, key) => partOf(key).onUnwatch(link, key),

@@ -55,7 +55,8 @@ async function start() {
   })
   const metrics = createMetrics({ service: 'journal' })
   const log = await openLog()
-  const journal = createJournal({ namespaces: withReserved(namespaces), hub, log, metrics, report })
+  const { shortenMs } = config
+  const journal = createJournal({ namespaces: withReserved(namespaces), hub, log, metrics, report, shortenMs })
   const internal = createInternalServer({
     host: config.metricsHost,
     port: config.metricsPort,

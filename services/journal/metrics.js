@@ -96,8 +96,9 @@ export function createJournalMetrics({ counter, histogram, fastHistogram }) {
  * @param {Pick<ReturnType<typeof import('./deliveries/deliveries.js').createDeliveries>, 'stats'>} parts.deliveries
  * @param {Pick<ReturnType<typeof import('./watched-rooms.js').createWatchedRooms>, 'stats'>} parts.rooms
  * @param {Pick<ReturnType<typeof import('./presence/presence.js').createPresence>, 'stats'>} parts.presence
+ * @param {Pick<ReturnType<typeof import('./history-bounds.js').createHistoryBounds>, 'stats'>} parts.bounds
  */
-export function exportLevels({ gauge }, { hub, log, committer, deliveries, rooms, presence }) {
+export function exportLevels({ gauge }, { hub, log, committer, deliveries, rooms, presence, bounds }) {
   /** @param {string} name @param {string} help @param {() => number} read */
   const level = (name, help, read) =>
     gauge({
@@ -110,6 +111,11 @@ export function exportLevels({ gauge }, { hub, log, committer, deliveries, rooms
   level('log_bytes', 'Messages held, as they count towards the bound.', () => log.stats().bytes)
   level('log_max_bytes', 'Bytes that all messages held may take (JOURNAL_BYTES_MAX).', () => log.stats().bytesMax)
   level('log_rooms', 'Rooms that ever had a message.', () => log.stats().rooms)
+  level(
+    'shorter_histories',
+    'Namespaces whose history in keycast.yaml is shorter than the one in force (JOURNAL_SHORTEN_MS).',
+    () => bounds.stats().shortening,
+  )
   level('publishes_waiting', 'Publishes read that are in no batch yet.', () => committer.stats().waiting)
   level('watched_rooms', 'Rooms some gateway watches.', () => rooms.stats().rooms)
   level('members', 'Joins of rooms that stand, or are kept for a while after a loss.', () => presence.stats().tabs)

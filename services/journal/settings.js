@@ -44,6 +44,12 @@ export const settings = {
     min: 1024 ** 2,
     doc: 'All messages held. Past it a publish gets the error log_full. The file takes more than that.',
   }),
+  shortenMs: setting.milliseconds({
+    env: 'JOURNAL_SHORTEN_MS',
+    default: 3_600_000,
+    min: 0,
+    doc: 'A `history` in keycast.yaml that is shorter than the one this log was used with holds after this time. 0: at once.',
+  }),
   host: setting.host({
     env: 'JOURNAL_HOST',
     default: '127.0.0.1',

@@ -29,7 +29,7 @@ export function openTables(folder, { readOnly = false } = {}) {
   const ids = env.openDB('ids', { encoding: 'json' })
   /** The keys of `ids`, by time and a running number. @type {import('lmdb').Database<[number, string, string], [number, number]>} */
   const idsByAge = env.openDB('ids-by-age', { encoding: 'json' })
-  /** `epoch`, `inode` of the file that it is of, and `counts` over all rooms. @type {import('lmdb').Database<any, string>} */
+  /** `epoch`, `inode` of the file that it is of, `counts` over all rooms, and `notes`. @type {import('lmdb').Database<any, string>} */
   const meta = env.openDB('meta', { encoding: 'json' })
   return { env, rooms, messages, ids, idsByAge, meta }
 }

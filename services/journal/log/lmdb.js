@@ -293,6 +293,15 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
       return kept ? touched : 0
     },
 
+    notes: {
+      read: async () => ({ text: meta.get('notes') ?? '', at: now() }),
+      async replace(before, after) {
+        if ((meta.get('notes') ?? '') !== before) return false
+        await commit([() => meta.put('notes', after)]) // on a full disk it is said again after a restart
+        return true
+      },
+    },
+
     stats: () => ({ bytes, bytesMax, rooms: nextRoom - 1 }),
 
     async close() {

@@ -41,9 +41,20 @@
  *   retention was lowered since its last publish is trimmed to the lower one
  * @property {() => { bytes: number, bytesMax: number, rooms: number }} stats
  * @property {News} [news] only of a log that other journals append to as well
+ * @property {Notes} [notes] only of a log that outlives its journals
  * @property {() => string | undefined} [notReady] the reason why nothing can be kept now; only of a log that can be out
  *   of reach
  * @property {() => Promise<void>} close
+ */
+
+/**
+ * A text that the journals of a log leave to each other, and to those that start later.
+ *
+ * @typedef {object} Notes
+ * @property {() => Promise<{ text: string, at: number }>} read empty where there is none; `at`: the log's clock, in
+ *   milliseconds since 1970
+ * @property {(before: string, after: string) => Promise<boolean>} replace false, and nothing is done, where the text is
+ *   not `before` any more. It writes: not to overlap with `append` or `expire`
  */
 
 /**

@@ -250,6 +250,18 @@ export function testLog({ open }) {
     expect(await append({ room: 'room:2', text: 'y'.repeat(500) })).toMatchObject([{ position: { seq: 1 } }])
   })
 
+  test('a note is replaced by those who know it, and stays beside messages', async () => {
+    const { log, append, clock } = await setup()
+    if (!log.notes) return // nothing outlives its journal
+    expect(await log.notes.read()).toEqual({ text: '', at: clock.at })
+    expect(await log.notes.replace('', '{"größe":1}')).toBe(true)
+    await append({})
+    expect(await log.notes.replace('', 'late')).toBe(false)
+    expect(await log.notes.read()).toMatchObject({ text: '{"größe":1}' })
+    expect(await log.notes.replace('{"größe":1}', 'next')).toBe(true)
+    expect(await log.notes.read()).toMatchObject({ text: 'next' })
+  })
+
   test('random batches leave what a plain list would', async () => {
     const { log, append, read } = await setup()
     /** @type {Map<string, string[]>} */

@@ -69,7 +69,7 @@ export async function openValkeyLog({
   let stored = { bytes: 0, rooms: 0 }
   let epoch = ''
   /** The walk over all rooms that hold messages, in case their `history` changed since their last publish. */
-  const walk = { cursor: '0', rooms: /** @type {string[]} */ ([]), isOver: false }
+  let walk = newWalk()
   /** @type {Set<string>} */
   const watched = new Set()
   /** @type {(room: string, position: import('./log.js').Position) => void} */
@@ -225,11 +225,12 @@ export async function openValkeyLog({
   }
 
   /**
-   * Once for each start: settings change with one.
+   * Walks once over all rooms for each retention: the function is another one when histories changed.
    *
    * @param {Session} session @param {(room: string) => import('./log.js').Retention | undefined} retentionOf
    */
   async function retain(session, retentionOf) {
+    if (walk.retentionOf !== retentionOf) walk = newWalk(retentionOf)
     if (walk.isOver) return
     if (walk.rooms.length === 0) {
       const [cursor, scored] = await session.write(['ZSCAN', EXPIRY, walk.cursor, 'COUNT', String(EXPIRE_AT_ONCE)])
@@ -267,6 +268,16 @@ export async function openValkeyLog({
       const [touched, bytes, rooms] = await session.write(['FCALL', `${library}_expire`, '0', ...args])
       stored = { bytes, rooms }
       return touched
+    },
+
+    notes: {
+      async read() {
+        const [text, at] = await sessionNow().read(['FCALL_RO', `${library}_notes`, '0', time()])
+        return { text: String(text), at }
+      },
+      async replace(before, after) {
+        return (await sessionNow().write(['FCALL', `${library}_note`, '0', before, after])) === 1
+      },
     },
 
     news: {
@@ -351,6 +362,9 @@ function refusalOf(error) {
   if (UNAVAILABLE.test(error.message)) return 'journal_unavailable'
   throw error
 }
+
+/** @param {(room: string) => import('./log.js').Retention | undefined} [retentionOf] */
+const newWalk = retentionOf => ({ retentionOf, cursor: '0', rooms: /** @type {string[]} */ ([]), isOver: false })
 
 /** @param {any} entry of a stream: its id, then names and values by turns @returns {Message} */
 function messageOf([id, [, at, , from, , messageId, , data]]) {

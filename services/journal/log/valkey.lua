@@ -8,10 +8,12 @@
 -- keycast:ids:<key>         hash        publisher and messageId to seq, digest and time
 -- keycast:ids               list        all ids, the oldest first
 -- keycast:expiry            sorted set  rooms by when their oldest message is past its age
+-- keycast:notes             string      what journals leave to each other: the bounds of histories
 
 local LOG = 'keycast:log'
 local IDS = 'keycast:ids'
 local EXPIRY = 'keycast:expiry'
+local NOTES = 'keycast:notes'
 
 -- As in log.js.
 local ID_MS = 5 * 60000
@@ -307,6 +309,18 @@ local function heads(_, rooms)
   return found
 end
 
+-- time or nothing. Returns {text, time}.
+local function notes(_, args)
+  return { redis.call('GET', NOTES) or '', timeOf(args[1]) }
+end
+
+-- before, after. Returns 1, or 0 where another journal was faster.
+local function note(_, args)
+  if (redis.call('GET', NOTES) or '') ~= args[1] then return 0 end
+  redis.call('SET', NOTES, args[2])
+  return 1
+end
+
 -- candidate. Returns {epoch, bytes, rooms}.
 local function open(_, args)
   local epoch = renewed(args[1])
@@ -319,5 +333,7 @@ redis.register_function('VERSION_append', append)
 redis.register_function { function_name = 'VERSION_expire', callback = expire, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'VERSION_retain', callback = retain, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'VERSION_open', callback = open, flags = { 'allow-oom' } }
+redis.register_function { function_name = 'VERSION_note', callback = note, flags = { 'allow-oom' } }
+redis.register_function { function_name = 'VERSION_notes', callback = notes, flags = { 'no-writes' } }
 redis.register_function { function_name = 'VERSION_read', callback = read, flags = { 'no-writes' } }
 redis.register_function { function_name = 'VERSION_heads', callback = heads, flags = { 'no-writes' } }
