@@ -1,6 +1,5 @@
 // Puts a gateway together from its parts. main.js gives it the real world, tests give it theirs.
 import { createTurns, TURN_MS, valuesAndRooms } from '@keycast/service'
-import { createAccess } from './access/access.js'
 import { createAttempts } from './access/attempts.js'
 import { createDecisions } from './access/backend/decisions.js'
 import { createViewers } from './access/backend/viewers.js'
@@ -13,6 +12,7 @@ import { createCounts } from './counts.js'
 import { createOutbox } from './delivery/outbox.js'
 import { createSlowClients } from './delivery/slow-clients.js'
 import { chooseSubprotocol, createEncodings, valueBytes } from './encodings/index.js'
+import { createGate } from './gate/gate.ts'
 import { createHandlers } from './handlers/index.js'
 import { createAuthenticate } from './http/authenticate.js'
 import { createAdmissions } from './keys/admissions.js'
@@ -152,7 +152,6 @@ export function createGateway({
     mayKeep: ownValues.mayKeep,
     onRemoved: ownValues.removed,
   })
-  const access = createAccess({ namespaces, cache, counts, now })
   const backbone = createBackbone({
     held: key => events.held(key),
     credentials: key => ownValues.credentialsFor(cache.peek(key)),
@@ -166,6 +165,7 @@ export function createGateway({
     now,
     wallNow,
   })
+  const gate = createGate({ namespaces, cache, decisions, ownValues, counts, now })
   const values = createValues({ namespaces, cache, backbone, onOpened: ownValues.opened, now })
   const singleFlight = createSingleFlight({ values, cache, backbone, calendar, counts, now })
   const staleness = createStaleness({ calendar, backbone, now })
@@ -210,7 +210,7 @@ export function createGateway({
     createRoomsBackbone,
     events,
     applyRevocations: revokeAll,
-    access,
+    gate,
     decisions,
     tails,
     outbox,
@@ -222,9 +222,8 @@ export function createGateway({
   })
   const endings = createEndings({ subscriptions, rooms })
   const admissions = createAdmissions({
-    access,
+    gate,
     decisions,
-    ownValues,
     subscriptions,
     rooms,
     endings,
@@ -258,15 +257,13 @@ export function createGateway({
   const endRevoked = createEndRevoked({ revocations, sessions, viewers })
   const rateLimit = createRateLimit({ requestsPerSecondMax, keysPerSessionMax, accounts, end: sessions.end, now })
   const handlers = createHandlers({
-    access,
+    gate,
     identify,
     revocations,
     accounts,
     credentials,
     values,
     singleFlight,
-    decisions,
-    ownValues,
     admissions,
     subscriptions,
     endings,
@@ -356,6 +353,9 @@ export function createGateway({
   let sweeper
   let sweptSeldomAtMs = now()
 
+  /** The problem of a key itself, be it of a value or of a room. @param {string} key anything an operator sent */
+  const problemOf = key => gate.operator(rooms.isRoom(key) ? 'room' : 'value', key)
+
   /** @param {import('./keys/entry.js').Entry} entry */
   function onFanOut({ value, askedAtMs }) {
     const startMs = now()
@@ -409,8 +409,7 @@ export function createGateway({
   }
 
   return {
-    access,
-    decisions,
+    gate,
     ownValues,
     values,
     singleFlight,
@@ -421,7 +420,7 @@ export function createGateway({
     counts,
 
     /** Tells an operator why a user may or may not use a key. */
-    explain: createExplain({ policy, rights, tokens, revocations, access, namespaces, deciding, wallNow }),
+    explain: createExplain({ policy, rights, tokens, revocations, problemOf, namespaces, deciding, wallNow }),
 
     /** The user and rights of an HTTP request. */
     authenticate: createAuthenticate({ identify, anonymous: rights.anonymous, viewers, accounts, revocations }),

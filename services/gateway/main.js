@@ -70,8 +70,7 @@ function assemble() {
     },
   })
   const {
-    access,
-    decisions,
+    gate,
     ownValues,
     authenticate,
     explain,
@@ -85,9 +84,7 @@ function assemble() {
     counts,
   } = gateway
   const publicApp = createPublicApp({
-    access,
-    decisions,
-    ownValues,
+    gate,
     authenticate,
     values,
     singleFlight: limitPending(gateway.singleFlight, HTTP_PENDING_MAX),
@@ -107,7 +104,7 @@ function assemble() {
     log,
   })
   addInternal(internal.app, {
-    access,
+    gate,
     explain,
     values,
     ownValues,

@@ -65,12 +65,12 @@ const refusalTexts = {
  * @param {ReturnType<typeof import('./rights.js').createRights>} deps.rights
  * @param {Pick<import('./tokens/tokens.js').Tokens, 'verify'>} deps.tokens
  * @param {Pick<import('./revocations/revocations.js').Revocations, 'revokedBefore'>} deps.revocations
- * @param {Pick<import('./access.js').Access, 'checkAnyForOperator'>} deps.access
+ * @param {(key: string) => import('../keys/problem.js').Refusal | undefined} deps.problemOf
  * @param {Pick<import('@keycast/service').Namespaces, 'get'>} deps.namespaces
  * @param {{ get: (name: string) => import('@keycast/service').Deciding | undefined }} deps.deciding the same and those of rooms
  * @param {() => number} deps.wallNow in milliseconds since 1970
  */
-export function createExplain({ policy, rights, tokens, revocations, access, namespaces, deciding, wallNow }) {
+export function createExplain({ policy, rights, tokens, revocations, problemOf, namespaces, deciding, wallNow }) {
   const { anonymous, everyone, claim } = policy
 
   /**
@@ -79,7 +79,7 @@ export function createExplain({ policy, rights, tokens, revocations, access, nam
    * @returns {Promise<Explanation | { problem: string }>}
    */
   async function explain(key, viewer) {
-    const keyProblem = access.checkAnyForOperator(key)?.message
+    const keyProblem = problemOf(key)?.message
     const backendDecides = keyProblem === undefined ? requestOf(key) : undefined
     if ('token' in viewer) {
       const result = await tokens.verify(viewer.token, { address: ADDRESS })

@@ -1,4 +1,4 @@
-// Reads the `access` section of keycast.yaml, once, at start: the rules, and who may sign tokens. access.js decides by them.
+// Reads the `access` section of keycast.yaml, once, at start: the rules, and who may sign tokens. the gate decides by them.
 import { dirname } from 'node:path'
 import { isUser, USER_PREFIX_CHARACTERS_MAX } from '@keycast/protocol'
 import { duration, Misconfigured, substituteVariables } from '@keycast/service'

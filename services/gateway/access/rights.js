@@ -1,4 +1,4 @@
-// The rights of a session: rules of keycast.yaml and of its token, added up. access.js asks for a request whether they
+// The rights of a session: rules of keycast.yaml and of its token, added up. the gate asks for a request whether they
 // admit its key.
 import { createPatternSet, fillUser, PATTERNS_MAX, readPattern } from './pattern.js'
 

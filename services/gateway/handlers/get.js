@@ -1,5 +1,6 @@
 // Answers one request for one value: from memory if that is fresh enough, else from the fetcher, asked once for all
 // requests of the key. If the client does not read, its get waits without the value.
+import { isRefusal } from '../gate/gate.ts'
 import { problemMessage } from '../keys/problem.js'
 
 /**
@@ -7,19 +8,8 @@ import { problemMessage } from '../keys/problem.js'
  * @typedef {import('../sessions/session.js').Session} Session
  */
 
-/** @param {Pick<import('./index.js').HandlerDeps, 'access' | 'decisions' | 'ownValues' | 'admissions' | 'values' | 'singleFlight' | 'outbox' | 'getsWaitingMax' | 'counts' | 'now'>} deps */
-export const createGet = ({
-  access,
-  decisions,
-  ownValues,
-  admissions,
-  values,
-  singleFlight,
-  outbox,
-  getsWaitingMax,
-  counts,
-  now,
-}) => {
+/** @param {Pick<import('./index.js').HandlerDeps, 'gate' | 'admissions' | 'values' | 'singleFlight' | 'outbox' | 'getsWaitingMax' | 'counts' | 'now'>} deps */
+export const createGet = ({ gate, admissions, values, singleFlight, outbox, getsWaitingMax, counts, now }) => {
   /**
    * @param {Session} session
    * @param {Get} message
@@ -27,18 +17,26 @@ export const createGet = ({
    *   of its wait
    */
   function get(session, message, asOfMs) {
-    const { key } = message
-    const { rights, viewer } = session
-    const problem = access.check(rights, 'read', key)
-    if (problem) return sendProblem(session, message, problem)
-    // Before anything is looked up: neither the answer nor its time tells whether a key exists that the viewer may not read.
-    const decision = decisions.applies(key) ? decisions.ask(session, key) : undefined
-    if (decision instanceof Promise) return waitForDecision(session, message, asOfMs, decision)
-    if (decision) return sendProblem(session, message, decision)
-    if (!outbox.isWritable(session)) return defer(session, message, asOfMs)
+    const entered = gate.enter(session, 'get', message.key)
+    if (!(entered instanceof Promise)) return find(session, message, asOfMs, entered)
+    if (!mayWait(session)) return sendProblem(session, message, tooManyWaiting)
+    session.pendingGets++
+    void entered.then(each => {
+      session.pendingGets--
+      if (!session.ended) find(session, message, asOfMs, each)
+    })
+  }
 
-    const wireKey = ownValues.wireKeyOf(viewer, key)
-    const result = values.fresh(wireKey, asOfMs)
+  /**
+   * @param {Session} session
+   * @param {Get} message
+   * @param {number} asOfMs
+   * @param {import('../gate/gate.ts').Admitted | import('../keys/problem.js').Refusal} entered
+   */
+  function find(session, message, asOfMs, entered) {
+    if (isRefusal(entered)) return sendProblem(session, message, entered)
+    if (!outbox.isWritable(session)) return defer(session, message, asOfMs)
+    const result = values.fresh(entered.wireKey, asOfMs)
     if (result) {
       counts.getHits++
       return answer(session, message, result)
@@ -47,36 +45,14 @@ export const createGet = ({
     if (!mayWait(session)) return sendProblem(session, message, tooManyWaiting)
     session.pendingGets++
     // Never rejects. For a session that ended meanwhile the outbox queues nothing.
-    void singleFlight.want(wireKey).then(fetched => {
+    void singleFlight.want(entered.wireKey).then(fetched => {
       session.pendingGets--
-      // The session has another user by now, who may have another value.
-      if (session.viewer !== viewer && wireKey !== key) {
+      const changed = gate.recheck(entered)
+      if (changed === 'again') {
         if (!session.ended) get(session, message, now())
-        return
-      }
-      // The session's token was renewed during the wait, and the new one may not grant the key.
-      const refusal = session.rights === rights ? undefined : access.check(session.rights, 'read', key)
-      if (refusal) sendProblem(session, message, refusal)
+      } else if (changed) sendProblem(session, message, changed)
       else if (outbox.isWritable(session)) answer(session, message, fetched)
       else defer(session, message, now() - (fetched.value ? fetched.ageMs : 0))
-    })
-  }
-
-  /**
-   * @param {Session} session
-   * @param {Get} message
-   * @param {number} asOfMs
-   * @param {Promise<import('../keys/problem.js').Problem | undefined>} decision
-   */
-  function waitForDecision(session, message, asOfMs, decision) {
-    if (!mayWait(session)) return sendProblem(session, message, tooManyWaiting)
-    session.pendingGets++
-    const { viewer } = session
-    void decision.then(problem => {
-      session.pendingGets--
-      // An admitted viewer has a decision by now; for another viewer the backend must be asked.
-      if (problem && session.viewer === viewer) sendProblem(session, message, problem)
-      else if (!session.ended) get(session, message, asOfMs)
     })
   }
 

@@ -1,6 +1,7 @@
 // Answers requests for parts of rooms' histories, one after the other for each session: the journal is asked for the next
 // once the answer before is written. If the client does not read, the request waits without the messages.
 import { historyBody } from '@keycast/protocol'
+import { isRefusal } from '../gate/gate.ts'
 import { problemMessage } from '../keys/problem.js'
 import { isSubscribed } from '../sessions/session.js'
 import { textFrame } from '../transport/frames.js'
@@ -10,8 +11,8 @@ import { textFrame } from '../transport/frames.js'
  * @typedef {import('../sessions/session.js').Session} Session
  */
 
-/** @param {Pick<import('./index.js').HandlerDeps, 'access' | 'decisions' | 'histories' | 'outbox' | 'getsWaitingMax' | 'counts' | 'now'>} deps */
-export const createHistory = ({ access, decisions, histories, outbox, getsWaitingMax, counts, now }) => {
+/** @param {Pick<import('./index.js').HandlerDeps, 'gate' | 'histories' | 'outbox' | 'getsWaitingMax' | 'counts' | 'now'>} deps */
+export const createHistory = ({ gate, histories, outbox, getsWaitingMax, counts, now }) => {
   /** Sessions whose last request is being read, or its answer not written yet. @type {Set<Session>} */
   const reading = new Set()
 
@@ -20,40 +21,39 @@ export const createHistory = ({ access, decisions, histories, outbox, getsWaitin
    * @param {History} message
    */
   function history(session, message) {
-    const problem = access.checkRoom(session.rights, 'read', message.key)
+    const problem = gate.check(session.rights, 'history', message.key)
     if (problem) return refuse(session, message, problem)
     const waiting = session.pendingGets + session.deferredGets.length
     if (waiting >= getsWaitingMax) return refuse(session, message, { code: 'too_many_waiting' })
     // An answer has up to 1 MiB, which may fill the socket: then all that was read beside it would have to be read again.
     if (reading.has(session) || !outbox.isWritable(session)) return defer(session, message)
-    const decision = decisions.applies(message.key) ? decisions.ask(session, message.key) : undefined
-    if (decision instanceof Promise) return void waitForDecision(session, message, decision)
-    if (decision) return refuse(session, message, decision)
-    void read(session, message)
+    const entered = gate.enter(session, 'history', message.key)
+    if (entered instanceof Promise) return void waitToEnter(session, message, entered)
+    if (isRefusal(entered)) return refuse(session, message, entered)
+    void read(session, message, entered)
   }
 
   /**
    * @param {Session} session @param {History} message
-   * @param {Promise<import('../keys/problem.js').Problem | undefined>} decision
+   * @param {Promise<import('../gate/gate.ts').Admitted | import('../keys/problem.js').Refusal>} entering
    */
-  async function waitForDecision(session, message, decision) {
+  async function waitToEnter(session, message, entering) {
     session.pendingGets++
-    const { viewer } = session
-    const problem = await decision
+    const entered = await entering
     session.pendingGets--
     if (session.ended) return
-    // An admitted viewer has a decision by now; for another viewer the backend must be asked.
-    if (!problem || session.viewer !== viewer) return history(session, message)
-    refuse(session, message, problem)
+    if (isRefusal(entered)) return refuse(session, message, entered)
+    // Another request may be read by now. The decision stands.
+    history(session, message)
   }
 
-  /** @param {Session} session @param {History} message */
-  async function read(session, message) {
+  /** @param {Session} session @param {History} message @param {import('../gate/gate.ts').Admitted} admitted */
+  async function read(session, message, admitted) {
     reading.add(session)
     session.pendingGets++
     const result = await histories.read(message)
     session.pendingGets--
-    answer(session, message, result)
+    answer(session, message, result, admitted)
     outbox.fence(() => {
       reading.delete(session)
       readNext(session)
@@ -77,11 +77,13 @@ export const createHistory = ({ access, decisions, histories, outbox, getsWaitin
   /**
    * @param {Session} session @param {History} message
    * @param {Awaited<ReturnType<import('../rooms/histories.js').Histories['read']>>} result
+   * @param {import('../gate/gate.ts').Admitted} admitted
    */
-  function answer(session, message, { problem, history: found }) {
+  function answer(session, message, { problem, history: found }, admitted) {
     if (session.ended) return
-    // The session's token was renewed during the wait, and the new one may not grant the room.
-    const refusal = access.checkRoom(session.rights, 'read', message.key) ?? problem
+    const changed = gate.recheck(admitted)
+    if (changed === 'again') return defer(session, message)
+    const refusal = changed ?? problem
     if (!found || refusal) return refuse(session, message, refusal ?? { code: 'journal_unavailable' })
     // The client stopped reading meanwhile: the messages are read again when it goes on.
     if (!outbox.isWritable(session)) return defer(session, message)

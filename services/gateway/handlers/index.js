@@ -15,15 +15,13 @@ import { createUnsubscribe } from './unsubscribe.js'
  * @typedef {import('../sessions/session.js').Session} Session
  *
  * @typedef {object} HandlerDeps
- * @property {Pick<import('../access/access.js').Access, 'check' | 'checkRoom'>} access
+ * @property {Pick<import('../gate/gate.ts').Gate, 'enter' | 'recheck' | 'check'>} gate
  * @property {Pick<import('../access/identify.js').Identify, 'verify'>} identify
  * @property {Pick<import('../access/revocations/revocations.js').Revocations, 'isRevoked'>} revocations
  * @property {Pick<import('../sessions/accounts.js').Accounts, 'of' | 'hasRoom'>} accounts
  * @property {Pick<import('../sessions/credentials.js').Credentials, 'renew'>} credentials
  * @property {Pick<import('../keys/values.js').Values, 'fresh'>} values
  * @property {Pick<import('../keys/single-flight.js').SingleFlight, 'want'>} singleFlight
- * @property {Pick<import('../access/backend/decisions.js').Decisions, 'applies' | 'ask'>} decisions
- * @property {Pick<import('../keys/own-values.js').OwnValues, 'wireKeyOf'>} ownValues
  * @property {import('../keys/admissions.js').Admissions} admissions
  * @property {import('../keys/subscriptions.js').Subscriptions} subscriptions
  * @property {Pick<import('../keys/endings.js').Endings, 'remove'>} endings

@@ -2,7 +2,7 @@
 // For code that polls.
 import { REFUSED } from '../access/tokens/tokens.js'
 
-/** @type {import('./problems.js').HttpProblem} */
+/** @type {import('../keys/problem.js').Refusal} */
 const REVOKED = Object.freeze({ code: 'token_refused', message: REFUSED })
 
 /**
@@ -18,7 +18,7 @@ export function createAuthenticate({ identify, anonymous, viewers, accounts, rev
    * @param {import('node:http').IncomingMessage} request
    * @returns {Promise<{ hasToken: boolean } & ({ rights: import('../access/rights.js').Rights, viewer:
    *   import('../access/backend/viewers.js').Viewer | undefined, account: import('../sessions/accounts.js').Account |
-   *   undefined, revoked: () => import('./problems.js').HttpProblem | undefined } | { problem:
+   *   undefined, revoked: () => import('../keys/problem.js').Refusal | undefined } | { problem:
    *   import('./problems.js').HttpProblem, status?: number })>} `revoked`: ask it before anything is sent, because the
    *   token may have been revoked while the request waited
    */

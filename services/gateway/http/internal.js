@@ -36,7 +36,7 @@ const RETRY_AFTER_MS = 1_000
 /**
  * @param {import('fastify').FastifyInstance} app of the internal listener
  * @param {object} deps
- * @param {Pick<import('../access/access.js').Access, 'checkForOperator' | 'checkRoomForOperator'>} deps.access
+ * @param {Pick<import('../gate/gate.ts').Gate, 'operator'>} deps.gate
  * @param {ReturnType<typeof import('../access/explain.js').createExplain>} deps.explain
  * @param {(revocation: import('../access/revocations/revocations.js').Revocation) => { outcome: 'added' | 'known' | 'full',
  *   sessions: number }} deps.revoke
@@ -52,13 +52,13 @@ const RETRY_AFTER_MS = 1_000
  * @param {string | undefined} deps.apiToken
  */
 export function addInternal(app, deps) {
-  const { access, explain, values, ownValues, backbone, namespaces, revoke, shareRevocation, apiToken } = deps
+  const { gate, explain, values, ownValues, backbone, namespaces, revoke, shareRevocation, apiToken } = deps
   const { wallNow = Date.now } = deps
   app.register(async calls => {
     calls.addHook('onRequest', createGuard(apiToken))
 
     calls.post('/v1/refresh', { bodyLimit: BODY_BYTES_MAX }, async (request, reply) => {
-      const { keys, problems } = readKeys(request.body, access)
+      const { keys, problems } = readKeys(request.body, gate)
       if (problems.length > 0) {
         return sendProblem(reply, { code: 'bad_request', message: 'nothing was refreshed', problems })
       }
@@ -107,7 +107,7 @@ export function addInternal(app, deps) {
     // As at /v1/values: the id may hold `/`.
     calls.get('/v1/keys/*', async (request, reply) => {
       const { '*': key } = /** @type {{ '*': string }} */ (request.params)
-      const problem = access.checkForOperator(key)
+      const problem = gate.operator('value', key)
       if (problem) return sendProblem(reply, problem)
       const namespace = namespaces.get(namespaceOf(key))
       if (ownValues.areOf(key)) return describeOwn(key, ownValues.countOf(key), namespace)
@@ -147,10 +147,10 @@ const PROBLEMS_MAX = 10
 
 /**
  * @param {unknown} body
- * @param {Pick<import('../access/access.js').Access, 'checkForOperator'>} access
+ * @param {Pick<import('../gate/gate.ts').Gate, 'operator'>} gate
  * @returns {{ keys: string[], problems: string[] }} each key once
  */
-function readKeys(body, access) {
+function readKeys(body, gate) {
   const listed = typeof body === 'object' && body !== null && 'keys' in body ? body.keys : undefined
   if (!Array.isArray(listed) || listed.length === 0) {
     return { keys: [], problems: ['the body must be {"keys":[…]} with at least one key'] }
@@ -159,7 +159,7 @@ function readKeys(body, access) {
   /** @type {string[]} */
   const problems = []
   for (const [index, key] of listed.entries()) {
-    const problem = typeof key === 'string' ? access.checkForOperator(key)?.message : 'a key is a string'
+    const problem = typeof key === 'string' ? gate.operator('value', key)?.message : 'a key is a string'
     if (problem) problems.push(`keys[${index}]: ${problem}`)
     if (problems.length === PROBLEMS_MAX) break
   }

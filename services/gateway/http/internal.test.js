@@ -1,7 +1,7 @@
 import { FetcherUnavailable } from '@keycast/backbone'
 import Fastify from 'fastify'
-import { createAccess } from '../access/access.js'
 import { createCounts } from '../counts.js'
+import { createGate } from '../gate/gate.ts'
 import { createNamespaces } from '../test-support.js'
 import { addInternal } from './internal.js'
 import { closeServed, serve } from './test-support.js'
@@ -48,7 +48,14 @@ async function setup({
   addInternal(app, {
     apiToken: apiToken ?? undefined,
     namespaces,
-    access: createAccess({ namespaces, cache: { peek: () => undefined }, counts: createCounts(), now: () => 0 }),
+    gate: createGate({
+      namespaces,
+      cache: { peek: () => undefined },
+      decisions: { applies: () => false, ask: () => undefined },
+      ownValues: { areOf: () => false, wireKeyOf: (_, key) => key },
+      counts: createCounts(),
+      now: () => 0,
+    }),
     explain: async (key, viewer) => {
       explained.push({ key, viewer })
       if ('keys' in viewer) return { problem: 'read 0 "room" has no namespace' }

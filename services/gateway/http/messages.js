@@ -8,7 +8,7 @@ import { sendProblem } from './problems.js'
 
 /**
  * @typedef {object} MessagesDeps
- * @property {Pick<import('../access/access.js').Access, 'checkRoom'>} access
+ * @property {Pick<import('../gate/gate.ts').Gate, 'recheck'>} gate
  * @property {import('./admit.js').Admit} admit
  * @property {Pick<import('../rooms/histories.js').Histories, 'read'>} histories
  * @property {Pick<import('./unread-bodies.js').UnreadBodies, 'hold'>} unreadBodies
@@ -31,7 +31,7 @@ const headers = Object.freeze({
  * @param {import('fastify').FastifyInstance} app
  * @param {MessagesDeps} deps
  */
-export function addMessages(app, { access, admit, histories, unreadBodies, counts }) {
+export function addMessages(app, { gate, admit, histories, unreadBodies, counts }) {
   let pending = 0
 
   /** @type {import('fastify').onResponseHookHandler} */
@@ -41,9 +41,10 @@ export function addMessages(app, { access, admit, histories, unreadBodies, count
   }
 
   app.get('/v1/messages/*', { onResponse }, async (request, reply) => {
-    const caller = await admit(request, reply, access.checkRoom)
-    if (!caller) return reply
-    const asked = readQuery(caller.key, request.query)
+    const admitted = await admit(request, reply, 'history')
+    if (!admitted) return reply
+    const { key } = admitted
+    const asked = readQuery(key, request.query)
     if ('problem' in asked) return sendProblem(reply, asked.problem)
     if (pending >= PENDING_MAX) {
       return sendProblem(reply, createProblem('too_many_waiting', performance.now(), { retryAfterMs: RETRY_MS }))
@@ -52,11 +53,11 @@ export function addMessages(app, { access, admit, histories, unreadBodies, count
     // Never rejects.
     const { problem, history } = await histories.read(asked)
     pending--
-    const revoked = caller.revoked()
-    if (revoked) return sendProblem(reply, revoked)
+    const refusal = gate.recheck(admitted)
+    if (refusal && refusal !== 'again') return sendProblem(reply, refusal)
     if (!history) return sendProblem(reply, problem)
     const { messages, ...head } = history
-    const body = historyBody({ key: caller.key, ...head }, messages)
+    const body = historyBody({ key, ...head }, messages)
     if (!unreadBodies.hold(body, reply.raw)) return sendProblem(reply, createProblem('capacity', performance.now()))
     return reply.headers(headers).send(body)
   })

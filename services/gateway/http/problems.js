@@ -1,13 +1,15 @@
 // Errors in HTTP: a status and `{ code, message, retryAfterMs?, problems? }`. Every error on both listeners is sent
 // from here, except those that packages/service answers itself (http-errors.ts).
 
+import { errorCodes } from '@keycast/protocol'
+
 /**
  * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode
  *
  * `problems`: each thing that is wrong with a request, where there may be several.
  * @typedef {object} HttpProblem
  * @property {ErrorCode | keyof typeof requestStatusOf} code
- * @property {string} message
+ * @property {string} [message] the code's own where it says enough
  * @property {number} [retryAfterMs]
  * @property {string[]} [problems]
  */
@@ -64,7 +66,13 @@ const requestStatusOf = {
  * @param {HttpProblem} problem
  * @param {number} [status] an HTTP status that says more than the code's own
  */
-export function sendProblem(reply, { code, message, retryAfterMs, problems }, status = statuses[code]) {
+export function sendProblem(reply, problem, status = statuses[problem.code]) {
+  const {
+    code,
+    message = Object.hasOwn(errorCodes, code) ? errorCodes[/** @type {ErrorCode} */ (code)] : code,
+    retryAfterMs,
+    problems,
+  } = problem
   reply.code(status).header('cache-control', 'no-store')
   // RFC 9110 section 15.5.2: a 401 says what would help.
   if (status === 401 && !reply.hasHeader('www-authenticate')) {

@@ -32,9 +32,7 @@ const BODY_BYTES_MAX = 1_024
 
 /**
  * @param {object} deps
- * @param {import('./values.js').ValuesDeps['access'] & import('./messages.js').MessagesDeps['access']} deps.access
- * @param {Parameters<typeof createAdmit>[0]['decisions']} deps.decisions
- * @param {import('./values.js').ValuesDeps['ownValues']} deps.ownValues
+ * @param {Pick<import('../gate/gate.ts').Gate, 'enter' | 'recheck'>} deps.gate
  * @param {import('./values.js').ValuesDeps['values']} deps.values
  * @param {import('./values.js').ValuesDeps['singleFlight']} deps.singleFlight
  * @param {Parameters<typeof createAdmit>[0]['authenticate']} deps.authenticate
@@ -46,9 +44,7 @@ const BODY_BYTES_MAX = 1_024
  * @param {boolean} [deps.chat] whether the example of a chat is served
  */
 export function createPublicApp({
-  access,
-  decisions,
-  ownValues,
+  gate,
   authenticate,
   values,
   singleFlight,
@@ -84,8 +80,8 @@ export function createPublicApp({
   if (chat) addChat(app)
   addLibrary(app)
   const unreadBodies = createUnreadBodies(unreadBytesMax)
-  const admit = createAdmit({ authenticate, decisions })
-  addValues(app, { access, admit, ownValues, values, singleFlight, unreadBodies, counts })
-  addMessages(app, { access, admit, histories, unreadBodies, counts })
+  const admit = createAdmit({ authenticate, gate })
+  addValues(app, { gate, admit, values, singleFlight, unreadBodies, counts })
+  addMessages(app, { gate, admit, histories, unreadBodies, counts })
   return app
 }

@@ -9,11 +9,11 @@ const BODY_BYTES_MAX = 516 * 1_024
 /**
  * @param {import('fastify').FastifyInstance} calls under the guard of the token
  * @param {object} deps
- * @param {Pick<import('../access/access.js').Access, 'checkRoomForOperator'>} deps.access
+ * @param {Pick<import('../gate/gate.ts').Gate, 'operator'>} deps.gate
  * @param {Pick<import('../rooms/publishes.js').Publishes, 'fromBackend'>} deps.publishes
  * @param {Pick<import('../rooms/rooms.js').Rooms, 'describe' | 'membersOf'>} deps.rooms
  */
-export function addRoomCalls(calls, { access, publishes, rooms }) {
+export function addRoomCalls(calls, { gate, publishes, rooms }) {
   calls.register(async scope => {
     // Read as text: the message's data is passed on exactly as it is written.
     scope.removeContentTypeParser('application/json')
@@ -35,7 +35,7 @@ export function addRoomCalls(calls, { access, publishes, rooms }) {
   // As at /v1/keys: the id may hold `/`.
   calls.get('/v1/rooms/*', async (request, reply) => {
     const { '*': key } = /** @type {{ '*': string }} */ (request.params)
-    const problem = access.checkRoomForOperator(key)
+    const problem = gate.operator('room', key)
     if (problem) return sendProblem(reply, problem)
     return { ...rooms.describe(key), members: describeMembers(await rooms.membersOf(key)) }
   })

@@ -11,9 +11,8 @@ import { sendProblem } from './problems.js'
  * @typedef {import('../keys/entry.js').Found} Found
  *
  * @typedef {object} ValuesDeps
- * @property {Pick<import('../access/access.js').Access, 'check'>} access
+ * @property {Pick<import('../gate/gate.ts').Gate, 'recheck'>} gate
  * @property {import('./admit.js').Admit} admit
- * @property {Pick<import('../keys/own-values.js').OwnValues, 'wireKeyOf'>} ownValues
  * @property {Pick<import('../keys/values.js').Values, 'fresh'>} values
  * @property {Pick<import('../keys/single-flight.js').SingleFlight, 'want'>} singleFlight
  * @property {Pick<import('./unread-bodies.js').UnreadBodies, 'hold'>} unreadBodies
@@ -27,7 +26,7 @@ const VALUES_PATH = '/v1/values/'
  * @param {import('fastify').FastifyInstance} app
  * @param {ValuesDeps} deps
  */
-export function addValues(app, { access, admit, ownValues, values, singleFlight, unreadBodies, counts }) {
+export function addValues(app, { gate, admit, values, singleFlight, unreadBodies, counts }) {
   /** @type {import('fastify').onResponseHookHandler} */
   const onResponse = (_, reply, done) => {
     countOne(counts.httpValues, String(reply.statusCode))
@@ -36,21 +35,20 @@ export function addValues(app, { access, admit, ownValues, values, singleFlight,
 
   // Fastify adds HEAD, and has percent-decoded the key, once.
   app.get(`${VALUES_PATH}*`, { onResponse }, async (request, reply) => {
-    const caller = await admit(request, reply, access.check)
-    if (!caller) return reply
-    const { key, viewer } = caller
-    const wireKey = ownValues.wireKeyOf(viewer, key)
+    const admitted = await admit(request, reply, 'get')
+    if (!admitted) return reply
+    const { key, wireKey, hasToken } = admitted
     const isOwn = wireKey !== key
     const cached = values.fresh(wireKey)
     if (cached) counts.httpHits++
     else counts.httpMisses++
     const result = cached ?? (await singleFlight.want(wireKey))
-    const refusal = caller.revoked()
-    if (refusal) return sendProblem(reply, refusal)
+    const refusal = gate.recheck(admitted)
+    if (refusal && refusal !== 'again') return sendProblem(reply, refusal)
     // Errors and requests without a token vary, too: another user has another answer.
     if (isOwn) reply.header('vary', 'Authorization, Cookie')
     if (!result.value) return sendProblem(reply, result.problem)
-    return sendValue(request, reply, result, { unreadBodies, isOwn, isPrivate: caller.hasToken })
+    return sendValue(request, reply, result, { unreadBodies, isOwn, isPrivate: hasToken })
   })
 }
 

@@ -38,16 +38,16 @@ async function setup({ fresh, later, refused, caller = { hasToken: false, rights
     unreadBytesMax: 1_000_000,
     log: createLog({ name: 'test', level: 'silent' }),
     counts,
-    access: {
-      check: (_rights, verb, key) => {
-        expect(verb).toBe('read')
-        asked.push(`check ${key}`)
-        return refused?.problem
+    gate: {
+      enter(asker, act, key) {
+        expect(act).toBe('get')
+        asked.push(`enter ${key}`)
+        const { rights, viewer } = asker
+        const wireKey = key.startsWith('own:') ? `${key} ${viewer?.name}` : key
+        return refused?.problem ?? { asker, act, key, wireKey, rights, viewer }
       },
-      checkRoom: () => undefined,
+      recheck: ({ asker }) => asker.revoked?.(),
     },
-    decisions: { applies: () => false, ask: () => undefined },
-    ownValues: { wireKeyOf: (viewer, key) => (key.startsWith('own:') ? `${key} ${viewer?.name}` : key) },
     histories: /** @type {any} */ (undefined),
     authenticate: async () => ({ revoked: () => undefined, ...caller }),
     values: {
@@ -87,7 +87,7 @@ test('a value held and fresh is answered from memory, as the backend gave it', a
     age: '2',
     'cache-control': 'max-age=5',
   })
-  expect(asked).toEqual(['check tick:1', 'fresh tick:1'])
+  expect(asked).toEqual(['enter tick:1', 'fresh tick:1'])
 })
 
 test('a value not held is asked of the fetcher', async () => {
@@ -150,7 +150,7 @@ test.each([
 ])('%s names the key %s: decoded once', async (path, key) => {
   const { get, asked } = await setup({ fresh: found })
   await get(path)
-  expect(asked[0]).toBe(`check ${key}`)
+  expect(asked[0]).toBe(`enter ${key}`)
 })
 
 test('a key that breaks the grammar is refused, and the fetcher is not asked', async () => {
@@ -158,7 +158,7 @@ test('a key that breaks the grammar is refused, and the fetcher is not asked', a
   const response = await get('/v1/values/tick:')
   expect(response.status).toBe(400)
   expect(response.json()).toEqual({ code: 'bad_key', message: 'the id is empty' })
-  expect(asked).toEqual(['check tick:'])
+  expect(asked).toEqual(['enter tick:'])
 })
 
 test('percent-encoding that is broken is a bad key too', async () => {

@@ -6,7 +6,7 @@ import { createProblem, problemMessage } from './problem.js'
 
 /**
  * @typedef {import('../sessions/session.js').Session} Session
- * @typedef {import('./problem.js').Problem} Problem
+ * @typedef {import('./problem.js').Refusal} Refusal
  * @typedef {ReturnType<typeof createAdmissions>} Admissions
  *
  * How a client asked for a key: with the version it holds of a value, or where a room is to begin, which is announced with the
@@ -22,9 +22,8 @@ import { createProblem, problemMessage } from './problem.js'
 
 /**
  * @param {object} deps
- * @param {Pick<import('../access/access.js').Access, 'check' | 'checkRoom' | 'refusalOf'>} deps.access
+ * @param {Pick<import('../gate/gate.ts').Gate, 'check' | 'covers' | 'isViewers'>} deps.gate
  * @param {Pick<import('../access/backend/decisions.js').Decisions, 'applies' | 'register' | 'unregister'>} deps.decisions
- * @param {Pick<import('./own-values.js').OwnValues, 'areOf'>} deps.ownValues
  * @param {Pick<import('./subscriptions.js').Subscriptions, 'add'>} deps.subscriptions
  * @param {Pick<import('../rooms/rooms.js').Rooms, 'announce' | 'add' | 'finish' | 'positionOf' | 'hold'>} deps.rooms
  * @param {Pick<import('./endings.js').Endings, 'remove' | 'drop'>} deps.endings
@@ -32,7 +31,7 @@ import { createProblem, problemMessage } from './problem.js'
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'send'>} deps.outbox
  * @param {() => number} deps.now monotonic, in milliseconds
  */
-export function createAdmissions({ access, decisions, ownValues, subscriptions, rooms, endings, places, outbox, now }) {
+export function createAdmissions({ gate, decisions, subscriptions, rooms, endings, places, outbox, now }) {
   let awaiting = 0
 
   /**
@@ -42,11 +41,11 @@ export function createAdmissions({ access, decisions, ownValues, subscriptions, 
    * @param {Session} session
    * @param {string} key as a client sent it
    * @param {string | undefined} version the client holds
-   * @returns {Problem | undefined} why it was not subscribed
+   * @returns {Refusal | undefined} why it was not subscribed
    */
   function subscribe(session, key, version) {
     // Rights come first: the backend is not asked about keys that the viewer's rights do not cover.
-    return access.check(session.rights, 'read', key) ?? admit(session, key, { version })
+    return gate.check(session.rights, 'subscribe', key) ?? admit(session, key, { version })
   }
 
   /**
@@ -56,11 +55,11 @@ export function createAdmissions({ access, decisions, ownValues, subscriptions, 
    * @param {string} key as a client sent it
    * @param {import('../rooms/room.js').RoomStart | undefined} start
    * @param {import('../rooms/announcement.js').Announcement} announcement of the whole request
-   * @returns {Problem | undefined} why it was not subscribed
+   * @returns {Refusal | undefined} why it was not subscribed
    */
   function subscribeRoom(session, key, start, announcement) {
     return (
-      access.checkRoom(session.rights, 'read', key) ??
+      gate.check(session.rights, 'subscribe', key) ??
       admit(session, key, { room: { start, id: announcement.id, announcement } })
     )
   }
@@ -150,7 +149,7 @@ export function createAdmissions({ access, decisions, ownValues, subscriptions, 
    *
    * @param {Session} session
    * @param {string} key
-   * @param {Problem | undefined} problem the reason why its viewer may not read the key now
+   * @param {Refusal | undefined} problem the reason why its viewer may not read the key now
    */
   function decided(session, key, problem) {
     if (!problem) return begin(session, key)
@@ -195,7 +194,7 @@ export function createAdmissions({ access, decisions, ownValues, subscriptions, 
     return { room: { start: rooms.positionOf(subscription), id, announcement: undefined } }
   }
 
-  /** @param {Session} session @param {string} key @param {Problem} problem */
+  /** @param {Session} session @param {string} key @param {Refusal} problem */
   function end(session, key, problem) {
     // A room that the session only joined does not end here: joins.js ends it.
     if (!isSubscribed(session, key)) return
@@ -205,7 +204,7 @@ export function createAdmissions({ access, decisions, ownValues, subscriptions, 
   }
 
   /**
-   * @param {Session} session @param {string} key @param {Problem} problem @param {boolean} subscribed
+   * @param {Session} session @param {string} key @param {Refusal} problem @param {boolean} subscribed
    * @param {import('@keycast/protocol').RequestId} [id]
    */
   function tell(session, key, problem, subscribed, id) {
@@ -224,7 +223,7 @@ export function createAdmissions({ access, decisions, ownValues, subscriptions, 
     /** Ends the subscriptions that the session's rights no longer cover. @param {Session} session */
     endUncovered(session) {
       for (const key of keysOf(session)) {
-        const problem = access.refusalOf(session.rights, 'read', key)
+        const problem = gate.covers(session.rights, 'subscribe', key)
         if (problem) end(session, key, problem)
       }
     },
@@ -237,15 +236,14 @@ export function createAdmissions({ access, decisions, ownValues, subscriptions, 
      * @param {() => void} change sets the new viewer
      */
     changeViewer(session, change) {
-      const keys = keysOf(session).filter(key => decisions.applies(key) || ownValues.areOf(key))
+      const keys = keysOf(session).filter(gate.isViewers)
       const asked = keys.map(key => session.awaited?.get(key)?.asked ?? askedAgain(session, key))
       for (const key of keys) unsubscribe(session, key)
       change()
       for (const [index, key] of keys.entries()) {
         const { room } = asked[index]
         const again = room ? { room } : { version: undefined }
-        const check = room ? access.checkRoom : access.check
-        const problem = check(session.rights, 'read', key) ?? admit(session, key, again)
+        const problem = gate.check(session.rights, 'subscribe', key) ?? admit(session, key, again)
         if (problem) tell(session, key, problem, false)
       }
     },

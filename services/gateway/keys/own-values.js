@@ -25,7 +25,7 @@ export function createOwnValues({ namespaces, viewers, wallNow }) {
   const byViewer = new Map()
   let count = 0
 
-  /** Whether each user has a value of their own under the key. @param {string} key that passed the check of access.js */
+  /** Whether each user has a value of their own under the key. @param {string} key that passed the gate */
   const areOf = key => namespaces.get(namespaceOf(key))?.isPerUser === true
 
   /**

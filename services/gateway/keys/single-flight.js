@@ -24,7 +24,7 @@ export function createSingleFlight({ values, cache, backbone, calendar, counts, 
   /**
    * Waits for the fetcher's next answer for a key.
    *
-   * @param {string} wireKey of a key that passed the check of access.js
+   * @param {string} wireKey of a key that passed the gate
    * @param {{ deadlineMs?: number }} [options] how long to wait; by default as long as an answer may take
    * @returns {Promise<Result>} never rejects
    */

@@ -26,7 +26,7 @@ export function createValues({ namespaces, cache, backbone, onOpened = () => {},
    * The entry of a key, made if there is none. It must be wanted (subscribed to or waited for) before the cache's
    * `update` sees it, or it is dropped again.
    *
-   * @param {string} wireKey of a key that passed the check of access.js
+   * @param {string} wireKey of a key that passed the gate
    * @returns {Entry}
    */
   function open(wireKey) {

@@ -1,9 +1,9 @@
 // The rooms that sessions joined. A session that says it leaves is gone at once; one whose connection broke is kept by the
 // journal for a while, so that its user can come back through any gateway.
-import { namespaceOf } from '@keycast/protocol'
 import { JOINED } from '../access/backend/decisions.js'
 import { countOne } from '../counts.js'
-import { createProblem, problemMessage } from '../keys/problem.js'
+import { isRefusal } from '../gate/gate.ts'
+import { problemMessage } from '../keys/problem.js'
 import { isSubscribed } from '../sessions/session.js'
 
 /**
@@ -26,16 +26,15 @@ const RETRY_MS = 100
 
 /**
  * @param {object} deps
- * @param {import('@keycast/service').JournalNamespaces} deps.namespaces
- * @param {Pick<import('../access/access.js').Access, 'checkRoom' | 'refusalOf'>} deps.access
- * @param {Pick<import('../access/backend/decisions.js').Decisions, 'applies' | 'ask' | 'register' | 'unregister'>} deps.decisions
+ * @param {Pick<import('../gate/gate.ts').Gate, 'enter' | 'covers'>} deps.gate
+ * @param {Pick<import('../access/backend/decisions.js').Decisions, 'applies' | 'register' | 'unregister'>} deps.decisions
  * @param {Pick<import('@keycast/backbone').RoomsBackbone, 'join' | 'leave'>} deps.backbone
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'send'>} deps.outbox
  * @param {number} deps.joinMs within which a join is answered
  * @param {Pick<import('../counts.js').Counts, 'joins'>} deps.counts
  * @param {() => number} deps.now monotonic, in milliseconds
  */
-export function createJoins({ namespaces, access, decisions, backbone, outbox, joinMs, counts, now }) {
+export function createJoins({ gate, decisions, backbone, outbox, joinMs, counts, now }) {
   /** Sessions with memberships, by key of the room. @type {Map<Session, Map<string, Membership>>} */
   const members = new Map()
   let count = 0
@@ -55,31 +54,27 @@ export function createJoins({ namespaces, access, decisions, backbone, outbox, j
    */
   function join(session, message) {
     const { id, key } = message
-    const refusal = access.checkRoom(session.rights, 'join', key) ?? roomProblem(key)
-    if (refusal) return refuse(session, id, key, refusal)
-    if (!decisions.applies(key)) return enter(session, message)
     if (undecided.get(session)?.has(key)) return refuse(session, id, key, underWay)
-    const decision = decisions.ask(session, key)
-    if (decision instanceof Promise) return void joinDecided(session, message, decision)
-    if (decision) return refuse(session, id, key, decision)
+    const entered = gate.enter(session, 'join', key)
+    if (entered instanceof Promise) return void joinEntered(session, message, entered)
+    if (isRefusal(entered)) return refuse(session, id, key, entered)
     enter(session, message)
   }
 
   /**
    * @param {Session} session @param {import('@keycast/protocol').Join} message
-   * @param {Promise<Problem | undefined>} decision
+   * @param {Promise<import('../gate/gate.ts').Admitted | Refusal>} entering
    */
-  async function joinDecided(session, message, decision) {
+  async function joinEntered(session, message, entering) {
     const { id, key } = message
     const waiting = undecided.get(session) ?? new Map()
     undecided.set(session, waiting.set(key, message))
-    const problem = await decision
+    const entered = await entering
     // A leave came, or the session ended. After a leave another join may wait here; this one must not touch it.
     if (undecided.get(session)?.get(key) !== message) return refuse(session, id, key, leftBefore)
     forgetUndecided(session, key)
-    if (problem) return refuse(session, id, key, problem)
-    // Asked again: its rights or its user may be others by now. For the same viewer the decision stands.
-    join(session, message)
+    if (isRefusal(entered)) return refuse(session, id, key, entered)
+    enter(session, message)
   }
 
   /** @param {Session} session @param {string} key */
@@ -108,12 +103,6 @@ export function createJoins({ namespaces, access, decisions, backbone, outbox, j
     )
     membership.pending = tab
     void joined.then(outcome => answer(session, id, key, membership, tab, outcome))
-  }
-
-  /** @param {string} key of a room */
-  function roomProblem(key) {
-    if (namespaces.get(namespaceOf(key))?.members !== 'none') return undefined
-    return createProblem('forbidden', now(), { message: 'nobody joins this room' })
   }
 
   /** @param {Session} session @param {string} key */
@@ -211,7 +200,7 @@ export function createJoins({ namespaces, access, decisions, backbone, outbox, j
     /** @param {Session} session its rights changed */
     endUncovered(session) {
       for (const key of [...(members.get(session)?.keys() ?? [])]) {
-        const problem = access.refusalOf(session.rights, 'join', key)
+        const problem = gate.covers(session.rights, 'join', key)
         if (!problem) continue
         end(session, key, 'now')
         refuse(session, undefined, key, problem)

@@ -19,7 +19,7 @@ import { createRooms } from './rooms.js'
  * @param {(events: RoomsEvents) => import('@keycast/backbone').RoomsBackbone} deps.createRoomsBackbone
  * @param {RoomsEvents} deps.events of all rooms that clients can name
  * @param {Parameters<typeof createSharedRevocations>[0]['apply']} deps.applyRevocations
- * @param {import('../access/access.js').Access} deps.access
+ * @param {import('../gate/gate.ts').Gate} deps.gate
  * @param {import('../access/backend/decisions.js').Decisions} deps.decisions
  * @param {ReturnType<typeof import('./tails.js').createTails>} deps.tails
  * @param {import('../delivery/outbox.js').Outbox} deps.outbox
@@ -34,7 +34,7 @@ export function assembleRooms({
   createRoomsBackbone,
   events,
   applyRevocations,
-  access,
+  gate,
   decisions,
   tails,
   outbox,
@@ -85,8 +85,7 @@ export function assembleRooms({
   const histories = createHistoryReader({ backbone: roomsBackbone })
   const publishes = createPublishes({
     namespaces,
-    access,
-    decisions,
+    gate,
     backbone: roomsBackbone,
     outbox,
     publishMs: settings.publishMs,
@@ -95,8 +94,7 @@ export function assembleRooms({
     now,
   })
   const joins = createJoins({
-    namespaces,
-    access,
+    gate,
     decisions,
     backbone: roomsBackbone,
     outbox,

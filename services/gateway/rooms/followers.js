@@ -61,7 +61,7 @@ export function createFollowers({ namespaces, backbone, tails, outbox, watching,
     return { subscription }
   }
 
-  /** @param {string} key passed the check of access.js */
+  /** @param {string} key passed the gate */
   function open(key) {
     const namespace = namespaceFor(key)
     if (!namespace) throw new Error(`opened ${excerpt(key)}, which nobody checked`)

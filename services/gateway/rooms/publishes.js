@@ -1,7 +1,8 @@
 // Publishes into rooms: the checks before the journal is asked, and the order of the answers to the publisher.
-import { errorMessage, namespaceOf } from '@keycast/protocol'
+import { errorCodes, errorMessage, namespaceOf } from '@keycast/protocol'
 import { countOne } from '../counts.js'
-import { createProblem, retryAfterMsOf } from '../keys/problem.js'
+import { isRefusal } from '../gate/gate.ts'
+import { retryAfterMsOf } from '../keys/problem.js'
 import { isSubscribed } from '../sessions/session.js'
 
 /**
@@ -10,7 +11,6 @@ import { isSubscribed } from '../sessions/session.js'
  * @typedef {import('@keycast/protocol').ErrorCode} ErrorCode
  * @typedef {import('../sessions/session.js').Session} Session
  * @typedef {import('./room.js').RoomSubscription} RoomSubscription
- * @typedef {import('../keys/problem.js').Problem} Problem
  * @typedef {ReturnType<typeof createPublishes>} Publishes
  *
  * @typedef {{ code: ErrorCode, message: string, retryAfterMs?: number }} Refusal
@@ -28,8 +28,7 @@ const RETRY_MS = 100
 /**
  * @param {object} deps
  * @param {import('@keycast/service').JournalNamespaces} deps.namespaces
- * @param {Pick<import('../access/access.js').Access, 'checkRoom' | 'checkRoomForOperator'>} deps.access
- * @param {Pick<import('../access/backend/decisions.js').Decisions, 'applies' | 'ask'>} deps.decisions
+ * @param {Pick<import('../gate/gate.ts').Gate, 'enter' | 'operator'>} deps.gate
  * @param {Pick<import('@keycast/backbone').RoomsBackbone, 'publish'>} deps.backbone
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'send'>} deps.outbox
  * @param {number} deps.publishMs the outcome is answered within this time
@@ -37,17 +36,7 @@ const RETRY_MS = 100
  * @param {Pick<import('../counts.js').Counts, 'publishes' | 'publishSeconds'>} deps.counts
  * @param {() => number} deps.now monotonic, in milliseconds
  */
-export function createPublishes({
-  namespaces,
-  access,
-  decisions,
-  backbone,
-  outbox,
-  publishMs,
-  publishesPendingMax,
-  counts,
-  now,
-}) {
+export function createPublishes({ namespaces, gate, backbone, outbox, publishMs, publishesPendingMax, counts, now }) {
   /** Those with publishes under way. @type {Map<Session, Publisher>} */
   const publishers = new Map()
 
@@ -58,22 +47,22 @@ export function createPublishes({
    * @param {import('@keycast/protocol').Publish} message
    */
   function fromSession(session, { id, key, messageId, data }) {
-    const { rights } = session
     /** @type {Pending} */
     const pending = { id, outcome: undefined }
-    const refusal = access.checkRoom(rights, 'publish', key) ?? clientProblem(key)
     const publisher = publishers.get(session)
-    if (refusal) return endAtOnce(session, key, pending, refuse(refusal))
     if (publisher && publisher.count >= publishesPendingMax) {
       const message = 'too many publishes of this session are under way: wait for the answers first'
       return endAtOnce(session, key, pending, refuse({ code: 'too_many_waiting', message, retryAfterMs: RETRY_MS }))
     }
+    const entered = gate.enter(session, 'publish', key)
+    if (!(entered instanceof Promise) && isRefusal(entered)) return endAtOnce(session, key, pending, refuse(entered))
+    // Takes its place in the order before it waits.
     enqueue(session, key, pending)
-    const decision = decisions.applies(key) ? decisions.ask(session, key) : undefined
+    const message = { key, messageId, data }
     const publishing =
-      decision === undefined
-        ? publish({ key, messageId, from: rights.user ?? '', data })
-        : publishDecided(session, { key, messageId, data }, decision)
+      entered instanceof Promise
+        ? publishEntered(session, message, entered)
+        : publish({ ...message, from: entered.rights.user ?? '' })
     void publishing.then(outcome => end(session, key, pending, outcome))
   }
 
@@ -82,21 +71,15 @@ export function createPublishes({
    *
    * @param {Session} session
    * @param {{ key: string, messageId?: string, data: string }} message
-   * @param {Problem | Promise<Problem | undefined>} decision
+   * @param {Promise<import('../gate/gate.ts').Admitted | import('../keys/problem.js').Refusal>} entering
    * @returns {Promise<Outcome>}
    */
-  async function publishDecided(session, message, decision) {
-    const { viewer } = session
-    const problem = await decision
-    if (problem) return refuse(problem)
-    // The session may have lost its rights meanwhile, or belong to another user; and a revoked token publishes nothing.
-    const refusal = access.checkRoom(session.rights, 'publish', message.key)
-    if (refusal) return refuse(refusal)
-    if (session.ended || session.viewer !== viewer) {
-      const text = 'the session ended, or has another user, since the message came'
-      return refuse({ code: 'too_many_waiting', message: text, retryAfterMs: RETRY_MS })
-    }
-    return publish({ ...message, from: session.rights.user ?? '' })
+  async function publishEntered(session, message, entering) {
+    const entered = await entering
+    if (isRefusal(entered)) return refuse(entered)
+    // A revoked token publishes nothing.
+    if (session.ended) return refuse(ended)
+    return publish({ ...message, from: entered.rights.user ?? '' })
   }
 
   /**
@@ -106,14 +89,8 @@ export function createPublishes({
    * @returns {Promise<Outcome>} never rejects
    */
   async function fromBackend(message) {
-    const problem = access.checkRoomForOperator(message.key)
+    const problem = gate.operator('room', message.key)
     return problem ? refuse(problem) : publish(message)
-  }
-
-  /** @param {string} key of a room */
-  function clientProblem(key) {
-    if (namespaces.get(namespaceOf(key))?.publish === 'client') return undefined
-    return createProblem('forbidden', now(), { message: 'only the server publishes here' })
   }
 
   /**
@@ -137,9 +114,9 @@ export function createPublishes({
     return result
   }
 
-  /** @param {Refusal & { atMs?: number }} refusal @returns {Refusal} */
+  /** @param {import('../keys/problem.js').Refusal} refusal @returns {Refusal} */
   function refuse(refusal) {
-    const { code, message } = refusal
+    const { code, message = errorCodes[code] } = refusal
     countOne(counts.publishes, code)
     return { code, message, retryAfterMs: retryAfterMsOf(refusal, now()) }
   }
@@ -206,6 +183,9 @@ export function createPublishes({
     underWay: () => publishers.size,
   }
 }
+
+/** Nobody is told: the session is gone. @type {import('../keys/problem.js').Refusal} */
+const ended = { code: 'too_many_waiting', message: 'the session ended' }
 
 /**
  * Whether the publisher is to be sent its message first. Until its stream has begun it is not.

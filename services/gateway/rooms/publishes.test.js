@@ -1,8 +1,16 @@
+import { createRights, readRule } from '../access/rights.js'
 import { createCounts } from '../counts.js'
+import { createGate } from '../gate/gate.ts'
 import { createNamespaces } from '../test-support.js'
 import { createPublishes } from './publishes.js'
 
 const key = 'room:1'
+
+/** The rights of Ann. @param {string[]} publish */
+const rightsOf = publish => {
+  const rule = (/** @type {object} */ written) => readRule(written, { user: false, strict: true }).rule
+  return createRights({ anonymous: rule({}), everyone: rule({ publish }) }).of('ann')
+}
 
 /** @param {{ publishesPendingMax?: number }} [limits] */
 function setUp({ publishesPendingMax = 4 } = {}) {
@@ -13,10 +21,18 @@ function setUp({ publishesPendingMax = 4 } = {}) {
   /** @type {any[]} */
   const asked = []
   const counts = createCounts()
-  const publishes = createPublishes({
-    namespaces: createNamespaces({}, { room: { bytesMax: 10 }, news: { publish: 'server' } }).journal,
-    access: { checkRoom: () => undefined, checkRoomForOperator: () => undefined },
+  const namespaces = createNamespaces({}, { room: { bytesMax: 10 }, news: { publish: 'server' } })
+  const gate = createGate({
+    namespaces,
+    cache: { peek: () => undefined },
     decisions: { applies: () => false, ask: () => undefined },
+    ownValues: { areOf: () => false, wireKeyOf: (_, key) => key },
+    counts,
+    now: () => 0,
+  })
+  const publishes = createPublishes({
+    namespaces: namespaces.journal,
+    gate,
     backbone: {
       publish: (publish, options) => {
         asked.push({ ...publish, ...options, data: String(publish.data) })
@@ -29,7 +45,11 @@ function setUp({ publishesPendingMax = 4 } = {}) {
     counts,
     now: () => 0,
   })
-  const session = /** @type {any} */ ({ subscriptions: new Map(), rights: { user: 'ann' }, ended: false })
+  const session = /** @type {any} */ ({
+    subscriptions: new Map(),
+    rights: rightsOf(['room:*', 'news:*']),
+    ended: false,
+  })
   /** @param {number} id @param {string} [data] @param {string} [room] */
   const publish = (id, data = '1', room = key) => {
     publishes.fromSession(session, { type: 'publish', id, key: room, messageId: 'a-messageId-of-mine', data })

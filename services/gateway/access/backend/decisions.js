@@ -64,7 +64,7 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
   const questions = createQuestionQueue({ ask: verdicts.ask, conclude, now })
   let waiting = 0
 
-  /** The backend of this key's namespace decides, too. @param {string} key that passed the check of access.js */
+  /** The backend of this key's namespace decides, too. @param {string} key that passed the gate */
   const applies = key => namespaces.get(namespaceOf(key))?.authorize !== undefined
 
   /** @param {Viewer | undefined} viewer @param {string} key @returns {Decision} */

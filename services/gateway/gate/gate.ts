@@ -1,0 +1,195 @@
+// The one place that decides what may be done with a key. Every door comes here before it does anything with a key that
+// was sent to it: get, history, publish, join and subscribe, GET /v1/values, GET /v1/messages, and the operator's calls. A
+// key that is cached is no exception.
+import { idOf, keyProblem, namespaceOf } from '@keycast/protocol'
+import type { JournalNamespace, JournalNamespaces, Namespace, Namespaces } from '@keycast/service'
+import { idProblem } from '@keycast/service'
+import type { Viewer } from '../access/backend/viewers.js'
+import { decide, type Rights, type Verb } from '../access/rights.js'
+import { countOne } from '../counts.js'
+import { createProblem, type Refusal } from '../keys/problem.js'
+import type { Account } from '../sessions/accounts.js'
+
+/** What is done with a key. */
+export type Act = 'get' | 'subscribe' | 'history' | 'publish' | 'join'
+
+/** For whom a door asks: a session, or the sender of an HTTP request. */
+export interface Asker {
+  readonly rights: Rights
+  readonly viewer: Viewer | undefined
+  readonly account: Account | undefined
+  /** Of an HTTP request: its token was revoked while it waited. A session ends when its token is revoked. */
+  readonly revoked?: () => Refusal | undefined
+}
+
+/** A key that an asker may use, with what was looked up for that. Valid until the asker waits for something. */
+export interface Admitted {
+  readonly asker: Asker
+  readonly act: Act
+  readonly key: string
+  /** The key under which the asker's value is stored and asked for. */
+  readonly wireKey: string
+  readonly rights: Rights
+  readonly viewer: Viewer | undefined
+}
+
+export type Gate = ReturnType<typeof createGate>
+
+interface Deps {
+  readonly namespaces: Namespaces & { readonly journal: JournalNamespaces }
+  readonly cache: { peek(key: string): unknown }
+  readonly decisions: {
+    applies(key: string): boolean
+    ask(asker: Asker, key: string): Refusal | undefined | Promise<Refusal | undefined>
+  }
+  readonly ownValues: { areOf(key: string): boolean; wireKeyOf(viewer: Viewer | undefined, key: string): string }
+  readonly counts: { readonly accessRefused: { unauthenticated: number; forbidden: number } }
+  /** Monotonic, in milliseconds. */
+  readonly now: () => number
+}
+
+const verbOf: Readonly<Record<Act, Verb>> = {
+  get: 'read',
+  subscribe: 'read',
+  history: 'read',
+  publish: 'publish',
+  join: 'join',
+}
+
+/** Whether an act is one with a room. A subscribe takes what the key is of. */
+const isOfRoom: Readonly<Record<Act, boolean | undefined>> = {
+  get: false,
+  subscribe: undefined,
+  history: true,
+  publish: true,
+  join: true,
+}
+
+const NO_VALUES = 'no values here, this namespace is of rooms: subscribe to the key, or ask for its history'
+const NO_ROOMS = 'no rooms here, this namespace is of values: they are read, and nobody publishes there'
+
+/** A client repeats a publish that its session's change of user overtook after this time. */
+const RETRY_MS = 100
+
+export function createGate({ namespaces, cache, decisions, ownValues, counts, now }: Deps) {
+  const { journal } = namespaces
+
+  /**
+   * Admits once. Waits only where a backend decides who reads the key and has to be asked.
+   *
+   * @param key anything a client sent
+   * @returns never rejects
+   */
+  function enter(asker: Asker, act: Act, key: string): Admitted | Refusal | Promise<Admitted | Refusal> {
+    const problem = check(asker.rights, act, key)
+    if (problem) return problem
+    // Before anything is looked up: neither the answer nor its time tells whether a key exists that the viewer may not read.
+    const decision = decisions.applies(key) ? decisions.ask(asker, key) : undefined
+    if (decision instanceof Promise) return enterDecided(asker, act, key, decision)
+    const { rights, viewer } = asker
+    return decision ?? { asker, act, key, wireKey: ownValues.wireKeyOf(viewer, key), rights, viewer }
+  }
+
+  async function enterDecided(asker: Asker, act: Act, key: string, decision: Promise<Refusal | undefined>) {
+    const { viewer } = asker
+    const problem = await decision
+    if (asker.viewer === viewer && problem) return problem
+    // Else one user's message would be published in the name of another.
+    if (asker.viewer !== viewer && act === 'publish') return otherUser
+    // Asked anew: the rights may be others by now. For the same viewer the decision stands.
+    return enter(asker, act, key)
+  }
+
+  /**
+   * Must follow every wait after {@link enter}: the asker's rights, viewer and token may be others by now.
+   *
+   * @returns 'again': the asker is another viewer by now, for whom the key has to be entered anew
+   */
+  function recheck({ asker, act, key, rights, viewer }: Admitted): Refusal | 'again' | undefined {
+    const revoked = asker.revoked?.()
+    if (revoked) return revoked
+    if (asker.viewer !== viewer && isViewers(key)) return 'again'
+    return asker.rights === rights ? undefined : check(asker.rights, act, key)
+  }
+
+  /** Whether it matters to a key which viewer asks. */
+  const isViewers = (key: string) => ownValues.areOf(key) || decisions.applies(key)
+
+  /**
+   * The reason why rights do not cover a key, or why nobody does that with it. The rights come before the namespace and
+   * the cache: neither the answer nor its time tells whether a forbidden key exists.
+   *
+   * @param key anything a client sent
+   */
+  function check(rights: Rights, act: Act, key: string): Refusal | undefined {
+    return covers(rights, act, key) ?? (isRoomFor(act, key) ? roomProblem(act, key) : valueProblem(key))
+  }
+
+  /** Of a subscribe the key says what it is. */
+  const isRoomFor = (act: Act, key: string) => isOfRoom[act] ?? journal.get(namespaceOf(key)) !== undefined
+
+  /** The reason why rights do not cover a key, of a value or of a room. */
+  function covers(rights: Rights, act: Act, key: string): Refusal | undefined {
+    const problem = grammarProblem(key)
+    if (problem) return problem
+    const refusal = decide(rights, verbOf[act], key)
+    if (!refusal) return undefined
+    countOne(counts.accessRefused, refusal.code)
+    return createProblem(refusal.code, now(), { message: refusal.message })
+  }
+
+  /**
+   * The same for the backend and the operator, whom no rights bound.
+   *
+   * @param key anything they sent
+   */
+  function operator(of: 'value' | 'room', key: string): Refusal | undefined {
+    return grammarProblem(key) ?? (of === 'room' ? roomProblem(undefined, key) : valueProblem(key))
+  }
+
+  function grammarProblem(key: string) {
+    const message = keyProblem(key)
+    return message === undefined ? undefined : createProblem('bad_key', now(), { message })
+  }
+
+  /** @param key keeps the grammar */
+  function valueProblem(key: string) {
+    // Only keys that passed have entries.
+    if (cache.peek(key)) return undefined
+    const namespace = namespaces.get(namespaceOf(key))
+    if (namespace) return idProblemOf(namespace, key)
+    return createProblem('unknown_namespace', now(), journal.get(namespaceOf(key)) && { message: NO_VALUES })
+  }
+
+  /** @param key keeps the grammar */
+  function roomProblem(act: Act | undefined, key: string) {
+    const namespace = journal.get(namespaceOf(key))
+    if (namespace) return idProblemOf({}, key) ?? actProblem(namespace, act)
+    return createProblem('unknown_namespace', now(), namespaces.get(namespaceOf(key)) && { message: NO_ROOMS })
+  }
+
+  /** What a room's namespace lets no client do. */
+  function actProblem({ publish, members }: JournalNamespace, act: Act | undefined) {
+    if (act === 'publish' && publish !== 'client')
+      return createProblem('forbidden', now(), { message: 'only the server publishes here' })
+    if (act === 'join' && members === 'none')
+      return createProblem('forbidden', now(), { message: 'nobody joins this room' })
+    return undefined
+  }
+
+  function idProblemOf(namespace: Partial<Namespace>, key: string) {
+    const message = idProblem(namespace, idOf(key))
+    return message === undefined ? undefined : createProblem('bad_key', now(), { message })
+  }
+
+  return { enter, recheck, check, covers, isViewers, operator }
+}
+
+/** Whether an answer of the gate is no admission. */
+export const isRefusal = (entered: Admitted | Refusal): entered is Refusal => 'code' in entered
+
+const otherUser: Refusal = {
+  code: 'too_many_waiting',
+  message: 'the session ended, or has another user, since the message came',
+  retryAfterMs: RETRY_MS,
+}
