@@ -1,12 +1,13 @@
-// A gateway dies; its clients go to another and lose nothing.
+// A gateway dies; its clients go to another and lose nothing. A gateway that stands still again and again still notices
+// that a fetcher node is dead.
 import { answers, documentOf, startBackend } from './support/backend.js'
-import { connectViewer } from './support/client.js'
-import { eventually } from './support/deadline.js'
+import { connect, connectViewer } from './support/client.js'
+import { eventually, pause } from './support/deadline.js'
 import { msSince, show } from './support/figures.js'
 import { startSystem } from './support/system.js'
 
 const backend = await startBackend()
-const { gateways } = await startSystem({
+const { gateways, fetchers, nodes, startGateway } = await startSystem({
   gateways: 2,
   fetchers: 2,
   namespaces: { doc: { url: `${backend.origin}/docs/{id}`, refresh: '100ms', timeout: '1s' } },
@@ -52,4 +53,37 @@ test('the clients of a killed gateway are on another within seconds, from where 
   for (const { sights } of viewers) expect(sights.of(steady).values).toBe(1)
   for (const viewer of moved) expect(viewer.connections()).toBe(2)
   for (const viewer of viewers) viewer.stop()
+})
+
+test('a gateway that stands still most of the time gives the keys of a dead node to the other all the same', async () => {
+  const keys = Array.from({ length: 20 }, (_, index) => `doc:stalled-${index}`)
+  /** @param {number} revision */
+  const put = revision => {
+    for (const key of keys) backend.on(`/docs/${key.slice(4)}`, answers.json(documentOf(revision)))
+  }
+  put(1)
+  const gateway = await startGateway(nodes)
+  const viewer = await connect(gateway.url)
+  await viewer.subscribe(keys)
+  for (const key of keys) await viewer.reaches(key, 1)
+
+  fetchers[0].process.signal('SIGSTOP')
+  put(2)
+  let isOver = false
+  const stalls = (async () => {
+    while (!isOver) {
+      gateway.process.signal('SIGSTOP')
+      await pause(1_700)
+      gateway.process.signal('SIGCONT')
+      await pause(300)
+    }
+  })()
+  try {
+    for (const key of keys) await viewer.reaches(key, 2)
+  } finally {
+    isOver = true
+    await stalls
+  }
+  fetchers[0].process.signal('SIGCONT')
+  viewer.close()
 })

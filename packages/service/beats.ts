@@ -1,6 +1,5 @@
-// Beats between processes: their period, the silence after which a peer is dead, and a timer that notices when its own
-// process stood still. A process that was stopped or blocked has not heard its peers either, and must not count them
-// dead.
+// Beats between processes: their period, the silence after which a peer is dead, and the clock that silence is measured
+// by. A process that was stopped or blocked has not heard its peers either, and must not count that time against them.
 
 /** Gateways, fetcher nodes and workers send a beat this often. */
 export const BEAT_MS = 1_000
@@ -24,19 +23,52 @@ interface Options {
   every: Every
   /** Monotonic, in milliseconds. */
   now: () => number
-  tick: (standstillMs: number) => void
 }
 
+export type AwakeClock = ReturnType<typeof createAwakeClock>
+
 /**
- * Calls `tick` each `periodMs` with the time that this process stood still since the last call: 0 while it keeps up.
- *
- * @returns stops it
+ * A clock that stands still while this process does: a standstill counts as one period. Forgiving all silence at each
+ * late tick instead would keep a dead peer alive in a process that stalls again and again.
  */
-export function everyMeasured({ periodMs, every, now, tick }: Options): () => void {
-  let lastAt = now()
-  return every(periodMs, () => {
-    const lateMs = now() - lastAt - periodMs
-    lastAt = now()
-    tick(lateMs > STANDSTILL_MS ? lateMs : 0)
-  })
+export function createAwakeClock({ periodMs, every, now }: Options) {
+  let awakeMs = 0
+  /** While it runs, when it last ticked. */
+  let tickedAt: number | undefined
+  let standstillAt = Number.NEGATIVE_INFINITY
+  let stopTicks = () => {}
+
+  /** Of a standstill nobody knows before its late tick, and messages that came meanwhile may be read earlier. */
+  const read = () => (tickedAt === undefined ? awakeMs : awakeMs + Math.min(now() - tickedAt, periodMs))
+
+  return {
+    /** In milliseconds; 0 before the first start. */
+    now: read,
+
+    /** The time, in milliseconds, since this process was last found to have stood still. */
+    sinceStandstill: () => now() - standstillAt,
+
+    /** `tick` is called each period, after the clock was moved on. */
+    start(tick: () => void) {
+      let lastAt = now()
+      tickedAt = lastAt
+      stopTicks = every(periodMs, () => {
+        const at = now()
+        const passedMs = at - lastAt
+        const hasStoodStill = passedMs > periodMs + STANDSTILL_MS
+        if (hasStoodStill) standstillAt = at
+        awakeMs += hasStoodStill ? periodMs : passedMs
+        lastAt = at
+        tickedAt = at
+        tick()
+      })
+    },
+
+    /** Until it is started again it keeps its time. */
+    stop() {
+      stopTicks()
+      awakeMs = read()
+      tickedAt = undefined
+    },
+  }
 }

@@ -3,7 +3,7 @@
 // codec knows.
 import { randomBytes } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
-import { BEAT_MS, createOnceAMinute, everyMeasured, SILENT_MS, TURN_MS } from '@keycast/service'
+import { BEAT_MS, createAwakeClock, createOnceAMinute, SILENT_MS, TURN_MS } from '@keycast/service'
 import { bytesOf } from '../wire/bytes.js'
 import { decodeFromHub, encodeMessage, encodeRequest } from '../wire/envelope.js'
 import { createProgress } from './progress.js'
@@ -56,7 +56,8 @@ export function createLink({ codec, dial, events, now, every, log }) {
   /** @type {ReturnType<typeof createRequests<S>>} */
   const requests = createRequests({ position: events.position, payload: events.payload, now })
   const { wants, notices, commands } = requests
-  const progress = createProgress({ now })
+  const awake = createAwakeClock({ periodMs: BEAT_MS, every, now })
+  const progress = createProgress({ now: awake.now })
   const unheard = createUnheard()
   const isLogDue = createOnceAMinute(now)
 
@@ -80,20 +81,19 @@ export function createLink({ codec, dial, events, now, every, log }) {
   let probedId = '' // the id under which the node was last probed
   let writing = false
   let isFlushDue = false
-  let lastHeardAt = 0
+  let lastHeardAt = 0 // by `awake`
   let dialledAt = Number.NEGATIVE_INFINITY
-  let stopBeats = () => {}
   let stopDeadlines = () => {}
   let hasDeadlines = false
 
   function start() {
-    lastHeardAt = now()
+    lastHeardAt = awake.now()
     redial()
-    stopBeats = everyMeasured({ periodMs: BEAT_MS, every, now, tick: onBeatDue })
+    awake.start(onBeatDue)
   }
 
   function stop() {
-    stopBeats()
+    awake.stop()
     // Without this message the node would keep this gateway's keys fresh until it notices the silence.
     sockets?.beat(encodeMessage({ type: 'bye', link: id }))
     hangUp()
@@ -115,7 +115,7 @@ export function createLink({ codec, dial, events, now, every, log }) {
    */
   function redial() {
     // A node that never sends a beat counts as silent, whatever else it sends: its keys must go to another.
-    if (introduced) lastHeardAt = now()
+    if (introduced) lastHeardAt = awake.now()
     hangUp()
     if (now() - dialledAt >= BEAT_MS) connect()
   }
@@ -142,14 +142,9 @@ export function createLink({ codec, dial, events, now, every, log }) {
     sockets?.beat(encodeMessage({ type: 'beat', link: id, wire: codec.wire, number: sent, taken }))
   }
 
-  /** @param {number} standstillMs a standstill of this process */
-  function onBeatDue(standstillMs) {
-    if (standstillMs > 0) {
-      lastHeardAt = now()
-      progress.forgive()
-    }
+  function onBeatDue() {
     if (alive && progress.isUnheard()) return onRequestsUnheard()
-    if (now() - lastHeardAt < SILENT_MS) return sockets ? beat() : connect()
+    if (awake.now() - lastHeardAt < SILENT_MS) return sockets ? beat() : connect()
     // Opens fresh sockets even if the node was dead before: a connection whose packets are swallowed never heals by
     // itself, and TCP takes minutes to give it up.
     if (alive) log.warn('the node fell silent')
@@ -178,7 +173,7 @@ export function createLink({ codec, dial, events, now, every, log }) {
 
   function die() {
     alive = false
-    lastHeardAt = now()
+    lastHeardAt = awake.now()
     redial()
     events.onDead()
   }
@@ -196,7 +191,7 @@ export function createLink({ codec, dial, events, now, every, log }) {
       return onAnswersLost()
     }
     if (message.link !== id) return
-    lastHeardAt = now()
+    lastHeardAt = awake.now()
     switch (message.type) {
       case 'resync':
         log.info('the node missed something: saying everything again')

@@ -102,6 +102,11 @@ function setup() {
         tick()
       }
     },
+    /** The gateway's process stands still, and its beat comes late. @param {number} ms */
+    stall(ms) {
+      at += BEAT_MS + ms
+      tick()
+    },
   }
 }
 
@@ -167,6 +172,35 @@ test('a node that never speaks is reported each time its silence is over', () =>
   const { events, pass } = setup()
   pass((2 * SILENT_MS) / BEAT_MS)
   expect(events).toEqual(['dead', 'dead'])
+})
+
+test('a gateway that stands still for a minute holds nothing against the node', async () => {
+  const { link, events, answer, pass, stall } = setup()
+  answer()
+  link.watch('a:1')
+  await turn()
+  pass(1)
+  answer() // the node has not come round to the request
+  stall(60_000)
+  expect(events).toEqual(['alive'])
+  answer(1)
+  pass(2)
+  expect(events).toEqual(['alive'])
+})
+
+test.each([
+  ['is silent', 5, () => {}],
+  ['beats and hears no requests', 12, (/** @type {() => void} */ answer) => answer()],
+])('a gateway that stands still again and again notices a node that %s', async (_, stallsMax, onStall) => {
+  const { link, events, answer, stall } = setup()
+  answer()
+  link.watch('a:1')
+  await turn()
+  for (let stalls = 0; stalls < stallsMax && events.length < 2; stalls++) {
+    stall(700)
+    onStall(answer)
+  }
+  expect(events).toEqual(['alive', 'dead'])
 })
 
 test('a node of another major wire version is not used and not dialled again, and its log says so once a minute', () => {

@@ -17,7 +17,7 @@ const UNHEARD_MS = 3 * SILENT_MS
 /** A node that owes an answer and loses none for this long is tried again: its service may not answer the want. */
 const PROOF_MS = 60_000
 
-/** @param {{ now: () => number }} options */
+/** @param {{ now: () => number }} options `now`: by a clock that stands still while this process does */
 export function createProgress({ now }) {
   /** The time since which the node beats without hearing a request. @type {number | undefined} */
   let unheardSince
@@ -76,12 +76,6 @@ export function createProgress({ now }) {
     demand(what) {
       proof = what
       lastLossAt = now()
-      unheardSince = undefined
-      unreadableSince = undefined
-    },
-
-    /** This process stood still: messages that did not get through meanwhile say nothing about the node. */
-    forgive() {
       unheardSince = undefined
       unreadableSince = undefined
     },

@@ -89,12 +89,3 @@ test('a node that owes an answer is tried again after a minute without a loss', 
   beat()
   expect(progress.proof).toBeUndefined()
 })
-
-test('a process that stood still holds nothing against the node', () => {
-  const { progress, pass, beat } = setup()
-  beat()
-  progress.onAnswersLost()
-  pass(60_000)
-  progress.forgive()
-  expect([progress.onRequestLost(), progress.isUnheard(), progress.onAnswersLost()]).toEqual([false, false, false])
-})

@@ -1,7 +1,7 @@
 // A node's side of its links: lists them, hears each gateway's wants, and notices lost requests. answers.js sends.
 // Sockets come from `bind`, and the codec knows the content.
 import { excerpt } from '@keycast/protocol'
-import { BEAT_MS, createOnceAMinute, createTurns, everyMeasured, SILENT_MS } from '@keycast/service'
+import { BEAT_MS, createAwakeClock, createOnceAMinute, createTurns, SILENT_MS } from '@keycast/service'
 import { bytesOf } from '../wire/bytes.js'
 import { WireError } from '../wire/codec.js'
 import { decodeBeat, decodeRequest, encodeMessage } from '../wire/envelope.js'
@@ -58,7 +58,7 @@ import { createArrivals, takeBeat, takeRequest } from './lost-requests.js'
  * @typedef {object} LinkFields
  * @property {string} id
  * @property {Buffer} routingId of its latest beat: a gateway's sockets get a new one when they reconnect
- * @property {number} lastHeardAt
+ * @property {number} lastHeardAt by the clock of the time in which this process ran
  * @property {number} bytesUntold of requests that came since the last beat to the link
  */
 
@@ -106,21 +106,19 @@ export function createHub({ codec, bind, now, every, log }) {
   let events
   /** @type {Bound} */
   let sockets
-  let stopSweep = () => {}
   const isLogDue = createOnceAMinute(now)
-  /** When this process last found that it had stood still. */
-  let standstillAt = Number.NEGATIVE_INFINITY
+  const awake = createAwakeClock({ periodMs: BEAT_MS, every, now })
 
   /** @param {NodeEvents<S>} nodeEvents */
   async function start(nodeEvents) {
     events = nodeEvents
     sockets = await bind({ request: onRequestParts, beat: onBeatPart })
-    stopSweep = everyMeasured({ periodMs: BEAT_MS, every, now, tick: sweep })
+    awake.start(sweep)
   }
 
   async function stop() {
     answers.stop()
-    stopSweep()
+    awake.stop()
     for (const link of links.values()) {
       answers.sendResults(link) // without the results their commands would be repeated elsewhere
       // Its keys go to other nodes at once, instead of after the silence that tells of a death.
@@ -182,12 +180,12 @@ export function createHub({ codec, bind, now, every, log }) {
       link = introduce(message.link, routingId)
     }
     link.routingId = routingId
-    link.lastHeardAt = now()
+    link.lastHeardAt = awake.now()
     link.account.take(message.taken)
     if (message.type === 'beat') {
       const { announced } = link
       // A process that stood still has read nothing meanwhile itself.
-      if (takeBeat(link, message.number) && now() - standstillAt >= BEAT_MS) loseUnlessBehind(link, announced)
+      if (takeBeat(link, message.number) && awake.sinceStandstill() >= BEAT_MS) loseUnlessBehind(link, announced)
       beat(link)
     }
     answers.resume(link)
@@ -216,7 +214,7 @@ export function createHub({ codec, bind, now, every, log }) {
       log.warn({ link: link.id, received: link.received, number }, 'requests were lost on the way')
       return lose(link)
     }
-    link.lastHeardAt = now()
+    link.lastHeardAt = awake.now()
     switch (body.type) {
       case 'watch':
         for (const want of body.wants) events.onWatch(id, want)
@@ -264,7 +262,7 @@ export function createHub({ codec, bind, now, every, log }) {
   /** @param {string} id @param {Buffer} routingId */
   function introduce(id, routingId) {
     /** @type {LinkState<S>} */
-    const link = { id, routingId, lastHeardAt: now(), bytesUntold: 0, ...createArrivals(), ...answers.open() }
+    const link = { id, routingId, lastHeardAt: awake.now(), bytesUntold: 0, ...createArrivals(), ...answers.open() }
     links.set(id, link)
     return link
   }
@@ -322,16 +320,11 @@ export function createHub({ codec, bind, now, every, log }) {
     drop(link)
   }
 
-  /** @param {number} standstillMs a standstill of this process */
-  function sweep(standstillMs) {
-    const late = standstillMs > 0
-    if (late) standstillAt = now()
+  function sweep() {
     for (const link of links.values()) {
-      if (late) link.lastHeardAt = now()
-      else if (now() - link.lastHeardAt >= SILENT_MS) {
-        log.info({ link: link.id }, 'a gateway fell silent')
-        drop(link)
-      }
+      if (awake.now() - link.lastHeardAt < SILENT_MS) continue
+      log.info({ link: link.id }, 'a gateway fell silent')
+      drop(link)
     }
   }
 

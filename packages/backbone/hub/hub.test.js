@@ -156,6 +156,18 @@ test('a hub whose own process stood still takes no link for lossy', async () => 
   expect(sent).not.toContain('resync')
 })
 
+test('a hub whose process stands still again and again forgets a gateway that is gone, and no other', async () => {
+  const { beat, pass, hub } = await setup()
+  beat(0)
+  for (let stalls = 0; stalls < 10; stalls++) {
+    pass(BEAT_MS + 700)
+    beat(0)
+  }
+  expect(hub.stats().links).toBe(1)
+  for (let stalls = 0; stalls < 3; stalls++) pass(BEAT_MS + 700)
+  expect(hub.stats().links).toBe(0)
+})
+
 test('a gateway of another major wire version is not served and told so, and the log says it once a minute', async () => {
   const { beat, pass, sent, logged, hub } = await setup()
   for (let second = 0; second < 90; second++) {

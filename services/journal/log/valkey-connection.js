@@ -5,7 +5,7 @@
 // - Its time-outs end commands that are not written yet. One that Valkey never answers, only the watch below notices.
 // - Without its offline queue a command is refused at once where there is no connection, instead of kept and sent later.
 // - An `error` event that nobody listens to ends the process.
-import { BEAT_MS, everyInterval, everyMeasured, SILENT_MS } from '@keycast/service'
+import { BEAT_MS, createAwakeClock, everyInterval, SILENT_MS } from '@keycast/service'
 import { createClient, RESP_TYPES } from '@redis/client'
 import { LogRefused } from './log.js'
 import { clientUrl, hostOf } from './valkey-url.js'
@@ -53,7 +53,6 @@ export function createConnection({
   /** @type {Session | undefined} */
   let current
   let isClosed = false
-  let stopWatching = () => {}
   /** @type {NodeJS.Timeout | undefined} */
   let retry
 
@@ -66,7 +65,7 @@ export function createConnection({
     function end(error) {
       if (isEnded) return
       isEnded = true
-      stopWatching()
+      awake.stop()
       for (const client of clients) client.destroy()
       if (current !== session) return
       current = undefined
@@ -75,7 +74,8 @@ export function createConnection({
       openLater()
     }
     for (const client of clients) client.on('error', end)
-    const watches = clients.map(() => createSilenceWatch(now))
+    const awake = createAwakeClock({ periodMs: BEAT_MS, every: everyInterval, now })
+    const watches = clients.map(() => createSilenceWatch(awake.now))
     /** @type {Session} */
     const session = {
       write: args => watches[0].over(writer.sendCommand(args)),
@@ -93,14 +93,9 @@ export function createConnection({
       throw error
     }
     if (isEnded || isClosed) throw new Error('the connection was lost while it was made')
-    stopWatching = everyMeasured({
-      periodMs: BEAT_MS,
-      every: everyInterval,
-      now,
-      tick(standstillMs) {
-        if (watches.some(watch => watch.isSilent(standstillMs))) return end(new Error(`${where} does not answer`))
-        session.read(['PING']).catch(() => {})
-      },
+    awake.start(() => {
+      if (watches.some(watch => watch.isSilent())) return end(new Error(`${where} does not answer`))
+      session.read(['PING']).catch(() => {})
     })
     current = session
     return session
@@ -164,8 +159,12 @@ function newClient(url) {
   })
 }
 
-/** Notices that commands are under way and nothing has come back for long. @param {() => number} now */
-export function createSilenceWatch(now) {
+/**
+ * Notices that commands are under way and nothing has come back for long.
+ *
+ * @param {() => number} now by a clock that stands still while this process does: it could hear nothing meanwhile
+ */
+function createSilenceWatch(now) {
   let underWay = 0
   let heardAt = now()
   const hear = () => {
@@ -179,12 +178,7 @@ export function createSilenceWatch(now) {
       command.then(hear, hear)
       return command
     },
-    /** @param {number} standstillMs a standstill of this process, which could hear nothing meanwhile */
-    isSilent(standstillMs) {
-      // Added and not begun anew: a process that stalls again and again would never find a dead peer.
-      heardAt = Math.min(now(), heardAt + standstillMs)
-      return underWay > 0 && now() - heardAt > SILENT_MS
-    },
+    isSilent: () => underWay > 0 && now() - heardAt > SILENT_MS,
   }
 }
 

@@ -2,6 +2,7 @@
 // journals.
 import { startValkey } from '../../../test/support/valkey.js'
 import { openValkeyLog } from './valkey.js'
+import { createConnection } from './valkey-connection.js'
 
 // Valkeys are started and killed here, which takes a busy machine seconds.
 
@@ -197,4 +198,24 @@ test('where its replica does not follow, what was kept is not known; where it ha
   )
   expect((await log.read('room:1', { after: 0, limit: 10, bytesMax: 1e6 })).messages.length).toBeGreaterThan(0)
   valkey.cli('CONFIG', 'SET', 'min-replicas-to-write', '0')
+})
+
+test('a journal whose process stands still again and again notices a Valkey that answers nothing', async () => {
+  /** @type {(error: Error) => void} */
+  let onLost = () => {}
+  const lost = new Promise(resolve => {
+    onLost = resolve
+  })
+  const connection = createConnection({
+    url: valkey.url,
+    prepare: async () => {},
+    onMessage() {},
+    onLost: error => onLost(error),
+    now: () => 1.7 * performance.now(), // by it each tick of a timer is late
+  })
+  await connection.start()
+  valkey.signal('SIGSTOP')
+  expect(await lost).toMatchObject({ message: expect.stringContaining('does not answer') })
+  valkey.signal('SIGCONT')
+  connection.close()
 })

@@ -4,24 +4,20 @@ import { GHOST_MS } from '@keycast/backbone'
 
 /**
  * @template T
- * @param {() => number} now
+ * @param {() => number} now by a clock that stands still while this process does: nobody can come back meanwhile
  */
 export function createGhosts(now) {
   /** Oldest first, from `first` on. @type {{ leaveAt: number, tabs: Iterator<T> }[]} */
   let batches = []
   let first = 0
-  let stoodStillMs = 0
-
-  /** Time that passed while this process ran. While it stood still nobody could come back. */
-  const awakeMs = () => now() - stoodStillMs
 
   return {
     /** @param {Iterator<T>} tabs checked when they are to leave: until then some may have come back */
-    add: tabs => void batches.push({ leaveAt: awakeMs() + GHOST_MS, tabs }),
+    add: tabs => void batches.push({ leaveAt: now() + GHOST_MS, tabs }),
 
     /** @returns {T | undefined} one that must leave now, or has come back */
     takeDue() {
-      while (first < batches.length && batches[first].leaveAt <= awakeMs()) {
+      while (first < batches.length && batches[first].leaveAt <= now()) {
         const { value, done } = batches[first].tabs.next()
         if (!done) return value
         first++
@@ -29,11 +25,6 @@ export function createGhosts(now) {
       if (first > 0) batches = batches.slice(first)
       first = 0
       return undefined
-    },
-
-    /** @param {number} ms this process did nothing for so long */
-    stoodStill(ms) {
-      stoodStillMs += ms
     },
 
     get size() {

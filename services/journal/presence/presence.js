@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { membersKey, readPresenceKey } from '@keycast/backbone'
 import { errorCodes, isClaim, isUser, readMemberName } from '@keycast/protocol'
-import { createTurns, everyMeasured } from '@keycast/service'
+import { createAwakeClock, createTurns } from '@keycast/service'
 import { createGhosts } from './ghosts.js'
 import { createMembers } from './members.js'
 
@@ -70,14 +70,14 @@ export function createPresence({ rulesOf, tell, counts, now, every, tabsMax = TA
   const rooms = new Map()
   /** By key of the join, ghosts included. @type {Map<string, Tab>} */
   const tabs = new Map()
+  const awake = createAwakeClock({ periodMs: TICK_MS, every, now })
   /** @type {ReturnType<typeof createGhosts<Tab>>} */
-  const ghosts = createGhosts(now)
+  const ghosts = createGhosts(awake.now)
   /** Rooms with changes to tell. @type {Set<Room>} */
   const changed = new Set()
   /** Rooms whose batch is due. @type {Room[]} */
   const due = []
   const turns = createTurns({ now, step })
-  let stopTicks = () => {}
   let isTicking = false
 
   /** Runs the clock while anything waits for it. */
@@ -85,14 +85,8 @@ export function createPresence({ rulesOf, tell, counts, now, every, tabsMax = TA
     const isNeeded = changed.size + ghosts.size > 0
     if (isNeeded === isTicking) return
     isTicking = isNeeded
-    stopTicks()
-    if (isNeeded) stopTicks = everyMeasured({ periodMs: TICK_MS, every, now, tick })
-  }
-
-  /** @param {number} standstillMs */
-  function tick(standstillMs) {
-    ghosts.stoodStill(standstillMs)
-    turns.start()
+    if (isNeeded) awake.start(() => turns.start())
+    else awake.stop()
   }
 
   /** @returns {boolean} whether there is more to do now */
@@ -356,7 +350,7 @@ export function createPresence({ rulesOf, tell, counts, now, every, tabsMax = TA
     onLinkLost,
     answersFor,
     /** Ends the clock. */
-    stop: () => stopTicks(),
+    stop: () => awake.stop(),
     /** The number of members of a room, for an operator. @param {string} name */
     countsOf(name) {
       const room = rooms.get(name)

@@ -20,7 +20,7 @@ export const LEASE_GRACE_MS = 1_000
 
 /**
  * @template T
- * @param {{ now: () => number }} options `now`: monotonic, in milliseconds
+ * @param {{ now: () => number }} options `now`: by a clock that stands still while this process does, and reads no result
  */
 export function createLeases({ now }) {
   /** @type {Map<number, Lease<T>>} */
@@ -81,15 +81,10 @@ export function createLeases({ now }) {
     return overdueMs
   }
 
-  /** Moves every deadline: this process stood still for this long, and could read no result. @param {number} ms */
-  function postpone(ms) {
-    for (const lease of leases.values()) lease.deadlineAt += ms
-  }
-
   /** @param {number} worker */
   function countOf(worker) {
     return counts.get(worker) ?? 0
   }
 
-  return { grant, end, takeFrom, overdue, postpone, countOf }
+  return { grant, end, takeFrom, overdue, countOf }
 }

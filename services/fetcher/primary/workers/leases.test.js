@@ -55,13 +55,3 @@ test('a lease outlives its timeout by a second', () => {
     [2, 0],
   ])
 })
-
-test('a standstill of this process postpones every deadline', () => {
-  const { leases, pass } = setup()
-  leases.grant(1, 2_000, 'a')
-  pass(60_000)
-  leases.postpone(60_000)
-  expect([...leases.overdue()]).toEqual([])
-  pass(3_000)
-  expect([...leases.overdue()]).toEqual([[1, 0]])
-})

@@ -1,5 +1,5 @@
 // Finds workers that hang: silent ones, and those that keep a lease long after its deadline.
-import { everyMeasured, SILENT_MS } from '@keycast/service'
+import { SILENT_MS } from '@keycast/service'
 
 /**
  * @typedef {import('./workers.js').Worker} Worker
@@ -24,20 +24,14 @@ export const SWEEP_MS = 100
 /**
  * @param {object} deps
  * @param {Map<number, Worker>} deps.workers those that are counted on
- * @param {Pick<import('./leases.js').Leases<unknown>, 'overdue' | 'postpone'>} deps.leases
+ * @param {Pick<import('./leases.js').Leases<unknown>, 'overdue'>} deps.leases
  * @param {(worker: Worker, silence: Silence) => void} deps.onSilent the worker is to be killed
- * @param {import('@keycast/service').Every} deps.every
- * @param {() => number} deps.now monotonic, in milliseconds
- * @returns {() => void} stops the watchdog
+ * @param {() => number} deps.now as `heardAt` of the workers
+ * @returns {() => void} looks at all workers
  */
-export function startWatchdog({ workers, leases, onSilent, every, now }) {
-  /** @param {number} standstillMs a standstill of this process, in which it heard nobody */
-  function sweep(standstillMs) {
+export function createWatchdog({ workers, leases, onSilent, now }) {
+  return () => {
     const nowMs = now()
-    if (standstillMs > 0) {
-      leases.postpone(standstillMs)
-      for (const worker of workers.values()) worker.heardAt += standstillMs
-    }
     const overdue = leases.overdue()
     for (const worker of [...workers.values()]) {
       const overdueMs = overdue.get(worker.process.id)
@@ -46,8 +40,6 @@ export function startWatchdog({ workers, leases, onSilent, every, now }) {
       if (isLost || silentMs >= patienceWith(worker, overdueMs)) onSilent(worker, { silentMs, overdueMs })
     }
   }
-
-  return everyMeasured({ periodMs: SWEEP_MS, every, now, tick: sweep })
 }
 
 /** The silence that a worker is allowed. @param {Worker} worker @param {number | undefined} overdueMs */

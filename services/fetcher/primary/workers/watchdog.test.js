@@ -1,6 +1,6 @@
-import { SILENT_MS } from '@keycast/service'
+import { createAwakeClock, SILENT_MS } from '@keycast/service'
 import { createLeases, LEASE_GRACE_MS } from './leases.js'
-import { LOST_LEASE_MS, SILENT_OVERDUE_MS, STARTUP_MS, SWEEP_MS, startWatchdog } from './watchdog.js'
+import { createWatchdog, LOST_LEASE_MS, SILENT_OVERDUE_MS, STARTUP_MS, SWEEP_MS } from './watchdog.js'
 
 /** @typedef {import('./workers.js').Worker} Worker */
 
@@ -8,44 +8,43 @@ import { LOST_LEASE_MS, SILENT_OVERDUE_MS, STARTUP_MS, SWEEP_MS, startWatchdog }
 function setup(count) {
   let at = 10_000
   let sweep = () => {}
-  let watching = true
-  const now = () => at
-  const leases = createLeases({ now })
+  const clock = createAwakeClock({
+    periodMs: SWEEP_MS,
+    every: (_, tick) => {
+      sweep = tick
+      return () => {}
+    },
+    now: () => at,
+  })
+  const leases = createLeases({ now: clock.now })
   /** @type {Map<number, Worker>} */
   const workers = new Map()
   /** @type {number[]} */
   const silent = []
   for (let id = 1; id <= count; id++) {
-    const worker = { process: { id }, routingId: Buffer.from(`route ${id}`), heardAt: at }
+    const worker = { process: { id }, routingId: Buffer.from(`route ${id}`), heardAt: clock.now() }
     workers.set(id, /** @type {Worker} */ (/** @type {unknown} */ (worker)))
   }
   const workerOf = (/** @type {number} */ id) => /** @type {Worker} */ (workers.get(id))
-  const stop = startWatchdog({
+  const watch = createWatchdog({
     workers,
     leases,
     onSilent: ({ process }) => {
       silent.push(process.id)
       workers.delete(process.id)
     },
-    every: (_, tick) => {
-      sweep = tick
-      return () => {
-        watching = false
-      }
-    },
-    now,
+    now: clock.now,
   })
+  clock.start(watch)
   return {
     leases,
     silent,
     workerOf,
-    stop,
-    watching: () => watching,
     /** @param {number} ms @param {number[]} [beating] ids of workers that beat meanwhile */
     pass(ms, beating = []) {
       for (const until = at + ms; at < until; ) {
         at += SWEEP_MS
-        if (at % 1_000 === 0) for (const id of beating) workerOf(id).heardAt = at
+        if (at % 1_000 === 0) for (const id of beating) workerOf(id).heardAt = clock.now()
         sweep()
       }
     },
@@ -110,8 +109,8 @@ test('one that never announces itself is given the time it takes to start', () =
   expect(silent).toEqual([1])
 })
 
-test('the watch can be ended', () => {
-  const { stop, watching } = setup(1)
-  stop()
-  expect(watching()).toBe(false)
+test('a primary that stands still again and again finds a silent worker all the same', () => {
+  const { silent, freeze } = setup(1)
+  for (let stalls = 0; stalls < SILENT_MS / SWEEP_MS; stalls++) freeze(1_000)
+  expect(silent).toEqual([1])
 })

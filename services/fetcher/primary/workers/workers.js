@@ -1,9 +1,10 @@
 // The workers in service, and the choice of the one that gets a fetch. This file does not look at what a fetch is
 // about.
 import { fnv1a } from '@keycast/backbone'
+import { createAwakeClock } from '@keycast/service'
 import { createLeases } from './leases.js'
 import { createSupervisor } from './supervisor.js'
-import { startWatchdog } from './watchdog.js'
+import { createWatchdog, SWEEP_MS } from './watchdog.js'
 
 /**
  * @typedef {import('../../work/messages.js').Lease} LeaseMessage
@@ -33,7 +34,7 @@ import { startWatchdog } from './watchdog.js'
  * @property {Buffer | undefined} routingId
  * @property {number} credit
  * @property {import('../../work/messages.js').Usage} usage
- * @property {number} heardAt
+ * @property {number} heardAt by the clock of the time in which the primary ran
  */
 
 /**
@@ -53,15 +54,15 @@ export function createWorkers({ count, firstBackoff, wheel, every, metrics, log,
   const byPlace = Array(count).fill(undefined)
   /** Workers that announced themselves, by routing id. @type {Map<string, Worker>} */
   const byRoute = new Map()
+  const awake = createAwakeClock({ periodMs: SWEEP_MS, every, now })
   /** @type {import('./leases.js').Leases<Leased>} */
-  const leases = createLeases({ now })
+  const leases = createLeases({ now: awake.now })
   /** @type {Connection['send']} */
   let send
   /** @type {WorkerEvents} */
   let events
   /** @type {import('./supervisor.js').Supervisor} */
   let supervisor
-  let stopWatchdog = () => {}
   let onAllReady = () => {}
   /** The usage of ended workers, as of their last beats. */
   let endedCpuMs = 0
@@ -78,7 +79,7 @@ export function createWorkers({ count, firstBackoff, wheel, every, metrics, log,
     send = connection.send
     events = workerEvents
     supervisor = createSupervisor({ count, fork: connection.fork, onStart, onEnd, firstBackoff, wheel, now })
-    stopWatchdog = startWatchdog({ workers, leases, onSilent, every, now })
+    awake.start(createWatchdog({ workers, leases, onSilent, now: awake.now }))
     const allReady = new Promise(resolve => {
       onAllReady = () => resolve(undefined)
     })
@@ -88,14 +89,14 @@ export function createWorkers({ count, firstBackoff, wheel, every, metrics, log,
 
   /** @returns {Promise<void>} once no process is left */
   function stop() {
-    stopWatchdog()
+    awake.stop()
     return supervisor.stop()
   }
 
   /** @param {number} place @param {WorkerProcess} process */
   function onStart(place, process) {
     const usage = { cpuMs: 0, residentBytes: 0 }
-    const worker = { place, process, routingId: undefined, credit: 0, usage, heardAt: now() }
+    const worker = { place, process, routingId: undefined, credit: 0, usage, heardAt: awake.now() }
     workers.set(process.id, worker)
     byPlace[place] = worker
   }
@@ -109,7 +110,7 @@ export function createWorkers({ count, firstBackoff, wheel, every, metrics, log,
   function onMessage(routingId, message, body, delta) {
     if (message.type === 'credit') return announce(routingId, message)
     const worker = byRoute.get(routingId.toString('latin1'))
-    if (worker) worker.heardAt = now()
+    if (worker) worker.heardAt = awake.now()
     const lease = worker && leases.end(message.lease, worker.process.id)
     if (lease) events.onResult(lease.what, message, body, delta)
     else metrics.lateResult()
@@ -129,7 +130,7 @@ export function createWorkers({ count, firstBackoff, wheel, every, metrics, log,
       worker.routingId = routingId
       byRoute.set(routingId.toString('latin1'), worker)
     }
-    worker.heardAt = now()
+    worker.heardAt = awake.now()
     worker.credit = credit
     worker.usage = { cpuMs, residentBytes }
     if (byRoute.size === count) onAllReady()
