@@ -371,5 +371,5 @@ test('what cannot be run is refused with the reason', async () => {
   expect(code).toBe(1)
 
   const unfit = await start('fanout', '--start', '--reference', 'socket.io').ended
-  expect(unfit.err).toContain('fanout does not run against socket.io: it has bare and naive')
+  expect(unfit.err).toContain('fanout does not run against socket.io: it has bare, naive, and cluster')
 })

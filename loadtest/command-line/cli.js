@@ -3,10 +3,12 @@ import { fileURLToPath } from 'node:url'
 import { Command, Help, InvalidArgumentError, Option } from 'commander'
 import { isLoopback } from '../generator/clients.js'
 import { scenarios } from '../scenarios/index.js'
+import { references } from '../system/start.js'
 import { durationText, readDuration, readInteger } from './options.js'
 
-/** The programs of reference/, as the command line names them. */
-const REFERENCES = ['bare', 'naive', 'socket.io']
+const REFERENCES = /** @type {(keyof typeof references)[]} */ (Object.keys(references))
+/** Those that nginx passes clients on to: it knows Keycast's path alone. */
+const BEHIND_PROXY = ['keycast', ...REFERENCES.filter(kind => references[kind].path === '/ws')]
 const results = fileURLToPath(new URL('../results', import.meta.url))
 
 /** Clients per generator process: many machines allow a process 20,000 open files, and it needs some itself. */
@@ -97,7 +99,11 @@ function addCommonOptions(command) {
         .preset('keycast')
         .conflicts('url'),
     )
-    .option('--gateways <n>', 'with --start: number of gateways (default: one per 18,000 clients)', readInteger(1, 64))
+    .option(
+      '--gateways <n>',
+      'with --start: number of gateways, or of processes that share the port of a reference (default: one per 18,000 clients)',
+      readInteger(1, 64),
+    )
     .addOption(
       new Option(
         '--token [file]',
@@ -138,19 +144,20 @@ function problemOf(scenario, options) {
     return 'no target: give --start, or --url with the address of a gateway'
   }
   for (const option of /** @type {const} */ (['tls', 'gateways'])) {
-    if (options.start !== 'keycast' && options[option]) return `--${option} goes with --start alone`
+    if (options.start === undefined && options[option]) return `--${option} goes with --start alone`
   }
+  if (options.tls && !BEHIND_PROXY.includes(options.start)) return `--tls goes with ${listOf(BEHIND_PROXY)} alone`
   const withTokens = options.token !== undefined || scenario.needsTokens
   if (options.start === undefined && withTokens && typeof options.token !== 'string') {
     return '--token needs a file with --url: the key or secret whose other half the gateways have'
   }
   const [without] = [options.start, ...options.reference].filter(kind => kind !== undefined && kind !== 'keycast')
-  const { references = ['bare', 'naive'] } = scenario
+  const { references: fitting = ['bare', 'naive', 'cluster'] } = scenario
   const unfit = [options.start, ...options.reference].find(
-    kind => kind !== undefined && kind !== 'keycast' && !references.includes(kind),
+    kind => kind !== undefined && kind !== 'keycast' && !fitting.includes(kind),
   )
   if (unfit !== undefined) {
-    const fit = references.length === 0 ? 'it has no reference' : `it has ${references.join(' and ')}`
+    const fit = fitting.length === 0 ? 'it has no reference' : `it has ${listOf(fitting)}`
     return `${scenario.name} does not run against ${unfit}: ${fit}`
   }
   if (without !== undefined && scenario.needsProvider) {
@@ -169,6 +176,9 @@ function problemOf(scenario, options) {
   if (far.length > 0 && !options.remote) return `${far[0]} is not on this host: give --remote if its operator agrees`
   return scenario.problem?.(options)
 }
+
+/** @param {string[]} words */
+const listOf = words => new Intl.ListFormat('en').format(words)
 
 /** @template T @param {(text: string) => T} read @returns {(text: string, before: T[]) => T[]} */
 function collect(read) {

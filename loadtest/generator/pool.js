@@ -31,7 +31,7 @@ const CLIENT_CLOSE_MS = 2
  *
  * @typedef {object} PoolOptions
  * @property {string} workload a file of workloads/
- * @property {unknown} settings the workload's own
+ * @property {object} settings the workload's own
  * @property {number} processes
  * @property {string[]} urls
  * @property {number} clientsMax

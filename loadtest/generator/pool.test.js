@@ -21,7 +21,7 @@ async function start() {
   const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
   pool = await startPool({
     workload: 'ping',
-    settings: { window: 1 },
+    settings: { dialect: 'keycast', window: 1 },
     processes: 2,
     urls: [`ws://127.0.0.1:${port}/ws`],
     clientsMax: 10,

@@ -5,8 +5,9 @@ import { createHash } from 'node:crypto'
 import { createServer } from 'node:http'
 import { createMetrics } from '@keycast/service/metrics'
 import { changes, documentOf, onTick, readArguments, welcome } from './content.js'
+import { serve } from './serve.js'
 
-const { host, port, bytes, change } = readArguments({
+const { bytes, change, ...listening } = readArguments({
   name: 'bare-sender',
   about: 'Writes one ready buffer to each request: the floor under every server.',
 })
@@ -62,7 +63,7 @@ function subscribersOf(key) {
   /** @type {Set<Duplex>} */
   const sockets = new Set()
   subscribers.set(key, sockets)
-  onTick(change, data => {
+  onTick(key, change, data => {
     const frame = frameOf(JSON.stringify({ type: 'value', key, version: data.ns, data }))
     for (const socket of sockets) socket.write(frame)
   })
@@ -101,22 +102,20 @@ function createReader(socket) {
   }
 }
 
-const server = createServer(async (_, response) => response.end(await registry.metrics()))
-server.on('upgrade', (request, socket) => {
-  const accept = createHash('sha1')
-    .update(`${request.headers['sec-websocket-key']}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`)
-    .digest('base64')
-  const head = `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`
-  socket.on('error', () => socket.destroy())
-  socket.on('close', () => {
-    for (const sockets of subscribers.values()) sockets.delete(socket)
+serve(listening, '/ws', () => {
+  const server = createServer(async (_, response) => response.end(await registry.metrics()))
+  server.on('upgrade', (request, socket) => {
+    const accept = createHash('sha1')
+      .update(`${request.headers['sec-websocket-key']}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`)
+      .digest('base64')
+    const head = `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`
+    socket.on('error', () => socket.destroy())
+    socket.on('close', () => {
+      for (const sockets of subscribers.values()) sockets.delete(socket)
+    })
+    socket.on('data', createReader(socket))
+    socket.write(head)
+    socket.write(welcomeFrame)
   })
-  socket.on('data', createReader(socket))
-  socket.write(head)
-  socket.write(welcomeFrame)
+  return { server }
 })
-server.listen({ host, port, backlog: 4_096 }, () => {
-  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
-  console.log(JSON.stringify({ msg: 'listening', port, url: `ws://${host}:${port}/ws` }))
-})
-process.once('SIGTERM', () => process.exit(0))

@@ -1,11 +1,11 @@
 // The content that the reference programs serve, and their options.
 import { Command } from 'commander'
-import { readDuration, readPort, readSize } from '../command-line/options.js'
+import { readDuration, readInteger, readPort, readSize } from '../command-line/options.js'
 
 /**
  * @param {{ name: string, about: string }} program
- * @returns {{ host: string, port: number, bytes: number, change: number }} `change`: milliseconds between two ticks of
- *   a key
+ * @returns {{ host: string, port: number, bytes: number, change: number, workers: number }} `change`: milliseconds
+ *   between two ticks of a key
  */
 export function readArguments({ name, about }) {
   return new Command(name)
@@ -14,6 +14,7 @@ export function readArguments({ name, about }) {
     .option('--port <port>', 'port to listen on; 0: any free one', readPort, 8090)
     .option('--bytes <size>', 'length of the document every get is answered with', readSize, 130_000)
     .option('--change <duration>', 'how often a subscribed tick:… key changes', readDuration, 500)
+    .option('--workers <n>', 'processes that share the port', readInteger(1, 64), 1)
     .parse()
     .opts()
 }
@@ -34,21 +35,23 @@ export function documentOf(bytes) {
   return { id: '1', revision: 1, messages }
 }
 
-let keysTicking = 0
+/** Keys change at different times, as those of a backend do: its multiples fall evenly into a period. */
+const GOLDEN_RATIO = 0.618_034
 
 /**
  * A key's changes: the time, as the simulated backend gives it. Each is due at a time fixed beforehand and carries that
- * time: a server that falls behind has late changes, not fewer.
+ * time: a server that falls behind has late changes, not fewer. Processes that share a port change a key at the same
+ * times.
  *
+ * @param {string} key as in tick:7
  * @param {number} everyMs
  * @param {(data: { ns: string }) => void} listener
  */
-export function onTick(everyMs, listener) {
-  keysTicking += 1
-  // Keys change at different times, as those of a backend do: multiples of the golden ratio fall evenly into a period.
-  const phase = (keysTicking * 0.618_034) % 1
+export function onTick(key, everyMs, listener) {
+  const number = Number(/\d+$/.exec(key)?.[0] ?? 1)
   const everyNs = BigInt(Math.round(everyMs * 1e6))
-  let dueNs = process.hrtime.bigint() + BigInt(Math.round(phase * everyMs * 1e6))
+  const phaseNs = BigInt(Math.round(((number * GOLDEN_RATIO) % 1) * everyMs * 1e6))
+  let dueNs = (process.hrtime.bigint() / everyNs + 1n) * everyNs + phaseNs
   const waitMs = () => Math.max(0, Number(dueNs - process.hrtime.bigint()) / 1e6)
   const tick = () => {
     // A timer may fire a little early.

@@ -3,6 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { curve, encode, summarize } from '../generator/histogram.js'
 import { buildReport } from '../report/report.js'
+import { references } from '../system/start.js'
 import { findBottleneck } from './bottleneck.js'
 
 /** Version of result.json: raised when its readers have to change. */
@@ -28,7 +29,7 @@ export function buildResult({ scenario, options, target, environment, startedAt,
     format: FORMAT,
     scenario: scenario.name,
     about: scenario.about,
-    label: options.label ?? labels[target.kind],
+    label: options.label ?? labelOf(target.kind),
     headline: outcome.headline,
     startedAt: startedAt.toISOString(),
     endedBy,
@@ -58,13 +59,10 @@ export function buildResult({ scenario, options, target, environment, startedAt,
   }
 }
 
-/** @type {Record<import('../system/start.js').System['kind'], string>} */
-const labels = {
-  keycast: 'Keycast',
-  bare: 'bare sender',
-  naive: 'naive server',
-  'socket.io': 'Socket.IO',
-  given: 'a running system',
+/** @param {import('../system/start.js').System['kind']} kind */
+export function labelOf(kind) {
+  if (kind === 'keycast') return 'Keycast'
+  return kind === 'given' ? 'a running system' : references[kind].label
 }
 
 /** @param {import('../scenarios/scenario.js').EndedBy} endedBy @param {string} [died] */

@@ -1,5 +1,6 @@
 // One run of one scenario against one system: starts it, runs the scenario, writes the result.
 
+import { dialectOf } from '../generator/dialects/index.js'
 import { summarize } from '../generator/histogram.js'
 import { startPool } from '../generator/pool.js'
 import { openTarget } from '../system/target.js'
@@ -104,13 +105,14 @@ function createContext({ options, target, interrupted, progress, pools }) {
       return ended() === undefined
     },
 
-    async startPool({ onSecond, aside = false, ...load }) {
+    async startPool({ onSecond, aside = false, settings, ...load }) {
       sampling = sampling.then(async () => void (await watcher.sample()))
       const pool = await startPool({
         urls: target.urls,
         processes: options.processes,
         signing: target.signing,
         ...load,
+        settings: { dialect: dialectOf(target.kind), ...settings },
         onSecond(second) {
           if (aside) return
           const inPhase = phase

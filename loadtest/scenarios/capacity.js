@@ -15,6 +15,10 @@ const P99_MS_MAX = 1_000
 const DELIVERED_RATIO_MIN = 0.95
 /** One bad second may be a pause; so many in a row are a limit. */
 const BAD_SECONDS = 3
+/** With --faster-after: so long at each rate, and the last of them, in clients a second. */
+const FASTER_MS = 10_000
+const RATE_MAX = 100
+
 /** With fewer requests a second, the ratio is noise. */
 const REQUESTS_MIN = 20
 
@@ -40,10 +44,16 @@ export const capacity = {
     { count: 'answered', label: 'answers' },
     { count: 'requested', label: 'requests' },
   ],
+  references: ['bare', 'naive', 'cluster', 'socket.io', 'socketcluster'],
 
   addOptions(command) {
     command
       .option('--every <duration>', 'time between two new clients', readDuration, EXPERIMENT_SETTINGS.every)
+      .option(
+        '--faster-after <n>',
+        `from so many clients on ever faster: twice as fast each ${FASTER_MS / 1_000} s, up to ${RATE_MAX} a second`,
+        readInteger(1, 100_000),
+      )
       // One gateway, and one generator process, hold as many.
       .option('--clients <n>', 'largest number of clients', readInteger(1, 100_000), 18_000)
       .option('--hold <duration>', 'time to hold that many clients', readDuration, 10_000)
@@ -73,7 +83,7 @@ export const capacity = {
   clients: ({ clients }) => clients,
 
   async run(context, options) {
-    const { every, clients, hold, interval, bytes, keys, key } = options
+    const { every, clients, hold, interval, bytes, keys, key, fasterAfter = clients } = options
     const watch = watchLimits()
     const pool = await context.startPool({
       workload: 'get',
@@ -82,9 +92,15 @@ export const capacity = {
       onSecond: watch.look,
     })
     context.phase('ramp')
-    pool.ramp({ everyUs: every * 1_000, count: clients })
+    pool.ramp({ everyUs: every * 1_000, count: Math.min(clients, fasterAfter) })
     const over = () => watch.limit() !== undefined
-    await context.until(() => over() || (pool.totals.counts.opened ?? 0) >= clients, Number.POSITIVE_INFINITY)
+    const opened = (/** @type {number} */ count) => () => over() || (pool.totals.counts.opened ?? 0) >= count
+    await context.until(opened(Math.min(clients, fasterAfter)), Number.POSITIVE_INFINITY)
+    for (const everyMs of fasterAndFaster(every)) {
+      if (opened(clients)() || context.ended() !== undefined) break
+      pool.ramp({ everyUs: everyMs * 1_000, count: clients })
+      await context.until(opened(clients), everyMs === 1_000 / RATE_MAX ? Number.POSITIVE_INFINITY : FASTER_MS)
+    }
     pool.hold()
     if (!over() && context.ended() === undefined) {
       context.phase('hold')
@@ -138,6 +154,20 @@ export const capacity = {
       ],
     }
   },
+}
+
+/**
+ * Times between two clients, each half of the one before; the last is that of the highest rate.
+ *
+ * @param {number} everyMs to begin with
+ * @returns {Generator<number>} milliseconds
+ */
+export function* fasterAndFaster(everyMs) {
+  while (everyMs / 2 > 1_000 / RATE_MAX) {
+    everyMs /= 2
+    yield everyMs
+  }
+  yield 1_000 / RATE_MAX
 }
 
 /**

@@ -1,5 +1,5 @@
 import { secondOf } from '../test-support.js'
-import { watchLimits } from './capacity.js'
+import { fasterAndFaster, watchLimits } from './capacity.js'
 
 const slow = { count: 100, meanMs: 900, p50Ms: 800, p90Ms: 1_000, p99Ms: 1_200, p999Ms: 1_300, maxMs: 1_400 }
 
@@ -54,4 +54,9 @@ test('what happens when everybody is sent home is no limit', () => {
   watch.look(secondOf({ phase: 'end', counts: { requested: 100, answered: 0, dropped: 9 } }))
 
   expect(watch.limit()).toBeUndefined()
+})
+
+test('clients come ever faster, up to a hundred a second', () => {
+  expect([...fasterAndFaster(2_000)]).toEqual([1_000, 500, 250, 125, 62.5, 31.25, 15.625, 10])
+  expect([...fasterAndFaster(2)]).toEqual([10])
 })

@@ -39,7 +39,32 @@ export async function connectAndMeasure(context, pool, { clients, seconds }) {
   context.phase('end')
   await pool.finish()
 
-  const all = context.series.filter(({ phase }) => phase === 'measure')
+  return measuredOf(context)
+}
+
+/**
+ * Connects clients one after the other, each of which begins at once, and ends them some time after the last.
+ *
+ * @param {import('./scenario.js').Context} context
+ * @param {import('../generator/pool.js').Pool} pool
+ * @param {{ clients: number, ramp: number, seconds: number }} load `ramp`: clients a second
+ * @returns {Promise<import('./scenario.js').Context['series']>} the seconds with all of them
+ */
+export async function rampAndMeasure(context, pool, { clients, ramp, seconds }) {
+  context.phase('ramp')
+  pool.tell({ begin: true })
+  pool.ramp({ everyUs: 1e6 / ramp, count: clients })
+  await allOpen(context, pool, { clients })
+  context.phase('measure')
+  await context.wait(seconds * 1_000)
+  context.phase('end')
+  await pool.finish()
+  return measuredOf(context)
+}
+
+/** Without the first second, which has the end of the phase before in it. @param {import('./scenario.js').Context} context */
+function measuredOf({ series }) {
+  const all = series.filter(({ phase }) => phase === 'measure')
   return all.length > 2 ? all.slice(1) : all
 }
 

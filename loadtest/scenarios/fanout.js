@@ -27,7 +27,7 @@ export const fanout = {
 
   async run(context, { clients, ramp, updates, seconds, key }) {
     const keys = Array.from({ length: (updates * CHANGE_MS_MIN) / 1_000 }, (_, number) => `${key}${number + 1}`)
-    const changes = updates * seconds
+    const changes = (seconds * 1_000) / CHANGE_MS_MIN
     const ticks = await measureTicks(context, { clients, ramp, keys, changes, changeMs: CHANGE_MS_MIN })
     const { latency, subscribers, counts, perSecond, replaced, lost } = ticks
     const came = latency.totalCount > 0

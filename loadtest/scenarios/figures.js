@@ -56,6 +56,28 @@ export function cpuFigures(seconds, count) {
 }
 
 /**
+ * What all processes of the system together took, whatever they did for it.
+ *
+ * @param {SeriesSecond[]} seconds
+ * @returns {Record<string, Figure>}
+ */
+export function usageFigures(seconds) {
+  const known = seconds.filter(({ services }) => services.some(({ cpuMs }) => cpuMs !== undefined))
+  if (known.length === 0) return {}
+  const cpuMs = sumOf(known, ({ services }) => sumOf(services, service => service.cpuMs ?? 0))
+  const bytes = meanOf(known, ({ services }) => sumOf(services, service => service.residentBytes ?? 0))
+  return {
+    systemCpu: {
+      label: 'CPU, whole system',
+      value: cpuMs / sumOf(known, second => second.seconds) / 10,
+      unit: '% of a core',
+      better: 'lower',
+    },
+    systemMegabytes: { label: 'Memory, whole system', value: bytes / 1e6, unit: 'MB', better: 'lower' },
+  }
+}
+
+/**
  * Resident memory of all processes of a role, the most of some seconds.
  *
  * @param {SeriesSecond[]} seconds

@@ -1,7 +1,7 @@
 // The smallest exchange there is: how many of them a second?
 import { Option } from 'commander'
 import { readDuration, readInteger } from '../command-line/options.js'
-import { connectAndMeasure, connectionSum } from './connect-all.js'
+import { connectAndMeasure, connectionSum, rampAndMeasure } from './connect-all.js'
 import { cpuFigures, megabytesOf, sumOf } from './figures.js'
 
 const COUNTS = ['opened', 'refused', 'dropped', 'closed', 'requested', 'answered', 'refusals', 'lost', 'unexpected']
@@ -14,10 +14,16 @@ export const pingpong = {
     { count: 'answered', label: 'pongs' },
     { count: 'requested', label: 'pings' },
   ],
+  references: ['bare', 'naive', 'cluster', 'socket.io', 'socketcluster'],
 
   addOptions(command) {
     command
-      .option('--clients <n>', 'clients', readInteger(1, 20_000), 100)
+      .option('--clients <n>', 'clients', readInteger(1, 100_000), 100)
+      .option(
+        '--ramp <n>',
+        'clients to connect per second, each begins at once; else all connect, and then begin',
+        readInteger(1, 10_000),
+      )
       .option(
         '--window <n>',
         'pings each client has under way; the next goes when one returns',
@@ -26,7 +32,7 @@ export const pingpong = {
       )
       .addOption(
         new Option('--rate <n>', 'pings each client sends a second instead, whether or not they return')
-          .argParser(readInteger(1, 1_000))
+          .argParser(readInteger(1, 10_000))
           .conflicts('window'),
       )
       .addOption(
@@ -40,18 +46,22 @@ export const pingpong = {
   content: () => ({ documentBytes: 1_000 }),
   clients: ({ clients }) => clients,
 
-  problem: ({ every }) => (every !== undefined && every < 1 ? '--every must be 1ms at least' : undefined),
+  problem({ every, rate }) {
+    if (every !== undefined && every < 1) return '--every must be 1ms at least'
+    return rate > 1_000 && rate % 10 !== 0 ? '--rate above 1,000 must be a multiple of 10' : undefined
+  },
 
-  async run(context, { clients, window, rate, every, seconds }) {
-    const intervalMs = every ?? (rate === undefined ? undefined : Math.max(1, Math.round(1_000 / rate)))
-    const settings = intervalMs === undefined ? { window } : { intervalMs: Math.round(intervalMs) }
-    const pool = await context.startPool({ workload: 'ping', settings, clientsMax: clients })
-    const measured = await connectAndMeasure(context, pool, { clients, seconds })
+  async run(context, { clients, ramp, window, rate, every, seconds }) {
+    const due = dueOf({ every, rate })
+    const pool = await context.startPool({ workload: 'ping', settings: due ?? { window }, clientsMax: clients })
+    const measured = await (ramp === undefined
+      ? connectAndMeasure(context, pool, { clients, seconds })
+      : rampAndMeasure(context, pool, { clients, ramp, seconds }))
     const { counts, reasons, histograms } = pool.totals
     const { latency } = histograms
     const perSecond = sumOf(measured, second => second.counts.answered) / Math.max(1, measured.length)
     const { requested = 0, answered = 0, refusals = 0, lost = 0 } = counts
-    const how = intervalMs === undefined ? `${window} under way each` : `one every ${intervalMs} ms each`
+    const how = due === undefined ? `${window} under way each` : `${due.pings} every ${due.intervalMs} ms each`
     return {
       headline: `${clients} clients, ${how}: ${Math.round(perSecond).toLocaleString('en')} pings and pongs a second.`,
       figures: {
@@ -81,16 +91,31 @@ export const pingpong = {
         connectionSum(counts),
       ],
       latency,
-      latencyLabel:
-        intervalMs === undefined ? 'From sending a ping to its pong' : 'From the time a ping was due to its pong',
+      latencyLabel: due === undefined ? 'From sending a ping to its pong' : 'From the time a ping was due to its pong',
       reasons,
       measured,
       notes:
-        intervalMs === undefined
+        due === undefined
           ? [
               'With a window a slow server is asked less: this measures throughput. Take --rate or --every for latencies.',
             ]
           : [],
     }
   },
+}
+
+/**
+ * When pings of a client are due, if not as soon as others return. Of more than a thousand a second several are due
+ * together, as a timer is no finer than a millisecond.
+ *
+ * @param {{ every?: number, rate?: number }} options `every`: milliseconds; `rate`: a second, above 1,000 a multiple of 10
+ * @returns {{ intervalMs: number, pings: number } | undefined}
+ */
+export function dueOf({ every, rate }) {
+  if (every !== undefined) return { intervalMs: Math.round(every), pings: 1 }
+  if (rate === undefined) return undefined
+  if (rate <= 1_000) return { intervalMs: Math.round(1_000 / rate), pings: 1 }
+  let intervalMs = 1
+  while ((rate * intervalMs) % 1_000 !== 0) intervalMs += 1
+  return { intervalMs, pings: (rate * intervalMs) / 1_000 }
 }

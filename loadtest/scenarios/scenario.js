@@ -24,7 +24,8 @@
  * @property {(load: Omit<import('../generator/pool.js').PoolOptions, 'urls' | 'onSecond' | 'processes'> &
  *   { urls?: string[], processes?: number, onSecond?: (second: SeriesSecond, histograms: Record<string, import('../generator/histogram.js').Histogram>) => void, aside?: boolean })
  *   => Promise<import('../generator/pool.js').Pool>} startPool its seconds become the run's series, unless it is `aside`.
- *   Its clients bring tokens where the run's do, unless `signing` says otherwise
+ *   Its clients bring tokens where the run's do, unless `signing` says otherwise; `settings` are given the dialect that
+ *   the system speaks
  * @property {import('../system/watcher.js').Watcher} watcher
  * @property {SeriesSecond[]} series
  * @property {(name: string) => void} phase names the part of the run to which the coming seconds belong

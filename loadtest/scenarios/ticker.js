@@ -1,4 +1,5 @@
-// Does every change reach every client, and how soon? Many clients watch one key that changes twice a second.
+// Does every change reach every client, and how soon? Many clients watch one key that changes twice a second, or each one
+// of several that change at different times.
 import { readDuration, readInteger } from '../command-line/options.js'
 import { meanSpreadMs, measureTicks, NOTHING_CAME } from './ticks.js'
 
@@ -7,6 +8,7 @@ export const ticker = {
   name: 'ticker',
   about: 'Has many clients watch a key that changes every 500 ms: latency of each change at each client, all counted.',
   rates: [{ count: 'values', label: 'values delivered' }],
+  references: ['bare', 'naive', 'cluster', 'socket.io', 'socketcluster'],
 
   addOptions(command) {
     command
@@ -14,14 +16,24 @@ export const ticker = {
       .option('--ramp <n>', 'clients to connect per second', readInteger(1, 10_000), 500)
       .option('--changes <n>', 'changes to measure', readInteger(1, 10_000), 120)
       .option('--change <duration>', 'time between two changes; with --url as its namespace has it', readDuration, 500)
-      .option('--key <key>', 'the key that changes', 'tick:1')
+      .option('--key <key>', 'the key that changes; with --keys its number is counted up', 'tick:1')
+      .option('--keys <n>', 'keys, at different times; each client watches one', readInteger(1, 10_000), 1)
   },
 
   content: ({ change }) => ({ documentBytes: 1_000, tickMs: change }),
   clients: ({ clients }) => clients,
 
-  async run(context, { clients, ramp, changes, change, key }) {
-    const ticks = await measureTicks(context, { clients, ramp, keys: [key], changes, changeMs: change })
+  problem: ({ keys, clients, key }) =>
+    keys > clients
+      ? '--keys must not be over --clients'
+      : keys > 1 && !/\d$/.test(key)
+        ? '--key must end with a number where there are several --keys'
+        : undefined,
+
+  async run(context, { clients, ramp, changes, change, key, keys: keyCount }) {
+    const [, name, first] = /^(.*?)(\d*)$/.exec(key) ?? []
+    const keys = keyCount === 1 ? [key] : Array.from({ length: keyCount }, (_, at) => `${name}${Number(first) + at}`)
+    const ticks = await measureTicks(context, { clients, ramp, keys, each: 1, changes, changeMs: change })
     const { latency } = ticks
     const came = latency.totalCount > 0
     const p99 = latency.getValueAtPercentile(99) / 1_000

@@ -28,16 +28,19 @@ const CALM_MS = 500
 /** The gateways' counter of values that were replaced by newer ones before they were sent. */
 const REPLACED = 'conflated_total'
 
-/** @typedef {import('../generator/workloads/subscribe.js').Change} Change */
+/**
+ * @typedef {import('../generator/workloads/subscribe.js').Change} Change
+ * @typedef {import('../generator/workloads/subscribe.js').SubscribeOutcome} SubscribeOutcome
+ */
 
 /**
  * @param {import('./scenario.js').Context} context
- * @param {{ clients: number, ramp: number, keys: string[], changes: number, changeMs: number }} load `ramp`: clients
- *   opened a second; `changes`: how many are measured, of all keys together; `changeMs`: from one change of a key to
- *   the next, as the system was told
+ * @param {{ clients: number, ramp: number, keys: string[], each?: 1, changes: number, changeMs: number }} load `ramp`:
+ *   clients opened a second; `each`: 1 where each client watches one of the keys, else it watches all; `changes`: how many
+ *   are measured, of each key; `changeMs`: from one change of a key to the next, as the system was told
  */
-export async function measureTicks(context, { clients, ramp, keys, changes, changeMs }) {
-  const pool = await context.startPool({ workload: 'subscribe', settings: { keys }, clientsMax: clients })
+export async function measureTicks(context, { clients, ramp, keys, each, changes, changeMs }) {
+  const pool = await context.startPool({ workload: 'subscribe', settings: { keys, each }, clientsMax: clients })
   context.phase('ramp')
   pool.ramp({ everyUs: 1e6 / ramp, count: clients })
   await allOpen(context, pool, { clients, count: 'subscribed' })
@@ -48,16 +51,21 @@ export async function measureTicks(context, { clients, ramp, keys, changes, chan
   const replacedBefore = await context.watcher.exported(REPLACED)
   const fromUs = nowUs()
   pool.tell({ fromUs, changes })
-  const expectedMs = (changes / keys.length) * changeMs
-  const everyone = () => (pool.totals.counts.measured ?? 0) >= changes * subscribers
+  const expectedMs = changes * changeMs
+  const everyone = () => (pool.totals.counts.measured ?? 0) >= changes * subscribers * (each ?? keys.length)
   await context.until(everyone, expectedMs * 1.2 + 2 * changeMs + SETTLE_MS)
   context.phase('end')
   const replacedAfter = await context.watcher.exported(REPLACED)
-  const outcomes = /** @type {Change[][]} */ (await pool.finish())
+  const outcomes = /** @type {SubscribeOutcome[]} */ (await pool.finish())
 
-  const seen = unite(outcomes, changes)
+  const seen = unite(
+    outcomes.map(outcome => outcome.changes),
+    changes,
+  )
   const { counts, reasons, histograms } = pool.totals
-  const sent = seen.length * subscribers
+  const subscribersOf = (/** @type {string} */ key) => sumOf(outcomes, outcome => outcome.subscribers[key] ?? 0)
+  const watched = new Map(keys.map(key => [key, subscribersOf(key)]))
+  const sent = sumOf(seen, ({ key }) => watched.get(key) ?? 0)
   const received = sumOf(seen, change => change.delivered)
   const missing = sent - received
   // Some may have been replaced of a change made before those that are counted.
@@ -65,7 +73,8 @@ export async function measureTicks(context, { clients, ramp, keys, changes, chan
   const lost = missing - replaced
   const measured = context.series.filter(({ phase }) => phase === 'measure')
   const seconds = seen.length === 0 ? 0 : (seen[seen.length - 1].stampUs - seen[0].stampUs) / 1e6
-  const incomplete = seen.filter(change => change.delivered < subscribers).length
+  const incomplete = seen.filter(({ key, delivered }) => delivered < (watched.get(key) ?? 0)).length
+  const due = changes * keys.filter(key => (watched.get(key) ?? 0) > 0).length
 
   return {
     seen,
@@ -85,14 +94,18 @@ export async function measureTicks(context, { clients, ramp, keys, changes, chan
     },
     sums: [
       {
-        text: `${seen.length} changes × ${subscribers} subscribers = ${sent} sent = received ${received} + replaced by newer ones ${replaced} + lost ${lost}`,
+        text: `${seen.length} changes, each to all its subscribers, of ${subscribers} in all = ${sent} sent = received ${received} + replaced by newer ones ${replaced} + lost ${lost}`,
         holds: missing >= 0,
       },
       {
         text: `every delivery timed: ${histograms.latency.totalCount} latencies = ${counts.measured} deliveries counted one by one`,
         holds:
           histograms.latency.totalCount === counts.measured &&
-          counts.measured === sumOf(outcomes.flat(), change => change.delivered),
+          counts.measured ===
+            sumOf(
+              outcomes.flatMap(outcome => outcome.changes),
+              change => change.delivered,
+            ),
       },
       {
         text: `values that went back in time: ${counts.wentBack}; unexpected messages: ${counts.unexpected}`,
@@ -103,7 +116,7 @@ export async function measureTicks(context, { clients, ramp, keys, changes, chan
         : [{ text: `deliveries that neither came nor were replaced: ${lost}`, holds: lost === 0 }]),
       // A run that ended early has fewer changes, too.
       ...(context.ended() === undefined
-        ? [{ text: `changes seen ${seen.length} = changes due ${changes}`, holds: seen.length === changes }]
+        ? [{ text: `changes seen ${seen.length} = changes due ${due}`, holds: seen.length === due }]
         : []),
       connectionSum(counts),
     ],
@@ -119,8 +132,8 @@ export async function measureTicks(context, { clients, ramp, keys, changes, chan
 }
 
 /**
- * The changes as all processes saw them, the first `count` in time. A process that missed one altogether may have taken
- * one more at the end; that one is no part of the measurement.
+ * The changes as all processes saw them, of each key the first `count` in time. A process that missed one altogether may
+ * have taken one more at the end; that one is no part of the measurement.
  *
  * @param {Change[][]} outcomes
  * @param {number} count
@@ -139,7 +152,15 @@ export function unite(outcomes, count) {
     known.firstUs = Math.min(known.firstUs, change.firstUs)
     known.lastUs = Math.max(known.lastUs, change.lastUs)
   }
-  return [...united.values()].sort((a, b) => a.stampUs - b.stampUs).slice(0, count)
+  /** @type {Map<string, number>} */
+  const taken = new Map()
+  return [...united.values()]
+    .sort((a, b) => a.stampUs - b.stampUs)
+    .filter(({ key }) => {
+      const number = (taken.get(key) ?? 0) + 1
+      taken.set(key, number)
+      return number <= count
+    })
 }
 
 /** The headline if nothing made after the beginning of the measurement arrived before its end. */

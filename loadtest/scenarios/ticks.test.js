@@ -20,6 +20,15 @@ test('changes of two keys at the same time are two', () => {
   expect(unite([[change(1_000), change(1_000, { key: 'tick:2' })]], 10)).toHaveLength(2)
 })
 
+test('so many changes count of each key, not of all together', () => {
+  const two = [change(1_000), change(1_500, { key: 'tick:2' }), change(2_000), change(2_500, { key: 'tick:2' })]
+
+  expect(unite([two], 1).map(({ key, stampUs }) => [key, stampUs])).toEqual([
+    ['tick:1', 1_000],
+    ['tick:2', 1_500],
+  ])
+})
+
 test('a process that missed a change shifts nobody else: the first in time count', () => {
   const all = [change(1_000), change(2_000), change(3_000)]
   const missedOne = [change(1_000), change(3_000), change(4_000)]

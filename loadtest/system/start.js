@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { publicHalf } from '../generator/tokens.js'
+import { childrenOf } from './proc.js'
 import { createProcesses, SystemError } from './processes.js'
 
 const API_TOKEN = randomUUID()
@@ -17,6 +18,16 @@ const ROOMS = {
 }
 /** Arguments of node, as `npm start` and the images give them. */
 const GATEWAY = ['--max-semi-space-size=4', 'services/gateway/main.js']
+
+/** The programs of reference/: file, name for people, path of the WebSocket, and how many processes at least share its port. */
+export const references = Object.freeze({
+  bare: { file: 'bare-sender', label: 'bare sender', path: '/ws', workers: 1 },
+  naive: { file: 'naive', label: 'naive server', path: '/ws', workers: 1 },
+  cluster: { file: 'naive', label: 'naive server, node:cluster', path: '/ws', workers: 2 },
+  'socket.io': { file: 'socket-io', label: 'Socket.IO', path: '/socket.io/', workers: 1 },
+  socketcluster: { file: 'socketcluster', label: 'SocketCluster', path: '/socketcluster/', workers: 1 },
+  http: { file: 'http', label: 'plain HTTP server', path: '/', workers: 1 },
+})
 
 /** A gateway and a fetcher find each other within a second or two. */
 const READY_MS = 20_000
@@ -38,7 +49,7 @@ const READY_LOOK_MS = 50
  * @property {{ log: 'lmdb' | 'memory' | 'valkey' }} [rooms] a journal runs, too, and anybody may use room:…
  * @property {boolean} [collectable] gateways can be told to collect their garbage, so that their memory can be compared
  *
- * @typedef {'keycast' | 'bare' | 'naive' | 'socket.io'} SystemKind
+ * @typedef {'keycast' | keyof typeof references} SystemKind
  * @typedef {import('./processes.js').Processes} Processes
  *
  * @typedef {object} System
@@ -48,6 +59,7 @@ const READY_LOOK_MS = 50
  * @property {string} [providerUrl] the backend's HTTP address
  * @property {(keys: string[]) => Promise<void>} [tellChanged] says to Keycast, as a backend may, that keys have changed
  * @property {{ metricsUrl: string, kill: () => void }[]} [fetchers] the nodes of a system that was started
+ * @property {() => void} [killGateway] kills a gateway, or a worker process of a reference, where there are several
  * @property {import('./watcher.js').Watched[]} watched
  * @property {Promise<string>} died resolves with the name of a process that ended before `stop`
  * @property {() => Promise<void>} stop
@@ -64,7 +76,7 @@ export async function startSystem({ kind, gateways, tls, content, signing }) {
     const parts =
       kind === 'keycast'
         ? await startKeycast(processes, { gateways, tls, content, signing })
-        : await startReference(processes, kind, content)
+        : await startReference(processes, kind, { gateways, tls, content })
     return { kind, signing, ...parts, died: processes.died, stop: processes.stop }
   } catch (error) {
     await processes.stop()
@@ -129,6 +141,7 @@ async function startKeycast(processes, { gateways: count, tls, content, signing 
     urls: proxy ? [proxy.url] : ports.map(port => `ws://127.0.0.1:${port}/ws`),
     providerUrl,
     fetchers: nodes.map(({ pid, metricsUrl }) => ({ metricsUrl, kill: () => processes.kill(pid) })),
+    killGateway: () => processes.kill(gateways[0].pid),
     tellChanged: (/** @type {string[]} */ keys) => tellChanged(gateways[0].listening.internalPort, keys),
     watched: [
       ...gateways.map(({ name, pid, listening, inspectorUrl }) => ({
@@ -252,19 +265,33 @@ async function startProxy(processes, ports, directory) {
   return { ...proxy, url: `wss://127.0.0.1:${httpsPort}/ws` }
 }
 
-/** @param {Processes} processes @param {Exclude<SystemKind, 'keycast'>} kind @param {Content} content */
-async function startReference(processes, kind, content) {
+/**
+ * @param {Processes} processes
+ * @param {keyof typeof references} kind
+ * @param {{ gateways: number, tls: boolean, content: Content }} options `gateways`: processes that share its port
+ */
+async function startReference(processes, kind, { gateways, tls, content }) {
   const { documentBytes, tickMs = 500 } = content
-  const file = { bare: 'bare-sender', naive: 'naive', 'socket.io': 'socket-io' }[kind]
+  const { file, workers: workersMin } = references[kind]
+  const workers = Math.max(workersMin, gateways)
   const { pid, listening, inspectorUrl } = await processes.start(
     file,
-    [`loadtest/reference/${file}.js`, '--port', '0', '--bytes', String(documentBytes), '--change', `${tickMs}ms`],
+    [
+      `loadtest/reference/${file}.js`,
+      ...['--port', '0', '--bytes', String(documentBytes), '--change', `${tickMs}ms`, '--workers', String(workers)],
+    ],
     inspection(content),
   )
-  const origin = `127.0.0.1:${listening.port}`
+  const proxy = tls ? await startProxy(processes, [listening.port], processes.directory()) : undefined
+  // Of several processes any may answer, so that their metrics would be those of another at each look.
+  const metricsUrl = workers === 1 && kind !== 'http' ? `http://127.0.0.1:${listening.port}/metrics` : undefined
   return {
-    urls: [listening.url],
-    watched: [{ name: file, role: 'gateway', pid, inspectorUrl, metricsUrl: `http://${origin}/metrics` }],
+    urls: [proxy ? proxy.url : listening.url],
+    killGateway: workers === 1 ? undefined : () => processes.kill(childrenOf(pid)[0]),
+    watched: [
+      { name: file, role: 'gateway', pid, inspectorUrl, metricsUrl },
+      ...(proxy ? [{ name: 'proxy', role: 'proxy', pid: proxy.pid }] : []),
+    ],
   }
 }
 

@@ -14,8 +14,11 @@ test.each([
     {
       hello: ['{"type":"welcome","session":"s"}'],
       message: '{"type":"message","key":"room:1","seq":7,"at":1,"data":{"us":99}}',
-      published: '{"type":"published","id":12,"key":"room:1","epoch":"e","seq":7,"at":1}',
+      answered: '{"type":"published","id":12,"key":"room:1","epoch":"e","seq":7,"at":1}',
       entered: '{"type":"subscribed","id":0,"keys":[{"key":"room:1","epoch":"e","seq":0}]}',
+      refused: '{"type":"error","id":12,"key":"room:1","code":"name_taken"}',
+      pong: '{"type":"pong","count":1}',
+      value: '{"type":"value","id":12,"key":"text:1","version":"v","data":["a"]}',
     },
   ],
   [
@@ -23,28 +26,56 @@ test.each([
     {
       hello: ['0{"sid":"a"}', '40{"sid":"b"}'],
       message: '42["message",{"key":"room:1","seq":7,"at":1,"messageId":"m","data":{"us":99}}]',
-      published: '4312[{"seq":7}]',
+      answered: '4312[{"seq":7}]',
       entered: '430[]',
+      refused: '4312[{"code":"name_taken"}]',
+      pong: '42["pong",{"count":1}]',
+      value: '4312[{"key":"text:1","data":["a"]}]',
     },
   ],
-])('%s: a client gets ready, and tells answers apart', (name, { hello, message, published, entered }) => {
+  [
+    'socketcluster',
+    {
+      hello: ['{"rid":0,"data":{"id":"Zm9v","pingTimeout":30000,"isAuthenticated":false}}'],
+      message:
+        '{"event":"#publish","data":{"channel":"room:1","data":{"seq":7,"at":1,"messageId":"m","data":{"us":99}}}}',
+      answered: '{"rid":12}',
+      entered: '{"rid":0}',
+      refused: '{"rid":12,"error":{"name":"Error","message":"somebody else has it","code":"name_taken"}}',
+      pong: '{"event":"pong","data":{"count":1}}',
+      value: '{"rid":12,"data":{"key":"text:1","data":["a"]}}',
+    },
+  ],
+])('%s: a client gets ready, and tells answers apart', (name, said) => {
+  const { hello, message, answered, entered, refused, pong, value } = said
   const dialect = dialects[name]
   expect(dialect.onHello(hello.at(-1) ?? '')).toBe('ready')
   for (const head of hello.slice(0, -1)) expect(dialect.onHello(head)).toMatchObject({ reply: expect.any(String) })
   expect(dialect.onHello('nonsense')).toBeUndefined()
-  expect([message, published, entered, 'nonsense'].map(dialect.kindOf)).toEqual([
+  expect([message, answered, entered, refused, pong, 'nonsense'].map(dialect.kindOf)).toEqual([
     'message',
-    'published',
+    'answered',
     'entered',
+    'refused',
+    'pong',
     'unexpected',
   ])
-  expect(dialect.idOf(published)).toBe(12)
+  expect(['value', 'answered']).toContain(dialect.kindOf(value))
+  expect([answered, refused, value].map(dialect.idOf)).toEqual([12, 12, 12])
+  expect(dialect.valueIn(value)).toMatchObject({ key: 'text:1', data: ['a'] })
   expect([numberAfter(message, '"seq":'), numberAfter(message, '"us":')]).toEqual([7, 99])
   const read = createMessageReader(dialect)
   const inPlace = (/** @type {string} */ text) => read(Buffer.from(`--${text}--`), 2, text.length + 2)
   expect(inPlace(message)).toEqual({ seq: 7, us: 99 })
-  for (const other of [published, entered, '', message.slice(0, -8), message.replace('"seq":', '"seq"=')]) {
+  for (const other of [answered, entered, '', message.slice(0, -8), message.replace('"seq":', '"seq"=')]) {
     expect(inPlace(other)).toBeUndefined()
   }
   expect(dialect.publish(12, 'room:1', 'm-12', 99)).toContain('"us":99')
+})
+
+test.each([
+  ['socket.io', '2', '3'],
+  ['socketcluster', '', ''],
+])("%s: a server's ping %j is answered with %j", (name, ping, reply) => {
+  expect(dialects[name].kindOf(ping)).toEqual({ reply })
 })

@@ -2,6 +2,7 @@
 // message of them once and in order.
 import { randomBytes } from 'node:crypto'
 import { received } from '../client.js'
+import { afterHello } from '../dialects/after-hello.js'
 import { dialects } from '../dialects/index.js'
 import { numberAfter } from '../dialects/number-after.js'
 import { createMessageReader } from '../dialects/read-in-place.js'
@@ -27,20 +28,23 @@ export const counts = /** @type {const} */ ([
 export const histograms = /** @type {const} */ (['latency', 'published'])
 
 /**
- * `rooms`: the first user is in the first of them, the next in the next, and so on around. `messages` of each user, one
- * each `everyMs`.
- * @typedef {{ dialect: string, rooms: string[], messages: number, everyMs: number }} ChatSettings
+ * `rooms`: the first user is in the first of them, the next in the next, and so on around. `publishers`: so many of the
+ * users publish, the first ones; `messages` of each, one each `everyMs`. `names`: each user enters under a name of its
+ * own.
+ * @typedef {{ dialect: string, rooms: string[], publishers: number, messages: number, everyMs: number, names: boolean }}
+ *   ChatSettings
  *
- * `lastSeq`: NaN until the first message. `sentUs`: when the publishes under way were due, by id.
- * @typedef {{ client: import('../client.js').Client, room: string, name: string, sent: number, lastSeq: number,
- *   sentUs: Map<number, number> }} User
+ * `entering`: answers still to come until it is in; `lastSeq`: NaN until the first message; `sentUs`: when the publishes
+ * under way were due, by id.
+ * @typedef {{ client: import('../client.js').Client, room: string, name: string, publishes: boolean, entering: number,
+ *   sent: number, lastSeq: number, sentUs: Map<number, number> }} User
  *
  * @typedef {{ firstUs: number, lastUs: number }} ChatOutcome when the first publish was due, and the last message came
  */
 
 /** @type {import('../workload.js').CreateWorkload<ChatSettings, typeof counts[number], typeof histograms[number]>} */
 export function createWorkload({ settings, tally, usage, nowUs, index, processes }) {
-  const { rooms, messages, everyMs } = settings
+  const { rooms, publishers, messages, everyMs, names } = settings
   const dialect = dialects[settings.dialect]
   const readMessage = createMessageReader(dialect)
   const tallied = tally.counts
@@ -67,44 +71,7 @@ export function createWorkload({ settings, tally, usage, nowUs, index, processes
   })
 
   return {
-    behaviour: {
-      headBytesMax: HEAD_BYTES,
-      readsInPlace: true,
-      open(client, number) {
-        /** @type {User} */
-        const user = {
-          client,
-          room: rooms[number % rooms.length],
-          name: randomBytes(12).toString('base64url'),
-          sent: 0,
-          lastSeq: Number.NaN,
-          sentUs: new Map(),
-        }
-        let isReady = false
-        users.add(user)
-        return {
-          onWhole(from, at, end) {
-            const message = isReady ? readMessage(from, at, end) : undefined
-            if (message === undefined) return false
-            delivered(user, message.seq, message.us, end - at)
-            return true
-          },
-          onMessage(head, bytes) {
-            if (isReady) return onMessage(user, head, bytes)
-            const hello = dialect.onHello(head)
-            if (hello === undefined) tallied.unexpected += 1
-            else if (hello === 'ready') {
-              isReady = true
-              client.send(encodeFrame(dialect.enter([user.room])))
-            } else client.send(encodeFrame(hello.reply))
-          },
-          onEnd() {
-            users.delete(user)
-            tallied.lost += user.sentUs.size
-          },
-        }
-      },
-    },
+    behaviour: afterHello(dialect, { headBytesMax: HEAD_BYTES, readsInPlace: true, open }, tallied),
     outstanding() {
       let sum = 0
       for (const { sentUs } of users) sum += sentUs.size
@@ -113,11 +80,43 @@ export function createWorkload({ settings, tally, usage, nowUs, index, processes
     /** Everybody is there: begin. */
     tell() {
       schedule.start()
-      for (const user of users) schedule.add(user)
+      for (const user of users) if (user.publishes) schedule.add(user)
     },
     stop: schedule.stop,
     /** @returns {ChatOutcome} */
     outcome: () => ({ firstUs, lastUs }),
+  }
+
+  /** @type {import('../clients.js').Behaviour['open']} */
+  function open(client, number) {
+    const room = rooms[number % rooms.length]
+    const enter = dialect.enter(room, names ? `user ${number}` : undefined)
+    /** @type {User} */
+    const user = {
+      client,
+      room,
+      name: randomBytes(12).toString('base64url'),
+      publishes: number < publishers,
+      entering: enter.length,
+      sent: 0,
+      lastSeq: Number.NaN,
+      sentUs: new Map(),
+    }
+    users.add(user)
+    for (const message of enter) client.send(encodeFrame(message))
+    return {
+      onWhole(from, at, end) {
+        const message = readMessage(from, at, end)
+        if (message === undefined) return false
+        delivered(user, message.seq, message.us, end - at)
+        return true
+      },
+      onMessage: (head, bytes) => onMessage(user, head, bytes),
+      onEnd() {
+        users.delete(user)
+        tallied.lost += user.sentUs.size
+      },
+    }
   }
 
   /** @param {User} user @param {number} seq @param {number} dueUs @param {number} bytes */
@@ -136,10 +135,11 @@ export function createWorkload({ settings, tally, usage, nowUs, index, processes
     switch (kind) {
       case 'message':
         return delivered(user, numberAfter(head, '"seq":'), numberAfter(head, '"us":'), bytes)
-      case 'published':
+      case 'answered':
       case 'refused': {
         const id = dialect.idOf(head)
         const dueUs = user.sentUs.get(id)
+        if (kind === 'refused') tally.because(`error: ${/"code":"([^"]*)"/.exec(head)?.[1]}`)
         if (dueUs === undefined) {
           tallied.unexpected += 1
           return undefined
@@ -147,24 +147,24 @@ export function createWorkload({ settings, tally, usage, nowUs, index, processes
         user.sentUs.delete(id)
         if (kind === 'refused') {
           tallied.refusals += 1
-          return tally.because(`error: ${/"code":"([^"]*)"/.exec(head)?.[1]}`)
+          return undefined
         }
         tallied.published += 1
         return record(tally.histograms.published, nowUs() - dueUs)
       }
       case 'entered':
-        tallied.entered += 1
+        user.entering -= 1
+        if (user.entering === 0) tallied.entered += 1
         return undefined
       case 'gap':
         tallied.gaps += 1
         return undefined
       case 'ignored':
         return undefined
-      case 'unexpected':
-        tallied.unexpected += 1
-        return undefined
       default:
-        user.client.send(encodeFrame(kind.reply))
+        if (typeof kind === 'object') user.client.send(encodeFrame(kind.reply))
+        else tallied.unexpected += 1
+        return undefined
     }
   }
 }

@@ -1,4 +1,6 @@
 // Each client asks for its document again and again, at times fixed beforehand.
+import { afterHello } from '../dialects/after-hello.js'
+import { dialects } from '../dialects/index.js'
 import { encodeFrame } from '../frames.js'
 import { record } from '../histogram.js'
 import { createSchedule } from '../schedule.js'
@@ -20,13 +22,15 @@ export const counts = /** @type {const} */ ([
 export const histograms = /** @type {const} */ (['latency'])
 
 /**
- * @typedef {{ keys: string[], intervalMs: number }} GetSettings
+ * @typedef {{ dialect: string, keys: string[], intervalMs: number }} GetSettings
  * @typedef {{ client: import('../client.js').Client, key: string, next: number, waiting: number[] }} Asker
  *   `next`: the id of the next request; `waiting`: ids sent and not yet answered
  */
 
 /** @type {import('../workload.js').CreateWorkload<GetSettings, typeof counts[number], typeof histograms[number]>} */
-export function createWorkload({ settings: { keys, intervalMs }, tally, usage, nowUs, index, processes }) {
+export function createWorkload({ settings, tally, usage, nowUs, index, processes }) {
+  const { keys, intervalMs } = settings
+  const dialect = dialects[settings.dialect]
   const tallied = tally.counts
   let sampleDue = true
   const sampling = setInterval(() => {
@@ -44,7 +48,7 @@ export function createWorkload({ settings: { keys, intervalMs }, tally, usage, n
       item.next += 1
       item.waiting.push(id)
       tallied.requested += 1
-      item.client.send(encodeFrame(`{"type":"get","id":${id},"key":"${item.key}"}`))
+      item.client.send(encodeFrame(dialect.get(id, item.key)))
     },
   })
   schedule.start()
@@ -52,40 +56,7 @@ export function createWorkload({ settings: { keys, intervalMs }, tally, usage, n
   const askers = new Set()
 
   return {
-    behaviour: {
-      headBytesMax: HEAD_BYTES,
-      wantsWhole: () => sampleDue,
-      open(client, number) {
-        /** @type {Asker} */
-        const asker = { client, key: keys[number % keys.length], next: 0, waiting: [] }
-        askers.add(asker)
-        const entry = schedule.add(asker)
-
-        return {
-          onMessage(head, bytes, _, whole) {
-            if (head.startsWith('{"type":"value"')) {
-              const id = settle(asker, head)
-              if (id === undefined) return
-              tallied.answered += 1
-              tallied.bodyBytes += bytes
-              record(tally.histograms.latency, nowUs() - (entry.firstUs + id * intervalMs * 1_000))
-              if (whole !== undefined) check(whole, asker.key)
-            } else if (head.startsWith('{"type":"error"')) {
-              if (settle(asker, head) === undefined) return
-              tallied.refusals += 1
-              tally.because(`error: ${/"code":"([^"]*)"/.exec(head)?.[1]}`)
-            } else if (!head.startsWith('{"type":"welcome"') && !head.startsWith('{"type":"closing"')) {
-              tallied.unexpected += 1
-            }
-          },
-          onEnd() {
-            schedule.remove(entry)
-            askers.delete(asker)
-            tallied.lost += asker.waiting.length
-          },
-        }
-      },
-    },
+    behaviour: afterHello(dialect, { headBytesMax: HEAD_BYTES, wantsWhole: () => sampleDue, open }, tallied),
     outstanding() {
       let sum = 0
       for (const { waiting } of askers) sum += waiting.length
@@ -97,9 +68,41 @@ export function createWorkload({ settings: { keys, intervalMs }, tally, usage, n
     },
   }
 
+  /** @type {import('../clients.js').Behaviour['open']} */
+  function open(client, number) {
+    /** @type {Asker} */
+    const asker = { client, key: keys[number % keys.length], next: 1, waiting: [] }
+    askers.add(asker)
+    const entry = schedule.add(asker)
+
+    return {
+      onMessage(head, bytes, _, whole) {
+        const kind = dialect.kindOf(head)
+        if (kind === 'value' || kind === 'answered') {
+          const id = settle(asker, head)
+          if (id === undefined) return
+          tallied.answered += 1
+          tallied.bodyBytes += bytes
+          record(tally.histograms.latency, nowUs() - (entry.firstUs + (id - 1) * intervalMs * 1_000))
+          if (whole !== undefined) check(whole, asker.key)
+        } else if (kind === 'refused') {
+          if (settle(asker, head) === undefined) return
+          tallied.refusals += 1
+          tally.because(`error: ${/"code":"([^"]*)"/.exec(head)?.[1]}`)
+        } else if (typeof kind === 'object') client.send(encodeFrame(kind.reply))
+        else if (kind !== 'ignored') tallied.unexpected += 1
+      },
+      onEnd() {
+        schedule.remove(entry)
+        askers.delete(asker)
+        tallied.lost += asker.waiting.length
+      },
+    }
+  }
+
   /** @param {Asker} asker @param {string} head @returns {number | undefined} the request this answers */
   function settle(asker, head) {
-    const id = Number(/"id":(\d+)/.exec(head)?.[1])
+    const id = dialect.idOf(head)
     const at = asker.waiting.indexOf(id)
     if (at === -1) {
       tallied.unexpected += 1
@@ -114,7 +117,7 @@ export function createWorkload({ settings: { keys, intervalMs }, tally, usage, n
     sampleDue = false
     tallied.checked += 1
     try {
-      const message = JSON.parse(whole.toString())
+      const message = dialect.valueIn(whole.toString())
       if (message.key !== key || message.data === undefined) throw new Error('not the value asked for')
     } catch (error) {
       tallied.invalid += 1

@@ -1,12 +1,12 @@
 // Pings and their pongs: how many small messages a second pass. With a window, each client has so many under way and
 // sends one for each that comes back; with a rate, they are due at fixed times.
+import { afterHello } from '../dialects/after-hello.js'
+import { dialects } from '../dialects/index.js'
 import { encodeFrame } from '../frames.js'
-import { record } from '../histogram.js'
 import { createSchedule } from '../schedule.js'
 
-const ping = '{"type":"ping"}'
 /** Enough of a message to tell a pong from an error. */
-const HEAD_BYTES = 15
+const HEAD_BYTES = 32
 /** Pings written at once are cut from one buffer made beforehand. */
 const BATCH_MAX = 256
 
@@ -14,7 +14,8 @@ export const counts = /** @type {const} */ (['requested', 'answered', 'refusals'
 export const histograms = /** @type {const} */ (['latency'])
 
 /**
- * @typedef {{ window: number } | { intervalMs: number }} PingSettings
+ * `pings`: so many of a client are due at once, each `intervalMs`.
+ * @typedef {{ dialect: string } & ({ window: number } | { intervalMs: number, pings: number })} PingSettings
  * @typedef {{ client: import('../client.js').Client, waiting: { atUs: number, pings: number }[], owed: number,
  *   entry?: import('../schedule.js').Entry<any> }} Pinger
  *   `waiting`: pings under way, oldest first, those sent at one time together; `owed`: pings to be sent when the turn ends
@@ -23,7 +24,8 @@ export const histograms = /** @type {const} */ (['latency'])
 /** @type {import('../workload.js').CreateWorkload<PingSettings, typeof counts[number], typeof histograms[number]>} */
 export function createWorkload({ settings, tally, usage, nowUs, index, processes }) {
   const tallied = tally.counts
-  const batch = Buffer.concat(Array.from({ length: BATCH_MAX }, () => encodeFrame(ping)))
+  const dialect = dialects[settings.dialect]
+  const batch = Buffer.concat(Array.from({ length: BATCH_MAX }, () => encodeFrame(dialect.ping)))
   const frameBytes = batch.length / BATCH_MAX
   const window = 'window' in settings ? settings.window : 0
   /** @type {Set<Pinger>} */
@@ -60,34 +62,12 @@ export function createWorkload({ settings, tally, usage, nowUs, index, processes
           phase: index / processes,
           nowUs,
           onLate: usage.onLate,
-          onDue: ({ item }, dueUs) => send(item, 1, dueUs),
+          onDue: ({ item }, dueUs) => send(item, settings.pings, dueUs),
         })
       : undefined
 
   return {
-    behaviour: {
-      headBytesMax: HEAD_BYTES,
-      open(client) {
-        /** @type {Pinger} */
-        const pinger = { client, waiting: [], owed: 0 }
-        pingers.add(pinger)
-        if (running) begin(pinger)
-        return {
-          onMessage(head) {
-            if (head === '{"type":"pong",') return onPong(pinger)
-            if (head.startsWith('{"type":"error"')) {
-              tallied.refusals += 1
-              onPong(pinger, true)
-            } else if (!head.startsWith('{"type":"welco') && !head.startsWith('{"type":"closi')) tallied.unexpected += 1
-          },
-          onEnd() {
-            pingers.delete(pinger)
-            if (pinger.entry !== undefined) schedule?.remove(pinger.entry)
-            for (const { pings } of pinger.waiting) tallied.lost += pings
-          },
-        }
-      },
-    },
+    behaviour: afterHello(dialect, { headBytesMax: HEAD_BYTES, open }, tallied),
 
     outstanding() {
       let sum = 0
@@ -95,7 +75,7 @@ export function createWorkload({ settings, tally, usage, nowUs, index, processes
       return sum
     },
 
-    /** Everybody is connected: begin. */
+    /** Clients that are connected begin, and those that connect from now on, each when it is. */
     tell() {
       running = true
       schedule?.start()
@@ -106,6 +86,30 @@ export function createWorkload({ settings, tally, usage, nowUs, index, processes
       stopped = true
       schedule?.stop()
     },
+  }
+
+  /** @type {import('../clients.js').Behaviour['open']} */
+  function open(client) {
+    /** @type {Pinger} */
+    const pinger = { client, waiting: [], owed: 0 }
+    pingers.add(pinger)
+    if (running) begin(pinger)
+    return {
+      onMessage(head) {
+        const kind = dialect.kindOf(head)
+        if (kind === 'pong') return onPong(pinger)
+        if (kind === 'refused') {
+          tallied.refusals += 1
+          onPong(pinger, true)
+        } else if (typeof kind === 'object') client.send(encodeFrame(kind.reply))
+        else if (kind !== 'ignored') tallied.unexpected += 1
+      },
+      onEnd() {
+        pingers.delete(pinger)
+        if (pinger.entry !== undefined) schedule?.remove(pinger.entry)
+        for (const { pings } of pinger.waiting) tallied.lost += pings
+      },
+    }
   }
 
   /** @param {Pinger} pinger */
@@ -123,7 +127,7 @@ export function createWorkload({ settings, tally, usage, nowUs, index, processes
     }
     if (!refused) {
       tallied.answered += 1
-      record(tally.histograms.latency, nowUs() - oldest.atUs)
+      tally.recorders.latency(nowUs() - oldest.atUs)
     }
     oldest.pings -= 1
     if (oldest.pings === 0) pinger.waiting.shift()

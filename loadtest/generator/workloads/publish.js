@@ -65,7 +65,7 @@ export function createWorkload({ settings, tally, usage, nowUs, index, processes
         return {
           onMessage(head) {
             const kind = keycast.kindOf(head)
-            if (kind === 'published' || kind === 'refused') settle(publisher, head, kind === 'published')
+            if (kind === 'answered' || kind === 'refused') settle(publisher, head, kind === 'answered')
             else if (kind !== 'ignored' && keycast.onHello(head) === undefined) tallied.unexpected += 1
           },
           onEnd() {

@@ -1,7 +1,7 @@
 // A chat: how late every message is at every member of its room, and whether each came once and in order.
 import { readDuration, readInteger } from '../../command-line/options.js'
 import { allOpen, connectionSum } from '../connect-all.js'
-import { cpuFigures } from '../figures.js'
+import { cpuFigures, usageFigures } from '../figures.js'
 import { logOption } from './log-option.js'
 
 const COUNTS = [
@@ -20,9 +20,6 @@ const COUNTS = [
   'unexpected',
 ]
 
-/** For messages still under way when the last publish is due: a server that is far behind is waited for. */
-const SETTLE_MS = 90_000
-
 /** @type {import('../scenario.js').Scenario} */
 export const chat = {
   name: 'chat',
@@ -31,7 +28,7 @@ export const chat = {
     { count: 'messages', label: 'messages delivered' },
     { count: 'published', label: 'publishes acknowledged' },
   ],
-  references: ['naive', 'socket.io'],
+  references: ['naive', 'cluster', 'socket.io', 'socketcluster'],
 
   addOptions(command) {
     command
@@ -39,24 +36,42 @@ export const chat = {
       .option('--rooms <n>', 'rooms; each user is in one', readInteger(1, 10_000), 1)
       .option('--messages <n>', 'messages of each user', readInteger(1, 100_000), 500)
       .option('--every <duration>', 'between two messages of a user; whole milliseconds', readDuration, 10)
+      .option(
+        '--publishers <n>',
+        'so many of the users publish, the others read (default: all)',
+        readInteger(1, 10_000),
+      )
+      .option('--names', 'each user enters under a name that nobody else in its room may have', false)
+      .option(
+        '--settle <duration>',
+        'wait so long for messages under way when the last publish is due: a server may be far behind',
+        readDuration,
+        90_000,
+      )
       .addOption(logOption())
   },
 
-  problem: ({ rooms, clients }) => (rooms > clients ? '--rooms must not be over --clients' : undefined),
+  problem({ rooms, clients, publishers, start, gateways = 1 }) {
+    if (gateways > 1 && (start === 'socket.io' || start === 'socketcluster')) {
+      return `processes of ${start} would have rooms of their own each: --gateways must be 1`
+    }
+    if (rooms > clients) return '--rooms must not be over --clients'
+    return publishers > clients ? '--publishers must not be over --clients' : undefined
+  },
   content: ({ log }) => ({ documentBytes: 1_000, rooms: { log } }),
   clients: ({ clients }) => clients,
 
-  async run(context, { clients, rooms: roomCount, messages, every }) {
+  async run(context, { clients, rooms: roomCount, messages, every, publishers = clients, names, settle }) {
     const rooms = Array.from({ length: roomCount }, (_, number) => `room:${number + 1}`)
-    const dialect = context.target.kind === 'socket.io' ? 'socket.io' : 'keycast'
-    const settings = { dialect, rooms, messages, everyMs: every }
+    const settings = { rooms, publishers, messages, everyMs: every, names }
     const pool = await context.startPool({ workload: 'chat', settings, clientsMax: clients })
     context.phase('enter')
     pool.ramp({ everyUs: 1_000, count: clients })
     await allOpen(context, pool, { clients, count: 'entered' })
 
     context.phase('measure')
-    const due = dueOf({ members: membersOf(clients, roomCount), messages })
+    const members = membersOf(clients, roomCount)
+    const due = dueOf({ members, publishers: membersOf(publishers, roomCount), messages })
     const { counts, reasons, histograms } = pool.totals
     const startedUs = performance.now()
     pool.tell({ begin: true })
@@ -66,16 +81,18 @@ export const chat = {
       const deliveries = refusals + lost === 0 ? due.deliveries : published * Math.floor(clients / roomCount)
       return published + refusals + lost >= due.publishes && came >= deliveries
     }
-    await context.until(isDone, messages * every + SETTLE_MS)
+    await context.until(isDone, messages * every + settle)
     const seconds = (performance.now() - startedUs) / 1_000
     const measured = context.series.filter(({ phase }) => phase === 'measure')
     context.phase('end')
     const outcomes = /** @type {import('../../generator/workloads/chat.js').ChatOutcome[]} */ (await pool.finish())
 
     const { latency } = histograms
-    const firstDueUs = Math.min(...outcomes.map(({ firstUs }) => firstUs))
+    // A process without a publisher has none: Infinity, which reaches this one as null.
+    const firstDueUs = Math.min(...outcomes.map(({ firstUs }) => firstUs).filter(Number.isFinite))
     const lastMs = (Math.max(...outcomes.map(({ lastUs }) => lastUs)) - firstDueUs) / 1_000
-    const { requested = 0, published = 0, refusals = 0, lost = 0, disorder = 0, gaps = 0, unexpected = 0 } = counts
+    const { entered = 0, requested = 0, published = 0, refusals = 0, lost = 0 } = counts
+    const { disorder = 0, gaps = 0, unexpected = 0 } = counts
     const came = latency.totalCount > 0
     const ms = (/** @type {number} */ percentile) => latency.getValueAtPercentile(percentile) / 1_000
     return {
@@ -105,9 +122,14 @@ export const chat = {
           better: 'higher',
         },
         ...cpuFigures(measured, 'messages'),
+        ...usageFigures(measured),
       },
       counts: Object.fromEntries(COUNTS.map(name => [name, counts[name] ?? 0])),
       sums: [
+        {
+          text: `users ${clients} = those who entered${names ? ' under a name of their own' : ''} ${entered}`,
+          holds: entered === clients,
+        },
         {
           text: `publishes ${requested} = acknowledged ${published} + refused ${refusals} + lost ${lost}`,
           holds: requested === published + refusals + lost,
@@ -135,8 +157,8 @@ export const chat = {
 export const membersOf = (users, rooms) =>
   Array.from({ length: rooms }, (_, room) => Math.floor(users / rooms) + (room < users % rooms ? 1 : 0))
 
-/** @param {{ members: number[], messages: number }} load `members` of each room */
-export function dueOf({ members, messages }) {
-  const publishes = members.reduce((sum, count) => sum + count * messages, 0)
-  return { publishes, deliveries: members.reduce((sum, count) => sum + count * messages * count, 0) }
+/** @param {{ members: number[], publishers?: number[], messages: number }} load `members`, `publishers` of each room */
+export function dueOf({ members, publishers = members, messages }) {
+  const publishes = publishers.reduce((sum, count) => sum + count * messages, 0)
+  return { publishes, deliveries: members.reduce((sum, count, room) => sum + publishers[room] * messages * count, 0) }
 }
