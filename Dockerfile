@@ -36,9 +36,9 @@ COPY --from=gateway-modules /keycast ./
 COPY packages packages
 COPY services/gateway services/gateway
 COPY examples/chat examples/chat
-COPY scripts/support/command.js scripts/support/signing-secret.js scripts/support/
+COPY scripts/support/command.ts scripts/support/signing-secret.ts scripts/support/
 COPY scripts/key.js scripts/token.js scripts/
-COPY scripts/key/access.js scripts/key/
+COPY scripts/key/access.ts scripts/key/
 COPY keycast.yaml ./
 USER node
 EXPOSE 8080 8081
@@ -60,7 +60,7 @@ FROM base AS journal
 COPY --from=journal-modules /keycast ./
 COPY packages packages
 COPY services/journal services/journal
-COPY scripts/support/command.js scripts/support/
+COPY scripts/support/command.ts scripts/support/
 COPY scripts/journal.js scripts/
 COPY scripts/journal scripts/journal
 COPY keycast.yaml ./
@@ -85,7 +85,7 @@ CMD ["node", "services/data-provider/main.js"]
 FROM base AS secrets
 COPY --from=fetcher-modules /keycast ./
 COPY packages packages
-COPY scripts/support/command.js scripts/support/
+COPY scripts/support/command.ts scripts/support/
 COPY scripts/secrets.js scripts/
 RUN install -d -o node -g node -m 0755 /secrets/gateway /secrets/fetcher /secrets/grafana
 USER node

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // npm start: the whole system on this host, in the foreground. Checks what it needs before it loads the rest, which would
 // fail with an error that says less.
-import './start/orphan.js'
+import './start/orphan.ts'
 
 const NODE_MIN = [20, 18, 1]
 
@@ -11,7 +11,7 @@ if (differing !== -1 && own[differing] < NODE_MIN[differing]) {
   refuse(`Keycast needs Node ${NODE_MIN.join('.')} or later; this is ${process.versions.node}.`)
 }
 
-import('./start/main.js').catch(error => {
+import('./start/main.ts').catch(error => {
   if (error.code === 'ERR_MODULE_NOT_FOUND') refuse(`${error.message}\nInstall what Keycast needs first: npm ci`)
   throw error
 })

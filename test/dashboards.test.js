@@ -1,10 +1,10 @@
 // The dashboards as files: no mistake that Grafana would trip over, nothing missing that somebody on call needs.
 import { readdirSync, readFileSync } from 'node:fs'
 import { parse } from 'yaml'
-import { backend } from '../monitoring/grafana/source/backend.js'
-import { capacity } from '../monitoring/grafana/source/capacity.js'
-import { delivery } from '../monitoring/grafana/source/delivery.js'
-import { rooms } from '../monitoring/grafana/source/rooms.js'
+import { backend } from '../monitoring/grafana/source/backend.ts'
+import { capacity } from '../monitoring/grafana/source/capacity.ts'
+import { delivery } from '../monitoring/grafana/source/delivery.ts'
+import { rooms } from '../monitoring/grafana/source/rooms.ts'
 
 const monitoring = new URL('../monitoring/', import.meta.url)
 const sources = {

@@ -1,6 +1,6 @@
 // The commands of docs/deploy, run as they are written: each host of a page is one of a network of their own, and clients
 // come from others.
-import { listingsOf, read } from '../scripts/docs/markdown.js'
+import { listingsOf, read } from '../scripts/docs/markdown.ts'
 import { eventually } from './support/deadline.js'
 import { startHosts } from './support/hosts.js'
 

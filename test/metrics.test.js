@@ -1,6 +1,6 @@
 // docs/metrics.md lists every metric that is exported, and no other.
 import { readFileSync } from 'node:fs'
-import { withLists } from '../scripts/metrics-docs.js'
+import { withLists } from '../scripts/metrics-docs.ts'
 import { startJournal } from './support/journal.js'
 import { startProvider, startSystem } from './support/system.js'
 

@@ -174,7 +174,7 @@ test('what a start leaves behind that was killed together with its cleanup, the 
   const env = await lean()
   const killed = start(env)
   await killed.said('Keycast is running')
-  const cleanup = killed.left().filter(pid => commandOf(pid).includes('after-kill.js'))
+  const cleanup = killed.left().filter(pid => commandOf(pid).includes('after-kill.ts'))
   expect(cleanup).toHaveLength(1)
   process.kill(cleanup[0], 'SIGKILL')
   killed.signal('SIGKILL')

@@ -1,18 +1,4 @@
-// Writes the dashboards Grafana reads: node monitoring/grafana/source/generate.js
-import { execFileSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
-import { backend } from './backend.js'
-import { capacity } from './capacity.js'
-import { delivery } from './delivery.js'
-import { rooms } from './rooms.js'
+// Says what to do where this Node cannot run TypeScript.
+import '../../../packages/service/node-24.js'
 
-const folder = new URL('../dashboards/', import.meta.url)
-
-for (const [name, dashboard] of Object.entries({ backend, capacity, delivery, rooms })) {
-  writeFileSync(new URL(`${name}.json`, folder), JSON.stringify(dashboard))
-}
-execFileSync('npx', ['biome', 'format', '--write', fileURLToPath(folder)], {
-  cwd: fileURLToPath(new URL('../../../', import.meta.url)),
-  stdio: 'inherit',
-})
+await import('./generate.ts')

@@ -1,0 +1,129 @@
+// Viewers that behave as a client library does: when a connection ends they reconnect after a random delay and resume by
+// version. Many share this one process, so they parse only the head of each value.
+import { setTimeout as delay } from 'node:timers/promises'
+import { openSocket } from '../support/client.ts'
+
+/** The longest a viewer waits before it tries again. */
+const BACKOFF_MS_MAX = 2_000
+
+/** A connection that is silent for so many heartbeats is dead, even if TCP has not noticed. */
+const HEARTBEATS_MISSED = 2
+
+/** The interval at which a waiting check looks again. */
+const LOOK_MS = 100
+
+/** A value begins with its key and version; the revision is among the first fields of its data. */
+const HEAD_BYTES = 512
+const HEAD = /^\{"type":"value","key":"([^"]+)","version":"([^"]+)","data":\{.*?"revision":(\d+)/
+
+/**
+ * @typedef {{ version: string, revision: number }} Sight a viewer's state of a key
+ * @typedef {ReturnType<typeof startViewers>} Viewers
+ */
+
+/**
+ * @param {import('../support/client.ts').Target} target
+ * @param {number} count
+ * @param {string[]} keys each viewer subscribes to all of them
+ */
+export function startViewers(target, count, keys) {
+  const viewers = Array.from({ length: count }, () => startViewer(target, keys))
+  return {
+    connections: () => viewers.reduce((sum, viewer) => sum + viewer.connections(), 0),
+
+    /** @returns {string[]} every revision that came after a newer one: a viewer must never see that */
+    fallen: () => viewers.flatMap(viewer => viewer.fallen),
+
+    /**
+     * Waits until every viewer holds at least some revision of every key.
+     *
+     * @param {number} revision
+     * @param {AbortSignal} signal
+     */
+    async reach(revision, signal) {
+      while (viewers.some(viewer => viewer.oldest() < revision)) {
+        signal.throwIfAborted()
+        await delay(LOOK_MS)
+      }
+    },
+
+    stop() {
+      for (const viewer of viewers) viewer.stop()
+    },
+  }
+}
+
+/** @param {import('../support/client.ts').Target} target @param {string[]} keys */
+function startViewer(target, keys) {
+  /** @type {Map<string, Sight>} */
+  const sights = new Map()
+  /** @type {string[]} */
+  const fallen = []
+  let connections = 0
+  let failures = 0
+  let stopped = false
+  /** @type {import('ws').WebSocket} */
+  let socket
+
+  const open = () => {
+    let reconnectAfterMs = 0
+    let silentMsMax = Number.POSITIVE_INFINITY
+    const opened = openSocket(target)
+    socket = opened
+    let heardAt = performance.now()
+    const heard = () => {
+      heardAt = performance.now()
+    }
+    const watching = setInterval(() => {
+      if (performance.now() - heardAt > silentMsMax) opened.terminate()
+    }, LOOK_MS)
+    socket.on('ping', heard)
+    socket.on('message', heard)
+    socket.on('close', () => clearInterval(watching))
+    socket.on('open', () => {
+      connections += 1
+      socket.send(
+        JSON.stringify({ type: 'subscribe', id: 1, keys: keys.map(key => ({ key, version: versionOf(key) })) }),
+      )
+    })
+    socket.on('message', data => {
+      const bytes = /** @type {Buffer} */ (data)
+      const value = HEAD.exec(bytes.toString('utf8', 0, HEAD_BYTES))
+      if (value) return note(value[1], value[2], Number(value[3]))
+      const message = JSON.parse(bytes.toString())
+      if (message.type === 'welcome') silentMsMax = HEARTBEATS_MISSED * message.heartbeatMs
+      if (message.type === 'subscribed') failures = 0
+      if (message.type === 'closing') {
+        reconnectAfterMs = message.reconnectAfterMs
+        setTimeout(() => socket.close(), reconnectAfterMs)
+      }
+    })
+    socket.on('error', () => {}) // 'close' follows
+    socket.on('close', () => {
+      if (stopped) return
+      failures += 1
+      setTimeout(() => stopped || open(), Math.random() * Math.min(BACKOFF_MS_MAX, 100 * 2 ** failures))
+    })
+  }
+
+  /** @param {string} key @param {string} version @param {number} revision */
+  const note = (key, version, revision) => {
+    const held = sights.get(key)
+    if (held && revision < held.revision) fallen.push(`${key} from ${held.revision} to ${revision}`)
+    sights.set(key, { version, revision })
+  }
+
+  /** @param {string} key */
+  const versionOf = key => sights.get(key)?.version
+
+  open()
+  return {
+    fallen,
+    connections: () => connections,
+    oldest: () => Math.min(...keys.map(key => sights.get(key)?.revision ?? Number.NEGATIVE_INFINITY)),
+    stop() {
+      stopped = true
+      socket.terminate()
+    },
+  }
+}

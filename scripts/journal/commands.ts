@@ -1,0 +1,75 @@
+// The commands of scripts/journal.js: each does its work on a log, reports the result, and gives the exit code.
+import { resolve } from 'node:path'
+import { checkLogFile, folderOf } from '../../services/journal/log/folder.js'
+import { checkLog } from '../../services/journal/log/lmdb-check-apart.js'
+import { backUp, restore as restoreLog } from '../../services/journal/log/lmdb-copy.js'
+import { openTables } from '../../services/journal/log/lmdb-layout.js'
+import { roomLines, roomsLines } from './show.ts'
+
+/**
+ * `forPerson`: the output is read by a person, not by a program.
+ * @typedef {{ print: (line: string) => void, complain: (line: string) => void, forPerson: boolean }} Output
+ */
+
+/**
+ * @param {string} file
+ * @param {{ data: string, output: Output }} options `data`: the log's folder
+ */
+async function backup(file, { data, output }) {
+  await backUp(data, file)
+  return conclude(file, await checkLog(file), output)
+}
+
+/** @param {string} file @param {{ data: string, output: Output }} options */
+async function restore(file, { data, output }) {
+  if (conclude(file, await checkLog(file), output) !== 0) return 1
+  await restoreLog(file, data)
+  output.print(`${resolve(data)}: restored. The journal begins another epoch: clients are told of the gap`)
+  return 0
+}
+
+/** @param {string | undefined} file the log in `data` unless given @param {{ data: string, output: Output }} options */
+async function check(file, { data, output }) {
+  return conclude(file ?? data, await checkLog(file ?? data), output)
+}
+
+/**
+ * @param {string | undefined} room all rooms unless given
+ * @param {{ data: string, output: Output, after?: number, last?: number }} options
+ */
+async function show(room, { data, output, after = 0, last }) {
+  checkLogFile(data)
+  const { folder, release } = folderOf(data)
+  const tables = openTables(folder, { readOnly: true })
+  const { forPerson } = output
+  try {
+    const lines =
+      room === undefined ? roomsLines(tables, forPerson) : roomLines(tables, room, { after, last, forPerson })
+    for (const line of lines ?? []) output.print(line)
+    if (lines) return 0
+    output.complain(`${data} has no room ${room}`)
+    return 1
+  } finally {
+    await tables.env.close()
+    release()
+  }
+}
+
+/**
+ * @param {string} path
+ * @param {import('../../services/journal/log/lmdb-check.js').Report} report
+ * @param {Output} output
+ * @returns {0 | 1}
+ */
+function conclude(path, { rooms, messages, bytes, problems, more }, { print, complain }) {
+  if (problems.length === 0) {
+    print(`${path}: whole, ${rooms} rooms, ${messages} messages, ${(bytes / 1e6).toFixed(1)} MB`)
+    return 0
+  }
+  for (const problem of problems) complain(`${path}: ${problem}`)
+  if (more > 0) complain(`${path}: and ${more} more`)
+  complain(`${path}: damaged. A journal that starts with it may fail, or lack messages: restore a backup`)
+  return 1
+}
+
+export const commands = Object.freeze({ backup, check, restore, show })

@@ -1,0 +1,175 @@
+#!/usr/bin/env node
+// Runs nginx on this host in the foreground, with the template and the settings of the container image. It stops as the
+// container does, within PROXY_SHUTDOWN_TIMEOUT.
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { accessSync, constants, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { delimiter, join, resolve } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { readSettings, renderTemplate } from './proxy/settings.ts'
+import { runCommand } from './support/command.ts'
+
+const certificatesScript = fileURLToPath(new URL('certificates', import.meta.url))
+
+const usage = `Usage: node scripts/proxy.js [options]
+
+Runs nginx with TLS in front of gateways on this or other hosts. Needs nginx 1.22 or later and openssl, but not root.
+
+  --gateway HOST:PORT   a gateway; once for each                 PROXY_GATEWAYS      (127.0.0.1:8080)
+  --host ADDRESS        address to listen on; once for each      PROXY_HOST          (127.0.0.1)
+  --http-port PORT      redirects to HTTPS                       PROXY_HTTP_PORT     (8000)
+  --https-port PORT     serves clients                           PROXY_HTTPS_PORT    (8443)
+  --public-port PORT    the HTTPS port that clients use, if      PROXY_PUBLIC_PORT   (as --https-port)
+                        another is forwarded here
+  --exempt CIDR         clients without limits; once for each    PROXY_EXEMPT        (none)
+  --certificates DIR    holds fullchain.pem and privkey.pem; in  PROXY_CERTIFICATES  (DIRECTORY/certificates)
+                        an empty one a self-signed pair is made
+  --directory DIR       configuration, certificate and logs; each proxy needs its own (proxy/run)
+  --settings FILE       lines of PROXY_…=value, read again at SIGHUP
+  --help
+
+Each option sets the variable beside it; proxy/settings.sh has further ones. Options override the file, and the file
+overrides the environment.
+SIGHUP reads settings and certificate again and starts new workers; SIGUSR1 reopens the logs; SIGTERM, SIGINT and
+SIGQUIT stop gracefully.
+
+Exits with nginx's own code, or with 2 when settings, certificate or nginx itself are missing or wrong.`
+
+const options = /** @type {const} */ ({
+  gateway: { type: 'string', multiple: true },
+  host: { type: 'string', multiple: true },
+  'http-port': { type: 'string' },
+  'https-port': { type: 'string' },
+  'public-port': { type: 'string' },
+  exempt: { type: 'string', multiple: true },
+  certificates: { type: 'string' },
+  directory: { type: 'string', default: fileURLToPath(new URL('../proxy/run', import.meta.url)) },
+  settings: { type: 'string' },
+})
+
+await runCommand({ name: 'proxy', usage, options }, async ({ values }) => {
+  const nginx = findNginx()
+  const directory = resolve(values.directory)
+  const configuration = join(directory, 'nginx.conf')
+  const pidFile = join(directory, 'nginx.pid')
+  /** @param {string} file of the configuration */
+  const inDirectory = file => ['-p', directory, '-e', 'stderr', '-c', file]
+
+  const given = {
+    options: {
+      PROXY_GATEWAYS: values.gateway?.join(' '),
+      PROXY_HOST: values.host?.join(' '),
+      PROXY_HTTP_PORT: values['http-port'],
+      PROXY_HTTPS_PORT: values['https-port'],
+      PROXY_PUBLIC_PORT: values['public-port'],
+      PROXY_EXEMPT: values.exempt?.join(' '),
+      PROXY_CERTIFICATES: values.certificates && resolve(values.certificates),
+    },
+    file: values.settings,
+    environment: process.env,
+  }
+  /** @param {string} file the configuration is written to it */
+  const configure = file => {
+    const settings = readSettings(given, directory)
+    ensureCertificate(settings)
+    writeFileSync(file, renderTemplate(settings))
+    return settings
+  }
+  const reload = () => {
+    const next = `${configuration}.new`
+    try {
+      configure(next)
+      execFileSync(nginx, [...inDirectory(next), '-q', '-t'], { stdio: ['ignore', 'ignore', 'inherit'] })
+      renameSync(next, configuration)
+      server.kill('SIGHUP')
+    } catch (error) {
+      console.error(`proxy: not reloaded, nginx keeps its former settings: ${/** @type {Error} */ (error).message}`)
+    }
+  }
+
+  // nginx itself would wait PROXY_RELOAD_TIMEOUT for WebSockets to leave.
+  const stop = () => {
+    server.kill('SIGQUIT')
+    const patienceMs = Number.parseInt(settings.PROXY_SHUTDOWN_TIMEOUT, 10) * 1_000
+    setTimeout(() => server.kill('SIGTERM'), patienceMs).unref()
+  }
+
+  mkdirSync(directory, { recursive: true })
+  refuseSecond(directory, pidFile)
+  const settings = configure(configuration)
+  rmSync(pidFile, { force: true }) // left by one that was killed
+
+  const server = spawn(nginx, [...inDirectory(configuration), '-g', 'daemon off;'], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+    detached: true, // Ctrl-C must reach this process alone, which turns it into a graceful stop
+  })
+  const exited = once(server, 'exit')
+  for (const signal of /** @type {const} */ (['SIGTERM', 'SIGINT', 'SIGQUIT'])) {
+    process.on(signal, stop)
+  }
+  process.on('SIGHUP', reload)
+  process.on('SIGUSR1', () => server.kill('SIGUSR1')) // would start Node's debugger
+
+  // Written once the ports are bound.
+  const running = () => server.exitCode === null && server.signalCode === null
+  while (!existsSync(pidFile) && running()) await delay(20)
+  if (running()) {
+    const address = settings.PROXY_HOST.split(/ +/)[0]
+    console.log(
+      `proxy: https://${/^[^[].*:/.test(address) ? `[${address}]` : address}:${settings.PROXY_HTTPS_PORT} in front of ${settings.PROXY_GATEWAYS}; logs in ${directory}`,
+    )
+  }
+  const [code, signal] = await exited
+  if (signal) console.error(`proxy: nginx was ended by ${signal}`)
+  return code ?? 1
+})
+
+/** @returns {string} the path of nginx, which often lies outside an ordinary user's PATH */
+function findNginx() {
+  const folders = `${process.env.PATH ?? ''}${delimiter}/usr/sbin${delimiter}/usr/local/sbin`.split(delimiter)
+  for (const folder of folders) {
+    try {
+      accessSync(join(folder, 'nginx'), constants.X_OK)
+      return join(folder, 'nginx')
+    } catch {
+      // the next folder
+    }
+  }
+  throw new Error('nginx is missing: install it, on Debian with "apt-get install nginx-light"')
+}
+
+/** @param {Record<string, string>} settings @throws {Error} after the script said why */
+function ensureCertificate({ PROXY_CERTIFICATES, PROXY_NAMES }) {
+  try {
+    execFileSync(certificatesScript, [PROXY_CERTIFICATES, ...PROXY_NAMES.split(/ +/)], {
+      stdio: ['ignore', 'ignore', 'inherit'],
+    })
+  } catch {
+    throw new Error('no certificate to serve with: see the lines above')
+  }
+}
+
+/**
+ * If this script was killed, its nginx still runs with the old settings and holds the ports.
+ *
+ * @param {string} directory
+ * @param {string} pidFile
+ * @throws {Error} tells how to end it
+ */
+function refuseSecond(directory, pidFile) {
+  const pid = Number(contentOf(pidFile))
+  const title = pid > 0 ? contentOf(`/proc/${pid}/cmdline`) : ''
+  if (title.startsWith('nginx: master') && title.includes(` ${directory} `)) {
+    throw new Error(`nginx ${pid} already runs in ${directory}. End it with: kill -QUIT ${pid}`)
+  }
+}
+
+/** @param {string} file */
+function contentOf(file) {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch {
+    return ''
+  }
+}
