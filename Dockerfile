@@ -37,7 +37,7 @@ COPY packages packages
 COPY services/gateway services/gateway
 COPY examples/chat examples/chat
 COPY scripts/support/command.ts scripts/support/signing-secret.ts scripts/support/
-COPY scripts/key.js scripts/token.js scripts/
+COPY scripts/key.js scripts/key.ts scripts/token.js scripts/token.ts scripts/
 COPY scripts/key/access.ts scripts/key/
 COPY keycast.yaml ./
 USER node
@@ -61,7 +61,7 @@ COPY --from=journal-modules /keycast ./
 COPY packages packages
 COPY services/journal services/journal
 COPY scripts/support/command.ts scripts/support/
-COPY scripts/journal.js scripts/
+COPY scripts/journal.js scripts/journal.ts scripts/
 COPY scripts/journal scripts/journal
 COPY keycast.yaml ./
 # A volume mounted over /data takes its owner, and these two folders.
@@ -86,7 +86,7 @@ FROM base AS secrets
 COPY --from=fetcher-modules /keycast ./
 COPY packages packages
 COPY scripts/support/command.ts scripts/support/
-COPY scripts/secrets.js scripts/
+COPY scripts/secrets.js scripts/secrets.ts scripts/
 RUN install -d -o node -g node -m 0755 /secrets/gateway /secrets/fetcher /secrets/grafana
 USER node
 CMD ["node", "scripts/secrets.js", "/secrets"]

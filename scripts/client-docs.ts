@@ -25,23 +25,28 @@ An export that stands under an entry before is not repeated.
 Written by \`node scripts/client-docs.js\` from \`packages/client\`; a test compares the two.
 `
 
-/**
- * @typedef {object} Declaration
- * @property {string} name
- * @property {string} about its comment, without tags that say the types again
- * @property {string} text
- */
+interface Declaration {
+  name: string
+  /** Its comment, without tags that say the types again. */
+  about: string
+  text: string
+}
+
+/** The part of a package.json that is read here. */
+interface Manifest {
+  exports: Record<string, { types: string }>
+}
 
 /** The page as the sources have it now. */
 export function clientApi() {
   const folder = mkdtempSync(join(tmpdir(), 'keycast-types-'))
   try {
     run('tsc', ['-p', 'packages/client/tsconfig.types.json', '--outDir', folder])
-    const { exports } = JSON.parse(readFileSync(join(root, 'packages/client/package.json'), 'utf8'))
+    const manifest: Manifest = JSON.parse(readFileSync(join(root, 'packages/client/package.json'), 'utf8'))
     const keycast = resultOf(named('connect', join(folder, 'keycast/connect.d.ts')))
-    /** Of the entries before. @type {Set<string>} */
-    const printed = new Set()
-    const entries = Object.entries(exports).map(([path, { types }]) => {
+    /** Of the entries before. */
+    const printed = new Set<string>()
+    const entries = Object.entries(manifest.exports).map(([path, { types }]) => {
       const declarations = exportsOf(join(folder, types.replace('./types/', ''))).filter(
         ({ text }) => !printed.has(text),
       )
@@ -55,21 +60,20 @@ export function clientApi() {
   }
 }
 
-/** @param {string} program of node_modules @param {string[]} args @param {string} [input] */
-function run(program, args, input) {
+/** @param program of node_modules */
+function run(program: string, args: string[], input?: string) {
   return execFileSync(join(root, 'node_modules/.bin', program), args, { cwd: root, input, encoding: 'utf8' })
 }
 
-/** @param {string} code */
-function formatted(code) {
+function formatted(code: string) {
   return run('biome', ['format', '--stdin-file-path=client-api.d.ts'], code).replaceAll(
     /^( *)\* .*/gm,
     (line, indent) => wrap(line, `${indent}* `),
   )
 }
 
-/** The exports of a file, in order. @param {string} file @returns {Declaration[]} */
-function exportsOf(file) {
+/** The exports of a file, in order. */
+function exportsOf(file: string): Declaration[] {
   const source = readFileSync(file, 'utf8')
   return [
     ...source.matchAll(/^export (?:\{ (?<list>[^}]*) \} from '(?<from>[^']*)'|(?:type|declare \w+) (?<name>\w+))/gm),
@@ -81,24 +85,17 @@ function exportsOf(file) {
     .sort((one, other) => Number(isType(one)) - Number(isType(other)))
 }
 
-/** @param {Declaration} declaration */
-function isType({ text }) {
+function isType({ text }: Declaration) {
   return text.startsWith('type ')
 }
 
-/** @param {string} module as imported @param {string} file that imports it */
-function declarationsAt(module, file) {
+/** @param module as imported @param file that imports it */
+function declarationsAt(module: string, file: string) {
   return resolve(dirname(file), module.replace(/\.js$/, '.d.ts'))
 }
 
-/**
- * A declaration as the file has it that it comes from.
- *
- * @param {string} name
- * @param {string} file
- * @returns {Declaration}
- */
-function named(name, file) {
+/** A declaration as the file has it that it comes from. */
+function named(name: string, file: string): Declaration {
   const source = readFileSync(file, 'utf8')
   const alias = new RegExp(`^export type ${name}(?:<.*?>)? = import\\('([^']*)'\\)\\.(\\w+)(?:<\\w+>)?;$`, 'm').exec(
     source,
@@ -113,14 +110,8 @@ function named(name, file) {
   return { name, about: aboutOf(name, source.slice(0, own.index), source), text }
 }
 
-/**
- * A function's comment stands before it, a type's has its name in it.
- *
- * @param {string} name
- * @param {string} before
- * @param {string} source
- */
-function aboutOf(name, before, source) {
+/** A function's comment stands before it, a type's has its name in it. */
+function aboutOf(name: string, before: string, source: string) {
   const typedef = new RegExp(`@typedef [\\s\\S]*\\b${name}\\s*(?:\\*/|\\n)`)
   const comment =
     /(\/\*\*(?:(?!\/\*\*).)*?\*\/)\n$/s.exec(before)?.[1] ??
@@ -136,18 +127,13 @@ function aboutOf(name, before, source) {
   return text && `/**\n${text.replaceAll(/^/gm, ' * ').replaceAll(/ +$/gm, '')}\n */\n`
 }
 
-/** The type that a function returns. @param {Declaration} declaration */
-function resultOf({ text }) {
+/** The type that a function returns. */
+function resultOf({ text }: Declaration) {
   return text.slice(text.indexOf('): ') + 3).replace(/;$/, '')
 }
 
-/**
- * A client's type stands at \`Keycast\` alone, by its name everywhere else.
- *
- * @param {Declaration} declaration
- * @param {string} keycast
- */
-function withName({ name, text }, keycast) {
+/** A client's type stands at \`Keycast\` alone, by its name everywhere else. */
+function withName({ name, text }: Declaration, keycast: string) {
   if (name === 'Keycast') return `type Keycast = ${keycast}`
   return text.replaceAll(
     new RegExp(bare(keycast).split(' ').map(escapeRegExp).join('(?:\\s|/\\*\\*.*?\\*/)+'), 'gs'),
@@ -155,8 +141,8 @@ function withName({ name, text }, keycast) {
   )
 }
 
-/** Comments without the types that the declarations have. @param {string} code */
-function withoutTypes(code) {
+/** Comments without the types that the declarations have. */
+function withoutTypes(code: string) {
   return code
     .replaceAll(/ ?@type \{[^}]*\}/g, '')
     .replaceAll(/(\* @(?:param|returns)) \{(?:[^{}]|\{[^}]*\})*\}/g, '$1')
@@ -169,19 +155,20 @@ function withoutTypes(code) {
     .replaceAll(/\/\*\*\n\s*\* (.*)\n\s*\*\//g, '/** $1 */')
 }
 
-/** Without comments, each space one. @param {string} text */
-function bare(text) {
+/** Without comments, each space one. */
+function bare(text: string) {
   return text
     .replaceAll(/\/\*\*.*?\*\//gs, '')
     .replaceAll(/\s+/g, ' ')
     .trim()
 }
 
-/** @param {string} text */
-function escapeRegExp(text) {
+function escapeRegExp(text: string) {
   return text.replaceAll(/[$()*+.?[\\\]^{|}]/g, '\\$&')
 }
 
 if (isMain(import.meta.url)) {
-  await runCommand({ name: 'client-docs', usage }, () => writeFileSync(page, clientApi()))
+  await runCommand({ name: 'client-docs', usage }, () => {
+    writeFileSync(page, clientApi())
+  })
 }

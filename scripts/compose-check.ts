@@ -2,10 +2,19 @@
 // Checks on a running compose stack what the containers promise: few fetches, connections spread over the gateways,
 // replicas that may die, messages that are kept, tight confinement, an orderly end. Not for a stack in use: it kills containers and stops them all.
 import { setTimeout as delay } from 'node:timers/promises'
-import { containers, crash, docker, evaluate, inspect, isHealthy, request } from './compose-check/docker.ts'
+import {
+  type Container,
+  containers,
+  crash,
+  docker,
+  evaluate,
+  inspect,
+  isHealthy,
+  request,
+} from './compose-check/docker.ts'
 import { startPublishers } from './compose-check/publishers.ts'
 import { startViewers } from './compose-check/viewers.ts'
-import { createChecks, readTimeout, readUrl } from './support/client.ts'
+import { createChecks, readTimeout, readUrl, type Target } from './support/client.ts'
 import { readCount, runCommand } from './support/command.ts'
 
 const usage = `Usage: node scripts/compose-check.js [--url URL] [--viewers N] [--keys N] [--timeout SECONDS] [--insecure]
@@ -48,16 +57,12 @@ const PUBLISHERS = 10
 /** Publishes acknowledged before a fault, and after it. */
 const PUBLISHES = 300
 
-/**
- * @typedef {import('./compose-check/docker.ts').Container} Container
- * @typedef {import('./support/client.ts').Target & { viewers: number, keys: number, timeoutMs: number }} Options
- */
+type Options = Target & { viewers: number; keys: number; timeoutMs: number }
 
-/** @param {Options} options @returns {Promise<number>} the exit code */
-async function checkStack(options) {
+/** @returns the exit code */
+async function checkStack(options: Options): Promise<number> {
   const all = await containers()
-  /** @param {string} service */
-  const of = service => all.filter(container => container.service === service)
+  const of = (service: string) => all.filter(container => container.service === service)
   const [backend] = of('data-provider')
   const [proxy] = of('proxy')
   const journals = of('journal')
@@ -77,8 +82,7 @@ async function checkStack(options) {
     return Number(await evaluate(backend, `console.log((await (await fetch('${url}')).json()).revision)`))
   }
 
-  /** @param {Container} container @param {AbortSignal} signal */
-  const healthy = async (container, signal) => {
+  const healthy = async (container: Container, signal: AbortSignal) => {
     while (!(await isHealthy(container))) {
       signal.throwIfAborted()
       await delay(LOOK_MS)
@@ -106,13 +110,8 @@ async function checkStack(options) {
       countFetches(backend, keys, signal),
     )
 
-    /**
-     * Does something to the stack, and waits until every viewer holds a change that the backend made afterwards.
-     *
-     * @param {string} what
-     * @param {(signal: AbortSignal) => Promise<unknown>} act
-     */
-    const survive = (what, act) =>
+    /** Does something to the stack, and waits until every viewer holds a change that the backend made afterwards. */
+    const survive = (what: string, act: (signal: AbortSignal) => Promise<unknown>) =>
       check(`${what}: every viewer gets the next change`, async signal => {
         const before = viewers.connections()
         await act(signal)
@@ -143,11 +142,8 @@ async function checkStack(options) {
     }
     /**
      * Publishers go on through a kill: without the container where others do its work, else once it is there again.
-     *
-     * @param {Container} container
-     * @param {boolean} isReplaced
      */
-    const keep = (container, isReplaced) =>
+    const keep = (container: Container, isReplaced: boolean) =>
       check(`docker kill ${container.name} under load: no acknowledged message is lost`, async signal => {
         const publishers = startPublishers(options, PUBLISHERS)
         try {
@@ -184,8 +180,7 @@ async function checkStack(options) {
   return conclude()
 }
 
-/** @param {Container[]} all */
-async function checkConfinement(all) {
+async function checkConfinement(all: Container[]) {
   for (const container of all) {
     const { HostConfig } = await inspect(container)
     const wrong = [
@@ -202,8 +197,7 @@ async function checkConfinement(all) {
   return undefined
 }
 
-/** @param {Container[]} all */
-async function checkPorts(all) {
+async function checkPorts(all: Container[]) {
   const published = []
   for (const container of all) {
     const { NetworkSettings } = await inspect(container)
@@ -218,8 +212,7 @@ async function checkPorts(all) {
   return published.join(', ')
 }
 
-/** @param {Container[]} gateways @param {number} viewers */
-async function checkSpread(gateways, viewers) {
+async function checkSpread(gateways: Container[], viewers: number) {
   const sessions = []
   for (const gateway of gateways) {
     const metrics = await request(gateway, 'http://127.0.0.1:8081/metrics')
@@ -232,14 +225,8 @@ async function checkSpread(gateways, viewers) {
   return said
 }
 
-/**
- * Counts fetches where they arrive, at the backend.
- *
- * @param {Container} backend
- * @param {string[]} keys
- * @param {AbortSignal} signal
- */
-async function countFetches(backend, keys, signal) {
+/** Counts fetches where they arrive, at the backend. */
+async function countFetches(backend: Container, keys: string[], signal: AbortSignal) {
   const paths = keys.map(key => key.replace('conversation:', '/conversations/'))
   await request(backend, 'http://127.0.0.1:3000/stats/reset', 'POST')
   const startedAt = performance.now()
@@ -258,8 +245,7 @@ async function countFetches(backend, keys, signal) {
   }
 }
 
-/** @param {Container[]} all */
-async function checkStop(all) {
+async function checkStop(all: Container[]) {
   const startedAt = performance.now()
   await docker('compose', 'stop')
   const seconds = Math.round((performance.now() - startedAt) / 1_000)
@@ -275,13 +261,13 @@ async function checkStop(all) {
   return `exit code 0, ${seconds} s`
 }
 
-const options = /** @type {const} */ ({
+const options = {
   url: { type: 'string', default: 'wss://localhost' },
   viewers: { type: 'string', default: '40' },
   keys: { type: 'string', default: '100' },
   timeout: { type: 'string', default: '90' },
   insecure: { type: 'boolean', default: false },
-})
+} as const
 
 await runCommand({ name: 'compose-check', usage, options }, ({ values: { url, viewers, keys, timeout, insecure } }) =>
   checkStack({

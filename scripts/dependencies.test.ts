@@ -1,10 +1,9 @@
 // docs/dependencies.md names every package that the repository asks for, and no other, each with its licence.
 import { readFileSync } from 'node:fs'
 
-const read = (/** @type {string} */ path) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8')
+const read = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8')
 
-/** @type {{ packages: Record<string, any> }} */
-const { packages } = JSON.parse(read('package-lock.json'))
+const { packages }: { packages: Record<string, any> } = JSON.parse(read('package-lock.json'))
 
 /** Every package asked for by the root or a workspace, with the licence of the version it gets. */
 const asked = Object.entries(packages)

@@ -9,10 +9,8 @@ import { commands } from './journal/commands.ts'
 
 jest.setTimeout(20_000) // tests start processes, on a machine that may be busy
 
-/** @type {string} */
-let folder
-/** @type {string} */
-let data
+let folder: string
+let data: string
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'keycast-journal-'))
   data = join(folder, 'log')
@@ -32,32 +30,28 @@ beforeAll(async () => {
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-/**
- * A command as the script runs it, in this process.
- *
- * @param {keyof typeof commands} name @param {string | undefined} [argument]
- * @param {{ data?: string, after?: number, last?: number, forPerson?: boolean }} [options]
- */
-async function run(name, argument, { forPerson = false, ...options } = {}) {
+/** A command as the script runs it, in this process. */
+async function run(
+  name: keyof typeof commands,
+  argument?: string | undefined,
+  { forPerson = false, ...options }: { data?: string; after?: number; last?: number; forPerson?: boolean } = {},
+) {
   let out = ''
   let err = ''
   const output = {
-    /** @param {string} line */
-    print(line) {
+    print(line: string) {
       out += `${line}\n`
     },
-    /** @param {string} line */
-    complain(line) {
+    complain(line: string) {
       err += `${line}\n`
     },
     forPerson,
   }
-  const code = await commands[name](/** @type {any} */ (argument), { data, output, ...options })
+  const code = await commands[name](argument as any, { data, output, ...options })
   return { code, out, err }
 }
 
-/** @param {string} out */
-const linesOf = out =>
+const linesOf = (out: string) =>
   out
     .trim()
     .split('\n')
@@ -81,7 +75,7 @@ test('messages of a room are lines of JSON, their data as it was published', asy
     { seq: 2, at: 0, from: 'ann', data: { two: 2 } },
     { seq: 3, at: 0, from: 'ann', data: 'three' },
   ])
-  const seqs = async (/** @type {{ after?: number, last?: number }} */ range) =>
+  const seqs = async (range: { after?: number; last?: number }) =>
     linesOf((await run('show', 'room:1', range)).out).map(({ seq }) => seq)
   expect(await seqs({ last: 2 })).toEqual([2, 3])
   expect(await seqs({ after: 2 })).toEqual([3])
@@ -145,8 +139,7 @@ test('a room that is not there is said with exit code 1, a folder that is not th
 
 describe('as a program', () => {
   const script = fileURLToPath(new URL('journal.js', import.meta.url))
-  /** @param {string[]} args @returns {Promise<{ code: number, out: string, err: string }>} */
-  const start = args =>
+  const start = (args: string[]): Promise<{ code: number; out: string; err: string }> =>
     new Promise(resolve =>
       execFile(process.execPath, [script, ...args], { env: { JOURNAL_DATA: data } }, (error, out, err) =>
         resolve({ code: error ? Number(error.code) : 0, out, err }),

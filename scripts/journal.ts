@@ -32,15 +32,14 @@ const { folder } = journal
 const names = Object.keys(commands)
 const needsFile = new Set(['backup', 'restore'])
 
-/** @param {string} name @param {string | undefined} text */
-const countOf = (name, text) => (text === undefined ? undefined : readCount(name, text, 0))
+const countOf = (name: string, text: string | undefined) => (text === undefined ? undefined : readCount(name, text, 0))
 
 if (isMain(import.meta.url)) {
-  const options = /** @type {const} */ ({
+  const options = {
     data: { type: 'string' },
     after: { type: 'string' },
     last: { type: 'string' },
-  })
+  } as const
   await runCommand({ name: 'journal', usage, options, allowPositionals: true }, ({ values, positionals }) => {
     const [name, argument, ...others] = positionals
     if (!names.includes(name) || others.length > 0) {
@@ -50,7 +49,7 @@ if (isMain(import.meta.url)) {
     if (name !== 'show' && (values.after ?? values.last) !== undefined)
       throw new Error('--after and --last are of show')
     const data = values.data ?? readSettings({ folder }, { name: 'journal', about: usage, env: process.env }).folder
-    return commands[/** @type {keyof typeof commands} */ (name)](argument, {
+    return commands[name as keyof typeof commands](argument, {
       data,
       after: countOf('after', values.after),
       last: countOf('last', values.last),

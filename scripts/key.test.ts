@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -39,7 +40,7 @@ test.each([
   ['not kept fresh: nobody watches it', { watched: false, sessionsWatching: 0 }],
   ['cannot be fresh: the fetcher node', { owner: { node: null, alive: false }, stale: true, lastFailure }],
 ])('the verdict is: %s', (verdict, known) => {
-  expect(explain(/** @type {any} */ ({ ...fresh, ...known }))[0]).toContain(verdict)
+  expect(explain({ ...fresh, ...known } as any)[0]).toContain(verdict)
 })
 
 test('the facts behind the verdict are printed, the last failure with its age and the next try', () => {
@@ -117,10 +118,10 @@ test.each([
 })
 
 describe('run at a gateway', () => {
-  /** The requests it received. @type {{ method?: string, url?: string, token?: string, body: string }[]} */
-  const asked = []
-  /** The answer it gives. @type {{ status: number, body: unknown }} */
-  let answer
+  /** The requests it received. */
+  const asked: { method?: string; url?: string; token?: string; body: string }[] = []
+  /** The answer it gives. */
+  let answer: { status: number; body: unknown }
   const server = createServer(async (request, response) => {
     let body = ''
     for await (const chunk of request) body += chunk
@@ -130,11 +131,10 @@ describe('run at a gateway', () => {
   })
   const folder = mkdtempSync(join(tmpdir(), 'keycast-key-'))
   writeFileSync(join(folder, 'token'), 's3cret\n')
-  /** @type {number} */
-  let port
+  let port: number
   beforeAll(async () => {
     await once(server.listen(0, '127.0.0.1'), 'listening')
-    port = /** @type {import('node:net').AddressInfo} */ (server.address()).port
+    port = (server.address() as AddressInfo).port
   })
   beforeEach(() => {
     asked.length = 0
@@ -145,8 +145,10 @@ describe('run at a gateway', () => {
     return new Promise(resolve => server.close(resolve))
   })
 
-  /** @param {string[]} args @param {Record<string, string>} [env] @returns {Promise<{ code: number, text: string }>} */
-  const run = (args, env = { API_TOKEN_FILE: join(folder, 'token') }) =>
+  const run = (
+    args: string[],
+    env: Record<string, string> = { API_TOKEN_FILE: join(folder, 'token') },
+  ): Promise<{ code: number; text: string }> =>
     new Promise(resolve => {
       execFile(process.execPath, [script, ...args], { env }, (error, stdout, stderr) => {
         resolve({ code: error ? Number(error.code) : 0, text: stdout + stderr })

@@ -34,31 +34,31 @@ const TIMEOUT_MS = 10_000
 const { apiToken, internalHost, internalPort } = gateway
 const settings = { apiToken, internalHost, internalPort }
 
-/**
- * @typedef {object} Known the answer of `GET /v1/keys/{key}`, see docs/http-api.md
- * @property {boolean} [perUser] then only `usersHeld` and `namespace` are there
- * @property {number} [usersHeld]
- * @property {{ node: string | null, alive: boolean }} owner
- * @property {boolean} watched
- * @property {number} sessionsWatching
- * @property {number} getsWaiting
- * @property {boolean} held
- * @property {boolean} stale
- * @property {string} [version]
- * @property {number} [ageMs]
- * @property {number} [bytes]
- * @property {string} [contentType]
- * @property {{ code: string, message: string, retryAfterMs?: number, agoMs: number }} [lastFailure]
- * @property {{ refreshMs: number, maxAgeMs: number, timeoutMs: number }} namespace
- */
+/** The answer of `GET /v1/keys/{key}`, see docs/http-api.md. */
+interface Known {
+  /** Then only `usersHeld` and `namespace` are there. */
+  perUser?: boolean
+  usersHeld?: number
+  owner: { node: string | null; alive: boolean }
+  watched: boolean
+  sessionsWatching: number
+  getsWaiting: number
+  held: boolean
+  stale: boolean
+  version?: string
+  ageMs?: number
+  bytes?: number
+  contentType?: string
+  lastFailure?: { code: string; message: string; retryAfterMs?: number; agoMs: number }
+  namespace: { refreshMs: number; maxAgeMs: number; timeoutMs: number }
+}
 
 /**
  * The answer for a person: the verdict, then the facts behind it.
  *
- * @param {Known} known
- * @returns {string[]} lines
+ * @returns lines
  */
-export function explain(known) {
+export function explain(known: Known): string[] {
   if (known.perUser) return explainOwn(known)
   const { owner, sessionsWatching, getsWaiting, held, version, bytes, contentType, ageMs, lastFailure, namespace } =
     known
@@ -73,8 +73,7 @@ export function explain(known) {
   ]
 }
 
-/** @param {Known} known */
-function explainOwn({ usersHeld, namespace }) {
+function explainOwn({ usersHeld, namespace }: Known) {
   return [
     'differs per user, and is fetched with the token of each: --as-sub says who may read it',
     `  held for      ${usersHeld} users at this gateway`,
@@ -82,8 +81,7 @@ function explainOwn({ usersHeld, namespace }) {
   ]
 }
 
-/** @param {Known} known */
-function verdict({ owner, watched, held, stale, lastFailure, namespace }) {
+function verdict({ owner, watched, held, stale, lastFailure, namespace }: Known) {
   if (!owner.alive) return 'cannot be fresh: the fetcher node that owns it is silent, or no node is known'
   if (stale || !held) {
     if (lastFailure) return `${stale ? 'stale' : 'no value'}: ${lastFailure.code}`
@@ -94,27 +92,22 @@ function verdict({ owner, watched, held, stale, lastFailure, namespace }) {
   return namespace.refreshMs === 0 ? 'kept until the backend reports a change (--refresh)' : 'fresh'
 }
 
-/** @param {string} text HOST[:PORT], IPv6 in brackets @param {number} fallback the port where none is given */
-function readGateway(text, fallback) {
+/** @param text HOST[:PORT], IPv6 in brackets @param fallback the port where none is given */
+function readGateway(text: string, fallback: number) {
   const [, bracketed, named, port = fallback] = /^(?:\[([\da-fA-F:.]+)\]|([\w.-]+))(?::(\d{1,5}))?$/.exec(text) ?? []
   const host = bracketed ?? named
   if (!host) throw new Error(`--gateway ${text}: must be HOST or HOST:PORT, as in 10.0.0.5:8081`)
   return { host, port: Number(port) }
 }
 
-/** @param {{ host: string, port: number }} gateway @returns {Promise<string[]>} every address the name stands for */
-async function addressesOf({ host, port }) {
+/** @returns every address the name stands for */
+async function addressesOf({ host, port }: { host: string; port: number }): Promise<string[]> {
   const found = await lookup(host, { all: true })
   return found.map(({ address }) => `${address.includes(':') ? `[${address}]` : address}:${port}`)
 }
 
-/**
- * @param {string} address
- * @param {string} path
- * @param {string} token
- * @param {unknown} [body] posted
- */
-async function call(address, path, token, body) {
+/** @param body posted */
+async function call(address: string, path: string, token: string, body?: unknown) {
   const response = await fetch(`http://${address}${path}`, {
     method: body === undefined ? 'GET' : 'POST',
     headers: {
@@ -124,16 +117,23 @@ async function call(address, path, token, body) {
     body: body === undefined ? undefined : JSON.stringify(body),
     signal: AbortSignal.timeout(TIMEOUT_MS),
   })
-  const answer = /** @type {any} */ (await response.json().catch(() => ({})))
+  const answer = (await response.json().catch(() => ({}))) as any
   if (response.ok) return answer
   throw new Error(`HTTP ${response.status}: ${[answer.message, ...(answer.problems ?? [])].join(': ')}`)
 }
 
-/**
- * @param {{ key: string, refresh: boolean, viewer: Record<string, unknown> | undefined, gateways: string[] }} asked
- * @returns {Promise<number>} the exit code
- */
-async function ask({ key, refresh, viewer, gateways }) {
+/** @returns the exit code */
+async function ask({
+  key,
+  refresh,
+  viewer,
+  gateways,
+}: {
+  key: string
+  refresh: boolean
+  viewer: Record<string, unknown> | undefined
+  gateways: string[]
+}): Promise<number> {
   const config = readSettings(settings, { name: 'key', about: usage, env: process.env, argv: [] })
   const token = config.apiToken
   if (!token) throw new Error('set API_TOKEN to the token of the gateways, or API_TOKEN_FILE to the file that holds it')
@@ -163,30 +163,28 @@ async function ask({ key, refresh, viewer, gateways }) {
 /**
  * Prints what a gateway answers, or why it did not.
  *
- * @param {string} address
- * @param {() => Promise<string>} ask
- * @returns {Promise<0 | 1>} 1 where it did not
+ * @returns 1 where it did not
  */
-async function attempt(address, ask) {
+async function attempt(address: string, ask: () => Promise<string>): Promise<0 | 1> {
   try {
     console.log(await ask())
     return 0
   } catch (error) {
-    const { message, cause } = /** @type {Error} */ (error)
+    const { message, cause } = error as Error
     console.error(`${address}: ${message}${cause instanceof Error ? `: ${cause.message}` : ''}`)
     return 1
   }
 }
 
 if (isMain(import.meta.url)) {
-  const options = /** @type {const} */ ({
+  const options = {
     refresh: { type: 'boolean', default: false },
     gateway: { type: 'string', multiple: true },
     as: { type: 'string' },
     'as-sub': { type: 'string' },
     'as-anybody': { type: 'boolean' },
     grants: { type: 'string' },
-  })
+  } as const
   await runCommand({ name: 'key', usage, options, allowPositionals: true }, ({ values, positionals }) => {
     const [key] = positionals
     if (!key || positionals.length > 1) throw new Error('give one key, such as conversation:42 (--help says more)')

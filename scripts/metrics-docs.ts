@@ -13,22 +13,21 @@ const page = new URL('../docs/metrics.md', import.meta.url)
 /**
  * The page with every list between `<!-- metrics: NAME -->` and `<!-- end -->` written anew.
  *
- * @param {string} text
- * @param {Record<string, string>} exported each service's /metrics
+ * @param exported each service's /metrics
  */
-export function withLists(text, exported) {
+export function withLists(text: string, exported: Record<string, string>) {
   return text.replaceAll(/(<!-- metrics: (\S+) -->\n)[\s\S]*?(<!-- end -->)/g, (_, opening, name, end) => {
     return `${opening}\n${listOf(exported[name])}\n${end}`
   })
 }
 
-/** @param {string} exposition Prometheus text format */
-function listOf(exposition) {
+/** @param exposition Prometheus text format */
+function listOf(exposition: string) {
   const lines = exposition.split('\n')
   const items = lines
     .filter(line => line.startsWith('# HELP '))
     .map(line => {
-      const [, name, help] = /** @type {RegExpExecArray} */ (/^# HELP (\S+) (.*)$/.exec(line))
+      const [, name, help] = /^# HELP (\S+) (.*)$/.exec(line) as RegExpExecArray
       const type = lines.find(each => each.startsWith(`# TYPE ${name} `))?.split(' ')[3]
       return `${wrap(`- \`${name}\` (${type}): ${help}`, '  ')}\n`
     })
@@ -36,17 +35,16 @@ function listOf(exposition) {
 }
 
 if (isMain(import.meta.url)) {
-  const options = /** @type {const} */ ({
+  const options = {
     gateway: { type: 'string', default: 'http://127.0.0.1:8081/metrics' },
     fetcher: { type: 'string', default: 'http://127.0.0.1:8082/metrics' },
     journal: { type: 'string', default: 'http://127.0.0.1:8083/metrics' },
     provider: { type: 'string', default: 'http://127.0.0.1:3000/metrics' },
-  })
+  } as const
   await runCommand(
     { name: 'metrics-docs', usage, options },
     async ({ values: { gateway, fetcher, journal, provider } }) => {
-      /** @type {Record<string, string>} */
-      const exported = {}
+      const exported: Record<string, string> = {}
       for (const [name, url] of Object.entries({ gateway, fetcher, journal, provider })) {
         exported[name] = await (await fetch(url)).text()
       }

@@ -36,7 +36,7 @@ SIGQUIT stop gracefully.
 
 Exits with nginx's own code, or with 2 when settings, certificate or nginx itself are missing or wrong.`
 
-const options = /** @type {const} */ ({
+const options = {
   gateway: { type: 'string', multiple: true },
   host: { type: 'string', multiple: true },
   'http-port': { type: 'string' },
@@ -46,15 +46,15 @@ const options = /** @type {const} */ ({
   certificates: { type: 'string' },
   directory: { type: 'string', default: fileURLToPath(new URL('../proxy/run', import.meta.url)) },
   settings: { type: 'string' },
-})
+} as const
 
 await runCommand({ name: 'proxy', usage, options }, async ({ values }) => {
   const nginx = findNginx()
   const directory = resolve(values.directory)
   const configuration = join(directory, 'nginx.conf')
   const pidFile = join(directory, 'nginx.pid')
-  /** @param {string} file of the configuration */
-  const inDirectory = file => ['-p', directory, '-e', 'stderr', '-c', file]
+  /** @param file of the configuration */
+  const inDirectory = (file: string) => ['-p', directory, '-e', 'stderr', '-c', file]
 
   const given = {
     options: {
@@ -69,8 +69,8 @@ await runCommand({ name: 'proxy', usage, options }, async ({ values }) => {
     file: values.settings,
     environment: process.env,
   }
-  /** @param {string} file the configuration is written to it */
-  const configure = file => {
+  /** @param file the configuration is written to it */
+  const configure = (file: string) => {
     const settings = readSettings(given, directory)
     ensureCertificate(settings)
     writeFileSync(file, renderTemplate(settings))
@@ -84,7 +84,7 @@ await runCommand({ name: 'proxy', usage, options }, async ({ values }) => {
       renameSync(next, configuration)
       server.kill('SIGHUP')
     } catch (error) {
-      console.error(`proxy: not reloaded, nginx keeps its former settings: ${/** @type {Error} */ (error).message}`)
+      console.error(`proxy: not reloaded, nginx keeps its former settings: ${(error as Error).message}`)
     }
   }
 
@@ -105,7 +105,7 @@ await runCommand({ name: 'proxy', usage, options }, async ({ values }) => {
     detached: true, // Ctrl-C must reach this process alone, which turns it into a graceful stop
   })
   const exited = once(server, 'exit')
-  for (const signal of /** @type {const} */ (['SIGTERM', 'SIGINT', 'SIGQUIT'])) {
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGQUIT'] as const) {
     process.on(signal, stop)
   }
   process.on('SIGHUP', reload)
@@ -125,8 +125,8 @@ await runCommand({ name: 'proxy', usage, options }, async ({ values }) => {
   return code ?? 1
 })
 
-/** @returns {string} the path of nginx, which often lies outside an ordinary user's PATH */
-function findNginx() {
+/** @returns the path of nginx, which often lies outside an ordinary user's PATH */
+function findNginx(): string {
   const folders = `${process.env.PATH ?? ''}${delimiter}/usr/sbin${delimiter}/usr/local/sbin`.split(delimiter)
   for (const folder of folders) {
     try {
@@ -139,8 +139,8 @@ function findNginx() {
   throw new Error('nginx is missing: install it, on Debian with "apt-get install nginx-light"')
 }
 
-/** @param {Record<string, string>} settings @throws {Error} after the script said why */
-function ensureCertificate({ PROXY_CERTIFICATES, PROXY_NAMES }) {
+/** @throws {Error} after the script said why */
+function ensureCertificate({ PROXY_CERTIFICATES, PROXY_NAMES }: Record<string, string>) {
   try {
     execFileSync(certificatesScript, [PROXY_CERTIFICATES, ...PROXY_NAMES.split(/ +/)], {
       stdio: ['ignore', 'ignore', 'inherit'],
@@ -153,11 +153,9 @@ function ensureCertificate({ PROXY_CERTIFICATES, PROXY_NAMES }) {
 /**
  * If this script was killed, its nginx still runs with the old settings and holds the ports.
  *
- * @param {string} directory
- * @param {string} pidFile
  * @throws {Error} tells how to end it
  */
-function refuseSecond(directory, pidFile) {
+function refuseSecond(directory: string, pidFile: string) {
   const pid = Number(contentOf(pidFile))
   const title = pid > 0 ? contentOf(`/proc/${pid}/cmdline`) : ''
   if (title.startsWith('nginx: master') && title.includes(` ${directory} `)) {
@@ -165,8 +163,7 @@ function refuseSecond(directory, pidFile) {
   }
 }
 
-/** @param {string} file */
-function contentOf(file) {
+function contentOf(file: string) {
   try {
     return readFileSync(file, 'utf8')
   } catch {

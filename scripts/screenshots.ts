@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { chromium } from 'playwright-core'
+import { type Browser, chromium } from 'playwright-core'
 import { isMain, runCommand } from './support/command.ts'
 
 const folder = fileURLToPath(new URL('../docs/pictures/', import.meta.url))
@@ -34,7 +34,7 @@ const TALK = [
 ]
 
 if (isMain(import.meta.url)) {
-  const options = /** @type {const} */ ({ url: { type: 'string' }, report: { type: 'string' } })
+  const options = { url: { type: 'string' }, report: { type: 'string' } } as const
   await runCommand({ name: 'screenshots', usage, options }, async ({ values }) => {
     const { url = 'http://127.0.0.1:8080/', report } = values
     if (report && !existsSync(report)) throw new Error(`there is no report ${report}`)
@@ -51,8 +51,7 @@ if (isMain(import.meta.url)) {
   })
 }
 
-/** @param {import('playwright-core').Browser} browser @param {string} url */
-async function takePage(browser, url) {
+async function takePage(browser: Browser, url: string) {
   const page = await browser.newPage({ viewport: { width: 1280, height: 800 } })
   await page.goto(new URL(`#${KEYS.join(',')}`, url).href)
   for (const key of KEYS) await page.getByRole('article', { name: new RegExp(key) }).waitFor()
@@ -66,14 +65,13 @@ async function takePage(browser, url) {
   console.log(`${folder}page.png`)
 }
 
-/** @param {import('playwright-core').Browser} browser @param {string} url */
-async function takeChat(browser, url) {
+async function takeChat(browser: Browser, url: string) {
   // A room of its own for each run: an earlier one's messages are not in the picture.
   const room = `parcel-${Date.now().toString(36)}`
   const wide = { viewport: { width: 1180, height: 720 } }
   const looks = {
     Zoë: { picture: 'chat.png', options: wide },
-    Mei: { picture: 'chat-dark.png', options: { ...wide, colorScheme: /** @type {const} */ ('dark') } },
+    Mei: { picture: 'chat-dark.png', options: { ...wide, colorScheme: 'dark' as const } },
     Ada: {
       picture: 'chat-phone.png',
       options: { viewport: { width: 390, height: 720 }, isMobile: true, hasTouch: true },
@@ -109,8 +107,7 @@ async function takeChat(browser, url) {
   }
 }
 
-/** @param {import('playwright-core').Browser} browser @param {string} report */
-async function takeReport(browser, report) {
+async function takeReport(browser: Browser, report: string) {
   const page = await browser.newPage({ viewport: { width: 1280, height: 900 } })
   await page.goto(pathToFileURL(resolve(report)).href)
   await page.screenshot({ path: `${folder}report.png` })

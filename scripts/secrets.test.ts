@@ -16,15 +16,13 @@ import { curvePairOf } from '@keycast/backbone'
 import { ensureSecrets } from './secrets.ts'
 
 const script = fileURLToPath(new URL('secrets.js', import.meta.url))
-/** @type {string} */
-let folder
+let folder: string
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'keycast-secrets-'))
 })
 afterEach(() => rmSync(folder, { recursive: true }))
 
-/** @param {string} path */
-const read = path => readFileSync(join(folder, path), 'utf8')
+const read = (path: string) => readFileSync(join(folder, path), 'utf8')
 
 test('keys are made that fit together, and only their owner may read them', () => {
   ensureSecrets(folder)
@@ -151,8 +149,7 @@ test('a folder from before there was an old secret has an empty one', () => {
 })
 
 describe('as a program', () => {
-  /** @param {string[]} args */
-  function run(...args) {
+  function run(...args: string[]) {
     const { status, stdout, stderr } = spawnSync('node', [script, ...args], { encoding: 'utf8' })
     return { status, stdout, stderr }
   }

@@ -33,10 +33,8 @@ All gateways share one key, all fetcher nodes and the journal another: give the 
 
 Exits with 0 when all files are there, with 2 when a file cannot be read or written, or keys do not fit together.`
 
-/**
- * @typedef {(path: string) => string | undefined} Held reads a file below the folder; of a unit that is made anew, only what
- *   was made of it so far
- */
+/** Reads a file below the folder; of a unit that is made anew, only what was made of it so far. */
+type Held = (path: string) => string | undefined
 
 const SIGNING = 'gateway/jwt-secret'
 const OLD_SIGNING = 'gateway/jwt-secret-old'
@@ -47,12 +45,8 @@ const publicHalves = {
   'fetcher/curve-client-keys': 'gateway/curve-secret-key',
 }
 
-/**
- * The files of each unit, in the order they are made. `before` is a file's earlier content.
- *
- * @type {Record<string, Record<string, (held: Held, before: Held) => string>>}
- */
-const units = {
+/** The files of each unit, in the order they are made. `before` is a file's earlier content. */
+const units: Record<string, Record<string, (held: Held, before: Held) => string>> = {
   token: { 'gateway/api-token': () => randomBytes(32).toString('base64url') },
   signing: {
     // Written first: if the script breaks off after it, nothing is lost. If there was no secret, the file is empty and
@@ -77,8 +71,8 @@ const units = {
   password: { 'grafana/admin-password': () => randomBytes(18).toString('base64url') },
 }
 
-/** @param {string} secretPath @param {string} publicPath of its public key @param {Held} held */
-function newSecret(secretPath, publicPath, held) {
+/** @param publicPath of its public key */
+function newSecret(secretPath: string, publicPath: string, held: Held) {
   // A new secret key would not fit the public one, and the only sign would be links that stay silent.
   if (held(publicPath) !== undefined) {
     throw new Error(`${secretPath} is missing: put it back, or make all keys anew with --renew keys`)
@@ -86,17 +80,16 @@ function newSecret(secretPath, publicPath, held) {
   return createCurveKeyPair().secretKey
 }
 
-/** @param {string} secretPath @param {Held} held */
-function publicHalf(secretPath, held) {
+function publicHalf(secretPath: string, held: Held) {
   try {
     return curvePairOf(held(secretPath) ?? '').publicKey
   } catch (error) {
-    throw new Error(`${secretPath}: ${/** @type {Error} */ (error).message}`)
+    throw new Error(`${secretPath}: ${(error as Error).message}`)
   }
 }
 
-/** Several gateways' keys may be admitted; our own gateways' key must be among them. @param {Held} held */
-function checkHalves(held) {
+/** Several gateways' keys may be admitted; our own gateways' key must be among them. */
+function checkHalves(held: Held) {
   for (const [publicPath, secretPath] of Object.entries(publicHalves)) {
     const listed = (held(publicPath) ?? '').split(/[\s,]+/)
     if (!listed.includes(publicHalf(secretPath, held))) {
@@ -108,13 +101,15 @@ function checkHalves(held) {
 /**
  * Makes what is missing.
  *
- * @param {string} folder
- * @param {string[]} [renewed] units that are made anew
- * @param {{ dropOldSigning?: boolean }} [options]
- * @returns {string[]} the files made, below the folder
+ * @param renewed units that are made anew
+ * @returns the files made, below the folder
  * @throws {Error} if keys do not fit together, or a file cannot be read or written
  */
-export function ensureSecrets(folder, renewed = [], { dropOldSigning = false } = {}) {
+export function ensureSecrets(
+  folder: string,
+  renewed: string[] = [],
+  { dropOldSigning = false }: { dropOldSigning?: boolean } = {},
+): string[] {
   const unknown = renewed.find(unit => !Object.hasOwn(units, unit))
   if (unknown !== undefined) throw new Error(`--renew ${unknown}: must be one of ${Object.keys(units).join(', ')}`)
 
@@ -122,8 +117,7 @@ export function ensureSecrets(folder, renewed = [], { dropOldSigning = false } =
     throw new Error('--drop-old-signing beside --renew signing would refuse every token that was signed until now')
   }
 
-  /** @type {Held} */
-  const before = path => {
+  const before: Held = path => {
     const file = join(folder, path)
     return existsSync(file) ? readFileSync(file, 'utf8') : undefined
   }
@@ -135,14 +129,12 @@ export function ensureSecrets(folder, renewed = [], { dropOldSigning = false } =
         'Once the last of them has expired, run --drop-old-signing first',
     )
   }
-  /** @type {string[]} */
-  const made = []
+  const made: string[] = []
   for (const [unit, files] of Object.entries(units)) {
-    /** New files of the unit, written only once all of them are made. @type {Map<string, string>} */
-    const created = new Map()
+    /** New files of the unit, written only once all of them are made. */
+    const created = new Map<string, string>()
     const anew = renewed.includes(unit)
-    /** @type {Held} */
-    const held = path => created.get(path) ?? (anew ? undefined : before(path))
+    const held: Held = path => created.get(path) ?? (anew ? undefined : before(path))
     for (const [path, create] of Object.entries(files)) {
       if (dropOldSigning && path === OLD_SIGNING) created.set(path, '')
       else if (anew) created.set(path, create(held, before))
@@ -162,11 +154,9 @@ export function ensureSecrets(folder, renewed = [], { dropOldSigning = false } =
 /**
  * Writes a file and then moves it into place: one that was cut off would pass for a secret.
  *
- * @param {string} file
- * @param {string} content
- * @param {{ shared: boolean }} options `shared`: readable by every user, because we do not know that of Grafana's image
+ * @param options `shared`: readable by every user, because we do not know that of Grafana's image
  */
-function write(file, content, { shared }) {
+function write(file: string, content: string, { shared }: { shared: boolean }) {
   const written = `${file}.new`
   mkdirSync(dirname(file), { recursive: true })
   rmSync(written, { force: true })
@@ -175,10 +165,10 @@ function write(file, content, { shared }) {
 }
 
 if (isMain(import.meta.url)) {
-  const options = /** @type {const} */ ({
+  const options = {
     renew: { type: 'string', multiple: true },
     'drop-old-signing': { type: 'boolean' },
-  })
+  } as const
   await runCommand({ name: 'secrets', usage, options, allowPositionals: true }, ({ values, positionals }) => {
     const [folder] = positionals
     if (!folder || positionals.length > 1)

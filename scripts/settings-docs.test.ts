@@ -54,15 +54,15 @@ test('docs/configuration.md shows every field of a namespace of rooms with its d
   expect(roomsWith(Object.fromEntries(defaults))).toEqual(byDefault)
 })
 
-/** @param {Record<string, unknown>} fields beside those it has to have */
-const namespaceWith = fields =>
-  /** @type {object} */ (namespacesWith({ source: 'http', url: 'http://h/{id}', ...fields }).get('a'))
+/** @param fields beside those it has to have */
+const namespaceWith = (fields: Record<string, unknown>) =>
+  namespacesWith({ source: 'http', url: 'http://h/{id}', ...fields }).get('a') as object
 
-/** @param {Record<string, unknown>} fields */
-const roomsWith = fields => /** @type {object} */ (namespacesWith({ source: 'journal', ...fields }).journal.get('a'))
+const roomsWith = (fields: Record<string, unknown>) =>
+  namespacesWith({ source: 'journal', ...fields }).journal.get('a') as object
 
-/** @param {Record<string, unknown>} a the one namespace */
-function namespacesWith(a) {
+/** @param a the one namespace */
+function namespacesWith(a: Record<string, unknown>) {
   const folder = mkdtempSync(join(tmpdir(), 'keycast-docs-'))
   try {
     const path = join(folder, 'keycast.yaml')
@@ -83,7 +83,7 @@ test('docs/configuration.md shows every variable of the Compose files with its d
   const given = [...compose.matchAll(/\$\{(\w+):?-([^}]*)\}/g)]
   // A variable without a default is handed on as it is.
   const handedOn = [...compose.matchAll(/^ +([A-Z_]+):(?: #.*)?$/gm)].map(([, name]) => [name, ''])
-  const sorted = (/** @type {string[][]} */ pairs) => Object.fromEntries(pairs.sort())
+  const sorted = (pairs: string[][]) => Object.fromEntries(pairs.sort())
   expect(sorted(shown.map(([, name, standard = '']) => [name, standard]))).toEqual(
     sorted([...given.map(([, name, standard]) => [name, standard]), ...handedOn]),
   )

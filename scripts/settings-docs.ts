@@ -1,7 +1,8 @@
 #!/usr/bin/env node
-// Writes the lists of settings in docs/configuration.md from the declarations of the services, the proxy and npm start.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { common } from '@keycast/service'
+// Writes the lists of settings in docs/configuration.md from the declarations of the services, the proxy and npm start.
+import type { Setting as SettingOf } from '../packages/service/settings/settings.ts'
 import { settings as dataProvider } from '../services/data-provider/settings.ts'
 import { settings as fetcher } from '../services/fetcher/settings.js'
 import { settings as gateway } from '../services/gateway/settings.js'
@@ -18,10 +19,9 @@ Writes the lists of settings in docs/configuration.md from what the services, th
 const page = new URL('../docs/configuration.md', import.meta.url)
 const proxySettings = new URL('../proxy/settings.sh', import.meta.url)
 
-/** @typedef {import('../packages/service/settings/settings.ts').Setting<any>} Setting */
+type Setting = SettingOf<any>
 
-/** @type {Record<string, () => string[]>} */
-const lists = {
+const lists: Record<string, () => string[]> = {
   common: () => itemsOf(common),
   gateway: () => itemsOf(gateway, common),
   fetcher: () => itemsOf(fetcher, common),
@@ -32,12 +32,8 @@ const lists = {
   proxy: () => proxyItems(readFileSync(proxySettings, 'utf8')),
 }
 
-/**
- * The page with every list between `<!-- settings: NAME -->` and `<!-- end -->` written anew.
- *
- * @param {string} text
- */
-export function withLists(text) {
+/** The page with every list between `<!-- settings: NAME -->` and `<!-- end -->` written anew. */
+export function withLists(text: string) {
   return text.replaceAll(/(<!-- settings: (\S+) -->\n)[\s\S]*?(<!-- end -->)/g, (_, opening, name, end) => {
     if (!lists[name]) throw new Error(`docs/configuration.md asks for the settings of ${name}, which has none`)
     const items = lists[name]().map(item => `${wrap(item, '  ')}\n`)
@@ -45,11 +41,8 @@ export function withLists(text) {
   })
 }
 
-/**
- * @param {Record<string, Setting>} settings
- * @param {Record<string, Setting>[]} others have lists of their own: what is theirs stands there
- */
-function itemsOf(settings, ...others) {
+/** @param others have lists of their own: what is theirs stands there */
+function itemsOf(settings: Record<string, Setting>, ...others: Record<string, Setting>[]) {
   const elsewhere = new Set(others.flatMap(each => Object.values(each)))
   return Object.values(settings)
     .filter(setting => !elsewhere.has(setting))
@@ -60,18 +53,12 @@ function itemsOf(settings, ...others) {
     })
 }
 
-/**
- * Each setting of the proxy's script: its comment, its default in the image and on a host, and its accepted form.
- *
- * @param {string} script
- */
-export function proxyItems(script) {
+/** Each setting of the proxy's script: its comment, its default in the image and on a host, and its accepted form. */
+export function proxyItems(script: string) {
   const onHost = readSettings({ options: {}, file: undefined, environment: {} }, '/DIRECTORY')
   const lines = script.split('\n')
-  /** @type {string[]} */
-  const comment = []
-  /** @type {string[]} */
-  const items = []
+  const comment: string[] = []
+  const items: string[] = []
   for (const [index, line] of lines.entries()) {
     if (line === '') comment.length = 0
     if (line.startsWith('# ')) comment.push(line.slice(2))
@@ -87,8 +74,8 @@ export function proxyItems(script) {
   return items
 }
 
-/** @param {string} inImage as the script writes it @param {string} onHost */
-function defaults(inImage, onHost) {
+/** @param inImage as the script writes it */
+function defaults(inImage: string, onHost: string) {
   // Worked out when nginx starts: the comment says how.
   if (inImage.startsWith('$(')) return ''
   const parts = [
@@ -101,8 +88,8 @@ function defaults(inImage, onHost) {
     .join('')
 }
 
-/** The accepted form of a setting, in the words of the script's own check. @param {string} check */
-function accepted(check) {
+/** The accepted form of a setting, in the words of the script's own check. */
+function accepted(check: string) {
   const [kind, ...words] = check.split(' ')
   if (kind === 'flag') return 'on or off.'
   if (kind === 'whole') return `A whole number from ${words[0]} to ${words[1]}.`
@@ -112,8 +99,7 @@ function accepted(check) {
   return sentence(kind === 'list' ? `${said}, separated by spaces` : said)
 }
 
-/** @param {string} text */
-function sentence(text) {
+function sentence(text: string) {
   return `${text[0].toUpperCase()}${text.slice(1)}.`
 }
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env node
 // Drives a running system with the client library and prints each check: run it after a deployment.
 import { once } from 'node:events'
-import { request as requestHttp } from 'node:http'
+import { type IncomingMessage, request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
-import { connect, KeycastError } from '@keycast/client'
+import { connect, type Keycast, KeycastError, type ValueHandle, type ValueState } from '@keycast/client'
 import { versionOf } from '@keycast/protocol'
 import { WebSocket } from 'ws'
 import { checkRooms } from './smoke/rooms.ts'
-import { bearer, createChecks, readTimeout, readUrl } from './support/client.ts'
+import { bearer, createChecks, readTimeout, readUrl, type Target as TargetOf } from './support/client.ts'
 import { runCommand } from './support/command.ts'
 
 const usage = `Usage: node scripts/smoke.js [--url URL] [--key KEY] [--no-change] [--room ROOM] [--no-room]
@@ -28,21 +28,16 @@ and reading and publishing into ROOM.
 
 Exits with 0 when every check passed, with 1 when one failed, with 2 when the options are wrong.`
 
-/**
- * @typedef {import('./support/client.ts').Target & { key: string, changes: boolean, room: string | undefined,
- *   timeoutMs: number }} Target
- * @typedef {import('node:http').IncomingMessage & { body: Buffer }} Response
- */
+type Target = TargetOf & { key: string; changes: boolean; room: string | undefined; timeoutMs: number }
+type Response = IncomingMessage & { body: Buffer }
 
-/** @param {Target} target */
-async function smoke({ url, key, changes, room, timeoutMs, insecure, token }) {
+async function smoke({ url, key, changes, room, timeoutMs, insecure, token }: Target) {
   const { check, conclude } = createChecks(timeoutMs)
   const client = openClient({ url, insecure, token })
   const { keycast } = client
   const doc = keycast.value(key)
 
-  /** @param {string} path @param {Record<string, string>} [headers] @returns {Promise<Response>} */
-  async function get(path, headers = {}) {
+  async function get(path: string, headers: Record<string, string> = {}): Promise<Response> {
     const request = url.protocol === 'wss:' ? requestHttps : requestHttp
     const { hostname, port } = url
     const all = { ...headers, ...bearer(token) }
@@ -53,8 +48,7 @@ async function smoke({ url, key, changes, room, timeoutMs, insecure, token }) {
     return Object.assign(response, { body: Buffer.concat(parts) })
   }
 
-  /** @type {string | undefined} */
-  let version
+  let version: string | undefined
   const isOpen = await check('a client is welcomed at /ws', async signal => {
     const { session } = await opened(keycast, signal)
     return `session ${session}`
@@ -124,18 +118,16 @@ async function smoke({ url, key, changes, room, timeoutMs, insecure, token }) {
   return conclude()
 }
 
-/** @param {import('./support/client.ts').Target} target */
-function openClient({ url, insecure, token }) {
-  /** The number of messages by type. @type {Map<string, number>} */
-  const counts = new Map()
+function openClient({ url, insecure, token }: TargetOf) {
+  /** The number of messages by type. */
+  const counts = new Map<string, number>()
   const heard = new EventTarget()
   class Counting extends WebSocket {
-    /** @param {string} address @param {string} protocol */
-    constructor(address, protocol) {
+    constructor(address: string, protocol: string) {
       super(address, protocol, { rejectUnauthorized: !insecure })
       this.addEventListener('message', ({ data }) => {
         const { type } = JSON.parse(
-          Buffer.from(/** @type {any} */ (data))
+          Buffer.from(data as any)
             .toString()
             .split('\n', 1)[0],
         )
@@ -146,19 +138,12 @@ function openClient({ url, insecure, token }) {
   }
   return {
     keycast: connect(new URL('/ws', url), { WebSocket: Counting, token }),
-    /** @param {string} type */
-    received: type => counts.get(type) ?? 0,
-    /** @param {AbortSignal} signal */
-    unsubscribed: signal => once(heard, 'ok', { signal }),
+    received: (type: string) => counts.get(type) ?? 0,
+    unsubscribed: (signal: AbortSignal) => once(heard, 'ok', { signal }),
   }
 }
 
-/**
- * @param {import('@keycast/client').Keycast} keycast
- * @param {AbortSignal} signal
- * @returns {Promise<{ session: string }>}
- */
-function opened(keycast, signal) {
+function opened(keycast: Keycast, signal: AbortSignal): Promise<{ session: string }> {
   return new Promise((resolve, reject) => {
     const remove = keycast.on('state', state => {
       if (state.name === 'open') resolve(state)
@@ -168,15 +153,8 @@ function opened(keycast, signal) {
   })
 }
 
-/**
- * The first state of a key that fits.
- *
- * @param {import('@keycast/client').ValueHandle} doc
- * @param {(state: import('@keycast/client').ValueState) => boolean} fits
- * @param {AbortSignal} signal
- * @returns {Promise<import('@keycast/client').ValueState>}
- */
-function reached(doc, fits, signal) {
+/** The first state of a key that fits. */
+function reached(doc: ValueHandle, fits: (state: ValueState) => boolean, signal: AbortSignal): Promise<ValueState> {
   return new Promise(resolve => {
     const remove = doc.on('change', state => {
       if (!fits(state)) return
@@ -187,7 +165,7 @@ function reached(doc, fits, signal) {
   })
 }
 
-const options = /** @type {const} */ ({
+const options = {
   url: { type: 'string', default: 'ws://127.0.0.1:8080' },
   key: { type: 'string', default: 'conversation:smoke' },
   'no-change': { type: 'boolean', default: false },
@@ -195,7 +173,7 @@ const options = /** @type {const} */ ({
   'no-room': { type: 'boolean', default: false },
   timeout: { type: 'string', default: '20' },
   insecure: { type: 'boolean', default: false },
-})
+} as const
 
 await runCommand({ name: 'smoke', usage, options }, ({ values: { url, key, room, timeout, insecure, ...rest } }) =>
   smoke({

@@ -14,7 +14,7 @@ const script = fileURLToPath(new URL('token.js', import.meta.url))
 const SECRET = 'a secret of more than 32 bytes, it is'
 
 const folder = mkdtempSync(join(tmpdir(), 'keycast-token-'))
-const file = (/** @type {string} */ name) => join(folder, name)
+const file = (name: string) => join(folder, name)
 const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
 beforeAll(() => {
   writeFileSync(file('secret'), `${SECRET}\n`)
@@ -24,8 +24,7 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-/** @param {string[]} args @param {Record<string, string>} [env] */
-const make = async (args, env = { JWT_SECRET: SECRET }) =>
+const make = async (args: string[], env: Record<string, string> = { JWT_SECRET: SECRET }) =>
   makeToken(parseArgs({ args, options }).values, env, file('made'))
 
 test('a token says who brings it, what it grants and until when, signed with the secret', async () => {

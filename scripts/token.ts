@@ -1,10 +1,10 @@
 #!/usr/bin/env node
 // Makes a token for trying: signed with the secret or the private key whose other half `access.tokens` names.
-import { createPrivateKey, randomUUID } from 'node:crypto'
+import { createPrivateKey, type KeyObject, randomUUID } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { duration, readVariable, withoutLineBreak } from '@keycast/service'
 import { SignJWT } from 'jose'
-import { readRule, verbs } from '../services/gateway/access/rights.js'
+import { type Rule, readRule, verbs } from '../services/gateway/access/rights.js'
 import { algorithmsFor, SECRET_ALGORITHM } from '../services/gateway/access/tokens/algorithms.js'
 import { SECRET_BYTES_MIN } from '../services/gateway/access/tokens/issuer-keys.js'
 import { isMain, runCommand } from './support/command.ts'
@@ -40,24 +40,22 @@ or with a private key:
   --alg NAME           as in ES256, RS256, EdDSA (default: the first that the key is for)
   --kid NAME           the key's name, where the other half is one of a JWKS`
 
-/**
- * @typedef {object} Wanted
- * @property {string} sub
- * @property {import('../services/gateway/access/rights.js').Rule} rights
- * @property {number} ttlMs
- * @property {string} claim
- * @property {string} [issuer]
- * @property {string} [audience]
- * @property {string} [kid]
- *
- * @typedef {{ algorithm: string, key: Uint8Array | import('node:crypto').KeyObject }} Signing
- */
+interface Wanted {
+  sub: string
+  rights: Rule
+  ttlMs: number
+  claim: string
+  issuer?: string
+  audience?: string
+  kid?: string
+}
 
-/**
- * @param {Wanted} wanted
- * @param {Signing} signing
- */
-function sign({ sub, rights, ttlMs, claim, issuer, audience, kid }, { algorithm, key }) {
+interface Signing {
+  algorithm: string
+  key: Uint8Array | KeyObject
+}
+
+function sign({ sub, rights, ttlMs, claim, issuer, audience, kid }: Wanted, { algorithm, key }: Signing) {
   const granted = verbs.filter(verb => rights[verb].length > 0)
   const texts = granted.map(verb => [verb, rights[verb].map(({ text }) => text)])
   const nowSeconds = Math.floor(Date.now() / 1_000)
@@ -72,13 +70,11 @@ function sign({ sub, rights, ttlMs, claim, issuer, audience, kid }, { algorithm,
   return jwt.sign(key)
 }
 
-/**
- * @param {{ key?: string, alg?: string, secretFile?: string }} given
- * @param {NodeJS.ProcessEnv} env
- * @param {string} madeFile
- * @returns {Signing}
- */
-function readSigning({ key, alg, secretFile }, env, madeFile) {
+function readSigning(
+  { key, alg, secretFile }: { key?: string; alg?: string; secretFile?: string },
+  env: NodeJS.ProcessEnv,
+  madeFile: string,
+): Signing {
   if (key !== undefined && secretFile !== undefined) throw new Error('give --key or --secret-file, not both')
   if (key !== undefined) return readKey(key, alg)
   if (alg !== undefined && alg !== SECRET_ALGORITHM) {
@@ -94,8 +90,7 @@ function readSigning({ key, alg, secretFile }, env, madeFile) {
   return { algorithm: SECRET_ALGORITHM, key: Buffer.from(secret) }
 }
 
-/** @param {string | undefined} file @param {NodeJS.ProcessEnv} env @param {string} madeFile */
-function readSecret(file, env, madeFile) {
+function readSecret(file: string | undefined, env: NodeJS.ProcessEnv, madeFile: string) {
   if (file !== undefined) return withoutLineBreak(readText(file))
   const { text: set, problem } = readVariable(env, 'JWT_SECRET')
   if (problem) throw new Error(problem)
@@ -106,8 +101,7 @@ function readSecret(file, env, madeFile) {
   )
 }
 
-/** @param {string} path @param {string} [alg] @returns {Signing} */
-function readKey(path, alg) {
+function readKey(path: string, alg?: string): Signing {
   const pem = readText(path)
   let key
   try {
@@ -125,32 +119,30 @@ function readKey(path, alg) {
   throw new Error(`${path} is not for ${alg ?? 'signing'}: ${which}`)
 }
 
-/** @param {string} path */
-function readText(path) {
+function readText(path: string) {
   try {
     return readFileSync(path, 'utf8')
   } catch (error) {
-    throw new Error(`${path} cannot be read: ${/** @type {NodeJS.ErrnoException} */ (error).code}`)
+    throw new Error(`${path} cannot be read: ${(error as NodeJS.ErrnoException).code}`)
   }
 }
 
-/** @param {Record<string, string[] | undefined>} given by verb */
-function readRights(given) {
+/** @param given by verb */
+function readRights(given: Record<string, string[] | undefined>) {
   const written = Object.fromEntries(Object.entries(given).filter(([, patterns]) => patterns))
   const { rule, problems } = readRule(written, { user: true, strict: true })
   if (problems.length === 0) return rule
   throw new Error(problems.map(({ path: [verb], problem }) => `--${verb} ${problem}`).join('\n       '))
 }
 
-/** @param {string} text */
-function readTtl(text) {
+function readTtl(text: string) {
   const ttlMs = duration({ maxMs: Number.MAX_SAFE_INTEGER }).read(text)
   if (ttlMs > 0) return ttlMs
   throw new Error(`--ttl ${text}: must be a duration, as in 90s, 30m or 1h`)
 }
 
-const text = /** @type {const} */ ({ type: 'string' })
-const patterns = /** @type {const} */ ({ type: 'string', multiple: true })
+const text = { type: 'string' } as const
+const patterns = { type: 'string', multiple: true } as const
 
 /** As `parseArgs` takes them. */
 export const options = {
@@ -169,13 +161,15 @@ export const options = {
 }
 
 /**
- * @param {{ [K in keyof typeof options]?: typeof options[K] extends typeof patterns ? string[] : string }} given
- * @param {NodeJS.ProcessEnv} env
- * @param {string} [madeFile] the secret of `npm start`
- * @returns {Promise<string>} the token
+ * @param madeFile the secret of `npm start`
+ * @returns the token
  * @throws {Error} tells the form to give instead
  */
-export async function makeToken(given, env, madeFile = signingSecretFile) {
+export async function makeToken(
+  given: { [K in keyof typeof options]?: (typeof options)[K] extends typeof patterns ? string[] : string },
+  env: NodeJS.ProcessEnv,
+  madeFile: string = signingSecretFile,
+): Promise<string> {
   const { sub, read, publish, join, ttl = '1h', issuer, audience, claim = 'keys', key, alg, kid } = given
   if (!sub) throw new Error('name the user with --sub; --help says more')
   const rights = readRights({ read, publish, join })

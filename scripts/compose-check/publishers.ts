@@ -2,7 +2,8 @@
 // another connection if need be. In the end every acknowledged message has to be in its room, once.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import { openRoomClient } from '../support/room-client.ts'
+import type { Target } from '../support/client.ts'
+import { openRoomClient, type RoomClient } from '../support/room-client.ts'
 
 /** Between two messages of a publisher. With this many a room holds what is published in minutes, as shipped. */
 const PAUSE_MS = 40
@@ -13,26 +14,25 @@ const RETRY_MS = 500
 /** The interval at which a waiting check looks again. */
 const LOOK_MS = 100
 
-/** @typedef {{ room: string, epoch: string, seq: number, messageId: string }} Acknowledged */
+interface Acknowledged {
+  room: string
+  epoch: string
+  seq: number
+  messageId: string
+}
 
-/**
- * @param {import('../support/client.ts').Target} target
- * @param {number} count of publishers, each with a room of its own
- */
-export function startPublishers(target, count) {
+/** @param count of publishers, each with a room of its own */
+export function startPublishers(target: Target, count: number) {
   const run = randomBytes(6).toString('hex')
   const stopping = new AbortController()
-  /** @type {Acknowledged[]} */
-  const acknowledged = []
+  const acknowledged: Acknowledged[] = []
   let retries = 0
-  /** Another try would not help. @type {Error | undefined} */
-  let refused
+  /** Another try would not help. */
+  let refused: Error | undefined
   const publishers = Array.from({ length: count }, (_, index) => publish(`room:check-${run}-${index}`))
 
-  /** @param {string} room */
-  async function publish(room) {
-    /** @type {import('../support/room-client.ts').RoomClient | undefined} */
-    let client
+  async function publish(room: string) {
+    let client: RoomClient | undefined
     for (let number = 0; !stopping.signal.aborted; number++) {
       const messageId = `${run}-${String(number).padStart(8, '0')}`
       for (let kept = false; !kept; ) {
@@ -62,8 +62,8 @@ export function startPublishers(target, count) {
     acknowledged: () => acknowledged.length,
     retries: () => retries,
 
-    /** Waits until so many more are acknowledged. @param {number} more @param {AbortSignal} signal */
-    async goOn(more, signal) {
+    /** Waits until so many more are acknowledged. */
+    async goOn(more: number, signal: AbortSignal) {
       const enough = acknowledged.length + more
       while (acknowledged.length < enough) {
         if (refused) throw refused
@@ -75,16 +75,15 @@ export function startPublishers(target, count) {
     /**
      * Stops them, and reads every room.
      *
-     * @param {AbortSignal} signal
-     * @param {{ mayBeginEpoch?: boolean }} [options] `mayBeginEpoch`: what was killed says by another epoch that it may have
-     *   lost something; here nothing may be
+     * @param options `mayBeginEpoch`: what was killed says by another epoch that it may have lost something; here
+     *   nothing may be
      * @throws {Error} names the messages that are lost, there twice, or under a number other than the acknowledged one
      */
-    async conclude(signal, { mayBeginEpoch = false } = {}) {
+    async conclude(signal: AbortSignal, { mayBeginEpoch = false }: { mayBeginEpoch?: boolean } = {}) {
       stopping.abort()
       await Promise.all(publishers)
       const reader = await openRoomClient(target, signal)
-      const rooms = new Map(acknowledged.map(({ room }) => [room, /** @type {any[]} */ ([])]))
+      const rooms = new Map(acknowledged.map(({ room }) => [room, [] as any[]]))
       for (const [room, messages] of rooms) {
         const { epoch } = await reader.subscribe(room)
         for (let seq = 0, more = true; more; seq = messages.at(-1)?.seq ?? seq) {

@@ -1,7 +1,8 @@
 // Viewers that behave as a client library does: when a connection ends they reconnect after a random delay and resume by
 // version. Many share this one process, so they parse only the head of each value.
 import { setTimeout as delay } from 'node:timers/promises'
-import { openSocket } from '../support/client.ts'
+import type { WebSocket } from 'ws'
+import { openSocket, type Target } from '../support/client.ts'
 
 /** The longest a viewer waits before it tries again. */
 const BACKOFF_MS_MAX = 2_000
@@ -16,31 +17,23 @@ const LOOK_MS = 100
 const HEAD_BYTES = 512
 const HEAD = /^\{"type":"value","key":"([^"]+)","version":"([^"]+)","data":\{.*?"revision":(\d+)/
 
-/**
- * @typedef {{ version: string, revision: number }} Sight a viewer's state of a key
- * @typedef {ReturnType<typeof startViewers>} Viewers
- */
+/** A viewer's state of a key. */
+interface Sight {
+  version: string
+  revision: number
+}
 
-/**
- * @param {import('../support/client.ts').Target} target
- * @param {number} count
- * @param {string[]} keys each viewer subscribes to all of them
- */
-export function startViewers(target, count, keys) {
+/** @param keys each viewer subscribes to all of them */
+export function startViewers(target: Target, count: number, keys: string[]) {
   const viewers = Array.from({ length: count }, () => startViewer(target, keys))
   return {
     connections: () => viewers.reduce((sum, viewer) => sum + viewer.connections(), 0),
 
-    /** @returns {string[]} every revision that came after a newer one: a viewer must never see that */
-    fallen: () => viewers.flatMap(viewer => viewer.fallen),
+    /** @returns every revision that came after a newer one: a viewer must never see that */
+    fallen: (): string[] => viewers.flatMap(viewer => viewer.fallen),
 
-    /**
-     * Waits until every viewer holds at least some revision of every key.
-     *
-     * @param {number} revision
-     * @param {AbortSignal} signal
-     */
-    async reach(revision, signal) {
+    /** Waits until every viewer holds at least some revision of every key. */
+    async reach(revision: number, signal: AbortSignal) {
       while (viewers.some(viewer => viewer.oldest() < revision)) {
         signal.throwIfAborted()
         await delay(LOOK_MS)
@@ -53,17 +46,13 @@ export function startViewers(target, count, keys) {
   }
 }
 
-/** @param {import('../support/client.ts').Target} target @param {string[]} keys */
-function startViewer(target, keys) {
-  /** @type {Map<string, Sight>} */
-  const sights = new Map()
-  /** @type {string[]} */
-  const fallen = []
+function startViewer(target: Target, keys: string[]) {
+  const sights = new Map<string, Sight>()
+  const fallen: string[] = []
   let connections = 0
   let failures = 0
   let stopped = false
-  /** @type {import('ws').WebSocket} */
-  let socket
+  let socket: WebSocket
 
   const open = () => {
     let reconnectAfterMs = 0
@@ -87,7 +76,7 @@ function startViewer(target, keys) {
       )
     })
     socket.on('message', data => {
-      const bytes = /** @type {Buffer} */ (data)
+      const bytes = data as Buffer
       const value = HEAD.exec(bytes.toString('utf8', 0, HEAD_BYTES))
       if (value) return note(value[1], value[2], Number(value[3]))
       const message = JSON.parse(bytes.toString())
@@ -106,15 +95,13 @@ function startViewer(target, keys) {
     })
   }
 
-  /** @param {string} key @param {string} version @param {number} revision */
-  const note = (key, version, revision) => {
+  const note = (key: string, version: string, revision: number) => {
     const held = sights.get(key)
     if (held && revision < held.revision) fallen.push(`${key} from ${held.revision} to ${revision}`)
     sights.set(key, { version, revision })
   }
 
-  /** @param {string} key */
-  const versionOf = key => sights.get(key)?.version
+  const versionOf = (key: string) => sights.get(key)?.version
 
   open()
   return {

@@ -9,32 +9,32 @@ import { filesOf, read } from './markdown.ts'
 
 const page = read('docs/http-api.md')
 
-/** @param {string} heading @returns {string} what stands under it, up to the next heading of its level or above */
-function section(heading) {
+/** @returns what stands under it, up to the next heading of its level or above */
+function section(heading: string): string {
   const [level] = /^#+/.exec(heading) ?? ['']
   const [, rest] = page.split(`\n${heading}\n`)
   if (rest === undefined) throw new Error(`docs/http-api.md has no ${heading}`)
   return rest.split(new RegExp(`^#{2,${level.length}} `, 'm'))[0]
 }
 
-/** The cells of a table's rows, without its head. @param {string} text */
-const rowsOf = text =>
+/** The cells of a table's rows, without its head. */
+const rowsOf = (text: string) =>
   [...text.matchAll(/^\| (.*) \|$/gm)]
     .map(([, row]) => row.split(' | '))
     .filter(([first]) => !/^(-+|status|code|path|listener)\b/.test(first))
 
-/** The routes of a source, as the page writes them. @param {string} file */
-const routesOf = file =>
+/** The routes of a source, as the page writes them. */
+const routesOf = (file: string) =>
   [...read(file).matchAll(/\b(?:app|calls|scope)\.(get|post|put|patch|delete|all|route)\(\s*(['`])(.+?)\2/g)].map(
     ([, method, , path]) =>
       `${method.toUpperCase()} ${path.replace(/\$\{VALUES_PATH\}/, '/v1/values/').replace(/\*$/, '{key}')}`,
   )
 
-/** The paths that stand as headings under a section, such as `GET /metrics`. @param {string} heading */
-const headed = heading =>
+/** The paths that stand as headings under a section, such as `GET /metrics`. */
+const headed = (heading: string) =>
   [...section(heading).matchAll(/^### (?:Journal: )?`([A-Z]+ [^`]+)`$/gm)].map(([, route]) => route)
 
-const inFolder = (/** @type {string} */ folder) =>
+const inFolder = (folder: string) =>
   filesOf(folder).filter(file => /\.[jt]s$/.test(file) && !/\.test\.[jt]s$/.test(file))
 
 test('every path for clients is there', () => {
@@ -78,11 +78,7 @@ test('every path names the statuses of the codes that it is said to answer with'
     for (const [status, meaning] of rowsOf(text).filter(([status]) => /^\d{3}(, \d{3})*$/.test(status))) {
       for (const [, code] of meaning.matchAll(/`([a-z]+_[a-z_]+)`/g)) {
         const expected =
-          code === 'too_large'
-            ? 413
-            : code === 'not_ready'
-              ? 503
-              : statuses[/** @type {keyof typeof statuses} */ (code)]
+          code === 'too_large' ? 413 : code === 'not_ready' ? 503 : statuses[code as keyof typeof statuses]
         const isIn = status.includes(String(expected)) || (code === 'bad_request' && status === '413')
         expect({ route, code, status, isIn }).toEqual({ route, code, status, isIn: true })
       }

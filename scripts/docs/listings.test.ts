@@ -11,8 +11,8 @@ const others = ['NODE_EXTRA_CA_CERTS', 'KEYCAST_TOKEN']
 /** Every setting of every part: tests hold that page to the code. */
 const settings = [...read('docs/configuration.md').matchAll(/\*\*`([A-Z][A-Z_]+)`\*\*/g)].map(([, name]) => name)
 
-/** Commands that continue on the next line, in one. @param {string} listing */
-const commandsOf = listing => listing.replaceAll(/\\\n/g, ' ').split('\n')
+/** Commands that continue on the next line, in one. */
+const commandsOf = (listing: string) => listing.replaceAll(/\\\n/g, ' ').split('\n')
 
 test.each(pages)('%s: a variable that a command or a file sets is a setting', page => {
   const set = listingsOf(read(page)).flatMap(listing =>
@@ -46,7 +46,7 @@ test.each(pages)('%s: an option of our scripts is one that their --help has', pa
 test('the proxy of several-hosts.md is the one that its gateways trust, and listens where its table of ports says', () => {
   const page = 'docs/deploy/several-hosts.md'
   const text = read(page)
-  const one = (/** @type {string} */ words) => listingsOf(text).find(listing => listing.includes(words)) ?? ''
+  const one = (words: string) => listingsOf(text).find(listing => listing.includes(words)) ?? ''
   const [, proxy] = /\| (10\.0\.0\.\d+) \| the proxy/.exec(text) ?? []
   expect(one('--only gateway')).toContain(`GATEWAY_TRUSTED_PROXIES=${proxy}\n`)
   expect(text).toContain('| clients | proxy | 443; 80 |')

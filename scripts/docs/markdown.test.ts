@@ -17,8 +17,8 @@ const elsewhere = [
   /(^|\/)local\//,
 ]
 
-/** @param {string} path may end in `/`, and may hold `*` */
-function exists(path) {
+/** @param path may end in `/`, and may hold `*` */
+function exists(path: string) {
   if (!path.includes('*'))
     return files.includes(path) || files.some(file => file.startsWith(`${path.replace(/\/$/, '')}/`))
   const pattern = new RegExp(`^${path.replaceAll('.', '\\.').replaceAll('*', '[^/]*')}`)

@@ -10,13 +10,8 @@ export const LINE_CHARACTERS_MAX = 120
 /** Folders that git ignores: what is in them differs from one checkout to the next. */
 const ignored = new Set(['.git', '.keycast', '.pm2', 'coverage', 'node_modules', 'loadtest/results', 'proxy/run'])
 
-/**
- * Every file of the repository, as a path from its root.
- *
- * @param {string} [folder]
- * @returns {string[]}
- */
-export function filesOf(folder = '') {
+/** Every file of the repository, as a path from its root. */
+export function filesOf(folder = ''): string[] {
   return readdirSync(`${root}${folder}`, { withFileTypes: true }).flatMap(entry => {
     const path = folder === '' ? entry.name : `${folder}/${entry.name}`
     if (ignored.has(path) || ignored.has(entry.name)) return []
@@ -24,19 +19,14 @@ export function filesOf(folder = '') {
   })
 }
 
-/** @param {string} path from the root */
-export function read(path) {
+/** @param path from the root */
+export function read(path: string) {
   return readFileSync(`${root}${path}`, 'utf8')
 }
 
-/**
- * The anchors that GitHub gives the headings of a page, in their order.
- *
- * @param {string} page
- */
-export function anchorsOf(page) {
-  /** @type {Map<string, number>} */
-  const seen = new Map()
+/** The anchors that GitHub gives the headings of a page, in their order. */
+export function anchorsOf(page: string) {
+  const seen = new Map<string, number>()
   return [...proseOf(page).matchAll(/^#{1,6} (.+)$/gm)].map(([, heading]) => {
     const text = heading.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').toLowerCase()
     const slug = text.replaceAll(/[^\p{Letter}\p{Number} _-]/gu, '').replaceAll(' ', '-')
@@ -46,33 +36,24 @@ export function anchorsOf(page) {
   })
 }
 
-/**
- * The targets of a page's links that lead to this repository, as they are written.
- *
- * @param {string} page
- */
-export function linksOf(page) {
+/** The targets of a page's links that lead to this repository, as they are written. */
+export function linksOf(page: string) {
   const prose = proseOf(page).replaceAll(/`[^`]*`/g, '')
   const targets = [...prose.matchAll(/\]\(([^)\s]+)\)|\b(?:src|href)="([^"]+)"/g)].map(([, link, html]) => link ?? html)
   return targets.filter(target => !/^[a-z]+:/.test(target))
 }
 
-/**
- * A page's fenced listings, without their fences.
- *
- * @param {string} page
- */
-export function listingsOf(page) {
+/** A page's fenced listings, without their fences. */
+export function listingsOf(page: string) {
   return [...page.matchAll(/^ *```.*\n([\s\S]*?)^ *```/gm)].map(([, code]) => code)
 }
 
 /**
  * The words in a page's code, inline and fenced, that read as paths of files or folders.
  *
- * @param {string} page
- * @param {string[]} folders at the root of the repository
+ * @param folders at the root of the repository
  */
-export function pathsOf(page, folders) {
+export function pathsOf(page: string, folders: string[]) {
   const inline = [...proseOf(page).matchAll(/`([^`]+)`/g)].map(([, code]) => code)
   const fenced = listingsOf(page)
   const words = [
@@ -83,25 +64,24 @@ export function pathsOf(page, folders) {
   return words.map(word => word.replace(/[:.]$/, '')).filter(word => isPath(word, folders))
 }
 
-/** @param {string} word @param {string[]} folders */
-function isPath(word, folders) {
+function isPath(word: string, folders: string[]) {
   if (!/^[\w.*@-]+(\/[\w.*@-]+)*\/?$/.test(word)) return false
   if (word.includes('/') && folders.includes(word.split('/')[0])) return true
   return /\w\.(js|cjs|md|ya?ml|sh|css|html|template)$/.test(word)
 }
 
-/** A page without its fenced listings: a `#` in one is a comment. @param {string} page */
-function proseOf(page) {
+/** A page without its fenced listings: a `#` in one is a comment. */
+function proseOf(page: string) {
   return page.replaceAll(/^```[\s\S]*?^```/gm, '')
 }
 
 /**
  * A paragraph or an item of a list, broken into lines that the check of {@link LINE_CHARACTERS_MAX} accepts.
  *
- * @param {string} text without line breaks
- * @param {string} [indent] of all lines but the first
+ * @param text without line breaks
+ * @param indent of all lines but the first
  */
-export function wrap(text, indent = '') {
+export function wrap(text: string, indent = '') {
   const [first, ...words] = text.split(' ')
   const lines = [first]
   for (const word of words) {

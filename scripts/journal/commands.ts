@@ -1,43 +1,42 @@
 // The commands of scripts/journal.js: each does its work on a log, reports the result, and gives the exit code.
 import { resolve } from 'node:path'
 import { checkLogFile, folderOf } from '../../services/journal/log/folder.js'
+import type { Report } from '../../services/journal/log/lmdb-check.js'
 import { checkLog } from '../../services/journal/log/lmdb-check-apart.js'
 import { backUp, restore as restoreLog } from '../../services/journal/log/lmdb-copy.js'
 import { openTables } from '../../services/journal/log/lmdb-layout.js'
 import { roomLines, roomsLines } from './show.ts'
 
-/**
- * `forPerson`: the output is read by a person, not by a program.
- * @typedef {{ print: (line: string) => void, complain: (line: string) => void, forPerson: boolean }} Output
- */
+/** `forPerson`: the output is read by a person, not by a program. */
+interface Output {
+  print: (line: string) => void
+  complain: (line: string) => void
+  forPerson: boolean
+}
 
-/**
- * @param {string} file
- * @param {{ data: string, output: Output }} options `data`: the log's folder
- */
-async function backup(file, { data, output }) {
+/** @param options `data`: the log's folder */
+async function backup(file: string, { data, output }: { data: string; output: Output }) {
   await backUp(data, file)
   return conclude(file, await checkLog(file), output)
 }
 
-/** @param {string} file @param {{ data: string, output: Output }} options */
-async function restore(file, { data, output }) {
+async function restore(file: string, { data, output }: { data: string; output: Output }) {
   if (conclude(file, await checkLog(file), output) !== 0) return 1
   await restoreLog(file, data)
   output.print(`${resolve(data)}: restored. The journal begins another epoch: clients are told of the gap`)
   return 0
 }
 
-/** @param {string | undefined} file the log in `data` unless given @param {{ data: string, output: Output }} options */
-async function check(file, { data, output }) {
+/** @param file the log in `data` unless given */
+async function check(file: string | undefined, { data, output }: { data: string; output: Output }) {
   return conclude(file ?? data, await checkLog(file ?? data), output)
 }
 
-/**
- * @param {string | undefined} room all rooms unless given
- * @param {{ data: string, output: Output, after?: number, last?: number }} options
- */
-async function show(room, { data, output, after = 0, last }) {
+/** @param room all rooms unless given */
+async function show(
+  room: string | undefined,
+  { data, output, after = 0, last }: { data: string; output: Output; after?: number; last?: number },
+) {
   checkLogFile(data)
   const { folder, release } = folderOf(data)
   const tables = openTables(folder, { readOnly: true })
@@ -55,13 +54,11 @@ async function show(room, { data, output, after = 0, last }) {
   }
 }
 
-/**
- * @param {string} path
- * @param {import('../../services/journal/log/lmdb-check.js').Report} report
- * @param {Output} output
- * @returns {0 | 1}
- */
-function conclude(path, { rooms, messages, bytes, problems, more }, { print, complain }) {
+function conclude(
+  path: string,
+  { rooms, messages, bytes, problems, more }: Report,
+  { print, complain }: Output,
+): 0 | 1 {
   if (problems.length === 0) {
     print(`${path}: whole, ${rooms} rooms, ${messages} messages, ${(bytes / 1e6).toFixed(1)} MB`)
     return 0

@@ -1,14 +1,7 @@
 // The rooms of a log, and the messages of one, as lines: for a person, or as JSON for a program.
-import { decode } from '../../services/journal/log/lmdb-layout.js'
+import { decode, type Room, type Tables } from '../../services/journal/log/lmdb-layout.js'
 
-/** @typedef {import('../../services/journal/log/lmdb-layout.js').Tables} Tables */
-
-/**
- * @param {Tables} tables
- * @param {boolean} forPerson
- * @returns {Iterable<string>}
- */
-export function* roomsLines({ env, rooms, meta }, forPerson) {
+export function* roomsLines({ env, rooms, meta }: Tables, forPerson: boolean): Iterable<string> {
   const transaction = env.useReadTransaction()
   try {
     const epoch = meta.get('epoch', { transaction })
@@ -25,20 +18,21 @@ export function* roomsLines({ env, rooms, meta }, forPerson) {
 }
 
 /**
- * @param {Tables} tables
- * @param {string} name
- * @param {{ after: number, last: number | undefined, forPerson: boolean }} options `last`: only the newest so many
- * @returns {Iterable<string> | undefined} nothing where there is no such room
+ * @param options `last`: only the newest so many
+ * @returns nothing where there is no such room
  */
-export function roomLines(tables, name, { after, last, forPerson }) {
+export function roomLines(
+  tables: Tables,
+  name: string,
+  { after, last, forPerson }: { after: number; last: number | undefined; forPerson: boolean },
+): Iterable<string> | undefined {
   const room = tables.rooms.get(name)
   if (!room) return undefined
   const first = Math.max(after + 1, room.oldest, last === undefined ? 0 : room.seq - last + 1)
   return messageLines(tables, room, first, forPerson)
 }
 
-/** @param {Tables} tables @param {import('../../services/journal/log/lmdb-layout.js').Room} room @param {number} first @param {boolean} forPerson */
-function* messageLines({ messages }, { id, seq: newest }, first, forPerson) {
+function* messageLines({ messages }: Tables, { id, seq: newest }: Room, first: number, forPerson: boolean) {
   for (const { key, value } of messages.getRange({ start: [id, first], end: [id, newest + 1] })) {
     const [, seq] = key
     const { at, from, messageId, data } = decode(value)
@@ -54,7 +48,7 @@ function* messageLines({ messages }, { id, seq: newest }, first, forPerson) {
   }
 }
 
-/** Control characters could make a terminal do something. @param {string} text */
-function printable(text) {
+/** Control characters could make a terminal do something. */
+function printable(text: string) {
   return text.replaceAll(/\p{Cc}/gu, character => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }

@@ -1,19 +1,22 @@
 // Prints who may use a key, from a gateway's answer to `POST /v1/access`; and reads the options for that question.
-
-/**
- * @typedef {import('../../services/gateway/access/explain.js').Explanation} Explanation
- * @typedef {import('../../services/gateway/access/explain.js').Verdict} Verdict
- */
+import type { Explanation, Verdict } from '../../services/gateway/access/explain.js'
 
 /**
  * For whom the key is asked, as the options say.
  *
- * @param {{ as?: string, 'as-sub'?: string, 'as-anybody'?: boolean, grants?: string }} given
- * @param {() => string} readInput reads the token for `--as -`
- * @returns {Record<string, unknown> | undefined} for the body of the call; `undefined`: nobody was named
+ * @param readInput reads the token for `--as -`
+ * @returns for the body of the call; `undefined`: nobody was named
  * @throws {Error} tells the form to give instead
  */
-export function readViewer({ as, 'as-sub': sub, 'as-anybody': anybody, grants }, readInput) {
+export function readViewer(
+  {
+    as,
+    'as-sub': sub,
+    'as-anybody': anybody,
+    grants,
+  }: { as?: string; 'as-sub'?: string; 'as-anybody'?: boolean; grants?: string },
+  readInput: () => string,
+): Record<string, unknown> | undefined {
   if ([as, sub, anybody || undefined].filter(each => each !== undefined).length > 1) {
     throw new Error('give one of --as, --as-sub and --as-anybody')
   }
@@ -24,8 +27,7 @@ export function readViewer({ as, 'as-sub': sub, 'as-anybody': anybody, grants },
   return anybody ? {} : undefined
 }
 
-/** @param {string} grants */
-function parse(grants) {
+function parse(grants: string) {
   try {
     return JSON.parse(grants)
   } catch {
@@ -36,10 +38,18 @@ function parse(grants) {
 /**
  * The answer: for whom, then each verb with the rule that admits it, or the rules that do not.
  *
- * @param {Explanation} explanation
- * @returns {string[]} lines
+ * @returns lines
  */
-export function explainAccess({ key, user, expiresInMs, revokedBefore, refused, keyProblem, backendDecides, verbs }) {
+export function explainAccess({
+  key,
+  user,
+  expiresInMs,
+  revokedBefore,
+  refused,
+  keyProblem,
+  backendDecides,
+  verbs,
+}: Explanation): string[] {
   if (refused) return [`the token is refused, ${refused.reason}: ${refused.message}`]
   const who = user === null ? 'a client without a token' : JSON.stringify(user)
   const valid = expiresInMs === undefined ? '' : `, whose token expires in ${Math.ceil(expiresInMs / 1_000)} s`
@@ -57,8 +67,7 @@ export function explainAccess({ key, user, expiresInMs, revokedBefore, refused, 
   return lines
 }
 
-/** @param {string} verb @param {Verdict} verdict */
-function explainVerb(verb, { allowed, rule, pattern, asked = [] }) {
+function explainVerb(verb: string, { allowed, rule, pattern, asked = [] }: Verdict) {
   const name = verb.padEnd(8)
   if (allowed) return [`  ${name} yes  ${rule}.${verb} has ${pattern}`]
   return [

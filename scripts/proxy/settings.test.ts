@@ -7,16 +7,16 @@ const directory = mkdtempSync(join(tmpdir(), 'keycast-proxy-settings-'))
 const file = join(directory, 'settings')
 afterAll(() => rmSync(directory, { recursive: true }))
 
-/** @param {Partial<Parameters<typeof readSettings>[0]>} [given] */
-const read = given => readSettings({ options: {}, file: undefined, environment: {}, ...given }, '/srv/proxy')
+const read = (given?: Partial<Parameters<typeof readSettings>[0]>) =>
+  readSettings({ options: {}, file: undefined, environment: {}, ...given }, '/srv/proxy')
 
-/** @param {Record<string, string>} environment @returns {string} what is said of settings that cannot be used */
-function complaint(environment) {
+/** @returns what is said of settings that cannot be used */
+function complaint(environment: Record<string, string>): string {
   try {
     read({ environment })
     return 'nothing'
   } catch (error) {
-    return /** @type {Error} */ (error).message
+    return (error as Error).message
   }
 }
 

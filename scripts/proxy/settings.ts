@@ -8,18 +8,23 @@ import { parseEnv } from 'node:util'
 const proxyFolder = fileURLToPath(new URL('../../proxy/', import.meta.url))
 const settingsScript = join(proxyFolder, 'settings.sh')
 
-/** @typedef {Record<string, string | undefined>} Given settings by name; an empty one counts as not given */
+/** Settings by name; an empty one counts as not given. */
+type Given = Record<string, string | undefined>
+
+interface SettingsGiven {
+  /** From the command line; they go first. */
+  options: Given
+  /** Lines of NAME=value; they go before the environment. */
+  file: string | undefined
+  environment: Given
+}
 
 /**
- * @param {object} given
- * @param {Given} given.options from the command line; they go first
- * @param {string | undefined} given.file lines of NAME=value; they go before the environment
- * @param {Given} given.environment
- * @param {string} directory the proxy's own
- * @returns {Record<string, string>} every variable of the template
+ * @param directory the proxy's own
+ * @returns every variable of the template
  * @throws {Error} names every setting that cannot be used
  */
-export function readSettings({ options, file, environment }, directory) {
+export function readSettings({ options, file, environment }: SettingsGiven, directory: string): Record<string, string> {
   const given = { ...known(environment), ...present(fileSettings(file)), ...present(options) }
   const chosen = {
     PROXY_GATEWAYS: '127.0.0.1:8080',
@@ -43,18 +48,18 @@ export function readSettings({ options, file, environment }, directory) {
     })
     return JSON.parse(output)
   } catch (error) {
-    throw new Error(/** @type {{ stderr?: string }} */ (error).stderr?.trim() || String(error))
+    throw new Error((error as { stderr?: string }).stderr?.trim() || String(error))
   }
 }
 
-/** @param {Record<string, string>} settings @returns {string} what envsubst makes of the template in the container */
-export function renderTemplate(settings) {
+/** @returns what envsubst makes of the template in the container */
+export function renderTemplate(settings: Record<string, string>): string {
   const template = readFileSync(join(proxyFolder, 'nginx.conf.template'), 'utf8')
   return template.replace(/\$\{(PROXY_\w+)\}/g, (_, name) => settings[name])
 }
 
-/** @param {string | undefined} file @returns {Given} @throws {Error} where it cannot be read, or names what is no setting */
-function fileSettings(file) {
+/** @throws {Error} where it cannot be read, or names what is no setting */
+function fileSettings(file: string | undefined): Given {
   if (file === undefined) return {}
   const settings = parseEnv(readFileSync(file, 'utf8'))
   const unknown = Object.keys(settings).filter(name => !names().includes(name))
@@ -62,8 +67,7 @@ function fileSettings(file) {
   return settings
 }
 
-/** @param {Given} environment @returns {Record<string, string>} */
-function known(environment) {
+function known(environment: Given): Record<string, string> {
   return present(Object.fromEntries(names().map(name => [name, environment[name]])))
 }
 
@@ -71,9 +75,9 @@ function names() {
   return [...readFileSync(settingsScript, 'utf8').matchAll(/^setting (PROXY_\w+)/gm)].map(([, name]) => name)
 }
 
-/** @param {Given} given @returns {Record<string, string>} */
-function present(given) {
-  return /** @type {Record<string, string>} */ (
-    Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined && value !== ''))
-  )
+function present(given: Given): Record<string, string> {
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined && value !== '')) as Record<
+    string,
+    string
+  >
 }

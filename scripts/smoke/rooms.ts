@@ -1,17 +1,16 @@
 // The promise that clients of rooms rely on: an acknowledged message reaches every reader, also one that was away.
 import { randomBytes } from 'node:crypto'
-import { openRoomClient } from '../support/room-client.ts'
+import type { Target } from '../support/client.ts'
+import { openRoomClient, type Position } from '../support/room-client.ts'
 
 const newId = () => randomBytes(16).toString('base64url')
 
-/**
- * @param {import('../support/client.ts').Target} target
- * @param {string} room
- * @param {ReturnType<typeof import('../support/client.ts').createChecks>['check']} check
- */
-export async function checkRooms(target, room, check) {
-  /** @type {import('../support/room-client.ts').Position | undefined} */
-  let left
+export async function checkRooms(
+  target: Target,
+  room: string,
+  check: ReturnType<typeof import('../support/client.ts').createChecks>['check'],
+) {
+  let left: Position | undefined
   const first = newId()
   const reachesReaders = await check(
     `a message published into ${room} is kept, and comes to a reader`,

@@ -9,11 +9,8 @@ import { canLook, claimant, inspect, MARK, release } from './pm2-home.ts'
  * Starts a process that waits for the end of this one, and then cleans up where this one did not. It holds the other end
  * of a pipe, which closes with this process however that ends. A shell does the waiting, for it takes 1 MB of memory
  * where Node takes 40.
- *
- * @param {string} home
- * @param {{ patienceMs: number }} options
  */
-export function cleanUpAfterKill(home, { patienceMs }) {
+export function cleanUpAfterKill(home: string, { patienceMs }: { patienceMs: number }) {
   const wait = 'read -r _; exec "$@"'
   const cleanup = [process.execPath, fileURLToPath(import.meta.url), home, String(process.pid), String(patienceMs)]
   const child = spawn('/bin/sh', ['-c', wait, 'sh', ...cleanup], {

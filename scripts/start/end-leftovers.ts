@@ -7,14 +7,12 @@ const LOOK_AGAIN_MS = 50
 /**
  * Ends whatever of a folder's system still runs, its pm2 daemon included.
  *
- * @param {string} home
- * @param {{ patienceMs: number }} options `patienceMs`: how long the processes may take to end by themselves
+ * @param options `patienceMs`: how long the processes may take to end by themselves
  */
-export async function endMarked(home, { patienceMs }) {
-  for (const signal of /** @type {const} */ (['SIGTERM', 'SIGKILL'])) {
+export async function endMarked(home: string, { patienceMs }: { patienceMs: number }) {
+  for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
     const deadlineMs = performance.now() + patienceMs
-    /** @type {Set<number>} */
-    const signalled = new Set()
+    const signalled = new Set<number>()
     for (;;) {
       const left = marked(home)
       if (left.length === 0) return
@@ -29,11 +27,10 @@ export async function endMarked(home, { patienceMs }) {
   }
 }
 
-/** @param {number} pid @param {NodeJS.Signals} signal */
-function signalTo(pid, signal) {
+function signalTo(pid: number, signal: NodeJS.Signals) {
   try {
     process.kill(pid, signal)
   } catch (error) {
-    if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'ESRCH') throw error
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
   }
 }

@@ -14,11 +14,11 @@ import { createOutput } from './output.ts'
 import { canLook, claim, fitsSockets, homeFor, inspect, release } from './pm2-home.ts'
 import { requireFreePorts } from './ports.ts'
 import { untilReady } from './ready.ts'
-import { planServices, reachable } from './services.ts'
+import { type App, planServices, reachable, type Service } from './services.ts'
 import { settings } from './settings.ts'
 import { StartError } from './start-error.ts'
 import { stop } from './stop.ts'
-import { loadSupervisor } from './supervisor.ts'
+import { type Exit, loadSupervisor, type Supervisor } from './supervisor.ts'
 
 const READY_DEADLINE_MS = 20_000
 const DAEMON_WATCH_MS = 1_000
@@ -63,17 +63,16 @@ watchOrphaned(why => ending.abort(why))
 // A programming error here must not leave processes behind either.
 for (const event of ['uncaughtException', 'unhandledRejection']) process.on(event, error => ending.abort(error))
 
-/** Services that are ready. A service that ends before that would end again. @type {Set<string>} */
-const ready = new Set()
+/** Services that are ready. A service that ends before that would end again. */
+const ready = new Set<string>()
 
-/** Services that pm2 was told to start, and so must stop. @type {Set<string>} */
-const started = new Set()
+/** Services that pm2 was told to start, and so must stop. */
+const started = new Set<string>()
 
-/** The service whose failure ends the run, and whose last lines are shown. @type {string | undefined} */
-let failed
+/** The service whose failure ends the run, and whose last lines are shown. */
+let failed: string | undefined
 
-/** @param {import('./supervisor.ts').Exit} exit */
-function onExit({ service, code, final }) {
+function onExit({ service, code, final }: Exit) {
   if (ending.signal.aborted || !started.has(service)) return
   const what = code === 0 ? `${service} ended` : `${service} ended with exit code ${code}`
   if (ready.has(service) && !final) return output.say(`${what}.`)
@@ -81,13 +80,12 @@ function onExit({ service, code, final }) {
   ending.abort(new StartError(ready.has(service) ? `${what}.` : `${what} before it was ready. Its last lines:`))
 }
 
-/** @param {string} service */
-function onOnline(service) {
+function onOnline(service: string) {
   if (ready.has(service)) output.say(`${service} was restarted.`)
 }
 
-/** @returns {Record<string, string>} of a gateway's environment; empty where the folder cannot be written: nobody can sign then */
-function makeSigningSecret() {
+/** @returns of a gateway's environment; empty where the folder cannot be written: nobody can sign then */
+function makeSigningSecret(): Record<string, string> {
   try {
     return { JWT_SECRET_FILE: ensureSigningSecret() }
   } catch {
@@ -95,12 +93,12 @@ function makeSigningSecret() {
   }
 }
 
-/** @returns {import('./services.ts').App[]} the list that pm2 reads as well */
-function readApps() {
+/** @returns the list that pm2 reads as well */
+function readApps(): App[] {
   try {
     return createRequire(import.meta.url)('../../ecosystem.config.cjs').apps
   } catch (error) {
-    const { name, message } = /** @type {Error} */ (error)
+    const { name, message } = error as Error
     if (name !== 'SettingsError') throw error
     process.stderr.write(`Invalid settings of npm start:\n  ${message}\n`)
     process.exit(2)
@@ -147,8 +145,7 @@ function foreignPm2() {
   )
 }
 
-/** @param {import('./supervisor.ts').Supervisor} supervisor @param {import('./services.ts').Service} service */
-async function start(supervisor, service) {
+async function start(supervisor: Supervisor, service: Service) {
   const { name, app } = service
   output.say(`starting ${name}`)
   started.add(name)
@@ -176,8 +173,7 @@ async function run() {
   cleanUpAfterKill(home, { patienceMs: config.shutdownGraceMs })
   const supervisor = await loadSupervisor({ home, onOutput: output.take, onExit, onOnline })
   let ours = false
-  /** @type {NodeJS.Timeout | undefined} */
-  let watch
+  let watch: NodeJS.Timeout | undefined
   try {
     ours = !(await supervisor.connect())
     if (!ours) throw foreignPm2()
@@ -224,7 +220,7 @@ try {
   // Once the run is ending, every step under way fails because of that: only the reason for the end matters.
   const reason = ending.signal.aborted ? ending.signal.reason : error
   if (typeof reason !== 'string') {
-    const { message, stack } = /** @type {Error} */ (reason)
+    const { message, stack } = reason as Error
     process.stderr.write(
       `\n${reason instanceof StartError ? message : stack}\n${failed ? output.lastLines(failed) : ''}`,
     )

@@ -20,8 +20,7 @@ function npmIsGone() {
   return Boolean(process.env.npm_lifecycle_event) && process.ppid !== parent
 }
 
-/** @param {(why: string) => void} orphaned */
-export function watchOrphaned(orphaned) {
+export function watchOrphaned(orphaned: (why: string) => void) {
   const timer = setInterval(() => {
     const why = npmIsGone() ? 'npm ended' : terminalIsGone() ? 'the terminal was closed' : undefined
     if (why === undefined) return

@@ -1,7 +1,6 @@
 import { createOutput } from './output.ts'
 
-/** @param {{ format?: 'pretty' | 'json', colour?: boolean }} [options] */
-function setup({ format = 'pretty', colour = false } = {}) {
+function setup({ format = 'pretty', colour = false }: { format?: 'pretty' | 'json'; colour?: boolean } = {}) {
   let text = ''
   const output = createOutput({
     write: part => {
@@ -14,7 +13,7 @@ function setup({ format = 'pretty', colour = false } = {}) {
   return { output, lines: () => text.split('\n').slice(0, -1) }
 }
 
-const line = (/** @type {object} */ record) =>
+const line = (record: object) =>
   `${JSON.stringify({ level: 'info', time: '2026-01-01T00:00:00.000Z', pid: 1, hostname: 'h', name: 'n', ...record })}\n`
 
 test('a log line is led by its service and made readable', () => {

@@ -10,14 +10,15 @@ const HELD_LINES_MAX = 1_000
 /** A colour for each service. */
 const colours = [36, 35, 33, 32, 34, 31]
 
-/**
- * @param {object} options
- * @param {(text: string) => void} options.write
- * @param {string[]} options.services their names, for the width and the colour
- * @param {'pretty' | 'json'} options.format
- * @param {boolean} options.colour
- */
-export function createOutput({ write, services, format, colour }) {
+interface Options {
+  write: (text: string) => void
+  /** Their names, for the width and the colour. */
+  services: string[]
+  format: 'pretty' | 'json'
+  colour: boolean
+}
+
+export function createOutput({ write, services, format, colour }: Options) {
   const render = pretty.prettyFactory({
     colorize: colour,
     ignore: 'pid,hostname,name',
@@ -25,21 +26,17 @@ export function createOutput({ write, services, format, colour }) {
     singleLine: true,
   })
   const width = Math.max(...services.map(name => name.length))
-  /** The unfinished last line, by service and stream: pm2 hands over chunks, not lines. @type {Map<string, string>} */
-  const unfinished = new Map()
-  /** @type {Map<string, string[]>} */
-  const last = new Map(services.map(name => [name, []]))
-  /** @type {string[] | undefined} */
-  let held = []
+  /** The unfinished last line, by service and stream: pm2 hands over chunks, not lines. */
+  const unfinished = new Map<string, string>()
+  const last = new Map<string, string[]>(services.map(name => [name, []]))
+  let held: string[] | undefined = []
 
-  /** @param {string} service */
-  const lead = service => {
+  const lead = (service: string) => {
     const name = service.padEnd(width)
     return colour ? `\u001b[${colours[services.indexOf(service) % colours.length]}m${name} |\u001b[39m` : `${name} |`
   }
 
-  /** @param {string} service @param {string} line */
-  const show = (service, line) => {
+  const show = (service: string, line: string) => {
     // An error's stack has many lines, each led by the service. JSON is for a machine: nothing is added.
     const lines = format === 'json' ? [line] : readable(line).trimEnd().split('\n')
     for (const each of lines) {
@@ -50,15 +47,13 @@ export function createOutput({ write, services, format, colour }) {
     }
   }
 
-  /** @param {string} service @param {string} shown */
-  const keep = (service, shown) => {
-    const lines = /** @type {string[]} */ (last.get(service))
+  const keep = (service: string, shown: string) => {
+    const lines = last.get(service) as string[]
     lines.push(shown)
     if (lines.length > LAST_LINES) lines.shift()
   }
 
-  /** @param {string} line */
-  const readable = line => {
+  const readable = (line: string) => {
     try {
       return render(JSON.parse(line))
     } catch {
@@ -67,21 +62,15 @@ export function createOutput({ write, services, format, colour }) {
   }
 
   return {
-    /** A line of npm start itself. @param {string} text */
-    say: text => write(`${text}\n`),
+    /** A line of npm start itself. */
+    say: (text: string) => write(`${text}\n`),
 
-    /**
-     * Takes a chunk that a service wrote.
-     *
-     * @param {string} service
-     * @param {'out' | 'err'} stream
-     * @param {string} chunk
-     */
-    take(service, stream, chunk) {
+    /** Takes a chunk that a service wrote. */
+    take(service: string, stream: 'out' | 'err', chunk: string) {
       if (!last.has(service)) return
       const source = `${service} ${stream}`
       const lines = `${unfinished.get(source) ?? ''}${chunk}`.split('\n')
-      unfinished.set(source, /** @type {string} */ (lines.pop()))
+      unfinished.set(source, lines.pop() as string)
       for (const line of lines) if (line !== '') show(service, line)
     },
 
@@ -92,7 +81,6 @@ export function createOutput({ write, services, format, colour }) {
       for (const line of lines) write(line)
     },
 
-    /** @param {string} service */
-    lastLines: service => last.get(service)?.join('') ?? '',
+    lastLines: (service: string) => last.get(service)?.join('') ?? '',
   }
 }

@@ -3,11 +3,11 @@ import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Readable } from 'node:stream'
 import { endMarked } from './end-leftovers.ts'
 import { claim, claimant, fitsSockets, homeFor, inspect, isAlive, MARK, marked, release } from './pm2-home.ts'
 
-/** @type {string} */
-let home
+let home: string
 beforeEach(() => {
   home = mkdtempSync(join(tmpdir(), 'keycast-home-'))
 })
@@ -16,14 +16,14 @@ afterEach(async () => {
   rmSync(home, { recursive: true })
 })
 
-/** A process that carries the folder's mark and lives until it is told not to. @param {string} script */
-async function startMarked(script) {
+/** A process that carries the folder's mark and lives until it is told not to. */
+async function startMarked(script: string) {
   const child = spawn(process.execPath, ['-e', `${script};console.log(1);setInterval(()=>{},1000)`], {
     env: { [MARK]: home },
     stdio: ['ignore', 'pipe', 'ignore'],
   })
-  await once(/** @type {import('node:stream').Readable} */ (child.stdout), 'data')
-  return { pid: /** @type {number} */ (child.pid), exited: once(child, 'exit') }
+  await once(child.stdout as Readable, 'data')
+  return { pid: child.pid as number, exited: once(child, 'exit') }
 }
 
 test('the folder lies in the repository, unless given', () => {

@@ -7,13 +7,15 @@ import { join } from 'node:path'
 const SOCKET_PATH_CHARACTERS_MAX = 103
 const LONGEST_SOCKET_NAME = 'interactor.sock'
 
-/**
- * @param {object} options
- * @param {string} options.given by the user, or empty
- * @param {string} options.repository
- * @param {string} options.temporary folder for temporary files, with a short path
- */
-export function homeFor({ given, repository, temporary }) {
+interface Options {
+  /** By the user, or empty. */
+  given: string
+  repository: string
+  /** Folder for temporary files, with a short path. */
+  temporary: string
+}
+
+export function homeFor({ given, repository, temporary }: Options) {
   if (given) return given
   const beside = join(repository, '.pm2')
   if (fitsSockets(beside)) return beside
@@ -21,8 +23,7 @@ export function homeFor({ given, repository, temporary }) {
   return join(temporary, `keycast-${name}`)
 }
 
-/** @param {string} home */
-export function fitsSockets(home) {
+export function fitsSockets(home: string) {
   return join(home, LONGEST_SOCKET_NAME).length <= SOCKET_PATH_CHARACTERS_MAX
 }
 
@@ -35,44 +36,42 @@ export const MARK = 'KEYCAST_PM2_HOME'
 /**
  * Whether a system runs there, was left there by an npm start that was killed, or neither.
  *
- * @param {string} home
- * @returns {{ daemon: number | undefined, starter: number | undefined, abandoned: boolean, left: number[] }} processes
- *   that are alive; `left`: those of an abandoned system
+ * @returns processes that are alive; `left`: those of an abandoned system
  */
-export function inspect(home) {
+export function inspect(home: string): {
+  daemon: number | undefined
+  starter: number | undefined
+  abandoned: boolean
+  left: number[]
+} {
   const starter = claimant(home)
   const abandoned = starter !== undefined && !isAlive(starter)
   const daemon = aliveOr(readPid(join(home, 'pm2.pid')))
   return { daemon, starter: aliveOr(starter), abandoned, left: abandoned ? marked(home) : [] }
 }
 
-/** Notes that this process runs a system there. @param {string} home */
-export function claim(home) {
+/** Notes that this process runs a system there. */
+export function claim(home: string) {
   mkdirSync(home, { recursive: true, mode: 0o700 })
   // The daemon's log of earlier runs, which would grow without bound.
   rmSync(join(home, 'pm2.log'), { force: true })
   writeFileSync(join(home, 'starter.pid'), `${process.pid}\n`)
 }
 
-/** The process that claimed the folder and did not release it, whether or not it is alive. @param {string} home */
-export function claimant(home) {
+/** The process that claimed the folder and did not release it, whether or not it is alive. */
+export function claimant(home: string) {
   return readPid(join(home, 'starter.pid'))
 }
 
-/** @param {string} home */
-export function release(home) {
+export function release(home: string) {
   rmSync(join(home, 'starter.pid'), { force: true })
 }
 
 /** Whether marked processes can be found: only Linux shows the environment of a process as a file. */
 export const canLook = existsSync('/proc/self/environ')
 
-/**
- * Processes that carry the mark of a folder; none on systems other than Linux.
- *
- * @param {string} home
- */
-export function marked(home) {
+/** Processes that carry the mark of a folder; none on systems other than Linux. */
+export function marked(home: string) {
   if (!canLook) return []
   const mark = `\0${MARK}=${home}\0`
   return readdirSync('/proc')
@@ -81,8 +80,7 @@ export function marked(home) {
     .filter(pid => pid !== process.pid && isAlive(pid))
 }
 
-/** @param {string} pid */
-function environmentOf(pid) {
+function environmentOf(pid: string) {
   try {
     return `\0${readFileSync(`/proc/${pid}/environ`, 'utf8')}\0`
   } catch {
@@ -90,25 +88,22 @@ function environmentOf(pid) {
   }
 }
 
-/** @param {number | undefined} pid */
-function aliveOr(pid) {
+function aliveOr(pid: number | undefined) {
   return isAlive(pid) ? pid : undefined
 }
 
-/** @param {number | undefined} pid */
-export function isAlive(pid) {
+export function isAlive(pid: number | undefined) {
   if (pid === undefined) return false
   try {
     process.kill(pid, 0)
     return true
   } catch (error) {
     // Another user's process: alive.
-    return /** @type {NodeJS.ErrnoException} */ (error).code === 'EPERM'
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
   }
 }
 
-/** @param {string} path */
-function readPid(path) {
+function readPid(path: string) {
   try {
     const pid = Number(readFileSync(path, 'utf8').trim())
     return Number.isInteger(pid) && pid > 1 ? pid : undefined

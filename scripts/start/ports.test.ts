@@ -1,31 +1,29 @@
 import { once } from 'node:events'
-import { createServer } from 'node:net'
+import { type AddressInfo, createServer, type Server } from 'node:net'
 import { requireFreePorts, suggestionFor } from './ports.ts'
 
-/** @type {import('node:net').Server[]} */
-const servers = []
+const servers: Server[] = []
 
 afterEach(async () => {
   for (const server of servers.splice(0)) await new Promise(resolve => server.close(resolve))
 })
 
-/** @returns {Promise<number>} a port somebody listens on */
-async function takenPort() {
+/** @returns a port somebody listens on */
+async function takenPort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   servers.push(server)
   await once(server, 'listening')
-  return /** @type {import('node:net').AddressInfo} */ (server.address()).port
+  return (server.address() as AddressInfo).port
 }
 
-/** @returns {Promise<number>} a port nobody listens on */
-async function freePort() {
+/** @returns a port nobody listens on */
+async function freePort(): Promise<number> {
   const port = await takenPort()
   await new Promise(resolve => servers.pop()?.close(resolve))
   return port
 }
 
-/** @param {number} port @param {string} [variable] @param {string} [host] */
-const wanted = (port, variable = 'GATEWAY_PORT', host = '127.0.0.1') => ({
+const wanted = (port: number, variable = 'GATEWAY_PORT', host = '127.0.0.1') => ({
   service: variable.split('_')[0].toLowerCase(),
   host,
   port,

@@ -3,19 +3,17 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { StartError } from './start-error.ts'
 
-/**
- * @typedef {object} Port
- * @property {string} service the service that listens on it
- * @property {string} host
- * @property {number} port
- * @property {string} variable the variable that changes it
- */
+export interface Port {
+  /** The service that listens on it. */
+  service: string
+  host: string
+  port: number
+  /** The variable that changes it. */
+  variable: string
+}
 
-/**
- * @param {Port[]} ports
- * @throws {StartError} names every port that is not free, the variable that changes it and the remedy
- */
-export async function requireFreePorts(ports) {
+/** @throws {StartError} names every port that is not free, the variable that changes it and the remedy */
+export async function requireFreePorts(ports: Port[]) {
   const problems = [...clashesAmong(ports)]
   for (const wanted of ports) {
     const problem = await problemOf(wanted)
@@ -24,10 +22,8 @@ export async function requireFreePorts(ports) {
   if (problems.length > 0) throw new StartError(problems.join('\n'))
 }
 
-/** @param {Port[]} ports @returns {Iterable<string>} */
-function* clashesAmong(ports) {
-  /** @type {Map<number, Port>} */
-  const taken = new Map()
+function* clashesAmong(ports: Port[]): Iterable<string> {
+  const taken = new Map<number, Port>()
   for (const wanted of ports) {
     const first = taken.get(wanted.port)
     if (wanted.port === 0) {
@@ -40,8 +36,7 @@ function* clashesAmong(ports) {
   }
 }
 
-/** @param {Port} wanted @returns {Promise<string | undefined>} */
-async function problemOf({ service, host, port, variable }) {
+async function problemOf({ service, host, port, variable }: Port): Promise<string | undefined> {
   const server = createServer()
   try {
     server.listen({ host, port, exclusive: true })
@@ -50,7 +45,7 @@ async function problemOf({ service, host, port, variable }) {
     await once(server, 'close')
     return undefined
   } catch (error) {
-    const { code, message } = /** @type {NodeJS.ErrnoException} */ (error)
+    const { code, message } = error as NodeJS.ErrnoException
     const where = `Port ${port} on ${host}, which ${service} needs,`
     const otherwise = `choose another: ${variable}=${suggestionFor(port)} npm start`
     if (code === 'EADDRINUSE') return `${where} is in use by another program. Stop that program, or ${otherwise}`
@@ -59,7 +54,7 @@ async function problemOf({ service, host, port, variable }) {
   }
 }
 
-/** A port to try instead. @param {number} port that is not free */
-export function suggestionFor(port) {
+/** A port to try instead. @param port that is not free */
+export function suggestionFor(port: number) {
   return port + 10_000 <= 65_535 ? port + 10_000 : port - 10_000
 }

@@ -1,9 +1,9 @@
 import { once } from 'node:events'
-import { createServer } from 'node:http'
+import { createServer, type RequestListener, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { untilReady } from './ready.ts'
 
-/** @type {import('node:http').Server[]} */
-const servers = []
+const servers: Server[] = []
 afterEach(() => {
   for (const server of servers.splice(0)) {
     server.closeAllConnections()
@@ -11,12 +11,11 @@ afterEach(() => {
   }
 })
 
-/** @param {import('node:http').RequestListener} listener */
-async function serve(listener) {
+async function serve(listener: RequestListener) {
   const server = createServer(listener).listen(0, '127.0.0.1')
   servers.push(server)
   await once(server, 'listening')
-  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+  const { port } = server.address() as AddressInfo
   return { name: 'gateway', healthUrl: `http://127.0.0.1:${port}/health/ready` }
 }
 

@@ -6,11 +6,13 @@ const ASK_AGAIN_MS = 100
 const ANSWER_TIMEOUT_MS = 2_000
 
 /**
- * @param {{ name: string, healthUrl: string }} service
- * @param {{ deadlineMs: number, signal: AbortSignal }} options `deadlineMs`: for all of it
+ * @param options `deadlineMs`: for all of it
  * @throws {StartError} with its last answer, when it is not ready in time
  */
-export async function untilReady({ name, healthUrl }, { deadlineMs, signal }) {
+export async function untilReady(
+  { name, healthUrl }: { name: string; healthUrl: string },
+  { deadlineMs, signal }: { deadlineMs: number; signal: AbortSignal },
+) {
   const untilMs = performance.now() + deadlineMs
   let last = 'no answer'
   while (performance.now() < untilMs) {
@@ -20,7 +22,7 @@ export async function untilReady({ name, healthUrl }, { deadlineMs, signal }) {
       if (response.ok) return
       last = `HTTP ${response.status} ${await response.text()}`
     } catch (error) {
-      const { cause, message } = /** @type {Error & { cause?: Error }} */ (error)
+      const { cause, message } = error as Error & { cause?: Error }
       last = cause?.message ?? message
     }
     await delay(ASK_AGAIN_MS, undefined, { signal })

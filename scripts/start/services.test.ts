@@ -5,23 +5,18 @@ import { fileURLToPath } from 'node:url'
 import { settings as fetcher } from '../../services/fetcher/settings.js'
 import { settings as gateway } from '../../services/gateway/settings.js'
 import { settings as journal } from '../../services/journal/settings.js'
-import { planServices, reachable } from './services.ts'
-import { settings } from './settings.ts'
+import { type App, planServices, reachable } from './services.ts'
+import { type Config, settings } from './settings.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/**
- * The file as pm2 reads it, in a process of its own: it reads the environment when it is loaded.
- *
- * @param {Record<string, string>} [env]
- * @returns {import('./services.ts').App[]}
- */
-function appsWith(env = {}) {
+/** The file as pm2 reads it, in a process of its own: it reads the environment when it is loaded. */
+function appsWith(env: Record<string, string> = {}): App[] {
   const script = 'JSON.stringify(require("./ecosystem.config.cjs").apps)'
   return JSON.parse(execFileSync(process.execPath, ['-p', script], { cwd: root, env, encoding: 'utf8', stdio: 'pipe' }))
 }
 
-const config = /** @type {import('./settings.ts').Config} */ ({
+const config = {
   gateways: 1,
   gatewayHost: '127.0.0.1',
   gatewayPort: 8080,
@@ -39,7 +34,7 @@ const config = /** @type {import('./settings.ts').Config} */ ({
   journalMetricsPort: 8083,
   providerHost: '127.0.0.1',
   providerPort: 3000,
-})
+} as Config
 
 test('the services are started from the backend outward, each from a file that exists', () => {
   const apps = appsWith()
@@ -69,7 +64,7 @@ test('each gateway has ports of its own, and none are those of other services', 
 })
 
 test('gateways find the journal at the ports it was given, unless told of others', () => {
-  const gateway = (/** @type {Record<string, string>} */ env) => appsWith(env).at(-1)?.env
+  const gateway = (env: Record<string, string>) => appsWith(env).at(-1)?.env
   expect(gateway({})?.JOURNAL_NODES).toBe('127.0.0.1:7003:7004')
   expect(gateway({ JOURNAL_DELIVERIES_PORT: '9004' })?.JOURNAL_NODES).toBe('127.0.0.1:7003:9004')
   expect(gateway({ JOURNAL_NODES: 'elsewhere' })?.JOURNAL_NODES).toBe('elsewhere')
@@ -81,7 +76,7 @@ test('pm2 does not restart the journal for the file that it maps', () => {
 })
 
 test('gateways find the fetcher at the ports it was given, unless told of others', () => {
-  const gateway = (/** @type {Record<string, string>} */ env) => appsWith(env).at(-1)?.env
+  const gateway = (env: Record<string, string>) => appsWith(env).at(-1)?.env
   expect(gateway({})?.FETCHER_NODES).toBe('127.0.0.1:7001:7002')
   expect(gateway({ FETCHER_REQUESTS_PORT: '9001', FETCHER_HOST: '10.0.0.1' })?.FETCHER_NODES).toBe('10.0.0.1:9001:7002')
   expect(gateway({ FETCHER_NODES: 'elsewhere' })?.FETCHER_NODES).toBe('elsewhere')
@@ -89,7 +84,7 @@ test('gateways find the fetcher at the ports it was given, unless told of others
 
 test('pm2 reads durations and sizes as the services do, and refuses what they refuse in the same words', () => {
   for (const app of appsWith({ SHUTDOWN_GRACE_MS: '2s' })) expect(app.env.SHUTDOWN_GRACE_MS).toBe(2_000)
-  const heldBytesMax = (/** @type {Record<string, string>} */ env) => Number(appsWith(env)[1].max_memory_restart)
+  const heldBytesMax = (env: Record<string, string>) => Number(appsWith(env)[1].max_memory_restart)
   expect(heldBytesMax({ FETCHER_CACHE_BYTES_MAX: '1GiB' }) - heldBytesMax({ FETCHER_CACHE_BYTES_MAX: '1MiB' })).toBe(
     1_023 * 1_024 ** 2,
   )

@@ -1,23 +1,29 @@
 // The services to run: what pm2 is told, which ports each needs, which URL says that it is ready.
+import type { Port } from './ports.ts'
+import type { Config } from './settings.ts'
+
+export interface App {
+  name: string
+  env: Record<string, string | number>
+  [option: string]: unknown
+}
+
+export interface Service {
+  name: string
+  app: App
+  ports: Port[]
+  healthUrl: string
+}
 
 /**
- * @typedef {import('./ports.ts').Port} Port
- * @typedef {{ name: string, env: Record<string, string | number>, [option: string]: unknown }} App
- * @typedef {{ name: string, app: App, ports: Port[], healthUrl: string }} Service
+ * @param apps of ecosystem.config.cjs
+ * @param content of keycast.yaml: without rooms no gateway asks a journal
  */
-
-/**
- * @param {import('./settings.ts').Config} config
- * @param {App[]} apps of ecosystem.config.cjs
- * @param {{ hasRooms: boolean }} content of keycast.yaml: without rooms no gateway asks a journal
- * @returns {Service[]}
- */
-export function planServices(config, apps, { hasRooms }) {
+export function planServices(config: Config, apps: App[], { hasRooms }: { hasRooms: boolean }): Service[] {
   const needed = hasRooms ? apps : apps.filter(({ name }) => name !== 'journal')
   return needed.map(app => {
     const { name } = app
-    /** @param {string} host @param {number} port @param {string} variable @returns {Port} */
-    const port = (host, port, variable) => ({ service: name, host, port, variable })
+    const port = (host: string, port: number, variable: string): Port => ({ service: name, host, port, variable })
     if (name === 'data-provider') {
       const { providerHost, providerPort } = config
       return {
@@ -67,18 +73,13 @@ export function planServices(config, apps, { hasRooms }) {
   })
 }
 
-/**
- * The address under which a listener can be reached, also one that listens on all addresses.
- *
- * @param {string} host
- */
-export function reachable(host) {
+/** The address under which a listener can be reached, also one that listens on all addresses. */
+export function reachable(host: string) {
   if (host === '0.0.0.0') return '127.0.0.1'
   if (host === '::') return '[::1]'
   return host.includes(':') ? `[${host}]` : host
 }
 
-/** @param {string} host @param {number} port */
-function healthAt(host, port) {
+function healthAt(host: string, port: number) {
   return `http://${reachable(host)}:${port}/health/ready`
 }

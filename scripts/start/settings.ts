@@ -1,5 +1,5 @@
 // The settings of `npm start`. The services inherit the environment, and so their own settings.
-import { common, setting } from '@keycast/service'
+import { type Config as ConfigOf, common, setting } from '@keycast/service'
 import { settings as provider } from '../../services/data-provider/settings.ts'
 import { settings as fetcher } from '../../services/fetcher/settings.js'
 import { settings as gateway } from '../../services/gateway/settings.js'
@@ -56,4 +56,4 @@ export const settings = {
   }),
 }
 
-/** @typedef {import('@keycast/service').Config<typeof settings>} Config */
+export type Config = ConfigOf<typeof settings>

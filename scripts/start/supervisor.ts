@@ -1,25 +1,27 @@
 // Drives our own pm2, a daemon with a folder of its own, through pm2's API.
 import { promisify } from 'node:util'
 import { MARK } from './pm2-home.ts'
+import type { App } from './services.ts'
 
-/**
- * @typedef {import('./services.ts').App} App
- * @typedef {object} Exit
- * @property {string} service
- * @property {number} code 0 also when a signal ended it, which pm2 does not tell
- * @property {boolean} final pm2 will not start it again
- *
- * @typedef {Awaited<ReturnType<typeof loadSupervisor>>} Supervisor
- */
+export interface Exit {
+  service: string
+  /** 0 also when a signal ended it, which pm2 does not tell. */
+  code: number
+  /** pm2 will not start it again. */
+  final: boolean
+}
 
-/**
- * @param {object} options
- * @param {string} options.home
- * @param {(service: string, stream: 'out' | 'err', chunk: string) => void} options.onOutput
- * @param {(exit: Exit) => void} options.onExit
- * @param {(service: string) => void} options.onOnline called when a service was started, for the first time or again
- */
-export async function loadSupervisor({ home, onOutput, onExit, onOnline }) {
+export type Supervisor = Awaited<ReturnType<typeof loadSupervisor>>
+
+interface Options {
+  home: string
+  onOutput: (service: string, stream: 'out' | 'err', chunk: string) => void
+  onExit: (exit: Exit) => void
+  /** Called when a service was started, for the first time or again. */
+  onOnline: (service: string) => void
+}
+
+export async function loadSupervisor({ home, onOutput, onExit, onOnline }: Options) {
   // pm2 reads these when it is loaded, and its daemon inherits them: its folder, no version check, no agent of its makers.
   Object.assign(process.env, {
     PM2_HOME: home,
@@ -33,24 +35,22 @@ export async function loadSupervisor({ home, onOutput, onExit, onOnline }) {
   process.on('SIGQUIT', () => {})
   const { default: pm2 } = await import('pm2')
   const api = {
-    connect: promisify((/** @type {(error: Error, meta: any) => void} */ done) =>
-      pm2.connect(/** @type {any} */ (done)),
-    ),
+    connect: promisify((done: (error: Error, meta: any) => void) => pm2.connect(done as any)),
     launchBus: promisify(pm2.launchBus.bind(pm2)),
-    start: promisify((/** @type {any} */ app, /** @type {any} */ done) => pm2.start(app, done)),
+    start: promisify((app: any, done: any) => pm2.start(app, done)),
     list: promisify(pm2.list.bind(pm2)),
-    delete: promisify((/** @type {string} */ name, /** @type {any} */ done) => pm2.delete(name, done)),
-    killDaemon: promisify((/** @type {any} */ done) => pm2.killDaemon(done)),
+    delete: promisify((name: string, done: any) => pm2.delete(name, done)),
+    killDaemon: promisify((done: any) => pm2.killDaemon(done)),
   }
 
   return {
-    /** @returns {Promise<boolean>} whether a daemon ran already; if none did, one runs now */
-    async connect() {
+    /** @returns whether a daemon ran already; if none did, one runs now */
+    async connect(): Promise<boolean> {
       const meta = await api.connect()
       const bus = await api.launchBus()
-      bus.on('log:out', (/** @type {any} */ { process, data }) => onOutput(process.name, 'out', data))
-      bus.on('log:err', (/** @type {any} */ { process, data }) => onOutput(process.name, 'err', data))
-      bus.on('process:event', (/** @type {any} */ { event, process: { name, status, exit_code: code, ...rest } }) => {
+      bus.on('log:out', ({ process, data }: any) => onOutput(process.name, 'out', data))
+      bus.on('log:err', ({ process, data }: any) => onOutput(process.name, 'err', data))
+      bus.on('process:event', ({ event, process: { name, status, exit_code: code, ...rest } }: any) => {
         if (event === 'online') onOnline(name)
         // pm2 reports a service that it stops twice, first as stopping.
         if (event !== 'exit' || status === 'stopping') return
@@ -59,15 +59,11 @@ export async function loadSupervisor({ home, onOutput, onExit, onOnline }) {
       return meta.new_pm2_instance === false
     },
 
-    /** Resolves when the service says that it is ready, ends, or is silent for its `listen_timeout`. @param {App} app */
-    start: async app => void (await api.start(app)),
+    /** Resolves when the service says that it is ready, ends, or is silent for its `listen_timeout`. */
+    start: async (app: App) => void (await api.start(app)),
 
-    /**
-     * Stops services together and removes them. Names that pm2 does not know count as stopped.
-     *
-     * @param {string[]} names
-     */
-    async stop(names) {
+    /** Stops services together and removes them. Names that pm2 does not know count as stopped. */
+    async stop(names: string[]) {
       const running = (await api.list()).map(({ name }) => String(name))
       await Promise.all(names.filter(name => running.includes(name)).map(name => api.delete(name)))
     },

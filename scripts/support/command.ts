@@ -4,66 +4,65 @@
 // or files, which another try does not mend.
 import { realpathSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
+import { type ParseArgsConfig, parseArgs } from 'node:util'
 
 /**
- * Whether node was told to run this module, also by a path with a space or through a symbolic link.
+ * Whether node was told to run this module, or the .js file beside it that starts it; also by a path with a space or
+ * through a symbolic link.
  *
- * @param {string} url `import.meta.url` of the module
+ * @param url `import.meta.url` of the module
  */
-export function isMain(url) {
+export function isMain(url: string) {
   try {
-    return realpathSync(process.argv[1]) === fileURLToPath(url)
+    return realpathSync(process.argv[1]).replace(/\.js$/, '.ts') === fileURLToPath(url)
   } catch {
     // Node runs no file: --eval, for instance.
     return false
   }
 }
 
+interface Command<O extends Options> {
+  /** Put before an error. */
+  name: string
+  /** Printed for --help. */
+  usage: string
+  /** As `parseArgs` takes them; `help` is added. */
+  options?: O
+  allowPositionals?: boolean
+}
+
 /**
  * Runs a command and ends the process: with the exit code that `run` returns, 0 if it returns none, 2 if it throws.
- *
- * @template {Options} O
- * @param {object} command
- * @param {string} command.name put before an error
- * @param {string} command.usage printed for --help
- * @param {O} [command.options] as `parseArgs` takes them; `help` is added
- * @param {boolean} [command.allowPositionals]
- * @param {(given: Given<O>) => Promise<number | void> | number | void} run
  */
-export async function runCommand({ name, usage, options, allowPositionals = false }, run) {
+export async function runCommand<O extends Options>(
+  { name, usage, options, allowPositionals = false }: Command<O>,
+  run: (given: Given<O>) => Promise<number | undefined> | number | undefined,
+) {
   // A reader such as `head` may close the output early. The command still finishes, and its exit code tells.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
   try {
-    const help = /** @type {const} */ ({ type: 'boolean', short: 'h' })
+    const help = { type: 'boolean', short: 'h' } as const
     const given = parseArgs({ options: { ...options, help }, allowPositionals })
-    if (/** @type {{ help?: boolean }} */ (given.values).help) {
+    if ((given.values as { help?: boolean }).help) {
       console.log(usage)
       process.exit(0)
     }
-    process.exit((await run(/** @type {any} */ (given))) ?? 0)
+    process.exit((await run(given as any)) ?? 0)
   } catch (error) {
-    const { message, cause, code } = /** @type {NodeJS.ErrnoException & { cause?: unknown }} */ (error)
+    const { message, cause, code } = error as NodeJS.ErrnoException & { cause?: unknown }
     console.error(`${name}: ${message}${cause instanceof Error ? `: ${cause.message}` : ''}`)
     if (code?.startsWith('ERR_PARSE_ARGS_')) console.error(`${name}: --help lists the options`)
     process.exit(2)
   }
 }
 
-/**
- * @param {string} name of the option
- * @param {string} text
- * @param {number} least
- */
-export function readCount(name, text, least) {
+/** @param name of the option */
+export function readCount(name: string, text: string, least: number) {
   const count = Number(text)
   if (Number.isInteger(count) && count >= least) return count
   throw new Error(`--${name} ${text}: must be a whole number${least > 0 ? `, ${least} at least` : ''}`)
 }
 
-/** @typedef {NonNullable<import('node:util').ParseArgsConfig['options']>} Options */
+type Options = NonNullable<ParseArgsConfig['options']>
 
-/**
- * @template {Options} O
- * @typedef {ReturnType<typeof parseArgs<{ options: O, allowPositionals: true }>>} Given
- */
+type Given<O extends Options> = ReturnType<typeof parseArgs<{ options: O; allowPositionals: true }>>

@@ -1,26 +1,20 @@
 // A client of rooms for commands that drive a running system: requests by id, and the messages it was sent.
 import { once } from 'node:events'
-import { openSocket } from './client.ts'
+import { openSocket, type Target } from './client.ts'
 
-/**
- * @typedef {{ epoch: string, seq: number }} Position
- * @typedef {Awaited<ReturnType<typeof openRoomClient>>} RoomClient
- */
+export interface Position {
+  epoch: string
+  seq: number
+}
 
-/**
- * @param {import('./client.ts').Target} target
- * @param {AbortSignal} signal
- */
-export async function openRoomClient(target, signal) {
+export type RoomClient = Awaited<ReturnType<typeof openRoomClient>>
+
+export async function openRoomClient(target: Target, signal: AbortSignal) {
   const socket = openSocket(target)
-  /**
-   * The promise of each request's answer.
-   *
-   * @type {Map<number, { resolve: (answer: any) => void, reject: (error: Error) => void }>}
-   */
-  const requests = new Map()
-  /** Messages of rooms, as they came. @type {any[]} */
-  const messages = []
+  /** The promise of each request's answer. */
+  const requests = new Map<number, { resolve: (answer: any) => void; reject: (error: Error) => void }>()
+  /** Messages of rooms, as they came. */
+  const messages: any[] = []
   const heard = new EventTarget()
   let lastId = 0
 
@@ -40,8 +34,8 @@ export async function openRoomClient(target, signal) {
   await once(socket, 'open', { signal })
   socket.on('error', () => {}) // 'close' follows
 
-  /** @param {object} asked @returns {Promise<any>} its answer, also where that is an error */
-  const request = asked => {
+  /** @returns its answer, also where that is an error */
+  const request = (asked: object): Promise<any> => {
     const id = ++lastId
     socket.send(JSON.stringify({ ...asked, id }))
     return new Promise((resolve, reject) => requests.set(id, { resolve, reject }))
@@ -49,22 +43,19 @@ export async function openRoomClient(target, signal) {
 
   return {
     messages,
-    /** @param {string} key @param {{ after?: Position, last?: number }} [from] */
-    async subscribe(key, from = {}) {
+    async subscribe(key: string, from: { after?: Position; last?: number } = {}) {
       const answer = await request({ type: 'subscribe', keys: [{ key, ...from }] })
       if (answer.type !== 'subscribed') throw new Error(`subscribe: ${answer.code}: ${answer.message}`)
       return answer.keys[0]
     },
-    /** @param {string} key @param {string} messageId @param {unknown} data */
-    publish: (key, messageId, data) => request({ type: 'publish', key, messageId, data }),
-    /** @param {string} key @param {Position & { limit?: number }} from */
-    async historyAfter(key, { epoch, seq, limit = 500 }) {
+    publish: (key: string, messageId: string, data: unknown) => request({ type: 'publish', key, messageId, data }),
+    async historyAfter(key: string, { epoch, seq, limit = 500 }: Position & { limit?: number }) {
       const answer = await request({ type: 'history', key, epoch, after: seq, limit })
       if (answer.type !== 'history') throw new Error(`history: ${answer.code}: ${answer.message}`)
       return answer
     },
-    /** The message with an id. @param {string} messageId @param {AbortSignal} until */
-    async message(messageId, until) {
+    /** The message with an id. */
+    async message(messageId: string, until: AbortSignal) {
       for (;;) {
         const found = messages.find(message => message.messageId === messageId)
         if (found) return found

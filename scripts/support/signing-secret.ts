@@ -9,11 +9,10 @@ export const signingSecretFile = fileURLToPath(new URL('../../.keycast/jwt-secre
 /**
  * Makes the file where it is missing.
  *
- * @param {string} [file]
- * @returns {string} its path
+ * @returns its path
  * @throws {Error} if it cannot be written
  */
-export function ensureSigningSecret(file = signingSecretFile) {
+export function ensureSigningSecret(file: string = signingSecretFile): string {
   mkdirSync(dirname(file), { recursive: true })
   // Linked into place when it is whole: of two that start at once one makes the file, and both use that.
   const written = `${file}.${process.pid}`
@@ -21,7 +20,7 @@ export function ensureSigningSecret(file = signingSecretFile) {
   try {
     linkSync(written, file)
   } catch (error) {
-    if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'EEXIST') throw error
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   } finally {
     rmSync(written)
   }

@@ -4,8 +4,8 @@ import { dashboard, lines, stat } from './panels.ts'
 const nodes = 'instance=~"$fetcher"'
 const ofBackend = `${nodes}, origin=~"$origin"`
 
-/** @param {number} quantile @param {string} histogram without _bucket @param {string} by @param {string} [labels] */
-const quantileOf = (quantile, histogram, by, labels = nodes) =>
+/** @param histogram without _bucket */
+const quantileOf = (quantile: number, histogram: string, by: string, labels: string = nodes) =>
   `histogram_quantile(${quantile}, sum by (${by}, le) (rate(${histogram}_bucket{${labels}}[$__rate_interval])))`
 
 export const backend = dashboard({

@@ -3,22 +3,18 @@ import { dashboard, lines, stat } from './panels.ts'
 
 const gateways = 'instance=~"$gateway"'
 
-/** @param {number} quantile @param {string} histogram without _bucket @param {string} by */
-const quantileOf = (quantile, histogram, by) =>
+/** @param histogram without _bucket */
+const quantileOf = (quantile: number, histogram: string, by: string) =>
   `histogram_quantile(${quantile}, sum by (${by}, le) (rate(${histogram}_bucket{${gateways}}[$__rate_interval])))`
 
-/** @param {string} name of the counter @param {string} by */
-const rateBy = (name, by) => `sum by (${by}) (rate(${name}{${gateways}}[$__rate_interval]))`
+/** @param name of the counter */
+const rateBy = (name: string, by: string) => `sum by (${by}) (rate(${name}{${gateways}}[$__rate_interval]))`
 
-/** @param {string} name of the counter @param {string} [labels] */
-const rateOf = (name, labels = '') => `sum(rate(${name}{${labels}}[$__rate_interval]))`
+/** @param name of the counter */
+const rateOf = (name: string, labels = '') => `sum(rate(${name}{${labels}}[$__rate_interval]))`
 
-/**
- * The average of a histogram's observations: unlike quantiles, averages add up.
- *
- * @param {string} histogram @param {string} [labels]
- */
-const meanOf = (histogram, labels) =>
+/** The average of a histogram's observations: unlike quantiles, averages add up. */
+const meanOf = (histogram: string, labels?: string) =>
   `${rateOf(`${histogram}_sum`, labels)} / (${rateOf(`${histogram}_count`, labels)} > 0)`
 
 const quantiles = [0.5, 0.99]

@@ -6,30 +6,48 @@ export const DATASOURCE = Object.freeze({ type: 'prometheus', uid: 'keycast-prom
 
 const GRID_COLUMNS = 24
 
-/**
- * @typedef {{ expr: string, legend?: string }} Query `legend` may name labels: `{{instance}}`
- * @typedef {{ color: 'green' | 'orange' | 'red', from?: number }} Step holds from this value on; the first has none
- *
- * @typedef {object} PanelOptions
- * @property {string} title
- * @property {string} description tells someone on call its meaning, and the remedy
- * @property {string} unit of Grafana's list: short, s, bytes, binBps, percentunit, reqps, …
- * @property {Query[]} queries
- * @property {Step[]} [steps]
- * @property {number} [decimals]
- * @property {number} [min] of the axis or gauge
- * @property {number} [max]
- * @property {number} [width] of 24 columns
- * @property {Record<string, any>[]} [overrides] of fields, in Grafana's own words
- *
- * @typedef {Record<string, any> & { type: string, width?: number }} Panel
- *
- * Panels under a heading, each line of them `height` high; a panel without a width takes its share of a line.
- * @typedef {{ title: string, height: number, perLine?: number, panels: Panel[] }} Row
- */
+/** `legend` may name labels: `{{instance}}`. */
+interface Query {
+  expr: string
+  legend?: string
+}
 
-/** One big figure. @param {PanelOptions} options @returns {Panel} */
-export function stat(options) {
+/** Holds from this value on; the first has none. */
+interface Step {
+  color: 'green' | 'orange' | 'red'
+  from?: number
+}
+
+interface PanelOptions {
+  title: string
+  /** Tells someone on call its meaning, and the remedy. */
+  description: string
+  /** Of Grafana's list: short, s, bytes, binBps, percentunit, reqps, …. */
+  unit: string
+  queries: Query[]
+  steps?: Step[]
+  decimals?: number
+  /** Of the axis or gauge. */
+  min?: number
+  max?: number
+  /** Of 24 columns. */
+  width?: number
+  /** Of fields, in Grafana's own words. */
+  overrides?: Record<string, any>[]
+}
+
+type Panel = Record<string, any> & { type: string; width?: number }
+
+/** Panels under a heading, each line of them `height` high; a panel without a width takes its share of a line. */
+interface Row {
+  title: string
+  height: number
+  perLine?: number
+  panels: Panel[]
+}
+
+/** One big figure. */
+export function stat(options: PanelOptions): Panel {
   return panel('stat', options, {
     options: { colorMode: 'value', graphMode: 'area', reduceOptions: { calcs: ['lastNotNull'] } },
     // A share or a quantile of nothing is NaN: nothing changed, nobody asked.
@@ -38,8 +56,8 @@ export function stat(options) {
   })
 }
 
-/** Bars for figures that are compared with one another. @param {PanelOptions} options @returns {Panel} */
-export function bars(options) {
+/** Bars for figures that are compared with one another. */
+export function bars(options: PanelOptions): Panel {
   return panel('bargauge', options, {
     options: { orientation: 'horizontal', displayMode: 'basic', reduceOptions: { calcs: ['lastNotNull'] } },
     defaults: {},
@@ -47,8 +65,8 @@ export function bars(options) {
   })
 }
 
-/** Lines over time. @param {PanelOptions & { stacked?: boolean }} options @returns {Panel} */
-export function lines({ stacked = false, ...options }) {
+/** Lines over time. */
+export function lines({ stacked = false, ...options }: PanelOptions & { stacked?: boolean }): Panel {
   return panel('timeseries', options, {
     options: { legend: { displayMode: 'list', placement: 'bottom' }, tooltip: { mode: 'multi', sort: 'desc' } },
     defaults: {
@@ -66,10 +84,9 @@ export function lines({ stacked = false, ...options }) {
 /**
  * A series on the right, with a unit of its own, dashed: what the figure on the left is to be read against.
  *
- * @param {string} legend of the query
- * @param {string} unit
+ * @param legend of the query
  */
-export function onTheRight(legend, unit) {
+export function onTheRight(legend: string, unit: string) {
   return {
     matcher: { id: 'byName', options: legend },
     properties: [
@@ -82,13 +99,11 @@ export function onTheRight(legend, unit) {
   }
 }
 
-/**
- * @param {string} type
- * @param {PanelOptions} options
- * @param {{ options: object, defaults: object, instant: boolean }} kind
- * @returns {Panel}
- */
-function panel(type, { title, description, unit, queries, steps, decimals, min, max, width, overrides = [] }, kind) {
+function panel(
+  type: string,
+  { title, description, unit, queries, steps, decimals, min, max, width, overrides = [] }: PanelOptions,
+  kind: { options: object; defaults: object; instant: boolean },
+): Panel {
   return {
     type,
     title,
@@ -121,17 +136,18 @@ function panel(type, { title, description, unit, queries, steps, decimals, min, 
   }
 }
 
-/**
- * A dashboard whose rows are laid out from the top.
- *
- * @param {object} options
- * @param {string} options.uid stable: links and bookmarks hold it
- * @param {string} options.title
- * @param {string} options.description
- * @param {{ name: string, label: string, query: string }[]} options.variables each a label's values, several at a time
- * @param {Row[]} options.rows
- */
-export function dashboard({ uid, title, description, variables, rows }) {
+interface Options {
+  /** stable: links and bookmarks hold it. */
+  uid: string
+  title: string
+  description: string
+  /** Each a label's values, several at a time. */
+  variables: { name: string; label: string; query: string }[]
+  rows: Row[]
+}
+
+/** A dashboard whose rows are laid out from the top. */
+export function dashboard({ uid, title, description, variables, rows }: Options) {
   return {
     id: null,
     uid,
@@ -180,8 +196,7 @@ export function dashboard({ uid, title, description, variables, rows }) {
   }
 }
 
-/** @param {Row[]} rows */
-function layOut(rows) {
+function layOut(rows: Row[]) {
   const placed = []
   let y = 0
   for (const { title, height, panels, perLine = panels.length } of rows) {

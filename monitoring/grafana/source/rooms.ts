@@ -3,12 +3,12 @@ import { dashboard, lines, stat } from './panels.ts'
 
 const gateways = 'instance=~"$gateway"'
 
-/** @param {number} quantile @param {string} histogram without _bucket @param {string} by @param {string} [labels] */
-const quantileOf = (quantile, histogram, by, labels = '') =>
+/** @param histogram without _bucket */
+const quantileOf = (quantile: number, histogram: string, by: string, labels = '') =>
   `histogram_quantile(${quantile}, sum by (${by}) (rate(${histogram}_bucket{${labels}}[$__rate_interval])))`
 
-/** @param {string} name of the counter @param {string} by @param {string} [labels] */
-const rateBy = (name, by, labels = '') => `sum by (${by}) (rate(${name}{${labels}}[$__rate_interval]))`
+/** @param name of the counter */
+const rateBy = (name: string, by: string, labels = '') => `sum by (${by}) (rate(${name}{${labels}}[$__rate_interval]))`
 
 const quantiles = [0.5, 0.99]
 
