@@ -1,5 +1,6 @@
 // Group commit: one batch is under way, and all that is published meanwhile forms the next. Batches grow with load by
 // themselves, so the disk is waited for once per batch and not once per message.
+import { LogBroken } from './log/log.js'
 
 /**
  * @typedef {import('./log/log.js').Log} Log
@@ -30,10 +31,11 @@ const WAITING_BYTES_MAX = 64 * 2 ** 20
  * @param {Pick<Log, 'append'>} deps.log
  * @param {(publish: Publish, kept: Kept) => void} deps.onKept once for each new message, in order, before its `done`
  * @param {(error: Error) => void} deps.onFailed the log could not say whether it kept a batch
+ * @param {(error: Error) => void} deps.onBroken the log is broken: nothing more is answered or begun
  * @param {{ acknowledged: (tookMs: number) => void, flushed: (messages: number, tookMs: number) => void }} deps.counts
  * @param {() => number} deps.now
  */
-export function createCommitter({ log, onKept, onFailed, counts, now }) {
+export function createCommitter({ log, onKept, onFailed, onBroken, counts, now }) {
   /** @type {Entry[]} */
   let waiting = []
   let waitingBytes = 0
@@ -72,6 +74,7 @@ export function createCommitter({ log, onKept, onFailed, counts, now }) {
     try {
       outcomes = await log.append(batch.map(({ publish }) => publish))
     } catch (error) {
+      if (error instanceof LogBroken) throw error
       onFailed(/** @type {Error} */ (error))
       outcomes = batch.map(() => ({ error: 'publish_unknown' }))
     }
@@ -88,8 +91,9 @@ export function createCommitter({ log, onKept, onFailed, counts, now }) {
     }
   }
 
+  // `working` stays where the log broke, so that nothing begins any more.
   const start = () => {
-    working ??= work()
+    working ??= work().catch(onBroken)
   }
 
   return {
@@ -105,7 +109,11 @@ export function createCommitter({ log, onKept, onFailed, counts, now }) {
       return true
     },
 
-    /** Runs between batches: a log never has two writers at a time. @param {() => Promise<unknown>} task */
+    /**
+     * Runs between batches: a log never has two writers at a time.
+     *
+     * @param {() => Promise<unknown>} task rejects only with {@link LogBroken}
+     */
     between(task) {
       if (isStopped) return
       tasks.push(task)

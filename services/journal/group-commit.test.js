@@ -1,4 +1,5 @@
 import { createCommitter } from './group-commit.js'
+import { LogBroken } from './log/log.js'
 
 /** A log whose appends end when the test says so. */
 function setup() {
@@ -17,6 +18,7 @@ function setup() {
     },
     onKept: ({ data }) => told.push(`kept ${data}`),
     onFailed: ({ message }) => told.push(message),
+    onBroken: ({ message }) => told.push(`broken: ${message}`),
     counts: { acknowledged() {}, flushed() {} },
     now: () => 0,
   })
@@ -80,6 +82,32 @@ test('where the log cannot say what it kept, publishers are told so, and the nex
   appends[1].end()
   await settle()
   expect(told).toEqual(['no answer', 'done a publish_unknown', 'kept b', 'done b'])
+})
+
+test('where the log is broken nobody is answered, and nothing begins any more', async () => {
+  const { appends, told, committer, publish, settle } = setup()
+  publish('a')
+  await settle()
+  publish('b')
+  committer.between(async () => void told.push('task'))
+  appends[0].end(new LogBroken('the disk'))
+  await settle()
+  publish('c')
+  await settle()
+  expect(told).toEqual(['broken: the disk'])
+  expect(appends).toHaveLength(1)
+})
+
+test('a task that finds the log broken ends all as well', async () => {
+  const { appends, told, committer, publish, settle } = setup()
+  committer.between(async () => {
+    throw new LogBroken('the disk')
+  })
+  await settle()
+  publish('a')
+  await settle()
+  expect(told).toEqual(['broken: the disk'])
+  expect(appends).toEqual([])
 })
 
 test('what else needs the log waits for the batch, and the next batch for it', async () => {

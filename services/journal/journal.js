@@ -7,6 +7,7 @@ import { checkPublish } from './check-publish.js'
 import { createDeliveries } from './deliveries/deliveries.js'
 import { createCommitter } from './group-commit.js'
 import { createHistoryBounds } from './history-bounds.js'
+import { LogBroken } from './log/log.js'
 import { createJournalMetrics, exportLevels } from './metrics.js'
 import { followNews } from './news.js'
 import { createPresence } from './presence/presence.js'
@@ -31,6 +32,7 @@ const RETRY_MS = 1_000
  * @param {import('./log/log.js').Log} deps.log where messages are kept
  * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>} deps.metrics
  * @param {import('@keycast/service').Log} deps.report
+ * @param {(error: Error) => void} [deps.end] ends this process: the log is broken, and nothing may be sent any more
  * @param {number} [deps.shortenMs] a shorter history than the log was used with holds after this time
  * @param {() => number} [deps.now] monotonic, in milliseconds
  * @param {import('@keycast/service').Every} [deps.every]
@@ -41,6 +43,7 @@ export function createJournal({
   log,
   metrics,
   report,
+  end = () => {},
   shortenMs = 0,
   now = () => performance.now(),
   every = everyInterval,
@@ -75,6 +78,7 @@ export function createJournal({
       report.error({ err: error }, 'the log could not say whether a batch was kept')
       deliveries.onUncertain()
     },
+    onBroken: end,
     counts,
     now,
   })
@@ -135,6 +139,7 @@ export function createJournal({
       await bounds.settle()
       await log.expire(bounds.retentionOf)
     } catch (error) {
+      if (error instanceof LogBroken) throw error
       if (isLogDue(`expire ${error}`)) report.error({ err: error }, 'old messages could not be removed')
     }
   }

@@ -44,6 +44,12 @@ async function openLog() {
   }
 }
 
+/** At once, and with nothing sent before: a supervisor starts another journal. @param {Error} error */
+function end(error) {
+  report.fatal({ err: error }, error.message)
+  process.exit(1)
+}
+
 async function start() {
   const { journal: namespaces } = readNamespaces({ path: config.configPath, headers: false, authorize: false })
   const hub = createZeromqRoomsHub({
@@ -56,7 +62,7 @@ async function start() {
   const metrics = createMetrics({ service: 'journal' })
   const log = await openLog()
   const { shortenMs } = config
-  const journal = createJournal({ namespaces: withReserved(namespaces), hub, log, metrics, report, shortenMs })
+  const journal = createJournal({ namespaces: withReserved(namespaces), hub, log, metrics, report, end, shortenMs })
   const internal = createInternalServer({
     host: config.metricsHost,
     port: config.metricsPort,

@@ -18,7 +18,16 @@ import { giveToOwner, LMDB_LOCK_FILE } from './folder.js'
  * @param {{ readOnly?: boolean }} [options]
  */
 export function openTables(folder, { readOnly = false } = {}) {
-  const env = open({ path: folder, noSubdir: false, maxDbs: 8, encoding: 'json', eventTurnBatching: false, readOnly })
+  const env = open({
+    path: folder,
+    noSubdir: false,
+    maxDbs: 8,
+    encoding: 'json',
+    eventTurnBatching: false,
+    // With it a commit is seen before the disk has it, and after a failed flush as well.
+    overlappingSync: false,
+    readOnly,
+  })
   // LMDB created it while no journal ran. If root owned it, a journal of another user could not start.
   if (readOnly) giveToOwner(join(folder, LMDB_LOCK_FILE))
   /** @type {import('lmdb').Database<Room, string>} */

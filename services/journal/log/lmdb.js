@@ -1,18 +1,18 @@
 // A log on this host's disk, in LMDB: one journal process, acknowledged once flushed. All that is known of how the lmdb
 // package writes is here.
 //
-// - `put` and `batch` resolve when committed, which may be before the disk has it: `flushed` is waited for.
+// - A commit flushes its pages, then writes and flushes the page that names them; only then do reads see it, and `batch`
+//   resolves. So a crash takes back nothing that was seen, and of a commit that failed nothing is seen.
 // - A commit that fails rejects, and so do the promises of its writes, which nobody else would handle.
 // - With `eventTurnBatching` it makes one more promise, which a failed commit rejects and nobody can reach.
 // - It prints the error of a failed commit to stderr by itself.
-// - A commit is visible to reads before it is flushed: `unflushed` hides it, or a crash could take back what was seen.
 // - Gets read the last commit: batches do not overlap, so what a batch has changed so far is kept in `touched`.
 import { hash, randomBytes } from 'node:crypto'
-import { statSync } from 'node:fs'
+import { statfsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { checkDataFile, DATA_FILE, lockFolder } from './folder.js'
 import { decode, encode, openTables } from './lmdb-layout.js'
-import { bytesOf, ID_MS, IDS_MAX, LogRefused } from './log.js'
+import { bytesOf, ID_MS, IDS_MAX, LogBroken, LogRefused } from './log.js'
 
 /**
  * @typedef {import('./log.js').Log} Log
@@ -29,9 +29,16 @@ const EXPIRE_AT_ONCE = 1_000
 /** Messages that one call of `expire` removes, for the same reason. */
 const EXPIRE_MESSAGES_MAX = 10_000
 
-/** The disk is full, as LMDB tells it: ENOSPC, or EIO where a page could be written in part only. */
-/** @type {Set<unknown>} */
-const FULL_CODES = new Set([28, 5, 'ENOSPC', 'EIO'])
+// As the lmdb package has them in `code`: the numbers of Linux.
+const ENOSPC = 28
+const EDQUOT = 122
+const EIO = 5
+
+/**
+ * LMDB says EIO, too, where a page was written in part because the disk was full. With less than this left, that is the
+ * cause: a batch of 4 MiB and the pages that it changes.
+ */
+const ROOM_BYTES_MIN = 16 * 2 ** 20
 
 /**
  * @param {{ folder: string, bytesMax: number, now?: () => number, idsMax?: number }} options `now`: milliseconds since 1970
@@ -62,14 +69,13 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
   let { bytes, nextRoom, nextId, idCount } = meta.get('counts') ?? { bytes: 0, nextRoom: 1, nextId: 1, idCount: 0 }
   /** The position at which the next call of `expire` continues. */
   let expireFrom = ''
-  /** The last seq that is on disk, of rooms that the batch under way changes. @type {Map<string, number>} */
-  const unflushed = new Map()
 
   /**
    * Commits writes, all or none, and waits for the disk.
    *
    * @param {(() => Promise<unknown>)[]} writes each puts or removes one thing
    * @returns {Promise<boolean>} false if the disk is full: nothing was kept
+   * @throws {LogBroken}
    */
   async function commit(writes) {
     try {
@@ -82,12 +88,38 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
         quietly(meta.put('counts', { bytes, nextRoom, nextId, idCount }))
       })
       await batched
-      await env.flushed
       return true
     } catch (error) {
       const cause = await causeOf(error)
-      if (FULL_CODES.has(cause.code)) return false
-      throw cause
+      if (keptNothing(cause)) return false
+      // Linux reports a failed write once: the next flush would succeed, and what was to be written before is lost.
+      throw new LogBroken(
+        `${folder} could not be written (${cause.message}): nothing of the last batch is acknowledged or shown. Look at ` +
+          'the kernel log for errors of the disk, then check the log (docs/deploy/journal.md#when-the-disk-fails)',
+        { cause },
+      )
+    }
+  }
+
+  /** @param {Error & { code?: unknown }} cause of a failed commit */
+  function keptNothing({ code }) {
+    const isFull = code === ENOSPC || code === EDQUOT || (code === EIO && spaceLeft() < ROOM_BYTES_MIN)
+    return isFull && canBeRead()
+  }
+
+  function spaceLeft() {
+    const { bavail, bsize } = statfsSync(folder)
+    return bavail * bsize
+  }
+
+  /** Not after the last write of a commit failed: then the disk may have the commit, and LMDB refuses all else. */
+  function canBeRead() {
+    try {
+      env.resetReadTxn()
+      meta.get('epoch')
+      return true
+    } catch {
+      return false
     }
   }
 
@@ -116,7 +148,6 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
     for (const [name, room] of touched) {
       trim(room, at, writes)
       writes.push(() => rooms.put(name, room))
-      unflushed.set(name, roomOf(name)?.seq ?? 0)
     }
     // Removes as many ids as came, and one more: ids do not pile up, however many messages there are a second.
     forgetIds(publishes.length + 1, at, writes)
@@ -152,7 +183,6 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
       kept = await commit(writes)
     } finally {
       if (!kept) ({ bytes, nextRoom, nextId, idCount } = before)
-      unflushed.clear()
     }
     return kept ? outcomes : publishes.map(() => ({ error: 'log_full' }))
   }
@@ -225,11 +255,10 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
     }
   }
 
-  /** @param {string} name @param {Room | undefined} room @returns {import('./log.js').Head} */
-  function headOf(name, room) {
+  /** @param {Room | undefined} room @returns {import('./log.js').Head} */
+  function headOf(room) {
     if (!room) return { epoch, seq: 0, oldest: 1, bytes: 0 }
-    const seq = unflushed.get(name) ?? room.seq
-    return { epoch, seq, oldest: Math.min(room.oldest, seq + 1), bytes: room.bytes }
+    return { epoch, seq: room.seq, oldest: room.oldest, bytes: room.bytes }
   }
 
   // Without this write a position in an empty room would not outlive a restart.
@@ -237,11 +266,11 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
 
   return {
     append,
-    head: async name => headOf(name, roomOf(name)),
+    head: async name => headOf(roomOf(name)),
 
     async read(name, range) {
       const room = roomOf(name)
-      const head = headOf(name, room)
+      const head = headOf(room)
       /** @type {Message[]} */
       const found = []
       if (!room) return { head, messages: found }

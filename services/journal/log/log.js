@@ -33,7 +33,7 @@
  * @typedef {object} Log
  * @property {(publishes: Publish[]) => Promise<Outcome[]>} append resolves once a crash cannot lose any of them;
  *   outcomes in the order given. Rejects if nobody can know whether they are kept: the journal must then read the heads
- *   anew
+ *   anew; or end, if it is {@link LogBroken}
  * @property {(room: string) => Promise<Head>} head
  * @property {(room: string, range: Range) => Promise<{ head: Head, messages: Message[] }>} read
  * @property {(retentionOf?: (room: string) => Retention | undefined) => Promise<number>} expire trims by age, and
@@ -90,6 +90,18 @@ export class LogMissing extends LogRefused {}
 
 /** Another process has the log. It may be about to end: another try can succeed. */
 export class LogInUse extends LogRefused {}
+
+/**
+ * Nobody can know any more what the log has on disk: nothing may be answered or read, and this process must end. The
+ * message is for the operator.
+ */
+export class LogBroken extends Error {
+  /** @param {string} message @param {{ cause?: unknown }} [options] */
+  constructor(message, options) {
+    super(message, options)
+    this.name = 'LogBroken'
+  }
+}
 
 /** @param {Pick<Message, 'data' | 'from' | 'messageId'>} message */
 export function bytesOf({ data, from, messageId }) {
