@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { eventually } from './support/deadline.js'
+import { eventually } from './support/deadline.ts'
 import {
   createChecker,
   newFolder,
@@ -12,7 +12,7 @@ import {
   startJournal,
   startLoad,
   startRooms,
-} from './support/journal.js'
+} from './support/journal.ts'
 
 const source = fileURLToPath(new URL('../services/journal/log/disk-faults.fixture.c', import.meta.url))
 

@@ -1,6 +1,6 @@
 // docs/client.md names everything that an application can use, and its examples in JSX can be read and import names
 // that the package has. Its JavaScript examples are checked against the installed package, in
-// test/client-package.test.js.
+// test/client-package.test.ts.
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { build, transform } from 'esbuild'

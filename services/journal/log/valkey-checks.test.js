@@ -1,4 +1,4 @@
-import { startValkey } from '../../../test/support/valkey.js'
+import { startValkey } from '../../../test/support/valkey.ts'
 import { openValkeyLog } from './valkey.js'
 
 // Valkeys are started and killed here, which takes a busy machine seconds.

@@ -1,6 +1,6 @@
 // Faults that only a log in a server of its own meets: it restarts, fills up, forgets its functions, and has other
 // journals.
-import { startValkey } from '../../../test/support/valkey.js'
+import { startValkey } from '../../../test/support/valkey.ts'
 import { openValkeyLog } from './valkey.js'
 import { createConnection } from './valkey-connection.js'
 

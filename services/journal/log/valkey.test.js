@@ -1,4 +1,4 @@
-import { startValkey } from '../../../test/support/valkey.js'
+import { startValkey } from '../../../test/support/valkey.ts'
 import { testLog } from './suite.fixture.js'
 import { openValkeyLog } from './valkey.js'
 

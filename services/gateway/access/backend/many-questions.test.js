@@ -1,5 +1,5 @@
 // Clients with very many keys that backends decide about: what they leave behind costs nobody anything.
-import { DEADLINE_MS } from '../../../../test/support/deadline.js'
+import { DEADLINE_MS } from '../../../../test/support/deadline.ts'
 import { admitted, createDecidingGateway, KEEP_MS, KEY, viewerOf } from './test-backend.js'
 
 /** @param {string} prefix @param {number} count @param {string} [namespace] */

@@ -1,4 +1,4 @@
-import { DEADLINE_MS } from '../../../../test/support/deadline.js'
+import { DEADLINE_MS } from '../../../../test/support/deadline.ts'
 import { createQuestionQueue } from './question-queue.js'
 
 /** @param {{ hasToken?: boolean }} [options] */

@@ -1,0 +1,127 @@
+// The Python client: its own tests, its types, and a whole Keycast for it to be used with.
+import { spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { fileURLToPath } from 'node:url'
+import { answers, startBackend } from './support/backend.ts'
+import { atEnd } from './support/cleanup.ts'
+import { within } from './support/deadline.ts'
+import { startRooms } from './support/rooms.ts'
+import { startSystem } from './support/system.ts'
+
+const folder = new URL('../clients/python/', import.meta.url)
+
+/** pytest with a whole system takes a few seconds, far more on a busy machine. */
+const PYTHON_MS = 120_000
+
+/** Signs the tokens of the tests. */
+const JWT_SECRET = randomBytes(48).toString('base64')
+
+/**
+ * Runs a module of the folder's own Python, and fails with its output.
+ *
+ * @param {string[]} args
+ * @param {Record<string, string>} [env]
+ */
+async function python(args, env = {}) {
+  const program = fileURLToPath(new URL('.venv/bin/python', folder))
+  const child = spawn(program, ['-m', ...args], { cwd: fileURLToPath(folder), env: { ...process.env, ...env } })
+  atEnd(() => child.kill('SIGKILL'))
+  let output = ''
+  child.stdout.on('data', chunk => {
+    output += chunk
+  })
+  child.stderr.on('data', chunk => {
+    output += chunk
+  })
+  const [code] = await within(
+    once(child, 'close'),
+    () => `the end of ${args.join(' ')}, which printed ${output},`,
+    PYTHON_MS,
+  )
+  if (code !== 0) throw new Error(output)
+  return output
+}
+
+/** The requests of the tests in Python over HTTP: other contents of the backend, and the end of a process. */
+async function startControl() {
+  const backend = await startBackend()
+  const source = { url: `${backend.origin}/doc/{id}`, refresh: '100ms' }
+  const system = await startSystem({
+    namespaces: { doc: source, own: source },
+    access: {
+      anonymous: { read: ['doc:*'] },
+      tokens: [{ secret: `\${JWT_SECRET}`, algorithms: ['HS256'] }],
+    },
+    env: { JWT_SECRET },
+  })
+  let [gateway] = system.gateways
+
+  const rooms = await startRooms({
+    namespaces: { room: { members: 'named', names: 'unique', history: { messages: 1_000 } } },
+    access: { anonymous: { read: ['*:**'], publish: ['*:**'], join: ['*:**'] } },
+  })
+  let [ofRooms] = rooms.gateways
+
+  /** Each gives the gateway to connect to. @type {Record<string, (body: any) => Promise<{ url: string } | void>>} */
+  const deeds = {
+    async '/publish'({ path, text, type = 'application/json' }) {
+      backend.on(path, answers.content(text, type))
+    },
+    async '/kill'() {
+      const old = gateway
+      gateway = await system.startGateway(system.nodes)
+      await old.process.kill()
+    },
+    async '/stop'() {
+      const old = gateway
+      gateway = await system.startGateway(system.nodes)
+      old.process.signal('SIGTERM')
+    },
+    '/rooms': async () => ofRooms,
+    async '/rooms/kill-gateway'() {
+      const old = ofRooms
+      ofRooms = await rooms.startGateway()
+      await old.process.kill()
+      return ofRooms
+    },
+    async '/rooms/kill-journal'() {
+      const { journal } = rooms
+      journal.process().signal('SIGKILL')
+      await journal.process().exited
+      await journal.restart()
+      return ofRooms
+    },
+  }
+  const server = createServer(async (request, response) => {
+    let body = ''
+    for await (const chunk of request) body += chunk
+    const { url } = (await deeds[String(request.url)](JSON.parse(body))) ?? gateway
+    response.end(JSON.stringify({ url }))
+  })
+  await new Promise(resolve => server.listen(0, '127.0.0.1', () => resolve(undefined)))
+  atEnd(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return `http://127.0.0.1:${/** @type {import('node:net').AddressInfo} */ (server.address()).port}`
+}
+
+test(
+  'it does as the transcripts say, and follows a whole Keycast through losses',
+  async () => {
+    const env = { KEYCAST_TEST_CONTROL: await startControl(), KEYCAST_TEST_SECRET: JWT_SECRET }
+    const output = await python(['pytest', 'tests', 'system_tests'], env)
+    expect(output).toMatch(/ passed in /)
+  },
+  PYTHON_MS,
+)
+
+test(
+  'its types hold',
+  async () => {
+    expect(await python(['mypy', '--cache-dir=/dev/null'])).toContain('no issues found')
+  },
+  PYTHON_MS,
+)

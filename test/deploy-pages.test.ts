@@ -1,0 +1,91 @@
+// The commands of docs/deploy, run as they are written: each host of a page is one of a network of their own, and clients
+// come from others.
+import { listingsOf, read } from '../scripts/docs/markdown.ts'
+import { eventually } from './support/deadline.ts'
+import { startHosts } from './support/hosts.ts'
+
+/** The services of a page are many, and start one after the other. */
+const PAGE_MS = 240_000
+
+/** A node that is asked for what these tests ask for needs no more. */
+const lean = { FETCHER_WORKERS: '1', FETCHER_WARM_UP_PULLS: '0' }
+
+/** The listing of a page that has these words. @param {string} page @param {string} words */
+function listing(page, words) {
+  const found = listingsOf(read(page)).filter(text => text.includes(words))
+  if (found.length !== 1) throw new Error(`${page} has ${found.length} listings with ${words}`)
+  return found[0]
+}
+
+/** A WebSocket that stays: says its status, or what comes first. */
+const viewer = `
+import WebSocket from 'ws'
+const socket = new WebSocket('wss://10.0.0.5/ws', { rejectUnauthorized: false })
+socket.on('message', data => console.log(JSON.parse(data).type))
+socket.on('error', error => console.log(error.message))
+setInterval(() => {}, 1_000)`
+
+test(
+  'several-hosts.md: the services find each other, and clients from outside are told apart',
+  async () => {
+    const page = 'docs/deploy/several-hosts.md'
+    const [first, second, gateways, proxy, ...outside] = [2, 3, 4, 5, 8, 9].map(host => `10.0.0.${host}`)
+    const hosts = await startHosts([first, second, gateways, proxy, ...outside], {
+      ...lean,
+      // The backend of the shipped keycast.yaml.
+      PROVIDER_HOST: '10.0.0.1',
+      // Of one address there may be one at each gateway: three would be too many if all had the proxy's.
+      GATEWAY_SESSIONS_PER_ADDRESS_MAX: '1',
+    })
+    hosts.start('10.0.0.1', 'exec node services/data-provider/main.js')
+    await hosts.run(first, listing(page, 'node scripts/secrets.js'))
+
+    const fetcher = listing(page, '--only fetcher')
+    await hosts.run(first, `${fetcher}\n${listing(page, '--only journal')}`)
+    await hosts.run(second, fetcher.replaceAll(first, second))
+    await hosts.run(gateways, listing(page, '--only gateway,gateway-2'))
+    await hosts.run(proxy, listing(page, 'scripts/proxy.js'))
+
+    const state = await hosts.run(gateways, listing(page, 'scripts/key.js'))
+    expect(state).toMatch(/10\.0\.0\.[23]/)
+    await hosts.run(outside[0], listing(page, 'scripts/smoke.js'))
+    await hosts.run(outside[0], 'node scripts/smoke.js --url wss://10.0.0.5 --insecure --no-change')
+
+    // Two gateways: a third client from outside is let in if each is counted under its own address.
+    for (const address of [...outside, second]) {
+      const client = hosts.start(address, `exec node --input-type=module --eval "${viewer}"`)
+      let said = ''
+      client.stdout.setEncoding('utf8').on('data', chunk => (said += chunk))
+      await eventually(() => said, `an answer to the client at ${address}`)
+      expect([address, said.trim()]).toEqual([address, 'welcome'])
+    }
+
+    const status = (/** @type {string} */ url) =>
+      hosts.run(outside[0], `curl --silent --insecure --output /dev/null --write-out '%{http_code}' ${url}`)
+    expect(await status('https://10.0.0.5/')).toBe('200')
+    expect(await status('http://10.0.0.5/')).toBe('301')
+    expect(await status('https://10.0.0.5/chat')).toBe('404')
+  },
+  PAGE_MS,
+)
+
+test(
+  'one-host.md: everything goes on in the background, is reached through the proxy, and stops in order',
+  async () => {
+    const page = 'docs/deploy/one-host.md'
+    const host = '10.0.0.2'
+    const hosts = await startHosts([host], lean)
+    const said = await hosts.run(host, listing(page, 'scripts/smoke.js'))
+    expect(said).not.toContain('FAILED')
+    const running = /nginx: master|services\//
+    const commands = () => hosts.run(host, `cat /proc/[0-9]*/cmdline | tr '\\0' ' '`)
+    expect(await commands()).toMatch(running)
+    expect(await hosts.run(host, 'npx pm2 save')).toContain('Successfully saved')
+
+    const [, stop] = /`(npx pm2 stop [^`]+)`/.exec(read(page)) ?? []
+    await hosts.run(host, stop)
+    expect(await hosts.run(host, 'cat $HOME/.pm2/logs/gateway-out.log')).toContain('"stopped"')
+    await eventually(async () => !running.test(await commands()), 'the end of nginx and every service')
+  },
+  PAGE_MS,
+)

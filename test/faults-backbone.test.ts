@@ -1,0 +1,95 @@
+// The link between a gateway and a fetcher node goes silent and recovers: both ends notice, and all viewers converge.
+import { answers, documentOf, startBackend } from './support/backend.ts'
+import { startBlackhole } from './support/blackhole.ts'
+import { connect } from './support/client.ts'
+import { eventually, pause } from './support/deadline.ts'
+import { msSince, show } from './support/figures.ts'
+import { nodeAt, startSystem } from './support/system.ts'
+
+const backend = await startBackend()
+const namespaces = { doc: { url: `${backend.origin}/docs/{id}`, refresh: '100ms', timeout: '500ms' } }
+const { fetchers, startGateway } = await startSystem({ gateways: 0, namespaces })
+const [{ ports }] = fetchers
+
+// One gateway reaches the node through the proxy, the other is the control.
+const requests = await startBlackhole(ports.requestsPort)
+const replies = await startBlackhole(ports.answersPort)
+const [behindProxy, direct] = await Promise.all([
+  startGateway([nodeAt({ requestsPort: requests.port, answersPort: replies.port })]),
+  startGateway([nodeAt(ports)]),
+])
+
+/** @param {string[]} keys @param {number} revision */
+const put = (keys, revision) => {
+  for (const key of keys) backend.on(`/docs/${key.slice(4)}`, answers.json(documentOf(revision)))
+}
+
+const both = [requests, replies]
+// Shorter than the 3 s after which a peer counts as dead, and longer.
+const [SHORT_MS, LONG_MS] = [1_500, 5_000]
+
+/** @type {{ name: string, how: 'hold' | 'drop', forMs: number, where: typeof both, what: string }[]} */
+const silences = [
+  { name: 'short-loss', how: 'drop', forMs: SHORT_MS, where: both, what: 'loses messages for a moment' },
+  { name: 'short-delay', how: 'hold', forMs: SHORT_MS, where: both, what: 'delays everything for a moment' },
+  { name: 'lost-requests', how: 'drop', forMs: SHORT_MS, where: [requests], what: 'loses requests for a moment' },
+  { name: 'lost-answers', how: 'drop', forMs: SHORT_MS, where: [replies], what: 'loses answers for a moment' },
+  { name: 'long-loss', how: 'drop', forMs: LONG_MS, where: both, what: 'loses messages until both ends give it up' },
+  {
+    name: 'long-delay',
+    how: 'hold',
+    forMs: LONG_MS,
+    where: both,
+    what: 'delays everything until both ends give it up',
+  },
+]
+
+test.each(silences)('a link that silently $what', async ({ name, how, forMs, where }) => {
+  const keys = Array.from({ length: 20 }, (_, index) => `doc:${name}-${index}`)
+  const left = keys.slice(0, 5)
+  const added = Array.from({ length: 5 }, (_, index) => `doc:${name}-new-${index}`)
+  put([...keys, ...added], 1)
+  const viewer = await connect(behindProxy.url)
+  const control = await connect(direct.url)
+  await Promise.all([viewer, control].map(client => client.subscribe(keys)))
+  for (const client of [viewer, control]) for (const key of keys) await client.reaches(key, 1)
+
+  const swallowed = () => where.reduce((sum, proxy) => sum + proxy.swallowed(), 0)
+  const before = swallowed()
+  for (const proxy of where) proxy.swallow(how)
+  const silentAt = performance.now()
+  // Said while nobody hears it: other content, other wishes.
+  put(keys, 2)
+  await viewer.unsubscribe(left)
+  await viewer.subscribe(added)
+  await Promise.all(keys.map(key => control.reaches(key, 2)))
+  if (forMs === LONG_MS) {
+    await viewer.until(() => keys.slice(5).every(key => viewer.of(key).stale), 'to be told that the values are stale')
+    show(`${name}: viewers told after ${msSince(silentAt)}`)
+  }
+  await pause(silentAt + forMs - performance.now())
+  expect(swallowed()).toBeGreaterThan(before)
+  put([...keys, ...added], 3)
+  for (const proxy of where) proxy.mend()
+  const mendedAt = performance.now()
+
+  for (const key of [...keys.slice(5), ...added]) await viewer.reaches(key, 3)
+  for (const key of keys) await control.reaches(key, 3)
+  show(`${name}: converged ${msSince(mendedAt)} after mending`)
+  for (const key of left) expect(viewer.of(key).revision).toBe(1)
+
+  // Nobody watches through the proxy any more what was left while it was silent, or after.
+  for (const client of [viewer, control]) client.close()
+  const total = () => backend.asked.filter(({ path }) => path.includes(name)).length
+  let seen = -1
+  await eventually(
+    async () => {
+      const quiet = total() === seen
+      seen = total()
+      await pause(400)
+      return quiet
+    },
+    'the end of requests for keys nobody watches',
+    { deadlineMs: 15_000 },
+  )
+})

@@ -1,0 +1,153 @@
+// Backends that know nothing of Keycast, served through configuration alone.
+import { mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+// @ts-expect-error it comes without types
+import httpServer from 'http-server'
+// @ts-expect-error it comes without types
+import send from 'send'
+import { answers, documentOf, startBackend } from './support/backend.ts'
+import { atEnd } from './support/cleanup.ts'
+import { connect } from './support/client.ts'
+import { eventually } from './support/deadline.ts'
+import { msSince, show } from './support/figures.ts'
+import { startSystem } from './support/system.ts'
+
+const directory = mkdtempSync(join(tmpdir(), 'keycast-files-'))
+atEnd(() => rmSync(directory, { recursive: true }))
+
+/** @typedef {{ path: string, status: number }} Served */
+
+/** @param {string} name @param {number} revision */
+const edit = (name, revision) => writeFileSync(join(directory, name), documentOf(revision))
+
+/** A file last edited an hour ago. @param {string} name @param {number} revision */
+const writeOld = (name, revision) => {
+  edit(name, revision)
+  const anHourAgo = Date.now() / 1_000 - 3_600
+  utimesSync(join(directory, name), anHourAgo, anHourAgo)
+}
+
+/** @param {import('node:http').Server} server @returns {Promise<string>} its origin */
+const listen = async server => {
+  await new Promise(resolve => server.listen(0, '127.0.0.1', () => resolve(undefined)))
+  atEnd(() => {
+    server.closeAllConnections()
+    return new Promise(resolve => server.close(resolve))
+  })
+  return `http://127.0.0.1:${/** @type {import('node:net').AddressInfo} */ (server.address()).port}`
+}
+
+/** Listens, and notes what was answered. @param {import('node:http').Server} server */
+const serve = async server => {
+  /** @type {Served[]} */
+  const served = []
+  server.prependListener('request', (request, response) => {
+    const path = request.url ?? ''
+    response.on('finish', () => served.push({ path, status: response.statusCode }))
+  })
+  return { origin: await listen(server), served }
+}
+
+/** http-server as `npx http-server` runs it: an ETag, and Cache-Control: max-age=3600. */
+const withEtag = await serve(httpServer.createServer({ root: directory }).server)
+
+/** A file server that knows Last-Modified alone, to the second, as HTTP dates are. */
+const withLastModified = await serve(
+  createServer((request, response) => send(request, request.url, { root: directory, etag: false }).pipe(response)),
+)
+const demanding = await startBackend()
+
+const { gateways } = await startSystem({
+  namespaces: {
+    etag: { url: `${withEtag.origin}/{id}.json`, refresh: '100ms' },
+    modified: { url: `${withLastModified.origin}/{id}.json`, refresh: '100ms' },
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: as keycast.yaml has it
+    demanding: { url: `${demanding.origin}/{id}`, headers: { 'X-Api-Key': '${BACKEND_KEY}' }, refresh: '100ms' },
+    plain: { url: `${demanding.origin}/{id}`, refresh: '100ms' },
+    mistaken: { url: `${demanding.origin}/{id}`, headers: { 'X-Api-Key': 'wrong' }, refresh: '100ms' },
+  },
+  fetcherEnv: { BACKEND_KEY: 'opensesame' },
+})
+const [gateway] = gateways
+
+/** @type {[string, string, Served[]][]} */
+const servers = [
+  ['a static file server with ETag and Cache-Control: max-age=3600', 'etag', withEtag.served],
+  ['a static file server with Last-Modified alone', 'modified', withLastModified.served],
+]
+
+describe.each(servers)('%s', (_, namespace, served) => {
+  const fileOf = (/** @type {string} */ id) => `${namespace}-${id}.json`
+  const keyOf = (/** @type {string} */ id) => `${namespace}:${namespace}-${id}`
+  const servedOf = (/** @type {string} */ id) => served.filter(({ path }) => path === `/${fileOf(id)}`)
+
+  test('a file edited on disk reaches the subscriber', async () => {
+    writeOld(fileOf('edited'), 1)
+    const client = await connect(gateway.url)
+    await client.subscribe([keyOf('edited')])
+    await client.reaches(keyOf('edited'), 1)
+    const editedAt = performance.now()
+    edit(fileOf('edited'), 2)
+    await client.reaches(keyOf('edited'), 2)
+    show(`${namespace}: edit → viewer ${msSince(editedAt)} (refresh 100 ms)`)
+    client.close()
+  })
+
+  test('a second edit within the same second reaches the subscriber too', async () => {
+    writeOld(fileOf('twice'), 1)
+    const client = await connect(gateway.url)
+    await client.subscribe([keyOf('twice')])
+    await client.reaches(keyOf('twice'), 1)
+
+    // Just after a second began, so that both edits fall into it, the first one having been fetched in between.
+    await eventually(() => Date.now() % 1_000 < 100, 'the beginning of a second', { everyMs: 5 })
+    const second = Math.floor(Date.now() / 1_000)
+    edit(fileOf('twice'), 2)
+    await client.reaches(keyOf('twice'), 2)
+    edit(fileOf('twice'), 3)
+    expect(Math.floor(Date.now() / 1_000)).toBe(second)
+    await client.reaches(keyOf('twice'), 3)
+    client.close()
+  })
+
+  test('an unchanged file costs the backend only 304s', async () => {
+    writeOld(fileOf('same'), 1)
+    const client = await connect(gateway.url)
+    await client.subscribe([keyOf('same')])
+    await eventually(() => servedOf('same').length >= 10, 'ten requests')
+    const [first, ...rest] = servedOf('same').map(({ status }) => status)
+    expect(first).toBe(200)
+    expect(new Set(rest)).toEqual(new Set([304]))
+    expect(client.of(keyOf('same')).values).toBe(1)
+    client.close()
+  })
+})
+
+test('content whose type changes and whose bytes do not is a new version for its viewers', async () => {
+  demanding.on('/typed', answers.content('[1]', 'text/plain'))
+  const client = await connect(gateway.url)
+  await client.subscribe(['plain:typed'])
+  await client.until(() => client.of('plain:typed').values === 1, 'the text')
+  const { version } = client.of('plain:typed')
+  demanding.on('/typed', answers.content('[1]', 'application/json'))
+  await client.until(() => client.of('plain:typed').values === 2, 'the JSON')
+  expect(client.of('plain:typed')).toMatchObject({ data: [1] })
+  expect(client.of('plain:typed').version).not.toBe(version)
+  client.close()
+})
+
+test('a backend that demands a header is sent it, from keycast.yaml and a credential that fetchers alone have', async () => {
+  const content = answers.json(documentOf(1))
+  demanding.on('/guarded', (request, response) =>
+    request.headers['x-api-key'] === 'opensesame' ? content(request, response) : answers.status(401)(request, response),
+  )
+  const client = await connect(gateway.url)
+  await client.subscribe(['demanding:guarded', 'mistaken:guarded'])
+  await client.reaches('demanding:guarded', 1)
+  await client.until(() => client.of('mistaken:guarded').error, 'a refusal')
+  expect(client.of('mistaken:guarded').error.code).toBe('backend_refused')
+  expect(client.of('mistaken:guarded').values).toBe(0)
+  client.close()
+})

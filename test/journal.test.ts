@@ -1,0 +1,126 @@
+// The journal as a process, driven over its sockets as gateways do: what was acknowledged is kept, once and in order,
+// whatever happens to the process.
+import { closeSync, openSync, readFileSync, statSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { eventually, pause } from './support/deadline.ts'
+import { show } from './support/figures.ts'
+import { createChecker, newFolder, startJournal, startRooms } from './support/journal.ts'
+import { expectWhole, startRun } from './support/journal-run.ts'
+import { writeConfig } from './support/system.ts'
+
+test('killed again and again under 2,000 publishes a second, it has every acknowledged message once', async () => {
+  const run = await startRun(2_000)
+  const { journal, loads } = run
+  for (let round = 0; round < 10; round++) {
+    const before = loads[0].acknowledged()
+    await eventually(() => loads[0].acknowledged() > before + 500, 'publishes being acknowledged')
+    journal.process().signal('SIGKILL')
+    await journal.process().exited
+    await journal.restart()
+  }
+  const { sent } = await expectWhole(run)
+  const errors = JSON.stringify(loads.map(load => load.errors))
+  show(`10 kills under 2,000 publishes a second: ${sent} sent and kept once, errors on the way ${errors}`)
+})
+
+test('stopped in order under load, it has every message, and hardly anybody notices', async () => {
+  const run = await startRun(1_000)
+  const { journal, loads } = run
+  await eventually(() => loads[0].acknowledged() > 500, 'publishes being acknowledged')
+  journal.process().signal('SIGTERM')
+  expect(await journal.process().exited).toEqual({ code: 0, signal: null })
+  await journal.restart()
+  await expectWhole(run)
+})
+
+test('stopped for 10 s, publishers are told within their deadline, and everything heals', async () => {
+  const deadlineMs = 2_000
+  const run = await startRun(500, { deadlineMs })
+  const { journal, loads } = run
+  await eventually(() => loads[0].acknowledged() > 200, 'publishes being acknowledged')
+  journal.process().signal('SIGSTOP')
+  await pause(10_000)
+  expect(loads[0].errors.publish_unknown).toBeGreaterThan(0)
+  journal.process().signal('SIGCONT')
+  const before = loads[0].acknowledged()
+  await eventually(() => loads[0].acknowledged() > before, 'publishes being acknowledged again')
+  await expectWhole(run)
+  for (const load of loads) expect(load.longestMs()).toBeLessThan(deadlineMs + 2_000)
+})
+
+test('a shorter history than the log was used with waits, so that an old file trims nothing; told to, it holds', async () => {
+  const roomsOf = (/** @type {number} */ messages) => ({
+    KEYCAST_CONFIG: writeConfig(/** @type {any} */ ({ room: { source: 'journal', history: { messages } } })),
+  })
+  const journal = await startJournal({ env: roomsOf(1_000) })
+  const gateway = await startRooms('gateway', journal.node, createChecker())
+  const publish = { room: 'room:1', messageId: undefined, from: 'ann', data: Buffer.from('1') }
+  for (let n = 0; n < 20; n++) await gateway.publish(publish, { deadlineMs: 10_000 })
+
+  /** @param {Record<string, string>} env */
+  async function restart(env) {
+    journal.process().signal('SIGTERM')
+    await journal.process().exited
+    await journal.restart(env)
+    const shorter = /^keycast_journal_shorter_histories (\d)$/m
+    return shorter.exec(String((await journal.internal('/metrics')).body))?.[1]
+  }
+  const oldest = async () => JSON.parse(String((await journal.internal('/v1/rooms/room:1')).body)).oldest
+
+  expect(await restart(roomsOf(5))).toBe('1')
+  await eventually(() => gateway.isAvailable('room:1'), 'the journal answering')
+  expect(await gateway.publish(publish, { deadlineMs: 10_000 })).toMatchObject({ seq: 21 })
+  expect(await oldest()).toBe(1)
+  expect(journal.process().log()).toContainEqual(
+    expect.objectContaining({ msg: expect.stringContaining('keycast.yaml keeps less'), namespace: 'room' }),
+  )
+  expect(await restart(roomsOf(1_000))).toBe('0')
+  expect(await restart({ ...roomsOf(5), JOURNAL_SHORTEN_MS: '0' })).toBe('0')
+  await eventually(async () => (await oldest()) === 17, 'the room being trimmed')
+})
+
+test('a second journal on the folder is refused, and the first goes on', async () => {
+  const journal = await startJournal()
+  await expect(startJournal({ folder: journal.folder })).rejects.toThrow(
+    `${journal.folder} is in use by another journal`,
+  )
+  expect((await journal.internal('/health/ready')).status).toBe(200)
+})
+
+test('a damaged file is refused by name with exit code 2, and left as it is', async () => {
+  const folder = newFolder()
+  const first = await startJournal({ folder })
+  const backbone = await startRooms('one', first.node, createChecker())
+  const publish = { room: 'room:1', messageId: undefined, from: '', data: Buffer.from('1') }
+  expect(await backbone.publish(publish, { deadlineMs: 10_000 })).toMatchObject({ seq: 1 })
+  first.process().signal('SIGTERM')
+  await first.process().exited
+
+  const file = join(folder, 'data.mdb')
+  const descriptor = openSync(file, 'r+')
+  writeSync(descriptor, Buffer.alloc(8_192, 'x'), 0, 8_192, 0)
+  closeSync(descriptor)
+  const damaged = readFileSync(file)
+  await expect(startJournal({ folder })).rejects.toThrow(/ended with 2 before it listened:[\s\S]*data\.mdb is damaged/)
+  expect(readFileSync(file).equals(damaged)).toBe(true)
+  expect(statSync(file).size).toBe(damaged.length)
+})
+
+test('with a log in memory a restart is another history, and everybody is told', async () => {
+  const journal = await startJournal({ env: { JOURNAL_LOG: 'memory' } })
+  /** @type {any[]} */
+  const gaps = []
+  const checker = createChecker()
+  const backbone = await startRooms('one', journal.node, {
+    ...checker,
+    saw: (_, __, sight) => void (sight.type === 'gap' && gaps.push(sight)),
+  })
+  backbone.watch('room:1')
+  const publish = { room: 'room:1', messageId: undefined, from: '', data: Buffer.from('1') }
+  const first = /** @type {any} */ (await backbone.publish(publish, { deadlineMs: 10_000 }))
+  await eventually(() => backbone.positionOf('room:1')?.seq === 1, 'the message')
+  await journal.process().kill()
+  await journal.restart()
+  await eventually(() => gaps.length > 0, 'the gap')
+  expect(gaps[0]).toMatchObject({ seq: 0, epoch: expect.not.stringMatching(first.epoch) })
+})

@@ -1,0 +1,149 @@
+// A client's life from its first subscribe to its resume, with the simulated backend.
+import { connect } from './support/client.ts'
+import { show } from './support/figures.ts'
+import { ask } from './support/http.ts'
+import { startProvider, startSystem } from './support/system.ts'
+
+const CHANGE_MS = 1_000
+const KEY = 'conversation:1'
+
+/** @type {Awaited<ReturnType<typeof startProvider>>} */
+let provider
+/** @type {import('./support/system.ts').Gateway} */
+let gateway
+
+beforeAll(async () => {
+  provider = await startProvider({ PROVIDER_DOCUMENT_BYTES: '130000', PROVIDER_CHANGE_MS: String(CHANGE_MS) })
+  const system = await startSystem({
+    namespaces: {
+      conversation: { url: `${provider.origin}/conversations/{id}`, refresh: '100ms', maxAge: '100ms' },
+      text: { url: `${provider.origin}/text/{id}`, refresh: '100ms' },
+      binary: { url: `${provider.origin}/binary/{id}`, refresh: '100ms' },
+      // So seldom asked that its value stands while a test looks at it.
+      steady: { url: `${provider.origin}/conversations/{id}`, refresh: '1h', maxAge: '1h' },
+    },
+  })
+  gateway = system.gateways[0]
+})
+
+/** @param {string} path */
+const getFromBackend = async path => (await ask(provider.origin + path)).body
+
+/** The bytes of the backend's content inside a value's message. @param {Buffer | undefined} frame */
+const dataOf = frame => {
+  if (frame === undefined) throw new Error('no value came')
+  const marker = '"data":'
+  return frame.subarray(frame.indexOf(marker) + marker.length, -1)
+}
+
+test('a subscriber is given what GET of the backend returns, byte for byte', async () => {
+  const client = await connect(gateway.url)
+  expect(await client.subscribe([KEY])).toMatchObject({ type: 'subscribed', keys: [{ key: KEY }] })
+  const sight = client.of(KEY)
+
+  // The backend changes each second: what it says is compared with the value of the same revision, when that comes.
+  const expected = await getFromBackend('/conversations/1')
+  const { revision } = JSON.parse(expected.toString())
+  await client.reaches(KEY, revision)
+  expect(sight.revision).toBe(revision)
+  expect(sight.data).toEqual(JSON.parse(expected.toString()))
+  expect(dataOf(sight.frame).equals(expected)).toBe(true)
+  expect(expected.length).toBeGreaterThan(125_000)
+  client.close()
+})
+
+test('every change reaches the subscriber', async () => {
+  const client = await connect(gateway.url)
+  await client.subscribe([KEY])
+  const sight = client.of(KEY)
+  await client.until(() => sight.values === 1, 'the first value')
+  const first = /** @type {number} */ (sight.revision)
+
+  const delaysMs = []
+  for (let revision = first + 1; revision <= first + 4; revision += 1) {
+    await client.reaches(KEY, revision)
+    delaysMs.push(Date.now() - Date.parse(sight.data.changedAt))
+  }
+  show(`backend change → viewer, refresh 100 ms: ${delaysMs.map(ms => `${ms} ms`).join(', ')}`)
+  expect(sight.revisions).toEqual([first, first + 1, first + 2, first + 3, first + 4])
+  client.close()
+})
+
+test('text and bytes arrive as what they are', async () => {
+  const client = await connect(gateway.url)
+  await client.subscribe(['text:1', 'binary:1'])
+  for (const [key, path, encoding] of /** @type {const} */ ([
+    ['text:1', '/text/1', 'utf8'],
+    ['binary:1', '/binary/1', 'base64'],
+  ])) {
+    // Asked again when the backend changed in between.
+    /** @type {string} */
+    let held
+    do {
+      held = (await getFromBackend(path)).toString(encoding)
+      const { values } = client.of(key)
+      await client.until(() => client.of(key).data === held || client.of(key).values > values, `the content of ${path}`)
+    } while (client.of(key).data !== held)
+  }
+  client.close()
+})
+
+test('after an unsubscribe nothing more of the key arrives', async () => {
+  const client = await connect(gateway.url)
+  await client.subscribe([KEY, 'text:1'])
+  await client.until(() => client.of(KEY).values > 0 && client.of('text:1').values > 0, 'the first values')
+  expect(await client.unsubscribe([KEY])).toMatchObject({ type: 'ok' })
+  const { values } = client.of(KEY)
+
+  // Two more changes of the other key: the unsubscribed one changed as often meanwhile.
+  const until = client.of('text:1').values + 2
+  await client.until(() => client.of('text:1').values >= until, 'two changes of the other key')
+  await client.ping()
+  expect(client.of(KEY).values).toBe(values)
+  client.close()
+})
+
+test('a subscriber that holds the latest version is told so, and not sent it again', async () => {
+  const first = await connect(gateway.url)
+  await first.subscribe(['steady:1'])
+  await first.until(() => first.of('steady:1').values === 1, 'the value')
+
+  const { version } = first.of('steady:1')
+  const second = await connect(gateway.url)
+  await second.subscribe([{ key: 'steady:1', version }])
+  await second.until(() => second.of('steady:1').currents === 1, 'to be told that it holds the latest')
+  await second.ping()
+  expect(second.of('steady:1')).toMatchObject({ version, values: 0 })
+  first.close()
+  second.close()
+})
+
+test('a get is answered once, with its id', async () => {
+  const client = await connect(gateway.url)
+  const value = await client.request({ type: 'get', key: 'steady:2' })
+  expect(value).toMatchObject({ type: 'value', key: 'steady:2' })
+  expect(value.data.revision).toEqual(expect.any(Number))
+  expect(await client.request({ type: 'get', key: 'steady:2', version: value.version })).toMatchObject({
+    type: 'current',
+    version: value.version,
+  })
+  client.close()
+})
+
+test('the same cache answers over HTTP, with validators', async () => {
+  const client = await connect(gateway.url)
+  const { version, data } = await client.request({ type: 'get', key: 'steady:3' })
+
+  const response = await ask(`${gateway.http}/v1/values/steady:3`)
+  expect(response.status).toBe(200)
+  expect(response.json()).toEqual(data)
+  const etag = response.headers.etag ?? ''
+  expect(etag).toBe(`"${version}"`)
+  expect(response.headers.age).toMatch(/^\d+$/)
+  expect(response.headers['cache-control']).toMatch(/max-age=\d+/)
+
+  const again = await ask(`${gateway.http}/v1/values/steady:3`, { headers: { 'if-none-match': etag } })
+  expect(again.status).toBe(304)
+  expect(again.body).toHaveLength(0)
+  client.close()
+})

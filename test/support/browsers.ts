@@ -1,0 +1,229 @@
+// Chromium and Firefox as real processes, each by its own protocol: pages in tabs that are hidden, left, cut off and put
+// to sleep as a person's are.
+
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import WebSocket from 'ws'
+import { findChromium } from './chromium.ts'
+import { atEnd } from './cleanup.ts'
+import { eventually, within } from './deadline.ts'
+import { childrenOf, killAtEnd, killNow } from './processes.ts'
+
+/** A browser takes seconds to start, far more on a busy machine. */
+const START_MS = 90_000
+
+/**
+ * @typedef {object} Tab
+ * @property {(expression: string) => Promise<any>} evaluate its value, awaited; what JSON can carry
+ * @property {(condition: string, what: string, deadlineMs?: number) => Promise<unknown>} until a condition holds in the
+ *   page
+ * @property {(url: string) => Promise<void>} goto
+ * @property {() => Promise<void>} back to the page before
+ * @property {(isOffline: boolean) => Promise<void>} setOffline as the browser tells its pages
+ * @property {() => Promise<void>} show puts the tab before all others, which are hidden then
+ * @property {() => Promise<void>} close
+ *
+ * @typedef {object} Browser
+ * @property {string} name
+ * @property {boolean} keepsConnected whether a page that was left with an open WebSocket is kept for the way back
+ * @property {(url: string) => Promise<Tab>} open a tab, before all others
+ * @property {() => void} sleep stops every process of it, as a laptop that is closed does
+ * @property {() => void} wake
+ * @property {(tab: Tab, isFrozen: boolean) => Promise<void>} [freeze] a hidden tab, as a browser does to save its power
+ */
+
+/** @returns {Promise<Browser>} */
+export async function startChromium() {
+  const { profile, ...processes } = await launch(findChromium(), /DevTools listening on (ws:\S+)/, profile => [
+    '--headless',
+    '--no-sandbox',
+    '--disable-gpu',
+    '--disable-quic',
+    '--disable-background-networking',
+    '--no-first-run',
+    '--ignore-certificate-errors',
+    '--remote-debugging-port=0',
+    `--user-data-dir=${profile}`,
+  ])
+  const send = await connect(processes.address, (method, params, sessionId) => ({ method, params, sessionId }))
+  /** @type {Map<Tab, string>} */
+  const sessions = new Map()
+
+  return {
+    name: 'Chromium',
+    keepsConnected: true,
+    ...processes,
+    async open(url) {
+      const { targetId } = await send('Target.createTarget', { url: 'about:blank' })
+      const { sessionId } = await send('Target.attachToTarget', { targetId, flatten: true })
+      const ask = (/** @type {string} */ method, params = {}) => send(method, params, sessionId)
+      await ask('Page.enable')
+      await ask('Network.enable')
+      const tab = createTab({
+        async evaluate(expression) {
+          const { result, exceptionDetails } = await ask('Runtime.evaluate', { expression, awaitPromise: true })
+          if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text)
+          return result.value
+        },
+        goto: url => ask('Page.navigate', { url }),
+        async back() {
+          const { entries, currentIndex } = await ask('Page.getNavigationHistory')
+          await ask('Page.navigateToHistoryEntry', { entryId: entries[currentIndex - 1].id })
+        },
+        setOffline: offline =>
+          ask('Network.emulateNetworkConditions', {
+            offline,
+            latency: 0,
+            downloadThroughput: -1,
+            uploadThroughput: -1,
+          }),
+        show: () => send('Target.activateTarget', { targetId }),
+        close: () => send('Target.closeTarget', { targetId }),
+      })
+      sessions.set(tab, sessionId)
+      await tab.goto(url)
+      return tab
+    },
+    freeze: (tab, isFrozen) =>
+      send('Page.setWebLifecycleState', { state: isFrozen ? 'frozen' : 'active' }, sessions.get(tab)),
+  }
+}
+
+/** @returns {Promise<Browser>} */
+export async function startFirefox() {
+  const program = ['/usr/bin/firefox-esr', '/usr/bin/firefox'].find(existsSync)
+  if (!program) throw new Error('this test needs Firefox: apt-get install firefox-esr')
+  const { profile, ...processes } = await launch(program, /WebDriver BiDi listening on (ws:\S+)/, profile => [
+    '--headless',
+    '--no-remote',
+    '--profile',
+    profile,
+    '--remote-debugging-port=0',
+    'about:blank',
+  ])
+  const send = await connect(`${processes.address}/session`, (method, params) => ({ method, params }))
+  await send('session.new', { capabilities: { alwaysMatch: { acceptInsecureCerts: true } } })
+
+  return {
+    name: 'Firefox',
+    keepsConnected: false,
+    ...processes,
+    async open(url) {
+      const { context } = await send('browsingContext.create', { type: 'tab' })
+      const tab = createTab({
+        async evaluate(expression) {
+          const answer = await send('script.evaluate', { expression, awaitPromise: true, target: { context } })
+          if (answer.type !== 'success') throw new Error(answer.exceptionDetails.text)
+          return answer.result.value
+        },
+        goto: url => send('browsingContext.navigate', { context, url, wait: 'complete' }),
+        back: () => send('browsingContext.traverseHistory', { context, delta: -1 }),
+        setOffline: isOffline =>
+          send('emulation.setNetworkConditions', {
+            contexts: [context],
+            networkConditions: isOffline ? { type: 'offline' } : null,
+          }),
+        show: () => send('browsingContext.activate', { context }),
+        close: () => send('browsingContext.close', { context }),
+      })
+      await tab.show()
+      await tab.goto(url)
+      return tab
+    },
+  }
+}
+
+/** @param {Omit<Tab, 'until'>} actions `evaluate` gives text @returns {Tab} */
+function createTab(actions) {
+  const tab = {
+    ...actions,
+    /** @param {string} expression */
+    async evaluate(expression) {
+      const text = await actions.evaluate(`Promise.resolve(${expression}).then(value => JSON.stringify(value ?? null))`)
+      return JSON.parse(text)
+    },
+    /** @param {string} condition @param {string} what @param {number} [deadlineMs] */
+    until: (condition, what, deadlineMs) =>
+      // A page that is being loaded has nothing yet to be asked for.
+      eventually(() => tab.evaluate(`Boolean(${condition})`).catch(() => false), what, { everyMs: 50, deadlineMs }),
+  }
+  return tab
+}
+
+/**
+ * @param {string} program
+ * @param {RegExp} says where it listens, in a line of its log
+ * @param {(profile: string) => string[]} argumentsOf
+ */
+async function launch(program, says, argumentsOf) {
+  const profile = mkdtempSync(join(tmpdir(), 'keycast-browser-'))
+  const child = spawn(program, argumentsOf(profile), {
+    // The files that it keeps beside its profile must be gone with it, too.
+    env: { PATH: process.env.PATH, HOME: profile },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  const ended = once(child, 'close')
+  const all = () => familyOf(/** @type {number} */ (child.pid))
+  atEnd(async () => {
+    await ended
+    rmSync(profile, { recursive: true, force: true, maxRetries: 5 })
+  })
+  killAtEnd(() => all().forEach(killNow))
+  /** @type {string[]} */
+  const lines = []
+  const address = new Promise((resolve, reject) => {
+    createInterface(child.stderr).on('line', line => {
+      lines.push(line)
+      const [, found] = says.exec(line) ?? []
+      if (found) resolve(found)
+    })
+    ended.then(() => reject(new Error(`${program} ended:\n${lines.join('\n')}`)))
+  })
+  const signal = (/** @type {NodeJS.Signals} */ name) => {
+    for (const pid of all()) process.kill(pid, name)
+  }
+  return {
+    profile,
+    address: await within(/** @type {Promise<string>} */ (address), () => `${program} listening`, START_MS),
+    sleep: () => signal('SIGSTOP'),
+    wake: () => signal('SIGCONT'),
+  }
+}
+
+/** @param {number} pid @returns {number[]} it, and all that it started */
+function familyOf(pid) {
+  return [pid, ...childrenOf(pid).flatMap(familyOf)]
+}
+
+/**
+ * Both protocols are requests and answers in JSON.
+ *
+ * @param {string} address
+ * @param {(method: string, params: object, session?: string) => object} write
+ * @returns {Promise<(method: string, params?: object, session?: string) => Promise<any>>}
+ */
+async function connect(address, write) {
+  const socket = new WebSocket(address, { perMessageDeflate: false })
+  atEnd(() => socket.terminate())
+  await within(once(socket, 'open'), 'the browser being reached', START_MS)
+  /** @type {Map<number, (answer: any) => void>} */
+  const waiting = new Map()
+  let lastId = 0
+  socket.on('message', bytes => {
+    const answer = JSON.parse(bytes.toString())
+    waiting.get(answer.id)?.(answer)
+    waiting.delete(answer.id)
+  })
+  return async (method, params = {}, session = undefined) => {
+    const id = ++lastId
+    const answered = new Promise(resolve => waiting.set(id, resolve))
+    socket.send(JSON.stringify({ id, ...write(method, params, session) }))
+    const { result, error, message } = await within(answered, `the browser's answer to ${method}`)
+    if (error) throw new Error(`${method}: ${message ?? error.message ?? error}`)
+    return result
+  }
+}

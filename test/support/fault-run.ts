@@ -1,0 +1,333 @@
+// Clients that talk in rooms while processes are killed and stopped, and links and clients are cut or swallowed, at random
+// from a seed. Every message is counted in the end.
+import { startBlackhole } from './blackhole.ts'
+import { createChecker } from './checker.ts'
+import { eventually, pause } from './deadline.ts'
+import { show } from './figures.ts'
+import { notOnceIn, readHistories, startJournal, startRooms } from './journal.ts'
+import { startService } from './processes.ts'
+import { createRandom } from './random.js'
+import { seconds, seed } from './random-faults.ts'
+import { joinRooms } from './rooms.ts'
+import { writeConfig } from './system.ts'
+import { startSwitch } from './tcp-switch.ts'
+
+/** Each both publishes and listens. */
+const CLIENTS = 50
+const ROOMS = Array.from({ length: 10 }, (_, n) => `room:${n}`)
+const ROOMS_PER_CLIENT = 2
+const PUBLISH_EVERY_MS = 500
+
+/** Between the end of a fault and the next one. */
+const CALM_MS = 1_500
+
+/** A link is swallowed for up to so long: past the 3 s of silence after which both ends give it up, or short of them. */
+const SWALLOWED_MS = 6_000
+
+/** A client takes its connection for dead when nothing has answered it for so long; then it opens another. */
+const CLIENT_SILENT_MS = 2_000
+
+/** Before what was not kept is sent again, and before another connection. */
+const AGAIN_MS = 300
+
+/**
+ * @typedef {ReturnType<typeof createRandom>} Random
+ * @typedef {[what: string, fault: (random: Random) => Promise<unknown>]} Fault
+ */
+
+/**
+ * @param {object} options
+ * @param {Record<string, string>[]} options.journals each one's settings beside its ports
+ * @param {(journals: Awaited<ReturnType<typeof startJournal>>[]) => Fault[]} [options.more] faults beside the usual ones
+ */
+export async function startFaultRun({ journals: environments, more = () => [] }) {
+  const history = { messages: 1_000_000, bytes: '1GiB' }
+  const access = { anonymous: { read: ['*:**'], publish: ['*:**'] } }
+  const config = writeConfig(/** @type {any} */ ({ room: { source: 'journal', history } }), access)
+  const journals = await Promise.all(environments.map(env => startJournal({ config, env })))
+  /** @type {Awaited<ReturnType<typeof startSwitch>>[]} */
+  const switches = []
+  /** Of each journal: one for publications, one for deliveries. @type {Awaited<ReturnType<typeof startBlackhole>>[][]} */
+  const linkHoles = []
+  /** @type {string[]} */
+  const nodes = []
+  for (const { node } of journals) {
+    const ports = node.split(':').slice(1).map(Number)
+    const pair = [await startSwitch(ports[0]), await startSwitch(ports[1])]
+    const holes = [await startBlackhole(pair[0].port), await startBlackhole(pair[1].port)]
+    switches.push(...pair)
+    linkHoles.push(holes)
+    nodes.push(`127.0.0.1:${holes[0].port}:${holes[1].port}`)
+  }
+
+  async function startGateway() {
+    const process = await startService('gateway', {
+      KEYCAST_CONFIG: config,
+      JOURNAL_NODES: nodes.join(),
+      GATEWAY_PORT: '0',
+      GATEWAY_INTERNAL_PORT: '0',
+    })
+    // Half of the clients go through it.
+    return { process, hole: await startBlackhole(/** @type {number} */ (process.listening.port), { isPlain: true }) }
+  }
+  const gateways = [await startGateway(), await startGateway()]
+  const checker = createChecker()
+  const random = createRandom(seed)
+  const clients = Array.from({ length: CLIENTS }, (_, n) => {
+    const rooms = Array.from({ length: ROOMS_PER_CLIENT }, (_, each) => ROOMS[(n + each * 3) % ROOMS.length])
+    const url = () => urlOf(random.pick(gateways), n % 2 === 0)
+    return createParticipant({ name: `client-${n}`, rooms, checker, url })
+  })
+
+  /** @type {Fault[]} */
+  const faults = [
+    [
+      'journal killed',
+      async random => {
+        const journal = random.pick(journals)
+        journal.process().signal('SIGKILL')
+        await journal.process().exited
+        await pause(random.integer(1_000))
+        await journal.restart()
+      },
+    ],
+    [
+      'journal stopped',
+      async random => {
+        const journal = random.pick(journals).process()
+        journal.signal('SIGSTOP')
+        await pause(200 + random.integer(4_000))
+        journal.signal('SIGCONT')
+      },
+    ],
+    [
+      'gateway killed',
+      async random => {
+        const [gone] = gateways.splice(random.integer(gateways.length), 1)
+        await gone.process.kill()
+        gateways.push(await startGateway())
+      },
+    ],
+    [
+      'links cut',
+      async () => {
+        for (const each of switches) each.cut()
+      },
+    ],
+    [
+      'clients cut',
+      async random => {
+        for (const client of clients) if (random.integer(3) === 0) client.cut()
+      },
+    ],
+    [
+      'links swallowed',
+      async random => {
+        // One of the two, or both: requests vanish while beats pass, or the other way round, or all.
+        const holes = random.pick(linkHoles)
+        const which = random.pick([holes, [holes[0]], [holes[1]]])
+        for (const hole of which) hole.swallow(random.pick(['hold', 'drop']))
+        await pause(200 + random.integer(SWALLOWED_MS))
+        for (const hole of which) hole.mend()
+      },
+    ],
+    [
+      'clients swallowed',
+      async random => {
+        const { hole } = random.pick(gateways)
+        hole.swallow('hold')
+        await pause(200 + random.integer(SWALLOWED_MS))
+        hole.mend()
+      },
+    ],
+    ...more(journals),
+  ]
+
+  return {
+    /** Makes faults for as long as it is told, and judges. @returns {Promise<string[]>} what is wrong */
+    async judge() {
+      await eventually(() => clients.every(client => client.isThere()), 'every client having a position in its rooms')
+      /** @type {Record<string, number>} */
+      const counts = {}
+      const until = performance.now() + seconds * 1_000
+      while (performance.now() < until) {
+        const [what, fault] = random.pick(faults)
+        counts[what] = (counts[what] ?? 0) + 1
+        await fault(random)
+        await pause(random.integer(CALM_MS))
+      }
+      for (const client of clients) client.stopPublishing()
+      await eventually(() => clients.every(client => client.isSettled()), 'every publish being acknowledged', {
+        deadlineMs: 60_000,
+      })
+      const judge = await startRooms('judge', nodes.join(), checker)
+      const ids = await readHistories(judge, checker, ROOMS)
+      for (const room of ROOMS) {
+        const head = /** @type {any} */ (await judge.history(room, { before: 1, limit: 1 }, { deadlineMs: 10_000 }))
+        for (const client of clients) {
+          await eventually(() => client.hasSeen(room, head), `${client.name} seeing ${room} to its end`)
+        }
+      }
+      for (const client of clients) client.leave()
+      const sent = clients.flatMap(client => client.sent)
+      const seen = clients.reduce((sum, client) => sum + client.seen(), 0)
+      show(
+        `seed ${seed}, ${seconds} s: ${sent.length} messages sent, ${seen} seen by ${CLIENTS} clients, ` +
+          `${sent.filter(({ isAgain }) => isAgain).length} sent again; ${JSON.stringify(counts)}`,
+      )
+      for (const client of clients) client.noteAcknowledged()
+      const notOnce = notOnceIn(ids, sent).map(([id, count]) => `${id} is in the history ${count} times`)
+      return [...notOnce, ...checker.problems()].slice(0, 20)
+    },
+  }
+}
+
+/**
+ * @param {{ process: import('./processes.ts').ServiceProcess, hole: { port: number } }} gateway
+ * @param {boolean} isSwallowed now and then
+ */
+const urlOf = ({ process, hole }, isSwallowed) =>
+  `ws://127.0.0.1:${isSwallowed ? hole.port : process.listening.port}/ws`
+
+/**
+ * A client that is always connected to some gateway again, resumes its rooms by position, and sends again what was not
+ * acknowledged.
+ *
+ * @param {object} options
+ * @param {string} options.name
+ * @param {string[]} options.rooms
+ * @param {ReturnType<typeof createChecker>} options.checker
+ * @param {() => string} options.url of a gateway
+ */
+function createParticipant({ name, rooms, checker, url }) {
+  /** @typedef {{ room: string, messageId: string, data: string, isAgain: boolean, result: any }} Sent */
+  /** @type {Sent[]} */
+  const sent = []
+  /** @type {Set<Sent>} */
+  const unsettled = new Set()
+  /** @type {Map<string, { epoch: string, seq: number }>} */
+  let positions = new Map()
+  /** @type {import('./rooms.ts').RoomClient | undefined} */
+  let client
+  /** By the id of the request, of this connection. @type {Map<number, Sent>} */
+  const underWay = new Map()
+  let lastId = 0
+  let heardAt = 0
+  let isPublishing = true
+  let hasLeft = false
+  let seenCount = 0
+  const counting = {
+    ...checker,
+    /** @type {typeof checker.saw} */
+    saw(who, room, sight) {
+      if (sight.type === 'message') seenCount++
+      checker.saw(who, room, sight)
+    },
+  }
+
+  async function stayConnected() {
+    while (!hasLeft) {
+      try {
+        const joined = await joinRooms(url(), { name, checker: counting, onMessage: hear })
+        joined.keepNothing()
+        const keys = rooms.map(key => (positions.has(key) ? { key, after: { ...positions.get(key) } } : key))
+        for (const [key, position] of positions) joined.positions.set(key, position)
+        positions = joined.positions
+        joined.send({ type: 'subscribe', keys })
+        client = joined
+        underWay.clear()
+        for (const each of unsettled) sendAgain(each)
+        await joined.ended
+      } catch {
+        // A gateway that is gone: another one.
+      }
+      client = undefined
+      await pause(AGAIN_MS)
+    }
+  }
+
+  /** @param {any} message */
+  function hear(message) {
+    heardAt = performance.now()
+    onMessage(message)
+  }
+
+  /** As the library does: a connection that was swallowed is given up, and its end is not waited for. */
+  function ping() {
+    if (!client) return
+    if (performance.now() - heardAt > CLIENT_SILENT_MS) client.socket.terminate()
+    else client.send({ type: 'ping', id: 'ping' })
+  }
+
+  /** @param {any} message */
+  async function onMessage({ type, id, retryAfterMs = AGAIN_MS, ...rest }) {
+    const publish = underWay.get(id)
+    if (!publish) return
+    underWay.delete(id)
+    if (type === 'published') {
+      publish.result = rest
+      unsettled.delete(publish)
+      return
+    }
+    const current = client
+    await pause(retryAfterMs)
+    if (current === client) sendAgain(publish) // else it was, with the next connection
+  }
+
+  /** @param {Sent} publish */
+  function send(publish) {
+    const { room, messageId, data } = publish
+    underWay.set(++lastId, publish)
+    client?.send({ type: 'publish', id: lastId, key: room, messageId, data })
+  }
+
+  /** @param {Sent} publish */
+  function sendAgain(publish) {
+    publish.isAgain = true
+    send(publish)
+  }
+
+  const timer = setInterval(() => {
+    ping()
+    if (!isPublishing || positions.size < rooms.length) return
+    const number = sent.length
+    const messageId = `${name}-message-${String(number).padStart(8, '0')}`
+    const room = rooms[number % rooms.length]
+    const publish = { room, messageId, data: messageId, isAgain: client === undefined, result: undefined }
+    sent.push(publish)
+    unsettled.add(publish)
+    if (client) send(publish)
+  }, PUBLISH_EVERY_MS)
+  stayConnected()
+
+  return {
+    name,
+    sent,
+    cut: () => client?.socket.terminate(),
+    isThere: () => positions.size === rooms.length,
+    isSettled: () => unsettled.size === 0,
+    stopPublishing() {
+      isPublishing = false
+    },
+    /** @param {string} room @param {{ epoch: string, newest: number }} head */
+    hasSeen(room, { epoch, newest }) {
+      if (!rooms.includes(room)) return true
+      const position = positions.get(room)
+      return position?.epoch === epoch && position.seq === newest
+    },
+    seen: () => seenCount,
+    leave() {
+      hasLeft = true
+      clearInterval(timer)
+      client?.socket.terminate()
+    },
+    noteAcknowledged() {
+      for (const { room, messageId, data, result, isAgain } of sent) {
+        const { epoch, seq, duplicate = false } = result
+        // Sent again, it may stand behind what was sent meanwhile.
+        const publisher = isAgain ? `${name} with ${messageId}` : name
+        checker.acknowledged(publisher, room, { epoch, seq, duplicate, messageId, data: JSON.stringify(data) })
+      }
+    },
+  }
+}

@@ -1,0 +1,201 @@
+// A journal as a real process, and gateways' links to it: what they publish and see goes to a checker.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createZeromqRooms } from '@keycast/backbone'
+import { createChecker } from './checker.ts'
+import { atEnd } from './cleanup.ts'
+import { eventually } from './deadline.ts'
+import { freePorts } from './free-ports.ts'
+import { ask } from './http.ts'
+import { followPositions } from './positions.ts'
+import { startService } from './processes.ts'
+import { writeConfig } from './system.ts'
+
+/** @type {any} */
+const silent = { debug() {}, info() {}, warn() {}, error() {} }
+
+/** Every message of a test is held, so that all can be counted in the end. */
+const namespaces = /** @type {any} */ ({ room: { source: 'journal', history: { messages: 1_000_000, bytes: '1GiB' } } })
+
+/** Longer than a journal takes to be started again. */
+const PUBLISH_DEADLINE_MS = 10_000
+
+/** The most that publishers have under way, at their pace. */
+const UNDER_WAY_SECONDS = 2
+
+export function newFolder() {
+  const folder = mkdtempSync(join(tmpdir(), 'keycast-journal-'))
+  atEnd(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+/**
+ * @param {{ folder?: string, env?: Record<string, string>, config?: string }} [options] `config`: the path of a keycast.yaml
+ */
+export async function startJournal({ folder = newFolder(), env = {}, config = writeConfig(namespaces) } = {}) {
+  const common = { KEYCAST_CONFIG: config, JOURNAL_DATA: folder, JOURNAL_METRICS_PORT: '0', ...env }
+  const [publicationsPort, deliveriesPort] = await freePorts(2)
+  const ports = {
+    JOURNAL_PUBLICATIONS_PORT: String(publicationsPort),
+    JOURNAL_DELIVERIES_PORT: String(deliveriesPort),
+  }
+  let process = await startService('journal', { ...common, ...ports })
+  return {
+    folder,
+    node: `127.0.0.1:${publicationsPort}:${deliveriesPort}`,
+    process: () => process,
+    /** Starts it again, after it has ended, where gateways look for it. @param {Record<string, string>} [changed] */
+    async restart(changed = {}) {
+      process = await startService('journal', { ...common, ...ports, ...changed })
+    },
+    /** @param {string} path */
+    internal: path => ask(`http://127.0.0.1:${process.listening.metricsPort}${path}`),
+  }
+}
+
+/**
+ * A gateway's side, whose every sight is noted.
+ *
+ * @param {string} name @param {string} node @param {ReturnType<typeof createChecker>} checker
+ */
+export async function startRooms(name, node, checker) {
+  const { events, positionOf } = followPositions({
+    onHead: (room, { epoch, seq, after }) => checker.saw(name, room, { type: 'head', epoch, seq, after }),
+    onMessages(room, { epoch, messages }) {
+      for (const { seq, messageId, data } of messages) {
+        checker.saw(name, room, { type: 'message', epoch, seq, messageId, data: data.toString() })
+      }
+    },
+    onGap: (room, { epoch, seq }) => checker.saw(name, room, { type: 'gap', epoch, seq }),
+    onFailed() {},
+  })
+  const backbone = createZeromqRooms({ nodes: node, log: silent, events })
+  await backbone.start()
+  atEnd(() => backbone.stop())
+  await eventually(() => backbone.isAvailable('room:1'), 'the journal answering')
+  return { ...backbone, positionOf }
+}
+
+/**
+ * Publishes at a steady pace into some rooms, and at the journal's where that is slower. A message not acknowledged is sent again under its messageId until it is.
+ *
+ * @param {object} options
+ * @param {string} options.name
+ * @param {Awaited<ReturnType<typeof startRooms>>} options.backbone
+ * @param {ReturnType<typeof createChecker>} options.checker
+ * @param {string[]} options.rooms
+ * @param {number} options.perSecond
+ * @param {number} [options.deadlineMs]
+ */
+export function startLoad({ name, backbone, checker, rooms, perSecond, deadlineMs = PUBLISH_DEADLINE_MS }) {
+  const startedAt = performance.now()
+  /** @typedef {{ room: string, messageId: string, data: string, result: any, isAgain: boolean }} Sent */
+  /** @type {Sent[]} */
+  const sent = []
+  /** @type {Sent[]} */
+  const unsettled = []
+  /** @type {Record<string, number>} */
+  const errors = {}
+  const underWayMax = Math.max(500, perSecond * UNDER_WAY_SECONDS)
+  let underWay = 0
+  let acknowledged = 0
+  let longestMs = 0
+  let isStopping = false
+
+  /** @param {Sent} publish */
+  async function send(publish) {
+    const { room, messageId, data } = publish
+    underWay++
+    const at = performance.now()
+    const result = await backbone.publish({ room, messageId, from: name, data: Buffer.from(data) }, { deadlineMs })
+    longestMs = Math.max(longestMs, performance.now() - at)
+    underWay--
+    if (result.error === undefined) {
+      publish.result = result
+      acknowledged++
+      return
+    }
+    errors[result.error] = (errors[result.error] ?? 0) + 1
+    publish.isAgain = true
+    unsettled.push(publish)
+  }
+
+  function tick() {
+    const again = backbone.isAvailable('room:1') ? unsettled.splice(0, 100) : []
+    for (const publish of again) send(publish)
+    if (isStopping) return
+    const due = Math.floor(((performance.now() - startedAt) * perSecond) / 1_000)
+    // If the journal is slower than the pace, or away, the publishes under way must not grow without end.
+    while (sent.length < due && underWay + unsettled.length < underWayMax) {
+      const number = sent.length
+      const messageId = `${name}-message-${String(number).padStart(8, '0')}`
+      const room = rooms[number % rooms.length]
+      sent.push({ room, messageId, data: JSON.stringify(messageId), result: undefined, isAgain: false })
+      send(sent[number])
+    }
+  }
+  const timer = setInterval(tick, 10)
+  atEnd(() => clearInterval(timer))
+
+  return {
+    count: () => sent.length,
+    acknowledged: () => acknowledged,
+    errors,
+    longestMs: () => longestMs,
+    /** Ends when everything is acknowledged. */
+    async stop() {
+      isStopping = true
+      await eventually(() => underWay === 0 && unsettled.length === 0, 'every publish being acknowledged')
+      clearInterval(timer)
+      for (const { room, messageId, data, result, isAgain } of sent) {
+        // Sent again, it may stand behind what was sent meanwhile.
+        const publisher = isAgain ? `${name} with ${messageId}` : name
+        checker.acknowledged(publisher, room, { ...result, messageId, data })
+      }
+      return sent
+    },
+  }
+}
+
+/**
+ * Reads the whole history of each room, part by part, and gives it to the checker.
+ *
+ * @param {Awaited<ReturnType<typeof startRooms>>} backbone @param {ReturnType<typeof createChecker>} checker
+ * @param {string[]} rooms
+ * @returns {Promise<string[]>} the messageIds of all
+ */
+export async function readHistories(backbone, checker, rooms) {
+  const ids = []
+  for (const room of rooms) {
+    await eventually(() => backbone.isAvailable(room), `the journal of ${room} answering`) // of several, each has some rooms
+    const placed = []
+    let after = 0
+    for (;;) {
+      const part = await backbone.history(room, { after, limit: 500 }, { deadlineMs: PUBLISH_DEADLINE_MS })
+      if (part.error !== undefined) throw new Error(`history of ${room}: ${part.error}`)
+      const { epoch, oldest, newest, messages, more } = part
+      for (const { seq, messageId, data } of messages) placed.push({ epoch, seq, messageId, data: data.toString() })
+      after = placed.at(-1)?.seq ?? 0
+      if (more) continue
+      checker.history(room, { epoch, oldest, newest, messages: placed })
+      break
+    }
+    ids.push(...placed.map(({ messageId }) => String(messageId)))
+  }
+  return ids
+}
+
+/**
+ * Finds messages that were sent and are not there once, and messages that are there and were not sent.
+ *
+ * @param {string[]} ids @param {{ messageId: string }[]} sent
+ */
+export function notOnceIn(ids, sent) {
+  /** @type {Map<string, number>} */
+  const counts = new Map(sent.map(({ messageId }) => [messageId, 0]))
+  for (const id of ids) counts.set(id, (counts.get(id) ?? 1) + 1)
+  return [...counts].filter(([, count]) => count !== 1).slice(0, 10)
+}
+
+export { createChecker }

@@ -1,0 +1,84 @@
+// pm2 with a folder of its own, and everything it starts known by a mark.
+import { execFile } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { atEnd } from './cleanup.ts'
+import { within } from './deadline.ts'
+import { isAlive, killAtEnd, killNow } from './processes.ts'
+
+export const root = fileURLToPath(new URL('../..', import.meta.url))
+const script = join(root, 'node_modules/pm2/bin/pm2')
+
+/**
+ * An environment variable that processes inherit, and by which they are known whatever became of those who started them.
+ * They do not outlive the test file.
+ */
+export function createMark() {
+  const variable = 'TEST_MARK'
+  const value = randomUUID()
+  const pids = () => pidsWith(`${variable}=${value}`)
+  killAtEnd(() => {
+    for (const pid of pids()) killNow(pid)
+  })
+  return { env: { [variable]: value }, pids }
+}
+
+/** @param {string} assignment */
+function pidsWith(assignment) {
+  return readdirSync('/proc')
+    .filter(name => {
+      if (!/^\d+$/.test(name)) return false
+      try {
+        return readFileSync(`/proc/${name}/environ`, 'utf8').includes(assignment) && isAlive(Number(name))
+      } catch {
+        return false // gone since it was listed
+      }
+    })
+    .map(Number)
+}
+
+/** @returns {string} a new folder for a pm2, with a path short enough for its sockets */
+export function newHome() {
+  const home = mkdtempSync(join(tmpdir(), 'keycast-pm2-'))
+  atEnd(() => rmSync(home, { recursive: true, force: true }))
+  return home
+}
+
+/**
+ * pm2 as a person uses it: each call is a command.
+ *
+ * @param {Record<string, string>} env the environment of every command, and so of the processes it starts
+ */
+export function createPm2(env) {
+  const home = newHome()
+  const mark = createMark()
+
+  /** @param {string[]} args @returns {Promise<string>} what it printed, once it is done */
+  const run = (...args) => {
+    const done = new Promise((resolve, reject) => {
+      execFile(
+        process.execPath,
+        [script, ...args],
+        { cwd: root, env: { PATH: process.env.PATH, HOME: home, PM2_HOME: home, ...mark.env, ...env } },
+        (error, stdout, stderr) => {
+          if (error) reject(new Error(`pm2 ${args.join(' ')}: ${error.message}\n${stdout}${stderr}`))
+          else resolve(stdout)
+        },
+      )
+    })
+    return within(done, `pm2 ${args.join(' ')}`)
+  }
+
+  return {
+    run,
+    /** Everything it started, itself included. */
+    pids: mark.pids,
+    /** @param {string} name @returns {Promise<number>} the pid of an app */
+    async pidOf(name) {
+      return Number((await run('pid', name)).trim())
+    },
+  }
+}

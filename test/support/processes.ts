@@ -1,0 +1,222 @@
+// Services as real processes on free ports: starts them, keeps what they log, leaves none behind.
+import { spawn } from 'node:child_process'
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { atEnd } from './cleanup.ts'
+import { within } from './deadline.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+/** Enough to see how a failure came about, little enough to read. */
+const LINES_SHOWN = 40
+
+/**
+ * @typedef {object} ServiceProcess
+ * @property {string} name
+ * @property {number} pid
+ * @property {Record<string, any>} listening the fields of its `listening` line: its ports
+ * @property {() => Record<string, any>[]} log its log so far
+ * @property {(signal: NodeJS.Signals) => void} signal
+ * @property {Promise<{ code: number | null, signal: NodeJS.Signals | null }>} exited
+ * @property {() => Promise<void>} kill SIGKILL to the process and everything it started; resolves once it is gone
+ */
+
+/** Of services that run: process groups by their leader's pid, with what was logged. @type {Map<number, { title: string, lines: string[] }>} */
+const running = new Map()
+
+/**
+ * @param {'gateway' | 'fetcher' | 'journal' | 'data-provider'} name
+ * @param {Record<string, string>} env beside PATH; nothing else of the test's own environment reaches a service
+ * @returns {Promise<ServiceProcess>} once it listens
+ */
+export async function startService(name, env) {
+  const child = spawn(process.execPath, [`services/${name}/main.js`], {
+    cwd: root,
+    env: { PATH: process.env.PATH, LOG_FORMAT: 'json', ...env },
+    // A process group of its own, so that the workers of a killed primary can be killed with it.
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const pid = /** @type {number} */ (child.pid)
+  const kept = { title: `${name} ${pid}`, lines: /** @type {string[]} */ ([]) }
+  running.set(pid, kept)
+
+  /** @type {ServiceProcess['exited']} */
+  const exited = new Promise(resolve => child.once('close', (code, signal) => resolve({ code, signal })))
+  const kill = async () => {
+    killGroup(pid)
+    await exited
+  }
+  atEnd(async () => {
+    await kill()
+    running.delete(pid)
+  })
+
+  /** @type {Record<string, any>[]} */
+  const records = []
+  /** @type {Promise<Record<string, any>>} */
+  const listening = new Promise((resolve, reject) => {
+    createInterface(child.stdout).on('line', line => {
+      kept.lines.push(line)
+      const record = readRecord(line)
+      records.push(record)
+      if (record.msg === 'listening') resolve(record)
+    })
+    createInterface(child.stderr).on('line', line => kept.lines.push(line))
+    exited.then(({ code, signal }) => {
+      reject(new Error(`${name} ended with ${code ?? signal} before it listened:\n${kept.lines.join('\n')}`))
+    })
+  })
+  return {
+    name,
+    pid,
+    listening: await within(listening, () => `${name} listening:\n${kept.lines.join('\n')}\nthis`),
+    log: () => records,
+    signal: signal => process.kill(pid, signal),
+    exited,
+    kill,
+  }
+}
+
+/**
+ * Prints the end of every running service's log; called when a test fails.
+ *
+ * @param {string} test its name
+ */
+export function showLogs(test) {
+  for (const { title, lines } of running.values()) {
+    process.stderr.write(`\n── ${title}, when "${test}" failed ──\n${lines.slice(-LINES_SHOWN).join('\n')}\n`)
+  }
+}
+
+/** Other things to end at once. @type {Set<() => void>} */
+const endings = new Set()
+
+/**
+ * Has processes that another program starts ended, too, however the test file ends.
+ *
+ * @param {() => void} kill those that run then
+ */
+export function killAtEnd(kill) {
+  endings.add(kill)
+  atEnd(() => {
+    kill()
+    endings.delete(kill)
+  })
+}
+
+/** Ends every service at once, for when there is no time to wait. */
+export function killServices() {
+  for (const pid of running.keys()) killGroup(pid)
+  for (const kill of endings) kill()
+}
+
+/**
+ * Whether a process runs. One that has ended and was not yet reaped by its parent does not.
+ *
+ * @param {number} pid
+ */
+export function isAlive(pid) {
+  const [state = ''] = statOf(pid)
+  return !['', 'Z', 'X'].includes(state)
+}
+
+/**
+ * Finds which of some processes has a TCP connection from a local port: the worker behind a request the backend got.
+ *
+ * @param {number} port
+ * @param {number[]} pids
+ * @returns {number | undefined}
+ */
+export function pidOfPort(port, pids) {
+  const wanted = port.toString(16).toUpperCase().padStart(4, '0')
+  for (const pid of pids) {
+    const inodes = new Set(
+      contentOf(`/proc/${pid}/net/tcp`)
+        .split('\n')
+        .map(row => row.trim().split(/\s+/))
+        .filter(columns => columns[1]?.endsWith(`:${wanted}`))
+        .map(columns => `socket:[${columns[9]}]`),
+    )
+    if (openFilesOf(pid).some(file => inodes.has(file))) return pid
+  }
+  return undefined
+}
+
+/**
+ * The processes another one has started and that still run.
+ *
+ * @param {number} pid
+ */
+export function childrenOf(pid) {
+  // Not /proc/…/children: that list may lack some while others end.
+  return readdirSync('/proc')
+    .map(Number)
+    .filter(other => parentOf(other) === pid && isAlive(other))
+}
+
+/** @param {number} pid */
+function parentOf(pid) {
+  const [, parent] = statOf(pid)
+  return Number(parent)
+}
+
+/** The fields of a process's stat from its state on (proc(5)); what comes before ends in a name of any form. @param {number} pid */
+function statOf(pid) {
+  const stat = contentOf(`/proc/${pid}/stat`)
+  return stat
+    .slice(stat.lastIndexOf(')') + 1)
+    .trim()
+    .split(' ')
+}
+
+/** @param {string} path of a file that is gone when its process is */
+function contentOf(path) {
+  try {
+    return readFileSync(path, 'utf8').trim()
+  } catch {
+    return ''
+  }
+}
+
+/** @param {number} pid @returns {string[]} what they are: paths, and `socket:[inode]` */
+function openFilesOf(pid) {
+  try {
+    return readdirSync(`/proc/${pid}/fd`).map(fd => linkOf(`/proc/${pid}/fd/${fd}`))
+  } catch {
+    return []
+  }
+}
+
+/** @param {string} path */
+function linkOf(path) {
+  try {
+    return readlinkSync(path)
+  } catch {
+    return '' // closed since it was listed
+  }
+}
+
+/** @param {number} pid */
+function killGroup(pid) {
+  killNow(-pid)
+}
+
+/** @param {number} pid of a process that may have ended, or a group's, negative */
+export function killNow(pid) {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch (error) {
+    if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'ESRCH') throw error
+  }
+}
+
+/** @param {string} line @returns {Record<string, any>} */
+function readRecord(line) {
+  try {
+    return JSON.parse(line)
+  } catch {
+    return { msg: line }
+  }
+}

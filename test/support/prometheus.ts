@@ -1,0 +1,92 @@
+// A real Prometheus and a real node exporter, from the host's packages, on free ports.
+import { spawn } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parse, stringify } from 'yaml'
+import { atEnd } from './cleanup.ts'
+import { eventually, within } from './deadline.ts'
+import { freePorts } from './free-ports.ts'
+import { temporaryFolder } from './proxy.ts'
+
+export const prometheusFolder = fileURLToPath(new URL('../../monitoring/prometheus/', import.meta.url))
+
+/** @typedef {Awaited<ReturnType<typeof startPrometheus>>} Prometheus */
+/** @typedef {{ labels: Record<string, string>, value: number }} Sample */
+
+/**
+ * Runs the project's Prometheus configuration, with its rules, against targets given by address and in a hurry.
+ *
+ * @param {string} config the text of prometheus.yml
+ * @param {Record<string, string[]>} targets host:port by job
+ */
+export async function startPrometheus(config, targets) {
+  const folder = temporaryFolder()
+  const [port] = await freePorts(1)
+  const { global, rule_files, scrape_configs } = parse(config)
+  const hurried = {
+    global: { ...global, scrape_interval: '1s', scrape_timeout: '1s', evaluation_interval: '1s' },
+    rule_files: rule_files.map((/** @type {string} */ path) => join(prometheusFolder, path)),
+    scrape_configs: scrape_configs.map((/** @type {{ job_name: string }} */ { job_name }) => ({
+      job_name,
+      static_configs: [{ targets: targets[job_name] ?? [`127.0.0.1:${port}`] }],
+    })),
+  }
+  const path = join(folder, 'prometheus.yml')
+  writeFileSync(path, stringify(hurried))
+  const address = `127.0.0.1:${port}`
+  const args = [`--config.file=${path}`, `--storage.tsdb.path=${folder}/data`, `--web.listen-address=${address}`]
+  await startTool('prometheus', args, `http://${address}/-/ready`)
+
+  /** @param {string} path @returns {Promise<any>} */
+  const ask = async path => {
+    const response = await fetch(`http://${address}/api/v1/${path}`)
+    const { status, data, error } = /** @type {any} */ (await response.json())
+    if (status !== 'success') throw new Error(`${path}: ${error}`)
+    return data
+  }
+  return {
+    /** @param {string} expression @returns {Promise<Sample[]>} what it is now */
+    async query(expression) {
+      const { result } = await ask(`query?query=${encodeURIComponent(expression)}`)
+      return result.map((/** @type {any} */ { metric, value }) => ({ labels: metric, value: Number(value[1]) }))
+    },
+    /** Of every metric it has ever seen. @returns {Promise<string[]>} */
+    names: () => ask('label/__name__/values'),
+    targets: async () => (await ask('targets')).activeTargets,
+    /** Every rule, recording and alerting. @returns {Promise<any[]>} */
+    rules: async () => (await ask('rules')).groups.flatMap((/** @type {any} */ { rules }) => rules),
+  }
+}
+
+/** @returns {Promise<string>} its host:port */
+export async function startNodeExporter() {
+  const [port] = await freePorts(1)
+  const address = `127.0.0.1:${port}`
+  await startTool('prometheus-node-exporter', [`--web.listen-address=${address}`], `http://${address}/`)
+  return address
+}
+
+/** @param {string} command @param {string[]} args @param {string} readyUrl */
+async function startTool(command, args, readyUrl) {
+  const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'] })
+  let said = ''
+  child.stderr.on('data', chunk => {
+    said += chunk
+  })
+  const ended = new Promise((_, reject) => {
+    child.once('error', () => reject(new Error(`${command} is missing: on Debian "apt-get install ${command}"`)))
+    child.once('exit', code => reject(new Error(`${command} ended with ${code}:\n${said.slice(-4_000)}`)))
+  })
+  atEnd(async () => {
+    if (child.pid === undefined || child.exitCode !== null) return
+    child.kill('SIGTERM')
+    await within(ended, `the end of ${command}`).catch(() => {})
+  })
+  const answers = () =>
+    fetch(readyUrl).then(
+      ({ ok }) => ok,
+      () => false,
+    )
+  await Promise.race([eventually(answers, `${command} getting ready`), ended])
+}

@@ -1,0 +1,198 @@
+// The host's proxy as a real process on free ports, and stand-ins for the servers behind it.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer, request as requestPlainly } from 'node:http'
+import { request as requestSecurely } from 'node:https'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import WebSocket, { WebSocketServer } from 'ws'
+import { atEnd } from './cleanup.ts'
+import { eventually, within } from './deadline.ts'
+import { freePorts } from './free-ports.ts'
+import { childrenOf } from './processes.ts'
+
+export const proxyScript = fileURLToPath(new URL('../../scripts/proxy.js', import.meta.url))
+
+/** The stand-in's policy for its page. */
+export const pagePolicy = "default-src 'self'"
+
+/**
+ * @typedef {Awaited<ReturnType<typeof startProxy>>} Proxy
+ * @typedef {Awaited<ReturnType<typeof startStandIn>>} StandIn
+ */
+
+/**
+ * @param {number[]} gatewayPorts
+ * @param {object} [options]
+ * @param {string[]} [options.args] of the script
+ * @param {Record<string, string>} [options.env] settings of the template
+ * @param {Place} [options.after] one that was there before, in its place
+ */
+export async function startProxy(gatewayPorts, { args = [], env = {}, after } = {}) {
+  const { directory, httpPort, httpsPort } = after ?? (await newPlace())
+  const gateways = gatewayPorts.flatMap(port => ['--gateway', `127.0.0.1:${port}`])
+  const ports = ['--http-port', String(httpPort), '--https-port', String(httpsPort)]
+  const child = spawn(process.execPath, [proxyScript, '--directory', directory, ...ports, ...gateways, ...args], {
+    env: { PATH: process.env.PATH, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const exited = new Promise(resolve => child.once('close', resolve))
+  const stop = async () => {
+    child.kill('SIGTERM')
+    return within(exited, 'the end of the proxy')
+  }
+  atEnd(stop)
+
+  /** @type {string[]} */
+  const said = []
+  createInterface(child.stderr).on('line', line => said.push(line))
+  await within(
+    new Promise((resolve, reject) => {
+      createInterface(child.stdout).once('line', resolve)
+      exited.then(() => reject(new Error(`the proxy ended before it listened:\n${said.join('\n')}`)))
+    }),
+    'the proxy listening',
+  )
+  const masterPid = Number(readFileSync(join(directory, 'nginx.pid'), 'utf8'))
+  return {
+    directory,
+    httpPort,
+    httpsPort,
+    /** @param {string} path */
+    url: path => `https://127.0.0.1:${httpsPort}${path}`,
+    masterPid,
+    log: () => said.join('\n'),
+    /** The requests nginx has logged, once they are so many. @param {number} count @returns {Promise<Record<string, any>[]>} */
+    requests: async count => {
+      const lines = () => readFileSync(join(directory, 'access.log'), 'utf8').split('\n').filter(Boolean)
+      await eventually(() => lines().length >= count, `a log of ${count} requests`)
+      return lines().map(line => JSON.parse(line))
+    },
+    workers: () => childrenOf(masterPid),
+    reload: () => child.kill('SIGHUP'),
+    reopenLogs: () => child.kill('SIGUSR1'),
+    /** Without a chance to stop nginx. */
+    kill: async () => {
+      child.kill('SIGKILL')
+      await once(child, 'exit')
+    },
+    /** Resolves with the exit code. */
+    stop,
+  }
+}
+
+/** @typedef {{ directory: string, httpPort: number, httpsPort: number }} Place */
+
+/** @returns {Promise<Place>} */
+async function newPlace() {
+  const folder = temporaryFolder()
+  chmodSync(folder, 0o755) // for workers that open a log anew: started by root, they are another user
+  const directory = join(folder, 'a proxy') // with a space: it is somebody's
+  mkdirSync(directory)
+  const [httpPort, httpsPort] = await freePorts(2)
+  return { directory, httpPort, httpsPort }
+}
+
+/**
+ * A WebSocket through the proxy.
+ *
+ * @param {{ httpsPort: number }} proxy
+ * @param {{ protocols?: string[], headers?: Record<string, string>, from?: string }} [options] `from` is the client's address
+ * @returns {Promise<WebSocket>} once it is open; rejects with the status the upgrade was refused with
+ */
+export async function openSocket({ httpsPort }, { protocols = [], headers = {}, from = '127.0.0.1' } = {}) {
+  const socket = new WebSocket(`wss://127.0.0.1:${httpsPort}/ws`, protocols, {
+    headers,
+    localAddress: from,
+    rejectUnauthorized: false,
+  })
+  atEnd(() => socket.terminate())
+  await new Promise((resolve, reject) => {
+    socket.once('open', () => resolve(undefined)).on('error', reject)
+  })
+  return socket
+}
+
+/**
+ * A stand-in for a gateway: answers requests with its name, echoes WebSocket messages, and records every request.
+ *
+ * @param {string} name
+ * @param {number} [port] the port of one that died, to come back
+ */
+export async function startStandIn(name, port = 0) {
+  /** @type {{ url: string, headers: import('node:http').IncomingHttpHeaders }[]} */
+  const requests = []
+  /** @param {import('node:http').IncomingMessage} request */
+  const record = ({ url = '', headers }) => requests.push({ url, headers })
+  let hangs = false
+  const server = createServer((request, response) => {
+    record(request)
+    if (hangs) return
+    if (request.url === '/') response.setHeader('content-security-policy', pagePolicy)
+    response.end(name)
+  })
+  const webSockets = new WebSocketServer({ server, path: '/ws' })
+  webSockets.on('connection', (socket, request) => {
+    record(request)
+    socket.on('message', (data, isBinary) => socket.send(data, { binary: isBinary }))
+    socket.on('error', () => {}) // cut off with its client
+  })
+  await new Promise(resolve => server.listen(port, '127.0.0.1', () => resolve(undefined)))
+  /** Every connection is cut and no new one taken, as when its process is killed. */
+  const die = () => {
+    for (const socket of webSockets.clients) socket.terminate()
+    server.closeAllConnections()
+    server.close()
+  }
+  atEnd(die)
+  return {
+    port: /** @type {import('node:net').AddressInfo} */ (server.address()).port,
+    requests,
+    sockets: () => webSockets.clients.size,
+    /** Takes requests and answers none. */
+    hang: () => {
+      hangs = true
+    },
+    die,
+  }
+}
+
+/**
+ * @param {string} url
+ * @param {{ method?: string, headers?: Record<string, string>, body?: string, path?: string, localAddress?: string }} [options]
+ *   `path` is sent as it is, dots and all
+ * @returns {Promise<{ status: number | undefined, headers: import('node:http').IncomingHttpHeaders, body: string }>}
+ */
+export function request(url, { body, ...options } = {}) {
+  const send = url.startsWith('https:') ? requestSecurely : requestPlainly
+  return new Promise((resolve, reject) => {
+    send(url, { rejectUnauthorized: false, agent: false, ...options }, response => {
+      let text = ''
+      response.on('data', chunk => {
+        text += chunk
+      })
+      response.on('end', () => resolve({ status: response.statusCode, headers: response.headers, body: text }))
+    })
+      .on('error', reject)
+      .end(body)
+  })
+}
+
+/** @param {import('ws').WebSocket} socket @param {string} text */
+export async function echo(socket, text) {
+  if (socket.readyState !== WebSocket.OPEN) throw new Error('the WebSocket is closed')
+  socket.send(text)
+  const closed = once(socket, 'close').then(() => Promise.reject(new Error('the WebSocket was closed')))
+  const [answer] = await Promise.race([once(socket, 'message'), closed])
+  return String(answer)
+}
+
+/** A folder that is gone when the test file ends. */
+export function temporaryFolder() {
+  const folder = mkdtempSync(join(tmpdir(), 'keycast-test-'))
+  atEnd(() => rmSync(folder, { recursive: true }))
+  return folder
+}
