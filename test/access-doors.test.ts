@@ -1,6 +1,7 @@
 // Every door against every kind of bad token with a real gateway, directly and through nginx: each is refused, counted once,
 // and shown nowhere.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import type { IncomingHttpHeaders } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import WebSocket from 'ws'
@@ -17,11 +18,11 @@ const folder = mkdtempSync(join(tmpdir(), 'keycast-doors-'))
 atEnd(() => rmSync(folder, { recursive: true }))
 const [withKey, withSecret] = issuers
 const publicKey = join(folder, 'public.pem')
-writeFileSync(publicKey, /** @type {string} */ (withKey.keys[0].export({ type: 'spki', format: 'pem' })))
+writeFileSync(publicKey, withKey.keys[0].export({ type: 'spki', format: 'pem' }) as string)
 
 const backend = await startBackend()
 for (const id of ['mine', 'secret']) backend.on(`/docs/${id}`, answers.json(documentOf(1)))
-const room = /** @type {any} */ ({ source: 'journal', members: 'named' })
+const room = { source: 'journal', members: 'named' } as any
 const journal = await startJournal({ config: writeConfig({ room }) })
 const system = await startSystem({
   namespaces: { doc: { url: `${backend.origin}/docs/{id}` }, room },
@@ -51,23 +52,24 @@ const grants = { read: ['doc:mine', 'room:mine'], publish: ['room:mine'], join: 
 const good = () => sign({ nowMs: Date.now(), keys: grants })
 const REFUSED = 'the token was refused'
 
-/** The ways to the gateway. @type {Record<string, (path: string) => string>} */
-const ways = { directly: path => `${gateway.http}${path}`, 'through nginx': proxy.url }
+/** The ways to the gateway. */
+const ways: Record<string, (path: string) => string> = {
+  directly: path => `${gateway.http}${path}`,
+  'through nginx': proxy.url,
+}
 
-/** @param {string} url http or https @param {Record<string, string>} headers */
-async function openSocket(url, headers = {}) {
+/** @param url http or https */
+async function openSocket(url: string, headers: Record<string, string> = {}) {
   const socket = new WebSocket(url.replace(/^http/, 'ws'), { headers, rejectUnauthorized: false })
   atEnd(() => socket.terminate())
-  /** @type {any[]} */
-  const messages = []
-  /** @type {() => void} */
-  let wake = () => {}
+  const messages: any[] = []
+  let wake: () => void = () => {}
   socket.on('message', data => {
     messages.push(JSON.parse(data.toString()))
     wake()
   })
   socket.on('error', () => {})
-  const refused = new Promise(resolve => {
+  const refused = new Promise<{ status?: number; headers?: IncomingHttpHeaders; body?: string }>(resolve => {
     socket.on('unexpected-response', (_, response) => {
       let body = ''
       response.on('data', chunk => {
@@ -76,14 +78,16 @@ async function openSocket(url, headers = {}) {
       response.on('end', () => resolve({ status: response.statusCode, headers: response.headers, body }))
     })
   })
-  const opened = new Promise(resolve => socket.on('open', () => resolve({ status: 101 })))
+  const opened = new Promise<{ status?: number; headers?: IncomingHttpHeaders; body?: string }>(resolve =>
+    socket.on('open', () => resolve({ status: 101 })),
+  )
   const outcome = await within(Promise.race([opened, refused]), 'an answer to the upgrade')
   return {
     ...outcome,
-    /** @param {object} message with an id @returns {Promise<any>} what answers it */
-    async ask(message) {
+    /** @param message with an id @returns what answers it */
+    async ask(message: object): Promise<any> {
       socket.send(JSON.stringify(message))
-      const id = /** @type {{ id: number }} */ (message).id
+      const id = (message as { id: number }).id
       const answered = new Promise(resolve => {
         wake = () => {
           // Refused keys are named after the `subscribed` that leaves them out.
@@ -103,12 +107,8 @@ const MESSAGES = '/v1/messages/room:mine'
 
 let lastId = 100
 
-/**
- * The requests that a session may make about a key; of a subscribe, the error about the key.
- *
- * @type {Record<string, (id: string) => any>}
- */
-const requests = {
+/** The requests that a session may make about a key; of a subscribe, the error about the key. */
+const requests: Record<string, (id: string) => any> = {
   get: id => ({ type: 'get', id: ++lastId, key: `doc:${id}` }),
   subscribe: id => ({ type: 'subscribe', id: ++lastId, keys: [{ key: `doc:${id}` }] }),
   'subscribe to a room': id => ({ type: 'subscribe', id: ++lastId, keys: [{ key: `room:${id}` }] }),
@@ -122,12 +122,11 @@ const requests = {
   join: id => ({ type: 'join', id: ++lastId, key: `room:${id}`, name: 'ann' }),
 }
 
-/**
- * Each door shows the token, and returns the answer: a status and a text.
- *
- * @type {Record<string, (url: (path: string) => string, token: string) => Promise<{ status: number, body: string }>>}
- */
-const doors = {
+/** Each door shows the token, and returns the answer: a status and a text. */
+const doors: Record<
+  string,
+  (url: (path: string) => string, token: string) => Promise<{ status: number; body: string }>
+> = {
   'upgrade, header': (url, token) => upgrade(url, { authorization: `Bearer ${token}` }),
   'upgrade, cookie': (url, token) => upgrade(url, { cookie: `session=${token}` }),
   'GET /v1/values, header': (url, token) => get(url, VALUE, { authorization: `Bearer ${token}` }),
@@ -158,15 +157,13 @@ const doors = {
   },
 }
 
-/** @param {(path: string) => string} url @param {Record<string, string>} headers */
-async function upgrade(url, headers) {
+async function upgrade(url: (path: string) => string, headers: Record<string, string>) {
   const socket = await openSocket(url('/ws'), headers)
   socket.close()
   return { status: socket.status, body: socket.body ?? '' }
 }
 
-/** @param {(path: string) => string} url @param {string} path @param {Record<string, string>} headers */
-async function get(url, path, headers) {
+async function get(url: (path: string) => string, path: string, headers: Record<string, string>) {
   const { status = 0, body } = await request(url(path), { headers })
   return { status, body }
 }
@@ -178,10 +175,8 @@ describe.each(Object.keys(ways))('%s', way => {
 
   test.each(Object.keys(doors))('%s: every bad token is refused alike, and counted once', async door => {
     const before = await refusals()
-    /** @type {Record<string, { status: number, body: string }>} */
-    const got = {}
-    /** @type {typeof got} */
-    const wanted = {}
+    const got: Record<string, { status: number; body: string }> = {}
+    const wanted: typeof got = {}
     for (const [name, make] of Object.entries(badTokens)) {
       const token = await make(Date.now())
       const { status, body } = await doors[door](url, token)

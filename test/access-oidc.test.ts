@@ -3,6 +3,7 @@
 import { spawn } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import type { IncomingMessage } from 'node:http'
 import { request } from 'node:https'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -49,20 +50,18 @@ async function startIssuer() {
     createInterface(child.stdout).on('line', line => line.startsWith('{') && resolve(JSON.parse(line).issuer))
     child.once('close', () => reject(new Error(said)))
   })
-  return /** @type {Promise<string>} */ (within(listening, () => `the provider listening: ${said}`))
+  return within(listening, () => `the provider listening: ${said}`) as Promise<string>
 }
 
 /** A browser, as far as signing in needs one: it keeps cookies, and is told where to go next. */
 function createBrowser() {
-  /** @type {Map<string, string>} */
-  const cookies = new Map()
+  const cookies = new Map<string, string>()
 
-  /**
-   * @param {string} url
-   * @param {Record<string, string>} [form] posted
-   * @returns {Promise<{ status: number, location: string | undefined, body: string }>}
-   */
-  return async function go(url, form) {
+  /** @param form posted */
+  return async function go(
+    url: string,
+    form?: Record<string, string>,
+  ): Promise<{ status: number; location: string | undefined; body: string }> {
     const body = form && new URLSearchParams(form).toString()
     const cookie = Array.from(cookies, ([name, value]) => `${name}=${value}`).join('; ')
     const sent = request(url, {
@@ -72,9 +71,9 @@ function createBrowser() {
       headers: { ...(cookie && { cookie }), ...(form && { 'content-type': 'application/x-www-form-urlencoded' }) },
     })
     sent.end(body)
-    const response = /** @type {import('node:http').IncomingMessage} */ (
-      await new Promise((resolve, reject) => sent.on('response', resolve).on('error', reject))
-    )
+    const response = (await new Promise((resolve, reject) =>
+      sent.on('response', resolve).on('error', reject),
+    )) as IncomingMessage
     for (const set of response.headers['set-cookie'] ?? []) {
       const [, name, value] = /^([^=]+)=([^;]*)/.exec(set) ?? []
       if (value === '') cookies.delete(name)
@@ -86,8 +85,8 @@ function createBrowser() {
   }
 }
 
-/** The authorization code flow with PKCE (RFC 7636). @param {string} user @returns {Promise<{ access_token: string, refresh_token: string }>} */
-async function signIn(user) {
+/** The authorization code flow with PKCE (RFC 7636). */
+async function signIn(user: string): Promise<{ access_token: string; refresh_token: string }> {
   const go = createBrowser()
   const verifier = randomBytes(32).toString('base64url')
   const query = new URLSearchParams({
@@ -112,8 +111,7 @@ async function signIn(user) {
   return grant(go, { grant_type: 'authorization_code', code, redirect_uri: REDIRECT, code_verifier: verifier })
 }
 
-/** @param {ReturnType<typeof createBrowser>} go @param {Record<string, string>} form */
-async function grant(go, form) {
+async function grant(go: ReturnType<typeof createBrowser>, form: Record<string, string>) {
   const { status, body } = await go(`${issuer}/token`, { client_id: 'page', ...form })
   if (status !== 200) throw new Error(body)
   return JSON.parse(body)
@@ -141,7 +139,7 @@ test('a user signs in at the provider, reads what its token grants, and renews w
 })
 
 test('a token of another user is that user, and the id token, which is not for Keycast, is refused', async () => {
-  const tokens = /** @type {any} */ (await signIn('bob'))
+  const tokens = (await signIn('bob')) as any
   const client = await connect(gateway.url)
   expect(await client.request({ type: 'auth', token: tokens.id_token })).toMatchObject({ code: 'token_refused' })
   expect(await client.request({ type: 'auth', token: tokens.access_token })).toMatchObject({ user: 'bob' })

@@ -12,14 +12,14 @@ import { startSystem } from './support/system.ts'
 const JWT_SECRET = randomBytes(48).toString('base64')
 
 const backend = await startBackend()
-const inbox = /** @type {const} */ ({
+const inbox = {
   url: `${backend.origin}/inbox/{id}`,
   refresh: '100ms',
   timeout: '1s',
   headers: { 'x-service': 'keycast' },
   per: 'user',
   credentials: 'viewer',
-})
+} as const
 const system = await startSystem({
   namespaces: {
     inbox,
@@ -38,19 +38,18 @@ const system = await startSystem({
 })
 const [gateway, otherGateway] = system.gateways
 
-/** Each user's content, by user and path. @type {Map<string, number>} */
-const revisions = new Map()
-/** Users that the backend refuses. @type {Set<string>} */
-const refused = new Set()
+/** Each user's content, by user and path. */
+const revisions = new Map<string, number>()
+/** Users that the backend refuses. */
+const refused = new Set<string>()
 
-/** @param {string | undefined} authorization */
-const userOf = authorization =>
+const userOf = (authorization: string | undefined) =>
   authorization === undefined
     ? 'anonymous'
     : JSON.parse(Buffer.from(authorization.split('.')[1], 'base64url').toString()).sub
 
-/** Every answer has the same ETag, as of a backend that makes it of the path alone. @param {string} path */
-const serve = path =>
+/** Every answer has the same ETag, as of a backend that makes it of the path alone. */
+const serve = (path: string) =>
   backend.on(path, ({ headers }, response) => {
     const user = userOf(headers.authorization)
     if (refused.has(user)) return response.writeHead(403).end()
@@ -60,8 +59,7 @@ const serve = path =>
 for (const path of ['/inbox/a', '/inbox/b', '/inbox/c', '/inbox/d', '/inbox/e', '/inbox/f', '/inbox/open']) serve(path)
 for (const path of ['/inbox/many', '/inbox/g']) serve(path)
 
-/** @param {string} sub @param {number | string} [expires] @param {Record<string, unknown>} [claims] */
-const signed = (sub, expires = '1h', claims = {}) =>
+const signed = (sub: string, expires: number | string = '1h', claims: Record<string, unknown> = {}) =>
   new SignJWT(claims)
     .setProtectedHeader({ alg: 'HS256' })
     .setSubject(sub)
@@ -70,21 +68,20 @@ const signed = (sub, expires = '1h', claims = {}) =>
     .setExpirationTime(expires)
     .sign(Buffer.from(JWT_SECRET))
 
-/** @param {string} user @param {{ url?: string, token?: string }} [how] */
-async function viewer(user, { url = gateway.url, token } = {}) {
+async function viewer(user: string, { url = gateway.url, token }: { url?: string; token?: string } = {}) {
   const shown = token ?? (await signed(user))
   const client = await connect(url)
   await client.request({ type: 'auth', token: shown })
   return { ...client, token: shown }
 }
 
-const asked = (/** @type {string} */ path, /** @type {string} */ user) =>
+const asked = (path: string, user: string) =>
   backend.askedFor(path).filter(({ headers }) => userOf(headers.authorization) === user)
 
 test("two users see different values under one key, at every door and gateway, and never each other's", async () => {
   const proxy = await startProxy([gateway.port], { args: ['--exempt', '127.0.0.0/8'] })
   const tokens = { ann: await signed('ann'), bob: await signed('bob') }
-  for (const user of /** @type {const} */ (['ann', 'bob', 'ann'])) {
+  for (const user of ['ann', 'bob', 'ann'] as const) {
     const token = tokens[user]
     for (const { url } of [gateway, otherGateway]) {
       const client = await viewer(user, { url, token })
@@ -243,7 +240,7 @@ test('300 users of one key: each is asked for once, and sees their own', async (
     const answers = users.slice(next, next + 50).map(async (user, i) => {
       const headers = { authorization: `Bearer ${tokens[next + i]}` }
       const answer = await ask(`${gateway.http}/v1/values/slow:many`, { headers })
-      return { user, got: /** @type {any} */ (answer.json()).of }
+      return { user, got: (answer.json() as any).of }
     })
     for (const { user, got } of await Promise.all(answers)) expect(got).toBe(user)
   }

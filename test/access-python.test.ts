@@ -20,12 +20,8 @@ const PYTHON_MS = 60_000
 
 const folder = temporaryFolder()
 
-/**
- * Each with the arguments of `openssl genpkey`, and the prefix of its users.
- *
- * @type {Record<string, { genpkey: string[], prefix: string }>}
- */
-const kinds = {
+/** Each with the arguments of `openssl genpkey`, and the prefix of its users. */
+const kinds: Record<string, { genpkey: string[]; prefix: string }> = {
   ES256: { genpkey: ['-algorithm', 'EC', '-pkeyopt', 'ec_paramgen_curve:P-256'], prefix: 'ec|' },
   ES384: { genpkey: ['-algorithm', 'EC', '-pkeyopt', 'ec_paramgen_curve:P-384'], prefix: 'ec384|' },
   RS256: { genpkey: ['-algorithm', 'RSA', '-pkeyopt', 'rsa_keygen_bits:2048'], prefix: 'rsa|' },

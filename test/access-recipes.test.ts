@@ -4,6 +4,7 @@ import { execFileSync, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SignJWT } from 'jose'
@@ -17,11 +18,10 @@ import { freePorts } from './support/free-ports.ts'
 import { ask } from './support/http.ts'
 import { startSystem, writeConfig } from './support/system.ts'
 
-const read = (/** @type {string} */ path) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8')
+const read = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8')
 const page = read('docs/deploy/access.md')
 
-/** @param {string} language @param {string} [from] */
-const blocks = (language, from = page) =>
+const blocks = (language: string, from: string = page) =>
   Array.from(from.matchAll(/^ *```(\w*)\n(.*?)^ *```$/gms))
     .filter(([, named]) => named === language)
     .map(([, , text]) => text)
@@ -48,12 +48,11 @@ const documents = { url: `${backend.origin}/docs/{id}` }
 const namespaces = { article: documents, draft: documents, user: documents }
 const system = await startSystem({ namespaces, gateways: 0 })
 
-/** A gateway whose keycast.yaml has the given access section. @param {object} access @param {Record<string, string>} [env] */
-const startGateway = (access, env) =>
+/** A gateway whose keycast.yaml has the given access section. */
+const startGateway = (access: object, env?: Record<string, string>) =>
   system.startGateway(system.nodes, { KEYCAST_CONFIG: writeConfig(namespaces, access), ...env })
 
-/** @param {string} user */
-const signed = user =>
+const signed = (user: string) =>
   new SignJWT({ keys: { read: ['article:mine'] } })
     .setProtectedHeader({ alg: 'HS256' })
     .setSubject(user)
@@ -61,8 +60,8 @@ const signed = user =>
     .setExpirationTime('1m')
     .sign(Buffer.from(JWT_SECRET))
 
-/** The nginx of the recipe, in front of a gateway and of a backend that knows its own session cookie. @param {number} gatewayPort */
-async function startNginx(gatewayPort) {
+/** The nginx of the recipe, in front of a gateway and of a backend that knows its own session cookie. */
+async function startNginx(gatewayPort: number) {
   const api = createServer(async ({ url, headers }, response) => {
     const isAnn = url === '/keycast-token' && headers.cookie === 'sid=of-ann'
     if (isAnn) response.writeHead(204, { 'x-keycast-token': await signed('ann') }).end()
@@ -70,7 +69,7 @@ async function startNginx(gatewayPort) {
   })
   await new Promise(resolve => api.listen(0, '127.0.0.1', () => resolve(undefined)))
   atEnd(() => api.close())
-  const apiPort = /** @type {import('node:net').AddressInfo} */ (api.address()).port
+  const apiPort = (api.address() as AddressInfo).port
   const [port] = await freePorts(1)
   const [recipe] = blocks('nginx')
   mkdirSync(join(folder, 'nginx'))
@@ -107,8 +106,8 @@ async function startNginx(gatewayPort) {
   return `ws://127.0.0.1:${port}/ws`
 }
 
-/** @param {string} url @param {Record<string, string>} headers @returns {Promise<any>} the status, or the welcome */
-function upgrade(url, headers) {
+/** @returns the status, or the welcome */
+function upgrade(url: string, headers: Record<string, string>): Promise<any> {
   const socket = new WebSocket(url, { headers })
   atEnd(() => socket.terminate())
   const answered = new Promise((resolve, reject) => {
@@ -148,20 +147,20 @@ test('the key that signs tokens is changed, step by step, and no token that is v
     return command.split(' ').slice(1)
   })
   const secrets = join(folder, 'secrets')
-  const run = (/** @type {string[]} */ [script, at, ...rest]) => {
+  const run = ([script, at, ...rest]: string[]) => {
     expect(at).toBe('/srv/keycast/secrets')
     execFileSync('node', [script, secrets, ...rest], { cwd: new URL('..', import.meta.url) })
   }
   run(['scripts/secrets.js', '/srv/keycast/secrets'])
-  const secretOf = (/** @type {string} */ file) => readFileSync(join(secrets, 'gateway', file), 'utf8')
-  const tokenBy = (/** @type {string} */ secret) =>
+  const secretOf = (file: string) => readFileSync(join(secrets, 'gateway', file), 'utf8')
+  const tokenBy = (secret: string) =>
     new SignJWT({ keys: { read: ['article:mine'] } })
       .setProtectedHeader({ alg: 'HS256' })
       .setSubject('ann')
       .setIssuedAt()
       .setExpirationTime('1h')
       .sign(Buffer.from(secret))
-  const statusAt = async (/** @type {{ http: string }} */ { http }, /** @type {string} */ token) =>
+  const statusAt = async ({ http }: { http: string }, token: string) =>
     (await ask(`${http}/v1/values/article:mine`, { headers: { authorization: `Bearer ${token}` } })).status
 
   const [keycastYaml] = blocks('yaml', recipe)

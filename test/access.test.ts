@@ -41,8 +41,17 @@ const [gateway] = system.gateways
 const proxy = await startProxy([gateway.port])
 const accessLog = join(proxy.directory, 'access.log')
 
-/** @param {{ sub?: string, ttlSeconds?: number, jti?: string, read?: string[] }} [wanted] */
-const signed = ({ sub = 'ann', ttlSeconds = 60, jti, read = ['doc:mine'] } = {}) => {
+const signed = ({
+  sub = 'ann',
+  ttlSeconds = 60,
+  jti,
+  read = ['doc:mine'],
+}: {
+  sub?: string
+  ttlSeconds?: number
+  jti?: string
+  read?: string[]
+} = {}) => {
   const nowSeconds = Math.floor(Date.now() / 1_000)
   const jwt = new SignJWT({ keys: { read }, ...(jti && { jti }) }).setProtectedHeader({ alg: 'HS256' })
   return jwt
@@ -52,13 +61,13 @@ const signed = ({ sub = 'ann', ttlSeconds = 60, jti, read = ['doc:mine'] } = {})
     .sign(Buffer.from(JWT_SECRET))
 }
 
-/** The status of an upgrade. @param {string} url @param {Record<string, string>} headers @returns {Promise<number>} */
-const upgrade = (url, headers) => {
+/** The status of an upgrade. */
+const upgrade = (url: string, headers: Record<string, string>): Promise<number> => {
   const socket = new WebSocket(url, { headers, rejectUnauthorized: false })
   atEnd(() => socket.terminate())
-  const answered = new Promise((resolve, reject) => {
-    socket.on('upgrade', response => resolve(response.statusCode))
-    socket.on('unexpected-response', (_, response) => resolve(response.statusCode))
+  const answered = new Promise<number>((resolve, reject) => {
+    socket.on('upgrade', response => resolve(response.statusCode as number))
+    socket.on('unexpected-response', (_, response) => resolve(response.statusCode as number))
     socket.on('error', reject)
   })
   return within(answered, 'an answer to the upgrade')
@@ -140,8 +149,7 @@ test('a token of scripts/token.js is taken, its user under the prefix of the ent
 
 test('scripts/key.js says who may read a key, and which rule refuses', async () => {
   const env = { ...process.env, API_TOKEN: 'a-token-for-tests' }
-  /** @param {string[]} args @param {string} [input] */
-  const key = (args, input) => {
+  const key = (args: string[], input?: string) => {
     const internal = ['--gateway', gateway.internal.replace('http://', '')]
     return execFileSync(process.execPath, ['scripts/key.js', ...args, ...internal], { env, input }).toString()
   }

@@ -1,5 +1,6 @@
 // A backend that decides who reads its keys, with real processes: it counts what it is asked, and sees whose token came.
 import { createHash, randomBytes } from 'node:crypto'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { fnv1a, viewerKey } from '@keycast/backbone'
 import { SignJWT } from 'jose'
 import { answers, documentOf, startBackend } from './support/backend.ts'
@@ -16,12 +17,12 @@ const SERVICE_TOKEN = 'Bearer of-the-service-itself'
 const backend = await startBackend()
 const rights = await startBackend()
 
-const room = /** @type {any} */ ({
+const room = {
   source: 'journal',
   members: 'named',
   // A variable that gateways and fetchers have, and the journal needs not.
   authorize: { url: `\${RIGHTS}/rights/{id}`, keep: `${KEEP_MS}ms`, timeout: '1s' },
-})
+} as any
 const journal = await startJournal({ config: writeConfig({ room }) })
 
 const system = await startSystem({
@@ -53,24 +54,22 @@ const system = await startSystem({
 })
 const [gateway, otherGateway] = system.gateways
 
-/** @param {string} sub @param {number} [ttlSeconds] */
-function signed(sub, ttlSeconds = 600) {
+function signed(sub: string, ttlSeconds = 600) {
   const nowSeconds = Math.floor(Date.now() / 1_000)
   const jwt = new SignJWT({}).setProtectedHeader({ alg: 'HS256' }).setSubject(sub).setIssuedAt(nowSeconds)
   return jwt.setExpirationTime(nowSeconds + ttlSeconds).sign(Buffer.from(JWT_SECRET))
 }
 
-/** @param {import('node:http').IncomingMessage | { headers: import('node:http').IncomingHttpHeaders }} request */
-function userOf({ headers: { authorization } }) {
+function userOf({ headers: { authorization } }: IncomingMessage | { headers: IncomingHttpHeaders }) {
   if (authorization === undefined) return 'anonymous'
   return JSON.parse(Buffer.from(authorization.split('.')[1], 'base64url').toString()).sub
 }
 
-/** The users who may read each document. @type {Map<string, Set<string>>} */
-const readers = new Map()
+/** The users who may read each document. */
+const readers = new Map<string, Set<string>>()
 
-/** A document, and the users who may read it. @param {string} id @param {string[]} users */
-function publish(id, users, revision = 1) {
+/** A document, and the users who may read it. */
+function publish(id: string, users: string[], revision = 1) {
   backend.on(`/docs/${id}`, answers.json(documentOf(revision)))
   readers.set(id, new Set(users))
   rights.on(`/rights/${id}`, (request, response) => {
@@ -78,15 +77,14 @@ function publish(id, users, revision = 1) {
   })
 }
 
-/** @param {string} user @param {string} [url] */
-async function viewer(user, url = gateway.url) {
+async function viewer(user: string, url: string = gateway.url) {
   const token = await signed(user)
   const client = await connect(url)
   await client.request({ type: 'auth', token })
   return { ...client, token }
 }
 
-const asked = (/** @type {string} */ id) => rights.askedFor(`/rights/${id}`)
+const asked = (id: string) => rights.askedFor(`/rights/${id}`)
 
 afterEach(() => {
   rights.failWith(undefined)
@@ -118,7 +116,7 @@ test('at every door a refused key and one that does not exist answer the same, a
     const { status, body } = await ask(`${gateway.http}/v1/values/${key}`, { headers: { authorization } })
     seen.push(JSON.stringify([got, subscribed, bob.of(key).error, status, body.toString()]).replaceAll(key, 'KEY'))
   }
-  const ids = (/** @type {string} */ text) => text.replaceAll(/"id":\d+/g, '"id"')
+  const ids = (text: string) => text.replaceAll(/"id":\d+/g, '"id"')
   expect(ids(seen[1])).toBe(ids(seen[0]))
   expect(seen[0]).toContain('forbidden')
   expect(backend.askedFor('/docs/absent')).toEqual([])
@@ -317,7 +315,7 @@ test('rooms: every door waits for the backend, and a user whom it refuses later 
   // Named in an error of its own, before or after the `subscribed` that leaves it out.
   const answer = await eve.request({ type: 'subscribe', keys: [{ key }] })
   expect(answer.keys ?? []).toEqual([])
-  const headers = (/** @type {{ token: string }} */ { token }) => ({ authorization: `Bearer ${token}` })
+  const headers = ({ token }: { token: string }) => ({ authorization: `Bearer ${token}` })
   const messages = `/v1/messages/${key}`
   expect((await ask(`${gateway.http}${messages}`, { headers: headers(eve) })).status).toBe(403)
   expect((await ask(`${gateway.http}${messages}`, { headers: headers(ann) })).json()).toMatchObject({

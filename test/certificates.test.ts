@@ -20,8 +20,8 @@ function newFolder() {
   return folder
 }
 
-/** A folder with a pair. @param {string} subject @param {number} days until its end @returns {Promise<string>} */
-async function folderWith(subject, days) {
+/** A folder with a pair. @param days until its end */
+async function folderWith(subject: string, days: number): Promise<string> {
   const folder = newFolder()
   const [key, certificate] = ['privkey.pem', 'fullchain.pem'].map(name => join(folder, name))
   const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes']
@@ -32,15 +32,13 @@ async function folderWith(subject, days) {
   return folder
 }
 
-/** @param {string} folder @param {string[]} names */
-const check = (folder, ...names) =>
+const check = (folder: string, ...names: string[]) =>
   run(script, [folder, ...names]).then(
     ({ stderr }) => ({ code: 0, said: stderr }),
     ({ code, stderr }) => ({ code, said: stderr }),
   )
 
-/** @param {string} folder */
-const certificateIn = folder => readFileSync(join(folder, 'fullchain.pem'), 'utf8')
+const certificateIn = (folder: string) => readFileSync(join(folder, 'fullchain.pem'), 'utf8')
 
 test.each([
   ['with weeks to go is taken', 30, 0, /^(?!.*WARNING).*valid until/s],

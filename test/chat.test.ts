@@ -1,25 +1,20 @@
 // The example of a chat in Chromium, as several people see it behind the proxy. The tests judge the text on their
 // pages.
+import type { Browser } from 'playwright-core'
 import { startChromium } from './support/browsers.ts'
 import { launchChromium } from './support/chromium.ts'
 import { atEnd } from './support/cleanup.ts'
 import { eventually } from './support/deadline.ts'
 import { killNow } from './support/processes.ts'
-import { startProxy } from './support/proxy.ts'
+import { type RunningProxy, startProxy } from './support/proxy.ts'
 import { startRooms } from './support/rooms.ts'
 
-/** @typedef {Awaited<ReturnType<typeof openAs>>} Person */
-
-/** Of gateways: one that is started later is to be where the proxy looks for it. @type {Record<string, string>} */
-const env = { GATEWAY_CHAT: 'true' }
-/** @type {Awaited<ReturnType<typeof startRooms>>} */
-let rooms
-/** @type {Awaited<ReturnType<typeof startRooms>>['gateways'][number]} */
-let gateway
-/** @type {import('./support/proxy.ts').Proxy} */
-let proxy
-/** @type {import('playwright-core').Browser} */
-let browser
+/** Of gateways: one that is started later is to be where the proxy looks for it. */
+const env: Record<string, string> = { GATEWAY_CHAT: 'true' }
+let rooms: Awaited<ReturnType<typeof startRooms>>
+let gateway: Awaited<ReturnType<typeof startRooms>>['gateways'][number]
+let proxy: RunningProxy
+let browser: Browser
 
 beforeAll(async () => {
   rooms = await startRooms({
@@ -33,13 +28,13 @@ beforeAll(async () => {
   browser = await launchChromium()
 })
 
-/** @param {string} room @param {object} [options] of the browser */
-async function open(room, options = {}) {
+/** @param options of the browser */
+async function open(room: string, options: object = {}) {
   const context = await browser.newContext({ ...options, ignoreHTTPSErrors: true })
   atEnd(() => context.close())
   const page = await context.newPage()
-  /** The browser's complaints, a breach of the Content-Security-Policy included. @type {string[]} */
-  const complaints = []
+  /** The browser's complaints, a breach of the Content-Security-Policy included. */
+  const complaints: string[] = []
   page.on('pageerror', error => complaints.push(error.message))
   page.on('console', message => {
     if (message.type() === 'error' && !message.text().includes('WebSocket connection')) complaints.push(message.text())
@@ -48,8 +43,7 @@ async function open(room, options = {}) {
   return { page, complaints }
 }
 
-/** @param {string} room @param {string} name @param {object} [options] */
-async function openAs(room, name, options) {
+async function openAs(room: string, name: string, options?: object) {
   const { page, complaints } = await open(room, options)
   await page.getByLabel('Your name').fill(name)
   await page.getByRole('button', { name: 'Join' }).click()
@@ -59,8 +53,7 @@ async function openAs(room, name, options) {
     name,
     page,
     complaints,
-    /** @param {string} text */
-    async say(text) {
+    async say(text: string) {
       await field.fill(text)
       await field.press('Enter')
     },
@@ -69,17 +62,16 @@ async function openAs(room, name, options) {
     /** The messages that are still being sent, or failed. */
     unsettled: () => page.locator('#messages .pending, #messages .failed').count(),
     banner: page.locator('#banner-text'),
-    /** @param {number} count */
-    has: count =>
+    has: (count: number) =>
       eventually(async () => (await page.locator('#messages .text').count()) === count, `${count} messages`),
   }
 }
 
-/** Somebody whose tab can be put to sleep. @param {string} room @param {string} name */
-async function openInTab(room, name) {
+/** Somebody whose tab can be put to sleep. */
+async function openInTab(room: string, name: string) {
   const browser = await startChromium()
   const tab = await browser.open(proxy.url(`/chat#${room}`))
-  const element = (/** @type {string} */ id) => `document.getElementById('${id}')`
+  const element = (id: string) => `document.getElementById('${id}')`
   await tab.until(`${element('join')}.hidden === false`, 'being asked for a name')
   await tab.evaluate(`void (${element('name')}.value = '${name}')`)
   await tab.evaluate(`${element('join')}.requestSubmit()`)
@@ -87,8 +79,7 @@ async function openInTab(room, name) {
   const texts = () => tab.evaluate(`[...document.querySelectorAll('#messages .text')].map(each => each.textContent)`)
   return {
     texts,
-    /** @param {number} count */
-    has: count => eventually(async () => (await texts()).length === count, `${count} messages`),
+    has: (count: number) => eventually(async () => (await texts()).length === count, `${count} messages`),
     async sleep() {
       await browser.open('about:blank')
       await tab.until(`document.visibilityState === 'hidden'`, 'the tab being hidden')
@@ -225,7 +216,7 @@ test('it is used with the keyboard alone, and each part has a name', async () =>
   await page.getByRole('log', { name: 'Messages' }).getByText('by hand').waitFor()
   for (const control of await page.locator('button:visible, input:visible, textarea:visible').all()) {
     const name = await control.evaluate(element => {
-      const { labels } = /** @type {any} */ (element)
+      const { labels } = element as any
       return element.getAttribute('aria-label') ?? labels?.[0]?.textContent ?? element.textContent
     })
     expect(name?.trim()).toBeTruthy()

@@ -1,11 +1,14 @@
 // The checker finds each kind of fault in histories that have it, and nothing in one that has none.
 import { createChecker } from './support/checker.ts'
 
-const id = (/** @type {number} */ seq) => `message-${seq}`
-const placed = (/** @type {number} */ seq, messageId = id(seq)) => ({ epoch: 'E', seq, messageId, data: messageId })
+const id = (seq: number) => `message-${seq}`
+const placed = (seq: number, messageId = id(seq)) => ({ epoch: 'E', seq, messageId, data: messageId })
 
-/** A run of five messages by one publisher, seen by two. @param {(checker: ReturnType<typeof createChecker>) => void} [spoil] */
-function run(spoil = () => {}, { sights = [1, 2, 3, 4, 5], history = [1, 2, 3, 4, 5] } = {}) {
+/** A run of five messages by one publisher, seen by two. */
+function run(
+  spoil: (checker: ReturnType<typeof createChecker>) => void = () => {},
+  { sights = [1, 2, 3, 4, 5], history = [1, 2, 3, 4, 5] } = {},
+) {
   const checker = createChecker()
   for (let seq = 1; seq <= 5; seq++) checker.acknowledged('ann', 'room:1', { ...placed(seq), duplicate: false })
   for (const viewer of ['bob', 'cem']) {

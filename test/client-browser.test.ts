@@ -2,21 +2,20 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Browser } from 'playwright-core'
 import { browserFiles } from '../packages/client/browser-files.js'
-import { answers, startBackend } from './support/backend.ts'
+import { answers, type Backend, startBackend } from './support/backend.ts'
 import { launchChromium } from './support/chromium.ts'
 import { atEnd } from './support/cleanup.ts'
 import { within } from './support/deadline.ts'
 import { show } from './support/figures.ts'
-import { startSystem } from './support/system.ts'
+import { type System, startSystem } from './support/system.ts'
 import { startSwitch } from './support/tcp-switch.ts'
 
-/** @type {import('./support/backend.ts').Backend} */
-let backend
-/** @type {import('./support/system.ts').System} */
-let system
-/** @type {import('playwright-core').Browser} */
-let browser
+let backend: Backend
+let system: System
+let browser: Browser
 
 beforeAll(async () => {
   backend = await startBackend()
@@ -34,10 +33,10 @@ beforeAll(async () => {
 /**
  * A page of another origin than the gateway's.
  *
- * @param {string} [head] of its HTML
- * @returns {Promise<string>} its address
+ * @param head of its HTML
+ * @returns its address
  */
-async function serve(head = '') {
+async function serve(head = ''): Promise<string> {
   const server = createServer((_, response) => {
     response.writeHead(200, { 'content-type': 'text/html' })
     response.end(`<!doctype html><link rel="icon" href="data:,">${head}`)
@@ -47,16 +46,16 @@ async function serve(head = '') {
     server.closeAllConnections()
     server.close()
   })
-  return `http://127.0.0.1:${/** @type {import('node:net').AddressInfo} */ (server.address()).port}`
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
 /**
  * An import map with the hash of each module, as docs/client.md has it.
  *
- * @param {string} origin of the gateway
- * @param {string} [suffix] of each file
+ * @param origin of the gateway
+ * @param suffix of each file
  */
-function importMap(origin, suffix = '') {
+function importMap(origin: string, suffix = '') {
   const integrity = [...browserFiles()].map(([path, file]) => {
     const hash = createHash('sha384').update(readFileSync(file)).update(suffix).digest('base64')
     return [`${origin}${path}`, `sha384-${hash}`]
@@ -66,24 +65,22 @@ function importMap(origin, suffix = '') {
 
 test('a page of another origin imports it by its hashes, follows a value by deltas, and knows of a lost network', async () => {
   const gateway = await system.startGateway(system.nodes)
-  const content = (/** @type {number} */ revision) => ({ revision, filler: 'this stays as it is. '.repeat(50) })
+  const content = (revision: number) => ({ revision, filler: 'this stays as it is. '.repeat(50) })
   backend.on('/1', answers.json(JSON.stringify(content(1))))
   backend.on('/image', answers.content(Buffer.from([0, 255]), 'image/png'))
 
   const context = await browser.newContext()
   const page = await context.newPage()
-  /** @type {string[]} */
-  const complaints = []
+  const complaints: string[] = []
   page.on('pageerror', error => complaints.push(error.message))
-  /** @type {string[]} */
-  const received = []
+  const received: string[] = []
   page.on('websocket', socket => {
     socket.on('framereceived', ({ payload }) => received.push(JSON.parse(payload.toString().split('\n')[0]).type))
   })
   await page.goto(await serve(importMap(gateway.http)))
 
-  /** Waits until something is true in the page. @param {string} condition of `keycast` and `doc` */
-  const until = condition =>
+  /** Waits until something is true in the page. @param condition of `keycast` and `doc` */
+  const until = (condition: string) =>
     within(
       page.waitForFunction(`(({ keycast, doc }) => ${condition})(window)`, undefined, { timeout: 0 }),
       () => `"${condition}" in a page that received ${received}`,
@@ -183,7 +180,7 @@ test('a changed message in a conversation of 130 KB costs under 500 bytes on the
     bytes.push(wire.bytesBack() - before.bytes)
     milliseconds.push((await taskMs()) - before.ms)
   }
-  const median = (/** @type {number[]} */ figures) => figures.sort((a, b) => a - b)[figures.length / 2]
+  const median = (figures: number[]) => figures.sort((a, b) => a - b)[figures.length / 2]
   show(
     `a changed message in ${Math.round(text().length / 1_000)} KB: ${median(bytes)} bytes on the wire at the median, ${bytes.at(-1)} at most`,
   )

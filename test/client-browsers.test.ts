@@ -3,15 +3,16 @@
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { connect } from '@keycast/client'
+import type { AddressInfo } from 'node:net'
+import { connect, type Keycast } from '@keycast/client'
 import { SignJWT } from 'jose'
 import WebSocket from 'ws'
 import { browserFiles } from '../packages/client/browser-files.js'
-import { startChromium, startFirefox } from './support/browsers.ts'
+import { type Browser, startChromium, startFirefox, type Tab } from './support/browsers.ts'
 import { atEnd } from './support/cleanup.ts'
 import { eventually } from './support/deadline.ts'
 import { show } from './support/figures.ts'
-import { startProxy } from './support/proxy.ts'
+import { type RunningProxy, startProxy } from './support/proxy.ts'
 import { startRooms } from './support/rooms.ts'
 import { startSystem } from './support/system.ts'
 import { startSwitch } from './support/tcp-switch.ts'
@@ -29,20 +30,16 @@ const MANY_MS = 90_000
 /** The number of keys that change while nobody is connected. */
 const CHANGED = 50
 
-/** Of gateways: one that is started later is to be where the proxy looks for it. @type {Record<string, string>} */
-const env = { JWT_SECRET, GATEWAY_HEARTBEAT_MS: '2000' }
-/** @type {Awaited<ReturnType<typeof startSite>>} */
-let site
-/** @type {Awaited<ReturnType<typeof startRooms>>} */
-let rooms
-/** The gateway behind the proxy. Another one, which is never killed, takes the publishes. @type {Awaited<ReturnType<typeof startRooms>>['gateways'][number]} */
-let gateway
-/** @type {import('./support/proxy.ts').Proxy} */
-let proxy
-/** Between the browsers and the proxy. @type {Awaited<ReturnType<typeof startSwitch>>} */
-let network
-/** @type {import('@keycast/client').Keycast} */
-let publisher
+/** Of gateways: one that is started later is to be where the proxy looks for it. */
+const env: Record<string, string> = { JWT_SECRET, GATEWAY_HEARTBEAT_MS: '2000' }
+let site: Awaited<ReturnType<typeof startSite>>
+let rooms: Awaited<ReturnType<typeof startRooms>>
+/** The gateway behind the proxy. Another one, which is never killed, takes the publishes. */
+let gateway: Awaited<ReturnType<typeof startRooms>>['gateways'][number]
+let proxy: RunningProxy
+/** Between the browsers and the proxy. */
+let network: Awaited<ReturnType<typeof startSwitch>>
+let publisher: Keycast
 
 beforeAll(async () => {
   site = await startSite()
@@ -66,12 +63,12 @@ beforeAll(async () => {
   env.GATEWAY_PORT = new URL(gateway.http).port
   proxy = await startProxy([Number(env.GATEWAY_PORT)])
   network = await startSwitch(proxy.httpsPort)
-  publisher = connect(steady.url, { WebSocket: /** @type {any} */ (WebSocket), token: () => sign(TOKEN_SECONDS) })
+  publisher = connect(steady.url, { WebSocket: WebSocket as any, token: () => sign(TOKEN_SECONDS) })
   atEnd(() => publisher.close())
 })
 
-/** @param {number} seconds for which the token is good */
-const sign = seconds =>
+/** @param seconds for which the token is good */
+const sign = (seconds: number) =>
   new SignJWT({ keys: { read: ['*:**'], publish: ['*:**'] } })
     .setProtectedHeader({ alg: 'HS256' })
     .setSubject('ann')
@@ -83,8 +80,8 @@ async function startSite() {
   const scripts = browserFiles().set('/sightings.js', new URL('support/sightings.ts', import.meta.url))
   const site = {
     origin: '',
-    /** By id of a value. @type {Map<string, number>} */
-    revisions: new Map(),
+    /** By id of a value. */
+    revisions: new Map() as Map<string, number>,
     tokenSeconds: TOKEN_SECONDS,
     tokensGiven: 0,
   }
@@ -99,7 +96,7 @@ async function startSite() {
       response.end(await sign(site.tokenSeconds))
     } else if (scripts.has(path)) {
       response.setHeader('content-type', 'text/javascript')
-      response.end(readFileSync(/** @type {URL} */ (scripts.get(path))))
+      response.end(readFileSync(scripts.get(path) as URL))
     } else {
       response.setHeader('content-type', 'text/html')
       const module = path === '/' ? '<script type="module" src="/sightings.js"></script>' : ''
@@ -111,12 +108,12 @@ async function startSite() {
     server.closeAllConnections()
     server.close()
   })
-  site.origin = `http://127.0.0.1:${/** @type {import('node:net').AddressInfo} */ (server.address()).port}`
+  site.origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   return site
 }
 
-/** Something new in a value and in a room, once for each. @param {{ id: string, said: string[] }} what @param {number} count */
-async function happen({ id, said }, count) {
+/** Something new in a value and in a room, once for each. */
+async function happen({ id, said }: { id: string; said: string[] }, count: number) {
   const room = publisher.room(`room:${id}`, { follow: false })
   for (let n = 0; n < count; n += 1) {
     site.revisions.set(id, (site.revisions.get(id) ?? 0) + 1)
@@ -130,12 +127,10 @@ describe.each([
   ['Chromium', startChromium],
   ['Firefox', startFirefox],
 ])('in %s', (name, start) => {
-  /** @type {import('./support/browsers.ts').Browser} */
-  let browser
+  let browser: Browser
   let lastPage = 0
 
-  /** @type {import('./support/browsers.ts').Tab[]} */
-  const tabs = []
+  const tabs: Tab[] = []
 
   beforeAll(async () => {
     browser = await start()
@@ -145,8 +140,7 @@ describe.each([
     for (const tab of tabs.splice(0)) await tab.close()
   })
 
-  /** @param {string} url */
-  async function openTab(url) {
+  async function openTab(url: string) {
     const tab = await browser.open(url)
     tabs.push(tab)
     return tab
@@ -156,19 +150,17 @@ describe.each([
   async function open() {
     lastPage += 1
     const id = `${name}-${lastPage}`
-    const what = { id, said: /** @type {string[]} */ ([]) }
+    const what = { id, said: [] as string[] }
     const query = `gateway=wss://127.0.0.1:${network.port}/ws&value=doc:${id}&room=room:${id}`
     const tab = await openTab(`${site.origin}/?${query}`)
     await tab.until('window.isReady?.()', 'the page being ready')
     await happen(what, 3)
     return {
       tab,
-      /** @param {number} count */
-      happen: count => happen(what, count),
-      /** @param {string} state */
-      is: state => tab.until(`keycast.state.name === '${state}'`, `the connection being ${state}`),
-      /** The page says something itself. @param {string} text */
-      async say(text) {
+      happen: (count: number) => happen(what, count),
+      is: (state: string) => tab.until(`keycast.state.name === '${state}'`, `the connection being ${state}`),
+      /** The page says something itself. */
+      async say(text: string) {
         what.said.push(text)
         await tab.evaluate(`void rooms[0].publish('${text}')`)
       },

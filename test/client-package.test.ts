@@ -10,10 +10,8 @@ import { atEnd } from './support/cleanup.ts'
 const run = promisify(execFile)
 const root = fileURLToPath(new URL('..', import.meta.url))
 
-/** @type {string} */
-let project
-/** @type {string[]} */
-let packed
+let project: string
+let packed: string[]
 
 beforeAll(async () => {
   project = mkdtempSync(join(tmpdir(), 'keycast-package-'))
@@ -21,7 +19,7 @@ beforeAll(async () => {
   const cwd = join(root, 'packages/client')
   const { stdout } = await run('npm', ['pack', '--json', '--pack-destination', project], { cwd })
   const [{ filename, files }] = JSON.parse(stdout.slice(stdout.indexOf('[')))
-  packed = files.map((/** @type {{ path: string }} */ { path }) => path)
+  packed = files.map(({ path }: { path: string }) => path)
   writeFileSync(join(project, 'package.json'), '{ "private": true, "type": "module" }')
   await run('npm', ['install', '--offline', `./${filename}`], { cwd: project })
 })
@@ -63,8 +61,8 @@ test('it brings the command', async () => {
   expect(stdout).toContain('Usage: keycast watch KEY...')
 })
 
-/** Runs a strict TypeScript over files of the project. @param {object} compilerOptions @param {string[]} files */
-async function check(compilerOptions, files) {
+/** Runs a strict TypeScript over files of the project. */
+async function check(compilerOptions: object, files: string[]) {
   const strict = { strict: true, noEmit: true, target: 'es2022', lib: ['es2023', 'dom'], types: [] }
   const config = { compilerOptions: { ...strict, ...compilerOptions }, files }
   writeFileSync(join(project, 'tsconfig.json'), JSON.stringify(config))
@@ -73,8 +71,8 @@ async function check(compilerOptions, files) {
   return stdout
 }
 
-/** Lends the project the repository's packages that its code imports beside the client. @param {string[]} names */
-function lend(names) {
+/** Lends the project the repository's packages that its code imports beside the client. */
+function lend(names: string[]) {
   mkdirSync(join(project, 'node_modules/@types'), { recursive: true })
   for (const name of names) symlinkSync(join(root, 'node_modules', name), join(project, 'node_modules', name))
 }

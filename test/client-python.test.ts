@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { answers, startBackend } from './support/backend.ts'
 import { atEnd } from './support/cleanup.ts'
@@ -18,13 +19,8 @@ const PYTHON_MS = 120_000
 /** Signs the tokens of the tests. */
 const JWT_SECRET = randomBytes(48).toString('base64')
 
-/**
- * Runs a module of the folder's own Python, and fails with its output.
- *
- * @param {string[]} args
- * @param {Record<string, string>} [env]
- */
-async function python(args, env = {}) {
+/** Runs a module of the folder's own Python, and fails with its output. */
+async function python(args: string[], env: Record<string, string> = {}) {
   const program = fileURLToPath(new URL('.venv/bin/python', folder))
   const child = spawn(program, ['-m', ...args], { cwd: fileURLToPath(folder), env: { ...process.env, ...env } })
   atEnd(() => child.kill('SIGKILL'))
@@ -64,8 +60,8 @@ async function startControl() {
   })
   let [ofRooms] = rooms.gateways
 
-  /** Each gives the gateway to connect to. @type {Record<string, (body: any) => Promise<{ url: string } | void>>} */
-  const deeds = {
+  /** Each gives the gateway to connect to. */
+  const deeds: Record<string, (body: any) => Promise<{ url: string } | undefined>> = {
     async '/publish'({ path, text, type = 'application/json' }) {
       backend.on(path, answers.content(text, type))
     },
@@ -105,7 +101,7 @@ async function startControl() {
     server.closeAllConnections()
     server.close()
   })
-  return `http://127.0.0.1:${/** @type {import('node:net').AddressInfo} */ (server.address()).port}`
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
 test(

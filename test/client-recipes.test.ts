@@ -36,14 +36,12 @@ test('a job that must see every message goes on where it was killed, and reads w
     child.stderr.on('data', chunk => {
       said.error += chunk
     })
-    /** @param {number} seq */
-    const reaches = seq =>
+    const reaches = (seq: number) =>
       eventually(
         () => existsSync(saved) && JSON.parse(readFileSync(saved, 'utf8')).seq === seq,
         `a job that has saved ${seq}`,
       )
-    /** @param {NodeJS.Signals} signal */
-    async function end(signal) {
+    async function end(signal: NodeJS.Signals) {
       child.kill(signal)
       const [code] = await once(child, 'close')
       return { ...said, code }
@@ -51,11 +49,10 @@ test('a job that must see every message goes on where it was killed, and reads w
     return { reaches, end }
   }
 
-  const keycast = connect(url, { WebSocket: /** @type {any} */ (WebSocket) })
+  const keycast = connect(url, { WebSocket: WebSocket as any })
   atEnd(() => keycast.close())
   const room = keycast.room('room:42', { follow: false })
-  /** @param {number} from @param {number} to */
-  async function publish(from, to) {
+  async function publish(from: number, to: number) {
     for (let n = from; n <= to; n++) await room.publish(n)
   }
 

@@ -1,14 +1,14 @@
 // Rooms with the client library and real processes: what was published is kept once, and everybody sees all of it in one
 // order, whatever is killed.
-import { connect } from '@keycast/client'
+import { connect, type Keycast, type Position, type RoomHandle } from '@keycast/client'
 import { atEnd } from './support/cleanup.ts'
 import { eventually, within } from './support/deadline.ts'
 import { show } from './support/figures.ts'
 import { startRooms } from './support/rooms.ts'
 import { WebSocket } from './support/websocket.ts'
 
-/** For the tests that kill nothing, a namespace for each. @type {Awaited<ReturnType<typeof startRooms>>} */
-let shared
+/** For the tests that kill nothing, a namespace for each. */
+let shared: Awaited<ReturnType<typeof startRooms>>
 
 beforeAll(async () => {
   shared = await startRooms({
@@ -22,15 +22,10 @@ beforeAll(async () => {
   })
 })
 
-/**
- * A client whose next connection goes wherever `route` leads then, as through a load balancer.
- *
- * @param {{ url: string }} route
- */
-function startClient(route) {
+/** A client whose next connection goes wherever `route` leads then, as through a load balancer. */
+function startClient(route: { url: string }) {
   class Routed extends WebSocket {
-    /** @param {string} _ @param {string} protocol */
-    constructor(_, protocol) {
+    constructor(_: string, protocol: string) {
       super(route.url, protocol, { perMessageDeflate: false })
     }
   }
@@ -43,13 +38,11 @@ function startClient(route) {
   return keycast
 }
 
-/** Follows a room, and notes where its order is broken. @param {import('@keycast/client').Keycast} keycast @param {string} key */
-function follow(keycast, key) {
+/** Follows a room, and notes where its order is broken. */
+function follow(keycast: Keycast, key: string) {
   const room = keycast.room(key, { last: 1 })
-  /** @type {any[]} */
-  const seen = []
-  /** @type {string[]} */
-  const problems = []
+  const seen: any[] = []
+  const problems: string[] = []
   room.on('message', ({ position, data }) => {
     const last = seen.at(-1)?.position
     if (last && (last.epoch !== position.epoch || last.seq + 1 !== position.seq)) {
@@ -61,10 +54,9 @@ function follow(keycast, key) {
   return { room, seen, problems, live: () => eventually(() => room.state.live, 'the room being live') }
 }
 
-/** Publishes one message after the other until it is stopped. @param {ReturnType<typeof follow>} followed @param {string} name */
-function startPublishing({ room }, name) {
-  /** @type {Promise<any>[]} */
-  const results = []
+/** Publishes one message after the other until it is stopped. */
+function startPublishing({ room }: ReturnType<typeof follow>, name: string) {
+  const results: Promise<any>[] = []
   let isOver = false
   const over = (async () => {
     for (let n = 0; !isOver; n += 1) {
@@ -83,11 +75,9 @@ function startPublishing({ room }, name) {
   }
 }
 
-/** @param {import('@keycast/client').RoomHandle} room */
-async function wholeHistory(room) {
+async function wholeHistory(room: RoomHandle) {
   const messages = []
-  /** @type {import('@keycast/client').Position | undefined} */
-  let before
+  let before: Position | undefined
   for (;;) {
     const part = await room.history({ before, limit: 500 })
     messages.unshift(...part.messages)
@@ -108,8 +98,8 @@ test('gateways and the journal are killed under load: each message is kept once,
   for (const one of followed) await one.live()
   const publishing = followed.map((one, n) => startPublishing(one, `client-${n}`))
 
-  /** @param {number} count more messages, of each */
-  async function more(count) {
+  /** @param count more messages, of each */
+  async function more(count: number) {
     const targets = publishing.map(each => each.count() + count)
     await eventually(() => publishing.every((each, n) => each.count() >= targets[n]), `${count} more messages`)
   }
@@ -157,8 +147,7 @@ test('a client that was away is given what it missed, or told that it cannot be'
 
   for (let n = 5; n < 10; n += 1) await here.room.publish(n)
   const back = startClient(gateway).room('short:1', { after: position })
-  /** @type {any[]} */
-  const items = []
+  const items: any[] = []
   for await (const item of back) {
     items.push(item.type === 'message' ? item.data : item.reason)
     if (items.length === 5) break
@@ -191,14 +180,12 @@ test('what may not be done is refused, and the rest goes on', async () => {
 
 test('a name whose answer was lost with the connection is still had: the next session knows the client again', async () => {
   let joins = 0
-  class Forgetful extends /** @type {any} */ (WebSocket) {
-    /** @param {string} _ @param {string} protocol */
-    constructor(_, protocol) {
+  class Forgetful extends (WebSocket as any) {
+    constructor(_: string, protocol: string) {
       super(shared.gateways[0].url, protocol)
     }
-    /** @param {any} listener */
-    set onmessage(listener) {
-      super.onmessage = (/** @type {any} */ event) => {
+    set onmessage(listener: any) {
+      super.onmessage = (event: any) => {
         const isJoined = String(event.data).includes('"joined"')
         if (isJoined) joins += 1
         if (isJoined && joins === 1) this.close(4000)
@@ -207,7 +194,7 @@ test('a name whose answer was lost with the connection is still had: the next se
     }
   }
   const keycast = connect('ws://somewhere/ws', {
-    WebSocket: /** @type {any} */ (Forgetful),
+    WebSocket: Forgetful as any,
     environment: { random: () => 0.1 },
   })
   atEnd(() => keycast.close())

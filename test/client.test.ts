@@ -4,24 +4,19 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { connect } from '@keycast/client'
+import { type ConnectOptions, connect, type Keycast } from '@keycast/client'
 import { SignJWT } from 'jose'
-import { answers, startBackend } from './support/backend.ts'
+import { answers, type Backend, startBackend } from './support/backend.ts'
 import { atEnd } from './support/cleanup.ts'
 import { within } from './support/deadline.ts'
 import { show } from './support/figures.ts'
-import { startSystem, writeConfig } from './support/system.ts'
+import { type NamespaceSettings, type System, startSystem, writeConfig } from './support/system.ts'
 import { WebSocket } from './support/websocket.ts'
 
-/** @typedef {import('@keycast/client').ValueState} ValueState */
+let backend: Backend
+let system: System
 
-/** @type {import('./support/backend.ts').Backend} */
-let backend
-/** @type {import('./support/system.ts').System} */
-let system
-
-/** @type {Record<string, import('./support/system.ts').NamespaceSettings>} */
-let namespaces
+let namespaces: Record<string, NamespaceSettings>
 
 beforeAll(async () => {
   backend = await startBackend()
@@ -29,8 +24,8 @@ beforeAll(async () => {
   system = await startSystem({ namespaces })
 })
 
-/** A conversation that grows: what is new is small beside the whole. @param {number} revision */
-const conversation = revision => ({
+/** A conversation that grows: what is new is small beside the whole. */
+const conversation = (revision: number) => ({
   revision,
   lines: Array.from(
     { length: 40 },
@@ -38,34 +33,26 @@ const conversation = revision => ({
   ),
 })
 
-/** @param {string} id @param {number} revision */
-const publish = (id, revision) => backend.on(`/doc/${id}`, answers.json(JSON.stringify(conversation(revision))))
+const publish = (id: string, revision: number) =>
+  backend.on(`/doc/${id}`, answers.json(JSON.stringify(conversation(revision))))
 
-/**
- * A client whose next connection goes wherever `route` leads then, as through a load balancer.
- *
- * @param {{ url: string }} route
- * @param {import('@keycast/client').ConnectOptions} [options]
- */
-function startClient(route, options = {}) {
+/** A client whose next connection goes wherever `route` leads then, as through a load balancer. */
+function startClient(route: { url: string }, options: ConnectOptions = {}) {
   const counts = { deltas: 0, values: 0, connections: 0 }
-  /** @type {any[]} */
-  const sent = []
+  const sent: any[] = []
   class Routed extends WebSocket {
-    /** @param {string} _ @param {string} protocol */
-    constructor(_, protocol) {
+    constructor(_: string, protocol: string) {
       super(route.url, protocol, { perMessageDeflate: false })
       counts.connections += 1
       this.addEventListener('message', ({ data }) => {
         if (typeof data === 'string') return
-        const bytes = Buffer.from(/** @type {ArrayBuffer} */ (data))
+        const bytes = Buffer.from(data as ArrayBuffer)
         const { type, id } = JSON.parse(bytes.toString('utf8', 0, bytes.indexOf(10)))
         if (type === 'delta') counts.deltas += 1
         else if (id === undefined) counts.values += 1
       })
     }
-    /** @param {any} text */
-    send(text) {
+    send(text: any) {
       sent.push(JSON.parse(text))
       super.send(text)
     }
@@ -80,15 +67,12 @@ function startClient(route, options = {}) {
   return { keycast, counts, sent }
 }
 
-/** Follows a key, and fails where a revision goes back or a content is not whole. @param {import('@keycast/client').Keycast} keycast @param {string} key */
-function follow(keycast, key) {
+/** Follows a key, and fails where a revision goes back or a content is not whole. */
+function follow(keycast: Keycast, key: string) {
   const handle = keycast.value(key)
-  /** @type {number[]} */
-  const revisions = []
-  /** @type {string[]} */
-  const problems = []
-  /** @type {Set<() => void>} */
-  const waiters = new Set()
+  const revisions: number[] = []
+  const problems: string[] = []
+  const waiters = new Set<() => void>()
   handle.on('change', ({ value, version }) => {
     if (version === undefined) return
     const last = revisions.at(-1) ?? -1
@@ -101,8 +85,7 @@ function follow(keycast, key) {
     handle,
     revisions,
     problems,
-    /** @param {number} revision */
-    async reaches(revision) {
+    async reaches(revision: number) {
       const met = new Promise(resolve => {
         const wake = () => (revisions.at(-1) ?? -1) >= revision && resolve(undefined)
         waiters.add(wake)
@@ -113,8 +96,7 @@ function follow(keycast, key) {
   }
 }
 
-/** @param {import('@keycast/client').Keycast} keycast @param {string} name */
-async function stateOf(keycast, name) {
+async function stateOf(keycast: Keycast, name: string) {
   const met = new Promise(resolve => keycast.on('state', state => state.name === name && resolve(undefined)))
   await within(met, `the connection being ${name}`)
 }
@@ -196,7 +178,7 @@ test('a gateway that is stopped is left as it asks, and the next one goes on fro
   keycast.close()
 })
 
-test.each(/** @type {const} */ (['SIGINT', 'SIGTERM']))('the command prints what it sees, until %s', async signal => {
+test.each(['SIGINT', 'SIGTERM'] as const)('the command prints what it sees, until %s', async signal => {
   const [{ url }] = system.gateways
   const command = fileURLToPath(new URL('../packages/client/bin/keycast.js', import.meta.url))
   const id = `shown-${signal}`

@@ -21,39 +21,33 @@ const { gateways } = await startSystem({
 })
 const [gateway] = gateways
 
-/** A document that is all new in each revision, and half as large compressed. @param {number} revision @param {number} [bytes] */
-const documentOf = (revision, bytes = 20_000) =>
+/** A document that is all new in each revision, and half as large compressed. */
+const documentOf = (revision: number, bytes = 20_000) =>
   JSON.stringify({ revision, text: randomBytes(bytes / 2).toString('hex'), last: 'ü' })
 
-/** @param {string} id @param {number} revision @param {number} [bytes] */
-async function change(id, revision, bytes) {
+async function change(id: string, revision: number, bytes?: number) {
   backend.on(`/${id}`, answers.json(documentOf(revision, bytes)))
   await gateway.refresh([`doc:${id}`])
 }
 
-/** @param {Buffer} content */
-const versionOf = content => createHash('sha256').update(content).digest().toString('base64url', 0, 16)
+const versionOf = (content: Buffer) => createHash('sha256').update(content).digest().toString('base64url', 0, 16)
 
-/**
- * A client that checks each value it is sent against its version.
- *
- * @param {object} options
- * @param {boolean} options.compressed
- * @param {boolean} [options.bytes] whether it speaks `keycast.v1.bytes`
- */
-async function connect({ compressed, bytes = false }) {
+interface Options {
+  compressed: boolean
+  /** Whether it speaks `keycast.v1.bytes`. */
+  bytes?: boolean
+}
+
+/** A client that checks each value it is sent against its version. */
+async function connect({ compressed, bytes = false }: Options) {
   const subprotocol = bytes ? 'keycast.v1.bytes' : 'keycast.v1.json'
   const socket = new WebSocket(gateway.url, subprotocol, { perMessageDeflate: compressed && { threshold: 0 } })
   atEnd(() => socket.terminate())
-  /** @type {{ revision: number, version: string }[]} */
-  const values = []
-  /** @type {any[]} */
-  const answered = []
-  /** @type {string[]} */
-  const wrong = []
-  /** @type {Set<() => void>} */
-  const waiters = new Set()
-  socket.on('message', (/** @type {Buffer} */ message, isBinary) => {
+  const values: { revision: number; version: string }[] = []
+  const answered: any[] = []
+  const wrong: string[] = []
+  const waiters = new Set<() => void>()
+  socket.on('message', (message: Buffer, isBinary) => {
     const line = isBinary ? message.indexOf('\n') : -1
     const head = JSON.parse(message.toString('utf8', 0, isBinary ? line : undefined))
     if (head.type === 'value') {
@@ -74,12 +68,9 @@ async function connect({ compressed, bytes = false }) {
     values,
     answered,
     wrong,
-    /** @param {object} message */
-    send: message => socket.send(JSON.stringify(message)),
-    /** @param {() => boolean} condition @param {string} what */
-    until(condition, what) {
-      /** @type {() => void} */
-      let wake = () => {}
+    send: (message: object) => socket.send(JSON.stringify(message)),
+    until(condition: () => boolean, what: string) {
+      let wake: () => void = () => {}
       const met = new Promise(resolve => {
         wake = () => condition() && resolve(undefined)
         waiters.add(wake)
@@ -87,17 +78,16 @@ async function connect({ compressed, bytes = false }) {
       })
       return within(met, what).finally(() => waiters.delete(wake))
     },
-    /** @param {number} revision */
-    reaches(revision) {
+    reaches(revision: number) {
       return this.until(() => values.at(-1)?.revision === revision, `revision ${revision}`)
     },
     /** All bytes that came from the wire. */
-    bytesRead: () => /** @type {any} */ (socket)._socket.bytesRead,
+    bytesRead: () => (socket as any)._socket.bytesRead,
   }
 }
 
-/** @param {number[]} revisions */
-const isRising = revisions => revisions.every((revision, index) => index === 0 || revision > revisions[index - 1])
+const isRising = (revisions: number[]) =>
+  revisions.every((revision, index) => index === 0 || revision > revisions[index - 1])
 
 test('over hundreds of changes all viewers of a key see the same, and right, values', async () => {
   await change('mixed', 0)
@@ -176,10 +166,9 @@ test.each([false, true])('gets are answered with their ids, compressed once that
 /**
  * Runs the client in Python beside changes of a key, and gives what it says at its end.
  *
- * @param {string} id
- * @param {string} extensions offered
+ * @param extensions offered
  */
-async function runPython(id, extensions) {
+async function runPython(id: string, extensions: string) {
   await change(id, 0)
   const script = fileURLToPath(new URL('support/deflate-client.py', import.meta.url))
   const child = spawn('python3', [script, String(gateway.port), `doc:${id}`, '100', extensions])
@@ -229,7 +218,7 @@ test('Chromium negotiates it, and reads every value', async () => {
   await page.evaluate(
     ([url, key]) =>
       new Promise(resolve => {
-        const seen = { extensions: '', revisions: /** @type {number[]} */ ([]), answers: 0, wrong: 0 }
+        const seen = { extensions: '', revisions: [] as number[], answers: 0, wrong: 0 }
         Object.assign(globalThis, { seen })
         const socket = new globalThis.WebSocket(url, 'keycast.v1.json')
         socket.onopen = () => socket.send(JSON.stringify({ type: 'subscribe', keys: [key] }))
@@ -250,8 +239,8 @@ test('Chromium negotiates it, and reads every value', async () => {
     [gateway.url, 'doc:browser'],
   )
   for (let revision = 1; revision <= 100; revision += 1) await change('browser', revision)
-  await page.waitForFunction(() => /** @type {any} */ (globalThis).seen.answers === 1)
-  const seen = await page.evaluate(() => /** @type {any} */ (globalThis).seen)
+  await page.waitForFunction(() => (globalThis as any).seen.answers === 1)
+  const seen = await page.evaluate(() => (globalThis as any).seen)
   expect(seen.extensions).toContain('permessage-deflate')
   expect(seen.wrong).toBe(0)
   expect(isRising(seen.revisions)).toBe(true)

@@ -14,11 +14,9 @@ const sources = {
   'rooms.json': rooms,
 }
 
-/** @type {[file: string, dashboard: any][]} */
-const dashboards = readdirSync(new URL('grafana/dashboards/', monitoring)).map(file => [
-  file,
-  JSON.parse(read(`grafana/dashboards/${file}`)),
-])
+const dashboards: [file: string, dashboard: any][] = readdirSync(new URL('grafana/dashboards/', monitoring)).map(
+  file => [file, JSON.parse(read(`grafana/dashboards/${file}`))],
+)
 const datasource = parse(read('grafana/provisioning/datasources/prometheus.yml')).datasources[0]
 
 test('each file is what its source makes: run node monitoring/grafana/source/generate.js', () => {
@@ -34,15 +32,13 @@ test('links find every dashboard, by an uid of its own', () => {
   }
 })
 
-describe.each(dashboards)('%s', (_, /** @type {any} */ dashboard) => {
-  /** @type {any[]} */
-  const panels = dashboard.panels
+describe.each(dashboards)('%s', (_, dashboard: any) => {
+  const panels: any[] = dashboard.panels
   const figures = panels.filter(({ type }) => type !== 'row')
 
   test('panels have ids of their own and lie side by side on 24 columns', () => {
     expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length)
-    /** @type {Set<string>} */
-    const taken = new Set()
+    const taken = new Set<string>()
     for (const { title, gridPos } of panels) {
       for (const number of Object.values(gridPos)) expect(Number.isInteger(number)).toBe(true)
       expect(gridPos.x + gridPos.w).toBeLessThanOrEqual(24)
@@ -65,7 +61,7 @@ describe.each(dashboards)('%s', (_, /** @type {any} */ dashboard) => {
 
   test('thresholds rise from one that has no beginning', () => {
     for (const { fieldConfig } of figures) {
-      const [base, ...steps] = fieldConfig.defaults.thresholds.steps.map((/** @type {any} */ { value }) => value)
+      const [base, ...steps] = fieldConfig.defaults.thresholds.steps.map(({ value }: any) => value)
       expect(base).toBeNull()
       expect(steps).toEqual([...steps].sort((a, b) => a - b))
     }
@@ -73,21 +69,21 @@ describe.each(dashboards)('%s', (_, /** @type {any} */ dashboard) => {
 
   test('each query goes to the data source that is provisioned, with a letter of its own', () => {
     for (const { targets } of figures) {
-      expect(new Set(targets.map((/** @type {any} */ { refId }) => refId)).size).toBe(targets.length)
+      expect(new Set(targets.map(({ refId }: any) => refId)).size).toBe(targets.length)
       for (const target of targets) expect(target.datasource).toEqual({ type: datasource.type, uid: datasource.uid })
     }
   })
 
   test('each variable is used, and each one used is declared', () => {
-    const declared = dashboard.templating.list.map((/** @type {any} */ { name }) => name)
-    const expressions = figures.flatMap(({ targets }) => targets.map((/** @type {any} */ { expr }) => expr)).join('\n')
+    const declared = dashboard.templating.list.map(({ name }: any) => name)
+    const expressions = figures.flatMap(({ targets }) => targets.map(({ expr }: any) => expr)).join('\n')
     const used = new Set([...expressions.matchAll(/\$(?!__)(\w+)/g)].map(([, name]) => name))
     expect([...used].sort()).toEqual([...declared].sort())
   })
 
   test('the series that a field is set apart for exists', () => {
     for (const { targets, fieldConfig } of figures) {
-      const legends = targets.map((/** @type {any} */ { legendFormat }) => legendFormat)
+      const legends = targets.map(({ legendFormat }: any) => legendFormat)
       for (const { matcher } of fieldConfig.overrides) expect(legends).toContain(matcher.options)
     }
   })
@@ -102,8 +98,7 @@ test('every alert has its part of docs/runbook.md, and links to it', () => {
   const [, ...parts] = runbook.split(/^### /m)
   const described = new Map(parts.map(part => [part.split('\n', 1)[0], part]))
   const { groups } = parse(read('prometheus/rules/alerts.yml'))
-  /** @type {any[]} */
-  const alerts = groups.flatMap((/** @type {any} */ { rules }) => rules)
+  const alerts: any[] = groups.flatMap(({ rules }: any) => rules)
   expect([...described.keys()].sort()).toEqual(alerts.map(({ alert }) => alert).sort())
   for (const { alert, for: pending = '0s', labels, annotations } of alerts) {
     expect(annotations.runbook_url).toBe(`{{ $externalLabels.runbooks }}docs/runbook.md#${alert.toLowerCase()}`)
@@ -118,11 +113,11 @@ test('every alert has its part of docs/runbook.md, and links to it', () => {
 test('every panel that docs/runbook.md names is one of a dashboard', () => {
   const runbook = readFileSync(new URL('../docs/runbook.md', import.meta.url), 'utf8')
   const named = [...runbook.matchAll(/"([^"]+)"/g)].map(([, title]) => title.replaceAll(/\s+/g, ' '))
-  const titles = dashboards.flatMap(([, { panels }]) => panels.map((/** @type {any} */ { title }) => title))
+  const titles = dashboards.flatMap(([, { panels }]) => panels.map(({ title }: any) => title))
   expect(named.filter(title => !titles.includes(title))).toEqual([])
 })
 
-/** @param {string} path under monitoring/ */
-function read(path) {
+/** @param path under monitoring/ */
+function read(path: string) {
   return readFileSync(new URL(path, monitoring), 'utf8')
 }

@@ -1,23 +1,19 @@
 // Deltas from backend to viewer: after every message a viewer holds the bytes that its version names. Each client here
 // checks that (support/client.ts).
 import { versionOf } from '@keycast/protocol'
-import { answers, startBackend } from './support/backend.ts'
-import { connect, connectViewer, createSights } from './support/client.ts'
+import { answers, type Backend, startBackend } from './support/backend.ts'
+import { type Client, connect, connectViewer, createSights, type Sight } from './support/client.ts'
 import { eventually } from './support/deadline.ts'
 import { show } from './support/figures.ts'
 import { createRandom } from './support/random.js'
-import { startProvider, startSystem } from './support/system.ts'
+import { type System, startProvider, startSystem } from './support/system.ts'
 
 const BYTES = { protocols: ['keycast.v1.bytes'] }
 const JSON_KEYS = ['doc:0', 'doc:1', 'doc:2', 'doc:3']
 const KEYS = [...JSON_KEYS, 'blob:0', 'blob:1']
 
-/** @typedef {import('./support/client.ts').Client} Client */
-
-/** @type {import('./support/backend.ts').Backend} */
-let backend
-/** @type {import('./support/system.ts').System} */
-let system
+let backend: Backend
+let system: System
 
 beforeAll(async () => {
   backend = await startBackend()
@@ -32,15 +28,13 @@ beforeAll(async () => {
   })
 })
 
-/** @param {number} seed */
-function createContents(seed) {
+function createContents(seed: number) {
   const random = createRandom(seed)
   const line = () => `${random.bytes(12).toString('hex')} said something that is longer than that`
-  /** @type {Map<string, { bytes: Buffer, lines: string[], revision: number }>} */
-  const held = new Map()
+  const held = new Map<string, { bytes: Buffer; lines: string[]; revision: number }>()
 
-  /** Changes a content a little, as conversations and files change. @param {string} key */
-  function change(key) {
+  /** Changes a content a little, as conversations and files change. */
+  function change(key: string) {
     const { bytes, lines, revision } = held.get(key) ?? { bytes: random.bytes(2_000), lines: [line()], revision: 0 }
     const next = { bytes: random.mutate(bytes).subarray(0, 4_000), lines: [...lines], revision: revision + 1 }
     const at = random.integer(lines.length)
@@ -58,29 +52,27 @@ function createContents(seed) {
 
   return {
     change,
-    /** @param {string} key */
-    of: key => /** @type {Buffer} */ (held.get(key)?.bytes),
+    of: (key: string) => held.get(key)?.bytes as Buffer,
   }
 }
 
-/** Sets the backend's content for a key. @param {string} key @param {Buffer} bytes */
-function publish(key, bytes) {
+/** Sets the backend's content for a key. */
+function publish(key: string, bytes: Buffer) {
   const answer = key.startsWith('blob') ? answers.content(bytes, 'application/octet-stream') : answers.json(bytes)
   backend.on(`/${key.replace(':', '/')}`, answer)
 }
 
-/** @param {import('./support/client.ts').Client | { sights: ReturnType<typeof createSights> }} viewer @param {string} key */
-const versionIn = (viewer, key) => viewer.sights.of(key).version
+const versionIn = (viewer: Client | { sights: ReturnType<typeof createSights> }, key: string) =>
+  viewer.sights.of(key).version
 
-/** The content inside a value of `keycast.v1.json`. @param {import('./support/client.ts').Sight} sight */
-function contentInJson({ frame, data }) {
+/** The content inside a value of `keycast.v1.json`. */
+function contentInJson({ frame, data }: Sight) {
   if (typeof data === 'string') return Buffer.from(data, 'base64')
   const marker = '"data":'
-  return /** @type {Buffer} */ (frame).subarray(/** @type {Buffer} */ (frame).indexOf(marker) + marker.length, -1)
+  return (frame as Buffer).subarray((frame as Buffer).indexOf(marker) + marker.length, -1)
 }
 
-/** @param {Client} client */
-const bytesRead = client => /** @type {any} */ (client.socket)._socket.bytesRead
+const bytesRead = (client: Client) => (client.socket as any)._socket.bytesRead
 
 test('a new message in a conversation of 130 KB costs its viewer under 500 bytes', async () => {
   const [gateway] = system.gateways
@@ -143,7 +135,7 @@ test('over thousands of changes every viewer holds the bytes its version names, 
       expect((viewer === json ? contentInJson(sight) : sight.content)?.equals(contents.of(key))).toBe(true)
     }
   }
-  const sum = (/** @type {'values' | 'deltas'} */ what) =>
+  const sum = (what: 'values' | 'deltas') =>
     [...steady, ...restless].flatMap(({ sights }) => KEYS.map(key => sights.of(key)[what])).reduce((a, b) => a + b)
   show(`${sum('values')} versions of ${KEYS.length} keys to ${all.length - 1} viewers, ${sum('deltas')} as deltas`)
   expect(sum('values')).toBeGreaterThan(3_000)
@@ -151,15 +143,12 @@ test('over thousands of changes every viewer holds the bytes its version names, 
   for (const client of [...steady, json]) client.close()
 })
 
-/**
- * The version of the backend's content for a key: that of blobs names their type.
- *
- * @param {string} key @param {Buffer} content
- */
-const versionIs = (key, content) => versionOf(content, key.startsWith('blob') ? 'application/octet-stream' : undefined)
+/** The version of the backend's content for a key: that of blobs names their type. */
+const versionIs = (key: string, content: Buffer) =>
+  versionOf(content, key.startsWith('blob') ? 'application/octet-stream' : undefined)
 
-/** Waits until a client holds the latest of every key. @param {Client} client @param {ReturnType<typeof createContents>} contents */
-async function reached(client, contents) {
+/** Waits until a client holds the latest of every key. */
+async function reached(client: Client, contents: ReturnType<typeof createContents>) {
   for (const key of KEYS) {
     const version = versionIs(key, contents.of(key))
     await client.until(() => versionIn(client, key) === version, `the latest of ${key}`)
@@ -170,9 +159,8 @@ test('a viewer that skipped versions because it did not read is sent the value w
   const random = createRandom(2)
   const key = 'blob:large'
   const [gateway] = system.gateways
-  /** @type {Buffer} */
-  let content = random.bytes(200_000)
-  const set = async (/** @type {Buffer} */ bytes) => {
+  let content: Buffer = random.bytes(200_000)
+  const set = async (bytes: Buffer) => {
     content = bytes
     publish(key, content)
     await gateway.refresh([key])
@@ -219,12 +207,12 @@ test('a viewer that comes back is sent the delta to what it holds, or told that 
   await staying.until(() => versionIn(staying, key) === latest(), 'the first version')
 
   const sights = createSights()
-  for (const [changes, expected] of /** @type {const} */ ([
+  for (const [changes, expected] of [
     [0, { values: 1, deltas: 0, currents: 0 }],
     [0, { values: 1, deltas: 0, currents: 1 }],
     [1, { values: 2, deltas: 1, currents: 1 }],
     [2, { values: 3, deltas: 1, currents: 1 }],
-  ])) {
+  ] as const) {
     for (let change = 0; change < changes; change += 1) {
       contents.change(key)
       await gateway.refresh([key])
@@ -258,8 +246,8 @@ test('a gateway or a fetcher that is killed leaves no viewer with wrong bytes, a
   const viewer = await connectViewer(urls, KEYS, BYTES)
   const deltas = () => KEYS.reduce((sum, key) => sum + viewer.sights.of(key).deltas, 0)
   const isThere = () => KEYS.every(key => versionIn(viewer, key) === versionIs(key, contents.of(key)))
-  /** Changes go on until so many deltas came. @param {number} count */
-  const change = async count => {
+  /** Changes go on until so many deltas came. */
+  const change = async (count: number) => {
     for (const until = deltas() + count; deltas() < until; ) {
       for (const key of KEYS) contents.change(key)
       await eventually(isThere, 'the viewer having every change')

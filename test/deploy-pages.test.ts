@@ -10,8 +10,8 @@ const PAGE_MS = 240_000
 /** A node that is asked for what these tests ask for needs no more. */
 const lean = { FETCHER_WORKERS: '1', FETCHER_WARM_UP_PULLS: '0' }
 
-/** The listing of a page that has these words. @param {string} page @param {string} words */
-function listing(page, words) {
+/** The listing of a page that has these words. */
+function listing(page: string, words: string) {
   const found = listingsOf(read(page)).filter(text => text.includes(words))
   if (found.length !== 1) throw new Error(`${page} has ${found.length} listings with ${words}`)
   return found[0]
@@ -60,7 +60,7 @@ test(
       expect([address, said.trim()]).toEqual([address, 'welcome'])
     }
 
-    const status = (/** @type {string} */ url) =>
+    const status = (url: string) =>
       hosts.run(outside[0], `curl --silent --insecure --output /dev/null --write-out '%{http_code}' ${url}`)
     expect(await status('https://10.0.0.5/')).toBe('200')
     expect(await status('http://10.0.0.5/')).toBe('301')

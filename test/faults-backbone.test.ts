@@ -19,8 +19,7 @@ const [behindProxy, direct] = await Promise.all([
   startGateway([nodeAt(ports)]),
 ])
 
-/** @param {string[]} keys @param {number} revision */
-const put = (keys, revision) => {
+const put = (keys: string[], revision: number) => {
   for (const key of keys) backend.on(`/docs/${key.slice(4)}`, answers.json(documentOf(revision)))
 }
 
@@ -28,8 +27,7 @@ const both = [requests, replies]
 // Shorter than the 3 s after which a peer counts as dead, and longer.
 const [SHORT_MS, LONG_MS] = [1_500, 5_000]
 
-/** @type {{ name: string, how: 'hold' | 'drop', forMs: number, where: typeof both, what: string }[]} */
-const silences = [
+const silences: { name: string; how: 'hold' | 'drop'; forMs: number; where: typeof both; what: string }[] = [
   { name: 'short-loss', how: 'drop', forMs: SHORT_MS, where: both, what: 'loses messages for a moment' },
   { name: 'short-delay', how: 'hold', forMs: SHORT_MS, where: both, what: 'delays everything for a moment' },
   { name: 'lost-requests', how: 'drop', forMs: SHORT_MS, where: [requests], what: 'loses requests for a moment' },

@@ -1,6 +1,6 @@
 // Every way in which a backend can fail: cached values are served and marked stale, a cold key gets the error, and all
 // of it recovers with the backend.
-import { answers, documentOf, startBackend } from './support/backend.ts'
+import { answers, type Backend, documentOf, startBackend } from './support/backend.ts'
 import { connect } from './support/client.ts'
 import { eventually, pause } from './support/deadline.ts'
 import { msSince, show } from './support/figures.ts'
@@ -10,16 +10,16 @@ const REFRESH_MS = 200
 const TIMEOUT_MS = 500
 const BYTES_MAX = 100_000
 
-/** @typedef {import('./support/backend.ts').Backend} Backend */
-
 const elsewhere = await startBackend()
 const latin1 = Buffer.from('{"revision":9,"word":"café"}', 'latin1')
 
-/**
- * Faults of a backend, and the code that viewers are told.
- * @type {{ name: string, code: string, begin: (backend: Backend) => unknown, end?: (backend: Backend) => unknown }[]}
- */
-const faults = [
+/** Faults of a backend, and the code that viewers are told. */
+const faults: {
+  name: string
+  code: string
+  begin: (backend: Backend) => unknown
+  end?: (backend: Backend) => unknown
+}[] = [
   { name: 'is down', code: 'backend_unreachable', begin: backend => backend.down(), end: backend => backend.up() },
   { name: 'answers 500', code: 'backend_error', begin: backend => backend.failWith(answers.status(500)) },
   { name: 'answers 503', code: 'backend_error', begin: backend => backend.failWith(answers.status(503)) },
@@ -61,8 +61,7 @@ const faults = [
 const backends = await Promise.all(faults.map(() => startBackend()))
 const [storm, throttling, slow, odd, losing] = await Promise.all([1, 2, 3, 4, 5].map(() => startBackend()))
 
-/** @param {Backend} backend */
-const namespaceOf = backend => ({
+const namespaceOf = (backend: Backend) => ({
   url: `${backend.origin}/docs/{id}`,
   refresh: `${REFRESH_MS}ms`,
   timeout: `${TIMEOUT_MS}ms`,

@@ -1,16 +1,15 @@
 // Workers and fetcher nodes die, hang and come back: viewers converge, and none is ever sent an older value.
 import { answers, createGate, documentOf, startBackend } from './support/backend.ts'
-import { connect } from './support/client.ts'
+import { type Client, connect } from './support/client.ts'
 import { eventually } from './support/deadline.ts'
 import { msSince, show } from './support/figures.ts'
 import { childrenOf, isAlive, pidOfPort } from './support/processes.ts'
-import { startSystem } from './support/system.ts'
+import { type Gateway, type System, startSystem } from './support/system.ts'
 
 const TIMEOUT_MS = 1_000
 
 const backend = await startBackend()
-/** @param {{ fetchers: number }} options */
-const start = ({ fetchers }) =>
+const start = ({ fetchers }: { fetchers: number }) =>
   startSystem({
     fetchers,
     gateways: 2,
@@ -21,31 +20,27 @@ const start = ({ fetchers }) =>
     },
   })
 
-/** @param {string} id @param {number} revision */
-const put = (id, revision) => backend.on(`/docs/${id}`, answers.json(documentOf(revision)))
+const put = (id: string, revision: number) => backend.on(`/docs/${id}`, answers.json(documentOf(revision)))
 
-/** @param {import('./support/system.ts').Gateway[]} gateways @param {string[]} keys */
-const watchFrom = async (gateways, keys) => {
+const watchFrom = async (gateways: Gateway[], keys: string[]) => {
   const viewers = await Promise.all(gateways.map(({ url }) => connect(url)))
   await Promise.all(viewers.map(viewer => viewer.subscribe(keys)))
   return viewers
 }
 
-/** @param {import('./support/client.ts').Client[]} viewers @param {string[]} keys @param {number} revision */
-const converge = async (viewers, keys, revision) => {
+const converge = async (viewers: Client[], keys: string[], revision: number) => {
   for (const viewer of viewers) for (const key of keys) await viewer.reaches(key, revision)
 }
 
-/** The last request for a path: which worker made it. @param {string} path @param {number[]} workers */
-const workerBehind = (path, workers) => {
+/** The last request for a path: which worker made it. */
+const workerBehind = (path: string, workers: number[]) => {
   const worker = pidOfPort(backend.askedFor(path).at(-1)?.remotePort ?? 0, workers)
   if (worker === undefined) throw new Error(`no worker is behind the last request for ${path}`)
   return worker
 }
 
 describe('a worker', () => {
-  /** @type {import('./support/system.ts').System} */
-  let system
+  let system: System
   beforeAll(async () => {
     system = await start({ fetchers: 1 })
   })
@@ -137,12 +132,8 @@ test('one of two nodes killed for good: the other owns its keys; when it comes b
   const viewers = await watchFrom(gateways, keys)
   await converge(viewers, keys, 1)
   const [gone, left] = fetchers
-  /**
-   * The number of the keys that a gateway routes to a node.
-   *
-   * @param {import('./support/system.ts').Gateway} gateway @param {string} node
-   */
-  const ownedBy = async (gateway, node) => {
+  /** The number of the keys that a gateway routes to a node. */
+  const ownedBy = async (gateway: Gateway, node: string) => {
     const owners = await Promise.all(keys.map(async key => (await gateway.inspect(key)).owner.node))
     return owners.filter(owner => owner === node).length
   }

@@ -18,8 +18,7 @@ test('the clients of a killed gateway are on another within seconds, from where 
   const keys = ids.map(id => `doc:${id}`)
   const steady = 'doc:steady'
   backend.on('/docs/steady', answers.json(documentOf(1)))
-  /** @param {number} revision */
-  const write = revision => {
+  const write = (revision: number) => {
     for (const id of ids) backend.on(`/docs/${id}`, answers.json(documentOf(revision)))
   }
   write(1)
@@ -28,8 +27,7 @@ test('the clients of a killed gateway are on another within seconds, from where 
     ...(await Promise.all(Array.from({ length: 25 }, () => connectViewer([first.url, second.url], [...keys, steady])))),
     ...(await Promise.all(Array.from({ length: 5 }, () => connectViewer([second.url], [...keys, steady])))),
   ]
-  /** @param {number} revision */
-  const converge = revision =>
+  const converge = (revision: number) =>
     eventually(
       () => viewers.every(({ sights }) => keys.every(key => sights.of(key).revision === revision)),
       `revision ${revision} of every key at every viewer`,
@@ -57,8 +55,7 @@ test('the clients of a killed gateway are on another within seconds, from where 
 
 test('a gateway that stands still most of the time gives the keys of a dead node to the other all the same', async () => {
   const keys = Array.from({ length: 20 }, (_, index) => `doc:stalled-${index}`)
-  /** @param {number} revision */
-  const put = revision => {
+  const put = (revision: number) => {
     for (const key of keys) backend.on(`/docs/${key.slice(4)}`, answers.json(documentOf(revision)))
   }
   put(1)

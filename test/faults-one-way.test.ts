@@ -14,17 +14,16 @@ const requests = await startBlackhole(fetchers[0].ports.requestsPort)
 const blocked = nodeAt({ ...fetchers[0].ports, requestsPort: requests.port })
 const gateway = await startGateway([blocked, nodes[1]])
 
-/** The nodes that these keys are asked of. @param {string[]} keys */
-async function ownersOf(keys) {
+/** The nodes that these keys are asked of. */
+async function ownersOf(keys: string[]) {
   return new Set(await Promise.all(keys.map(async key => (await gateway.inspect(key)).owner.node)))
 }
 
-test.each(/** @type {const} */ (['drop', 'hold']))(
+test.each(['drop', 'hold'] as const)(
   'a node whose port for requests is blocked (%s) gives up its keys, and has them back',
   async how => {
     const keys = Array.from({ length: 40 }, (_, index) => `doc:${how}-${index}`)
-    /** @param {number} revision */
-    const put = revision => {
+    const put = (revision: number) => {
       for (const key of keys) backend.on(`/docs/${key.slice(4)}`, answers.json(documentOf(revision)))
     }
     put(1)

@@ -24,14 +24,14 @@ const revisions = new Map(keys.map(key => [key, 1]))
 const backend = await startBackend()
 for (const [id, key] of keys.entries()) {
   backend.on(`/docs/${id}`, (request, response) => {
-    const document = answers.json(documentOf(/** @type {number} */ (revisions.get(key)), 200 + id * 200))
+    const document = answers.json(documentOf(revisions.get(key) as number, 200 + id * 200))
     const handler = random.integer(2) === 0 ? document : answers.slowly(() => random.integer(120), document)
     handler(request, response)
   })
 }
 const change = () => {
   const key = random.pick(keys)
-  revisions.set(key, /** @type {number} */ (revisions.get(key)) + 1)
+  revisions.set(key, (revisions.get(key) as number) + 1)
 }
 
 const { fetchers, nodes, startFetcher, startGateway } = await startSystem({
@@ -50,25 +50,18 @@ const behindProxies = proxies.map(([requests, replies]) =>
 const gateways = await Promise.all([startGateway(behindProxies), startGateway(nodes)])
 
 const lasting = () => pause(100 + random.integer(FAULT_MS_MAX))
-/** @param {number} pid @param {NodeJS.Signals} signal */
-const signal = (pid, signal) => {
+const signal = (pid: number, signal: NodeJS.Signals) => {
   if (isAlive(pid)) process.kill(pid, signal)
 }
-/** @param {number} pid */
-const stopForAWhile = async pid => {
+const stopForAWhile = async (pid: number) => {
   signal(pid, 'SIGSTOP')
   await lasting()
   signal(pid, 'SIGCONT')
 }
-/** @param {number} node */
-const aWorkerOf = node => random.pick(childrenOf(fetchers[node].process.pid))
+const aWorkerOf = (node: number) => random.pick(childrenOf(fetchers[node].process.pid))
 
-/**
- * The faults that can hit the first or the second of something.
- *
- * @type {{ name: string, to: string, befall: (which: number) => Promise<void> }[]}
- */
-const faults = [
+/** The faults that can hit the first or the second of something. */
+const faults: { name: string; to: string; befall: (which: number) => Promise<void> }[] = [
   {
     name: 'worker killed',
     to: 'node',
@@ -101,7 +94,7 @@ const faults = [
     to: 'link',
     async befall(node) {
       const silent = random.pick([[0], [1], [0, 1]]).map(direction => proxies[node][direction])
-      const how = random.pick(/** @type {('hold' | 'drop')[]} */ (['hold', 'drop']))
+      const how = random.pick(['hold', 'drop'] as ('hold' | 'drop')[])
       for (const proxy of silent) proxy.swallow(how)
       await lasting()
       for (const proxy of silent) proxy.mend()
@@ -126,8 +119,8 @@ const failures = [
   answers.content('{"revision":0', 'application/json'),
 ]
 
-/** Somebody who comes and goes and asks for this and that, until told to stop. @param {string} url @param {() => boolean} goesOn */
-const wander = async (url, goesOn) => {
+/** Somebody who comes and goes and asks for this and that, until told to stop. */
+const wander = async (url: string, goesOn: () => boolean) => {
   const client = await connect(url)
   while (goesOn()) {
     const some = keys.filter(() => random.integer(3) === 0)
@@ -143,18 +136,15 @@ const wander = async (url, goesOn) => {
   client.close()
 }
 
-/** Faults of all kinds, until none is left. @returns {Promise<string[]>} what happened */
-const suffer = async () => {
+/** Faults of all kinds, until none is left. @returns what happened */
+const suffer = async (): Promise<string[]> => {
   const until = performance.now() + ROUND_MS
   const changing = setInterval(change, 5)
   const wandering = gateways.map(({ url }) => wander(url, () => performance.now() < until))
 
-  /** @type {Set<string>} */
-  const suffering = new Set()
-  /** @type {Promise<void>[]} */
-  const happening = []
-  /** @type {string[]} */
-  const story = []
+  const suffering = new Set<string>()
+  const happening: Promise<void>[] = []
+  const story: string[] = []
   while (performance.now() < until) {
     const { name, to, befall } = random.pick(faults)
     const which = to === 'backend' ? 0 : random.integer(2)
@@ -181,7 +171,7 @@ test(
     const until = performance.now() + seconds * 1_000
     do {
       const story = await suffer()
-      for (const key of keys) revisions.set(key, /** @type {number} */ (revisions.get(key)) + 1)
+      for (const key of keys) revisions.set(key, (revisions.get(key) as number) + 1)
       const wellAt = performance.now()
       await eventually(
         () =>

@@ -1,6 +1,7 @@
 // Backends that know nothing of Keycast, served through configuration alone.
 import { mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:http'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 // @ts-expect-error it comes without types
@@ -17,32 +18,33 @@ import { startSystem } from './support/system.ts'
 const directory = mkdtempSync(join(tmpdir(), 'keycast-files-'))
 atEnd(() => rmSync(directory, { recursive: true }))
 
-/** @typedef {{ path: string, status: number }} Served */
+interface Served {
+  path: string
+  status: number
+}
 
-/** @param {string} name @param {number} revision */
-const edit = (name, revision) => writeFileSync(join(directory, name), documentOf(revision))
+const edit = (name: string, revision: number) => writeFileSync(join(directory, name), documentOf(revision))
 
-/** A file last edited an hour ago. @param {string} name @param {number} revision */
-const writeOld = (name, revision) => {
+/** A file last edited an hour ago. */
+const writeOld = (name: string, revision: number) => {
   edit(name, revision)
   const anHourAgo = Date.now() / 1_000 - 3_600
   utimesSync(join(directory, name), anHourAgo, anHourAgo)
 }
 
-/** @param {import('node:http').Server} server @returns {Promise<string>} its origin */
-const listen = async server => {
+/** @returns its origin */
+const listen = async (server: Server): Promise<string> => {
   await new Promise(resolve => server.listen(0, '127.0.0.1', () => resolve(undefined)))
   atEnd(() => {
     server.closeAllConnections()
     return new Promise(resolve => server.close(resolve))
   })
-  return `http://127.0.0.1:${/** @type {import('node:net').AddressInfo} */ (server.address()).port}`
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-/** Listens, and notes what was answered. @param {import('node:http').Server} server */
-const serve = async server => {
-  /** @type {Served[]} */
-  const served = []
+/** Listens, and notes what was answered. */
+const serve = async (server: Server) => {
+  const served: Served[] = []
   server.prependListener('request', (request, response) => {
     const path = request.url ?? ''
     response.on('finish', () => served.push({ path, status: response.statusCode }))
@@ -72,16 +74,15 @@ const { gateways } = await startSystem({
 })
 const [gateway] = gateways
 
-/** @type {[string, string, Served[]][]} */
-const servers = [
+const servers: [string, string, Served[]][] = [
   ['a static file server with ETag and Cache-Control: max-age=3600', 'etag', withEtag.served],
   ['a static file server with Last-Modified alone', 'modified', withLastModified.served],
 ]
 
 describe.each(servers)('%s', (_, namespace, served) => {
-  const fileOf = (/** @type {string} */ id) => `${namespace}-${id}.json`
-  const keyOf = (/** @type {string} */ id) => `${namespace}:${namespace}-${id}`
-  const servedOf = (/** @type {string} */ id) => served.filter(({ path }) => path === `/${fileOf(id)}`)
+  const fileOf = (id: string) => `${namespace}-${id}.json`
+  const keyOf = (id: string) => `${namespace}:${namespace}-${id}`
+  const servedOf = (id: string) => served.filter(({ path }) => path === `/${fileOf(id)}`)
 
   test('a file edited on disk reaches the subscriber', async () => {
     writeOld(fileOf('edited'), 1)

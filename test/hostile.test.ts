@@ -13,7 +13,7 @@ import { ask } from './support/http.ts'
 import { MIB, watchMemory } from './support/memory.ts'
 import { isAlive } from './support/processes.ts'
 import { createRandom } from './support/random.js'
-import { API_TOKEN, startSystem } from './support/system.ts'
+import { API_TOKEN, type Gateway, startSystem } from './support/system.ts'
 
 const backend = await startBackend()
 const secret = 'this lies beside the namespace, not in it'
@@ -86,16 +86,15 @@ const foreignKeys = ['conversation:1', 'secret:1', 'constructor:1', 'to-string:1
 test('keys that could lead elsewhere are refused, each with its code, and the rest of a subscribe stands', async () => {
   const client = await connect(gateway.url)
   const asked = backend.asked.length
-  for (const [keys, code] of /** @type {const} */ ([
+  for (const [keys, code] of [
     [badKeys, 'bad_key'],
     [foreignKeys, 'unknown_namespace'],
-  ])) {
+  ] as const) {
     for (const key of keys) {
       expect(await client.request({ type: 'get', key })).toMatchObject({ type: 'error', code })
     }
     for (const key of keys) {
-      /** @type {any} */
-      const answer = await client.request({ type: 'subscribe', keys: [key] })
+      const answer: any = await client.request({ type: 'subscribe', keys: [key] })
       if (answer.type === 'error') expect(answer.code).toBe(code)
       else expect(answer).toMatchObject({ type: 'subscribed', keys: [] })
     }
@@ -137,14 +136,15 @@ test('paths that could lead elsewhere are refused', async () => {
 })
 
 /**
- * @param {(socket: WebSocket) => void} act the client's action once it is welcome @returns {Promise<number>} the close code
+ * @param act the client's action once it is welcome
+ * @returns the close code
  */
-const closeCodeAfter = async act => {
+const closeCodeAfter = async (act: (socket: WebSocket) => void): Promise<number> => {
   const socket = new WebSocket(gateway.url)
   socket.on('error', () => {})
   const code = new Promise(resolve => socket.on('close', resolve))
   socket.once('message', () => act(socket))
-  return within(/** @type {Promise<any>} */ (code), 'the connection being closed')
+  return within(code as Promise<any>, 'the connection being closed')
 }
 
 test.each([
@@ -276,8 +276,7 @@ test('of ten thousand keys in one subscribe those over the limit are refused, an
   client.close()
 })
 
-/** @type {[string, import('./support/system.ts').Gateway, (code: number | undefined) => void][]} */
-const pipelines = [
+const pipelines: [string, Gateway, (code: number | undefined) => void][] = [
   ['as gateways are set up: it is closed', gateway, code => expect(code).toBe(4007)],
   ['where any number of requests is allowed', unhurried, code => expect([undefined, 4008]).toContain(code)],
 ]
@@ -290,7 +289,7 @@ test.each(pipelines)('10,000 pipelined gets by a client that does not read, %s',
   const socket = new WebSocket(target.url)
   atEnd(() => socket.terminate())
   socket.on('error', () => {})
-  const gone = new Promise(resolve => socket.on('close', resolve))
+  const gone = new Promise<number>(resolve => socket.on('close', resolve))
   await new Promise(resolve => socket.once('message', resolve))
   stall(socket)
   // Ten thousand answers of 130 KB would be 1.3 GB.
@@ -305,11 +304,10 @@ test.each(pipelines)('10,000 pipelined gets by a client that does not read, %s',
   expect(growthBytes).toBeLessThan(50 * MIB)
 
   // A client that reads at last finds a bounded number of answers, errors for the rest, or a close with its reason.
-  /** @type {any[]} */
-  const answered = []
+  const answered: any[] = []
   socket.on('message', data => answered.push(JSON.parse(data.toString()).type))
   resume(socket)
-  const pong = new Promise(resolve => socket.once('pong', () => resolve(undefined)))
+  const pong = new Promise<undefined>(resolve => socket.once('pong', () => resolve(undefined)))
   socket.ping()
   const code = await within(Promise.race([gone, pong]), 'a pong or the close')
   expectCode(code)
@@ -331,8 +329,7 @@ test('a flood of requests is refused with a time to come back, and closed when i
   expect(code).toBe(4007)
 })
 
-/** @type {[string, { isBehind?: boolean, withClose?: boolean }][]} */
-const halfClosers = [
+const halfClosers: [string, { isBehind?: boolean; withClose?: boolean }][] = [
   ['with nothing to read', {}],
   ['with more to read', { isBehind: true }],
   ['with more to read, after a close frame', { isBehind: true, withClose: true }],

@@ -23,12 +23,11 @@ test('a backup taken under load has what was acknowledged before it, and restore
   const folder = newFolder()
   const journal = await startJournal({ folder })
   const checker = createChecker()
-  /** @type {{ room: string, reason: string, epoch: string }[]} */
-  const gaps = []
+  const gaps: { room: string; reason: string; epoch: string }[] = []
   const backbone = await startRooms('one', journal.node, {
     ...checker,
     saw(name, room, sight) {
-      if (sight.type === 'gap') gaps.push({ room, .../** @type {any} */ (sight) })
+      if (sight.type === 'gap') gaps.push({ room, ...(sight as any) })
       else checker.saw(name, room, sight)
     },
   })
@@ -40,7 +39,7 @@ test('a backup taken under load has what was acknowledged before it, and restore
   const file = join(newFolder(), 'backup')
   const acknowledged = load.acknowledged()
   const { stdout } = await run(process.execPath, [script, 'backup', file, '--data', folder])
-  const [, kept] = /** @type {RegExpExecArray} */ (/whole, 3 rooms, (\d+) messages/.exec(stdout))
+  const [, kept] = /whole, 3 rooms, (\d+) messages/.exec(stdout) as RegExpExecArray
   expect(Number(kept)).toBeGreaterThanOrEqual(acknowledged)
 
   // The journal did not notice.
@@ -60,8 +59,6 @@ test('a backup taken under load has what was acknowledged before it, and restore
   await journal.restart({ JOURNAL_DATA: restored })
   await eventually(() => gaps.length === rooms.length, 'every room being told of the gap')
   for (const gap of gaps) expect(gap.epoch).not.toBe(epoch)
-  const { messages } = /** @type {any} */ (
-    await backbone.history('room:1', { after: 0, limit: 500 }, { deadlineMs: 10_000 })
-  )
+  const { messages } = (await backbone.history('room:1', { after: 0, limit: 500 }, { deadlineMs: 10_000 })) as any
   expect(messages.length).toBeGreaterThan(100)
 })

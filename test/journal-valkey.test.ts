@@ -9,15 +9,13 @@ import { writeConfig } from './support/system.ts'
 import { startSwitch } from './support/tcp-switch.ts'
 import { startValkey } from './support/valkey.ts'
 
-/** @param {Parameters<typeof startValkey>[0]} [options] */
-async function newValkey(options) {
+async function newValkey(options?: Parameters<typeof startValkey>[0]) {
   const valkey = await startValkey(options)
   atEnd(() => valkey.remove())
   return valkey
 }
 
-/** @param {string} url @param {{ env?: Record<string, string>, config?: string }} [options] */
-const journalOn = (url, { env, config } = {}) =>
+const journalOn = (url: string, { env, config }: { env?: Record<string, string>; config?: string } = {}) =>
   startJournal({ env: { JOURNAL_LOG: 'valkey', VALKEY_URL: url, ...env }, config })
 
 /** The clock of this process is a day ahead. */
@@ -25,11 +23,11 @@ const dayAhead = { NODE_OPTIONS: '--import=data:text/javascript,const%20now=Date
 
 const hello = { room: 'room:1', messageId: undefined, from: 'ann', data: Buffer.from('"hello"') }
 
-/** @param {string} node of a journal */
-const newGateway = node => startRooms('gateway', node, createChecker())
+/** @param node of a journal */
+const newGateway = (node: string) => startRooms('gateway', node, createChecker())
 
-/** @param {Awaited<ReturnType<typeof startRun>>} run @param {number} count more of each gateway */
-async function acknowledgeMore({ loads }, count) {
+/** @param count more of each gateway */
+async function acknowledgeMore({ loads }: Awaited<ReturnType<typeof startRun>>, count: number) {
   const before = loads.map(load => load.acknowledged())
   for (const [index, load] of loads.entries()) {
     await eventually(() => load.acknowledged() > before[index] + count, 'publishes being acknowledged')
@@ -106,8 +104,8 @@ test('a primary cut off from its replica acknowledges nothing that a failover to
   )
 })
 
-/** Messages of all rooms, as their journal has them now. @param {Awaited<ReturnType<typeof startRun>>} run */
-async function historyLength({ gateways, rooms }) {
+/** Messages of all rooms, as their journal has them now. */
+async function historyLength({ gateways, rooms }: Awaited<ReturnType<typeof startRun>>) {
   let sum = 0
   for (const room of rooms) {
     const part = await gateways[0].history(room, { before: 1, limit: 1 }, { deadlineMs: 10_000 })
@@ -119,7 +117,7 @@ async function historyLength({ gateways, rooms }) {
 
 test('a journal whose clock is a day ahead trims nothing of what all share', async () => {
   const valkey = await newValkey()
-  const config = writeConfig(/** @type {any} */ ({ room: { source: 'journal', history: { age: '1h' } } }))
+  const config = writeConfig({ room: { source: 'journal', history: { age: '1h' } } } as any)
   const right = await journalOn(valkey.url, { config })
   const wrong = await journalOn(valkey.url, { config, env: dayAhead })
   const [one, other] = [await newGateway(right.node), await newGateway(wrong.node)]
@@ -130,13 +128,13 @@ test('a journal whose clock is a day ahead trims nothing of what all share', asy
     oldest: 1,
     newest: 11,
   })
-  expect(/** @type {any} */ (last).at - Date.now()).toBeLessThan(3_600_000)
+  expect((last as any).at - Date.now()).toBeLessThan(3_600_000)
 })
 
 test('a journal that starts with an older, shorter history trims nothing of what others keep', async () => {
   const valkey = await newValkey()
-  const roomsOf = (/** @type {number} */ messages) => {
-    return writeConfig(/** @type {any} */ ({ room: { source: 'journal', history: { messages } } }))
+  const roomsOf = (messages: number) => {
+    return writeConfig({ room: { source: 'journal', history: { messages } } } as any)
   }
   const right = await journalOn(valkey.url, { config: roomsOf(1_000) })
   const one = await newGateway(right.node)

@@ -49,16 +49,15 @@ test('stopped for 10 s, publishers are told within their deadline, and everythin
 })
 
 test('a shorter history than the log was used with waits, so that an old file trims nothing; told to, it holds', async () => {
-  const roomsOf = (/** @type {number} */ messages) => ({
-    KEYCAST_CONFIG: writeConfig(/** @type {any} */ ({ room: { source: 'journal', history: { messages } } })),
+  const roomsOf = (messages: number) => ({
+    KEYCAST_CONFIG: writeConfig({ room: { source: 'journal', history: { messages } } } as any),
   })
   const journal = await startJournal({ env: roomsOf(1_000) })
   const gateway = await startRooms('gateway', journal.node, createChecker())
   const publish = { room: 'room:1', messageId: undefined, from: 'ann', data: Buffer.from('1') }
   for (let n = 0; n < 20; n++) await gateway.publish(publish, { deadlineMs: 10_000 })
 
-  /** @param {Record<string, string>} env */
-  async function restart(env) {
+  async function restart(env: Record<string, string>) {
     journal.process().signal('SIGTERM')
     await journal.process().exited
     await journal.restart(env)
@@ -108,8 +107,7 @@ test('a damaged file is refused by name with exit code 2, and left as it is', as
 
 test('with a log in memory a restart is another history, and everybody is told', async () => {
   const journal = await startJournal({ env: { JOURNAL_LOG: 'memory' } })
-  /** @type {any[]} */
-  const gaps = []
+  const gaps: any[] = []
   const checker = createChecker()
   const backbone = await startRooms('one', journal.node, {
     ...checker,
@@ -117,7 +115,7 @@ test('with a log in memory a restart is another history, and everybody is told',
   })
   backbone.watch('room:1')
   const publish = { room: 'room:1', messageId: undefined, from: '', data: Buffer.from('1') }
-  const first = /** @type {any} */ (await backbone.publish(publish, { deadlineMs: 10_000 }))
+  const first = (await backbone.publish(publish, { deadlineMs: 10_000 })) as any
   await eventually(() => backbone.positionOf('room:1')?.seq === 1, 'the message')
   await journal.process().kill()
   await journal.restart()

@@ -2,7 +2,8 @@
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { Agent, createServer } from 'node:https'
+import { Agent, createServer, type Server } from 'node:https'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -13,12 +14,9 @@ import { createJwks } from '../services/gateway/access/tokens/jwks.js'
 const certificates = fileURLToPath(new URL('../scripts/certificates', import.meta.url))
 
 const folder = mkdtempSync(join(tmpdir(), 'keycast-jwks-'))
-/** @type {import('node:https').Server} */
-let server
-/** @type {Buffer} */
-let certificate
-/** @type {unknown[]} */
-let keys
+let server: Server
+let certificate: Buffer
+let keys: unknown[]
 
 beforeAll(async () => {
   await promisify(execFile)(certificates, [folder, '127.0.0.1'])
@@ -36,11 +34,9 @@ afterAll(async () => {
   await new Promise(resolve => server.close(resolve))
 })
 
-/** @param {{ host?: string, agent?: Agent }} [options] */
-const setup = ({ host = '127.0.0.1', agent } = {}) => {
-  /** @type {string[]} */
-  const events = []
-  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+const setup = ({ host = '127.0.0.1', agent }: { host?: string; agent?: Agent } = {}) => {
+  const events: string[] = []
+  const { port } = server.address() as AddressInfo
   const jwks = createJwks({
     url: `https://${host}:${port}/.well-known/jwks.json`,
     now: () => 0,

@@ -1,15 +1,14 @@
 // The load on the backend depends on keys and freshness, never on the number of viewers, gateways or fetcher nodes.
 import { answers, createGate, documentOf, startBackend } from './support/backend.ts'
-import { connect } from './support/client.ts'
+import { type Client, connect } from './support/client.ts'
 import { eventually, pause } from './support/deadline.ts'
 import { msSince, show } from './support/figures.ts'
 import { startProvider, startSystem } from './support/system.ts'
 
-/** @param {number} count @param {string} prefix namespace and colon, and the beginning of the ids */
-const keysOf = (count, prefix) => Array.from({ length: count }, (_, index) => `${prefix}${index}`)
+/** @param prefix namespace and colon, and the beginning of the ids */
+const keysOf = (count: number, prefix: string) => Array.from({ length: count }, (_, index) => `${prefix}${index}`)
 
-/** @param {string} url @param {number} count */
-const connectMany = async (url, count) => {
+const connectMany = async (url: string, count: number) => {
   const clients = []
   // In portions that fit the listener's backlog.
   while (clients.length < count) {
@@ -24,12 +23,9 @@ describe('1,000 sessions on 100 keys through two gateways and two fetcher nodes'
   const KEYS = keysOf(100, 'conversation:')
   const KEYS_PER_SESSION = 5
 
-  /** @type {Awaited<ReturnType<typeof startProvider>>} */
-  let provider
-  /** @type {import('./support/client.ts').Client[]} */
-  let clients
-  /** @type {() => Promise<unknown>} */
-  let stop
+  let provider: Awaited<ReturnType<typeof startProvider>>
+  let clients: Client[]
+  let stop: () => Promise<unknown>
 
   beforeAll(async () => {
     provider = await startProvider({ PROVIDER_DOCUMENT_BYTES: '2000', PROVIDER_CHANGE_MS: '500' })
@@ -55,8 +51,7 @@ describe('1,000 sessions on 100 keys through two gateways and two fetcher nodes'
       ),
     )
     // The provider's counters, as of the last look before the tenth refresh is over.
-    /** @type {any} */
-    let stats
+    let stats: any
     while (leftMs() > 0) {
       await pause(Math.max(0, Math.min(200, leftMs())))
       const seen = await provider.stats()
@@ -170,8 +165,7 @@ test('with 3,000 watched keys a cold key is fetched before any refresh that wait
     env: { FETCHER_IN_FLIGHT_MAX: '16' },
     namespaces: { doc: { url: `${backend.origin}/docs/{id}`, refresh: '5s', timeout: '20s' } },
   })
-  /** @param {'cold' | 'refresh'} lane */
-  const waiting = lane => fetchers[0].metric(`keycast_fetcher_fetches_waiting{lane="${lane}"}`)
+  const waiting = (lane: 'cold' | 'refresh') => fetchers[0].metric(`keycast_fetcher_fetches_waiting{lane="${lane}"}`)
   const keys = keysOf(3_000, 'doc:')
   const content = answers.json(documentOf(1, 2_000))
   for (const key of keys) backend.on(`/docs/${key.slice(4)}`, content)

@@ -7,7 +7,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { chromium } from 'playwright-core'
+import { chromium, type Page } from 'playwright-core'
+import type { Result } from '../loadtest/run/result.js'
 import { scenarios } from '../loadtest/scenarios/index.js'
 import { startSystem } from '../loadtest/system/start.js'
 import { atEnd } from './support/cleanup.ts'
@@ -19,12 +20,10 @@ const CHROMIUM = '/usr/bin/chromium'
 /** One worker is enough for so little, and starts sooner without a warm-up. */
 const SMALL = { FETCHER_WORKERS: '1', FETCHER_WARM_UP_PULLS: '0' }
 
-/** @type {string} */
-let output
-/** One for all reports: each page of its own would start a process. @type {import('playwright-core').Page} */
-let page
-/** @type {string[]} */
-let complaints = []
+let output: string
+/** One for all reports: each page of its own would start a process. */
+let page: Page
+let complaints: string[] = []
 
 beforeAll(async () => {
   output = mkdtempSync(join(tmpdir(), 'keycast-loadtest-test-'))
@@ -55,8 +54,7 @@ beforeAll(async () => {
   })
 })
 
-/** @param {string[]} args */
-function start(...args) {
+function start(...args: string[]) {
   const child = spawn(process.execPath, ['loadtest/main.js', ...args], {
     cwd: root,
     env: { PATH: process.env.PATH, ...SMALL },
@@ -74,26 +72,25 @@ function start(...args) {
   return { child, ended }
 }
 
-/** Runs a scenario. @param {string} scenario @param {string[]} args */
-async function run(scenario, ...args) {
+/** Runs a scenario. */
+async function run(scenario: string, ...args: string[]) {
   const folder = mkdtempSync(join(output, `${scenario}-`))
   const { code, out, err } = await start(scenario, '--output', folder, ...args).ended
   if (code !== 0) throw new Error(`exit code ${code}\n${out}\n${err}`)
   return { ...readRun(folder), out }
 }
 
-/** @param {string} output the folder of one run */
-function readRun(output) {
+/** @param output the folder of one run */
+function readRun(output: string) {
   const folders = readdirSync(output)
   expect(folders).toHaveLength(1)
   const folder = join(output, folders[0])
-  /** @type {import('../loadtest/run/result.js').Result} */
-  const result = JSON.parse(readFileSync(join(folder, 'result.json'), 'utf8'))
+  const result: Result = JSON.parse(readFileSync(join(folder, 'result.json'), 'utf8'))
   return { folder, result }
 }
 
-/** Opens a page of a folder, without a network. @param {string} file */
-async function open(file) {
+/** Opens a page of a folder, without a network. */
+async function open(file: string) {
   complaints = []
   await page.goto(pathToFileURL(file).href)
   return {
@@ -106,8 +103,8 @@ async function open(file) {
 
 const experiment = ['Free memory', 'CPU time', 'V8 heap used', 'Full garbage collections']
 
-/** Checks that hold for every run. @param {Awaited<ReturnType<typeof run>>} run */
-async function checkReport({ folder, result }) {
+/** Checks that hold for every run. */
+async function checkReport({ folder, result }: Awaited<ReturnType<typeof run>>) {
   const { complaints, headline, charts, drawn } = await open(join(folder, 'report.html'))
   expect(complaints).toEqual([])
   expect(headline).toBe(result.headline)
@@ -117,16 +114,14 @@ async function checkReport({ folder, result }) {
   expect(result.endedBy).toBe('done')
 }
 
-/** @typedef {[scenario: string, args: string[], check: (counts: any, result: any) => void]} Small */
+type Small = [scenario: string, args: string[], check: (counts: any, result: any) => void]
 
 /**
  * Small enough that all of them take less than a minute. Two go on beside each other, for each mostly waits: one of each
  * list, in turn. What has no `--start` loads the system that those of its list share: each in a system of its own would
  * cost more than its load does.
- *
- * @type {Small[][]}
  */
-const lanes = [
+const lanes: Small[][] = [
   [
     [
       'pingpong',
@@ -214,7 +209,7 @@ const lanes = [
       ['--start', '--clients', '12', '--keys', '3', '--seconds', '2', '--change', '700ms', '--bytes', '5000'],
       (counts, { tables }) => {
         expect(counts.requested).toBe(counts.answered + counts.refusals + counts.lost)
-        const ways = tables[0].rows.map((/** @type {any[]} */ [name]) => name)
+        const ways = tables[0].rows.map(([name]: any[]) => name)
         expect(ways).toEqual([
           'polling',
           'polling, If-None-Match',
@@ -265,10 +260,8 @@ const lanes = [
 /** As they come to their end, so that none is waited for long. */
 const small = lanes[0].flatMap((one, place) => [one, ...lanes[1].slice(place, place + 1)])
 
-/** @type {Awaited<ReturnType<typeof startSystem>>} */
-let shared
-/** @type {Map<string, Promise<Awaited<ReturnType<typeof run>>>>} */
-const runs = new Map()
+let shared: Awaited<ReturnType<typeof startSystem>>
+const runs = new Map<string, Promise<Awaited<ReturnType<typeof run>>>>()
 
 beforeAll(async () => {
   const sharers = small.filter(([, args]) => !args.includes('--start')).map(([scenario]) => scenario)
@@ -296,8 +289,7 @@ beforeAll(async () => {
     ]),
   ]
   for (const lane of lanes) {
-    /** @type {Promise<unknown>} */
-    let before = Promise.resolve()
+    let before: Promise<unknown> = Promise.resolve()
     for (const [scenario, args] of lane) {
       const running = before.then(() => run(scenario, ...args, ...(args.includes('--start') ? [] : target)))
       before = running.catch(() => {}) // its own test says so
@@ -307,7 +299,7 @@ beforeAll(async () => {
 })
 
 test.each(small)('%s runs end to end, its counts add up, and its report opens', async (scenario, _, check) => {
-  const done = /** @type {Awaited<ReturnType<typeof run>>} */ (await runs.get(scenario))
+  const done = (await runs.get(scenario)) as Awaited<ReturnType<typeof run>>
 
   check(done.result.counts, done.result)
   expect(done.result.addsUp).toBe(true)
@@ -318,8 +310,7 @@ test('what was counted is what the gateway counted, and a running system is left
   const { urls, watched } = shared
   const gateway = watched.find(({ role }) => role === 'gateway')
   const metricsUrl = String(gateway?.metricsUrl)
-  /** @param {string} name */
-  const counted = async name => {
+  const counted = async (name: string) => {
     const exposition = await (await fetch(metricsUrl)).text()
     return Number(new RegExp(`^keycast_gateway_${name} (\\d+)`, 'm').exec(exposition)?.[1] ?? 0)
   }

@@ -9,7 +9,7 @@ test('docs/metrics.md shows what the services export (node scripts/metrics-docs.
   const namespaces = { conversation: { url: `${provider.origin}/conversations/{id}` } }
   const { gateways, fetchers } = await startSystem({ namespaces })
   const journal = await startJournal()
-  const read = async (/** @type {string} */ origin) => (await fetch(`${origin}/metrics`)).text()
+  const read = async (origin: string) => (await fetch(`${origin}/metrics`)).text()
 
   const exported = {
     gateway: await read(gateways[0].internal),

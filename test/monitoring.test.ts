@@ -12,7 +12,7 @@ import { connect } from './support/client.ts'
 import { eventually, pause } from './support/deadline.ts'
 import { freePorts } from './support/free-ports.ts'
 import { startJournal } from './support/journal.ts'
-import { prometheusFolder, startNodeExporter, startPrometheus } from './support/prometheus.ts'
+import { type Prometheus, prometheusFolder, startNodeExporter, startPrometheus } from './support/prometheus.ts'
 import { startProxy, temporaryFolder } from './support/proxy.ts'
 import { joinRooms } from './support/rooms.ts'
 import { writeRuleTests } from './support/rule-tests.ts'
@@ -22,23 +22,23 @@ const run = promisify(execFile)
 const config = readFileSync(join(prometheusFolder, 'prometheus.yml'), 'utf8')
 const dashboardFolder = new URL('../monitoring/grafana/dashboards/', import.meta.url)
 
-/** Every query of every panel. @type {{ where: string, expr: string }[]} */
-const panelQueries = readdirSync(dashboardFolder).flatMap(file => {
+/** Every query of every panel. */
+const panelQueries: { where: string; expr: string }[] = readdirSync(dashboardFolder).flatMap(file => {
   const { panels } = JSON.parse(readFileSync(new URL(file, dashboardFolder), 'utf8'))
-  return panels.flatMap((/** @type {any} */ { title, targets = [] }) =>
-    targets.map((/** @type {any} */ { expr }) => ({ where: `${file}: ${title}`, expr: inserted(expr) })),
+  return panels.flatMap(({ title, targets = [] }: any) =>
+    targets.map(({ expr }: any) => ({ where: `${file}: ${title}`, expr: inserted(expr) })),
   )
 })
 
 test('Prometheus takes the configuration, and its rules do what their tests say', async () => {
-  const promtool = (/** @type {string[]} */ ...args) => run('promtool', args)
+  const promtool = (...args: string[]) => run('promtool', args)
   expect((await promtool('check', 'config', join(prometheusFolder, 'prometheus.yml'))).stdout).toContain('SUCCESS')
   await promtool('test', 'rules', ...writeRuleTests(prometheusFolder, temporaryFolder()))
 })
 
 describe('scraping a system under load', () => {
-  /** @type {import('./support/prometheus.ts').Prometheus} */ let prometheus
-  /** @type {(() => Promise<void>)[]} */ const stops = []
+  let prometheus: Prometheus
+  const stops: (() => Promise<void>)[] = []
 
   beforeAll(async () => {
     const provider = await startProvider({ PROVIDER_CHANGE_MS: '300' })
@@ -50,7 +50,7 @@ describe('scraping a system under load', () => {
       access: { anonymous: { read: ['*:**'], publish: ['*:**'], join: ['*:**'] } },
       env: { JOURNAL_NODES: journal.node },
       namespaces: {
-        room: /** @type {any} */ ({ source: 'journal', members: 'named' }),
+        room: { source: 'journal', members: 'named' } as any,
         plain: { url: `${forgetful.origin}/{id}`, refresh: '200ms' },
         conversation: { url: `${provider.origin}/conversations/{id}`, refresh: '200ms', maxAge: '1s' },
         decided: {
@@ -85,11 +85,9 @@ describe('scraping a system under load', () => {
   test('every target is up, found by the name of its service', async () => {
     await eventually(async () => {
       const all = await prometheus.targets()
-      return all.length === 8 && all.every((/** @type {any} */ { health }) => health === 'up')
+      return all.length === 8 && all.every(({ health }: any) => health === 'up')
     }, 'every target being up')
-    const names = parse(config).scrape_configs.flatMap(
-      (/** @type {any} */ { dns_sd_configs = [] }) => dns_sd_configs[0]?.names ?? [],
-    )
+    const names = parse(config).scrape_configs.flatMap(({ dns_sd_configs = [] }: any) => dns_sd_configs[0]?.names ?? [])
     expect(names).toEqual(['gateway', 'fetcher', 'journal', 'data-provider', 'proxy', 'node-exporter'])
   })
 
@@ -117,12 +115,11 @@ describe('scraping a system under load', () => {
     const names = new Set(await prometheus.names())
     const unknown = [...used].filter(name => !names.has(name) && ![...recorded].some(rule => rule.includes(name)))
     // There only where keycast.yaml names a key set.
-    const isConfigured = (/** @type {string} */ name) => !name.startsWith('keycast_gateway_jwks_')
+    const isConfigured = (name: string) => !name.startsWith('keycast_gateway_jwks_')
     expect(unknown.filter(isConfigured)).toEqual([])
   })
 
-  /** @param {{ where: string, expr: string }[]} queries */
-  async function allHaveData(queries) {
+  async function allHaveData(queries: { where: string; expr: string }[]) {
     let missing = queries
     const complete = async () => {
       const answers = await Promise.all(missing.map(({ expr }) => prometheus.query(expr)))
@@ -138,10 +135,10 @@ describe('scraping a system under load', () => {
  * Makes everything happen that the panels show, and go on happening: subscriptions, gets, polls, errors, a viewer who
  * is slow again and again, viewers who leave and who are refused, a room that is joined, published into and read.
  *
- * @param {string} url of a gateway
- * @returns {Promise<() => Promise<void>>} stops it
+ * @param url of a gateway
+ * @returns stops it
  */
-async function putUnderLoad(url) {
+async function putUnderLoad(url: string): Promise<() => Promise<void>> {
   const keys = Array.from({ length: 30 }, (_, index) => `conversation:${index}`)
   const viewer = await connect(url)
   await viewer.subscribe([...keys, 'plain:1', 'decided:1', 'missing:1'])
@@ -181,7 +178,7 @@ async function putUnderLoad(url) {
   }
 }
 
-/** A panel's query as Grafana would send it. @param {string} expr */
-function inserted(expr) {
+/** A panel's query as Grafana would send it. */
+function inserted(expr: string) {
   return expr.replaceAll(/\$(gateway|fetcher|origin)/g, '.*').replaceAll('$__rate_interval', '1m')
 }

@@ -1,15 +1,13 @@
 // The page in Chromium, as a person sees it, with a real gateway and a scripted backend.
+import type { Browser } from 'playwright-core'
 import { answers, startBackend } from './support/backend.ts'
 import { launchChromium } from './support/chromium.ts'
 import { atEnd } from './support/cleanup.ts'
 import { startSystem } from './support/system.ts'
 
-/** @type {Awaited<ReturnType<typeof startBackend>>} */
-let backend
-/** @type {Awaited<ReturnType<typeof startSystem>>} */
-let system
-/** @type {import('playwright-core').Browser} */
-let browser
+let backend: Awaited<ReturnType<typeof startBackend>>
+let system: Awaited<ReturnType<typeof startSystem>>
+let browser: Browser
 
 beforeAll(async () => {
   backend = await startBackend()
@@ -19,13 +17,12 @@ beforeAll(async () => {
   browser = await launchChromium()
 })
 
-/** @param {string} hash */
-async function open(hash) {
+async function open(hash: string) {
   const context = await browser.newContext()
   atEnd(() => context.close())
   const page = await context.newPage()
-  /** The browser's complaints, a breach of the Content-Security-Policy included. @type {string[]} */
-  const complaints = []
+  /** The browser's complaints, a breach of the Content-Security-Policy included. */
+  const complaints: string[] = []
   page.on('pageerror', error => complaints.push(error.message))
   page.on('console', message => {
     if (message.type() === 'error' && !message.text().includes('WebSocket connection')) complaints.push(message.text())
@@ -41,8 +38,7 @@ async function open(hash) {
     complaints.length = 0
     await page.reload()
   }
-  /** @param {string} key */
-  const card = key => page.getByRole('article', { name: new RegExp(key) })
+  const card = (key: string) => page.getByRole('article', { name: new RegExp(key) })
   return { page, card, complaints }
 }
 
@@ -54,7 +50,7 @@ test('a key typed is shown, each change of it marked, and the address names it',
   const loaded = await page.evaluate("performance.getEntriesByType('resource').map(({ name }) => name)")
   // It has no rooms, and need not load what follows them.
   expect(loaded).toContain(`${system.gateways[0].http}/keycast/values-only.js`)
-  expect(/** @type {string[]} */ (loaded).filter(name => name.includes('/rooms/'))).toEqual([])
+  expect((loaded as string[]).filter(name => name.includes('/rooms/'))).toEqual([])
   await page.getByLabel('Keys to watch').fill('doc:list')
   await page.keyboard.press('Enter')
 
@@ -88,8 +84,7 @@ test('a changed message in a conversation of 130 KB costs under 500 bytes, and t
   const publish = () => backend.on('/long', answers.json(JSON.stringify({ messages })))
   publish()
   const { page, card, complaints } = await open('')
-  /** @type {number[]} */
-  const received = []
+  const received: number[] = []
   page.on('websocket', socket => socket.on('framereceived', ({ payload }) => received.push(Buffer.byteLength(payload))))
   await page.goto(`${system.gateways[0].http}/#doc:long`)
   await page.reload()

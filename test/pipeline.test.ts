@@ -2,15 +2,13 @@
 import { connect } from './support/client.ts'
 import { show } from './support/figures.ts'
 import { ask } from './support/http.ts'
-import { startProvider, startSystem } from './support/system.ts'
+import { type Gateway, startProvider, startSystem } from './support/system.ts'
 
 const CHANGE_MS = 1_000
 const KEY = 'conversation:1'
 
-/** @type {Awaited<ReturnType<typeof startProvider>>} */
-let provider
-/** @type {import('./support/system.ts').Gateway} */
-let gateway
+let provider: Awaited<ReturnType<typeof startProvider>>
+let gateway: Gateway
 
 beforeAll(async () => {
   provider = await startProvider({ PROVIDER_DOCUMENT_BYTES: '130000', PROVIDER_CHANGE_MS: String(CHANGE_MS) })
@@ -26,11 +24,10 @@ beforeAll(async () => {
   gateway = system.gateways[0]
 })
 
-/** @param {string} path */
-const getFromBackend = async path => (await ask(provider.origin + path)).body
+const getFromBackend = async (path: string) => (await ask(provider.origin + path)).body
 
-/** The bytes of the backend's content inside a value's message. @param {Buffer | undefined} frame */
-const dataOf = frame => {
+/** The bytes of the backend's content inside a value's message. */
+const dataOf = (frame: Buffer | undefined) => {
   if (frame === undefined) throw new Error('no value came')
   const marker = '"data":'
   return frame.subarray(frame.indexOf(marker) + marker.length, -1)
@@ -57,7 +54,7 @@ test('every change reaches the subscriber', async () => {
   await client.subscribe([KEY])
   const sight = client.of(KEY)
   await client.until(() => sight.values === 1, 'the first value')
-  const first = /** @type {number} */ (sight.revision)
+  const first = sight.revision as number
 
   const delaysMs = []
   for (let revision = first + 1; revision <= first + 4; revision += 1) {
@@ -72,13 +69,12 @@ test('every change reaches the subscriber', async () => {
 test('text and bytes arrive as what they are', async () => {
   const client = await connect(gateway.url)
   await client.subscribe(['text:1', 'binary:1'])
-  for (const [key, path, encoding] of /** @type {const} */ ([
+  for (const [key, path, encoding] of [
     ['text:1', '/text/1', 'utf8'],
     ['binary:1', '/binary/1', 'base64'],
-  ])) {
+  ] as const) {
     // Asked again when the backend changed in between.
-    /** @type {string} */
-    let held
+    let held: string
     do {
       held = (await getFromBackend(path)).toString(encoding)
       const { values } = client.of(key)

@@ -6,8 +6,8 @@ import { eventually, pause } from './support/deadline.ts'
 import { joinRooms, startRooms } from './support/rooms.ts'
 import { startValkey } from './support/valkey.ts'
 
-/** For the tests that kill at most a gateway they start themselves. @type {Awaited<ReturnType<typeof startRooms>>} */
-let shared
+/** For the tests that kill at most a gateway they start themselves. */
+let shared: Awaited<ReturnType<typeof startRooms>>
 
 /** A room for each test, so that none sees another's members. */
 let room = ''
@@ -22,34 +22,27 @@ beforeEach(() => {
   room = `room:${rooms}`
 })
 
-/** @param {Parameters<typeof startRooms>[0]} [options] */
-const start = options =>
+const start = (options?: Parameters<typeof startRooms>[0]) =>
   startRooms({
     namespaces: { room: { members: 'named', names: 'unique' } },
     access: { anonymous: { read: ['*:**'], publish: ['*:**'], join: ['*:**'] } },
     ...options,
   })
 
-/**
- * A client that keeps the members as the protocol's page says, and notes who was ever seen to leave.
- *
- * @param {string} url
- */
-async function watch(url) {
+/** A client that keeps the members as the protocol's page says, and notes who was ever seen to leave. */
+async function watch(url: string) {
   const client = await joinRooms(url)
   let read = 0
   let rev = Number.NaN
-  /** @type {Map<string, any>} */
-  const members = new Map()
-  /** @type {string[]} */
-  const left = []
+  const members = new Map<string, any>()
+  const left: string[] = []
   await client.subscribe({ key: room, presence: true })
 
   function note() {
     for (; read < client.received.length; read++) {
       const message = client.received[read]
       if (message.type === 'members') {
-        const now = new Set(message.members.map((/** @type {any} */ { id }) => id))
+        const now = new Set(message.members.map(({ id }: any) => id))
         for (const [id, { name }] of members) if (!now.has(id)) left.push(name)
         members.clear()
         for (const member of message.members) members.set(member.id, member)
@@ -70,14 +63,12 @@ async function watch(url) {
     ...client,
     left,
     names: note,
-    /** @param {string[]} names */
-    until: (...names) =>
+    until: (...names: string[]) =>
       client.until(() => note().join() === names.join(), `${names.join(', ') || 'nobody'} being there`),
   }
 }
 
-/** @param {string} url @param {string} name @param {string} [claim] */
-async function join(url, name, claim) {
+async function join(url: string, name: string, claim?: string) {
   const client = await joinRooms(url)
   const joined = await client.request({ type: 'join', key: room, name, claim })
   expect(joined).toMatchObject({ type: 'joined', key: room, name })
@@ -182,17 +173,16 @@ test('a room moves to another journal and back with its members there, and nobod
   atEnd(() => valkey.remove())
   const journalEnv = { JOURNAL_LOG: 'valkey', VALKEY_URL: valkey.url }
   const { gateways, journals } = await start({ gateways: 2, journals: 2, journalEnv })
-  const ownerOf = async (/** @type {typeof gateways[0]} */ gateway) =>
+  const ownerOf = async (gateway: (typeof gateways)[0]) =>
     JSON.parse(String((await gateway.call(`/v1/rooms/${room}`)).body)).owner.node
   const first = await ownerOf(gateways[0])
-  const owner = /** @type {typeof journals[0]} */ (journals.find(({ node }) => node === first))
+  const owner = journals.find(({ node }) => node === first) as (typeof journals)[0]
   const watchers = await Promise.all(gateways.map(({ url }) => watch(url)))
   await join(gateways[0].url, 'Ann')
   await join(gateways[1].url, 'Bob')
   for (const watcher of watchers) await watcher.until('Ann', 'Bob')
 
-  /** @param {(node: string) => boolean} isMoved */
-  const moved = async isMoved => {
+  const moved = async (isMoved: (node: string) => boolean) => {
     for (const gateway of gateways) {
       await eventually(async () => isMoved(await ownerOf(gateway)), 'the room having moved at every gateway')
     }

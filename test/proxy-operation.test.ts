@@ -10,16 +10,26 @@ import { promisify } from 'node:util'
 import { eventually } from './support/deadline.ts'
 import { freePorts } from './support/free-ports.ts'
 import { isAlive, killAtEnd, killNow } from './support/processes.ts'
-import { echo, openSocket, proxyScript, request, startProxy, startStandIn, temporaryFolder } from './support/proxy.ts'
+import {
+  echo,
+  openSocket,
+  proxyScript,
+  type RunningProxy,
+  request,
+  type StandIn,
+  startProxy,
+  startStandIn,
+  temporaryFolder,
+} from './support/proxy.ts'
 
 const run = promisify(execFile)
 const certificatesScript = fileURLToPath(new URL('../scripts/certificates', import.meta.url))
 
 /** The tests share two gateways, a proxy in front of the first, and one there that has balancers before it. */
-/** @type {import('./support/proxy.ts').StandIn} */ let first
-/** @type {import('./support/proxy.ts').StandIn} */ let second
-/** @type {import('./support/proxy.ts').Proxy} */ let proxy
-/** @type {import('./support/proxy.ts').Proxy} */ let balanced
+let first: StandIn
+let second: StandIn
+let proxy: RunningProxy
+let balanced: RunningProxy
 
 beforeAll(async () => {
   first = await startStandIn('first')
@@ -32,7 +42,7 @@ beforeAll(async () => {
 })
 
 test('of IPv6 addresses, those of one /64 share the limits; of IPv4 addresses each has its own', async () => {
-  const openFrom = (/** @type {string} */ client) => openSocket(balanced, { headers: { 'x-forwarded-for': client } })
+  const openFrom = (client: string) => openSocket(balanced, { headers: { 'x-forwarded-for': client } })
   await Promise.all([1, 2, 3].map(number => openFrom(`2001:db8:0:a:${number}::${number}`)))
   await expect(openFrom('2001:db8:0:a::4')).rejects.toThrow('429')
   await Promise.all([1, 2, 3].map(number => openFrom(`2001:db8:0:b::${number}`)))
@@ -289,8 +299,8 @@ test.each([proxyScript, certificatesScript])('%s says how it is used', async scr
   expect(stdout).toMatch(/^Usage: .*scripts\//)
 })
 
-/** The script's message about refused options. @param {string[]} args */
-function complaint(args) {
+/** The script's message about refused options. */
+function complaint(args: string[]) {
   return run(process.execPath, [proxyScript, ...args], { env: { PATH: process.env.PATH } }).then(
     () => 'nothing',
     ({ code, stderr }) => ({ code, stderr }),

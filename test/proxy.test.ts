@@ -3,18 +3,27 @@ import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { connect as connectTls } from 'node:tls'
+import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 import { promisify } from 'node:util'
 import { pause } from './support/deadline.ts'
-import { echo, openSocket, pagePolicy, request, startProxy, startStandIn } from './support/proxy.ts'
+import {
+  echo,
+  openSocket,
+  pagePolicy,
+  type RunningProxy,
+  request,
+  type StandIn,
+  startProxy,
+  startStandIn,
+} from './support/proxy.ts'
 
 const run = promisify(execFile)
 
 /** The tests share two gateways, a proxy in front of both, and one with small limits in front of the first. */
-/** @type {import('./support/proxy.ts').StandIn} */ let first
-/** @type {import('./support/proxy.ts').StandIn} */ let second
-/** @type {import('./support/proxy.ts').Proxy} */ let proxy
-/** @type {import('./support/proxy.ts').Proxy} */ let limited
+let first: StandIn
+let second: StandIn
+let proxy: RunningProxy
+let limited: RunningProxy
 
 beforeAll(async () => {
   first = await startStandIn('first')
@@ -41,7 +50,7 @@ test('a self-signed ECDSA certificate is made at first start, said, and kept', a
   await again.stop()
 })
 
-test.each(/** @type {const} */ (['TLSv1.2', 'TLSv1.3']))('%s is spoken, and a session resumed', async version => {
+test.each(['TLSv1.2', 'TLSv1.3'] as const)('%s is spoken, and a session resumed', async version => {
   const fresh = await handshake({ minVersion: version, maxVersion: version })
   expect(fresh).toMatchObject({ protocol: version, reused: false })
   expect(fresh.cipher).toMatch(version === 'TLSv1.2' ? /^ECDHE-ECDSA-/ : /^TLS_/)
@@ -218,15 +227,13 @@ test('a gateway that comes back takes all who come when the other one is gone', 
   expect(back.sockets()).toBe(20)
 })
 
-/**
- * @param {import('node:tls').ConnectionOptions} options
- * @returns {Promise<{ protocol: string | null, cipher: string, reused: boolean, session: Buffer }>} with the session to
- *   resume, which in TLS 1.3 comes after the handshake
- */
-function handshake(options) {
+/** @returns with the session to resume, which in TLS 1.3 comes after the handshake */
+function handshake(
+  options: ConnectionOptions,
+): Promise<{ protocol: string | null; cipher: string; reused: boolean; session: Buffer }> {
   return new Promise((resolve, reject) => {
     const socket = connectTls({ port: proxy.httpsPort, host: '127.0.0.1', rejectUnauthorized: false, ...options })
-    const done = (/** @type {Buffer} */ session) => {
+    const done = (session: Buffer) => {
       resolve({
         protocol: socket.getProtocol(),
         cipher: socket.getCipher().name,

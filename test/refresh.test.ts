@@ -1,14 +1,12 @@
 // Keys that are fetched only when the backend says that they changed (`refresh: 0`).
-import { answers, createGate, documentOf, startBackend } from './support/backend.ts'
+import { answers, type Backend, createGate, documentOf, startBackend } from './support/backend.ts'
 import { connect } from './support/client.ts'
 import { eventually } from './support/deadline.ts'
 import { ask } from './support/http.ts'
-import { startSystem } from './support/system.ts'
+import { type System, startSystem } from './support/system.ts'
 
-/** @type {import('./support/backend.ts').Backend} */
-let backend
-/** @type {import('./support/system.ts').System} */
-let system
+let backend: Backend
+let system: System
 
 beforeAll(async () => {
   backend = await startBackend()
@@ -19,8 +17,7 @@ beforeAll(async () => {
   })
 })
 
-/** @param {string} id @param {number} revision */
-const put = (id, revision) => backend.on(`/docs/${id}`, answers.json(documentOf(revision)))
+const put = (id: string, revision: number) => backend.on(`/docs/${id}`, answers.json(documentOf(revision)))
 
 test('a key that is never refreshed by itself follows POST /v1/refresh, on any gateway', async () => {
   put('told', 1)

@@ -36,24 +36,23 @@ async function startChanging() {
 /** The second gateway's ports are those of the first and this much, as ecosystem.config.cjs has it. */
 const GATEWAY_PORT_STEP = 10
 
-/** Those of the first gateway come first. @returns {Promise<number[]>} */
-async function portsForTwoGateways() {
+/** Those of the first gateway come first. */
+async function portsForTwoGateways(): Promise<number[]> {
   const ports = await freePorts(5)
   const ofSecond = ports.slice(0, 2).map(port => port + GATEWAY_PORT_STEP)
   const usable = !ofSecond.some(port => ports.includes(port)) && (await areFree(ofSecond))
   return usable ? ports : portsForTwoGateways()
 }
 
-/** @param {number[]} ports */
-async function areFree(ports) {
+async function areFree(ports: number[]) {
   const servers = ports.map(port => createServer().listen(port, '127.0.0.1'))
   const listening = await Promise.allSettled(servers.map(server => once(server, 'listening')))
   await Promise.all(servers.map(server => new Promise(resolve => server.close(resolve))))
   return listening.every(({ status }) => status === 'fulfilled')
 }
 
-/** @param {string} origin of the backend */
-async function startSystem(origin) {
+/** @param origin of the backend */
+async function startSystem(origin: string) {
   const [gateway, internal, requests, answersPort, metrics] = await portsForTwoGateways()
   const pm2 = createPm2({
     GATEWAYS: '2',
@@ -66,7 +65,7 @@ async function startSystem(origin) {
     KEYCAST_CONFIG: writeConfig({ doc: { url: `${origin}/docs/{id}`, refresh: REFRESH } }),
   })
   await pm2.run('start', 'ecosystem.config.cjs', '--only', APPS.join())
-  const urlAt = (/** @type {number} */ port) => `ws://127.0.0.1:${port}/ws`
+  const urlAt = (port: number) => `ws://127.0.0.1:${port}/ws`
   return { pm2, first: urlAt(gateway), second: urlAt(gateway + GATEWAY_PORT_STEP) }
 }
 
@@ -78,7 +77,7 @@ test('the fetcher, then the gateways are reloaded: no client misses the newest r
     'at the second': await connectViewer([second, first], KEYS),
     'that knows no other than the second': await connectViewer([second], KEYS),
   }
-  const everybodySees = async (/** @type {number} */ revision, /** @type {string} */ when) => {
+  const everybodySees = async (revision: number, when: string) => {
     for (const [which, { sights, until }] of Object.entries(viewers)) {
       const lacking = () => KEYS.filter(key => (sights.of(key).revision ?? 0) < revision)
       await until(() => lacking().length === 0, `a viewer ${which} seeing revision ${revision} ${when}`)

@@ -15,10 +15,9 @@ const access = { tokens: [{ secret: `\${JWT_SECRET}`, algorithms: ['HS256'] }] }
 const backend = await startBackend()
 backend.on('/docs/1', answers.json(documentOf(1)))
 const doc = { url: `${backend.origin}/docs/{id}` }
-const room = /** @type {any} */ ({ source: 'journal' })
+const room = { source: 'journal' } as any
 
-/** @param {string} sub */
-const signed = sub =>
+const signed = (sub: string) =>
   new SignJWT({ keys: { read: ['doc:*'] } })
     .setProtectedHeader({ alg: 'HS256' })
     .setSubject(sub)
@@ -26,20 +25,18 @@ const signed = sub =>
     .setExpirationTime('1h')
     .sign(Buffer.from(JWT_SECRET))
 
-/** @param {{ internal: string }} gateway @param {string} sub */
-const revoke = ({ internal }, sub) =>
+const revoke = ({ internal }: { internal: string }, sub: string) =>
   ask(`${internal}/v1/revoke`, {
     method: 'POST',
     headers: { authorization: 'Bearer a-token-for-tests', 'content-type': 'application/json' },
     body: JSON.stringify({ sub, before: Math.floor(Date.now() / 1_000) + 10 }),
   })
 
-/** @param {{ http: string }} gateway @param {string} token */
-const statusAt = async ({ http }, token) =>
+const statusAt = async ({ http }: { http: string }, token: string) =>
   (await ask(`${http}/v1/values/doc:1`, { headers: { authorization: `Bearer ${token}` } })).status
 
 test('a revocation reaches every gateway, and one that starts after the journal was killed', async () => {
-  const journal = await startJournal({ config: writeConfig(/** @type {any} */ ({ room })) })
+  const journal = await startJournal({ config: writeConfig({ room } as any) })
   const system = await startSystem({
     namespaces: { doc, room },
     access,

@@ -3,7 +3,7 @@
 import { eventually } from './support/deadline.ts'
 import { show } from './support/figures.ts'
 import { createChecker, notOnceIn, readHistories, startLoad } from './support/journal.ts'
-import { asBackbone, joinRooms, startRooms } from './support/rooms.ts'
+import { asBackbone, joinRooms, type RoomClient, startRooms } from './support/rooms.ts'
 
 /** All of a test is held, so that it can be counted in the end. */
 const everything = { history: { messages: 1_000_000, bytes: '1GiB' } }
@@ -13,20 +13,18 @@ const env = { GATEWAY_REQUESTS_PER_SECOND_MAX: '1000000', GATEWAY_PUBLISHES_PEND
 
 const rooms = ['room:1', 'room:2', 'room:3', 'room:4']
 
-/** @param {import('./support/rooms.ts').RoomClient} reader @param {string} room @param {number} seq */
-const reaches = (reader, room, seq) =>
+const reaches = (reader: RoomClient, room: string, seq: number) =>
   reader.until(() => reader.positions.get(room)?.seq === seq, `${room} being seen up to ${seq}`)
 
-/**
- * Everything is acknowledged, kept once and in order, and seen by everybody.
- *
- * @param {object} run
- * @param {string} run.url
- * @param {ReturnType<typeof createChecker>} run.checker
- * @param {ReturnType<typeof startLoad>[]} run.loads
- * @param {import('./support/rooms.ts').RoomClient[]} run.readers
- */
-async function expectWhole({ url, checker, loads, readers }) {
+interface Run {
+  url: string
+  checker: ReturnType<typeof createChecker>
+  loads: ReturnType<typeof startLoad>[]
+  readers: RoomClient[]
+}
+
+/** Everything is acknowledged, kept once and in order, and seen by everybody. */
+async function expectWhole({ url, checker, loads, readers }: Run) {
   const sent = (await Promise.all(loads.map(load => load.stop()))).flat()
   const late = await joinRooms(url, { name: 'late', checker })
   const ids = await readHistories(asBackbone(late), checker, rooms)
@@ -39,8 +37,7 @@ async function expectWhole({ url, checker, loads, readers }) {
   return sent
 }
 
-/** @param {ReturnType<typeof startLoad>} load @param {number} more */
-async function goOn(load, more) {
+async function goOn(load: ReturnType<typeof startLoad>, more: number) {
   const before = load.acknowledged()
   await eventually(() => load.acknowledged() >= before + more, 'publishes being acknowledged')
 }
@@ -89,7 +86,7 @@ test('the clients of a killed gateway go on at another: nothing is missing and n
     names.map(async (name, index) => {
       const reader = await joinRooms(other.url, { name, checker })
       const { keys } = await reader.resume(readers[index].positions)
-      expect(keys.every((/** @type {any} */ { recovered }) => recovered)).toBe(true)
+      expect(keys.every(({ recovered }: any) => recovered)).toBe(true)
       return reader
     }),
   )

@@ -12,8 +12,8 @@ test('200 clients of two gateways resume at once: the journal is asked once per 
   const checker = createChecker()
   const start = await joinRooms(gateways[0].url)
   const { keys } = await start.subscribe(...rooms)
-  const positions = new Map(
-    keys.map((/** @type {any} */ { key, epoch, seq }) => /** @type {const} */ ([key, { epoch, seq }])),
+  const positions = new Map<string, { epoch: string; seq: number }>(
+    keys.map(({ key, epoch, seq }: any) => [key, { epoch, seq }] as const),
   )
   start.socket.close()
   await start.ended
@@ -31,7 +31,7 @@ test('200 clients of two gateways resume at once: the journal is asked once per 
     for (const each of told) expect(each).toMatchObject({ recovered: true, count: MISSED })
   }
   for (const client of clients) {
-    const has = (/** @type {string} */ room) => client.positions.get(room)?.seq === MISSED
+    const has = (room: string) => client.positions.get(room)?.seq === MISSED
     await client.until(() => rooms.every(has), 'all that was missed')
   }
   expect(checker.problems()).toEqual([])

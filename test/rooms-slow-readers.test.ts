@@ -3,7 +3,7 @@ import { eventually } from './support/deadline.ts'
 import { show } from './support/figures.ts'
 import { createChecker } from './support/journal.ts'
 import { MIB, watchMemory } from './support/memory.ts'
-import { joinRooms, startRooms } from './support/rooms.ts'
+import { joinRooms, type RoomClient, startRooms } from './support/rooms.ts'
 
 /** All of a test is held, so that it can be counted in the end. */
 const everything = { history: { messages: 1_000_000, bytes: '1GiB' } }
@@ -11,8 +11,7 @@ const everything = { history: { messages: 1_000_000, bytes: '1GiB' } }
 /** Writers here send as fast as they are answered. */
 const unlimited = { GATEWAY_REQUESTS_PER_SECOND_MAX: '1000000' }
 
-/** @param {import('./support/rooms.ts').RoomClient} reader @param {string} room @param {number} seq */
-const reaches = (reader, room, seq) =>
+const reaches = (reader: RoomClient, room: string, seq: number) =>
   reader.until(() => reader.positions.get(room)?.seq === seq, `${room} being seen up to ${seq}`)
 
 test('a reader that stalls costs no memory and delays nobody, and is given the whole or told', async () => {
@@ -33,8 +32,7 @@ test('a reader that stalls costs no memory and delays nobody, and is given the w
   writer.keepNothing()
   const data = 'x'.repeat(1_000)
   let published = 0
-  /** @param {number} count */
-  const publish = async count => {
+  const publish = async (count: number) => {
     for (let n = 0; n < count; n += 200) {
       await Promise.all(Array.from({ length: 200 }, (_, index) => writer.publish(keys[index % 2], data)))
       published += 100
@@ -45,7 +43,7 @@ test('a reader that stalls costs no memory and delays nobody, and is given the w
   await publish(24_000)
   await reaches(stalled, 'room:1', published)
   const grown = watchMemory(gateway.process.pid)
-  const { _socket: tcp } = /** @type {any} */ (stalled.socket)
+  const { _socket: tcp } = stalled.socket as any
   tcp.pause()
   await publish(24_000)
   const mebibytes = Math.round(grown() / MIB)
@@ -71,7 +69,7 @@ test('only a reader that stalls too long is closed, and it can resume', async ()
   await reader.subscribe('room:1')
   const writer = await joinRooms(url)
   writer.keepNothing()
-  const { _socket: tcp } = /** @type {any} */ (reader.socket)
+  const { _socket: tcp } = reader.socket as any
   tcp.pause()
   let published = 0
   const data = 'x'.repeat(30_000)

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { SignJWT } from 'jose'
 import { eventually } from './support/deadline.ts'
 import { ask } from './support/http.ts'
-import { joinRooms, startRooms } from './support/rooms.ts'
+import { joinRooms, type RoomClient, startRooms } from './support/rooms.ts'
 
 const JWT_SECRET = randomBytes(48).toString('base64')
 
@@ -35,13 +35,12 @@ const { journal, gateways } = await startRooms({
 const [gateway, otherGateway] = gateways
 
 let rooms = 0
-/** A room that no other test has. @param {string} [namespace] */
+/** A room that no other test has. */
 const newRoom = (namespace = 'room') => `${namespace}:${++rooms}`
 
 const newId = () => randomBytes(12).toString('base64url')
 
-/** @param {string} sub */
-const headersOf = async sub => ({
+const headersOf = async (sub: string) => ({
   authorization: `Bearer ${await new SignJWT({})
     .setProtectedHeader({ alg: 'HS256' })
     .setSubject(sub)
@@ -49,15 +48,14 @@ const headersOf = async sub => ({
     .sign(Buffer.from(JWT_SECRET))}`,
 })
 
-/** @param {import('./support/rooms.ts').RoomClient} client @param {string} room @param {number} count */
-async function publishSome(client, room, count) {
+async function publishSome(client: RoomClient, room: string, count: number) {
   const all = await Promise.all(Array.from({ length: count }, (_, index) => client.publish(room, index + 1)))
   expect(all.map(({ seq }) => seq)).toEqual(all.map((_, index) => index + all[0].seq))
   return all[0].epoch
 }
 
-/** The same one by one: the journal trims with each. @param {import('./support/rooms.ts').RoomClient} client @param {string} room @param {number} count */
-async function publishOneByOne(client, room, count) {
+/** The same one by one: the journal trims with each. */
+async function publishOneByOne(client: RoomClient, room: string, count: number) {
   let epoch
   for (let n = 1; n <= count; n++) ({ epoch } = await client.publish(room, n))
   return epoch
@@ -105,8 +103,7 @@ test('a client that resumes is given every message after its position, or none',
   const writer = await joinRooms(gateway.url)
   const epoch = await publishOneByOne(writer, room, 12)
 
-  /** @param {object} start */
-  const resume = async start => {
+  const resume = async (start: object) => {
     const client = await joinRooms(otherGateway.url)
     const { keys } = await client.subscribe({ key: room, ...start })
     await client.until(() => client.all('message').length === keys[0].count, 'the messages counted')
@@ -190,9 +187,8 @@ test('a history is read part by part, forwards and backwards', async () => {
   const room = newRoom()
   const client = await joinRooms(gateway.url)
   const epoch = await publishSome(client, room, 120)
-  const seqsOf = (/** @type {any} */ { messages }) => messages.map((/** @type {any} */ { seq }) => seq)
-  /** @param {object} part @returns {Promise<any>} */
-  const history = part => client.request({ type: 'history', key: room, ...part })
+  const seqsOf = ({ messages }: any) => messages.map(({ seq }: any) => seq)
+  const history = (part: object): Promise<any> => client.request({ type: 'history', key: room, ...part })
   const newest = await history({})
   expect(newest).toMatchObject({ type: 'history', key: room, epoch, oldest: 1, newest: 120, more: true })
   expect(seqsOf(newest)).toEqual(Array.from({ length: 50 }, (_, index) => 71 + index))
@@ -274,5 +270,5 @@ test('a publish of which nothing is known can be sent again, and is kept once', 
   journal.process().signal('SIGCONT')
   await eventually(async () => (await client.publish(room, 1, messageId)).type === 'published', 'it being kept')
   const { messages } = await client.request({ type: 'history', key: room })
-  expect(messages.filter((/** @type {any} */ message) => message.messageId === messageId)).toHaveLength(1)
+  expect(messages.filter((message: any) => message.messageId === messageId)).toHaveLength(1)
 })

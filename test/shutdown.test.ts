@@ -4,7 +4,7 @@ import { connect } from './support/client.ts'
 import { eventually, within } from './support/deadline.ts'
 import { msSince, show } from './support/figures.ts'
 import { ask } from './support/http.ts'
-import { childrenOf, isAlive } from './support/processes.ts'
+import { childrenOf, isAlive, type ServiceProcess } from './support/processes.ts'
 import { startProvider, startSystem } from './support/system.ts'
 
 const backend = await startBackend()
@@ -17,8 +17,7 @@ const namespaces = {
   patient: { url, timeout: '60s' },
 }
 
-/** @param {import('./support/processes.ts').ServiceProcess} process */
-const stop = async process => {
+const stop = async (process: ServiceProcess) => {
   const at = performance.now()
   process.signal('SIGTERM')
   const { code, signal } = await within(process.exited, `${process.name} ending after SIGTERM`)

@@ -1,6 +1,6 @@
 // 260 MB of changes go past somebody who reads none of them: memory stays flat, and nobody else notices.
 import { answers, documentOf, startBackend } from './support/backend.ts'
-import { connect } from './support/client.ts'
+import { type Client, connect } from './support/client.ts'
 import { show } from './support/figures.ts'
 import { MIB, watchMemory } from './support/memory.ts'
 import { startSystem } from './support/system.ts'
@@ -18,8 +18,8 @@ const { gateways, fetchers } = await startSystem({
 })
 const [gateway, otherGateway] = gateways
 
-/** Ten keys of 130 KB, and a way to change all of them. @param {string} name */
-const createDocuments = name => {
+/** Ten keys of 130 KB, and a way to change all of them. */
+const createDocuments = (name: string) => {
   const keys = Array.from({ length: 10 }, (_, index) => `doc:${name}-${index}`)
   let revision = 0
   return {
@@ -34,15 +34,14 @@ const createDocuments = name => {
   }
 }
 
-/** One more revision of every key, until all viewers have it. @param {ReturnType<typeof createDocuments>} documents @param {import('./support/client.ts').Client[]} viewers */
-const playRound = async (documents, viewers) => {
+/** One more revision of every key, until all viewers have it. */
+const playRound = async (documents: ReturnType<typeof createDocuments>, viewers: Client[]) => {
   const revision = documents.write()
   await gateway.refresh(documents.keys)
   for (const viewer of viewers) for (const key of documents.keys) await viewer.reaches(key, revision)
 }
 
-/** @param {ReturnType<typeof createDocuments>} documents @param {import('./support/client.ts').Client} viewer */
-const expectEveryRevision = (documents, viewer) => {
+const expectEveryRevision = (documents: ReturnType<typeof createDocuments>, viewer: Client) => {
   const all = Array.from({ length: documents.revision() }, (_, index) => index + 1)
   for (const key of documents.keys) expect(viewer.of(key).revisions).toEqual(all)
 }

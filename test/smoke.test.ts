@@ -8,7 +8,7 @@ import { startJournal } from './support/journal.ts'
 import { startSystem, writeConfig } from './support/system.ts'
 
 const JWT_SECRET = randomBytes(48).toString('base64')
-const room = /** @type {any} */ ({ source: 'journal' })
+const room = { source: 'journal' } as any
 
 const backend = await startBackend()
 backend.on('/docs/1', answers.json(documentOf(1)))
@@ -27,8 +27,7 @@ const token = await new SignJWT({ keys: { read: ['doc:*', 'room:*'], publish: ['
   .setExpirationTime('1m')
   .sign(Buffer.from(JWT_SECRET))
 
-/** @param {string} given @param {string} [key] @returns {Promise<{ code: number, text: string }>} */
-const smoke = (given, key = 'doc:1') =>
+const smoke = (given: string, key = 'doc:1'): Promise<{ code: number; text: string }> =>
   new Promise(resolve => {
     const script = fileURLToPath(new URL('../scripts/smoke.js', import.meta.url))
     const { origin } = new URL(gateways[0].url)

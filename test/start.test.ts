@@ -2,7 +2,7 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { atEnd } from './support/cleanup.ts'
 import { connect } from './support/client.ts'
@@ -29,8 +29,8 @@ const portVariables = [
 /** The services start one after the other: on a busy machine each takes its time. */
 const START_MS = 90_000
 
-/** @returns {Promise<Record<string, string>>} a free port for each variable */
-async function portsForAll() {
+/** @returns a free port for each variable */
+async function portsForAll(): Promise<Record<string, string>> {
   const ports = await freePorts(portVariables.length)
   return Object.fromEntries(portVariables.map((variable, index) => [variable, String(ports[index])]))
 }
@@ -43,11 +43,12 @@ async function lean() {
 /**
  * The system as a person starts it.
  *
- * @param {Record<string, string>} env
- * @param {{ command?: string[], input?: string }} [options] the command, and the typed input; scripts/start.js unless
- *   given
+ * @param options the command, and the typed input; scripts/start.js unless given
  */
-function start(env, { command = [process.execPath, 'scripts/start.js'], input = '' } = {}) {
+function start(
+  env: Record<string, string>,
+  { command = [process.execPath, 'scripts/start.js'], input = '' }: { command?: string[]; input?: string } = {},
+) {
   const mark = createMark()
   const [program, ...args] = command
   const child = spawn(program, args, {
@@ -60,22 +61,21 @@ function start(env, { command = [process.execPath, 'scripts/start.js'], input = 
   child.stdin.write(input)
   let text = ''
   for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => (text += chunk))
-  const pid = /** @type {number} */ (child.pid)
+  const pid = child.pid as number
   const exited = once(child, 'close').then(([code]) => code)
   return {
     pid,
     text: () => text,
     left: mark.pids,
-    /** @param {NodeJS.Signals} signal to the process group */
-    signal: signal => process.kill(-pid, signal),
-    /** @param {string} part */
-    said: part =>
+    /** @param signal to the process group */
+    signal: (signal: NodeJS.Signals) => process.kill(-pid, signal),
+    said: (part: string) =>
       eventually(() => text.includes(part), 'it being said', { deadlineMs: START_MS }).catch(error => {
         throw new Error(`“${part}” is not said in\n${text}`, { cause: error })
       }),
     ended: () => within(exited, () => `the end of\n${text}\n`),
-    /** Every process is gone, by the mark they carry and by the pids seen while all ran. @param {number[]} seen */
-    async gone(seen) {
+    /** Every process is gone, by the mark they carry and by the pids seen while all ran. */
+    async gone(seen: number[]) {
       try {
         await eventually(() => mark.pids().length === 0 && !seen.some(isAlive), 'the end of every process')
       } catch (error) {
@@ -86,8 +86,7 @@ function start(env, { command = [process.execPath, 'scripts/start.js'], input = 
   }
 }
 
-/** @param {number} pid */
-function commandOf(pid) {
+function commandOf(pid: number) {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim()
   } catch {
@@ -142,7 +141,7 @@ test('a port in use is named before anything is started', async () => {
   const server = createServer().listen(0, '127.0.0.1')
   atEnd(() => new Promise(resolve => server.close(resolve)))
   await once(server, 'listening')
-  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+  const { port } = server.address() as AddressInfo
 
   const system = start({ ...(await lean()), GATEWAY_PORT: String(port) })
   expect(await system.ended()).toBe(1)
@@ -204,7 +203,7 @@ describe('npm start', () => {
     expect(system.text()).toMatch(/stopping gateway(.|\n)*stopping fetcher, journal(.|\n)*stopping data-provider/)
   })
 
-  test.each(/** @type {const} */ (['SIGHUP', 'SIGKILL']))('%s to npm alone stops everything in order', async signal => {
+  test.each(['SIGHUP', 'SIGKILL'] as const)('%s to npm alone stops everything in order', async signal => {
     const system = start(await lean(), { command: npm })
     await system.said('Keycast is running')
     const seen = system.left()

@@ -27,8 +27,7 @@ const services = [
 /** systemd's own figure, 0 to 10: a service without any restriction has 9.6. In tenths, as the option takes it. */
 const EXPOSURE_MAX = '20'
 
-/** @type {string} */
-let folder
+let folder: string
 
 /** The units as an installation has them, but for where Node and Keycast are: systemd looks whether both are there. */
 beforeAll(() => {
@@ -41,14 +40,13 @@ beforeAll(() => {
   }
 })
 
-/** @param {string} directory */
-const unitFiles = directory =>
+const unitFiles = (directory: string) =>
   readdirSync(directory, { recursive: true, withFileTypes: true })
     .filter(entry => entry.isFile())
     .map(entry => join(entry.parentPath, entry.name))
 
-/** @param {string} file in deploy/systemd @param {string} key @returns {string[]} what the unit gives it, line by line */
-const linesOf = (file, key) =>
+/** @param file in deploy/systemd @returns what the unit gives it, line by line */
+const linesOf = (file: string, key: string): string[] =>
   readFileSync(join(source, file), 'utf8')
     .split('\n')
     .filter(line => line.startsWith(`${key}=`))
@@ -97,7 +95,7 @@ test('a gateway is given as much memory as its container, and more than pm2 lets
   const [, inCompose] = /18,000 sessions[\s\S]*?mem_limit: (\d+)m\n/.exec(read('docker-compose.yml')) ?? []
   expect(linesOf('keycast-gateway@.service', 'MemoryMax')).toEqual([`${inCompose}M`])
   const apps = createRequire(import.meta.url)('../ecosystem.config.cjs').apps
-  const { max_memory_restart: bytes } = apps.find((/** @type {{ name: string }} */ { name }) => name === 'gateway')
+  const { max_memory_restart: bytes } = apps.find(({ name }: { name: string }) => name === 'gateway')
   expect(Number(inCompose)).toBeGreaterThan(bytes / 1_024 ** 2)
   const shown = Math.floor(bytes / 1_024 ** 2).toLocaleString('en')
   for (const file of ['docker-compose.yml', 'deploy/systemd/keycast-gateway@.service', 'docs/configuration.md']) {

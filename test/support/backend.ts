@@ -1,41 +1,39 @@
 // A backend that a test scripts: what each path answers, and how it misbehaves. It records every request.
 import { createHash } from 'node:crypto'
-import { createServer } from 'node:http'
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage as Request,
+  type ServerResponse as Response,
+} from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { atEnd } from './cleanup.ts'
 import { within } from './deadline.ts'
 
-/**
- * @typedef {import('node:http').IncomingMessage} Request
- * @typedef {import('node:http').ServerResponse} Response
- * @typedef {(request: Request, response: Response) => unknown} Handler
- * @typedef {{ path: string, headers: import('node:http').IncomingHttpHeaders, remotePort: number, at: number, method:
- *   string }} Asked
- * @typedef {Awaited<ReturnType<typeof startBackend>>} Backend
- */
+type Handler = (request: Request, response: Response) => unknown
 
-/**
- * A document of a given size and revision; two revisions differ in a small part.
- *
- * @param {number} revision
- * @param {number} [bytes]
- */
-export function documentOf(revision, bytes = 200) {
+interface Asked {
+  path: string
+  headers: IncomingHttpHeaders
+  remotePort: number
+  at: number
+  method: string
+}
+
+export type Backend = Awaited<ReturnType<typeof startBackend>>
+
+/** A document of a given size and revision; two revisions differ in a small part. */
+export function documentOf(revision: number, bytes = 200) {
   const head = `{"revision":${revision},"filler":"`
   return `${head}${'x'.repeat(Math.max(0, bytes - head.length - 2))}"}`
 }
 
-/**
- * @param {number} [port] 0 for any free one
- */
+/** @param port 0 for any free one */
 export async function startBackend(port = 0) {
-  /** @type {Map<string, Handler>} */
-  const handlers = new Map()
-  /** @type {Asked[]} */
-  const asked = []
-  /** @type {Set<() => void>} */
-  const waiters = new Set()
-  /** @type {Handler | undefined} */
-  let fault
+  const handlers = new Map<string, Handler>()
+  const asked: Asked[] = []
+  const waiters = new Set<() => void>()
+  let fault: Handler | undefined
 
   const server = createServer((request, response) => {
     const path = request.url ?? ''
@@ -46,8 +44,7 @@ export async function startBackend(port = 0) {
     for (const wake of waiters) wake()
   })
   server.keepAliveTimeout = 60_000
-  /** @param {number} port */
-  const listen = port =>
+  const listen = (port: number) =>
     new Promise((resolve, reject) => {
       server.once('error', reject)
       server.listen(port, '127.0.0.1', () => resolve(undefined))
@@ -57,7 +54,7 @@ export async function startBackend(port = 0) {
     return new Promise(resolve => server.close(resolve))
   }
   await listen(port)
-  const address = /** @type {import('node:net').AddressInfo} */ (server.address())
+  const address = server.address() as AddressInfo
   atEnd(stop)
 
   return {
@@ -65,25 +62,15 @@ export async function startBackend(port = 0) {
     origin: `http://127.0.0.1:${address.port}`,
     asked,
 
-    /** @param {string} path */
-    askedFor: path => asked.filter(request => request.path === path),
+    askedFor: (path: string) => asked.filter(request => request.path === path),
 
-    /**
-     * Sets the answer of a path from now on.
-     *
-     * @param {string} path
-     * @param {Handler} handler
-     */
-    on(path, handler) {
+    /** Sets the answer of a path from now on. */
+    on(path: string, handler: Handler) {
       handlers.set(path, handler)
     },
 
-    /**
-     * Sets the answer of every path; `undefined` when the backend is well again.
-     *
-     * @param {Handler | undefined} handler
-     */
-    failWith(handler) {
+    /** Sets the answer of every path; `undefined` when the backend is well again. */
+    failWith(handler: Handler | undefined) {
       fault = handler
     },
 
@@ -96,12 +83,10 @@ export async function startBackend(port = 0) {
     /**
      * Waits until the requests so far satisfy a condition.
      *
-     * @param {(asked: Asked[]) => boolean} condition
-     * @param {string} what the condition, for the error
+     * @param what the condition, for the error
      */
-    async until(condition, what) {
-      /** @type {() => void} */
-      let wake = () => {}
+    async until(condition: (asked: Asked[]) => boolean, what: string) {
+      let wake: () => void = () => {}
       const met = new Promise(resolve => {
         wake = () => condition(asked) && resolve(undefined)
         waiters.add(wake)
@@ -114,14 +99,8 @@ export async function startBackend(port = 0) {
 
 /** Answers to script a backend with. */
 export const answers = {
-  /**
-   * JSON with an ETag, answered with 304 where the asker holds it.
-   *
-   * @param {string | Buffer} body
-   * @param {Record<string, string>} [headers]
-   * @returns {Handler}
-   */
-  json: (body, headers = {}) => {
+  /** JSON with an ETag, answered with 304 where the asker holds it. */
+  json: (body: string | Buffer, headers: Record<string, string> = {}): Handler => {
     const etag = `"${createHash('sha1').update(body).digest('hex')}"`
     return (request, response) => {
       if (request.headers['if-none-match'] === etag) return response.writeHead(304, { etag }).end()
@@ -129,60 +108,58 @@ export const answers = {
     }
   },
 
-  /** @param {Buffer | string} body @param {string} contentType @returns {Handler} */
-  content: (body, contentType) => (_, response) => response.writeHead(200, { 'content-type': contentType }).end(body),
+  content:
+    (body: Buffer | string, contentType: string): Handler =>
+    (_, response) =>
+      response.writeHead(200, { 'content-type': contentType }).end(body),
 
-  /** @param {number} status @param {Record<string, string>} [headers] @returns {Handler} */
   status:
-    (status, headers = {}) =>
+    (status: number, headers: Record<string, string> = {}): Handler =>
     (_, response) =>
       response.writeHead(status, headers).end('{"not":"the content"}'),
 
-  /** Takes the request and never answers. @returns {Handler} */
-  silence: () => () => {},
+  /** Takes the request and never answers. */
+  silence: (): Handler => () => {},
 
-  /**
-   * Sends headers at once and then a byte at a time, for longer than anybody waits.
-   *
-   * @param {string} body
-   * @param {number} everyMs
-   * @returns {Handler}
-   */
-  drip: (body, everyMs) => (_, response) => {
-    response.writeHead(200, { 'content-type': 'application/json' })
-    let sent = 0
-    const timer = setInterval(() => {
-      response.write(body[sent++])
-      if (sent === body.length) response.end()
-    }, everyMs)
-    response.on('close', () => clearInterval(timer))
-  },
+  /** Sends headers at once and then a byte at a time, for longer than anybody waits. */
+  drip:
+    (body: string, everyMs: number): Handler =>
+    (_, response) => {
+      response.writeHead(200, { 'content-type': 'application/json' })
+      let sent = 0
+      const timer = setInterval(() => {
+        response.write(body[sent++])
+        if (sent === body.length) response.end()
+      }, everyMs)
+      response.on('close', () => clearInterval(timer))
+    },
 
-  /** @param {() => number} delayMs @param {Handler} then @returns {Handler} */
-  slowly: (delayMs, then) => (request, response) => {
-    const timer = setTimeout(() => then(request, response), delayMs())
-    response.on('close', () => clearTimeout(timer))
-  },
+  slowly:
+    (delayMs: () => number, then: Handler): Handler =>
+    (request, response) => {
+      const timer = setTimeout(() => then(request, response), delayMs())
+      response.on('close', () => clearTimeout(timer))
+    },
 
-  /** Promises more bytes than it sends, and cuts the connection. @param {string} body @returns {Handler} */
-  cutShort: body => (_, response) => {
-    response.writeHead(200, { 'content-type': 'application/json', 'content-length': String(body.length) })
-    response.write(body.slice(0, body.length / 2), () => response.destroy())
-  },
+  /** Promises more bytes than it sends, and cuts the connection. */
+  cutShort:
+    (body: string): Handler =>
+    (_, response) => {
+      response.writeHead(200, { 'content-type': 'application/json', 'content-length': String(body.length) })
+      response.write(body.slice(0, body.length / 2), () => response.destroy())
+    },
 }
 
 /**
  * A handler that holds every request until told, so that a test decides what is under way.
  *
- * @param {Handler} then answers a released request
+ * @param then answers a released request
  */
-export function createGate(then) {
-  /** @type {(() => void)[]} */
-  const held = []
+export function createGate(then: Handler) {
+  const held: (() => void)[] = []
   let open = false
   return {
-    /** @param {Request} request @param {Response} response */
-    handler(request, response) {
+    handler(request: Request, response: Response) {
       if (open) then(request, response)
       else held.push(() => then(request, response))
     },

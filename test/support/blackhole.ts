@@ -3,30 +3,24 @@
 // Two kinds of silence. `hold`: nothing gets through, as when a cable is pulled; what was sent arrives after mending,
 // as TCP sends it again. `drop`: whole ZeroMQ messages vanish, so that both ends go on with a gap neither was told of; of
 // another protocol (`isPlain`) nothing can be dropped.
-import { connect, createServer } from 'node:net'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { atEnd } from './cleanup.ts'
 import { createMessageSplitter } from './zmtp.ts'
 
-/** @param {Buffer} chunk */
-const asItCame = chunk => [{ bytes: chunk, droppable: false }]
+const asItCame = (chunk: Buffer) => [{ bytes: chunk, droppable: false }]
 
 /**
- * @param {number} target the port behind
- * @param {{ isPlain?: boolean }} [options] `isPlain`: what goes through is not ZeroMQ's
+ * @param target the port behind
+ * @param options `isPlain`: what goes through is not ZeroMQ's
  */
-export async function startBlackhole(target, { isPlain = false } = {}) {
-  /** @type {'open' | 'hold' | 'drop'} */
-  let mode = 'open'
-  /** @type {Set<import('node:net').Socket>} */
-  const sockets = new Set()
-  /** @type {Set<() => void>} */
-  const releases = new Set()
+export async function startBlackhole(target: number, { isPlain = false }: { isPlain?: boolean } = {}) {
+  let mode: 'open' | 'hold' | 'drop' = 'open'
+  const sockets = new Set<Socket>()
+  const releases = new Set<() => void>()
   let swallowed = 0
 
-  /** @param {import('node:net').Socket} from @param {import('node:net').Socket} to */
-  const pass = (from, to) => {
-    /** @type {Buffer[]} */
-    let held = []
+  const pass = (from: Socket, to: Socket) => {
+    let held: Buffer[] = []
     const split = isPlain ? asItCame : createMessageSplitter()
     releases.add(() => {
       for (const chunk of held.splice(0)) to.write(chunk)
@@ -62,9 +56,8 @@ export async function startBlackhole(target, { isPlain = false } = {}) {
   })
 
   return {
-    port: /** @type {import('node:net').AddressInfo} */ (server.address()).port,
-    /** @param {'hold' | 'drop'} how */
-    swallow(how) {
+    port: (server.address() as AddressInfo).port,
+    swallow(how: 'hold' | 'drop') {
       mode = how
     },
     mend() {

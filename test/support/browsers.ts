@@ -1,6 +1,5 @@
 // Chromium and Firefox as real processes, each by its own protocol: pages in tabs that are hidden, left, cut off and put
 // to sleep as a person's are.
-
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
@@ -16,28 +15,35 @@ import { childrenOf, killAtEnd, killNow } from './processes.ts'
 /** A browser takes seconds to start, far more on a busy machine. */
 const START_MS = 90_000
 
-/**
- * @typedef {object} Tab
- * @property {(expression: string) => Promise<any>} evaluate its value, awaited; what JSON can carry
- * @property {(condition: string, what: string, deadlineMs?: number) => Promise<unknown>} until a condition holds in the
- *   page
- * @property {(url: string) => Promise<void>} goto
- * @property {() => Promise<void>} back to the page before
- * @property {(isOffline: boolean) => Promise<void>} setOffline as the browser tells its pages
- * @property {() => Promise<void>} show puts the tab before all others, which are hidden then
- * @property {() => Promise<void>} close
- *
- * @typedef {object} Browser
- * @property {string} name
- * @property {boolean} keepsConnected whether a page that was left with an open WebSocket is kept for the way back
- * @property {(url: string) => Promise<Tab>} open a tab, before all others
- * @property {() => void} sleep stops every process of it, as a laptop that is closed does
- * @property {() => void} wake
- * @property {(tab: Tab, isFrozen: boolean) => Promise<void>} [freeze] a hidden tab, as a browser does to save its power
- */
+export interface Tab {
+  /** Its value, awaited; what JSON can carry. */
+  evaluate: (expression: string) => Promise<any>
+  /** A condition holds in the page. */
+  until: (condition: string, what: string, deadlineMs?: number) => Promise<unknown>
+  goto: (url: string) => Promise<void>
+  /** To the page before. */
+  back: () => Promise<void>
+  /** As the browser tells its pages. */
+  setOffline: (isOffline: boolean) => Promise<void>
+  /** Puts the tab before all others, which are hidden then. */
+  show: () => Promise<void>
+  close: () => Promise<void>
+}
 
-/** @returns {Promise<Browser>} */
-export async function startChromium() {
+export interface Browser {
+  name: string
+  /** Whether a page that was left with an open WebSocket is kept for the way back. */
+  keepsConnected: boolean
+  /** A tab, before all others. */
+  open: (url: string) => Promise<Tab>
+  /** Stops every process of it, as a laptop that is closed does. */
+  sleep: () => void
+  wake: () => void
+  /** A hidden tab, as a browser does to save its power. */
+  freeze?: (tab: Tab, isFrozen: boolean) => Promise<void>
+}
+
+export async function startChromium(): Promise<Browser> {
   const { profile, ...processes } = await launch(findChromium(), /DevTools listening on (ws:\S+)/, profile => [
     '--headless',
     '--no-sandbox',
@@ -50,8 +56,7 @@ export async function startChromium() {
     `--user-data-dir=${profile}`,
   ])
   const send = await connect(processes.address, (method, params, sessionId) => ({ method, params, sessionId }))
-  /** @type {Map<Tab, string>} */
-  const sessions = new Map()
+  const sessions = new Map<Tab, string>()
 
   return {
     name: 'Chromium',
@@ -60,7 +65,7 @@ export async function startChromium() {
     async open(url) {
       const { targetId } = await send('Target.createTarget', { url: 'about:blank' })
       const { sessionId } = await send('Target.attachToTarget', { targetId, flatten: true })
-      const ask = (/** @type {string} */ method, params = {}) => send(method, params, sessionId)
+      const ask = (method: string, params = {}) => send(method, params, sessionId)
       await ask('Page.enable')
       await ask('Network.enable')
       const tab = createTab({
@@ -93,8 +98,7 @@ export async function startChromium() {
   }
 }
 
-/** @returns {Promise<Browser>} */
-export async function startFirefox() {
+export async function startFirefox(): Promise<Browser> {
   const program = ['/usr/bin/firefox-esr', '/usr/bin/firefox'].find(existsSync)
   if (!program) throw new Error('this test needs Firefox: apt-get install firefox-esr')
   const { profile, ...processes } = await launch(program, /WebDriver BiDi listening on (ws:\S+)/, profile => [
@@ -137,29 +141,23 @@ export async function startFirefox() {
   }
 }
 
-/** @param {Omit<Tab, 'until'>} actions `evaluate` gives text @returns {Tab} */
-function createTab(actions) {
+/** @param actions `evaluate` gives text */
+function createTab(actions: Omit<Tab, 'until'>): Tab {
   const tab = {
     ...actions,
-    /** @param {string} expression */
-    async evaluate(expression) {
+    async evaluate(expression: string) {
       const text = await actions.evaluate(`Promise.resolve(${expression}).then(value => JSON.stringify(value ?? null))`)
       return JSON.parse(text)
     },
-    /** @param {string} condition @param {string} what @param {number} [deadlineMs] */
-    until: (condition, what, deadlineMs) =>
+    until: (condition: string, what: string, deadlineMs?: number) =>
       // A page that is being loaded has nothing yet to be asked for.
       eventually(() => tab.evaluate(`Boolean(${condition})`).catch(() => false), what, { everyMs: 50, deadlineMs }),
   }
   return tab
 }
 
-/**
- * @param {string} program
- * @param {RegExp} says where it listens, in a line of its log
- * @param {(profile: string) => string[]} argumentsOf
- */
-async function launch(program, says, argumentsOf) {
+/** @param says where it listens, in a line of its log */
+async function launch(program: string, says: RegExp, argumentsOf: (profile: string) => string[]) {
   const profile = mkdtempSync(join(tmpdir(), 'keycast-browser-'))
   const child = spawn(program, argumentsOf(profile), {
     // The files that it keeps beside its profile must be gone with it, too.
@@ -167,14 +165,13 @@ async function launch(program, says, argumentsOf) {
     stdio: ['ignore', 'ignore', 'pipe'],
   })
   const ended = once(child, 'close')
-  const all = () => familyOf(/** @type {number} */ (child.pid))
+  const all = () => familyOf(child.pid as number)
   atEnd(async () => {
     await ended
     rmSync(profile, { recursive: true, force: true, maxRetries: 5 })
   })
   killAtEnd(() => all().forEach(killNow))
-  /** @type {string[]} */
-  const lines = []
+  const lines: string[] = []
   const address = new Promise((resolve, reject) => {
     createInterface(child.stderr).on('line', line => {
       lines.push(line)
@@ -183,35 +180,31 @@ async function launch(program, says, argumentsOf) {
     })
     ended.then(() => reject(new Error(`${program} ended:\n${lines.join('\n')}`)))
   })
-  const signal = (/** @type {NodeJS.Signals} */ name) => {
+  const signal = (name: NodeJS.Signals) => {
     for (const pid of all()) process.kill(pid, name)
   }
   return {
     profile,
-    address: await within(/** @type {Promise<string>} */ (address), () => `${program} listening`, START_MS),
+    address: await within(address as Promise<string>, () => `${program} listening`, START_MS),
     sleep: () => signal('SIGSTOP'),
     wake: () => signal('SIGCONT'),
   }
 }
 
-/** @param {number} pid @returns {number[]} it, and all that it started */
-function familyOf(pid) {
+/** @returns it, and all that it started */
+function familyOf(pid: number): number[] {
   return [pid, ...childrenOf(pid).flatMap(familyOf)]
 }
 
-/**
- * Both protocols are requests and answers in JSON.
- *
- * @param {string} address
- * @param {(method: string, params: object, session?: string) => object} write
- * @returns {Promise<(method: string, params?: object, session?: string) => Promise<any>>}
- */
-async function connect(address, write) {
+/** Both protocols are requests and answers in JSON. */
+async function connect(
+  address: string,
+  write: (method: string, params: object, session?: string) => object,
+): Promise<(method: string, params?: object, session?: string) => Promise<any>> {
   const socket = new WebSocket(address, { perMessageDeflate: false })
   atEnd(() => socket.terminate())
   await within(once(socket, 'open'), 'the browser being reached', START_MS)
-  /** @type {Map<number, (answer: any) => void>} */
-  const waiting = new Map()
+  const waiting = new Map<number, (answer: any) => void>()
   let lastId = 0
   socket.on('message', bytes => {
     const answer = JSON.parse(bytes.toString())
@@ -220,7 +213,7 @@ async function connect(address, write) {
   })
   return async (method, params = {}, session = undefined) => {
     const id = ++lastId
-    const answered = new Promise(resolve => waiting.set(id, resolve))
+    const answered = new Promise<any>(resolve => waiting.set(id, resolve))
     socket.send(JSON.stringify({ id, ...write(method, params, session) }))
     const { result, error, message } = await within(answered, `the browser's answer to ${method}`)
     if (error) throw new Error(`${method}: ${message ?? error.message ?? error}`)

@@ -4,41 +4,39 @@
 /**
  * The events of a viewer of a room. `head`: it stands at `seq`, and everything after `after` follows. `gap`: what
  * followed the last message cannot be given, and everything after `seq` follows.
- *
- * @typedef {{ type: 'head', epoch: string, seq: number, after: number } | { type: 'gap', epoch: string, seq: number }
- *   | { type: 'message', epoch: string, seq: number, messageId: string | undefined, data?: string }} Sight
- *
- * @typedef {{ epoch: string, seq: number, messageId: string | undefined, data?: string }} Placed
  */
+type Sight =
+  | { type: 'head'; epoch: string; seq: number; after: number }
+  | { type: 'gap'; epoch: string; seq: number }
+  | { type: 'message'; epoch: string; seq: number; messageId: string | undefined; data?: string }
+
+interface Placed {
+  epoch: string
+  seq: number
+  messageId: string | undefined
+  data?: string
+}
 
 export function createChecker() {
-  /** Acknowledged publishes of each publisher and room, in the order sent. @type {Map<string, (Placed & { duplicate: boolean })[]>} */
-  const acknowledged = new Map()
-  /** By viewer and room. @type {Map<string, { room: string, sights: Sight[] }>} */
-  const views = new Map()
-  /** @type {Map<string, { epoch: string, oldest: number, newest: number, messages: Placed[] }>} */
-  const histories = new Map()
+  /** Acknowledged publishes of each publisher and room, in the order sent. */
+  const acknowledged = new Map<string, (Placed & { duplicate: boolean })[]>()
+  /** By viewer and room. */
+  const views = new Map<string, { room: string; sights: Sight[] }>()
+  const histories = new Map<string, { epoch: string; oldest: number; newest: number; messages: Placed[] }>()
 
-  /** @template T @param {Map<string, T>} map @param {string} key @param {() => T} make @returns {T} */
-  function entry(map, key, make) {
+  function entry<T>(map: Map<string, T>, key: string, make: () => T): T {
     const found = map.get(key) ?? make()
     map.set(key, found)
     return found
   }
 
-  /** Everything that is wrong, each in words that name the room and the place. @returns {string[]} */
-  function problems() {
-    /** @type {string[]} */
-    const found = []
-    /**
-     * The message at each place, as the first reader had it.
-     *
-     * @type {Map<string, { messageId: string | undefined, data: string | undefined, who: string }>}
-     */
-    const places = new Map()
+  /** Everything that is wrong, each in words that name the room and the place. */
+  function problems(): string[] {
+    const found: string[] = []
+    /** The message at each place, as the first reader had it. */
+    const places = new Map<string, { messageId: string | undefined; data: string | undefined; who: string }>()
 
-    /** @param {string} who @param {string} room @param {Placed} placed */
-    function place(who, room, { epoch, seq, messageId, data }) {
+    function place(who: string, room: string, { epoch, seq, messageId, data }: Placed) {
       const where = `${room} ${epoch}/${seq}`
       const first = entry(places, where, () => ({ messageId, data, who }))
       if (first.messageId !== messageId || (data !== undefined && first.data !== undefined && first.data !== data)) {
@@ -52,8 +50,7 @@ export function createChecker() {
       if (seqs.join() !== expected.join()) {
         found.push(`part as whole: the history of ${room} says ${oldest} to ${newest} and has ${seqs.length} messages`)
       }
-      /** @type {Map<string, number>} */
-      const seqOfId = new Map()
+      const seqOfId = new Map<string, number>()
       for (const message of messages) {
         place('the history', room, message)
         const { messageId, seq } = message
@@ -64,8 +61,9 @@ export function createChecker() {
       }
     }
 
-    /** @type {Map<string, Set<number>>} */
-    const held = new Map([...histories].map(([room, { messages }]) => [room, new Set(messages.map(({ seq }) => seq))]))
+    const held = new Map<string, Set<number>>(
+      [...histories].map(([room, { messages }]) => [room, new Set(messages.map(({ seq }) => seq))]),
+    )
     for (const [publisher, placed] of acknowledged) {
       const [who, room] = publisher.split('\n')
       const history = histories.get(room)
@@ -87,32 +85,26 @@ export function createChecker() {
   }
 
   return {
-    /**
-     * A publish was acknowledged. To be called in the order sent.
-     *
-     * @param {string} publisher @param {string} room @param {Placed & { duplicate: boolean }} placed
-     */
-    acknowledged: (publisher, room, placed) => void entry(acknowledged, `${publisher}\n${room}`, () => []).push(placed),
-    /** @param {string} viewer @param {string} room @param {Sight} sight */
-    saw: (viewer, room, sight) =>
+    /** A publish was acknowledged. To be called in the order sent. */
+    acknowledged: (publisher: string, room: string, placed: Placed & { duplicate: boolean }) =>
+      void entry(acknowledged, `${publisher}\n${room}`, () => []).push(placed),
+    saw: (viewer: string, room: string, sight: Sight) =>
       void entry(views, `${viewer}\n${room}`, () => ({ room, sights: [] })).sights.push(sight),
-    /**
-     * The whole history that is held in the end.
-     *
-     * @param {string} room @param {{ epoch: string, oldest: number, newest: number, messages: Placed[] }} history
-     */
-    history: (room, history) => void histories.set(room, history),
+    /** The whole history that is held in the end. */
+    history: (room: string, history: { epoch: string; oldest: number; newest: number; messages: Placed[] }) =>
+      void histories.set(room, history),
     problems,
   }
 }
 
-/**
- * @param {string} who @param {string} room @param {Sight[]} sights @param {string[]} found
- * @param {(who: string, room: string, placed: Placed) => void} place
- */
-function checkView(who, room, sights, found, place) {
-  /** @type {{ epoch: string, seq: number } | undefined} */
-  let position
+function checkView(
+  who: string,
+  room: string,
+  sights: Sight[],
+  found: string[],
+  place: (who: string, room: string, placed: Placed) => void,
+) {
+  let position: { epoch: string; seq: number } | undefined
   let promised = 0
   for (const sight of sights) {
     const { type, epoch, seq } = sight

@@ -1,14 +1,9 @@
 // The list of things that a test file has opened. They are closed when the file ends, newest first.
 
-/** @type {(() => unknown)[]} */
-const steps = []
+const steps: (() => unknown)[] = []
 
-/**
- * Runs a step when the test file ends, whatever became of its tests.
- *
- * @param {() => unknown} step
- */
-export function atEnd(step) {
+/** Runs a step when the test file ends, whatever became of its tests. */
+export function atEnd(step: () => unknown) {
   steps.push(step)
 }
 

@@ -1,36 +1,44 @@
 // A plain Keycast client for tests, on ws alone. It keeps every message of each key, and fails the test when a
 // `revision` falls.
+import type { Socket } from 'node:net'
 import WebSocket from 'ws'
 import { contentOf, readBinary } from './bytes.ts'
 import { atEnd } from './cleanup.ts'
 import { pause, within } from './deadline.ts'
 
-/**
- * @typedef {import('@keycast/protocol').ServerMessage} ServerMessage
- *
- * The record of what a viewer was sent of one key.
- * @typedef {object} Sight
- * @property {string | undefined} version
- * @property {number | undefined} revision of the last value whose data carries one
- * @property {number[]} revisions in the order they came
- * @property {any} data of the last value: its JSON, else its text or base64
- * @property {Buffer | undefined} content of the last value or delta, where those come as bytes
- * @property {Buffer | undefined} frame the last value's whole message
- * @property {number} values the number of values
- * @property {number} deltas the number of deltas in place of values
- * @property {number} currents the number of messages that it holds the latest
- * @property {any} stale the `stale` message in force; a value or current ends it
- * @property {any} error the last `error` about the key; a value ends it
- * @property {number} at when the last value came, as of performance.now()
- *
- * @typedef {Awaited<ReturnType<typeof connect>>} Client
- */
+/** The record of what a viewer was sent of one key. */
+export interface Sight {
+  version: string | undefined
+  /** Of the last value whose data carries one. */
+  revision: number | undefined
+  /** In the order they came. */
+  revisions: number[]
+  /** Of the last value: its JSON, else its text or base64. */
+  data: any
+  /** Of the last value or delta, where those come as bytes. */
+  content: Buffer | undefined
+  /** The last value's whole message. */
+  frame: Buffer | undefined
+  /** The number of values. */
+  values: number
+  /** The number of deltas in place of values. */
+  deltas: number
+  /** The number of messages that it holds the latest. */
+  currents: number
+  /** The `stale` message in force; a value or current ends it. */
+  stale: any
+  /** The last `error` about the key; a value ends it. */
+  error: any
+  /** When the last value came, as of performance.now(). */
+  at: number
+}
+
+export type Client = Awaited<ReturnType<typeof connect>>
 
 /** A refused viewer tries again after this time: at once it would take the time that its gateway needs to start. */
 const RETRY_MS = 20
 
-/** @type {string[]} */
-const wentBack = []
+const wentBack: string[] = []
 
 /** Fails the test in which some viewer was given an older revision than it had. */
 export function assertNobodyWentBack() {
@@ -38,8 +46,7 @@ export function assertNobodyWentBack() {
   if (seen.length > 0) throw new Error(`a revision fell: ${seen.slice(0, 5).join('; ')}`)
 }
 
-/** @type {string[]} */
-const misled = []
+const misled: string[] = []
 
 /** Fails the test in which some viewer was brought to other bytes than those of the version it was told. */
 export function assertNobodyMisled() {
@@ -47,23 +54,20 @@ export function assertNobodyMisled() {
   if (seen.length > 0) throw new Error(seen.slice(0, 5).join('; '))
 }
 
-/** Makes a client read nothing any more, as one that hangs. @param {WebSocket} socket */
-export function stall(socket) {
+/** Makes a client read nothing any more, as one that hangs. */
+export function stall(socket: WebSocket) {
   tcpOf(socket).pause()
 }
 
-/** @param {WebSocket} socket */
-export function resume(socket) {
+export function resume(socket: WebSocket) {
   tcpOf(socket).resume()
 }
 
 /** A viewer's record of each key. It can be carried over to another connection, as a reconnecting client does. */
 export function createSights() {
-  /** @type {Map<string, Sight>} */
-  const sights = new Map()
+  const sights = new Map<string, Sight>()
   return {
-    /** @param {string} key @returns {Sight} */
-    of(key) {
+    of(key: string): Sight {
       let sight = sights.get(key)
       if (sight === undefined) {
         sight = {
@@ -88,37 +92,33 @@ export function createSights() {
   }
 }
 
-/**
- * @param {string} url
- * @param {object} [options]
- * @param {ReturnType<typeof createSights>} [options.sights] of an earlier connection
- * @param {string[]} [options.protocols] subprotocols offered
- */
-export async function connect(url, { sights = createSights(), protocols = [] } = {}) {
+interface Options {
+  /** Of an earlier connection. */
+  sights?: ReturnType<typeof createSights>
+  /** Subprotocols offered. */
+  protocols?: string[]
+}
+
+export async function connect(url: string, { sights = createSights(), protocols = [] }: Options = {}) {
   const socket = new WebSocket(url, protocols, { perMessageDeflate: false })
   atEnd(() => socket.terminate())
 
-  /** @type {Set<() => void>} */
-  const waiters = new Set()
+  const waiters = new Set<() => void>()
   const wakeAll = () => {
     for (const wake of waiters) wake()
   }
-  /** @type {Map<string | number, (message: any) => void>} */
-  const requests = new Map()
-  /** @type {string[]} heads of the last messages, for errors */
-  const recent = []
+  const requests = new Map<string | number, (message: any) => void>()
+  /** Heads of the last messages, for errors. */
+  const recent: string[] = []
   let lastId = 0
   let received = 0
-  /** @type {any} */
-  let closing
-  /** @type {any} */
-  let welcome
-  /** @type {{ code: number, reason: string } | undefined} */
-  let closed
+  let closing: any
+  let welcome: any
+  let closed: { code: number; reason: string } | undefined
 
   socket.on('message', (data, isBinary) => {
-    const frame = /** @type {Buffer} */ (data)
-    const message = /** @type {any} */ (isBinary ? readBinary(frame) : JSON.parse(frame.toString()))
+    const frame = data as Buffer
+    const message = (isBinary ? readBinary(frame) : JSON.parse(frame.toString())) as any
     received += 1
     recent.push(frame.toString('utf8', 0, 120))
     if (recent.length > 12) recent.shift()
@@ -132,8 +132,7 @@ export async function connect(url, { sights = createSights(), protocols = [] } =
     else if (message.key !== undefined) note(sights.of(message.key), message, frame)
     wakeAll()
   })
-  /** @type {Promise<{ code: number, reason: string }>} */
-  const ended = new Promise(resolve => {
+  const ended = new Promise<{ code: number; reason: string }>(resolve => {
     socket.on('close', (code, reason) => {
       closed = { code, reason: reason.toString() }
       resolve({ code, reason: reason.toString() })
@@ -146,8 +145,7 @@ export async function connect(url, { sights = createSights(), protocols = [] } =
 
   const client = {
     socket,
-    /** @param {string} key */
-    of: key => sights.of(key),
+    of: (key: string) => sights.of(key),
     sights,
     welcome: () => welcome,
     closing: () => closing,
@@ -156,8 +154,8 @@ export async function connect(url, { sights = createSights(), protocols = [] } =
     ended,
     gone: () => within(ended, () => `the close of a client that is ${state()}, that`),
 
-    /** @param {object | string | Buffer} message an object is sent as JSON, all else as it is, in a text message */
-    send(message) {
+    /** @param message an object is sent as JSON, all else as it is, in a text message */
+    send(message: object | string | Buffer) {
       const isRaw = typeof message === 'string' || Buffer.isBuffer(message)
       socket.send(isRaw ? message : JSON.stringify(message), { binary: false })
     },
@@ -165,10 +163,9 @@ export async function connect(url, { sights = createSights(), protocols = [] } =
     /**
      * Sends a request and waits for its answer.
      *
-     * @param {object} request without id
-     * @returns {Promise<any>}
+     * @param request without id
      */
-    async request(request) {
+    async request(request: object): Promise<any> {
       lastId += 1
       const id = lastId
       const answered = new Promise(resolve => requests.set(id, resolve))
@@ -176,21 +173,17 @@ export async function connect(url, { sights = createSights(), protocols = [] } =
       return within(answered, () => `an answer to ${JSON.stringify(request).slice(0, 100)}, ${state()}that`)
     },
 
-    /** @param {(string | { key: string, version?: string })[]} keys */
-    subscribe: keys => client.request({ type: 'subscribe', keys }),
-    /** @param {string[]} keys */
-    unsubscribe: keys => client.request({ type: 'unsubscribe', keys }),
+    subscribe: (keys: (string | { key: string; version?: string })[]) => client.request({ type: 'subscribe', keys }),
+    unsubscribe: (keys: string[]) => client.request({ type: 'unsubscribe', keys }),
     ping: () => client.request({ type: 'ping' }),
 
     /**
      * Waits until what was received satisfies a condition.
      *
-     * @param {() => unknown} condition
-     * @param {string} what the condition, for the error
+     * @param what the condition, for the error
      */
-    async until(condition, what) {
-      /** @type {() => void} */
-      let wake = () => {}
+    async until(condition: () => unknown, what: string) {
+      let wake: () => void = () => {}
       const met = new Promise((resolve, reject) => {
         wake = () => {
           if (condition()) resolve(undefined)
@@ -202,13 +195,8 @@ export async function connect(url, { sights = createSights(), protocols = [] } =
       await within(met, () => `${what}, ${state()}that`).finally(() => waiters.delete(wake))
     },
 
-    /**
-     * Waits until a key has at least some revision.
-     *
-     * @param {string} key
-     * @param {number} revision
-     */
-    reaches: (key, revision) =>
+    /** Waits until a key has at least some revision. */
+    reaches: (key: string, revision: number) =>
       client.until(() => (sights.of(key).revision ?? -1) >= revision, `revision ${revision} of ${key}`),
 
     stall: () => stall(socket),
@@ -225,23 +213,18 @@ export async function connect(url, { sights = createSights(), protocols = [] } =
  * A client that behaves as a library would. It leaves when its gateway asks it to; when its connection ends it takes
  * the next gateway and resumes from its versions, until told to stop.
  *
- * @param {string[]} urls of the gateways, the preferred one first
- * @param {string[]} keys
- * @param {{ protocols?: string[] }} [options] subprotocols offered
+ * @param urls of the gateways, the preferred one first
+ * @param options subprotocols offered
  */
-export async function connectViewer(urls, keys, { protocols } = {}) {
+export async function connectViewer(urls: string[], keys: string[], { protocols }: { protocols?: string[] } = {}) {
   const sights = createSights()
   let stopped = false
   let turn = 0
-  /** @type {Client | undefined} */
-  let client
+  let client: Client | undefined
   let connections = 0
-  /** @type {number[]} */
-  const offlineMs = []
-  /** @type {number | undefined} */
-  let offlineSince
-  /** @type {Set<() => void>} */
-  const waiters = new Set()
+  const offlineMs: number[] = []
+  let offlineSince: number | undefined
+  const waiters = new Set<() => void>()
 
   const run = async () => {
     while (!stopped) {
@@ -273,12 +256,10 @@ export async function connectViewer(urls, keys, { protocols } = {}) {
     /**
      * Waits until what was received satisfies a condition, over however many connections.
      *
-     * @param {() => unknown} condition
-     * @param {string} what the condition, for the error
+     * @param what the condition, for the error
      */
-    async until(condition, what) {
-      /** @type {() => void} */
-      let wake = () => {}
+    async until(condition: () => unknown, what: string) {
+      let wake: () => void = () => {}
       const met = new Promise(resolve => {
         wake = () => condition() && resolve(undefined)
         waiters.add(wake)
@@ -296,8 +277,7 @@ export async function connectViewer(urls, keys, { protocols } = {}) {
   }
 }
 
-/** @param {Client} client */
-function leaveWhenAsked({ socket, closing }) {
+function leaveWhenAsked({ socket, closing }: Client) {
   const leave = () => {
     if (!closing()) return
     socket.off('message', leave)
@@ -306,13 +286,12 @@ function leaveWhenAsked({ socket, closing }) {
   socket.on('message', leave)
 }
 
-/** The socket below: ws would go on reading while its own interface is paused. @param {any} socket */
-export function tcpOf(socket) {
-  return /** @type {import('node:net').Socket} */ (socket._socket)
+/** The socket below: ws would go on reading while its own interface is paused. */
+export function tcpOf(socket: any) {
+  return socket._socket as Socket
 }
 
-/** @param {Sight} sight @param {any} message @param {Buffer} frame */
-function note(sight, message, frame) {
+function note(sight: Sight, message: any, frame: Buffer) {
   switch (message.type) {
     case 'value': {
       const { key, version, data, text, base64 } = message
@@ -342,13 +321,13 @@ function note(sight, message, frame) {
   }
 }
 
-/** A value or a delta that came as bytes. @param {Sight} sight @param {any} message @param {Buffer} frame */
-function noteBytes(sight, message, frame) {
+/** A value or a delta that came as bytes. */
+function noteBytes(sight: Sight, message: any, frame: Buffer) {
   const { type, key, version, contentType } = message
   try {
     sight.content = contentOf(message, sight.content)
   } catch (error) {
-    misled.push(/** @type {Error} */ (error).message)
+    misled.push((error as Error).message)
     return
   }
   if (type === 'delta') sight.deltas += 1

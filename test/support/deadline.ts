@@ -3,16 +3,13 @@
 /** Far longer than any event takes on a busy machine: no test asserts a time. */
 export const DEADLINE_MS = 30_000
 
-/**
- * @template T
- * @param {Promise<T>} promise
- * @param {string | (() => string)} what the event that did not happen, for the error
- * @param {number} [deadlineMs]
- * @returns {Promise<T>}
- */
-export async function within(promise, what, deadlineMs = DEADLINE_MS) {
-  /** @type {NodeJS.Timeout | undefined} */
-  let timer
+/** @param what the event that did not happen, for the error */
+export async function within<T>(
+  promise: Promise<T>,
+  what: string | (() => string),
+  deadlineMs: number = DEADLINE_MS,
+): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
   const late = new Promise((_, reject) => {
     const error = new Error() // made here for its stack, which names the waiting test
     timer = setTimeout(() => {
@@ -21,7 +18,7 @@ export async function within(promise, what, deadlineMs = DEADLINE_MS) {
     }, deadlineMs)
   })
   try {
-    return /** @type {T} */ (await Promise.race([promise, late]))
+    return (await Promise.race([promise, late])) as T
   } finally {
     clearTimeout(timer)
   }
@@ -35,13 +32,13 @@ const ASK_EVERY_MS_MAX = 250
  * Asks again and again until the answer is truthy. For what has no event to wait for: other processes' counters. Each
  * question costs the asked one CPU time, so they become rarer the longer it takes: a tenth of the time is lost at most.
  *
- * @template T
- * @param {() => Promise<T> | T} ask
- * @param {string} what the event that did not happen, for the error
- * @param {{ everyMs?: number, deadlineMs?: number }} [options]
- * @returns {Promise<NonNullable<T>>}
+ * @param what the event that did not happen, for the error
  */
-export async function eventually(ask, what, { everyMs, deadlineMs = DEADLINE_MS } = {}) {
+export async function eventually<T>(
+  ask: () => Promise<T> | T,
+  what: string,
+  { everyMs, deadlineMs = DEADLINE_MS }: { everyMs?: number; deadlineMs?: number } = {},
+): Promise<NonNullable<T>> {
   const startedAt = performance.now()
   for (;;) {
     const answer = await ask()
@@ -52,11 +49,7 @@ export async function eventually(ask, what, { everyMs, deadlineMs = DEADLINE_MS 
   }
 }
 
-/**
- * The bounded time in which a test watches that something does not happen, or during which a fault lasts.
- *
- * @param {number} ms
- */
-export function pause(ms) {
+/** The bounded time in which a test watches that something does not happen, or during which a fault lasts. */
+export function pause(ms: number) {
   return new Promise(resolve => setTimeout(resolve, ms))
 }

@@ -1,9 +1,9 @@
 // node-environment.js with two additions: a failed test shows the services' logs, and no process outlives a test
 // file, even after Ctrl-C.
 import NodeEnvironment from './node-environment.js'
+import type { FromSetup } from './setup.ts'
 
-/** @type {NodeJS.Signals[]} */
-const signals = ['SIGINT', 'SIGTERM']
+const signals: NodeJS.Signals[] = ['SIGINT', 'SIGTERM']
 
 // A class and a default export, because jest asks for both.
 export default class E2eEnvironment extends NodeEnvironment {
@@ -16,8 +16,7 @@ export default class E2eEnvironment extends NodeEnvironment {
     for (const signal of signals) process.once(signal, this.interrupt)
   }
 
-  /** @param {{ name: string, test?: { name: string, errors: unknown[] } }} event */
-  handleTestEvent(event) {
+  handleTestEvent(event: { name: string; test?: { name: string; errors: unknown[] } }) {
     if (event.name !== 'test_done' || !event.test?.errors.length) return
     this.fromSetup().showServiceLogs?.(event.test.name)
   }
@@ -34,8 +33,8 @@ export default class E2eEnvironment extends NodeEnvironment {
     }
   }
 
-  /** The values that setup.ts left in the tests' realm. @returns {Partial<import('./setup.ts').FromSetup>} */
-  fromSetup() {
-    return /** @type {any} */ (this.global ?? {})
+  /** The values that setup.ts left in the tests' realm. */
+  fromSetup(): Partial<FromSetup> {
+    return (this.global ?? {}) as any
   }
 }

@@ -5,10 +5,10 @@ import { createChecker } from './checker.ts'
 import { eventually, pause } from './deadline.ts'
 import { show } from './figures.ts'
 import { notOnceIn, readHistories, startJournal, startRooms } from './journal.ts'
-import { startService } from './processes.ts'
+import { type ServiceProcess, startService } from './processes.ts'
 import { createRandom } from './random.js'
 import { seconds, seed } from './random-faults.ts'
-import { joinRooms } from './rooms.ts'
+import { joinRooms, type RoomClient } from './rooms.ts'
 import { writeConfig } from './system.ts'
 import { startSwitch } from './tcp-switch.ts'
 
@@ -30,27 +30,25 @@ const CLIENT_SILENT_MS = 2_000
 /** Before what was not kept is sent again, and before another connection. */
 const AGAIN_MS = 300
 
-/**
- * @typedef {ReturnType<typeof createRandom>} Random
- * @typedef {[what: string, fault: (random: Random) => Promise<unknown>]} Fault
- */
+type Random = ReturnType<typeof createRandom>
+type Fault = [what: string, fault: (random: Random) => Promise<unknown>]
 
-/**
- * @param {object} options
- * @param {Record<string, string>[]} options.journals each one's settings beside its ports
- * @param {(journals: Awaited<ReturnType<typeof startJournal>>[]) => Fault[]} [options.more] faults beside the usual ones
- */
-export async function startFaultRun({ journals: environments, more = () => [] }) {
+interface FaultRunOptions {
+  /** Each one's settings beside its ports. */
+  journals: Record<string, string>[]
+  /** Faults beside the usual ones. */
+  more?: (journals: Awaited<ReturnType<typeof startJournal>>[]) => Fault[]
+}
+
+export async function startFaultRun({ journals: environments, more = () => [] }: FaultRunOptions) {
   const history = { messages: 1_000_000, bytes: '1GiB' }
   const access = { anonymous: { read: ['*:**'], publish: ['*:**'] } }
-  const config = writeConfig(/** @type {any} */ ({ room: { source: 'journal', history } }), access)
+  const config = writeConfig({ room: { source: 'journal', history } } as any, access)
   const journals = await Promise.all(environments.map(env => startJournal({ config, env })))
-  /** @type {Awaited<ReturnType<typeof startSwitch>>[]} */
-  const switches = []
-  /** Of each journal: one for publications, one for deliveries. @type {Awaited<ReturnType<typeof startBlackhole>>[][]} */
-  const linkHoles = []
-  /** @type {string[]} */
-  const nodes = []
+  const switches: Awaited<ReturnType<typeof startSwitch>>[] = []
+  /** Of each journal: one for publications, one for deliveries. */
+  const linkHoles: Awaited<ReturnType<typeof startBlackhole>>[][] = []
+  const nodes: string[] = []
   for (const { node } of journals) {
     const ports = node.split(':').slice(1).map(Number)
     const pair = [await startSwitch(ports[0]), await startSwitch(ports[1])]
@@ -68,7 +66,7 @@ export async function startFaultRun({ journals: environments, more = () => [] })
       GATEWAY_INTERNAL_PORT: '0',
     })
     // Half of the clients go through it.
-    return { process, hole: await startBlackhole(/** @type {number} */ (process.listening.port), { isPlain: true }) }
+    return { process, hole: await startBlackhole(process.listening.port as number, { isPlain: true }) }
   }
   const gateways = [await startGateway(), await startGateway()]
   const checker = createChecker()
@@ -79,8 +77,7 @@ export async function startFaultRun({ journals: environments, more = () => [] })
     return createParticipant({ name: `client-${n}`, rooms, checker, url })
   })
 
-  /** @type {Fault[]} */
-  const faults = [
+  const faults: Fault[] = [
     [
       'journal killed',
       async random => {
@@ -144,11 +141,10 @@ export async function startFaultRun({ journals: environments, more = () => [] })
   ]
 
   return {
-    /** Makes faults for as long as it is told, and judges. @returns {Promise<string[]>} what is wrong */
-    async judge() {
+    /** Makes faults for as long as it is told, and judges. @returns what is wrong */
+    async judge(): Promise<string[]> {
       await eventually(() => clients.every(client => client.isThere()), 'every client having a position in its rooms')
-      /** @type {Record<string, number>} */
-      const counts = {}
+      const counts: Record<string, number> = {}
       const until = performance.now() + seconds * 1_000
       while (performance.now() < until) {
         const [what, fault] = random.pick(faults)
@@ -163,7 +159,7 @@ export async function startFaultRun({ journals: environments, more = () => [] })
       const judge = await startRooms('judge', nodes.join(), checker)
       const ids = await readHistories(judge, checker, ROOMS)
       for (const room of ROOMS) {
-        const head = /** @type {any} */ (await judge.history(room, { before: 1, limit: 1 }, { deadlineMs: 10_000 }))
+        const head = (await judge.history(room, { before: 1, limit: 1 }, { deadlineMs: 10_000 })) as any
         for (const client of clients) {
           await eventually(() => client.hasSeen(room, head), `${client.name} seeing ${room} to its end`)
         }
@@ -182,35 +178,36 @@ export async function startFaultRun({ journals: environments, more = () => [] })
   }
 }
 
-/**
- * @param {{ process: import('./processes.ts').ServiceProcess, hole: { port: number } }} gateway
- * @param {boolean} isSwallowed now and then
- */
-const urlOf = ({ process, hole }, isSwallowed) =>
+/** @param isSwallowed now and then */
+const urlOf = ({ process, hole }: { process: ServiceProcess; hole: { port: number } }, isSwallowed: boolean) =>
   `ws://127.0.0.1:${isSwallowed ? hole.port : process.listening.port}/ws`
+
+interface ParticipantOptions {
+  name: string
+  rooms: string[]
+  checker: ReturnType<typeof createChecker>
+  /** Of a gateway. */
+  url: () => string
+}
 
 /**
  * A client that is always connected to some gateway again, resumes its rooms by position, and sends again what was not
  * acknowledged.
- *
- * @param {object} options
- * @param {string} options.name
- * @param {string[]} options.rooms
- * @param {ReturnType<typeof createChecker>} options.checker
- * @param {() => string} options.url of a gateway
  */
-function createParticipant({ name, rooms, checker, url }) {
-  /** @typedef {{ room: string, messageId: string, data: string, isAgain: boolean, result: any }} Sent */
-  /** @type {Sent[]} */
-  const sent = []
-  /** @type {Set<Sent>} */
-  const unsettled = new Set()
-  /** @type {Map<string, { epoch: string, seq: number }>} */
-  let positions = new Map()
-  /** @type {import('./rooms.ts').RoomClient | undefined} */
-  let client
-  /** By the id of the request, of this connection. @type {Map<number, Sent>} */
-  const underWay = new Map()
+function createParticipant({ name, rooms, checker, url }: ParticipantOptions) {
+  interface Sent {
+    room: string
+    messageId: string
+    data: string
+    isAgain: boolean
+    result: any
+  }
+  const sent: Sent[] = []
+  const unsettled = new Set<Sent>()
+  let positions = new Map<string, { epoch: string; seq: number }>()
+  let client: RoomClient | undefined
+  /** By the id of the request, of this connection. */
+  const underWay = new Map<number, Sent>()
   let lastId = 0
   let heardAt = 0
   let isPublishing = true
@@ -218,10 +215,9 @@ function createParticipant({ name, rooms, checker, url }) {
   let seenCount = 0
   const counting = {
     ...checker,
-    /** @type {typeof checker.saw} */
-    saw(who, room, sight) {
+    saw(...[who, room, sight]: Parameters<typeof checker.saw>) {
       if (sight.type === 'message') seenCount++
-      checker.saw(who, room, sight)
+      return checker.saw(who, room, sight)
     },
   }
 
@@ -246,8 +242,7 @@ function createParticipant({ name, rooms, checker, url }) {
     }
   }
 
-  /** @param {any} message */
-  function hear(message) {
+  function hear(message: any) {
     heardAt = performance.now()
     onMessage(message)
   }
@@ -259,8 +254,7 @@ function createParticipant({ name, rooms, checker, url }) {
     else client.send({ type: 'ping', id: 'ping' })
   }
 
-  /** @param {any} message */
-  async function onMessage({ type, id, retryAfterMs = AGAIN_MS, ...rest }) {
+  async function onMessage({ type, id, retryAfterMs = AGAIN_MS, ...rest }: any) {
     const publish = underWay.get(id)
     if (!publish) return
     underWay.delete(id)
@@ -274,15 +268,13 @@ function createParticipant({ name, rooms, checker, url }) {
     if (current === client) sendAgain(publish) // else it was, with the next connection
   }
 
-  /** @param {Sent} publish */
-  function send(publish) {
+  function send(publish: Sent) {
     const { room, messageId, data } = publish
     underWay.set(++lastId, publish)
     client?.send({ type: 'publish', id: lastId, key: room, messageId, data })
   }
 
-  /** @param {Sent} publish */
-  function sendAgain(publish) {
+  function sendAgain(publish: Sent) {
     publish.isAgain = true
     send(publish)
   }
@@ -309,8 +301,7 @@ function createParticipant({ name, rooms, checker, url }) {
     stopPublishing() {
       isPublishing = false
     },
-    /** @param {string} room @param {{ epoch: string, newest: number }} head */
-    hasSeen(room, { epoch, newest }) {
+    hasSeen(room: string, { epoch, newest }: { epoch: string; newest: number }) {
       if (!rooms.includes(room)) return true
       const position = positions.get(room)
       return position?.epoch === epoch && position.seq === newest

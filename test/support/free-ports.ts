@@ -14,10 +14,8 @@ const range = (Number(process.env.JEST_WORKER_ID ?? 1) - 1) % RANGES
 // Not always from the first on: the file before this one may have just ended, and its connections linger.
 let last = Math.floor(Math.random() * PORTS_EACH)
 
-/** @param {number} count */
-export async function freePorts(count) {
-  /** @type {number[]} */
-  const ports = []
+export async function freePorts(count: number) {
+  const ports: number[] = []
   while (ports.length < count) {
     last = (last + 1) % PORTS_EACH
     const port = FIRST + range * PORTS_EACH + last
@@ -26,8 +24,7 @@ export async function freePorts(count) {
   return ports
 }
 
-/** @param {number} port */
-async function isFree(port) {
+async function isFree(port: number) {
   const server = createServer().listen(port, '127.0.0.1')
   try {
     await once(server, 'listening')

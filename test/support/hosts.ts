@@ -1,6 +1,6 @@
 // Hosts of a network of their own, on this machine: each has an address and all ports, so that the commands of a page run as
 // they are written. Needs root.
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { atEnd } from './cleanup.ts'
 import { within } from './deadline.ts'
@@ -14,9 +14,9 @@ const COMMAND_MS = 90_000
  * The folders that a command may write to are empty, in memory, and gone at the end: /srv, and in the repository those of
  * the proxy and of the journal.
  *
- * @param {string[]} addresses of 10.0.0.0/24, but for 10.0.0.1, which is outside of all hosts
+ * @param addresses of 10.0.0.0/24, but for 10.0.0.1, which is outside of all hosts
  */
-function networkScript(addresses) {
+function networkScript(addresses: string[]) {
   const hosts = addresses.map(address => {
     const name = nameOf(address)
     return `
@@ -42,17 +42,12 @@ echo ready
 exec cat`
 }
 
-/** @param {string} address */
-const nameOf = address => `host${address.split('.')[3]}`
+const nameOf = (address: string) => `host${address.split('.')[3]}`
 
-/** @param {string} text */
-const quoted = text => `'${text.replaceAll("'", "'\\''")}'`
+const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
 
-/**
- * @param {string[]} addresses
- * @param {Record<string, string>} env of every command, beside PATH and HOME
- */
-export async function startHosts(addresses, env = {}) {
+/** @param env of every command, beside PATH and HOME */
+export async function startHosts(addresses: string[], env: Record<string, string> = {}) {
   // Processes of its own, too: all of them end with the first, however they were started and whatever they call themselves.
   const own = ['--mount', '--net', '--pid', '--fork', '--kill-child', '--mount-proc']
   const holder = spawn('unshare', [...own, 'sh', '-c', networkScript(addresses)], { stdio: ['pipe', 'pipe', 'pipe'] })
@@ -69,13 +64,13 @@ export async function startHosts(addresses, env = {}) {
     'the network of hosts',
   )
 
-  const [first] = childrenOf(/** @type {number} */ (holder.pid))
+  const [first] = childrenOf(holder.pid as number)
 
   /**
-   * @param {string} address of a host, or 10.0.0.1
-   * @param {string} command for a shell, in the repository's folder
+   * @param address of a host, or 10.0.0.1
+   * @param command for a shell, in the repository's folder
    */
-  function start(address, command) {
+  function start(address: string, command: string) {
     const there = ['--target', String(first), '--mount', '--net', '--pid', `--wd=${root}`]
     const place = address === '10.0.0.1' ? [] : ['ip', 'netns', 'exec', nameOf(address)]
     // A home for each, and so a pm2 for each.
@@ -88,12 +83,8 @@ export async function startHosts(addresses, env = {}) {
 
   return {
     start,
-    /**
-     * @param {string} address
-     * @param {string} command
-     * @returns {Promise<string>} its output, once it has ended well
-     */
-    async run(address, command) {
+    /** @returns its output, once it has ended well */
+    async run(address: string, command: string): Promise<string> {
       const { text, ended } = collect(start(address, command))
       const code = await within(ended, () => `the end of ${command}\n${text()}\n`, COMMAND_MS)
       if (code !== 0) throw new Error(`on ${address}, exit code ${code} of\n${command}\n${text()}`)
@@ -102,8 +93,7 @@ export async function startHosts(addresses, env = {}) {
   }
 }
 
-/** @param {import('node:child_process').ChildProcess} child @returns {{ text: () => string, ended: Promise<number> }} */
-function collect(child) {
+function collect(child: ChildProcess): { text: () => string; ended: Promise<number> } {
   let text = ''
   for (const stream of [child.stdout, child.stderr]) stream?.setEncoding('utf8').on('data', chunk => (text += chunk))
   // Not `close`: what pm2 leaves running has inherited the streams.

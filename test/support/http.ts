@@ -1,12 +1,11 @@
 // HTTP requests, each on a connection of its own: a shared one might just be closing at the other side.
-import { request as httpRequest } from 'node:http'
+import { request as httpRequest, type IncomingHttpHeaders } from 'node:http'
 
-/**
- * @param {string} url its path is sent as it is written, unresolved
- * @param {{ method?: string, headers?: Record<string, string>, body?: string }} [options]
- * @returns {Promise<{ status: number, headers: import('node:http').IncomingHttpHeaders, body: Buffer, json: () => any }>}
- */
-export function ask(url, { method = 'GET', headers = {}, body } = {}) {
+/** @param url its path is sent as it is written, unresolved */
+export function ask(
+  url: string,
+  { method = 'GET', headers = {}, body }: { method?: string; headers?: Record<string, string>; body?: string } = {},
+): Promise<{ status: number; headers: IncomingHttpHeaders; body: Buffer; json: () => any }> {
   const [, host, port, path] = /^http:\/\/([^:/]+):(\d+)(.*)$/s.exec(url) ?? []
   return new Promise((resolve, reject) => {
     const request = httpRequest({ host, port, path, method, headers, agent: false }, async response => {

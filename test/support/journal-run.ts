@@ -3,15 +3,20 @@
 import { eventually } from './deadline.ts'
 import { createChecker, notOnceIn, readHistories, startJournal, startLoad, startRooms } from './journal.ts'
 
-/**
- * @param {number} perSecond publishes of all gateways together
- * @param {object} [options]
- * @param {number} [options.deadlineMs] of a publish
- * @param {number} [options.rooms]
- * @param {Awaited<ReturnType<typeof startJournal>>[]} [options.journals]
- * @param {string[]} [options.nodes] of each gateway, as it is set; all journals for two gateways unless said
- */
-export async function startRun(perSecond, { deadlineMs = 10_000, rooms: count = 10, journals, nodes } = {}) {
+interface Options {
+  /** Of a publish. */
+  deadlineMs?: number
+  rooms?: number
+  journals?: Awaited<ReturnType<typeof startJournal>>[]
+  /** Of each gateway, as it is set; all journals for two gateways unless said. */
+  nodes?: string[]
+}
+
+/** @param perSecond publishes of all gateways together */
+export async function startRun(
+  perSecond: number,
+  { deadlineMs = 10_000, rooms: count = 10, journals, nodes }: Options = {},
+) {
   const started = journals ?? [await startJournal()]
   const all = started.map(({ node }) => node).join()
   const nodesOfEach = nodes ?? [all, all]
@@ -33,11 +38,12 @@ export async function startRun(perSecond, { deadlineMs = 10_000, rooms: count = 
 /**
  * Stops publishing and judges.
  *
- * @param {Awaited<ReturnType<typeof startRun>>} run
- * @param {{ mayBeLost?: (sent: { result: any }) => boolean }} [options] `mayBeLost`: acknowledged in an epoch that is over
- * @returns {Promise<{ sent: number, lost: number }>}
+ * @param options `mayBeLost`: acknowledged in an epoch that is over
  */
-export async function expectWhole({ nodes, checker, gateways, loads, rooms }, { mayBeLost = () => false } = {}) {
+export async function expectWhole(
+  { nodes, checker, gateways, loads, rooms }: Awaited<ReturnType<typeof startRun>>,
+  { mayBeLost = () => false }: { mayBeLost?: (sent: { result: any }) => boolean } = {},
+): Promise<{ sent: number; lost: number }> {
   const sent = (await Promise.all(loads.map(load => load.stop()))).flat()
   const late = await startRooms('late', nodes, checker)
   const ids = await readHistories(late, checker, rooms)
@@ -52,11 +58,11 @@ export async function expectWhole({ nodes, checker, gateways, loads, rooms }, { 
   ).toEqual([])
 
   // One that comes only now and asks for everything.
-  const { epoch } = /** @type {any} */ (await late.history(rooms[0], { after: 0, limit: 1 }, { deadlineMs: 10_000 }))
+  const { epoch } = (await late.history(rooms[0], { after: 0, limit: 1 }, { deadlineMs: 10_000 })) as any
   for (const room of rooms) late.watch(room, { epoch, seq: 0 })
   for (const backbone of [...gateways, late]) {
     for (const room of rooms) {
-      const { newest } = /** @type {any} */ (await late.history(room, { before: 1, limit: 1 }, { deadlineMs: 10_000 }))
+      const { newest } = (await late.history(room, { before: 1, limit: 1 }, { deadlineMs: 10_000 })) as any
       await eventually(() => backbone.positionOf(room)?.seq === newest, `${room} being seen to its end`)
     }
   }

@@ -12,11 +12,10 @@ import { followPositions } from './positions.ts'
 import { startService } from './processes.ts'
 import { writeConfig } from './system.ts'
 
-/** @type {any} */
-const silent = { debug() {}, info() {}, warn() {}, error() {} }
+const silent: any = { debug() {}, info() {}, warn() {}, error() {} }
 
 /** Every message of a test is held, so that all can be counted in the end. */
-const namespaces = /** @type {any} */ ({ room: { source: 'journal', history: { messages: 1_000_000, bytes: '1GiB' } } })
+const namespaces = { room: { source: 'journal', history: { messages: 1_000_000, bytes: '1GiB' } } } as any
 
 /** Longer than a journal takes to be started again. */
 const PUBLISH_DEADLINE_MS = 10_000
@@ -30,10 +29,16 @@ export function newFolder() {
   return folder
 }
 
-/**
- * @param {{ folder?: string, env?: Record<string, string>, config?: string }} [options] `config`: the path of a keycast.yaml
- */
-export async function startJournal({ folder = newFolder(), env = {}, config = writeConfig(namespaces) } = {}) {
+/** @param options `config`: the path of a keycast.yaml */
+export async function startJournal({
+  folder = newFolder(),
+  env = {},
+  config = writeConfig(namespaces),
+}: {
+  folder?: string
+  env?: Record<string, string>
+  config?: string
+} = {}) {
   const common = { KEYCAST_CONFIG: config, JOURNAL_DATA: folder, JOURNAL_METRICS_PORT: '0', ...env }
   const [publicationsPort, deliveriesPort] = await freePorts(2)
   const ports = {
@@ -45,21 +50,16 @@ export async function startJournal({ folder = newFolder(), env = {}, config = wr
     folder,
     node: `127.0.0.1:${publicationsPort}:${deliveriesPort}`,
     process: () => process,
-    /** Starts it again, after it has ended, where gateways look for it. @param {Record<string, string>} [changed] */
-    async restart(changed = {}) {
+    /** Starts it again, after it has ended, where gateways look for it. */
+    async restart(changed: Record<string, string> = {}) {
       process = await startService('journal', { ...common, ...ports, ...changed })
     },
-    /** @param {string} path */
-    internal: path => ask(`http://127.0.0.1:${process.listening.metricsPort}${path}`),
+    internal: (path: string) => ask(`http://127.0.0.1:${process.listening.metricsPort}${path}`),
   }
 }
 
-/**
- * A gateway's side, whose every sight is noted.
- *
- * @param {string} name @param {string} node @param {ReturnType<typeof createChecker>} checker
- */
-export async function startRooms(name, node, checker) {
+/** A gateway's side, whose every sight is noted. */
+export async function startRooms(name: string, node: string, checker: ReturnType<typeof createChecker>) {
   const { events, positionOf } = followPositions({
     onHead: (room, { epoch, seq, after }) => checker.saw(name, room, { type: 'head', epoch, seq, after }),
     onMessages(room, { epoch, messages }) {
@@ -77,34 +77,37 @@ export async function startRooms(name, node, checker) {
   return { ...backbone, positionOf }
 }
 
+interface Options {
+  name: string
+  backbone: Awaited<ReturnType<typeof startRooms>>
+  checker: ReturnType<typeof createChecker>
+  rooms: string[]
+  perSecond: number
+  deadlineMs?: number
+}
+
 /**
  * Publishes at a steady pace into some rooms, and at the journal's where that is slower. A message not acknowledged is sent again under its messageId until it is.
- *
- * @param {object} options
- * @param {string} options.name
- * @param {Awaited<ReturnType<typeof startRooms>>} options.backbone
- * @param {ReturnType<typeof createChecker>} options.checker
- * @param {string[]} options.rooms
- * @param {number} options.perSecond
- * @param {number} [options.deadlineMs]
  */
-export function startLoad({ name, backbone, checker, rooms, perSecond, deadlineMs = PUBLISH_DEADLINE_MS }) {
+export function startLoad({ name, backbone, checker, rooms, perSecond, deadlineMs = PUBLISH_DEADLINE_MS }: Options) {
   const startedAt = performance.now()
-  /** @typedef {{ room: string, messageId: string, data: string, result: any, isAgain: boolean }} Sent */
-  /** @type {Sent[]} */
-  const sent = []
-  /** @type {Sent[]} */
-  const unsettled = []
-  /** @type {Record<string, number>} */
-  const errors = {}
+  interface Sent {
+    room: string
+    messageId: string
+    data: string
+    result: any
+    isAgain: boolean
+  }
+  const sent: Sent[] = []
+  const unsettled: Sent[] = []
+  const errors: Record<string, number> = {}
   const underWayMax = Math.max(500, perSecond * UNDER_WAY_SECONDS)
   let underWay = 0
   let acknowledged = 0
   let longestMs = 0
   let isStopping = false
 
-  /** @param {Sent} publish */
-  async function send(publish) {
+  async function send(publish: Sent) {
     const { room, messageId, data } = publish
     underWay++
     const at = performance.now()
@@ -161,11 +164,13 @@ export function startLoad({ name, backbone, checker, rooms, perSecond, deadlineM
 /**
  * Reads the whole history of each room, part by part, and gives it to the checker.
  *
- * @param {Awaited<ReturnType<typeof startRooms>>} backbone @param {ReturnType<typeof createChecker>} checker
- * @param {string[]} rooms
- * @returns {Promise<string[]>} the messageIds of all
+ * @returns the messageIds of all
  */
-export async function readHistories(backbone, checker, rooms) {
+export async function readHistories(
+  backbone: Awaited<ReturnType<typeof startRooms>>,
+  checker: ReturnType<typeof createChecker>,
+  rooms: string[],
+): Promise<string[]> {
   const ids = []
   for (const room of rooms) {
     await eventually(() => backbone.isAvailable(room), `the journal of ${room} answering`) // of several, each has some rooms
@@ -186,14 +191,9 @@ export async function readHistories(backbone, checker, rooms) {
   return ids
 }
 
-/**
- * Finds messages that were sent and are not there once, and messages that are there and were not sent.
- *
- * @param {string[]} ids @param {{ messageId: string }[]} sent
- */
-export function notOnceIn(ids, sent) {
-  /** @type {Map<string, number>} */
-  const counts = new Map(sent.map(({ messageId }) => [messageId, 0]))
+/** Finds messages that were sent and are not there once, and messages that are there and were not sent. */
+export function notOnceIn(ids: string[], sent: { messageId: string }[]) {
+  const counts = new Map<string, number>(sent.map(({ messageId }) => [messageId, 0]))
   for (const id of ids) counts.set(id, (counts.get(id) ?? 1) + 1)
   return [...counts].filter(([, count]) => count !== 1).slice(0, 10)
 }

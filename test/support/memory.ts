@@ -5,12 +5,8 @@ import { atEnd } from './cleanup.ts'
 /** One MiB. */
 export const MIB = 1_048_576
 
-/**
- * Resident memory, in bytes.
- *
- * @param {number} pid
- */
-export function residentBytes(pid) {
+/** Resident memory, in bytes. */
+export function residentBytes(pid: number) {
   const [, kib] = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
   return Number(kib) * 1_024
 }
@@ -18,10 +14,9 @@ export function residentBytes(pid) {
 /**
  * Keeps the highest value seen until asked.
  *
- * @param {number} pid
- * @returns {() => number} stops watching; the growth since the start, in bytes
+ * @returns stops watching; the growth since the start, in bytes
  */
-export function watchMemory(pid) {
+export function watchMemory(pid: number): () => number {
   const atStart = residentBytes(pid)
   let most = atStart
   const look = () => {

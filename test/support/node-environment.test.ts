@@ -2,8 +2,8 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import NodeEnvironment from './node-environment.js'
 
 test('a storage that is entered while a test file runs is disabled at its end', async () => {
-  const config = /** @type {any} */ ({ projectConfig: { globals: {}, testEnvironmentOptions: {} } })
-  const environment = new NodeEnvironment(config, /** @type {any} */ ({}))
+  const config = { projectConfig: { globals: {}, testEnvironmentOptions: {} } } as any
+  const environment = new NodeEnvironment(config, {} as any)
   const { run } = AsyncLocalStorage.prototype
   await environment.setup()
   const storage = new AsyncLocalStorage()

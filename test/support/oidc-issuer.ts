@@ -5,6 +5,7 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
 // @ts-expect-error it comes without types
 import Provider from 'oidc-provider'
 
@@ -12,7 +13,7 @@ const [certificate, key, redirectUri] = process.argv.slice(2)
 const server = createServer({ cert: readFileSync(certificate), key: readFileSync(key) })
 
 server.listen(0, '127.0.0.1', () => {
-  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+  const { port } = server.address() as AddressInfo
   const issuer = `https://127.0.0.1:${port}`
   const signingKey = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ format: 'jwk' })
   const provider = new Provider(issuer, {
@@ -45,7 +46,7 @@ server.listen(0, '127.0.0.1', () => {
       },
     },
     extraTokenClaims: () => ({ keys: { read: ['doc:granted'] } }),
-    findAccount: (/** @type {unknown} */ _, /** @type {string} */ sub) => ({ accountId: sub, claims: () => ({ sub }) }),
+    findAccount: (_: unknown, sub: string) => ({ accountId: sub, claims: () => ({ sub }) }),
   })
   server.on('request', provider.callback())
   console.log(JSON.stringify({ issuer }))

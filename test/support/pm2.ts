@@ -26,8 +26,7 @@ export function createMark() {
   return { env: { [variable]: value }, pids }
 }
 
-/** @param {string} assignment */
-function pidsWith(assignment) {
+function pidsWith(assignment: string) {
   return readdirSync('/proc')
     .filter(name => {
       if (!/^\d+$/.test(name)) return false
@@ -40,8 +39,8 @@ function pidsWith(assignment) {
     .map(Number)
 }
 
-/** @returns {string} a new folder for a pm2, with a path short enough for its sockets */
-export function newHome() {
+/** @returns a new folder for a pm2, with a path short enough for its sockets */
+export function newHome(): string {
   const home = mkdtempSync(join(tmpdir(), 'keycast-pm2-'))
   atEnd(() => rmSync(home, { recursive: true, force: true }))
   return home
@@ -50,15 +49,15 @@ export function newHome() {
 /**
  * pm2 as a person uses it: each call is a command.
  *
- * @param {Record<string, string>} env the environment of every command, and so of the processes it starts
+ * @param env the environment of every command, and so of the processes it starts
  */
-export function createPm2(env) {
+export function createPm2(env: Record<string, string>) {
   const home = newHome()
   const mark = createMark()
 
-  /** @param {string[]} args @returns {Promise<string>} what it printed, once it is done */
-  const run = (...args) => {
-    const done = new Promise((resolve, reject) => {
+  /** @returns what it printed, once it is done */
+  const run = (...args: string[]): Promise<string> => {
+    const done = new Promise<string>((resolve, reject) => {
       execFile(
         process.execPath,
         [script, ...args],
@@ -76,8 +75,8 @@ export function createPm2(env) {
     run,
     /** Everything it started, itself included. */
     pids: mark.pids,
-    /** @param {string} name @returns {Promise<number>} the pid of an app */
-    async pidOf(name) {
+    /** @returns the pid of an app */
+    async pidOf(name: string): Promise<number> {
       return Number((await run('pid', name)).trim())
     },
   }

@@ -1,18 +1,15 @@
 // The position of a gateway's side of rooms in each room, from its events: tests wait for a place in the order.
+import type { Message, Position, RoomsEvents } from '@keycast/backbone'
 
 /**
- * @typedef {import('@keycast/backbone').Position} Position
- * @typedef {import('@keycast/backbone').RoomsEvents} RoomsEvents
+ * @returns `events`: the same, to be given to the backbone. `positionOf`: `undefined` until the journal said where the
+ *   room stands
  */
-
-/**
- * @param {RoomsEvents} events
- * @returns {{ events: RoomsEvents, positionOf: (room: string) => Position | undefined }} `events`: the same, to be given
- *   to the backbone. `positionOf`: `undefined` until the journal said where the room stands
- */
-export function followPositions(events) {
-  /** @type {Map<string, Position>} */
-  const positions = new Map()
+export function followPositions(events: RoomsEvents): {
+  events: RoomsEvents
+  positionOf: (room: string) => Position | undefined
+} {
+  const positions = new Map<string, Position>()
   return {
     positionOf: room => positions.get(room),
     events: {
@@ -22,7 +19,7 @@ export function followPositions(events) {
         events.onHead(room, head)
       },
       onMessages(room, batch) {
-        const { seq } = /** @type {import('@keycast/backbone').Message} */ (batch.messages.at(-1))
+        const { seq } = batch.messages.at(-1) as Message
         positions.set(room, { epoch: batch.epoch, seq })
         events.onMessages(room, batch)
       },

@@ -11,26 +11,30 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 /** Enough to see how a failure came about, little enough to read. */
 const LINES_SHOWN = 40
 
-/**
- * @typedef {object} ServiceProcess
- * @property {string} name
- * @property {number} pid
- * @property {Record<string, any>} listening the fields of its `listening` line: its ports
- * @property {() => Record<string, any>[]} log its log so far
- * @property {(signal: NodeJS.Signals) => void} signal
- * @property {Promise<{ code: number | null, signal: NodeJS.Signals | null }>} exited
- * @property {() => Promise<void>} kill SIGKILL to the process and everything it started; resolves once it is gone
- */
+export interface ServiceProcess {
+  name: string
+  pid: number
+  /** The fields of its `listening` line: its ports. */
+  listening: Record<string, any>
+  /** Its log so far. */
+  log: () => Record<string, any>[]
+  signal: (signal: NodeJS.Signals) => void
+  exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>
+  /** SIGKILL to the process and everything it started; resolves once it is gone. */
+  kill: () => Promise<void>
+}
 
-/** Of services that run: process groups by their leader's pid, with what was logged. @type {Map<number, { title: string, lines: string[] }>} */
-const running = new Map()
+/** Of services that run: process groups by their leader's pid, with what was logged. */
+const running = new Map<number, { title: string; lines: string[] }>()
 
 /**
- * @param {'gateway' | 'fetcher' | 'journal' | 'data-provider'} name
- * @param {Record<string, string>} env beside PATH; nothing else of the test's own environment reaches a service
- * @returns {Promise<ServiceProcess>} once it listens
+ * @param env beside PATH; nothing else of the test's own environment reaches a service
+ * @returns once it listens
  */
-export async function startService(name, env) {
+export async function startService(
+  name: 'gateway' | 'fetcher' | 'journal' | 'data-provider',
+  env: Record<string, string>,
+): Promise<ServiceProcess> {
   const child = spawn(process.execPath, [`services/${name}/main.js`], {
     cwd: root,
     env: { PATH: process.env.PATH, LOG_FORMAT: 'json', ...env },
@@ -38,12 +42,13 @@ export async function startService(name, env) {
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  const pid = /** @type {number} */ (child.pid)
-  const kept = { title: `${name} ${pid}`, lines: /** @type {string[]} */ ([]) }
+  const pid = child.pid as number
+  const kept = { title: `${name} ${pid}`, lines: [] as string[] }
   running.set(pid, kept)
 
-  /** @type {ServiceProcess['exited']} */
-  const exited = new Promise(resolve => child.once('close', (code, signal) => resolve({ code, signal })))
+  const exited: ServiceProcess['exited'] = new Promise(resolve =>
+    child.once('close', (code, signal) => resolve({ code, signal })),
+  )
   const kill = async () => {
     killGroup(pid)
     await exited
@@ -53,10 +58,8 @@ export async function startService(name, env) {
     running.delete(pid)
   })
 
-  /** @type {Record<string, any>[]} */
-  const records = []
-  /** @type {Promise<Record<string, any>>} */
-  const listening = new Promise((resolve, reject) => {
+  const records: Record<string, any>[] = []
+  const listening = new Promise<Record<string, any>>((resolve, reject) => {
     createInterface(child.stdout).on('line', line => {
       kept.lines.push(line)
       const record = readRecord(line)
@@ -82,23 +85,23 @@ export async function startService(name, env) {
 /**
  * Prints the end of every running service's log; called when a test fails.
  *
- * @param {string} test its name
+ * @param test its name
  */
-export function showLogs(test) {
+export function showLogs(test: string) {
   for (const { title, lines } of running.values()) {
     process.stderr.write(`\n── ${title}, when "${test}" failed ──\n${lines.slice(-LINES_SHOWN).join('\n')}\n`)
   }
 }
 
-/** Other things to end at once. @type {Set<() => void>} */
-const endings = new Set()
+/** Other things to end at once. */
+const endings = new Set<() => void>()
 
 /**
  * Has processes that another program starts ended, too, however the test file ends.
  *
- * @param {() => void} kill those that run then
+ * @param kill those that run then
  */
-export function killAtEnd(kill) {
+export function killAtEnd(kill: () => void) {
   endings.add(kill)
   atEnd(() => {
     kill()
@@ -112,24 +115,16 @@ export function killServices() {
   for (const kill of endings) kill()
 }
 
-/**
- * Whether a process runs. One that has ended and was not yet reaped by its parent does not.
- *
- * @param {number} pid
- */
-export function isAlive(pid) {
+/** Whether a process runs. One that has ended and was not yet reaped by its parent does not. */
+export function isAlive(pid: number) {
   const [state = ''] = statOf(pid)
   return !['', 'Z', 'X'].includes(state)
 }
 
 /**
  * Finds which of some processes has a TCP connection from a local port: the worker behind a request the backend got.
- *
- * @param {number} port
- * @param {number[]} pids
- * @returns {number | undefined}
  */
-export function pidOfPort(port, pids) {
+export function pidOfPort(port: number, pids: number[]): number | undefined {
   const wanted = port.toString(16).toUpperCase().padStart(4, '0')
   for (const pid of pids) {
     const inodes = new Set(
@@ -144,26 +139,21 @@ export function pidOfPort(port, pids) {
   return undefined
 }
 
-/**
- * The processes another one has started and that still run.
- *
- * @param {number} pid
- */
-export function childrenOf(pid) {
+/** The processes another one has started and that still run. */
+export function childrenOf(pid: number) {
   // Not /proc/…/children: that list may lack some while others end.
   return readdirSync('/proc')
     .map(Number)
     .filter(other => parentOf(other) === pid && isAlive(other))
 }
 
-/** @param {number} pid */
-function parentOf(pid) {
+function parentOf(pid: number) {
   const [, parent] = statOf(pid)
   return Number(parent)
 }
 
-/** The fields of a process's stat from its state on (proc(5)); what comes before ends in a name of any form. @param {number} pid */
-function statOf(pid) {
+/** The fields of a process's stat from its state on (proc(5)); what comes before ends in a name of any form. */
+function statOf(pid: number) {
   const stat = contentOf(`/proc/${pid}/stat`)
   return stat
     .slice(stat.lastIndexOf(')') + 1)
@@ -171,8 +161,8 @@ function statOf(pid) {
     .split(' ')
 }
 
-/** @param {string} path of a file that is gone when its process is */
-function contentOf(path) {
+/** @param path of a file that is gone when its process is */
+function contentOf(path: string) {
   try {
     return readFileSync(path, 'utf8').trim()
   } catch {
@@ -180,8 +170,8 @@ function contentOf(path) {
   }
 }
 
-/** @param {number} pid @returns {string[]} what they are: paths, and `socket:[inode]` */
-function openFilesOf(pid) {
+/** @returns what they are: paths, and `socket:[inode]` */
+function openFilesOf(pid: number): string[] {
   try {
     return readdirSync(`/proc/${pid}/fd`).map(fd => linkOf(`/proc/${pid}/fd/${fd}`))
   } catch {
@@ -189,8 +179,7 @@ function openFilesOf(pid) {
   }
 }
 
-/** @param {string} path */
-function linkOf(path) {
+function linkOf(path: string) {
   try {
     return readlinkSync(path)
   } catch {
@@ -198,22 +187,20 @@ function linkOf(path) {
   }
 }
 
-/** @param {number} pid */
-function killGroup(pid) {
+function killGroup(pid: number) {
   killNow(-pid)
 }
 
-/** @param {number} pid of a process that may have ended, or a group's, negative */
-export function killNow(pid) {
+/** @param pid of a process that may have ended, or a group's, negative */
+export function killNow(pid: number) {
   try {
     process.kill(pid, 'SIGKILL')
   } catch (error) {
-    if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'ESRCH') throw error
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
   }
 }
 
-/** @param {string} line @returns {Record<string, any>} */
-function readRecord(line) {
+function readRecord(line: string): Record<string, any> {
   try {
     return JSON.parse(line)
   } catch {

@@ -11,23 +11,27 @@ import { temporaryFolder } from './proxy.ts'
 
 export const prometheusFolder = fileURLToPath(new URL('../../monitoring/prometheus/', import.meta.url))
 
-/** @typedef {Awaited<ReturnType<typeof startPrometheus>>} Prometheus */
-/** @typedef {{ labels: Record<string, string>, value: number }} Sample */
+export type Prometheus = Awaited<ReturnType<typeof startPrometheus>>
+
+interface Sample {
+  labels: Record<string, string>
+  value: number
+}
 
 /**
  * Runs the project's Prometheus configuration, with its rules, against targets given by address and in a hurry.
  *
- * @param {string} config the text of prometheus.yml
- * @param {Record<string, string[]>} targets host:port by job
+ * @param config the text of prometheus.yml
+ * @param targets host:port by job
  */
-export async function startPrometheus(config, targets) {
+export async function startPrometheus(config: string, targets: Record<string, string[]>) {
   const folder = temporaryFolder()
   const [port] = await freePorts(1)
   const { global, rule_files, scrape_configs } = parse(config)
   const hurried = {
     global: { ...global, scrape_interval: '1s', scrape_timeout: '1s', evaluation_interval: '1s' },
-    rule_files: rule_files.map((/** @type {string} */ path) => join(prometheusFolder, path)),
-    scrape_configs: scrape_configs.map((/** @type {{ job_name: string }} */ { job_name }) => ({
+    rule_files: rule_files.map((path: string) => join(prometheusFolder, path)),
+    scrape_configs: scrape_configs.map(({ job_name }: { job_name: string }) => ({
       job_name,
       static_configs: [{ targets: targets[job_name] ?? [`127.0.0.1:${port}`] }],
     })),
@@ -38,37 +42,35 @@ export async function startPrometheus(config, targets) {
   const args = [`--config.file=${path}`, `--storage.tsdb.path=${folder}/data`, `--web.listen-address=${address}`]
   await startTool('prometheus', args, `http://${address}/-/ready`)
 
-  /** @param {string} path @returns {Promise<any>} */
-  const ask = async path => {
+  const ask = async (path: string): Promise<any> => {
     const response = await fetch(`http://${address}/api/v1/${path}`)
-    const { status, data, error } = /** @type {any} */ (await response.json())
+    const { status, data, error } = (await response.json()) as any
     if (status !== 'success') throw new Error(`${path}: ${error}`)
     return data
   }
   return {
-    /** @param {string} expression @returns {Promise<Sample[]>} what it is now */
-    async query(expression) {
+    /** @returns what it is now */
+    async query(expression: string): Promise<Sample[]> {
       const { result } = await ask(`query?query=${encodeURIComponent(expression)}`)
-      return result.map((/** @type {any} */ { metric, value }) => ({ labels: metric, value: Number(value[1]) }))
+      return result.map(({ metric, value }: any) => ({ labels: metric, value: Number(value[1]) }))
     },
-    /** Of every metric it has ever seen. @returns {Promise<string[]>} */
-    names: () => ask('label/__name__/values'),
+    /** Of every metric it has ever seen. */
+    names: (): Promise<string[]> => ask('label/__name__/values'),
     targets: async () => (await ask('targets')).activeTargets,
-    /** Every rule, recording and alerting. @returns {Promise<any[]>} */
-    rules: async () => (await ask('rules')).groups.flatMap((/** @type {any} */ { rules }) => rules),
+    /** Every rule, recording and alerting. */
+    rules: async (): Promise<any[]> => (await ask('rules')).groups.flatMap(({ rules }: any) => rules),
   }
 }
 
-/** @returns {Promise<string>} its host:port */
-export async function startNodeExporter() {
+/** @returns its host:port */
+export async function startNodeExporter(): Promise<string> {
   const [port] = await freePorts(1)
   const address = `127.0.0.1:${port}`
   await startTool('prometheus-node-exporter', [`--web.listen-address=${address}`], `http://${address}/`)
   return address
 }
 
-/** @param {string} command @param {string[]} args @param {string} readyUrl */
-async function startTool(command, args, readyUrl) {
+async function startTool(command: string, args: string[], readyUrl: string) {
   const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'] })
   let said = ''
   child.stderr.on('data', chunk => {

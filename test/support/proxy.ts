@@ -2,12 +2,14 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { createServer, request as requestPlainly } from 'node:http'
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, request as requestPlainly } from 'node:http'
 import { request as requestSecurely } from 'node:https'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import type { WebSocket as WsWebSocket } from 'ws'
 import WebSocket, { WebSocketServer } from 'ws'
 import { atEnd } from './cleanup.ts'
 import { eventually, within } from './deadline.ts'
@@ -19,19 +21,19 @@ export const proxyScript = fileURLToPath(new URL('../../scripts/proxy.js', impor
 /** The stand-in's policy for its page. */
 export const pagePolicy = "default-src 'self'"
 
-/**
- * @typedef {Awaited<ReturnType<typeof startProxy>>} Proxy
- * @typedef {Awaited<ReturnType<typeof startStandIn>>} StandIn
- */
+export type RunningProxy = Awaited<ReturnType<typeof startProxy>>
+export type StandIn = Awaited<ReturnType<typeof startStandIn>>
 
-/**
- * @param {number[]} gatewayPorts
- * @param {object} [options]
- * @param {string[]} [options.args] of the script
- * @param {Record<string, string>} [options.env] settings of the template
- * @param {Place} [options.after] one that was there before, in its place
- */
-export async function startProxy(gatewayPorts, { args = [], env = {}, after } = {}) {
+interface Options {
+  /** Of the script. */
+  args?: string[]
+  /** Settings of the template. */
+  env?: Record<string, string>
+  /** One that was there before, in its place. */
+  after?: Place
+}
+
+export async function startProxy(gatewayPorts: number[], { args = [], env = {}, after }: Options = {}) {
   const { directory, httpPort, httpsPort } = after ?? (await newPlace())
   const gateways = gatewayPorts.flatMap(port => ['--gateway', `127.0.0.1:${port}`])
   const ports = ['--http-port', String(httpPort), '--https-port', String(httpsPort)]
@@ -46,8 +48,7 @@ export async function startProxy(gatewayPorts, { args = [], env = {}, after } = 
   }
   atEnd(stop)
 
-  /** @type {string[]} */
-  const said = []
+  const said: string[] = []
   createInterface(child.stderr).on('line', line => said.push(line))
   await within(
     new Promise((resolve, reject) => {
@@ -61,12 +62,11 @@ export async function startProxy(gatewayPorts, { args = [], env = {}, after } = 
     directory,
     httpPort,
     httpsPort,
-    /** @param {string} path */
-    url: path => `https://127.0.0.1:${httpsPort}${path}`,
+    url: (path: string) => `https://127.0.0.1:${httpsPort}${path}`,
     masterPid,
     log: () => said.join('\n'),
-    /** The requests nginx has logged, once they are so many. @param {number} count @returns {Promise<Record<string, any>[]>} */
-    requests: async count => {
+    /** The requests nginx has logged, once they are so many. */
+    requests: async (count: number): Promise<Record<string, any>[]> => {
       const lines = () => readFileSync(join(directory, 'access.log'), 'utf8').split('\n').filter(Boolean)
       await eventually(() => lines().length >= count, `a log of ${count} requests`)
       return lines().map(line => JSON.parse(line))
@@ -84,10 +84,13 @@ export async function startProxy(gatewayPorts, { args = [], env = {}, after } = 
   }
 }
 
-/** @typedef {{ directory: string, httpPort: number, httpsPort: number }} Place */
+interface Place {
+  directory: string
+  httpPort: number
+  httpsPort: number
+}
 
-/** @returns {Promise<Place>} */
-async function newPlace() {
+async function newPlace(): Promise<Place> {
   const folder = temporaryFolder()
   chmodSync(folder, 0o755) // for workers that open a log anew: started by root, they are another user
   const directory = join(folder, 'a proxy') // with a space: it is somebody's
@@ -99,11 +102,17 @@ async function newPlace() {
 /**
  * A WebSocket through the proxy.
  *
- * @param {{ httpsPort: number }} proxy
- * @param {{ protocols?: string[], headers?: Record<string, string>, from?: string }} [options] `from` is the client's address
- * @returns {Promise<WebSocket>} once it is open; rejects with the status the upgrade was refused with
+ * @param options `from` is the client's address
+ * @returns once it is open; rejects with the status the upgrade was refused with
  */
-export async function openSocket({ httpsPort }, { protocols = [], headers = {}, from = '127.0.0.1' } = {}) {
+export async function openSocket(
+  { httpsPort }: { httpsPort: number },
+  {
+    protocols = [],
+    headers = {},
+    from = '127.0.0.1',
+  }: { protocols?: string[]; headers?: Record<string, string>; from?: string } = {},
+): Promise<WebSocket> {
   const socket = new WebSocket(`wss://127.0.0.1:${httpsPort}/ws`, protocols, {
     headers,
     localAddress: from,
@@ -119,14 +128,11 @@ export async function openSocket({ httpsPort }, { protocols = [], headers = {}, 
 /**
  * A stand-in for a gateway: answers requests with its name, echoes WebSocket messages, and records every request.
  *
- * @param {string} name
- * @param {number} [port] the port of one that died, to come back
+ * @param port the port of one that died, to come back
  */
-export async function startStandIn(name, port = 0) {
-  /** @type {{ url: string, headers: import('node:http').IncomingHttpHeaders }[]} */
-  const requests = []
-  /** @param {import('node:http').IncomingMessage} request */
-  const record = ({ url = '', headers }) => requests.push({ url, headers })
+export async function startStandIn(name: string, port = 0) {
+  const requests: { url: string; headers: IncomingHttpHeaders }[] = []
+  const record = ({ url = '', headers }: IncomingMessage) => requests.push({ url, headers })
   let hangs = false
   const server = createServer((request, response) => {
     record(request)
@@ -149,7 +155,7 @@ export async function startStandIn(name, port = 0) {
   }
   atEnd(die)
   return {
-    port: /** @type {import('node:net').AddressInfo} */ (server.address()).port,
+    port: (server.address() as AddressInfo).port,
     requests,
     sockets: () => webSockets.clients.size,
     /** Takes requests and answers none. */
@@ -160,13 +166,14 @@ export async function startStandIn(name, port = 0) {
   }
 }
 
-/**
- * @param {string} url
- * @param {{ method?: string, headers?: Record<string, string>, body?: string, path?: string, localAddress?: string }} [options]
- *   `path` is sent as it is, dots and all
- * @returns {Promise<{ status: number | undefined, headers: import('node:http').IncomingHttpHeaders, body: string }>}
- */
-export function request(url, { body, ...options } = {}) {
+/** @param options `path` is sent as it is, dots and all */
+export function request(
+  url: string,
+  {
+    body,
+    ...options
+  }: { method?: string; headers?: Record<string, string>; body?: string; path?: string; localAddress?: string } = {},
+): Promise<{ status: number | undefined; headers: IncomingHttpHeaders; body: string }> {
   const send = url.startsWith('https:') ? requestSecurely : requestPlainly
   return new Promise((resolve, reject) => {
     send(url, { rejectUnauthorized: false, agent: false, ...options }, response => {
@@ -181,8 +188,7 @@ export function request(url, { body, ...options } = {}) {
   })
 }
 
-/** @param {import('ws').WebSocket} socket @param {string} text */
-export async function echo(socket, text) {
+export async function echo(socket: WsWebSocket, text: string) {
   if (socket.readyState !== WebSocket.OPEN) throw new Error('the WebSocket is closed')
   socket.send(text)
   const closed = once(socket, 'close').then(() => Promise.reject(new Error('the WebSocket was closed')))

@@ -10,17 +10,20 @@ import { writeConfig } from './system.ts'
 
 export const API_TOKEN = 'a-token-for-tests'
 
-/** @typedef {Awaited<ReturnType<typeof joinRooms>>} RoomClient */
+export type RoomClient = Awaited<ReturnType<typeof joinRooms>>
 
-/**
- * @param {object} [options]
- * @param {Record<string, object>} [options.namespaces] of rooms, as in keycast.yaml
- * @param {object} [options.access]
- * @param {number} [options.gateways]
- * @param {Record<string, string>} [options.env] of gateways
- * @param {Record<string, string>} [options.journalEnv]
- * @param {number} [options.journals] the number of journals, if they share the log
- */
+interface RoomsOptions {
+  /** Of rooms, as in keycast.yaml. */
+  namespaces?: Record<string, object>
+  access?: object
+  gateways?: number
+  /** Of gateways. */
+  env?: Record<string, string>
+  journalEnv?: Record<string, string>
+  /** The number of journals, if they share the log. */
+  journals?: number
+}
+
 export async function startRooms({
   namespaces = { room: {} },
   access = { anonymous: { read: ['*:**'], publish: ['*:**'] } },
@@ -28,7 +31,7 @@ export async function startRooms({
   env = {},
   journalEnv = {},
   journals: journalCount = 1,
-} = {}) {
+}: RoomsOptions = {}) {
   const entries = Object.entries(namespaces).map(([name, rest]) => [name, { source: 'journal', ...rest }])
   const config = writeConfig(Object.fromEntries(entries), access)
   const journals = await Promise.all(
@@ -51,14 +54,13 @@ export async function startRooms({
       url: `ws://127.0.0.1:${port}/ws`,
       http: `http://127.0.0.1:${port}`,
       internal,
-      /** @param {string} name with labels, if any */
-      async metric(name) {
+      /** @param name with labels, if any */
+      async metric(name: string) {
         const text = (await ask(`${internal}/metrics`)).body.toString()
         const line = text.split('\n').find(each => each.startsWith(`keycast_gateway_${name} `))
         return Number(line?.slice(line.lastIndexOf(' ') + 1))
       },
-      /** @param {string} path @param {object} [body] */
-      call: (path, body) =>
+      call: (path: string, body?: object) =>
         ask(internal + path, {
           method: body ? 'POST' : 'GET',
           headers: { authorization: `Bearer ${API_TOKEN}`, 'content-type': 'application/json' },
@@ -76,27 +78,26 @@ export async function startRooms({
   return { journal: journals[0], journals, startGateway, gateways }
 }
 
-/**
- * A client that notes what it is told of rooms.
- *
- * @param {string} url
- * @param {object} [options]
- * @param {string} [options.name] to the checker; one that resumes elsewhere keeps it
- * @param {ReturnType<typeof import('./checker.ts').createChecker>} [options.checker]
- * @param {Record<string, string>} [options.headers]
- * @param {(message: any) => void} [options.onMessage]
- */
-export async function joinRooms(url, { name = '', checker, headers = {}, onMessage = () => {} } = {}) {
+interface JoinRoomsOptions {
+  /** To the checker; one that resumes elsewhere keeps it. */
+  name?: string
+  checker?: ReturnType<typeof import('./checker.ts').createChecker>
+  headers?: Record<string, string>
+  onMessage?: (message: any) => void
+}
+
+/** A client that notes what it is told of rooms. */
+export async function joinRooms(
+  url: string,
+  { name = '', checker, headers = {}, onMessage = () => {} }: JoinRoomsOptions = {},
+) {
   const socket = new WebSocket(url, [], { perMessageDeflate: false, headers })
   atEnd(() => socket.terminate())
-  /** @type {any[]} */
-  const received = []
-  /** The position of its stream in each room. @type {Map<string, { epoch: string, seq: number }>} */
-  const positions = new Map()
-  /** @type {Map<unknown, (message: any) => void>} */
-  const requests = new Map()
-  /** @type {Set<() => void>} */
-  const waiters = new Set()
+  const received: any[] = []
+  /** The position of its stream in each room. */
+  const positions = new Map<string, { epoch: string; seq: number }>()
+  const requests = new Map<unknown, (message: any) => void>()
+  const waiters = new Set<() => void>()
   let lastId = 0
   let isKept = true
 
@@ -113,14 +114,13 @@ export async function joinRooms(url, { name = '', checker, headers = {}, onMessa
   const ended = new Promise(resolve => socket.on('close', code => resolve(code)))
   socket.on('error', () => {})
 
-  /** @param {any} message */
-  function note({ type, key, keys, seq, epoch, messageId, data }) {
+  function note({ type, key, keys, seq, epoch, messageId, data }: any) {
     if (type === 'subscribed') {
       for (const each of keys) {
         const after = each.seq - each.count
         const sight = each.recovered || !positions.has(each.key) ? 'head' : 'gap'
         positions.set(each.key, { epoch: each.epoch, seq: after })
-        checker?.saw(name, each.key, { type: /** @type {any} */ (sight), epoch: each.epoch, seq: each.seq, after })
+        checker?.saw(name, each.key, { type: sight as any, epoch: each.epoch, seq: each.seq, after })
       }
     } else if (type === 'gap') {
       positions.set(key, { epoch, seq })
@@ -142,30 +142,27 @@ export async function joinRooms(url, { name = '', checker, headers = {}, onMessa
       isKept = false
       received.length = 0
     },
-    /** @param {object} message */
-    send: message => socket.send(JSON.stringify(message)),
-    /** @param {object} request @returns {Promise<any>} the first message with its id */
-    request(request) {
+    send: (message: object) => socket.send(JSON.stringify(message)),
+    /** @returns the first message with its id */
+    request(request: object): Promise<any> {
       const id = ++lastId
       const answered = new Promise(resolve => requests.set(id, resolve))
       client.send({ ...request, id })
       return within(answered, () => `an answer to ${JSON.stringify(request).slice(0, 100)}`)
     },
-    /** @param {(string | object)[]} keys */
-    subscribe: (...keys) => client.request({ type: 'subscribe', keys }),
-    /** @param {string} key @param {unknown} data @param {string} [messageId] */
-    publish: (key, data, messageId) => client.request({ type: 'publish', key, messageId, data }),
-    /** Takes a room up where another connection of the same client was. @param {Map<string, { epoch: string, seq: number }>} from */
-    resume(from) {
+    subscribe: (...keys: (string | object)[]) => client.request({ type: 'subscribe', keys }),
+    publish: (key: string, data: unknown, messageId?: string) =>
+      client.request({ type: 'publish', key, messageId, data }),
+    /** Takes a room up where another connection of the same client was. */
+    resume(from: Map<string, { epoch: string; seq: number }>) {
       for (const [key, position] of from) positions.set(key, position)
       return client.subscribe(...[...from].map(([key, after]) => ({ key, after: { ...after } })))
     },
-    /** Of one type, or of one room as well. @param {string} type @param {string} [key] @returns {any[]} */
-    all: (type, key) => received.filter(each => each.type === type && (key === undefined || each.key === key)),
-    /** @param {() => unknown} condition @param {string} what */
-    async until(condition, what) {
-      /** @type {() => void} */
-      let wake = () => {}
+    /** Of one type, or of one room as well. */
+    all: (type: string, key?: string): any[] =>
+      received.filter(each => each.type === type && (key === undefined || each.key === key)),
+    async until(condition: () => unknown, what: string) {
+      let wake: () => void = () => {}
       const met = new Promise(resolve => {
         wake = () => void (condition() && resolve(undefined))
         waiters.add(wake)
@@ -186,24 +183,17 @@ export async function joinRooms(url, { name = '', checker, headers = {}, onMessa
   return client
 }
 
-/**
- * A client, as the load and the reader of histories take it.
- *
- * @param {RoomClient} client
- * @returns {any}
- */
-export const asBackbone = client => ({
+/** A client, as the load and the reader of histories take it. */
+export const asBackbone = (client: RoomClient): any => ({
   isAvailable: () => true,
-  /** @param {{ room: string, messageId: string, data: Buffer }} publish */
-  async publish({ room, messageId, data }) {
+  async publish({ room, messageId, data }: { room: string; messageId: string; data: Buffer }) {
     const answer = await client.publish(room, JSON.parse(data.toString()), messageId)
     return answer.type === 'published' ? answer : { error: answer.code }
   },
-  /** @param {string} key @param {{ after: number, limit: number }} range */
-  async history(key, range) {
+  async history(key: string, range: { after: number; limit: number }) {
     const answer = await client.request({ type: 'history', key, ...range })
     if (answer.type !== 'history') return { error: answer.code }
-    const messages = answer.messages.map((/** @type {any} */ { data, ...rest }) => ({
+    const messages = answer.messages.map(({ data, ...rest }: any) => ({
       ...rest,
       data: Buffer.from(JSON.stringify(data)),
     }))

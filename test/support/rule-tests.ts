@@ -4,24 +4,28 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse, stringify } from 'yaml'
 
-/** @typedef {{ alert?: string, record?: string, expr: string }} Rule */
-/** @typedef {{ name: string, rules: Rule[] }[]} Groups */
+interface Rule {
+  alert?: string
+  record?: string
+  expr: string
+}
+
+type Groups = { name: string; rules: Rule[] }[]
 
 /**
  * Writes one file per test, with a file of the rules it needs beside it.
  *
- * @param {string} prometheusFolder with rules/ and tests/
- * @param {string} folder the files go there
- * @returns {string[]} paths, for `promtool test rules`
+ * @param prometheusFolder with rules/ and tests/
+ * @param folder the files go there
+ * @returns paths, for `promtool test rules`
  */
-export function writeRuleTests(prometheusFolder, folder) {
-  /** @type {Groups} */
-  const groups = yamlFiles(join(prometheusFolder, 'rules')).flatMap(({ file, content: { groups } }) =>
+export function writeRuleTests(prometheusFolder: string, folder: string): string[] {
+  const groups: Groups = yamlFiles(join(prometheusFolder, 'rules')).flatMap(({ file, content: { groups } }) =>
     // Two files may each have a group of one name; here all are in one.
-    groups.map((/** @type {Groups[0]} */ group) => ({ ...group, name: `${file}: ${group.name}` })),
+    groups.map((group: Groups[0]) => ({ ...group, name: `${file}: ${group.name}` })),
   )
   return yamlFiles(join(prometheusFolder, 'tests')).flatMap(({ file, content: { tests, ...shared } }) =>
-    tests.map((/** @type {any} */ test, /** @type {number} */ index) => {
+    tests.map((test: any, index: number) => {
       const name = `${file.replace('.yml', '')}-${index}`
       writeFileSync(join(folder, `${name}.rules`), toYaml({ groups: neededBy(test, groups) }))
       // promtool names the file that fails, and not the test in it.
@@ -32,23 +36,23 @@ export function writeRuleTests(prometheusFolder, folder) {
   )
 }
 
-/**
- * The rules that a test asks about, with those whose results they read, in their groups and order.
- *
- * @param {{ name: string, alert_rule_test?: { alertname: string }[], promql_expr_test?: { expr: string }[] }} test
- * @param {Groups} groups
- * @returns {Groups}
- */
-function neededBy({ name, alert_rule_test = [], promql_expr_test = [] }, groups) {
+/** The rules that a test asks about, with those whose results they read, in their groups and order. */
+function neededBy(
+  {
+    name,
+    alert_rule_test = [],
+    promql_expr_test = [],
+  }: { name: string; alert_rule_test?: { alertname: string }[]; promql_expr_test?: { expr: string }[] },
+  groups: Groups,
+): Groups {
   const rules = groups.flatMap(({ rules }) => rules)
-  /** @type {Set<Rule>} */
-  const needed = new Set()
-  const need = (/** @type {Rule} */ rule) => {
+  const needed = new Set<Rule>()
+  const need = (rule: Rule) => {
     if (needed.has(rule)) return
     needed.add(rule)
     needAllIn(rule.expr)
   }
-  const needAllIn = (/** @type {string} */ expression) => {
+  const needAllIn = (expression: string) => {
     for (const rule of rules) if (reads(expression, rule)) need(rule)
   }
   for (const { alertname } of alert_rule_test) {
@@ -63,8 +67,8 @@ function neededBy({ name, alert_rule_test = [], promql_expr_test = [] }, groups)
     .filter(({ rules }) => rules.length > 0)
 }
 
-/** Whether an expression reads what a rule writes: a recorded series by its name, an alert as ALERTS. @param {string} expression @param {Rule} rule */
-function reads(expression, { alert, record = '' }) {
+/** Whether an expression reads what a rule writes: a recorded series by its name, an alert as ALERTS. */
+function reads(expression: string, { alert, record = '' }: Rule) {
   if (alert !== undefined) {
     return [...expression.matchAll(/\bALERTS(?:_FOR_STATE)?\b(?:\{(.*?)\})?/g)].some(([, labels = '']) => {
       const [, equals] = /\balertname="(\w+)"/.exec(labels) ?? []
@@ -78,17 +82,15 @@ function reads(expression, { alert, record = '' }) {
 }
 
 // Every scalar is kept as it is written: `0x60`, sixty zeros for promtool, is a number to JavaScript.
-const asWritten = /** @type {const} */ ({ schema: 'failsafe' })
+const asWritten = { schema: 'failsafe' } as const
 
-/** @param {string} folder @returns {{ file: string, content: any }[]} */
-function yamlFiles(folder) {
+function yamlFiles(folder: string): { file: string; content: any }[] {
   return readdirSync(folder).map(file => ({
     file,
     content: parse(readFileSync(join(folder, file), 'utf8'), asWritten),
   }))
 }
 
-/** @param {object} content */
-function toYaml(content) {
+function toYaml(content: object) {
   return stringify(content, { ...asWritten, lineWidth: 0 })
 }

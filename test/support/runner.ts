@@ -1,5 +1,6 @@
 // Runs end-to-end test files side by side, as many as jest has workers, the longest first. Those that look at memory follow
 // in twos, and last, by itself, comes what needs the machine for itself. Most files wait more than they compute.
+import type { Test, TestEvents } from 'jest-runner'
 import jestRunner from 'jest-runner'
 
 /**
@@ -39,18 +40,17 @@ const longest = [
 ]
 
 // By its types the default export is a module that has one; in Node it is the class.
-const TestRunner = /** @type {typeof jestRunner.default} */ (/** @type {unknown} */ (jestRunner))
+const TestRunner = jestRunner as unknown as typeof jestRunner.default
 
-/** @typedef {import('jest-runner').Test} Test */
+/** The place of a test file in a list of names, -1 where it is not there. */
+const placeIn = (names: string[], { path }: Test) => names.findIndex(name => path.endsWith(`/test/${name}.test.ts`))
 
-/** The place of a test file in a list of names, -1 where it is not there. @param {string[]} names @param {Test} test */
-const placeIn = (names, { path }) => names.findIndex(name => path.endsWith(`/test/${name}.test.js`))
+const isIn =
+  (names: string[]): ((test: Test) => boolean) =>
+  test =>
+    placeIn(names, test) >= 0
 
-/** @param {string[]} names @returns {(test: Test) => boolean} */
-const isIn = names => test => placeIn(names, test) >= 0
-
-/** @param {Test} test */
-const turnOf = test => {
+const turnOf = (test: Test) => {
   const place = placeIn(longest, test)
   return place < 0 ? longest.length : place
 }
@@ -60,14 +60,12 @@ export default class E2eRunner extends TestRunner {
   /** The number of workers is a runner's own. */
   #twos
 
-  /** @param {ConstructorParameters<typeof TestRunner>} given */
-  constructor(...[config, context]) {
+  constructor(...[config, context]: ConstructorParameters<typeof TestRunner>) {
     super(config, context)
     this.#twos = new TestRunner({ ...config, maxWorkers: Math.min(2, config.maxWorkers) }, context)
   }
 
-  /** @type {InstanceType<typeof TestRunner>['runTests']} */
-  async runTests(tests, watcher, options) {
+  async runTests(...[tests, watcher, options]: Parameters<InstanceType<typeof TestRunner>['runTests']>) {
     const others = tests.filter(test => !isIn([...memory, ...alone])(test))
     others.sort((one, other) => turnOf(one) - turnOf(other))
     if (others.length > 0) await super.runTests(others, watcher, options)
@@ -76,8 +74,7 @@ export default class E2eRunner extends TestRunner {
     await super.runTests(tests.filter(isIn(alone)), watcher, { ...options, serial: true })
   }
 
-  /** @type {InstanceType<typeof TestRunner>['on']} */
-  on(event, listener) {
+  on<Name extends keyof TestEvents>(event: Name, listener: (data: TestEvents[Name]) => void | Promise<void>) {
     const stops = [super.on(event, listener), this.#twos.on(event, listener)]
     return () => {
       for (const stop of stops) stop()

@@ -7,7 +7,8 @@ import { killServices, showLogs } from './processes.ts'
 
 // Called by environment.ts, which lives in another realm and can import nothing of this one.
 const fromSetup = { cleanUp, killServices, showServiceLogs: showLogs }
-/** @typedef {typeof fromSetup} FromSetup */
+export type FromSetup = typeof fromSetup
+
 Object.assign(globalThis, fromSetup)
 
 // Far above what a test takes: what never comes is named by the wait for it (deadline.ts), not by jest.

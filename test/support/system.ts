@@ -6,32 +6,41 @@ import { atEnd } from './cleanup.ts'
 import { eventually } from './deadline.ts'
 import { freePorts } from './free-ports.ts'
 import { ask } from './http.ts'
-import { startService } from './processes.ts'
+import { type ServiceProcess, startService } from './processes.ts'
 
 export const API_TOKEN = 'a-token-for-tests'
 
-/**
- * @typedef {import('./processes.ts').ServiceProcess} ServiceProcess
- * @typedef {Awaited<ReturnType<typeof startSystem>>} System
- * @typedef {Awaited<ReturnType<System['startGateway']>>} Gateway
- * @typedef {Awaited<ReturnType<System['startFetcher']>>} Fetcher
- *
- * A namespace as in keycast.yaml; `source` is http where it is not given.
- * @typedef {{ url: string, refresh?: string | number, maxAge?: string, timeout?: string, maxBytes?: string,
- *   headers?: Record<string, string>, ids?: { segments: number }, per?: 'user', credentials?: 'viewer',
- *   authorize?: { url: string, method?: 'HEAD' | 'GET', keep?: string } }} NamespaceSettings
- */
+export type System = Awaited<ReturnType<typeof startSystem>>
 
-/**
- * @param {object} options
- * @param {Record<string, NamespaceSettings>} options.namespaces
- * @param {object | null} [options.access] as in keycast.yaml: anybody may read everything, unless given; `null`: no such
- *   section
- * @param {number} [options.gateways]
- * @param {number} [options.fetchers] nodes
- * @param {Record<string, string>} [options.env] of gateways and fetchers
- * @param {Record<string, string>} [options.fetcherEnv] of fetchers alone
- */
+export type Gateway = Awaited<ReturnType<System['startGateway']>>
+
+/** A namespace as in keycast.yaml; `source` is http where it is not given. */
+export interface NamespaceSettings {
+  url: string
+  refresh?: string | number
+  maxAge?: string
+  timeout?: string
+  maxBytes?: string
+  headers?: Record<string, string>
+  ids?: { segments: number }
+  per?: 'user'
+  credentials?: 'viewer'
+  authorize?: { url: string; method?: 'HEAD' | 'GET'; keep?: string }
+}
+
+interface Options {
+  namespaces: Record<string, NamespaceSettings>
+  /** As in keycast.yaml: anybody may read everything, unless given; `null`: no such section. */
+  access?: object | null
+  gateways?: number
+  /** Nodes. */
+  fetchers?: number
+  /** Of gateways and fetchers. */
+  env?: Record<string, string>
+  /** Of fetchers alone. */
+  fetcherEnv?: Record<string, string>
+}
+
 export async function startSystem({
   namespaces,
   access,
@@ -39,13 +48,12 @@ export async function startSystem({
   fetchers: fetcherCount = 1,
   env = {},
   fetcherEnv = {},
-}) {
-  /** @type {ServiceProcess[]} */
-  const services = []
+}: Options) {
+  const services: ServiceProcess[] = []
   const common = { KEYCAST_CONFIG: writeConfig(namespaces, access), API_TOKEN, ...env }
 
-  /** @param {{ requestsPort: number, answersPort: number }} [given] those of a node that is to come back */
-  const startFetcher = async given => {
+  /** @param given those of a node that is to come back */
+  const startFetcher = async (given?: { requestsPort: number; answersPort: number }) => {
     const [requestsPort, answersPort] = given ? [given.requestsPort, given.answersPort] : await freePorts(2)
     const process = await startService('fetcher', {
       FETCHER_WORKERS: '1',
@@ -64,13 +72,12 @@ export async function startSystem({
       process,
       ports,
       node: nodeAt(ports),
-      /** @param {string} name */
-      metric: name => readMetric(`http://127.0.0.1:${metricsPort}`, name),
+      metric: (name: string) => readMetric(`http://127.0.0.1:${metricsPort}`, name),
     }
   }
 
-  /** @param {string[]} nodes @param {Record<string, string>} [env] of this gateway alone */
-  const startGateway = async (nodes, env = {}) => {
+  /** @param env of this gateway alone */
+  const startGateway = async (nodes: string[], env: Record<string, string> = {}) => {
     const process = await startService('gateway', {
       ...common,
       ...env,
@@ -89,20 +96,19 @@ export async function startSystem({
       url: `ws://127.0.0.1:${port}/ws`,
       http: `http://127.0.0.1:${port}`,
 
-      /** Says that the backend's content changed. @param {string[]} keys */
-      async refresh(keys) {
+      /** Says that the backend's content changed. */
+      async refresh(keys: string[]) {
         const body = JSON.stringify({ keys })
         const response = await ask(`${internal}/v1/refresh`, { method: 'POST', headers, body })
         if (response.status !== 202) throw new Error(`refresh: ${response.status} ${response.body}`)
       },
 
-      /** "Why is this stale?" @param {string} key @returns {Promise<any>} */
-      async inspect(key) {
+      /** "Why is this stale?" */
+      async inspect(key: string): Promise<any> {
         return (await ask(`${internal}/v1/keys/${encodeURIComponent(key)}`, { headers })).json()
       },
 
-      /** @param {string} name */
-      metric: name => readMetric(internal, name),
+      metric: (name: string) => readMetric(internal, name),
     }
     await eventually(async () => (await ask(`${internal}/health/ready`)).status === 200, 'the gateway getting ready')
     return gateway
@@ -122,34 +128,31 @@ export async function startSystem({
   }
 }
 
-/** A fetcher node as FETCHER_NODES names it. @param {{ requestsPort: number, answersPort: number }} ports */
-export function nodeAt({ requestsPort, answersPort }) {
+/** A fetcher node as FETCHER_NODES names it. */
+export function nodeAt({ requestsPort, answersPort }: { requestsPort: number; answersPort: number }) {
   return `127.0.0.1:${requestsPort}:${answersPort}`
 }
 
-/**
- * The simulated backend, with its own counters.
- *
- * @param {Record<string, string>} [env]
- */
-export async function startProvider(env = {}) {
+/** The simulated backend, with its own counters. */
+export async function startProvider(env: Record<string, string> = {}) {
   const process = await startService('data-provider', { ...env, PROVIDER_PORT: '0' })
   const origin = `http://127.0.0.1:${process.listening.port}`
   return {
     process,
     origin,
-    /** @returns {Promise<any>} */
-    stats: async () => (await ask(`${origin}/stats`)).json(),
+    stats: async (): Promise<any> => (await ask(`${origin}/stats`)).json(),
     reset: () => ask(`${origin}/stats/reset`, { method: 'POST' }),
   }
 }
 
 /**
- * @param {Record<string, NamespaceSettings>} namespaces
- * @param {object | null} [access] `null`: the section is left out
- * @returns {string} the path of a keycast.yaml
+ * @param access `null`: the section is left out
+ * @returns the path of a keycast.yaml
  */
-export function writeConfig(namespaces, access = { anonymous: { read: ['*:**'] } }) {
+export function writeConfig(
+  namespaces: Record<string, NamespaceSettings>,
+  access: object | null = { anonymous: { read: ['*:**'] } },
+): string {
   const directory = mkdtempSync(join(tmpdir(), 'keycast-test-'))
   atEnd(() => rmSync(directory, { recursive: true }))
   const path = join(directory, 'keycast.yaml')
@@ -159,12 +162,8 @@ export function writeConfig(namespaces, access = { anonymous: { read: ['*:**'] }
   return path
 }
 
-/**
- * The sum of a metric over its labels; `name` may carry some (`fetches_total{lane="cold"}`).
- *
- * @param {string} origin @param {string} name
- */
-async function readMetric(origin, name) {
+/** The sum of a metric over its labels; `name` may carry some (`fetches_total{lane="cold"}`). */
+async function readMetric(origin: string, name: string) {
   const { body } = await ask(`${origin}/metrics`)
   return body
     .toString()

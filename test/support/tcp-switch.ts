@@ -1,11 +1,10 @@
 // A TCP address that leads to whichever port it is told: a primary's after a failover, or none.
-import { connect, createServer } from 'node:net'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { atEnd } from './cleanup.ts'
 
-/** @param {number} target port on this host */
-export async function startSwitch(target) {
-  /** @type {Set<import('node:net').Socket>} */
-  const sockets = new Set()
+/** @param target port on this host */
+export async function startSwitch(target: number) {
+  const sockets = new Set<Socket>()
   let isSilent = false
   let bytesBack = 0
 
@@ -43,7 +42,7 @@ export async function startSwitch(target) {
     return new Promise(resolve => server.close(resolve))
   })
   return {
-    port: /** @type {import('node:net').AddressInfo} */ (server.address()).port,
+    port: (server.address() as AddressInfo).port,
     /** The number of bytes that the target has sent so far. */
     bytesBack: () => bytesBack,
     /** Ends every connection. New ones are made at once. */
@@ -62,8 +61,8 @@ export async function startSwitch(target) {
     mend() {
       isSilent = false
     },
-    /** @param {number} other port on this host */
-    leadTo(other) {
+    /** @param other port on this host */
+    leadTo(other: number) {
       target = other
       cut()
     },

@@ -2,7 +2,7 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -12,8 +12,8 @@ const safe = ['--appendonly', 'yes', '--appendfsync', 'always', '--maxmemory-pol
 /** Characters of its log that are shown where it does not start. */
 const SAID_MAX = 10_000
 
-/** @param {{ settings?: string[], port?: number }} [options] `settings`: beside, or instead of, what a journal asks for */
-export async function startValkey({ settings = [], port } = {}) {
+/** @param options `settings`: beside, or instead of, what a journal asks for */
+export async function startValkey({ settings = [], port }: { settings?: string[]; port?: number } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'keycast-valkey-'))
   const taken = port ?? (await freePort())
   const common = ['--port', String(taken), '--bind', '127.0.0.1', '--dir', folder, '--save', '', ...safe, ...settings]
@@ -32,8 +32,8 @@ export async function startValkey({ settings = [], port } = {}) {
     return started
   }
 
-  /** @param {string[]} args @returns {string} */
-  const cli = (...args) => execFileSync('valkey-cli', ['-p', String(taken), ...args], { encoding: 'utf8' }).trim()
+  const cli = (...args: string[]): string =>
+    execFileSync('valkey-cli', ['-p', String(taken), ...args], { encoding: 'utf8' }).trim()
 
   async function kill() {
     if (child.exitCode !== null || child.signalCode !== null) return
@@ -46,8 +46,7 @@ export async function startValkey({ settings = [], port } = {}) {
     url: `valkey://127.0.0.1:${taken}`,
     cli,
     kill,
-    /** @param {NodeJS.Signals} signal */
-    signal: signal => void child.kill(signal),
+    signal: (signal: NodeJS.Signals) => void child.kill(signal),
     /** Starts it again on its files, after it has ended. */
     async restart() {
       child = await run()
@@ -60,11 +59,10 @@ export async function startValkey({ settings = [], port } = {}) {
   }
 }
 
-/** @returns {Promise<number>} */
-async function freePort() {
+async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
-  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+  const { port } = server.address() as AddressInfo
   server.close()
   await once(server, 'close')
   return port

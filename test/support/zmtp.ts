@@ -9,10 +9,8 @@ const COMMAND = 4
 /**
  * Splits one direction of a connection. A message of several parts is one piece, and one that has begun is never cut:
  * whether it may be dropped is said once per piece. Greeting and commands must get through.
- *
- * @returns {(chunk: Buffer) => { bytes: Buffer, droppable: boolean }[]}
  */
-export function createMessageSplitter() {
+export function createMessageSplitter(): (chunk: Buffer) => { bytes: Buffer; droppable: boolean }[] {
   let pending = Buffer.alloc(0)
   let greetingBytesLeft = GREETING_BYTES
   /** Bytes of the message at the head of `pending` that are known to be whole parts. */
@@ -40,8 +38,7 @@ export function createMessageSplitter() {
   }
 }
 
-/** @param {Buffer} bytes @param {number} start */
-function readFrame(bytes, start) {
+function readFrame(bytes: Buffer, start: number) {
   if (bytes.length < start + 2) return undefined
   const flags = bytes[start]
   const isLong = (flags & LONG) !== 0
