@@ -69,16 +69,16 @@ async function openSocket(url: string, headers: Record<string, string> = {}) {
     wake()
   })
   socket.on('error', () => {})
-  const refused = new Promise<{ status?: number; headers?: IncomingHttpHeaders; body?: string }>(resolve => {
+  const refused = new Promise<{ status: number; headers?: IncomingHttpHeaders; body?: string }>(resolve => {
     socket.on('unexpected-response', (_, response) => {
       let body = ''
       response.on('data', chunk => {
         body += chunk
       })
-      response.on('end', () => resolve({ status: response.statusCode, headers: response.headers, body }))
+      response.on('end', () => resolve({ status: response.statusCode as number, headers: response.headers, body }))
     })
   })
-  const opened = new Promise<{ status?: number; headers?: IncomingHttpHeaders; body?: string }>(resolve =>
+  const opened = new Promise<{ status: number; headers?: IncomingHttpHeaders; body?: string }>(resolve =>
     socket.on('open', () => resolve({ status: 101 })),
   )
   const outcome = await within(Promise.race([opened, refused]), 'an answer to the upgrade')
