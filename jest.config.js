@@ -33,7 +33,7 @@ const needs = {
   'test/proxy.test.ts': ['nginx', 'openssl'],
   'test/systemd.test.ts': ['systemd-analyze'],
   'test/journal-full.test.ts': ['the right to mount'],
-  'test/journal-disk.test.js': ['cc'],
+  'test/journal-disk.test.ts': ['cc'],
   'test/journal-valkey.test.ts': ['valkey-server'],
   'test/fault-run-valkey.test.ts': ['valkey-server'],
   'services/journal/log/lmdb-full.test.js': ['the right to mount'],
