@@ -1,7 +1,7 @@
 // Reads the fields that requests share, and names a wrong one.
 
 /**
- * @typedef {import('./messages.js').RequestId} RequestId
+ * @typedef {import('./messages.ts').RequestId} RequestId
  * @typedef {import('./codes.js').ErrorCode} ErrorCode
  */
 

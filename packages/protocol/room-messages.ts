@@ -1,10 +1,10 @@
 // The messages of rooms: a client's requests, and the messages that it is sent.
-import { ProtocolError, parseObject, readKey } from './fields.js'
-import { rawMember } from './raw-json.js'
-import { isUser, USER_CHARACTERS_MAX } from './users.js'
+import { ProtocolError, parseObject, readKey } from './fields.ts'
+import { rawMember } from './raw-json.ts'
+import { isUser, USER_CHARACTERS_MAX } from './users.ts'
 
 /**
- * @typedef {import('./messages.js').RequestId} RequestId
+ * @typedef {import('./messages.ts').RequestId} RequestId
  *
  * A place in a room's order. `seq` counts 1, 2, 3 … within an epoch; another epoch is another history.
  * @typedef {{ epoch: string, seq: number }} Position

@@ -1,6 +1,6 @@
 import { errorCodes } from './codes.js'
-import { ProtocolError } from './fields.js'
-import { deltaLine, encode, errorMessage, readClientMessage, VALUE_TAIL, valueHead, valueLine } from './messages.js'
+import { ProtocolError } from './fields.ts'
+import { deltaLine, encode, errorMessage, readClientMessage, VALUE_TAIL, valueHead, valueLine } from './messages.ts'
 
 /** @param {unknown} message */
 const read = message => readClientMessage(JSON.stringify(message))

@@ -1,4 +1,4 @@
-import { isUser, SUB_CHARACTERS_MAX, USER_PREFIX_CHARACTERS_MAX } from './users.js'
+import { isUser, SUB_CHARACTERS_MAX, USER_PREFIX_CHARACTERS_MAX } from './users.ts'
 
 test.each(['ann', 'auth0|5f7c8ec7', 'Zoë 😀', 'a b', '"\\/'])('%j names a user', user => {
   expect(isUser(user)).toBe(true)

@@ -1,4 +1,4 @@
-import { NAME_CHARACTERS_MAX, readMemberName } from './names.js'
+import { NAME_CHARACTERS_MAX, readMemberName } from './names.ts'
 
 test('names of many scripts, and emoji, are taken as they are', () => {
   for (const name of [

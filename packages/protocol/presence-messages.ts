@@ -1,9 +1,9 @@
 // The messages about members of a room: a client's requests to join and leave, and the news of members that it is sent.
-import { ProtocolError, readKey } from './fields.js'
-import { readMemberName } from './names.js'
+import { ProtocolError, readKey } from './fields.ts'
+import { readMemberName } from './names.ts'
 
 /**
- * @typedef {import('./messages.js').RequestId} RequestId
+ * @typedef {import('./messages.ts').RequestId} RequestId
  *
  * `name` in its normal form. `claim`: what an anonymous member is known by, its own or as `joined` gave it.
  * @typedef {{ type: 'join', id?: RequestId, key: string, name: string, claim?: string }} Join

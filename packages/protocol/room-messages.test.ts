@@ -1,6 +1,6 @@
-import { ProtocolError } from './fields.js'
-import { readClientMessage } from './messages.js'
-import { createMessageHeads, historyBody, MESSAGE_TAIL, readHistoryQuery, readPublishFields } from './room-messages.js'
+import { ProtocolError } from './fields.ts'
+import { readClientMessage } from './messages.ts'
+import { createMessageHeads, historyBody, MESSAGE_TAIL, readHistoryQuery, readPublishFields } from './room-messages.ts'
 
 const key = 'room:1'
 

@@ -1,5 +1,5 @@
 import { jest } from '@jest/globals'
-import { excerpt } from './excerpt.js'
+import { excerpt } from './excerpt.ts'
 
 const LEVELS = 100_000
 const deepList = JSON.parse('['.repeat(LEVELS) + ']'.repeat(LEVELS))

@@ -5,7 +5,7 @@ import { Parser } from '@asyncapi/parser'
 import { Ajv } from 'ajv'
 import { applyDelta } from 'fossil-delta'
 import { parse } from 'yaml'
-import { REQUEST_ID_CHARACTERS_MAX } from './fields.js'
+import { REQUEST_ID_CHARACTERS_MAX } from './fields.ts'
 import {
   BYTES_SUBPROTOCOL,
   deltaLine,
@@ -18,13 +18,13 @@ import {
   valueHead,
   valueLine,
   versionOf,
-} from './index.js'
+} from './index.ts'
 import { VERSION_CHARACTERS_MAX } from './version.js'
 
 /**
- * @typedef {import('./messages.js').ClientMessage} ClientMessage
- * @typedef {import('./messages.js').ControlMessage} ControlMessage
- * @typedef {import('./messages.js').Value} Value
+ * @typedef {import('./messages.ts').ClientMessage} ClientMessage
+ * @typedef {import('./messages.ts').ControlMessage} ControlMessage
+ * @typedef {import('./messages.ts').Value} Value
  */
 
 const text = readFileSync(new URL('../../docs/asyncapi.yaml', import.meta.url), 'utf8')
@@ -46,7 +46,7 @@ const fromClients = {
   leave: { type: 'leave', id: 8, key: 'room:42' },
 }
 
-/** @type {Required<import('./presence-messages.js').Member>} */
+/** @type {Required<import('./presence-messages.ts').Member>} */
 const member = { id: 'a', user: 'ann', name: 'Ann', tabs: 1 }
 
 /** @type {{ [T in ControlMessage['type']]: Required<Extract<ControlMessage, { type: T }>> }} */
@@ -75,9 +75,9 @@ const fromGateways = {
 }
 
 const inHistory = { seq: 7, at: 1_790_000_000_000, from: 'ann', messageId: 'q2VbR0cJmZC0yqk3', data: 0 }
-/** @type {Required<import('./messages.js').Message>} */
+/** @type {Required<import('./messages.ts').Message>} */
 const message = { type: 'message', key: 'room:42', ...inHistory }
-/** @type {Required<import('./messages.js').HistoryAnswer>} */
+/** @type {Required<import('./messages.ts').HistoryAnswer>} */
 const historyAnswer = {
   type: 'history',
   id: 1,
@@ -92,9 +92,9 @@ const historyAnswer = {
 
 /** Typed likewise; of a value's forms a message has one. @type {Required<Value>} */
 const value = { type: 'value', id: 1, key, version, data: 0, contentType: 'text/plain', text: '', base64: '' }
-/** @type {Required<import('./messages.js').BytesValue>} */
+/** @type {Required<import('./messages.ts').BytesValue>} */
 const valueBytes = { type: 'value', id: 1, key, version, contentType: 'text/plain' }
-/** @type {Required<import('./messages.js').BytesDelta>} */
+/** @type {Required<import('./messages.ts').BytesDelta>} */
 const deltaBytes = { type: 'delta', key, from: version, version, contentType: 'text/plain' }
 
 const schemas = new Ajv({ strict: false, allErrors: true, validateFormats: false }).addSchema({

@@ -1,10 +1,10 @@
-// Every message that crosses the WebSocket; those of rooms are in room-messages.js and presence-messages.js. No other
+// Every message that crosses the WebSocket; those of rooms are in room-messages.ts and presence-messages.ts. No other
 // file spells the name of a field.
 import { errorCodes } from './codes.js'
-import { excerpt } from './excerpt.js'
-import { ProtocolError, parseObject, readId, readKey, readList } from './fields.js'
-import { readJoin } from './presence-messages.js'
-import { readHistory, readPublish, readStart } from './room-messages.js'
+import { excerpt } from './excerpt.ts'
+import { ProtocolError, parseObject, readId, readKey, readList } from './fields.ts'
+import { readJoin } from './presence-messages.ts'
+import { readHistory, readPublish, readStart } from './room-messages.ts'
 import { VERSION_CHARACTERS_MAX } from './version.js'
 
 /** Text messages only. A client that offers no subprotocol gets this one too (RFC 6455 section 1.9). */
@@ -17,24 +17,24 @@ export const BYTES_SUBPROTOCOL = 'keycast.v1.bytes'
  * @typedef {string | number} RequestId a client puts it on a request to recognize the answer
  * @typedef {import('./codes.js').ErrorCode} ErrorCode
  * @typedef {{ key: string, version: string | undefined }} KeyAndVersion a key and the version of it the client holds
- * @typedef {KeyAndVersion & Partial<import('./room-messages.js').RoomStart>} Wanted a key to subscribe to
+ * @typedef {KeyAndVersion & Partial<import('./room-messages.ts').RoomStart>} Wanted a key to subscribe to
  *
  * @typedef {{ type: 'get', id?: RequestId, key: string, version?: string }} Get
  * @typedef {{ type: 'subscribe', id?: RequestId, keys: Wanted[] }} Subscribe
  * @typedef {{ type: 'unsubscribe', id?: RequestId, keys: string[] }} Unsubscribe
  * @typedef {{ type: 'ping', id?: RequestId }} Ping
  * @typedef {{ type: 'auth', id?: RequestId, token: string }} Auth
- * @typedef {import('./room-messages.js').Publish} Publish
- * @typedef {import('./room-messages.js').History} History
- * @typedef {import('./presence-messages.js').Join} Join
- * @typedef {import('./presence-messages.js').Leave} Leave
+ * @typedef {import('./room-messages.ts').Publish} Publish
+ * @typedef {import('./room-messages.ts').History} History
+ * @typedef {import('./presence-messages.ts').Join} Join
+ * @typedef {import('./presence-messages.ts').Leave} Leave
  * @typedef {Get | Subscribe | Unsubscribe | Ping | Auth | Publish | History | Join | Leave} ClientMessage
  *
  * @typedef {{ messageBytes: number, keysPerSession: number, requestsPerSecond: number }} WelcomeLimits
  * @typedef {{ type: 'welcome', session: string, heartbeatMs: number, limits: WelcomeLimits, user?: string, expiresInMs?: number }} Welcome
  *   the last two where the connection was opened with a token
  * @typedef {{ type: 'authed', id?: RequestId, user: string, expiresInMs: number }} Authed
- * @typedef {{ type: 'subscribed', id?: RequestId, keys: ({ key: string } | import('./room-messages.js').RoomSubscribed)[] }} Subscribed
+ * @typedef {{ type: 'subscribed', id?: RequestId, keys: ({ key: string } | import('./room-messages.ts').RoomSubscribed)[] }} Subscribed
  * @typedef {{ type: 'ok', id?: RequestId }} Ok
  * @typedef {{ type: 'pong', id?: RequestId, count: number }} Pong
  * @typedef {{ type: 'current', id?: RequestId, key: string, version: string }} Current
@@ -43,16 +43,16 @@ export const BYTES_SUBPROTOCOL = 'keycast.v1.bytes'
  *   `subscribed`, with `key` always: whether the session is subscribed to it now
  * @typedef {{ type: 'closing', reconnectAfterMs: number }} Closing
  * @typedef {{ type: 'value', id?: RequestId, key: string, version: string, data?: unknown, contentType?: string, text?: string, base64?: string }} Value
- * @typedef {import('./room-messages.js').Published} Published
- * @typedef {import('./room-messages.js').Gap} Gap
- * @typedef {import('./presence-messages.js').Joined} Joined
- * @typedef {import('./presence-messages.js').Members} Members
- * @typedef {import('./presence-messages.js').Presence} Presence
+ * @typedef {import('./room-messages.ts').Published} Published
+ * @typedef {import('./room-messages.ts').Gap} Gap
+ * @typedef {import('./presence-messages.ts').Joined} Joined
+ * @typedef {import('./presence-messages.ts').Members} Members
+ * @typedef {import('./presence-messages.ts').Presence} Presence
  * @typedef {Welcome | Authed | Subscribed | Ok | Pong | Current | Stale | ErrorMessage | Closing | Published | Gap
  *   | Joined | Members | Presence} ControlMessage
  *   what the gateway encodes whole
- * @typedef {import('./room-messages.js').Message} Message
- * @typedef {import('./room-messages.js').HistoryAnswer} HistoryAnswer
+ * @typedef {import('./room-messages.ts').Message} Message
+ * @typedef {import('./room-messages.ts').HistoryAnswer} HistoryAnswer
  * @typedef {ControlMessage | Value | Message | HistoryAnswer} ServerMessage in `keycast.v1.json`
  *
  * In `keycast.v1.bytes` these two are lines with the bytes behind them: of the content, or of a fossil delta from the

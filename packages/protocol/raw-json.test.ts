@@ -1,4 +1,4 @@
-import { rawMember } from './raw-json.js'
+import { rawMember } from './raw-json.ts'
 
 test.each([
   ['{"data":1}', '1', 0],
