@@ -19,22 +19,24 @@ import {
   valueLine,
   versionOf,
 } from './index.ts'
+import type { BytesDelta, BytesValue, ClientMessage, ControlMessage, Value } from './messages.ts'
+import type { Member } from './presence-messages.ts'
+import type { HistoryAnswer, Message } from './room-messages.ts'
 import { VERSION_CHARACTERS_MAX } from './version.js'
 
-/**
- * @typedef {import('./messages.ts').ClientMessage} ClientMessage
- * @typedef {import('./messages.ts').ControlMessage} ControlMessage
- * @typedef {import('./messages.ts').Value} Value
- */
-
 const text = readFileSync(new URL('../../docs/asyncapi.yaml', import.meta.url), 'utf8')
-const read = () => parse(text)
+
+interface Document {
+  components: Record<'messages' | 'schemas', Record<string, any>>
+  channels: Record<string, any>
+  operations: Record<string, any>
+}
+const read = (): Document => parse(text)
 
 const key = 'conversation:42'
 const version = versionOf(Buffer.from('{}'))
 
-/** @type {{ [T in ClientMessage['type']]: Required<Extract<ClientMessage, { type: T }>> }} */
-const fromClients = {
+const fromClients: { [T in ClientMessage['type']]: Required<Extract<ClientMessage, { type: T }>> } = {
   get: { type: 'get', id: 1, key, version },
   subscribe: { type: 'subscribe', id: 'a', keys: [{ key, version }] },
   unsubscribe: { type: 'unsubscribe', id: 2, keys: [key] },
@@ -46,11 +48,9 @@ const fromClients = {
   leave: { type: 'leave', id: 8, key: 'room:42' },
 }
 
-/** @type {Required<import('./presence-messages.ts').Member>} */
-const member = { id: 'a', user: 'ann', name: 'Ann', tabs: 1 }
+const member: Required<Member> = { id: 'a', user: 'ann', name: 'Ann', tabs: 1 }
 
-/** @type {{ [T in ControlMessage['type']]: Required<Extract<ControlMessage, { type: T }>> }} */
-const fromGateways = {
+const fromGateways: { [T in ControlMessage['type']]: Required<Extract<ControlMessage, { type: T }>> } = {
   welcome: {
     type: 'welcome',
     session: 's',
@@ -75,10 +75,8 @@ const fromGateways = {
 }
 
 const inHistory = { seq: 7, at: 1_790_000_000_000, from: 'ann', messageId: 'q2VbR0cJmZC0yqk3', data: 0 }
-/** @type {Required<import('./messages.ts').Message>} */
-const message = { type: 'message', key: 'room:42', ...inHistory }
-/** @type {Required<import('./messages.ts').HistoryAnswer>} */
-const historyAnswer = {
+const message: Required<Message> = { type: 'message', key: 'room:42', ...inHistory }
+const historyAnswer: Required<HistoryAnswer> = {
   type: 'history',
   id: 1,
   key: 'room:42',
@@ -90,12 +88,19 @@ const historyAnswer = {
   truncated: true,
 }
 
-/** Typed likewise; of a value's forms a message has one. @type {Required<Value>} */
-const value = { type: 'value', id: 1, key, version, data: 0, contentType: 'text/plain', text: '', base64: '' }
-/** @type {Required<import('./messages.ts').BytesValue>} */
-const valueBytes = { type: 'value', id: 1, key, version, contentType: 'text/plain' }
-/** @type {Required<import('./messages.ts').BytesDelta>} */
-const deltaBytes = { type: 'delta', key, from: version, version, contentType: 'text/plain' }
+/** Typed likewise; of a value's forms a message has one. */
+const value: Required<Value> = {
+  type: 'value',
+  id: 1,
+  key,
+  version,
+  data: 0,
+  contentType: 'text/plain',
+  text: '',
+  base64: '',
+}
+const valueBytes: Required<BytesValue> = { type: 'value', id: 1, key, version, contentType: 'text/plain' }
+const deltaBytes: Required<BytesDelta> = { type: 'delta', key, from: version, version, contentType: 'text/plain' }
 
 const schemas = new Ajv({ strict: false, allErrors: true, validateFormats: false }).addSchema({
   $id: 'asyncapi',
@@ -105,11 +110,9 @@ const schemas = new Ajv({ strict: false, allErrors: true, validateFormats: false
 /**
  * The problem of a sample, or `undefined`.
  *
- * @param {string} message of the document
- * @param {'payload' | 'headers'} part
- * @param {unknown} sample
+ * @param message of the document
  */
-function problemOf(message, part, sample) {
+function problemOf(message: string, part: 'payload' | 'headers', sample: unknown) {
   const validate = schemas.getSchema(`asyncapi#/components/messages/${message}/${part}`)
   if (!validate) throw new Error(`the document has no ${part} of ${message}`)
   return validate(sample) ? undefined : JSON.stringify(validate.errors)
@@ -124,10 +127,10 @@ test('a public parser accepts the document', async () => {
 
 test('every message the code makes or reads is one of the document', () => {
   for (const [type, sample] of Object.entries({ ...fromClients, ...fromGateways })) {
-    const sent = JSON.parse(encode(/** @type {ControlMessage} */ (sample)))
+    const sent = JSON.parse(encode(sample as ControlMessage))
     expect(problemOf(type, 'payload', sent)).toBeUndefined()
   }
-  for (const format of /** @type {const} */ (['json', 'text', 'base64'])) {
+  for (const format of ['json', 'text', 'base64'] as const) {
     const head = valueHead({ id: 'x', key, version, contentType: 'text/plain', format })
     expect(problemOf('value', 'payload', JSON.parse(`${head}"AA=="${VALUE_TAIL}`))).toBeUndefined()
   }
@@ -174,10 +177,10 @@ test('each channel has every message of its subprotocol, and each message its op
   const { channels, operations } = read()
   expect(Object.values(channels).map(({ title }) => title)).toEqual([JSON_SUBPROTOCOL, BYTES_SUBPROTOCOL])
   const inBoth = [...Object.keys(fromClients), ...Object.keys(fromGateways), 'value', 'message', 'historyPart']
-  for (const [name, subprotocol, types] of /** @type {const} */ ([
+  for (const [name, subprotocol, types] of [
     ['json', JSON_SUBPROTOCOL, inBoth],
     ['bytes', BYTES_SUBPROTOCOL, [...inBoth, 'delta']],
-  ])) {
+  ] as const) {
     const { messages, bindings } = channels[name]
     expect(bindings.ws.headers.properties['Sec-WebSocket-Protocol'].const).toBe(subprotocol)
     expect(Object.keys(messages).sort()).toEqual([...types].sort())
@@ -188,9 +191,7 @@ test('each channel has every message of its subprotocol, and each message its op
     expect([...new Set(used)].sort()).toEqual([...types].sort())
   }
   const received = Object.values(operations).filter(({ action }) => action === 'receive')
-  const requests = received.flatMap(({ messages }) =>
-    messages.map((/** @type {any} */ { $ref }) => $ref.split('/').at(-1)),
-  )
+  const requests = received.flatMap(({ messages }) => messages.map(({ $ref }: any) => $ref.split('/').at(-1)))
   expect([...new Set(requests)].sort()).toEqual(Object.keys(fromClients).sort())
 })
 

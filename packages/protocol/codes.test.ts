@@ -3,8 +3,8 @@ import { closeCodes, errorCodes } from './codes.js'
 
 const page = readFileSync(new URL('../../docs/protocol.md', import.meta.url), 'utf8')
 
-/** The rows of the table under a heading, as lists of cells. @param {string} heading */
-function tableUnder(heading) {
+/** The rows of the table under a heading, as lists of cells. */
+function tableUnder(heading: string) {
   const section = page.split(`## ${heading}\n`)[1].split('\n## ')[0]
   const rows = section.split('\n').filter(line => line.startsWith('| '))
   return rows.slice(1).map(row => row.slice(2, -2).split(' | '))

@@ -1,21 +1,20 @@
 // Reads the fields that requests share, and names a wrong one.
-
-/**
- * @typedef {import('./messages.ts').RequestId} RequestId
- * @typedef {import('./codes.js').ErrorCode} ErrorCode
- */
+import type { ErrorCode } from './codes.js'
+import type { RequestId } from './messages.ts'
 
 /** Longest string id. Answers echo it, so a long one would multiply what a client makes the gateway send. */
 export const REQUEST_ID_CHARACTERS_MAX = 128
 
 /** A client's message breaks the protocol. Carries what the `error` answer needs. */
 export class ProtocolError extends Error {
+  readonly code: ErrorCode
+  readonly id: RequestId | undefined
+
   /**
-   * @param {ErrorCode} code
-   * @param {string} message names the remedy
-   * @param {RequestId} [id] the request's id, if it could be read
+   * @param message names the remedy
+   * @param id the request's id, if it could be read
    */
-  constructor(code, message, id) {
+  constructor(code: ErrorCode, message: string, id?: RequestId) {
     super(message)
     this.name = 'ProtocolError'
     this.code = code
@@ -23,8 +22,7 @@ export class ProtocolError extends Error {
   }
 }
 
-/** @param {string} text @returns {Record<string, unknown>} */
-export function parseObject(text) {
+export function parseObject(text: string): Record<string, unknown> {
   let parsed
   try {
     parsed = JSON.parse(text)
@@ -37,8 +35,7 @@ export function parseObject(text) {
   return parsed
 }
 
-/** @param {unknown} id @returns {RequestId | undefined} */
-export function readId(id) {
+export function readId(id: unknown): RequestId | undefined {
   if (id === undefined) return undefined
   // A larger integer would come back as another one.
   if (typeof id === 'number' && Math.abs(id) <= Number.MAX_SAFE_INTEGER) return id
@@ -49,14 +46,12 @@ export function readId(id) {
   )
 }
 
-/** @param {unknown} key @param {RequestId} [id] */
-export function readKey(key, id) {
+export function readKey(key: unknown, id?: RequestId) {
   if (typeof key !== 'string') throw new ProtocolError('bad_message', 'a key must be a string', id)
   return key
 }
 
-/** @param {unknown} keys @param {RequestId} [id] @returns {unknown[]} */
-export function readList(keys, id) {
+export function readList(keys: unknown, id?: RequestId): unknown[] {
   if (!Array.isArray(keys) || keys.length === 0) {
     throw new ProtocolError('bad_message', '"keys" must be a list of at least one key', id)
   }

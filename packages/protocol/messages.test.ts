@@ -2,11 +2,9 @@ import { errorCodes } from './codes.js'
 import { ProtocolError } from './fields.ts'
 import { deltaLine, encode, errorMessage, readClientMessage, VALUE_TAIL, valueHead, valueLine } from './messages.ts'
 
-/** @param {unknown} message */
-const read = message => readClientMessage(JSON.stringify(message))
+const read = (message: unknown) => readClientMessage(JSON.stringify(message))
 
-/** @param {string} text */
-const problemOf = text => {
+const problemOf = (text: string) => {
   try {
     readClientMessage(text)
   } catch (error) {
@@ -109,7 +107,7 @@ test.each([
   ['text', '"hi"', { type: 'value', key: 'a:1', version: 'v', contentType: 'text/x', text: 'hi' }],
   ['base64', '"aGk="', { type: 'value', key: 'a:1', version: 'v', contentType: 'text/x', base64: 'aGk=' }],
 ])('head, %s body and tail make one message', (format, body, expected) => {
-  const head = valueHead({ key: 'a:1', version: 'v', contentType: 'text/x', format: /** @type {any} */ (format) })
+  const head = valueHead({ key: 'a:1', version: 'v', contentType: 'text/x', format: format as any })
   expect(JSON.parse(head + body + VALUE_TAIL)).toEqual(expected)
 })
 

@@ -26,11 +26,11 @@ const otherSpace = /(?! )[\p{White_Space}\p{Z}]/u
  * A name in normal form (NFC), in which equal names have equal characters. Letters of different scripts that look alike
  * stay different.
  *
- * @param {string} text
- * @returns {{ name: string, problem?: undefined } | { problem: string, name?: undefined }} `problem`: a clause for a
- *   person to read
+ * @returns `problem`: a clause for a person to read
  */
-export function readMemberName(text) {
+export function readMemberName(
+  text: string,
+): { name: string; problem?: undefined } | { problem: string; name?: undefined } {
   if (text.length > UNITS_MAX) return tooLong
   const name = text.normalize('NFC')
   const characters = [...name].length

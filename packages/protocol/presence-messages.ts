@@ -1,36 +1,68 @@
 // The messages about members of a room: a client's requests to join and leave, and the news of members that it is sent.
 import { ProtocolError, readKey } from './fields.ts'
+import type { RequestId } from './messages.ts'
 import { readMemberName } from './names.ts'
 
+/** `name` in its normal form. `claim`: what an anonymous member is known by, its own or as `joined` gave it. */
+export interface Join {
+  type: 'join'
+  id?: RequestId
+  key: string
+  name: string
+  claim?: string
+}
+
+export interface Leave {
+  type: 'leave'
+  id?: RequestId
+  key: string
+}
+
+/** `claim`: for an anonymous member, the secret by which it is known again. */
+export interface Joined {
+  type: 'joined'
+  id?: RequestId
+  key: string
+  name: string
+  claim?: string
+}
+
+/** A user in a room. `id` tells members apart; `user` is missing where it is an anonymous one. */
+export interface Member {
+  id: string
+  user?: string
+  name: string
+  tabs: number
+}
+
+/** Who is there as of `rev`. `members` is missing where they are only counted. */
+export interface Members {
+  type: 'members'
+  key: string
+  rev: number
+  count: number
+  members?: Member[]
+}
+
 /**
- * @typedef {import('./messages.ts').RequestId} RequestId
- *
- * `name` in its normal form. `claim`: what an anonymous member is known by, its own or as `joined` gave it.
- * @typedef {{ type: 'join', id?: RequestId, key: string, name: string, claim?: string }} Join
- * @typedef {{ type: 'leave', id?: RequestId, key: string }} Leave
- *
- * `claim`: for an anonymous member, the secret by which it is known again.
- * @typedef {{ type: 'joined', id?: RequestId, key: string, name: string, claim?: string }} Joined
- *
- * A user in a room. `id` tells members apart; `user` is missing where it is an anonymous one.
- * @typedef {{ id: string, user?: string, name: string, tabs: number }} Member
- *
- * Who is there as of `rev`. `members` is missing where they are only counted.
- * @typedef {{ type: 'members', key: string, rev: number, count: number, members?: Member[] }} Members
- *
  * What changed since `rev` − 1. The lists are missing where members are only counted. A member in `joined` came, or has
  * another name or number of tabs.
- * @typedef {{ type: 'presence', key: string, rev: number, count: number, joined?: Member[], left?: Member[] }} Presence
  */
+export interface Presence {
+  type: 'presence'
+  key: string
+  rev: number
+  count: number
+  joined?: Member[]
+  left?: Member[]
+}
 
 /** The secret by which an anonymous member is recognized: 128 bits in base64url. */
 const claimGrammar = /^[A-Za-z0-9_-]{22}$/
 
-/** @param {unknown} value @returns {value is string} */
-export const isClaim = value => typeof value === 'string' && claimGrammar.test(value)
+export const isClaim = (value: unknown): value is string => typeof value === 'string' && claimGrammar.test(value)
 
-/** @param {Record<string, unknown>} message @param {RequestId} [id] @returns {Join} */
-export function readJoin({ key, name: written, claim }, id) {
+export function readJoin({ key, name: written, claim }: Record<string, unknown>, id?: RequestId): Join {
   if (typeof written !== 'string') throw new ProtocolError('bad_message', '"name" must be a string', id)
   const { name, problem } = readMemberName(written)
   if (problem !== undefined) throw new ProtocolError('bad_message', problem, id)

@@ -5,13 +5,11 @@
  * The text of a member, and how deep its value is nested: 0 for a scalar, 1 for `[]`. Of a member named twice the last
  * counts, as for `JSON.parse`.
  *
- * @param {string} text of a JSON object, which `JSON.parse` takes
- * @param {string} name
- * @returns {{ text: string, depth: number } | undefined} `undefined` if there is none
+ * @param text of a JSON object, which `JSON.parse` takes
+ * @returns `undefined` if there is none
  */
-export function rawMember(text, name) {
-  /** @type {{ text: string, depth: number } | undefined} */
-  let found
+export function rawMember(text: string, name: string): { text: string; depth: number } | undefined {
+  let found: { text: string; depth: number } | undefined
   let at = skipSpace(text, skipSpace(text, 0) + 1)
   while (text[at] === '"') {
     const nameEnd = endOfString(text, at)
@@ -24,32 +22,30 @@ export function rawMember(text, name) {
   return found
 }
 
-/** @param {string} literal @param {string} name */
-const isName = (literal, name) => (literal.includes('\\') ? JSON.parse(literal) : literal.slice(1, -1)) === name
+const isName = (literal: string, name: string) =>
+  (literal.includes('\\') ? JSON.parse(literal) : literal.slice(1, -1)) === name
 
-/** @param {string} text @param {number} at @returns {number} */
-function skipSpace(text, at) {
+function skipSpace(text: string, at: number): number {
   while (' \t\n\r'.includes(text[at]) && at < text.length) at++
   return at
 }
 
-/** @param {string} text @param {number} start of its quotation mark @returns {number} after its last one */
-function endOfString(text, start) {
+/** @param start of its quotation mark @returns after its last one */
+function endOfString(text: string, start: number): number {
   let end = start
   do end = text.indexOf('"', end + 1)
   while (isEscaped(text, end))
   return end + 1
 }
 
-/** Whether an odd number of backslashes stands before it. @param {string} text @param {number} at */
-function isEscaped(text, at) {
+/** Whether an odd number of backslashes stands before it. */
+function isEscaped(text: string, at: number) {
   let first = at
   while (text[first - 1] === '\\') first--
   return (at - first) % 2 === 1
 }
 
-/** @param {string} text @param {number} start @returns {{ end: number, depth: number }} */
-function endOfValue(text, start) {
+function endOfValue(text: string, start: number): { end: number; depth: number } {
   let open = 0
   let depth = 0
   let at = start

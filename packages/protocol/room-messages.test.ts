@@ -4,11 +4,9 @@ import { createMessageHeads, historyBody, MESSAGE_TAIL, readHistoryQuery, readPu
 
 const key = 'room:1'
 
-/** @param {unknown} message */
-const read = message => readClientMessage(typeof message === 'string' ? message : JSON.stringify(message))
+const read = (message: unknown) => readClientMessage(typeof message === 'string' ? message : JSON.stringify(message))
 
-/** @param {() => unknown} attempt */
-function problemOf(attempt) {
+function problemOf(attempt: () => unknown) {
   try {
     attempt()
   } catch (error) {
@@ -133,7 +131,7 @@ test('head, data and tail make one message', () => {
 })
 
 test.each([0, 1, 2])('a history of %i messages is one JSON object', count => {
-  const head = { type: /** @type {const} */ ('history'), id: 1, key, epoch: 'E', oldest: 1, newest: 9, more: false }
+  const head = { type: 'history' as const, id: 1, key, epoch: 'E', oldest: 1, newest: 9, more: false }
   const body = historyBody({ ...head, truncated: false }, Array(count).fill(message))
   const {
     type,

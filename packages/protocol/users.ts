@@ -15,7 +15,7 @@ export const USER_CHARACTERS_MAX = USER_PREFIX_CHARACTERS_MAX + SUB_CHARACTERS_M
  */
 const userGrammar = /^[^\p{Cc}\p{Cs}]+$/u
 
-/** @param {string} text the name of a user, or a part of one */
-export function isUser(text) {
+/** @param text the name of a user, or a part of one */
+export function isUser(text: string) {
   return text.length <= USER_CHARACTERS_MAX && userGrammar.test(text)
 }
