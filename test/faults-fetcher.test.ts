@@ -174,3 +174,34 @@ test('one of two nodes killed for good: the other owns its keys; when it comes b
   for (const viewer of viewers) for (const key of keys) expect(viewer.of(key).revisions).toEqual([1, 2, 3, 4])
   await stop()
 })
+
+test('a node that stalls again and again is held down longer each time, and has its keys back', async () => {
+  const { fetchers, gateways, nodes, stop } = await start({ fetchers: 2 })
+  const [gateway] = gateways
+  const [flapping] = fetchers
+  const keys = Array.from({ length: 40 }, (_, index) => `doc:flaps-${index}`)
+  const putAll = (revision: number) => {
+    for (const key of keys) put(key.slice(4), revision)
+  }
+  putAll(1)
+  const viewers = await watchFrom([gateway], keys)
+  await converge(viewers, keys, 1)
+  /** The node that each key is asked of. */
+  const owners = async () => new Set(await Promise.all(keys.map(async key => (await gateway.inspect(key)).owner.node)))
+  const holds = () => gateway.process.log().flatMap(({ heldMs = [] }) => heldMs)
+
+  for (let losses = 1; losses <= 2; losses++) {
+    flapping.process.signal('SIGSTOP')
+    await eventually(async () => (await gateway.metric('keycast_gateway_fetcher_nodes_alive')) === 1, 'the loss')
+    flapping.process.signal('SIGCONT')
+    await eventually(() => holds().length === losses, 'the node being heard and held down')
+    putAll(1 + losses)
+    await converge(viewers, keys, 1 + losses)
+    await eventually(async () => (await owners()).has(nodes[0]), 'the node owning keys again')
+  }
+  expect(holds()[1]).toBeGreaterThan(holds()[0])
+  putAll(4)
+  await converge(viewers, keys, 4)
+  for (const viewer of viewers) for (const key of keys) expect(viewer.of(key).revisions).toEqual([1, 2, 3, 4])
+  await stop()
+})

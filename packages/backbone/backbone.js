@@ -84,6 +84,7 @@
  * @property {(key: string) => { node: string | undefined, alive: boolean }} ownerOf the node that the key is routed to
  *   now
  * @property {() => number} nodesAlive
+ * @property {() => number} nodesHeld those that answer and are given no keys yet, since they were lost before
  */
 
 /**

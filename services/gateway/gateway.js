@@ -381,10 +381,12 @@ export function createGateway({
       ...watching.stats(),
       ...joins.stats(),
       journalNodesAlive: roomsBackbone.nodesAlive(),
+      journalNodesHeld: roomsBackbone.nodesHeld(),
       roomsHealed: roomsBackbone.healed(),
       cacheBytes,
       cacheEntries,
       nodesAlive: backbone.nodesAlive(),
+      nodesHeld: backbone.nodesHeld(),
       revocations: revocations.size,
     }
   }

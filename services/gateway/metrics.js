@@ -53,7 +53,7 @@ export function createHistograms({ histogram }) {
  * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'fastHistogram'>} metrics
  * @param {Counts} counts
  * @param {() => Record<'sessions' | 'stalled' | 'subscriptions' | 'awaiting' | 'keys' | 'ownValues' | 'cacheBytes' | 'cacheEntries'
- *   | 'nodesAlive' | 'revocations' | 'rooms' | 'tailBytes' | 'journalNodesAlive' | 'roomsHealed' | 'joins'
+ *   | 'nodesAlive' | 'nodesHeld' | 'revocations' | 'rooms' | 'tailBytes' | 'journalNodesAlive' | 'journalNodesHeld' | 'roomsHealed' | 'joins'
  *   | 'watchedMembers', number>} stats
  * @param {import('./access/tokens/tokens.js').Tokens['jwksStatus']} jwksStatus
  * @param {{ sessionsMax: number, cacheBytesMax: number }} settings
@@ -114,6 +114,16 @@ export function exportCounts(
   level('cache_bytes', 'Size of all cache entries, as counted against cache_max_bytes.', () => stats().cacheBytes)
   level('cache_max_bytes', 'Size that the cache may have (GATEWAY_CACHE_BYTES_MAX).', () => settings.cacheBytesMax)
   level('fetcher_nodes_alive', 'Fetcher nodes that this gateway hears.', () => stats().nodesAlive)
+  gauge({
+    name: 'nodes_held',
+    help: 'Fetcher nodes and journals that answer and are given no keys yet, since they were lost before (hold-down).',
+    labelNames: ['service'],
+    collect() {
+      const { nodesHeld, journalNodesHeld } = stats()
+      this.set({ service: 'fetcher' }, nodesHeld)
+      this.set({ service: 'journal' }, journalNodesHeld)
+    },
+  })
   level('cache_entries', 'Keys in the cache.', () => stats().cacheEntries)
   level('user_values', "Users' own values in the cache (per: user).", () => stats().ownValues)
   level('revocations', 'Revocations that stand at this gateway.', () => stats().revocations)

@@ -16,6 +16,8 @@ test('counts are exported at a scrape, again and again the same', async () => {
     cacheBytes: 99,
     cacheEntries: 4,
     nodesAlive: 1,
+    nodesHeld: 2,
+    journalNodesHeld: 1,
     revocations: 2,
     rooms: 5,
     tailBytes: 77,

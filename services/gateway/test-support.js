@@ -180,6 +180,7 @@ export function createFakeBackbone() {
     },
     ownerOf: () => ({ node: fake.nodesAlive > 0 ? '127.0.0.1:7001:7002' : undefined, alive: fake.nodesAlive > 0 }),
     nodesAlive: () => fake.nodesAlive,
+    nodesHeld: () => 0,
   }
   return fake
 }

@@ -2,6 +2,7 @@
 // knows the content.
 import { createTurns } from '@keycast/service'
 import { unheard } from './commands.js'
+import { createHoldDown } from './hold-down.js'
 import { createLink } from './link.js'
 import { ownersAmong } from './rendezvous.js'
 
@@ -23,10 +24,11 @@ import { ownersAmong } from './rendezvous.js'
 
 /**
  * `judged`: the node has spoken, or was silent long enough to be called dead. Until then it counts as alive, so that a
- * gateway that starts does not send all keys to the node that answers first.
+ * gateway that starts does not send all keys to the node that answers first. `alive`: as its link last said.
  *
  * @template {Service} S
- * @typedef {{ link: import('./link.js').Link<S>, judged: boolean, listed: boolean }} Node
+ * @typedef {{ link: import('./link.js').Link<S>, judged: boolean, alive: boolean, listed: boolean,
+ *   holdDown: ReturnType<typeof createHoldDown> }} Node
  */
 
 /**
@@ -37,6 +39,9 @@ import { ownersAmong } from './rendezvous.js'
  *   onNode?: (link: import('./link.js').Link<S>) => void, onRouted?: () => void }} RouterEvents
  *   `onNode`: a node is heard for the first time, or again. `onRouted`: the nodes that keys go to may have changed
  */
+
+/** Precision of the time at which a node that is held down gets its keys. */
+const HOLD_CHECK_MS = 250
 
 /**
  * @template {Service} S
@@ -66,6 +71,7 @@ export function createRouter({ codec, placeOf = key => key, nodeSource, dialOf, 
   let moving
   let isMovedAgain = false // the owners changed during the walk: keys passed already are checked once more
   const moves = createTurns({ now, step: moveNext })
+  let stopHoldChecks = () => {}
   let started = false
   let stopped = false
 
@@ -77,6 +83,7 @@ export function createRouter({ codec, placeOf = key => key, nodeSource, dialOf, 
   async function stop() {
     stopped = true
     nodeSource.stop()
+    stopHoldChecks()
     for (const { link } of nodes.values()) link.stop()
     nodes.clear()
   }
@@ -114,7 +121,7 @@ export function createRouter({ codec, placeOf = key => key, nodeSource, dialOf, 
       log,
     })
     // A node found later must speak before it is given keys. At the start no other node could take them meanwhile.
-    const node = { link, judged: started, listed: true }
+    const node = { link, judged: started, alive: false, listed: true, holdDown: createHoldDown({ now }) }
     nodes.set(name, node)
     link.start()
     return node
@@ -124,13 +131,45 @@ export function createRouter({ codec, placeOf = key => key, nodeSource, dialOf, 
   function onJudged(name, what) {
     const node = nodes.get(name)
     if (!node) return
-    const changed = !node.judged || candidates.includes(name) !== node.link.alive
+    const { alive } = node.link
+    const changed = !node.judged || node.alive !== alive
     node.judged = true
     if (changed) {
-      log.info({ node: name, alive: node.link.alive }, what)
-      if (node.link.alive) events.onNode?.(node.link)
+      if (alive) node.holdDown.onHeard()
+      else if (node.alive) node.holdDown.onLost()
+      node.alive = alive
+      if (alive) events.onNode?.(node.link)
     }
     route()
+    if (!changed) return
+    const heldMs = alive ? Math.round(node.holdDown.heldMs()) : 0
+    if (heldMs > 0) log.warn({ node: name, heldMs }, 'a node that was lost answers again: it gets its keys later')
+    else log.info({ node: name, alive }, what)
+  }
+
+  /** @param {Node<S>} node */
+  const isHeld = ({ alive, holdDown }) => alive && holdDown.heldMs() > 0
+
+  /**
+   * A node that is held down serves where no other does. Where all are lost at once, the fault is most likely on this
+   * gateway's side: the first one to be heard again must not get all keys while the others are held down.
+   */
+  function forgiveIfNoneIsFree() {
+    for (const node of nodes.values()) if (node.alive && !isHeld(node)) return
+    for (const { holdDown } of nodes.values()) holdDown.forgive()
+  }
+
+  function nodesHeld() {
+    let held = 0
+    for (const node of nodes.values()) if (isHeld(node)) held++
+    return held
+  }
+
+  /** Routes again when a hold is over. */
+  function watchHolds() {
+    const held = nodesHeld()
+    stopHoldChecks()
+    stopHoldChecks = held === 0 ? () => {} : every(HOLD_CHECK_MS, () => nodesHeld() !== held && route())
   }
 
   /**
@@ -155,8 +194,10 @@ export function createRouter({ codec, placeOf = key => key, nodeSource, dialOf, 
   /** Gives every key to its present owner: new wants at once, the others turn by turn. */
   function route() {
     const orphans = removeGone()
+    forgiveIfNoneIsFree()
+    watchHolds()
     const names = []
-    for (const [name, { link, judged }] of nodes) if (link.alive || !judged) names.push(name)
+    for (const [name, node] of nodes) if (node.alive ? !isHeld(node) : !node.judged) names.push(name)
     if (names.join() !== candidates.join()) {
       candidates = names
       ownerOf = ownersAmong(names)
@@ -256,8 +297,8 @@ export function createRouter({ codec, placeOf = key => key, nodeSource, dialOf, 
     /** @param {string} key */
     cancelGet: key => unwant(key, 'get'),
     linkOf,
-    /** The links to all nodes that keys are routed to. */
-    links: () => candidates.flatMap(name => nodes.get(name)?.link ?? []),
+    /** The links to all nodes that some gateway may route keys to: another one may not hold a node down. */
+    links: () => [...nodes.values()].flatMap(({ link, alive, judged }) => (alive || !judged ? link : [])),
     /** @param {string} key */
     ownerOf: key => ({ node: ownerOf(placeOf(key)), alive: linkOf(key)?.alive === true }),
     nodesAlive: () => {
@@ -265,5 +306,6 @@ export function createRouter({ codec, placeOf = key => key, nodeSource, dialOf, 
       for (const { link } of nodes.values()) if (link.alive) alive++
       return alive
     },
+    nodesHeld,
   }
 }

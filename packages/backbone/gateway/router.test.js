@@ -1,6 +1,7 @@
 // The choice among many nodes for a key, while nodes come and go.
 
 import { count, keyOfFirst, setup, startNode } from '../memory/test-support.js'
+import { HOLD_MS_MAX, HOLD_MS_MIN } from './hold-down.js'
 import { ownersAmong } from './rendezvous.js'
 import { createValuesBackbone } from './values/values-backbone.js'
 
@@ -112,7 +113,7 @@ test('a node that beats and hears no requests gives up its keys, and has them ba
   expect(backbone.ownerOf(key)).toEqual({ node: 'n2', alive: true })
 
   network.swallowed.clear()
-  await network.pass(3_000)
+  await network.pass(3_000 + HOLD_MS_MIN)
   expect(backbone.ownerOf(key)).toEqual({ node: 'n1', alive: true })
   expect(node.watching(key)).toBe(1)
 })
@@ -133,7 +134,7 @@ test('a node none of whose answers can be read gives up its keys, and has them b
   }
 
   network.damaged.clear()
-  await network.pass(3_000)
+  await network.pass(3_000 + HOLD_MS_MIN)
   expect(backbone.ownerOf(key)).toEqual({ node: 'n1', alive: true })
   expect(node.watching(key)).toBe(1)
   expect(nodes.get('n2').watching(key)).toBe(0)
@@ -203,4 +204,96 @@ test('a node that is gone and found again at once is told its keys anew', async 
   await network.pass(5_000)
   expect(backbone.ownerOf('a:1')).toEqual({ node: 'n1', alive: true })
   expect(node.watching('a:1')).toBe(1)
+})
+
+/** @param {Awaited<ReturnType<typeof setup>>['network']} network @param {string} node of which nothing is heard */
+function cutOff({ swallowed }, node) {
+  for (const what of ['requests', 'beats', 'answers']) swallowed.add(`${node} ${what}`)
+}
+
+test('a node whose host stalls again and again is held down: its keys stay where they are until it is calm', async () => {
+  const { network, nodes, backbone } = await setup({ nodes: ['n1', 'n2'] })
+  const key = keyOfFirst(['n1', 'n2'])
+  backbone.watch(key)
+  await network.settle()
+  /** @type {(string | undefined)[]} */
+  const owners = ['n1']
+  /** @param {number} ms */
+  const pass = async ms => {
+    for (const endsAt = network.now() + ms; network.now() < endsAt; ) {
+      await network.pass(100)
+      const { node } = backbone.ownerOf(key)
+      if (node !== owners.at(-1)) owners.push(node)
+    }
+  }
+  for (let cycle = 0; cycle < 30; cycle++) {
+    cutOff(network, 'n1')
+    await pass(3_500)
+    network.swallowed.clear()
+    await pass(6_500)
+  }
+  // Held for 2, 4, 8 and 16 s: by then it is lost again before it has its keys.
+  expect(owners).toEqual(['n1', 'n2', 'n1', 'n2', 'n1', 'n2', 'n1', 'n2'])
+  expect(backbone.nodesAlive()).toBe(2)
+  expect(backbone.nodesHeld()).toBe(1)
+
+  await pass(HOLD_MS_MAX)
+  expect(owners.slice(8)).toEqual(['n1'])
+  expect(backbone.nodesHeld()).toBe(0)
+  expect(nodes.get('n1').watching(key)).toBe(1)
+  expect(nodes.get('n2').watching(key)).toBe(0)
+})
+
+test('a node that is held down serves all the same once no other node does', async () => {
+  const { network, backbone } = await setup({ nodes: ['n1', 'n2'] })
+  const key = keyOfFirst(['n1', 'n2'])
+  for (let losses = 0; losses < 3; losses++) {
+    cutOff(network, 'n1')
+    await network.pass(4_000)
+    network.swallowed.clear()
+    await network.pass(1_000)
+  }
+  expect(backbone.ownerOf(key)).toEqual({ node: 'n2', alive: true })
+  cutOff(network, 'n2')
+  await network.pass(4_000)
+  expect(backbone.ownerOf(key)).toEqual({ node: 'n1', alive: true })
+})
+
+test('nodes that are lost all at once are not held down: the first to answer must not get all keys', async () => {
+  const { network, backbone } = await setup({ nodes: ['n1', 'n2', 'n3'] })
+  for (const node of ['n1', 'n2', 'n3']) cutOff(network, node)
+  await network.pass(5_000)
+  expect(backbone.nodesAlive()).toBe(0)
+  network.swallowed.clear()
+  await network.pass(1_000)
+  expect(backbone.nodesAlive()).toBe(3)
+  expect(backbone.nodesHeld()).toBe(0)
+  for (const first of ['n1', 'n2', 'n3']) {
+    const key = keyOfFirst([first, ...['n1', 'n2', 'n3'].filter(name => name !== first)])
+    expect(backbone.ownerOf(key).node).toBe(first)
+  }
+})
+
+test('the only node is never held down', async () => {
+  const { network, backbone } = await setup()
+  for (let losses = 0; losses < 5; losses++) {
+    cutOff(network, 'n1')
+    await network.pass(4_000)
+    network.swallowed.clear()
+    await network.pass(1_000)
+    expect(backbone.ownerOf('a:1')).toEqual({ node: 'n1', alive: true })
+  }
+})
+
+test('a node that is held down is told of refreshes: another gateway may ask it', async () => {
+  const { network, node, backbone } = await setup({ nodes: ['n1', 'n2'] })
+  cutOff(network, 'n1')
+  await network.pass(4_000)
+  network.swallowed.clear()
+  await network.pass(1_000)
+  expect(backbone.nodesHeld()).toBe(1)
+  const refreshed = backbone.refresh(['a:1'], { deadlineMs: 1_000 })
+  await network.settle()
+  await refreshed
+  expect(node.heard).toContain('refresh a:1')
 })

@@ -113,6 +113,7 @@ export function createMemoryRooms({ at = () => 1_700_000_000_000, isNamed = true
       isAvailable: () => !isAway,
       ownerOf: () => ({ node: 'memory', alive: !isAway }),
       nodesAlive: () => Number(!isAway),
+      nodesHeld: () => 0,
       healed: () => 0,
     }
   }

@@ -14,6 +14,7 @@ export function createNoJournal() {
     ownerOf: () => ({ node: undefined, alive: false }),
     // Not 0: that would say that a journal is lost, and wake somebody.
     nodesAlive: () => Number.NaN,
+    nodesHeld: () => 0,
     join: () => ({ tab: '', joined: Promise.resolve(error) }),
     leave() {},
     watchMembers() {},

@@ -38,6 +38,7 @@ import { createPresenceBackbone } from './presence.js'
  * @property {(room: string) => boolean} isAvailable whether the room's journal answers now
  * @property {(room: string) => { node: string | undefined, alive: boolean }} ownerOf
  * @property {() => number} nodesAlive
+ * @property {() => number} nodesHeld those that answer and are given no keys yet, since they were lost before
  * @property {() => number} healed the number of holes that were asked for again
  */
 
@@ -287,6 +288,7 @@ export function createRoomsBackbone({ nodeSource, dialOf, events, now, every, lo
     isAvailable,
     ownerOf: router.ownerOf,
     nodesAlive: router.nodesAlive,
+    nodesHeld: router.nodesHeld,
     join: presence.join,
     leave: presence.leave,
     watchMembers: presence.watchMembers,

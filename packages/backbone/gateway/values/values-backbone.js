@@ -110,5 +110,6 @@ export function createValuesBackbone({ nodeSource, dialOf, events, now, every, l
       questions.ask(key, { type: 'authorize', key, ...credentials, maxAgeMs }, { deadlineMs }),
     ownerOf: router.ownerOf,
     nodesAlive: router.nodesAlive,
+    nodesHeld: router.nodesHeld,
   }
 }
