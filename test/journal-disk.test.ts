@@ -29,7 +29,7 @@ test('after a write that failed a journal ends, and says why; no publish is lost
   await eventually(() => rooms.every(room => backbone.positionOf(room)), 'the rooms having a position')
   const load = startLoad({ name: 'one', backbone, checker, rooms, perSecond: 1_000 })
 
-  for (const call of ['fdatasync', 'pages', 'meta']) {
+  for (const call of ['fdatasync', 'meta']) {
     const before = load.acknowledged()
     await eventually(() => load.acknowledged() > before + 500, 'publishes being kept')
     const process = journal.process()

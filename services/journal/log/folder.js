@@ -1,4 +1,5 @@
 // The folder of an embedded log: one process at a time, and files that were not cut short.
+import { randomBytes } from 'node:crypto'
 import {
   chownSync,
   closeSync,
@@ -8,6 +9,7 @@ import {
   mkdirSync,
   mkdtempSync,
   openSync,
+  readdirSync,
   readSync,
   rmSync,
   statSync,
@@ -22,11 +24,22 @@ import { LogInUse, LogMissing, LogRefused } from './log.js'
 export const DATA_FILE = 'data.mdb'
 export const LMDB_LOCK_FILE = 'lock.mdb'
 
-/** A socket, not a file with a process id: the kernel knows whether its owner lives, also in another container. */
-export const LOCK_NAME = 'lock.socket'
+/** Sockets, not files with a process id: the kernel knows whether their owners live, also in another container. */
+const LOCK_NAME = /^lock\..*socket$/
+
+/** @param {string} name of a file in a log's folder */
+export const isLock = name => LOCK_NAME.test(name)
+
+/** Processes that start at the same moment come to an end with each other within this time. */
+const CONTEND_MS = 10_000
+const ASK_AGAIN_MS = 10
 
 /**
  * Takes the folder for this process until released. It is made where there is none.
+ *
+ * Each process first listens on a socket of its own there, then looks for others that live: of two, one sees the other
+ * at least. A socket that all shared would have to be removed after a crash, and with it goes the one that another
+ * process just made.
  *
  * @param {string} folder
  * @returns {Promise<{ release: () => Promise<void> }>}
@@ -36,44 +49,56 @@ export async function lockFolder(folder) {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   // By way of an open directory: the path of a socket may have 107 bytes, a folder's any number.
   const directory = openSync(folder, constants.O_RDONLY | constants.O_DIRECTORY)
-  const path = `/proc/self/fd/${directory}/${LOCK_NAME}`
+  const path = `/proc/self/fd/${directory}`
+  // A process that came earlier goes first. Where a clock was set back, the later one waits in vain, and gives up.
+  const own = `lock.${Date.now()}-${randomBytes(6).toString('hex')}.socket`
   const server = createServer(socket => socket.destroy())
+  const release = async () => {
+    if (server.listening) await new Promise(resolve => server.close(resolve))
+    closeSync(directory)
+  }
   try {
-    if (!(await listen(server, path))) {
-      if (await isTaken(path)) {
+    await listen(server, join(path, own))
+    for (const startedAt = performance.now(); ; await new Promise(resolve => setTimeout(resolve, ASK_AGAIN_MS))) {
+      const { living, dead } = await othersIn(path, own)
+      if (living.length === 0) {
+        for (const name of dead) rmSync(join(path, name), { force: true })
+        break
+      }
+      if (living.some(name => name < own) || performance.now() - startedAt > CONTEND_MS) {
         throw new LogInUse(`${folder} is in use by another journal: only one process may have it`)
       }
-      rmSync(path, { force: true })
-      if (!(await listen(server, path))) throw new LogInUse(`${folder} was just taken by another journal`)
     }
   } catch (error) {
-    closeSync(directory)
+    await release()
     throw error
   }
   server.unref()
-  return {
-    release: () =>
-      new Promise(resolve =>
-        server.close(() => {
-          closeSync(directory)
-          resolve()
-        }),
-      ),
-  }
+  return { release }
 }
 
-/** @param {import('node:net').Server} server @param {string} path @returns {Promise<boolean>} false where it is there */
+/** @param {string} folder @param {string} own */
+async function othersIn(folder, own) {
+  const names = readdirSync(folder).filter(name => isLock(name) && name !== own)
+  const isLiving = await Promise.all(names.map(name => isTaken(join(folder, name))))
+  return { living: names.filter((_, index) => isLiving[index]), dead: names.filter((_, index) => !isLiving[index]) }
+}
+
+/** @param {import('node:net').Server} server @param {string} path */
 function listen(server, path) {
   return new Promise((resolve, reject) => {
-    server.once('error', error => {
-      if (/** @type {NodeJS.ErrnoException} */ (error).code === 'EADDRINUSE') resolve(false)
-      else reject(error)
-    })
-    server.listen(path, () => resolve(true))
+    server.once('error', reject)
+    server.listen(path, () => resolve(undefined))
   })
 }
 
-/** @param {string} path @returns {Promise<boolean>} */
+/** Nobody listens: the process that did is gone. */
+const FREE_CODES = new Set(['ECONNREFUSED', 'ENOENT'])
+
+/**
+ * @param {string} path of a socket
+ * @returns {Promise<boolean>} true also where it cannot be known: e.g. of a process too busy to answer
+ */
 function isTaken(path) {
   return new Promise(resolve => {
     const socket = connect(path)
@@ -81,7 +106,7 @@ function isTaken(path) {
       socket.destroy()
       resolve(true)
     })
-    socket.once('error', () => resolve(false))
+    socket.once('error', error => resolve(!FREE_CODES.has(/** @type {NodeJS.ErrnoException} */ (error).code ?? '')))
   })
 }
 

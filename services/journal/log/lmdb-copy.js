@@ -12,12 +12,12 @@ import {
   rmSync,
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { checkLogFile, DATA_FILE, giveToOwner, LMDB_LOCK_FILE, LOCK_NAME, lockFolder } from './folder.js'
+import { checkLogFile, DATA_FILE, giveToOwner, isLock, LMDB_LOCK_FILE, lockFolder } from './folder.js'
 import { openTables } from './lmdb-layout.js'
 import { LogRefused } from './log.js'
 
 /** Not a log's: leftovers of an ended journal, and what a file system has at its root. */
-const EMPTY = new Set([LOCK_NAME, LMDB_LOCK_FILE, 'lost+found'])
+const EMPTY = new Set([LMDB_LOCK_FILE, 'lost+found'])
 
 /**
  * Writes all of a log into one file that was not there. A journal may go on writing: LMDB copies one state of it.
@@ -55,7 +55,7 @@ export async function restore(file, folder) {
   const lock = await lockFolder(folder)
   try {
     if (isNew) giveToOwner(folder)
-    const others = readdirSync(folder).filter(name => !EMPTY.has(name))
+    const others = readdirSync(folder).filter(name => !EMPTY.has(name) && !isLock(name))
     if (others.length > 0) {
       throw new LogRefused(`${folder} is not empty: it has ${others.join(', ')}. Move the folder away first`)
     }

@@ -1,5 +1,5 @@
 // A log on a disk that fails, for lmdb-faults.test.js. In a process of its own, under disk-faults.fixture.c. The arguments
-// are a folder and the fault; stdout is the result as JSON.
+// are a folder and the fault.
 import { writeFileSync } from 'node:fs'
 import { openLmdbLog } from './lmdb.js'
 
@@ -18,13 +18,11 @@ const log = await openLmdbLog({ folder, bytesMax })
 await log.append([publishOf('room:1')])
 writeFileSync(String(process.env.DISK_FAULT), fault)
 const outcome = await log.append([publishOf('room:1'), publishOf('room:2')]).then(
-  ([{ error }]) => error ?? 'kept',
+  outcomes => JSON.stringify(outcomes),
   error => error.name,
 )
+console.log(`next: ${outcome}`)
 // A log that is broken may refuse to be read as well.
-const seen = await Promise.all([log.head('room:1'), log.head('room:2')]).then(
-  heads => heads.map(({ seq }) => seq),
-  () => 'nothing',
-)
-console.log(JSON.stringify({ outcome, seen }))
+const heads = await Promise.all([log.head('room:1'), log.head('room:2')]).catch(() => [])
+for (const { seq } of heads) if (seq > 1) console.log(`seen: ${seq}`)
 process.exit()

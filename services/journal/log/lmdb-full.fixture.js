@@ -11,7 +11,8 @@ process.on('unhandledRejection', reason => void unhandled.push(String(reason)))
 const [, , folder] = process.argv
 const ballast = join(folder, 'ballast')
 writeFileSync(ballast, Buffer.alloc(2_000_000))
-const log = await openLmdbLog({ folder: join(folder, 'log'), bytesMax: 2 ** 30 })
+const open = () => openLmdbLog({ folder: join(folder, 'log'), bytesMax: 2 ** 30 })
+let log = await open()
 const batch = Array.from({ length: 4 }, () => ({
   room: 'room:1',
   messageId: undefined,
@@ -27,10 +28,13 @@ const bytesBefore = log.stats().bytes
 const fullAgain = await log.append(batch)
 const bytesAfter = log.stats().bytes
 const { seq } = await log.head('room:1')
+await log.close()
+log = await open()
+const reopened = { read: (await log.head('room:1')).seq, full: await log.append(batch), expired: await log.expire() }
 
 rmSync(ballast)
 const healed = await log.append(batch)
 const { messages } = await log.read('room:1', { after: 0, limit: 1_000, bytesMax: 1e9 })
 await log.close()
 const seqs = messages.map(message => message.seq)
-console.log(JSON.stringify({ kept, full, fullAgain, bytesBefore, bytesAfter, seq, healed, seqs, unhandled }))
+console.log(JSON.stringify({ kept, full, fullAgain, bytesBefore, bytesAfter, seq, reopened, healed, seqs, unhandled }))

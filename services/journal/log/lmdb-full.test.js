@@ -13,7 +13,7 @@ afterAll(() => {
   rmdirSync(folder)
 })
 
-test('a full disk keeps nothing of a batch, leaves no rejection behind, and heals when there is room', () => {
+test('a full disk keeps nothing of a batch, leaves no rejection behind, can be opened and read, and heals when there is room', () => {
   const seen = JSON.parse(
     execFileSync(process.execPath, [fixture, folder], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }),
   )
@@ -22,6 +22,7 @@ test('a full disk keeps nothing of a batch, leaves no rejection behind, and heal
   expect([seen.full, seen.fullAgain]).toEqual([full, full])
   expect(seen.bytesAfter).toBe(seen.bytesBefore)
   expect(seen.seq).toBe(seen.kept)
+  expect(seen.reopened).toEqual({ read: seen.kept, full, expired: 0 })
 
   const next = [1, 2, 3, 4].map(more => ({ position: { seq: seen.kept + more }, duplicate: false }))
   expect(seen.healed).toMatchObject(next)

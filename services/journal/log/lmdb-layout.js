@@ -10,6 +10,9 @@ import { giveToOwner, LMDB_LOCK_FILE } from './folder.js'
  *
  * @typedef {{ seq: number, at: number, digest: string }} KnownId
  *
+ * Over all rooms; `nextRoom` and `nextId` are the next numbers to be given.
+ * @typedef {{ bytes: number, nextRoom: number, nextId: number, idCount: number }} Counts
+ *
  * @typedef {ReturnType<typeof openTables>} Tables
  */
 
@@ -40,7 +43,9 @@ export function openTables(folder, { readOnly = false } = {}) {
   const idsByAge = env.openDB('ids-by-age', { encoding: 'json' })
   /** `epoch`, `inode` of the file that it is of, `counts` over all rooms, and `notes`. @type {import('lmdb').Database<any, string>} */
   const meta = env.openDB('meta', { encoding: 'json' })
-  return { env, rooms, messages, ids, idsByAge, meta }
+  /** Its one version names the process that may write. @type {import('lmdb').Database<{ pid: number }, string>} */
+  const owner = env.openDB('owner', { encoding: 'json', useVersions: true })
+  return { env, rooms, messages, ids, idsByAge, meta, owner }
 }
 
 /**

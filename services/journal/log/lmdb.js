@@ -1,18 +1,12 @@
-// A log on this host's disk, in LMDB: one journal process, acknowledged once flushed. All that is known of how the lmdb
-// package writes is here.
-//
-// - A commit flushes its pages, then writes and flushes the page that names them; only then do reads see it, and `batch`
-//   resolves. So a crash takes back nothing that was seen, and of a commit that failed nothing is seen.
-// - A commit that fails rejects, and so do the promises of its writes, which nobody else would handle.
-// - With `eventTurnBatching` it makes one more promise, which a failed commit rejects and nobody can reach.
-// - It prints the error of a failed commit to stderr by itself.
-// - Gets read the last commit: batches do not overlap, so what a batch has changed so far is kept in `touched`.
+// A log on this host's disk, in LMDB: one journal process, acknowledged once flushed. Gets read the last commit: batches
+// do not overlap, so what a batch has changed so far is kept in `touched`.
 import { hash, randomBytes } from 'node:crypto'
-import { statfsSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { checkDataFile, DATA_FILE, lockFolder } from './folder.js'
+import { createCommits } from './lmdb-commits.js'
 import { decode, encode, openTables } from './lmdb-layout.js'
-import { bytesOf, ID_MS, IDS_MAX, LogBroken, LogRefused } from './log.js'
+import { bytesOf, ID_MS, IDS_MAX, LogRefused } from './log.js'
 
 /**
  * @typedef {import('./log.js').Log} Log
@@ -28,17 +22,6 @@ const EXPIRE_AT_ONCE = 1_000
 
 /** Messages that one call of `expire` removes, for the same reason. */
 const EXPIRE_MESSAGES_MAX = 10_000
-
-// As the lmdb package has them in `code`: the numbers of Linux.
-const ENOSPC = 28
-const EDQUOT = 122
-const EIO = 5
-
-/**
- * LMDB says EIO, too, where a page was written in part because the disk was full. With less than this left, that is the
- * cause: a batch of 4 MiB and the pages that it changes.
- */
-const ROOM_BYTES_MIN = 16 * 2 ** 20
 
 /**
  * @param {{ folder: string, bytesMax: number, now?: () => number, idsMax?: number }} options `now`: milliseconds since 1970
@@ -58,6 +41,7 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
     throw new LogRefused(`${folder}/${DATA_FILE} cannot be opened: ${/** @type {Error} */ (error).message}`)
   }
   const { env, rooms, messages, ids, idsByAge, meta } = tables
+  const commits = createCommits({ folder, tables })
 
   // A file that was restored from a backup lacks the messages acknowledged since. Their numbers will go to other
   // messages, so the file must not pass for the same history. A copy has another inode; a file moved within its file
@@ -66,61 +50,27 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
   const isKnownFile = meta.get('inode') === ino
   /** @type {string} */
   const epoch = (isKnownFile && meta.get('epoch')) || randomBytes(9).toString('base64url')
-  let { bytes, nextRoom, nextId, idCount } = meta.get('counts') ?? { bytes: 0, nextRoom: 1, nextId: 1, idCount: 0 }
+  let { bytes, nextRoom, nextId, idCount } = countsOf(meta)
   /** The position at which the next call of `expire` continues. */
   let expireFrom = ''
 
   /**
-   * Commits writes, all or none, and waits for the disk.
+   * Before anything is written: a log on a full disk can be opened and read, and is claimed once there is room.
    *
-   * @param {(() => Promise<unknown>)[]} writes each puts or removes one thing
-   * @returns {Promise<boolean>} false if the disk is full: nothing was kept
-   * @throws {LogBroken}
+   * @returns {Promise<boolean>} false if the disk is full
    */
-  async function commit(writes) {
-    try {
-      // Each write has a promise that rejects beside the batch's own: nobody else would handle it.
-      const quietly = (/** @type {Promise<unknown>} */ written) => void written.catch(() => {})
-      const batched = env.batch(() => {
-        for (const write of writes) quietly(write())
-        quietly(meta.put('epoch', epoch))
-        quietly(meta.put('inode', ino))
-        quietly(meta.put('counts', { bytes, nextRoom, nextId, idCount }))
-      })
-      await batched
-      return true
-    } catch (error) {
-      const cause = await causeOf(error)
-      if (keptNothing(cause)) return false
-      // Linux reports a failed write once: the next flush would succeed, and what was to be written before is lost.
-      throw new LogBroken(
-        `${folder} could not be written (${cause.message}): nothing of the last batch is acknowledged or shown. Look at ` +
-          'the kernel log for errors of the disk, then check the log (docs/deploy/journal.md#when-the-disk-fails)',
-        { cause },
-      )
-    }
+  async function isOwned() {
+    if (commits.isClaimed()) return true
+    if (!(await commits.claim())) return false
+    ;({ bytes, nextRoom, nextId, idCount } = countsOf(meta))
+    return true
   }
 
-  /** @param {Error & { code?: unknown }} cause of a failed commit */
-  function keptNothing({ code }) {
-    const isFull = code === ENOSPC || code === EDQUOT || (code === EIO && spaceLeft() < ROOM_BYTES_MIN)
-    return isFull && canBeRead()
-  }
-
-  function spaceLeft() {
-    const { bavail, bsize } = statfsSync(folder)
-    return bavail * bsize
-  }
-
-  /** Not after the last write of a commit failed: then the disk may have the commit, and LMDB refuses all else. */
-  function canBeRead() {
-    try {
-      env.resetReadTxn()
-      meta.get('epoch')
-      return true
-    } catch {
-      return false
-    }
+  /** As `commits.commit`. @param {(() => Promise<unknown>)[]} writes @param {number} [data] bytes among them */
+  function commit(writes, data) {
+    const counts = { bytes, nextRoom, nextId, idCount }
+    const state = [() => meta.put('epoch', epoch), () => meta.put('inode', ino), () => meta.put('counts', counts)]
+    return commits.commit([...writes, ...state], data)
   }
 
   /** @param {string} name @returns {Room | undefined} */
@@ -128,6 +78,7 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
 
   /** @param {Publish[]} publishes @returns {Promise<Outcome[]>} */
   async function append(publishes) {
+    if (!(await isOwned())) return publishes.map(() => ({ error: 'log_full' }))
     const before = { bytes, nextRoom, nextId, idCount }
     const wanted = publishes.reduce((sum, publish) => sum + bytesOf(publish), 0)
     if (bytes + wanted > bytesMax) return publishes.map(() => ({ error: 'log_full' }))
@@ -180,7 +131,7 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
 
     let kept = false
     try {
-      kept = await commit(writes)
+      kept = await commit(writes, wanted)
     } finally {
       if (!kept) ({ bytes, nextRoom, nextId, idCount } = before)
     }
@@ -261,8 +212,8 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
     return { epoch, seq: room.seq, oldest: room.oldest, bytes: room.bytes }
   }
 
-  // Without this write a position in an empty room would not outlive a restart.
-  if (!isKnownFile) await commit([])
+  // Without the second write a position in an empty room would not outlive a restart.
+  if ((await isOwned()) && !isKnownFile) await commit([])
 
   return {
     append,
@@ -292,6 +243,7 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
     },
 
     async expire(retentionOf) {
+      if (!(await isOwned())) return 0
       const before = { bytes, nextRoom, nextId, idCount }
       const at = now()
       /** @type {(() => Promise<unknown>)[]} */
@@ -312,6 +264,7 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
       if (writes.length >= EXPIRE_MESSAGES_MAX) expireFrom = lastName
       else expireFrom = looked < EXPIRE_AT_ONCE ? '' : `${lastName}\u0000`
       forgetIds(EXPIRE_AT_ONCE, at, writes)
+      commits.checkOwner()
       if (writes.length === 0) return touched
       let kept = false
       try {
@@ -326,6 +279,7 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
       read: async () => ({ text: meta.get('notes') ?? '', at: now() }),
       async replace(before, after) {
         if ((meta.get('notes') ?? '') !== before) return false
+        if (!(await isOwned())) return true
         await commit([() => meta.put('notes', after)]) // on a full disk it is said again after a restart
         return true
       },
@@ -340,12 +294,5 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
   }
 }
 
-/** @param {any} error @returns {Promise<Error & { code?: number | string }>} */
-async function causeOf(error) {
-  try {
-    await error?.commitError
-  } catch (cause) {
-    return /** @type {Error} */ (cause)
-  }
-  return error
-}
+/** @param {import('./lmdb-layout.js').Tables['meta']} meta @returns {import('./lmdb-layout.js').Counts} */
+const countsOf = meta => meta.get('counts') ?? { bytes: 0, nextRoom: 1, nextId: 1, idCount: 0 }
