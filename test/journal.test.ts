@@ -2,6 +2,7 @@
 // whatever happens to the process.
 import { closeSync, openSync, readFileSync, statSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
+import type { History } from '@keycast/backbone'
 import { eventually, pause } from './support/deadline.ts'
 import { show } from './support/figures.ts'
 import { createChecker, newFolder, startJournal, startRooms } from './support/journal.ts'
@@ -47,6 +48,33 @@ test('stopped for 10 s, publishers are told within their deadline, and everythin
   await expectWhole(run)
   for (const load of loads) expect(load.longestMs()).toBeLessThan(deadlineMs + 2_000)
 })
+
+test.each([2_500, 8_000])(
+  'publishes that were given up while it was stopped (%i ms) are not kept when it goes on',
+  async ms => {
+    const journal = await startJournal()
+    const gateway = await startRooms('gateway', journal.node, createChecker())
+    const publish = (text: string, deadlineMs = 10_000) =>
+      gateway.publish(
+        { room: 'room:1', messageId: undefined, from: 'ann', data: Buffer.from(`"${text}"`) },
+        { deadlineMs },
+      )
+    expect(await publish('before')).toMatchObject({ seq: 1 })
+
+    journal.process().signal('SIGSTOP')
+    const stoppedAt = performance.now()
+    const given = await Promise.all(Array.from({ length: 100 }, () => publish('given up', 500)))
+    expect(new Set(given.map(({ error }) => error))).toEqual(new Set(['publish_unknown']))
+    await pause(ms - (performance.now() - stoppedAt))
+    journal.process().signal('SIGCONT')
+
+    await eventually(async () => (await publish('after')).error === undefined, 'a publish being kept')
+    const { messages } = (await gateway.history('room:1', { after: 0, limit: 500 }, { deadlineMs: 10_000 })) as History
+    expect(messages.map(({ data }) => JSON.parse(String(data)))).toEqual(['before', 'after'])
+    const late = /^keycast_journal_late_publishes_total (\d+)$/m
+    show(`stopped for ${ms} ms: ${late.exec(String((await journal.internal('/metrics')).body))?.[1]} of 100 came late`)
+  },
+)
 
 test('a shorter history than the log was used with waits, so that an old file trims nothing; told to, it holds', async () => {
   const roomsOf = (messages: number) => ({

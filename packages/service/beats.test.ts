@@ -4,7 +4,9 @@ const PERIOD_MS = 1_000
 
 function setup() {
   let at = 500
+  let wallAt = 1_700_000_000_000
   let fire = () => {}
+  const standstills: number[] = []
   const clock = createAwakeClock({
     periodMs: PERIOD_MS,
     every: (_, tick) => {
@@ -14,15 +16,24 @@ function setup() {
       }
     },
     now: () => at,
+    wallNow: () => wallAt,
+    onStandstill: ms => standstills.push(ms),
   })
   return {
     clock,
+    standstills,
     /** Time without a tick. */
     pass(ms: number) {
       at += ms
+      wallAt += ms
+    },
+    /** The machine sleeps: its monotonic clock does not run. */
+    sleep(ms: number) {
+      wallAt += ms
     },
     tickAfter(ms: number) {
       at += ms
+      wallAt += ms
       fire()
     },
   }
@@ -76,4 +87,29 @@ test('a clock that was stopped keeps its time until it is started again', () => 
   clock.start(() => {})
   pass(200)
   expect(clock.now()).toBe(1_500)
+})
+
+test('a standstill is found once, by the one who looks before its late tick, and its length is said', () => {
+  const { clock, standstills, pass, tickAfter } = setup()
+  clock.start(() => {})
+  pass(PERIOD_MS + 500)
+  expect(clock.look()).toBe(false)
+  pass(60_000)
+  expect(clock.look()).toBe(true)
+  expect(clock.look()).toBe(false)
+  tickAfter(0)
+  expect(standstills).toEqual([61_500])
+  expect(clock.now()).toBe(PERIOD_MS)
+  tickAfter(2 * PERIOD_MS)
+  expect(standstills).toEqual([61_500, 2 * PERIOD_MS])
+})
+
+test('a machine that slept is a standstill, too, though the monotonic clock stood as well', () => {
+  const { clock, standstills, pass, sleep, tickAfter } = setup()
+  clock.start(() => {})
+  pass(300)
+  sleep(60_000)
+  tickAfter(100)
+  expect(standstills).toEqual([60_400])
+  expect([clock.now(), clock.sinceStandstill()]).toEqual([400, 0])
 })

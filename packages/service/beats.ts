@@ -23,6 +23,10 @@ interface Options {
   every: Every
   /** Monotonic, in milliseconds. */
   now: () => number
+  /** In milliseconds since 1970: it goes on while the machine sleeps, or is moved to another host. */
+  wallNow?: () => number
+  /** Called with the time, in milliseconds, for which this process is found to have stood still, at most. */
+  onStandstill?: (ms: number) => void
 }
 
 export type AwakeClock = ReturnType<typeof createAwakeClock>
@@ -31,35 +35,52 @@ export type AwakeClock = ReturnType<typeof createAwakeClock>
  * A clock that stands still while this process does: a standstill counts as one period. Forgiving all silence at each
  * late tick instead would keep a dead peer alive in a process that stalls again and again.
  */
-export function createAwakeClock({ periodMs, every, now }: Options) {
+export function createAwakeClock({ periodMs, every, now, wallNow = now, onStandstill = () => {} }: Options) {
   let awakeMs = 0
   /** While it runs, when it last ticked. */
   let tickedAt: number | undefined
+  let tickedWallAt = 0
   let standstillAt = Number.NEGATIVE_INFINITY
   let stopTicks = () => {}
 
   /** Of a standstill nobody knows before its late tick, and messages that came meanwhile may be read earlier. */
   const read = () => (tickedAt === undefined ? awakeMs : awakeMs + Math.min(now() - tickedAt, periodMs))
 
+  /** Moves the clock on. */
+  function tickNow(passedMs: number) {
+    awakeMs += passedMs
+    tickedAt = now()
+    tickedWallAt = wallNow()
+  }
+
+  /** Whether a standstill was found. */
+  function look(): boolean {
+    if (tickedAt === undefined) return false
+    const passedMs = now() - tickedAt
+    // A wall clock that was set forward looks the same.
+    const sleptMs = Math.max(passedMs, wallNow() - tickedWallAt)
+    if (sleptMs <= periodMs + STANDSTILL_MS) return false
+    tickNow(Math.min(passedMs, periodMs))
+    standstillAt = now()
+    onStandstill(sleptMs)
+    return true
+  }
+
   return {
     /** In milliseconds; 0 before the first start. */
     now: read,
+
+    /** Notices a standstill now. Its late tick may come after messages that waited meanwhile were read. */
+    look,
 
     /** The time, in milliseconds, since this process was last found to have stood still. */
     sinceStandstill: () => now() - standstillAt,
 
     /** `tick` is called each period, after the clock was moved on. */
     start(tick: () => void) {
-      let lastAt = now()
-      tickedAt = lastAt
+      tickNow(0)
       stopTicks = every(periodMs, () => {
-        const at = now()
-        const passedMs = at - lastAt
-        const hasStoodStill = passedMs > periodMs + STANDSTILL_MS
-        if (hasStoodStill) standstillAt = at
-        awakeMs += hasStoodStill ? periodMs : passedMs
-        lastAt = at
-        tickedAt = at
+        if (!look()) tickNow(now() - (tickedAt ?? now()))
         tick()
       })
     },

@@ -10,7 +10,7 @@ import { LogBroken } from './log/log.js'
  * `publish_unknown`: the log does not know whether it was kept.
  * @typedef {import('./log/log.js').Outcome | { error: 'publish_unknown' }} Outcome
  *
- * @typedef {{ publish: Publish, done: (outcome: Outcome) => void, at: number }} Entry
+ * @typedef {{ publish: Publish, done: (outcome: Outcome) => void, at: number, deadlineAt: number }} Entry
  */
 
 /** Messages in one batch: the first waits for the last, and the next batch for both. */
@@ -30,12 +30,13 @@ const WAITING_BYTES_MAX = 64 * 2 ** 20
  * @param {object} deps
  * @param {Pick<Log, 'append'>} deps.log
  * @param {(publish: Publish, kept: Kept) => void} deps.onKept once for each new message, in order, before its `done`
+ * @param {(publishes: number) => void} deps.onLate so many were not given to the log: their publishers gave them up
  * @param {(error: Error) => void} deps.onFailed the log could not say whether it kept a batch
  * @param {(error: Error) => void} deps.onBroken the log is broken: nothing more is answered or begun
  * @param {{ acknowledged: (tookMs: number) => void, flushed: (messages: number, tookMs: number) => void }} deps.counts
  * @param {() => number} deps.now
  */
-export function createCommitter({ log, onKept, onFailed, onBroken, counts, now }) {
+export function createCommitter({ log, onKept, onLate, onFailed, onBroken, counts, now }) {
   /** @type {Entry[]} */
   let waiting = []
   let waitingBytes = 0
@@ -49,7 +50,7 @@ export function createCommitter({ log, onKept, onFailed, onBroken, counts, now }
     await undefined // lets what comes in this turn join
     while (waiting.length > 0 || tasks.length > 0) {
       await tasks.shift()?.()
-      if (waiting.length > 0) await commit(takeBatch())
+      if (waiting.length > 0) await commit(withoutLate(takeBatch()))
     }
     working = undefined
   }
@@ -66,8 +67,24 @@ export function createCommitter({ log, onKept, onFailed, onBroken, counts, now }
     return batch
   }
 
+  /**
+   * Refuses the publishes whose deadline has passed. Their publishers were told that nobody knows, and may have sent them
+   * again: one that is kept long after would surprise them.
+   *
+   * @param {Entry[]} batch
+   */
+  function withoutLate(batch) {
+    const at = now()
+    const late = batch.filter(({ deadlineAt }) => at >= deadlineAt)
+    if (late.length === 0) return batch
+    onLate(late.length)
+    for (const { done } of late) done({ error: 'journal_unavailable' })
+    return batch.filter(({ deadlineAt }) => at < deadlineAt)
+  }
+
   /** @param {Entry[]} batch */
   async function commit(batch) {
+    if (batch.length === 0) return
     const startedAt = now()
     /** @type {Outcome[]} */
     let outcomes
@@ -98,12 +115,12 @@ export function createCommitter({ log, onKept, onFailed, onBroken, counts, now }
 
   return {
     /**
-     * @param {Publish} publish @param {(outcome: Outcome) => void} done
+     * @param {Publish} publish @param {number} deadlineAt @param {(outcome: Outcome) => void} done
      * @returns {boolean} false if nothing was done: too much is waiting, or the committer stops
      */
-    publish(publish, done) {
+    publish(publish, deadlineAt, done) {
       if (isStopped || waiting.length >= WAITING_MESSAGES_MAX || waitingBytes >= WAITING_BYTES_MAX) return false
-      waiting.push({ publish, done, at: now() })
+      waiting.push({ publish, done, at: now(), deadlineAt })
       waitingBytes += publish.data.length
       start()
       return true

@@ -8,6 +8,7 @@ function setup() {
   /** @type {any[]} */
   const told = []
   let seq = 0
+  const clock = { at: 0 }
   const committer = createCommitter({
     log: {
       append: batch =>
@@ -19,16 +20,18 @@ function setup() {
     onKept: ({ data }) => told.push(`kept ${data}`),
     onFailed: ({ message }) => told.push(message),
     onBroken: ({ message }) => told.push(`broken: ${message}`),
+    onLate: count => told.push(`${count} late`),
     counts: { acknowledged() {}, flushed() {} },
-    now: () => 0,
+    now: () => clock.at,
   })
-  const publish = (/** @type {string} */ text, bytes = 1) =>
+  const publish = (/** @type {string} */ text, bytes = 1, deadlineAt = 1_000) =>
     committer.publish(
       /** @type {any} */ ({ data: Object.assign(Buffer.alloc(bytes), { toString: () => text }) }),
+      deadlineAt,
       outcome => told.push(`done ${text} ${outcome.error ?? ''}`.trim()),
     )
   const settle = () => new Promise(setImmediate)
-  return { appends, told, committer, publish, settle }
+  return { appends, told, clock, committer, publish, settle }
 }
 
 test('what comes while a batch is under way is the next one', async () => {
@@ -136,4 +139,26 @@ test('stopping takes no more, and waits for what was taken', async () => {
   appends[1].end()
   await stopped
   expect(told).toEqual(['kept a', 'done a', 'kept b', 'done b', 'stopped'])
+})
+
+test('a publish whose deadline passed while it waited is refused, and the others are kept', async () => {
+  const { appends, told, clock, publish, settle } = setup()
+  publish('first')
+  await settle()
+  publish('late', 1, 500)
+  publish('in time', 1, 501)
+  clock.at = 500
+  appends[0].end()
+  await settle()
+  appends[1].end()
+  await settle()
+  publish('late, too', 1, -3_000)
+  await settle()
+  expect(appends).toHaveLength(2)
+  expect(told).toEqual([
+    ...['kept first', 'done first'],
+    ...['1 late', 'done late journal_unavailable'],
+    ...['kept in time', 'done in time'],
+    ...['1 late', 'done late, too journal_unavailable'],
+  ])
 })

@@ -74,6 +74,11 @@ export function createJournal({
     onKept({ room, messageId, from, data }, { position: { epoch, seq }, at }) {
       for (const link of rooms.keep(room, epoch, { seq, at, from, messageId, data })) hub.tell(link, room)
     },
+    onLate(publishes) {
+      counts.late(publishes)
+      if (isLogDue('late'))
+        report.warn({ publishes }, 'publishes were given up before they could be kept: they are not')
+    },
     onFailed(error) {
       report.error({ err: error }, 'the log could not say whether a batch was kept')
       deliveries.onUncertain()
@@ -94,13 +99,14 @@ export function createJournal({
     return keyProblem(key) ?? (namespaces.get(namespaceOf(key)) ? undefined : 'no such namespace')
   }
 
-  /** @param {string} link @param {string} id @param {PublishCommand} command */
-  function onCommand(link, id, command) {
+  /** @param {string} link @param {string} id @param {PublishCommand} command @param {number} leftMs */
+  function onCommand(link, id, command, leftMs) {
     const problem = checkPublish(command, namespaces)
     if (problem) return refuse(link, id, problem)
     const { room, messageId, from, data } = command
     const retention = /** @type {import('./log/log.js').Retention} */ (bounds.retentionOf(room))
-    const isTaken = committer.publish({ room, messageId, from, data, retention }, outcome => {
+    const publish = { room, messageId, from, data, retention }
+    const isTaken = committer.publish(publish, now() + leftMs, outcome => {
       if (outcome.error !== undefined) {
         if (outcome.error === 'log_full') reportFull()
         return refuse(link, id, outcome.error)

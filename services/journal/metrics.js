@@ -39,6 +39,10 @@ export function createJournalMetrics({ counter, histogram, fastHistogram }) {
     help: 'Publishes by result: kept, duplicate, or an error code.',
     labelNames: ['result'],
   })
+  const late = counter({
+    name: 'late_publishes_total',
+    help: 'Publishes that their gateways had given up before they came into a batch: they are not kept.',
+  })
   const resumes = counter({
     name: 'watches_total',
     help: 'Watches of rooms: new ones, whole resumes, and those that met a gap (trimmed, epoch, ahead).',
@@ -74,6 +78,8 @@ export function createJournalMetrics({ counter, histogram, fastHistogram }) {
     },
     /** @param {PublishResult} result */
     published: result => publishes.inc({ result }),
+    /** @param {number} publishes */
+    late: publishes => late.inc(publishes),
     /** @param {string} outcome */
     resumed: outcome => resumes.inc({ outcome }),
     gap: () => gaps.inc(),

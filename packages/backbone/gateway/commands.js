@@ -115,7 +115,8 @@ export function createCommands({ now }) {
         next++
         command.isRepeated = command.wasSaid
         command.wasSaid = true
-        commands.push({ id: command.id, encoded: command.encoded })
+        const leftMs = Math.max(0, Math.ceil(command.deadlineAt - now()))
+        commands.push({ id: command.id, encoded: command.encoded, leftMs })
       }
       if (commands.length > 0) {
         yield { number: nextNumber(), saying: { type: /** @type {const} */ ('command'), commands } }

@@ -17,6 +17,9 @@ function setup() {
     },
     said: () =>
       [...commands.nextRequests(() => ++number)].map(({ saying }) => saying.commands.map(({ id }) => id).join()),
+    /** What the next request says of the time left of each command. */
+    left: () =>
+      [...commands.nextRequests(() => ++number)].flatMap(({ saying }) => saying.commands.map(each => each.leftMs)),
     pass(/** @type {number} */ ms) {
       at += ms
       commands.expire()
@@ -90,4 +93,14 @@ test('those of some keys are given away in their order, and one that was said st
   for (const command of taken) other.takeOver(command)
   other.add('c5')
   expect(other.said()).toEqual(['c1,c3,c4,c5'])
+})
+
+test('each time a command is said, it says how much of its time is left', () => {
+  const { add, left, pass, startAnew } = setup()
+  add('c1')
+  pass(300.5)
+  expect(left()).toEqual([700])
+  pass(600)
+  startAnew()
+  expect(left()).toEqual([100])
 })

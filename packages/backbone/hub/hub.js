@@ -31,8 +31,9 @@ import { createArrivals, takeBeat, takeRequest } from './lost-requests.js'
  * @property {(link: string, want: import('../wire/envelope.js').Want<S>) => void} onGet
  * @property {(link: string, key: string) => void} onCancelGet
  * @property {(link: string, notice: S['Notice']) => void} [onNotice] may come twice
- * @property {(link: string, id: string, command: S['Command']) => void} [onCommand] may come twice, under the same id;
- *   must be answered with `tellResult`
+ * @property {(link: string, id: string, command: S['Command'], leftMs: number) => void} [onCommand] may come twice, under
+ *   the same id; must be answered with `tellResult`. `leftMs`: the gateway gives it up then. Where it is not above 0, the
+ *   gateway has, and a late result surprises who was told so
  * @property {(link: string) => Iterator<unknown> | void} onLinkLost everything that the link wanted is void. Forgetting
  *   100,000 keys may take long: a returned iterator is run to its end turn by turn
  * @property {(link: string, key: string, bytesLeft: number) => { answers: S['Answer'][], more: boolean }} answersFor
@@ -59,6 +60,7 @@ import { createArrivals, takeBeat, takeRequest } from './lost-requests.js'
  * @property {string} id
  * @property {Buffer} routingId of its latest beat: a gateway's sockets get a new one when they reconnect
  * @property {number} lastHeardAt by the clock of the time in which this process ran
+ * @property {number} since when it was introduced
  * @property {number} bytesUntold of requests that came since the last beat to the link
  */
 
@@ -84,11 +86,12 @@ const HEARD_REPORT_BYTES = 2 ** 19
  * @param {import('../wire/codec.js').Codec<S>} options.codec
  * @param {Bind} options.bind
  * @param {() => number} options.now
+ * @param {() => number} [options.wallNow] as the clock of time awake has it
  * @param {import('@keycast/service').Every} options.every
  * @param {import('../gateway/link.js').Log} options.log
  * @returns {Hub<S>}
  */
-export function createHub({ codec, bind, now, every, log }) {
+export function createHub({ codec, bind, now, wallNow, every, log }) {
   /** @type {Map<string, LinkState<S>>} */
   const links = new Map()
   const answers = createAnswers({
@@ -107,7 +110,17 @@ export function createHub({ codec, bind, now, every, log }) {
   /** @type {Bound} */
   let sockets
   const isLogDue = createOnceAMinute(now)
-  const awake = createAwakeClock({ periodMs: BEAT_MS, every, now })
+  /** Requests that are read now may have waited so long, while this process stood still. */
+  let waitedMs = 0
+  const awake = createAwakeClock({
+    periodMs: BEAT_MS,
+    every,
+    now,
+    wallNow,
+    onStandstill(ms) {
+      waitedMs += ms
+    },
+  })
 
   /** @param {NodeEvents<S>} nodeEvents */
   async function start(nodeEvents) {
@@ -129,12 +142,14 @@ export function createHub({ codec, bind, now, every, log }) {
 
   /** @param {Buffer[]} parts */
   function onRequestParts(parts) {
+    awake.look()
     const request = decoded(() => decodeRequest(parts, codec))
     if (request) onRequest(request, bytesOf(parts))
   }
 
   /** @param {Buffer} part @param {Buffer} routingId */
   function onBeatPart(part, routingId) {
+    awake.look()
     const message = decoded(() => decodeBeat(part, codec.wire))
     if (message?.type === 'incompatible') onIncompatible(message, routingId)
     else if (message) onBeat(message, routingId)
@@ -234,8 +249,8 @@ export function createHub({ codec, bind, now, every, log }) {
         beat(link) // the gateway waits to hear that this node has it
         break
       case 'command':
-        for (const { id: commandId, command } of body.commands) {
-          if (command !== undefined) events.onCommand?.(id, commandId, command)
+        for (const { id: commandId, command, leftMs = Number.POSITIVE_INFINITY } of body.commands) {
+          if (command !== undefined) events.onCommand?.(id, commandId, command, leftMs - waitedMsOf(link))
           else {
             onUnknown(id, 'command')
             answers.tellResult(link, { id: commandId, isRefused: true })
@@ -248,6 +263,14 @@ export function createHub({ codec, bind, now, every, log }) {
     link.bytesUntold += bytes
     if (link.bytesUntold >= HEARD_REPORT_BYTES && links.get(id) === link) sendBeat(link)
   }
+
+  /**
+   * How long a request of the link, read now, may have waited while this process stood still. A link that was introduced
+   * since then says nothing before it is heard.
+   *
+   * @param {LinkState<S>} link
+   */
+  const waitedMsOf = ({ since }) => (now() - since <= awake.sinceStandstill() ? 0 : waitedMs)
 
   /** A newer gateway's request counts as heard, or its link would be taken for lossy again and again. */
   function onUnknown(/** @type {string} */ link, /** @type {string} */ kind) {
@@ -262,7 +285,15 @@ export function createHub({ codec, bind, now, every, log }) {
   /** @param {string} id @param {Buffer} routingId */
   function introduce(id, routingId) {
     /** @type {LinkState<S>} */
-    const link = { id, routingId, lastHeardAt: awake.now(), bytesUntold: 0, ...createArrivals(), ...answers.open() }
+    const link = {
+      id,
+      routingId,
+      lastHeardAt: awake.now(),
+      since: now(),
+      bytesUntold: 0,
+      ...createArrivals(),
+      ...answers.open(),
+    }
     links.set(id, link)
     return link
   }
@@ -320,7 +351,14 @@ export function createHub({ codec, bind, now, every, log }) {
     drop(link)
   }
 
+  /** Once all that waited has been read, requests are new again. */
+  async function forgetWaited() {
+    const known = waitedMs
+    if (awake.sinceStandstill() >= BEAT_MS && (await sockets.hasReadAll()) && waitedMs === known) waitedMs = 0
+  }
+
   function sweep() {
+    if (waitedMs > 0) void forgetWaited()
     for (const link of links.values()) {
       if (awake.now() - link.lastHeardAt < SILENT_MS) continue
       log.info({ link: link.id }, 'a gateway fell silent')

@@ -22,6 +22,8 @@ async function setup() {
   const watched = []
   /** @type {string[]} */
   const logged = []
+  /** What is left of each command's time. @type {number[]} */
+  const lefts = []
   const note = (/** @type {unknown} */ _, /** @type {string} */ text) => logged.push(text)
   const hub = createHub({
     codec: valuesCodec,
@@ -44,6 +46,12 @@ async function setup() {
     /** @type {any} */ ({
       onWatch: (/** @type {string} */ _, /** @type {{ key: string }} */ { key }) => watched.push(key),
       onUnwatch() {},
+      onCommand: (
+        /** @type {string} */ _link,
+        /** @type {string} */ _id,
+        /** @type {any} */ _,
+        /** @type {number} */ left,
+      ) => lefts.push(left),
       *onLinkLost() {
         for (let key = 0; key < 10_000; key++) {
           at += FORGET_MS
@@ -59,17 +67,27 @@ async function setup() {
     sent,
     watched,
     logged,
+    lefts,
     forgotten: () => forgotten,
     hub,
     /** @param {number} announced @param {string} [wire] */
-    beat(announced, wire = valuesCodec.wire) {
-      from.beat(encodeMessage({ type: 'beat', link: 'L', wire, number: announced, taken: 0 }), Buffer.from('route'))
+    beat(announced, wire = valuesCodec.wire, link = 'L') {
+      from.beat(encodeMessage({ type: 'beat', link, wire, number: announced, taken: 0 }), Buffer.from('route'))
     },
     /** @param {object} [says] */
     request(says) {
       requests += 1
       const watch = { type: 'watch', wants: [{ key: `doc:${requests}` }] }
       from.request([encodeMessage({ link: 'L', number: requests, ...(says ?? watch) })])
+    },
+    /** @param {number} [leftMs] @param {{ link: string, number: number }} [of] */
+    command(leftMs, of = { link: 'L', number: ++requests }) {
+      const commands = [{ id: `c${requests}`, command: { type: 'authorize', key: 'doc:1 v' }, leftMs }]
+      from.request([encodeMessage({ type: 'command', ...of, commands, parts: [0] })])
+    },
+    /** Time in which this process stands still. @param {number} ms */
+    stall(ms) {
+      at += ms
     },
     /** Whether requests wait to be read. @param {boolean} wait */
     setWaiting(wait) {
@@ -154,6 +172,35 @@ test('a hub whose own process stood still takes no link for lossy', async () => 
   beat(2)
   await turn()
   expect(sent).not.toContain('resync')
+})
+
+test('what is read after a standstill may have waited for all of it, until everything was read', async () => {
+  const { beat, command, stall, pass, setWaiting, lefts } = await setup()
+  beat(0)
+  command(5_000)
+  command()
+  expect(lefts.splice(0)).toEqual([5_000, Number.POSITIVE_INFINITY])
+
+  stall(60_000)
+  setWaiting(true)
+  command(5_000)
+  command()
+  // What a new link says was not said before this hub answered it.
+  beat(0, valuesCodec.wire, 'M')
+  command(5_000, { link: 'M', number: 1 })
+  for (let second = 0; second < 3; second++) {
+    pass(BEAT_MS)
+    await turn()
+    beat(4)
+  }
+  command(61_000)
+  expect(lefts.splice(0)).toEqual([-55_000, Number.POSITIVE_INFINITY, 5_000, 1_000])
+
+  setWaiting(false)
+  pass(BEAT_MS)
+  await turn()
+  command(5_000)
+  expect(lefts).toEqual([5_000])
 })
 
 test('a hub whose process stands still again and again forgets a gateway that is gone, and no other', async () => {

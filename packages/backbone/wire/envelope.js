@@ -23,13 +23,14 @@ import { isCompatible, readKey, WireError } from './codec.js'
  */
 
 /**
- * The content of one request. `command` is `undefined` if its kind is not known here.
+ * The content of one request. `command` is `undefined` if its kind is not known here. `leftMs`: the time, when it was
+ * sent, until its gateway gives it up; `undefined` from a gateway of an older release.
  *
  * @template {Service} S
  * @typedef {{ type: 'watch' | 'get', wants: Want<S>[] }
  *   | { type: 'unwatch' | 'cancelGet', keys: string[] }
  *   | { type: 'notice', notice: S['Notice'] | undefined }
- *   | { type: 'command', commands: { id: string, command: S['Command'] | undefined }[] }
+ *   | { type: 'command', commands: { id: string, command: S['Command'] | undefined, leftMs: number | undefined }[] }
  *   | { type: 'unknown', kind: string }} RequestBody
  */
 
@@ -47,7 +48,7 @@ import { isCompatible, readKey, WireError } from './codec.js'
  * @typedef {{ type: 'watch' | 'get', wants: Want<S>[] }
  *   | { type: 'unwatch' | 'cancelGet', keys: string[] }
  *   | { type: 'notice', notice: S['Notice'] }
- *   | { type: 'command', commands: { id: string, encoded: Encoded }[] }} Saying
+ *   | { type: 'command', commands: { id: string, encoded: Encoded, leftMs: number }[] }} Saying
  */
 
 /**
@@ -109,8 +110,8 @@ export function encodeRequest(link, number, saying) {
   const commands = []
   const counts = []
   const parts = []
-  for (const { id, encoded } of saying.commands) {
-    commands.push({ id, command: encoded.head })
+  for (const { id, encoded, leftMs } of saying.commands) {
+    commands.push({ id, command: encoded.head, leftMs })
     counts.push(encoded.parts.length)
     for (const part of encoded.parts) parts.push(part)
   }
@@ -196,6 +197,7 @@ function readBody({ type, wants, keys, notice, commands, parts: counts, joined }
         commands: withParts(type, commands, counts, separate(parts, joined), (each, own) => ({
           id: readId(each),
           command: codec.decodeCommand?.(object(type, each.command), own),
+          leftMs: readLeftMs(each),
         })),
       }
     default:
@@ -358,6 +360,12 @@ function readId(element) {
   const { id } = element ?? {}
   if (typeof id !== 'string') throw new WireError('a command has no id')
   return id
+}
+
+/** @param {any} command @returns {number | undefined} */
+function readLeftMs({ leftMs }) {
+  if (leftMs !== undefined) checkCount('leftMs', leftMs)
+  return leftMs
 }
 
 /**

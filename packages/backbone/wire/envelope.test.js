@@ -35,18 +35,18 @@ test('requests arrive as they were sent', () => {
 test('each command arrives with its own parts, one of an unknown kind as nothing, results with their ids', () => {
   const [a, b, c] = ['a', 'b', 'c'].map(text => Buffer.from(text))
   const commands = [
-    { id: 'c1', encoded: { head: { word: 'one' }, parts: [a] } },
-    { id: 'c2', encoded: { head: { word: 'unknown' }, parts: [b] } },
-    { id: 'c3', encoded: { head: { word: 'three' }, parts: [b, c] } },
+    { id: 'c1', encoded: { head: { word: 'one' }, parts: [a] }, leftMs: 5_000 },
+    { id: 'c2', encoded: { head: { word: 'unknown' }, parts: [b] }, leftMs: 1 },
+    { id: 'c3', encoded: { head: { word: 'three' }, parts: [b, c] }, leftMs: 0 },
   ]
   const parts = encodeRequest('L', 1, { type: 'command', commands })
   expect(parts.map(String)).toEqual([expect.stringContaining('"joined":[1,1,1,1]'), 'abbc'])
   expect(decodeRequest(parts, words).body).toEqual({
     type: 'command',
     commands: [
-      { id: 'c1', command: { word: 'one', parts: [a] } },
-      { id: 'c2', command: undefined },
-      { id: 'c3', command: { word: 'three', parts: [b, c] } },
+      { id: 'c1', command: { word: 'one', parts: [a] }, leftMs: 5_000 },
+      { id: 'c2', command: undefined, leftMs: 1 },
+      { id: 'c3', command: { word: 'three', parts: [b, c] }, leftMs: 0 },
     ],
   })
 
@@ -59,7 +59,7 @@ test('each command arrives with its own parts, one of an unknown kind as nothing
 
 test('the parts of a single command are not copied, and joined ones must have the sizes that were said', () => {
   const a = Buffer.from('a')
-  const command = (/** @type {Buffer[]} */ parts) => ({ id: 'c', encoded: { head: { word: 'one' }, parts } })
+  const command = (/** @type {Buffer[]} */ parts) => ({ id: 'c', encoded: { head: { word: 'one' }, parts }, leftMs: 1 })
   expect(encodeRequest('L', 1, { type: 'command', commands: [command([a])] })[1]).toBe(a)
 
   const [head, whole] = encodeRequest('L', 1, { type: 'command', commands: [command([a]), command([a])] })
@@ -73,6 +73,15 @@ test('the parts of a single command are not copied, and joined ones must have th
   ]) {
     expect(() => decodeRequest(broken, words)).toThrow(WireError)
   }
+})
+
+test('a gateway of an older release does not say how long it waits for a command, and no other says nonsense', () => {
+  const commandWith = (/** @type {unknown} */ leftMs) => {
+    const commands = [{ id: 'c', command: { word: 'one' }, leftMs }]
+    return decodeRequest([bytes({ type: 'command', link: 'L', number: 1, commands, parts: [0] })], words).body
+  }
+  expect(commandWith(undefined)).toMatchObject({ commands: [{ id: 'c', leftMs: undefined }] })
+  for (const wrong of [-1, 0.5, '1', null]) expect(() => commandWith(wrong)).toThrow('"leftMs" is not a count')
 })
 
 test('each answer arrives with its own parts, uncopied on the way out; one of an unknown kind is skipped with its own', () => {

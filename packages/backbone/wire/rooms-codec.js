@@ -88,7 +88,7 @@ export const HISTORY_BYTES_MAX = 2 ** 20
 
 /** @type {import('./codec.js').Codec<Rooms>} */
 export const roomsCodec = {
-  wire: 'rooms/2.0',
+  wire: 'rooms/2.1',
   readPosition,
   readPayload: readJoin,
   encodeAnswer(answer) {

@@ -69,8 +69,11 @@ test('a publish carries its data as a part of its own', () => {
     data: Buffer.from('1'),
   }
   const encoded = /** @type {any} */ (roomsCodec.encodeCommand)(command)
-  const parts = encodeRequest('L', 1, { type: 'command', commands: [{ id: 'c1', encoded }] })
-  expect(decodeRequest(parts, roomsCodec).body).toEqual({ type: 'command', commands: [{ id: 'c1', command }] })
+  const parts = encodeRequest('L', 1, { type: 'command', commands: [{ id: 'c1', encoded, leftMs: 9 }] })
+  expect(decodeRequest(parts, roomsCodec).body).toEqual({
+    type: 'command',
+    commands: [{ id: 'c1', command, leftMs: 9 }],
+  })
 })
 
 test.each([

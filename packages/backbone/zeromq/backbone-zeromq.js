@@ -115,7 +115,7 @@ function hubOver({ host, requestsPort, answersPort, log, curve }, create) {
       },
     },
   )
-  return { ...create({ bind, now, every: everyInterval, log }), ports: () => ports }
+  return { ...create({ bind, now, wallNow: Date.now, every: everyInterval, log }), ports: () => ports }
 }
 
 /** @param {string} host @param {number} port */
