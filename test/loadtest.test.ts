@@ -248,6 +248,22 @@ const lanes: Small[][] = [
       },
     ],
     [
+      'crash',
+      ['--start', '--clients', '60', '--every', '50ms', '--redial', '100ms', '--calm', '500ms', '--processes', '2'],
+      (counts, { figures }) => {
+        expect(counts).toMatchObject({ dropped: 30, back: 30, opened: 90, lost: 0, unexpected: 0 })
+        expect(figures.outageMax.value).toBeGreaterThan(0)
+      },
+    ],
+    [
+      'http',
+      ['--connections', '30', '--seconds', '1'],
+      (counts, { figures }) => {
+        expect(counts).toMatchObject({ connected: 30, refusals: 0, lost: 0 })
+        expect(figures.perSecond.value).toBeGreaterThan(30)
+      },
+    ],
+    [
       'garbage',
       ['--start', '--clients', '10', '--rate', '500', '--attackers', '5', '--seconds', '2'],
       counts => {

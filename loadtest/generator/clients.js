@@ -34,6 +34,8 @@ const USERS_ADDRESSES = 50
  * @property {number} headBytesMax how much of each message it reads
  * @property {boolean} [readsInPlace] its clients look at messages before they are copied
  * @property {() => boolean} [wantsWhole] whether the message that now begins is to be handed on whole
+ * @property {number} [redialMs] a client whose connection was dropped dials the next URL, at random within so long, until
+ *   it is let in; its `open` is called again, with the same number
  * @property {(client: import('./client.js').Client, number: number, dialledUs: number) => ClientBehaviour} open a client
  *   has connected; `number` is unique in the run
  *
@@ -62,19 +64,25 @@ export function createClients({ urls, clientsMax, subprotocol, signing, from, in
   let connecting = 0
   let open = 0
   let number = index
+  let isOver = false
   /** @type {NodeJS.Timeout | undefined} */
   let timer
 
   const add = () => {
-    const mine = number
+    dial(number)
     number += processes
+  }
+
+  /** @param {number} mine the client's number @param {number} [drops] how often it has been let in and dropped, or refused since */
+  const dial = (mine, drops = 0) => {
     connecting += 1
     const dialledUs = nowUs()
     /** @type {ClientBehaviour | undefined} */
     let behaves
+    const url = targets[(mine + drops) % targets.length]
     const client = createClient({
-      url: targets[mine % targets.length],
-      localAddress: from ?? sourceAddress(targets[mine % targets.length], mine, clientsMax, signing !== undefined),
+      url,
+      localAddress: from ?? sourceAddress(url, mine, clientsMax, signing !== undefined),
       subprotocol,
       token: tokens?.[(mine - index) / processes],
       headBytesMax: behaviour.headBytesMax,
@@ -95,6 +103,9 @@ export function createClients({ urls, clientsMax, subprotocol, signing, from, in
         if (behaves !== undefined || how === 'refused') tally.counts[how] += 1
         if (how !== 'closed') tally.because(`${how}: ${reason}`)
         behaves?.onEnd()
+        const wasLetIn = behaves !== undefined || drops > 0
+        if (behaviour.redialMs === undefined || how === 'closed' || !wasLetIn) return
+        setTimeout(() => isOver || dial(mine, drops + 1), Math.random() * behaviour.redialMs)
       },
     })
     clients.add(client)
@@ -125,6 +136,7 @@ export function createClients({ urls, clientsMax, subprotocol, signing, from, in
     /** In portions: closing thousands at once would block the event loop for seconds. */
     async closeAll() {
       clearInterval(timer)
+      isOver = true
       const closing = [...clients]
       for (let at = 0; at < closing.length; at += CLOSED_AT_ONCE) {
         for (const client of closing.slice(at, at + CLOSED_AT_ONCE)) client.close()

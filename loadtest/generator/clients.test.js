@@ -1,4 +1,9 @@
-import { isLoopback, sourceAddress } from './clients.js'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { jest } from '@jest/globals'
+import { WebSocketServer } from 'ws'
+import { clientCounts, createClients, isLoopback, sourceAddress } from './clients.js'
+import { createTally } from './tally.js'
 
 const near = new URL('ws://127.0.0.1:8080/ws')
 
@@ -33,4 +38,60 @@ test.each([
   ['example.org', false],
 ])('%s is this host: %s', (hostname, expected) => {
   expect(isLoopback(hostname)).toBe(expected)
+})
+
+/** Lets clients in, and names itself to each. @param {string} name */
+async function startServer(name) {
+  const http = createServer()
+  const sockets = new WebSocketServer({ server: http })
+  sockets.on('connection', socket => socket.send(name))
+  http.listen(0, '127.0.0.1')
+  await once(http, 'listening')
+  const { port } = /** @type {import('node:net').AddressInfo} */ (http.address())
+  const kill = () => {
+    http.close()
+    for (const socket of sockets.clients) socket.terminate()
+  }
+  return { url: `ws://127.0.0.1:${port}/ws`, kill }
+}
+
+test('a client that is dropped dials the next URL under its number, as often as it takes, and none once it is over', async () => {
+  const servers = await Promise.all(['first', 'second'].map(startServer))
+  const tally = createTally({ counts: clientCounts, histograms: [] })
+  const opened = jest.fn()
+  /** @type {(name: string) => void} */
+  let hear = () => {}
+  const heard = (/** @type {string} */ wanted) =>
+    new Promise(resolve => {
+      hear = name => name === wanted && resolve(undefined)
+    })
+  const clients = createClients({
+    urls: servers.map(({ url }) => url),
+    clientsMax: 1,
+    index: 0,
+    processes: 1,
+    tally,
+    behaviour: {
+      headBytesMax: 9,
+      redialMs: 1,
+      open(_, number) {
+        opened(number)
+        return { onMessage: head => hear(head), onEnd() {} }
+      },
+    },
+  })
+  try {
+    const first = heard('first')
+    clients.ramp({ fromUs: 0, everyUs: 1, count: 1 })
+    await first
+    const second = heard('second')
+    servers[0].kill()
+    await second
+
+    expect(opened.mock.calls).toEqual([[0], [0]])
+    expect(tally.counts).toMatchObject({ opened: 2, dropped: 1, refused: 0, closed: 0 })
+  } finally {
+    await clients.closeAll()
+    for (const { kill } of servers) kill()
+  }
 })

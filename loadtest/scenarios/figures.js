@@ -92,6 +92,17 @@ export function megabytesOf(seconds, role) {
   return most > 0 ? most / 1e6 : undefined
 }
 
+/**
+ * A count a second, by the time that really passed: a generator at its limit reports its seconds late.
+ *
+ * @param {SeriesSecond[]} seconds
+ * @param {string} count
+ */
+export function perSecondOf(seconds, count) {
+  const passed = sumOf(seconds, second => second.seconds)
+  return passed === 0 ? 0 : sumOf(seconds, second => second.counts[count] ?? 0) / passed
+}
+
 /** @template T @param {T[]} items @param {(item: T) => number} of */
 export const sumOf = (items, of) => items.reduce((sum, item) => sum + of(item), 0)
 

@@ -1,5 +1,5 @@
 import { secondOf } from '../test-support.js'
-import { cpuFigures, cpuPerDelivery, megabytesOf } from './figures.js'
+import { cpuFigures, cpuPerDelivery, megabytesOf, perSecondOf, usageFigures } from './figures.js'
 
 const services = [
   { name: 'gateway 1', role: 'gateway', cpuMs: 30 },
@@ -34,4 +34,21 @@ test('memory is the most that all processes of a role took together, and no figu
 
   expect(megabytesOf([at(10e6), at(30e6), at(20e6)], 'gateway')).toBe(60)
   expect(megabytesOf([secondOf({ services })], 'gateway')).toBeUndefined()
+})
+
+test('a count a second is of the time that passed, not of the reports that came', () => {
+  const late = secondOf({ counts: { answered: 3_000 }, seconds: 1.5 })
+
+  expect(perSecondOf([late, late], 'answered')).toBe(2_000)
+  expect(perSecondOf([], 'answered')).toBe(0)
+})
+
+test('what the whole system takes is the sum over its processes: CPU of the time, memory on average', () => {
+  const at = (/** @type {number} */ residentBytes) =>
+    secondOf({ seconds: 2, services: services.map(service => ({ ...service, residentBytes })) })
+  const { systemCpu, systemMegabytes } = usageFigures([at(10e6), at(30e6)])
+
+  expect(systemCpu.value).toBe(3)
+  expect(systemMegabytes.value).toBe(60)
+  expect(usageFigures([secondOf({ services: [] })])).toEqual({})
 })

@@ -3,8 +3,10 @@ import { capacity } from './capacity.js'
 import { coldburst } from './coldburst.js'
 import { connect } from './connect.js'
 import { connections } from './connections.js'
+import { crash } from './crash.js'
 import { fanout } from './fanout.js'
 import { garbage } from './garbage.js'
+import { http } from './http.js'
 import { keys } from './keys.js'
 import { pingpong } from './pingpong.js'
 import { polling } from './polling/polling.js'
@@ -25,6 +27,8 @@ export const scenarios = [
   pingpong,
   connections,
   connect,
+  crash,
+  http,
   garbage,
   chat,
   publish,

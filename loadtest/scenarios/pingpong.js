@@ -2,7 +2,7 @@
 import { Option } from 'commander'
 import { readDuration, readInteger } from '../command-line/options.js'
 import { connectAndMeasure, connectionSum, rampAndMeasure } from './connect-all.js'
-import { cpuFigures, megabytesOf, sumOf } from './figures.js'
+import { cpuFigures, megabytesOf, perSecondOf } from './figures.js'
 
 const COUNTS = ['opened', 'refused', 'dropped', 'closed', 'requested', 'answered', 'refusals', 'lost', 'unexpected']
 
@@ -59,7 +59,7 @@ export const pingpong = {
       : rampAndMeasure(context, pool, { clients, ramp, seconds }))
     const { counts, reasons, histograms } = pool.totals
     const { latency } = histograms
-    const perSecond = sumOf(measured, second => second.counts.answered) / Math.max(1, measured.length)
+    const perSecond = perSecondOf(measured, 'answered')
     const { requested = 0, answered = 0, refusals = 0, lost = 0 } = counts
     const how = due === undefined ? `${window} under way each` : `${due.pings} every ${due.intervalMs} ms each`
     return {
