@@ -124,8 +124,8 @@ whole 1 1000000
 setting PROXY_EXEMPT ''
 list "$network" 'addresses or networks such as 10.0.0.0/8'
 
-# Silence after which a gateway is given up for a value or a page, and one other is asked. Keep it 2 s above the longest
-# timeout in keycast.yaml: a gateway waits that long for its fetcher.
+# Silence after which a gateway is given up for a value or a page. Keep it 2 s above the longest timeout in keycast.yaml: a
+# gateway waits that long for its fetcher.
 setting PROXY_ANSWER_TIMEOUT 5s
 seconds 2 600
 # How long a stop leaves WebSockets open. The container's stop grace must be longer.
@@ -225,9 +225,6 @@ if [ "$PROXY_NAMES_ONLY" = on ]; then
   done
 fi
 
-# Time for one silent gateway, some that refuse connections, and one more; not for two silent ones.
-PROXY_NEXT_GATEWAY_TIMEOUT="$((2 * ${PROXY_ANSWER_TIMEOUT%s} - 1))s"
-
 set +f
 export PROXY_GATEWAY_LINES PROXY_RESOLVER_LINE PROXY_CLIENT_HEADER PROXY_LISTEN_LINES PROXY_EXEMPT_LINES PROXY_TRUSTED_LINES \
-  PROXY_BALANCER_LINES PROXY_FOREIGN_LINES PROXY_NEXT_GATEWAY_TIMEOUT PROXY_METRICS_LINES PROXY_CLIENTS_MAX
+  PROXY_BALANCER_LINES PROXY_FOREIGN_LINES PROXY_METRICS_LINES PROXY_CLIENTS_MAX

@@ -5,7 +5,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 import { promisify } from 'node:util'
-import { pause } from './support/deadline.ts'
+import { freePorts } from './support/free-ports.ts'
 import {
   echo,
   openSocket,
@@ -196,20 +196,41 @@ test('when one of two gateways dies, those who connect do not notice', async () 
   expect(staying.sockets()).toBe(25)
 })
 
-test('a gateway that hangs is given up for another, while silent WebSockets stay', async () => {
+test.each(['/v1/values/a:1', '/ws'])('a request to %s that ends a gateway is sent to no other', async path => {
+  const first = await startStandIn('first')
+  const second = await startStandIn('second')
+  const pair = await startProxy([first.port, second.port], { env: { PROXY_SHUTDOWN_TIMEOUT: '1s' } })
+  first.dieOnRequest()
+  second.dieOnRequest()
+  const ask = () => (path === '/ws' ? openSocket(pair) : request(pair.url(path)))
+  const said = await ask().then(
+    answer => `answered ${'status' in answer ? answer.status : 'with a WebSocket'}`,
+    error => error.message,
+  )
+  expect(said).toContain('502')
+  expect(first.requests.length + second.requests.length).toBe(1)
+})
+
+test('what a gateway that hangs was asked goes to no other, while silent WebSockets stay', async () => {
   const hanging = await startStandIn('hanging')
   const staying = await startStandIn('staying')
   const pair = await startProxy([hanging.port, staying.port], { env: { PROXY_ANSWER_TIMEOUT: '2s' } })
   const sockets = await Promise.all([1, 2].map(() => openSocket(pair)))
   hanging.hang()
+  const before = staying.requests.length
   const paths = ['/v1/values/a:1', '/v1/values/a:2', '/', '/page.js']
-  const [answers] = await Promise.all([Promise.all(paths.map(path => request(pair.url(path)))), pause(2_500)])
-  expect(hanging.requests.length).toBeGreaterThan(1)
-  expect(answers.map(({ status, body }) => [status, body])).toEqual(paths.map(() => [200, 'staying']))
+  const answers = await Promise.all(paths.map(path => request(pair.url(path))))
+  expect(answers.map(({ status }) => status).sort()).toEqual([200, 200, 504, 504])
+  expect(staying.requests.length - before).toBe(2)
   for (const socket of sockets) expect(await echo(socket, 'still there')).toBe('still there')
+})
 
-  staying.hang()
-  expect((await request(pair.url('/'))).status).toBe(504)
+test('where no gateway is left, clients are told so', async () => {
+  const [one, other] = await freePorts(2)
+  const alone = await startProxy([one, other])
+  expect((await request(alone.url('/'))).status).toBe(502)
+  await expect(openSocket(alone)).rejects.toThrow('502')
+  expect((await request(alone.url('/any-gateway'))).status).toBe(404)
 })
 
 test('a gateway that comes back takes all who come when the other one is gone', async () => {

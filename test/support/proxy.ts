@@ -134,15 +134,26 @@ export async function startStandIn(name: string, port = 0) {
   const requests: { url: string; headers: IncomingHttpHeaders }[] = []
   const record = ({ url = '', headers }: IncomingMessage) => requests.push({ url, headers })
   let hangs = false
+  let dies = false
   const server = createServer((request, response) => {
     record(request)
+    if (dies) return die()
     if (hangs) return
     if (request.url === '/') response.setHeader('content-security-policy', pagePolicy)
     response.end(name)
   })
-  const webSockets = new WebSocketServer({ server, path: '/ws' })
-  webSockets.on('connection', (socket, request) => {
-    record(request)
+  const webSockets = new WebSocketServer({
+    server,
+    path: '/ws',
+    verifyClient: (/** @type {{ req: import('node:http').IncomingMessage }} */ { req }) => {
+      record(req)
+      if (!dies) return true
+      req.socket.destroy()
+      die()
+      return false
+    },
+  })
+  webSockets.on('connection', socket => {
     socket.on('message', (data, isBinary) => socket.send(data, { binary: isBinary }))
     socket.on('error', () => {}) // cut off with its client
   })
@@ -161,6 +172,10 @@ export async function startStandIn(name: string, port = 0) {
     /** Takes requests and answers none. */
     hang: () => {
       hangs = true
+    },
+    /** The next request ends it, before it is answered. */
+    dieOnRequest: () => {
+      dies = true
     },
     die,
   }
