@@ -49,6 +49,7 @@ function start(policy, settings) {
       singleFlight: gateway.singleFlight,
       log: createLog({ name: 'test', level: 'silent' }),
       connectionsMax: 1_000,
+      clientOf: () => undefined,
       unreadBytesMax: 2 ** 24,
     })
     gateway.attach(app.server)

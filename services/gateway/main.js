@@ -4,6 +4,7 @@ import { createLog, readListenProblem, readSettings, runService } from '@keycast
 import { createInternalServer } from '@keycast/service/internal-server'
 import { createMetrics } from '@keycast/service/metrics'
 import { readNamespaces } from '@keycast/service/namespaces'
+import { readClient } from './access/client-address.js'
 import { readAccess } from './access/policy-file.js'
 import { createGateway } from './gateway.js'
 import { addInternal } from './http/internal.js'
@@ -92,6 +93,7 @@ function assemble() {
     counts,
     log,
     connectionsMax: httpConnectionsWithin(sessionsMax, filesMax),
+    clientOf: readClient(config.trustedProxies),
     unreadBytesMax: config.unsentTotalBytesMax,
     chat: config.chat,
   })

@@ -145,7 +145,7 @@ export async function startStandIn(name: string, port = 0) {
   const webSockets = new WebSocketServer({
     server,
     path: '/ws',
-    verifyClient: (/** @type {{ req: import('node:http').IncomingMessage }} */ { req }) => {
+    verifyClient: ({ req }: { req: IncomingMessage }) => {
       record(req)
       if (!dies) return true
       req.socket.destroy()

@@ -60,6 +60,20 @@ export function readIsTrusted(trustedProxies) {
   }
 }
 
+/**
+ * @param {string} trustedProxies without a problem
+ * @returns {(socket: Pick<import('node:net').Socket, 'remoteAddress'>) => string | undefined} the name that limits on
+ *   connections are counted under, before anything was read; `undefined` for a trusted proxy, which has many clients
+ */
+export function readClient(trustedProxies) {
+  const isTrusted = readNetworks(trustedProxies)
+  return ({ remoteAddress = '' }) => {
+    const address = plain(remoteAddress)
+    if (!address) return UNKNOWN
+    return isTrusted(address) ? undefined : limitKeyOf(address)
+  }
+}
+
 /** @param {string} trustedProxies @returns {(address: string) => boolean} */
 function readNetworks(trustedProxies) {
   const networks = new BlockList()

@@ -1,4 +1,4 @@
-import { limitKeyOf, readClientAddress, trustedProxiesProblem } from './client-address.js'
+import { limitKeyOf, readClient, readClientAddress, trustedProxiesProblem } from './client-address.js'
 
 /** @param {{ from?: string, forwarded?: string, trusted?: string }} request */
 const addressOf = ({ from, forwarded, trusted = '10.0.0.0/8, fd00::/8' }) =>
@@ -49,6 +49,17 @@ test.each([
   ['unknown', 'unknown'],
 ])('limits of %s are counted under %s', (address, expected) => {
   expect(limitKeyOf(address)).toBe(expected)
+})
+
+test.each([
+  ['192.0.2.1', '192.0.2.1'],
+  ['::ffff:192.0.2.1', '192.0.2.1'],
+  ['2001:db8:1:2::6', '2001:db8:1:2::/64'],
+  ['10.0.0.1', undefined],
+  ['::ffff:10.0.0.1', undefined],
+  [undefined, 'unknown'],
+])('a connection from %s is counted under %s', (remoteAddress, client) => {
+  expect(readClient('10.0.0.0/8')({ remoteAddress })).toBe(client)
 })
 
 test.each(['', ' ', '10.0.0.7', '10.0.0.0/8, 192.168.0.0/16', '::1,fd00::/8', '0.0.0.0/0'])(

@@ -7,30 +7,55 @@
  */
 const RESPONSE_MS_MAX = 120_000
 
+/** Clients at one address get this part of all connections: so it takes four addresses to shut out the others. */
+const SHARE_OF_ADDRESS = 1 / 4
+
 /**
- * Past the limit new connections are cut. A connection counts until it closes or becomes a session (the server's event
- * `webSocket`).
+ * Past the limits new connections are cut: of one address, and in all. A connection counts until it closes or becomes a
+ * session (the server's event `webSocket`).
  *
  * @param {import('node:http').Server} server
- * @param {number} connectionsMax
+ * @param {object} options
+ * @param {number} options.connectionsMax
+ * @param {(socket: import('node:net').Socket) => string | undefined} options.clientOf whom a connection is counted for;
+ *   `undefined`: for nobody, as it comes from a proxy for many
+ * @param {(client: string | undefined, connectionsMax: number) => void} [options.onRefused] `client` is given where it
+ *   has too many
  */
-export function limitConnections(server, connectionsMax) {
-  /** @type {Set<unknown>} */
-  const open = new Set()
+export function limitConnections(server, { connectionsMax, clientOf, onRefused }) {
+  const perClientMax = Math.ceil(connectionsMax * SHARE_OF_ADDRESS)
+  /** Of each open connection, the client. @type {Map<unknown, string | undefined>} */
+  const open = new Map()
+  /** @type {Map<string, number>} */
+  const counts = new Map()
+
+  /** @param {unknown} socket */
+  function release(socket) {
+    const client = open.get(socket)
+    if (!open.delete(socket) || client === undefined) return
+    const left = (counts.get(client) ?? 0) - 1
+    if (left > 0) counts.set(client, left)
+    else counts.delete(client)
+  }
   /** One shared function, which a session's socket no longer has: sessions are many, and live long. @this {unknown} */
   function closed() {
-    open.delete(this)
+    release(this)
   }
   server.on('connection', socket => {
-    if (open.size >= connectionsMax) {
+    const client = clientOf(socket)
+    const count = client === undefined ? 0 : (counts.get(client) ?? 0)
+    if (count >= perClientMax || open.size >= connectionsMax) {
       socket.destroy()
+      if (count >= perClientMax) onRefused?.(client, perClientMax)
+      else onRefused?.(undefined, connectionsMax)
       return
     }
-    open.add(socket)
+    open.set(socket, client)
+    if (client !== undefined) counts.set(client, count + 1)
     socket.on('close', closed)
   })
   server.on('webSocket', socket => {
-    open.delete(socket)
+    release(socket)
     socket.off('close', closed)
   })
 }

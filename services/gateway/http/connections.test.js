@@ -1,6 +1,8 @@
 import { EventEmitter, once } from 'node:events'
 import { connect } from 'node:net'
+import { jest } from '@jest/globals'
 import Fastify from 'fastify'
+import { readClient } from '../access/client-address.js'
 import { createTestGateway } from '../test-support.js'
 import { limitConnections, limitResponses } from './connections.js'
 import { createUnreadBodies } from './unread-bodies.js'
@@ -20,8 +22,8 @@ async function serve(set) {
   cleanUps.push(() => app.close())
   await app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = /** @type {import('node:net').AddressInfo} */ (app.server.address())
-  const open = async () => {
-    const socket = connect(port, '127.0.0.1')
+  const open = async (localAddress = '127.0.0.1') => {
+    const socket = connect({ port, host: '127.0.0.1', localAddress })
     socket.on('error', () => {})
     cleanUps.push(() => socket.destroy())
     await once(socket, 'connect')
@@ -31,7 +33,9 @@ async function serve(set) {
 }
 
 test('past the limit a connection is cut, until another has closed or become a session', async () => {
-  const { app, open } = await serve(({ server }) => limitConnections(server, 2))
+  const { app, open } = await serve(({ server }) =>
+    limitConnections(server, { connectionsMax: 2, clientOf: () => undefined }),
+  )
   const arrived = once(app.server, 'connection')
   const first = await open()
   const [firstAtServer] = await arrived
@@ -46,6 +50,42 @@ test('past the limit a connection is cut, until another has closed or become a s
   expect(String((await once(fourth, 'data'))[0])).toMatch(/^HTTP\/1.1 404/)
 
   first.destroy()
+})
+
+test('one address holds a quarter of the connections, a trusted proxy all of them', async () => {
+  const clientOf = readClient('127.0.0.9')
+  const onRefused = jest.fn()
+  const { app, open } = await serve(({ server }) =>
+    limitConnections(server, { connectionsMax: 8, clientOf, onRefused }),
+  )
+  const arrived = once(app.server, 'connection')
+  const kept = await open('127.0.0.2')
+  const [keptAtServer] = await arrived
+  await open('127.0.0.2')
+  const third = await open('127.0.0.2')
+  third.resume()
+  await once(third, 'close')
+  expect(onRefused).toHaveBeenCalledWith('127.0.0.2', 2)
+
+  await open('127.0.0.3')
+  for (let number = 0; number < 5; number++) await open('127.0.0.9')
+  const ninth = await open('127.0.0.9')
+  ninth.resume()
+  await once(ninth, 'close')
+  expect(onRefused).toHaveBeenLastCalledWith(undefined, 8)
+
+  // One that became a session counts no more, and is not counted down again when it closes.
+  app.server.emit('webSocket', keptAtServer)
+  const closed = once(keptAtServer, 'close')
+  kept.destroy()
+  await closed
+  const next = await open('127.0.0.2')
+  next.write('GET /nothing HTTP/1.1\r\nhost: x\r\n\r\n')
+  expect(String((await once(next, 'data'))[0])).toMatch(/^HTTP\/1.1 404/)
+  const more = await open('127.0.0.2')
+  more.resume()
+  await once(more, 'close')
+  expect(onRefused).toHaveBeenLastCalledWith('127.0.0.2', 2)
 })
 
 test.each([

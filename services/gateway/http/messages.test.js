@@ -18,6 +18,7 @@ async function setUp(policy) {
     ...gateway,
     log: createLog({ name: 'test', level: 'silent' }),
     connectionsMax: 1_000,
+    clientOf: () => undefined,
     unreadBytesMax: 2 ** 24,
   })
   app.addHook('onClose', () => gateway.stop())

@@ -1,6 +1,6 @@
 // The HTTP side of the port clients connect to: the page, the client library, the values. /ws is the gateway's own.
 import { errorCodes } from '@keycast/protocol'
-import { answerErrors } from '@keycast/service'
+import { answerErrors, createOnceAMinute } from '@keycast/service'
 import Fastify from 'fastify'
 import { createAdmit } from './admit.js'
 import { addChat } from './chat.js'
@@ -17,6 +17,9 @@ import { addValues } from './values.js'
  * whole request before it sends any of it.
  */
 const REQUEST_TIMEOUT_MS = 10_000
+
+/** Node looks at its connections this often, by default every 30 s: until then one whose time is over stays. */
+const CHECK_CONNECTIONS_MS = 1_000
 
 /**
  * A connection may be idle for this long between requests. The proxies in front keep one for less time (nginx's here 4
@@ -40,6 +43,7 @@ const BODY_BYTES_MAX = 1_024
  * @param {import('./values.js').ValuesDeps['counts'] & import('./messages.js').MessagesDeps['counts']} deps.counts
  * @param {import('@keycast/service').Log} deps.log
  * @param {number} deps.connectionsMax of clients that are no sessions
+ * @param {Parameters<typeof limitConnections>[1]['clientOf']} deps.clientOf
  * @param {number} deps.unreadBytesMax of the values that clients are sent over HTTP and have not read
  * @param {boolean} [deps.chat] whether the example of a chat is served
  */
@@ -52,13 +56,14 @@ export function createPublicApp({
   counts,
   log,
   connectionsMax,
+  clientOf,
   unreadBytesMax,
   chat = false,
 }) {
   const app = Fastify({
     // Browsers and proxies keep connections open: without forcing, close() would wait for them.
     forceCloseConnections: true,
-    http: { maxHeaderSize: HEADERS_BYTES_MAX },
+    http: { maxHeaderSize: HEADERS_BYTES_MAX, connectionsCheckingInterval: CHECK_CONNECTIONS_MS },
     bodyLimit: BODY_BYTES_MAX,
     requestTimeout: REQUEST_TIMEOUT_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
@@ -74,7 +79,16 @@ export function createPublicApp({
         '/ is the page, /keycast.js the client library, /v1/values/{key} a value, /v1/messages/{key} the messages of a room, /ws the WebSocket',
     }),
   )
-  limitConnections(app.server, connectionsMax)
+  const isLogDue = createOnceAMinute(() => performance.now())
+  limitConnections(app.server, {
+    connectionsMax,
+    clientOf,
+    onRefused(client, connectionsMax) {
+      if (!isLogDue(client === undefined ? 'all' : 'client')) return
+      const whose = client === undefined ? 'there are' : 'its address has'
+      log.warn({ address: client, connectionsMax }, `a connection was cut, because ${whose} too many without a session`)
+    },
+  })
   limitResponses(app)
   addPage(app)
   if (chat) addChat(app)

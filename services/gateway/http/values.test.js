@@ -35,6 +35,7 @@ async function setup({ fresh, later, refused, caller = { hasToken: false, rights
   const counts = createCounts()
   const app = createPublicApp({
     connectionsMax: 1_000,
+    clientOf: () => undefined,
     unreadBytesMax: 1_000_000,
     log: createLog({ name: 'test', level: 'silent' }),
     counts,
