@@ -94,7 +94,8 @@ test('every reason for which an upgrade is refused is there', () => {
 test('every path that nginx passes on is there, and every status that it is told to answer with', () => {
   const template = readFileSync(new URL('../../proxy/nginx.conf.template', import.meta.url), 'utf8')
   const text = section('## The proxy')
-  const prefixes = [...template.matchAll(/^ +location (?:= |~ \^)?(\/[a-z0-9/-]*)/gm)].map(([, path]) => path)
+  const locations = /^ +location (?:= |~ \^)?(\/[a-z0-9/-]*).*\n(?! +internal;)/gm
+  const prefixes = [...template.matchAll(locations)].map(([, path]) => path)
   expect(prefixes).toEqual(expect.arrayContaining(['/ws', '/v1/values/', '/keycast/']))
   for (const path of prefixes) expect(text).toContain(`\`${path}`)
   const answered = [...template.matchAll(/(?:return|_status) (\d{3})\b/g)].map(([, status]) => status)
