@@ -54,6 +54,11 @@ export const closeCodes = Object.freeze({
     doc: 'a message in too many pieces, or the largest unfinished one where all take too much: send it whole',
   },
   tooBig: { code: 1009, reconnect: false, doc: 'a message over the size limit named in welcome' },
+  internalError: {
+    code: 1011,
+    reconnect: true,
+    doc: 'the gateway failed over this session, which is a bug: come back',
+  },
   restarting: { code: 1012, reconnect: true, doc: 'this gateway is being stopped or restarted: another will serve' },
   unauthenticated: {
     code: 4001,

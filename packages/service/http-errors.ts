@@ -1,6 +1,7 @@
 // Answers the errors of Fastify and of handlers, on every HTTP listener of Keycast.
+import { excerpt } from '@keycast/protocol'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
-import type { Log } from './log.ts'
+import type { Containment } from './containment.ts'
 
 /** The body of every answer that is no success. `code` is for programs, `message` for people. */
 export interface Problem {
@@ -9,13 +10,16 @@ export interface Problem {
 }
 
 /**
- * The codes are `bad_request` and `internal_error`. An error that a handler threw is in the log alone: it may hold a secret.
+ * The codes are `bad_request` and `internal_error`. An error that a handler threw is in the log alone: it may hold a
+ * secret. It ends its own request.
  */
-export function answerErrors(log: Log): (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => unknown {
+export function answerErrors({
+  caught,
+}: Pick<Containment, 'caught'>): (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => unknown {
   return (error, request, reply) => {
     const status = error.statusCode ?? 500
     if (status < 500) return sendError(reply, status, { code: 'bad_request', message: error.message })
-    log.error({ err: error, path: request.url }, 'a request failed')
+    caught('request', error, { path: excerpt(request.url) })
     return sendError(reply, status, { code: 'internal_error', message: 'internal error: the log says why' })
   }
 }

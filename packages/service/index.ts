@@ -1,6 +1,7 @@
 // The parts that every service needs: settings, log, shutdown. A part that loads a large library (HTTP server, metrics,
 // YAML) is imported by a path of its own: a fetcher's workers would load all of them at each start and use none.
 export { type AwakeClock, BEAT_MS, createAwakeClock, type Every, everyInterval, SILENT_MS } from './beats.ts'
+export { type Containment, createContainment, noContainment } from './containment.ts'
 export { ANSWER_GRACE_MS } from './deadlines.ts'
 export { detached } from './detached-bytes.ts'
 export { readVariable, withoutLineBreak } from './environment.ts'

@@ -1,3 +1,4 @@
+import { createContainment } from './containment.ts'
 import { createInternalServer } from './internal-server.ts'
 import { createLog } from './log.ts'
 import { createMetrics } from './metrics/metrics.ts'
@@ -11,7 +12,9 @@ const setup = ({ port = 0, ready = () => undefined }: { port?: number; ready?: (
   const lines: string[] = []
   const log = createLog({ name: 'keycast-test', destination: { write: line => lines.push(line) } })
   const metrics = createMetrics({ service: 'test' })
-  const server = createInternalServer({ host: '127.0.0.1', port, metrics, ready, log })
+  const containment = createContainment({ ends: ['request'], log })
+  containment.export(metrics)
+  const server = createInternalServer({ host: '127.0.0.1', port, metrics, ready, containment })
   toClose.push(server.close)
 
   const request = async (path: string, init?: RequestInit) => {
@@ -50,6 +53,10 @@ test('a route that fails answers 500 without telling why, and logs why', async (
   expect(status).toBe(500)
   expect(JSON.parse(body)).toEqual({ code: 'internal_error', message: expect.not.stringContaining('s3cret') })
   expect(lines.join('')).toContain('s3cret')
+  expect(lines.join('')).toContain('/broken')
+  // The next request is served, and tells that one failed.
+  const { body: exposition } = await request('/metrics')
+  expect(exposition).toContain('keycast_test_unexpected_errors_total{ended="request"} 1')
 })
 
 test('a bad request is answered with what is wrong', async () => {

@@ -2,8 +2,8 @@
 import type { AddressInfo } from 'node:net'
 import Fastify from 'fastify'
 import type { Registry } from 'prom-client'
+import type { Containment } from './containment.ts'
 import { answerErrors, sendError } from './http-errors.ts'
-import type { Log } from './log.ts'
 
 export type InternalServer = ReturnType<typeof createInternalServer>
 
@@ -14,18 +14,18 @@ interface Options {
   metrics: { registry: Registry }
   /** The reason why the service is not ready; `undefined` when it is. */
   ready: () => string | undefined
-  log: Log
+  containment: Pick<Containment, 'caught'>
 }
 
 /**
  * `/health/live` answers 200 while the event loop turns: a supervisor restarts a process that is silent there.
  * `/health/ready` answers 200 while traffic may come here, else 503 with the reason.
  */
-export function createInternalServer({ host, port, metrics, ready, log }: Options) {
+export function createInternalServer({ host, port, metrics, ready, containment }: Options) {
   // Without forcing, close() would wait for scrapers, which keep their connections open.
   const app = Fastify({ forceCloseConnections: true })
 
-  app.setErrorHandler(answerErrors(log))
+  app.setErrorHandler(answerErrors(containment))
   app.setNotFoundHandler((request, reply) =>
     sendError(reply, 404, { code: 'unknown_path', message: `nothing answers ${request.method} at this path` }),
   )

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { EventEmitter, once } from 'node:events'
+import { createContainment } from './containment.ts'
 import { createLog } from './log.ts'
 import { NamespacesError } from './namespaces/namespaces.ts'
 import { runService } from './run.ts'
@@ -156,6 +157,70 @@ test.each(['uncaughtException', 'unhandledRejection'])('%s is logged and ends th
   emitter.emit(event, new Error('a bug'))
   expect(exits).toEqual([1])
   expect(lines[0]).toMatchObject({ level: 'fatal', err: { message: 'a bug' } })
+})
+
+describe('a service with containment', () => {
+  const contained = () => {
+    const world = setup()
+    const containment = createContainment({ ends: ['session'], log: world.service.log })
+    const done: string[] = []
+    const stop = [step('clients', done), step('backbone', done)]
+    return { ...world, containment, done, service: { ...world.service, containment, stop } }
+  }
+
+  test('stops in order and exits with 1 when it has to restart, so that its supervisor starts it anew', async () => {
+    const { service, containment, done, exited, exits, lines } = contained()
+    await runService(service)
+    for (let error = 0; error < 10; error++) containment.caught('session', new Error('a bug'))
+    await exited
+    expect(done).toEqual(['clients', 'backbone'])
+    expect(exits).toEqual([1])
+    expect(lines).toContainEqual(
+      expect.objectContaining({ level: 'fatal', why: '10 unforeseen errors within a minute' }),
+    )
+  })
+
+  test.each(['uncaughtException', 'unhandledRejection'])('stops in order after an %s', async event => {
+    const { service, emitter, done, exited, exits, lines } = contained()
+    await runService(service)
+    emitter.emit(event, new Error('a bug'))
+    // Its consequences neither end the process sooner nor change the exit code.
+    emitter.emit(event, new Error('another'))
+    await exited
+    expect(done).toEqual(['clients', 'backbone'])
+    expect(exits).toEqual([1])
+    expect(lines).toContainEqual(
+      expect.objectContaining({ ended: 'process', err: expect.objectContaining({ message: 'a bug' }) }),
+    )
+  })
+
+  test('ends at once after an uncaught error where its last writes could do harm', async () => {
+    const { service, emitter, done, exits } = contained()
+    await runService({ ...service, drains: false })
+    emitter.emit('uncaughtException', new Error('a bug'))
+    expect(exits).toEqual([1])
+    expect(done).toEqual([])
+  })
+
+  test('ends at once after an uncaught error during its start', async () => {
+    const { service, emitter, done, exits } = contained()
+    const start = async () => void emitter.emit('uncaughtException', new Error('a bug'))
+    await runService({ ...service, start })
+    expect(exits).toEqual([1])
+    expect(done).toEqual([])
+  })
+
+  test('that is being stopped exits with 1 after an uncaught error, and still stops in order', async () => {
+    const { service, emitter, done, exited, exits } = contained()
+    await runService({
+      ...service,
+      stop: [['bug', () => void emitter.emit('uncaughtException', new Error())], ...service.stop],
+    })
+    emitter.emit('SIGTERM')
+    await exited
+    expect(done).toEqual(['clients', 'backbone'])
+    expect(exits).toEqual([1])
+  })
 })
 
 test('a real process stops in order on a signal and loses no line of its log', async () => {

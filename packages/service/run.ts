@@ -1,4 +1,5 @@
 // Runs a service: starts it, says that it is ready, and on a signal stops it in order within a grace period.
+import type { createContainment } from './containment.ts'
 import type { Log } from './log.ts'
 import { Misconfigured } from './misconfigured.ts'
 
@@ -20,6 +21,16 @@ interface Service {
    * over.
    */
   stop: [what: string, step: () => unknown][]
+  /**
+   * May have the service stop and exit with 1, as an error that nothing caught does then. Without it such an error ends
+   * the process at once.
+   */
+  containment?: Pick<ReturnType<typeof createContainment>, 'fail' | 'onRestart'>
+  /**
+   * False: where what is shared may be half changed, the process ends at once, without its stop steps. For a service
+   * whose last writes could do harm for good.
+   */
+  drains?: boolean
   /** Names the setting to change if the error's own words do not. */
   whyNot?: (error: unknown) => string | undefined
   /** The process, unless a test says otherwise. */
@@ -29,8 +40,8 @@ interface Service {
 /**
  * Runs a service until a signal. SIGTERM comes from docker and systemd, SIGINT from pm2 and a terminal; both stop it,
  * and further ones change nothing. Exit codes: 0 stopped in order; 2 settings or keycast.yaml cannot be used; 1 anything
- * else, so that a supervisor restarts it. An address that the host does not have counts as 1: with 2, a host that boots
- * before its network is there would stay without the service.
+ * else, a stop after an unforeseen error included, so that a supervisor restarts it. An address that the host does not
+ * have counts as 1: with 2, a host that boots before its network is there would stay without the service.
  *
  * @returns once the service is ready, or will not be
  */
@@ -40,16 +51,21 @@ export async function runService({
   graceMs,
   start,
   stop,
+  containment,
+  drains = true,
   whyNot = () => undefined,
   runtime = process,
 }: Service): Promise<void> {
+  let isReady = false
   let stopping = false
+  let isFaulty = false
 
   // Begins a turn later: a signal during `start` must find the handlers below.
   const started = Promise.resolve()
     .then(start)
     .then(
       () => {
+        isReady = true
         // pm2 counts a service as started once it says so (wait_ready).
         if (!stopping) runtime.send?.('ready')
       },
@@ -64,10 +80,10 @@ export async function runService({
       },
     )
 
-  const shutDown = async (signal: string) => {
-    if (stopping) return log.warn({ signal }, 'already stopping')
+  const shutDown = async (why: object) => {
+    if (stopping) return log.warn(why, 'already stopping')
     stopping = true
-    log.info({ signal, graceMs }, 'stopping')
+    log.info({ ...why, graceMs }, 'stopping')
     let doing = 'start'
     // Keeps the process open: without it, a step that hangs would end in a silent exit with 0.
     const grace = setTimeout(() => {
@@ -88,20 +104,27 @@ export async function runService({
     }
     clearTimeout(grace)
     log.info('stopped')
-    runtime.exit(failures === 0 ? 0 : 1)
+    runtime.exit(failures === 0 && !isFaulty ? 0 : 1)
   }
 
-  runtime.on('SIGTERM', () => shutDown('SIGTERM'))
-  runtime.on('SIGINT', () => shutDown('SIGINT'))
-  // A programming error leaves the process in an unknown state: exit, and let the supervisor start a new one.
-  runtime.on('uncaughtException', error => {
-    log.fatal({ err: error }, 'uncaught exception')
-    runtime.exit(1)
+  runtime.on('SIGTERM', () => shutDown({ signal: 'SIGTERM' }))
+  runtime.on('SIGINT', () => shutDown({ signal: 'SIGINT' }))
+  containment?.onRestart((why, isInDoubt) => {
+    log.fatal({ why }, 'restarting')
+    isFaulty = true
+    if (isInDoubt && !drains) return runtime.exit(1)
+    shutDown({ why })
   })
-  runtime.on('unhandledRejection', reason => {
-    log.fatal({ err: reason }, 'unhandled rejection')
+  // A programming error leaves the process in an unknown state. It lives on only for as long as its peers need to turn to
+  // others, and then the supervisor starts a new one.
+  const onUncaught = (what: string, error: unknown) => {
+    isFaulty = true
+    if (containment && isReady) return containment.fail(error)
+    log.fatal({ err: error }, what)
     runtime.exit(1)
-  })
+  }
+  runtime.on('uncaughtException', error => onUncaught('uncaught exception', error))
+  runtime.on('unhandledRejection', reason => onUncaught('unhandled rejection', reason))
 
   await started
 }

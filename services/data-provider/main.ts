@@ -1,5 +1,5 @@
 // The simulated backend as a process: settings, listener, signals.
-import { createLog, readListenProblem, readSettings, runService } from '@keycast/service'
+import { createContainment, createLog, readListenProblem, readSettings, runService } from '@keycast/service'
 import { createInternalServer } from '@keycast/service/internal-server'
 import { createMetrics } from '@keycast/service/metrics'
 import { createDocuments } from './documents.ts'
@@ -15,7 +15,15 @@ const config = readSettings(settings, {
 })
 const log = createLog({ name, level: config.logLevel, format: config.logFormat })
 const metrics = createMetrics({ service: 'provider' })
-const server = createInternalServer({ host: config.host, port: config.port, metrics, ready: () => undefined, log })
+const containment = createContainment({ ends: ['request'], log })
+containment.export(metrics)
+const server = createInternalServer({
+  host: config.host,
+  port: config.port,
+  metrics,
+  ready: () => undefined,
+  containment,
+})
 const { documentBytes, changeMs, latencyMs, jitterMs, hangRate, errorRate, garbageRate } = config
 addRoutes(server.app, {
   documents: createDocuments({ changeMs }),
@@ -31,6 +39,7 @@ await runService({
   name,
   log,
   graceMs: config.shutdownGraceMs,
+  containment,
   whyNot: readListenProblem(settings, config, [['host', 'port']]),
   async start() {
     const port = await server.listen()

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { buffer } from 'node:stream/consumers'
-import { createLog } from '@keycast/service'
+import { noContainment } from '@keycast/service'
 import { createInternalServer } from '@keycast/service/internal-server'
 import { createMetrics } from '@keycast/service/metrics'
 import { createDocuments } from './documents.ts'
@@ -26,8 +26,13 @@ interface Asked {
 /** A backend on a free port, asked over a socket: tests see the same as a fetcher. */
 const setup = async () => {
   const metrics = createMetrics({ service: 'provider' })
-  const log = createLog({ name: 'test', level: 'silent' })
-  const server = createInternalServer({ host: '127.0.0.1', port: 0, metrics, ready: () => undefined, log })
+  const server = createInternalServer({
+    host: '127.0.0.1',
+    port: 0,
+    metrics,
+    ready: () => undefined,
+    containment: noContainment,
+  })
   const stats = createStats(() => NOW_MS)
   const faults = createFaults({ latencyMs: 0, jitterMs: 0, hangRate: 0, errorRate: 0, garbageRate: 0 })
   let nowMs = NOW_MS

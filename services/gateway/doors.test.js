@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { request as httpRequest } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { createMemoryRooms } from '@keycast/backbone/memory'
-import { createLog } from '@keycast/service'
+import { noContainment } from '@keycast/service'
 import { readRule } from './access/rights.js'
 import { badTokens, issuers, sign } from './access/test-tokens.js'
 import { createPublicApp } from './http/public.js'
@@ -47,7 +47,8 @@ function start(policy, settings) {
     const app = createPublicApp({
       ...gateway,
       singleFlight: gateway.singleFlight,
-      log: createLog({ name: 'test', level: 'silent' }),
+      containment: noContainment,
+      log: { warn() {} },
       connectionsMax: 1_000,
       clientOf: () => undefined,
       unreadBytesMax: 2 ** 24,

@@ -74,6 +74,7 @@ const SWEEP_SELDOM_MS = 10_000
  *   there are none
  * @param {Pick<import('@keycast/service').Metrics, 'counter' | 'gauge' | 'histogram' | 'fastHistogram'>} deps.metrics
  * @param {import('./sessions/session-log.js').Log} [deps.log]
+ * @param {Pick<import('@keycast/service').Containment, 'guard'>} deps.containment
  * @param {Parameters<typeof createTokens>[0]['jwksEvents']} [deps.jwksEvents] for the log
  * @param {() => number} [deps.now] monotonic, in milliseconds
  * @param {() => number} [deps.wallNow] in milliseconds since 1970, as tokens tell the time
@@ -86,6 +87,7 @@ export function createGateway({
   createRoomsBackbone = createNoJournal,
   metrics,
   jwksEvents,
+  containment,
   log,
   now = () => performance.now(),
   wallNow = Date.now,
@@ -175,7 +177,7 @@ export function createGateway({
   const tails = createTails({ bytesMax: settings.tailBytesMax, now })
   const addDueMessages = createDueMessages({ tails, onBehind: subscription => events.onBehind(subscription), counts })
   const { unsentBytesMax } = settings
-  const outbox = createOutbox({ events, slowClients, addDueMessages, unsentBytesMax, counts, now })
+  const outbox = createOutbox({ events, slowClients, addDueMessages, unsentBytesMax, containment, counts, now })
   const places = createPlaces(settings)
   const subscriptions = createSubscriptions({
     values,
@@ -216,6 +218,7 @@ export function createGateway({
     outbox,
     places,
     settings,
+    containment,
     counts,
     log,
     now,
@@ -252,6 +255,7 @@ export function createGateway({
     credentials,
     unfinished,
     sessionLog: createSessionLog({ log, now }),
+    containment,
     counts,
   })
   const endRevoked = createEndRevoked({ revocations, sessions, viewers })
@@ -274,6 +278,7 @@ export function createGateway({
     outbox,
     rateLimit,
     getsWaitingMax,
+    containment,
     counts,
     now,
   })
@@ -287,6 +292,7 @@ export function createGateway({
     credentials,
     anonymous: rights.anonymous,
     rateLimit,
+    containment,
     welcome: {
       heartbeatMs,
       limits: {
@@ -313,6 +319,7 @@ export function createGateway({
     isDraining: () => isDraining,
     sessionsMax: settings.sessionsMax,
     origins: settings.origins,
+    containment,
     counts,
     log,
     now,

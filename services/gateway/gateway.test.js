@@ -1,7 +1,9 @@
 // A gateway on real sockets, with real clients and a backbone that records.
+import { EventEmitter } from 'node:events'
 import { createServer, request as httpRequest } from 'node:http'
 import { connect as connectTcp } from 'node:net'
 import { text } from 'node:stream/consumers'
+import { createContainment, createLog, noContainment, runService } from '@keycast/service'
 import { WebSocket } from 'ws'
 import { createGateway } from './gateway.js'
 import { createFakeBackbone, createNamespaces, createPolicy, defaults, noMetrics } from './test-support.js'
@@ -13,7 +15,7 @@ afterEach(async () => {
 })
 
 /** @param {Partial<import('./settings.js').Settings>} [settings] */
-async function start(settings) {
+async function start(settings, containment = noContainment) {
   const backbone = createFakeBackbone()
   const gateway = createGateway({
     settings: { ...defaults, drainMs: 100, ...settings },
@@ -21,6 +23,7 @@ async function start(settings) {
     policy: createPolicy(),
     createBackbone: backbone.connect,
     metrics: noMetrics,
+    containment,
   })
   const server = createServer((_, response) => response.end('over HTTP'))
   gateway.attach(server)
@@ -248,6 +251,39 @@ test('a gateway that drains says so, closes with 1012, and takes no new client',
     expect(await client.closed).toBe(1012)
   }
   await drained
+})
+
+test('ten unforeseen errors within a minute have a gateway send its clients elsewhere, and exit with 1', async () => {
+  const log = createLog({ name: 'test', level: 'silent' })
+  const containment = createContainment({ ends: ['session'], log })
+  const { url, gateway } = await start({}, containment)
+  const runtime = new EventEmitter()
+  const exited = new Promise(resolve => Object.assign(runtime, { exit: resolve }))
+  await runService({
+    name: 'test',
+    log,
+    containment,
+    graceMs: 10_000,
+    start: async () => {},
+    stop: [['clients', gateway.drain]],
+    runtime: /** @type {any} */ (runtime),
+  })
+  const bystander = await connect(url)
+  Object.assign(gateway.backbone, {
+    watch() {
+      throw new TypeError('a bug')
+    },
+  })
+  for (let offence = 0; offence < 10; offence++) {
+    const offender = await connect(url)
+    offender.send({ type: 'subscribe', id: 1, keys: [`tick:${offence}`] })
+    expect(await offender.closed).toBe(1011)
+    if (offence < 9) bystander.send({ type: 'ping', id: offence })
+    if (offence < 9) expect(await bystander.next()).toMatchObject({ type: 'pong', id: offence })
+  }
+  expect(await bystander.next()).toMatchObject({ type: 'closing' })
+  expect(await bystander.closed).toBe(1012)
+  expect(await exited).toBe(1)
 })
 
 test('requests that are no upgrade are served beside', async () => {

@@ -1,6 +1,6 @@
 // Wires a gateway to the real world: settings, backbone, listeners, signals.
 import { createZeromqBackbone, createZeromqRooms } from '@keycast/backbone'
-import { createLog, readListenProblem, readSettings, runService } from '@keycast/service'
+import { createContainment, createLog, readListenProblem, readSettings, runService } from '@keycast/service'
 import { createInternalServer } from '@keycast/service/internal-server'
 import { createMetrics } from '@keycast/service/metrics'
 import { readNamespaces } from '@keycast/service/namespaces'
@@ -27,6 +27,8 @@ const BACKBONE_OVERHEAD_BYTES = 1024 ** 2
 /** HTTP requests that wait for the fetcher at a time: at some 10 KB each they take 40 MB. */
 const HTTP_PENDING_MAX = 4_000
 
+const containment = createContainment({ ends: ['session', 'upgrade', 'request', 'link'], log })
+
 /** @type {ReturnType<typeof assemble>} */
 let parts
 
@@ -38,6 +40,7 @@ function assemble() {
   for (const note of policy.notes) log.warn(note)
   const bytesMax = Math.max(0, ...namespaces.names.map(each => namespaces.get(each)?.bytesMax ?? 0))
   const metrics = createMetrics({ service: 'gateway' })
+  containment.export(metrics)
   const filesMax = openFilesMax()
   const sessionsMax = sessionsWithin(config.sessionsMax, filesMax)
   if (sessionsMax < config.sessionsMax) {
@@ -55,14 +58,16 @@ function assemble() {
         nodes: config.fetcherNodes,
         messageBytesMax: bytesMax + BACKBONE_OVERHEAD_BYTES,
         events,
+        containment,
         log,
         curve: curveOf(config),
       }),
     createRoomsBackbone:
       journal.names.length === 0
         ? undefined
-        : events => createZeromqRooms({ nodes: config.journalNodes, events, log, curve: curveOf(config) }),
+        : events => createZeromqRooms({ nodes: config.journalNodes, events, containment, log, curve: curveOf(config) }),
     metrics,
+    containment,
     log,
     jwksEvents: {
       ok: (issuer, keys) => log.debug({ issuer, keys }, 'the key set was fetched'),
@@ -91,6 +96,7 @@ function assemble() {
     singleFlight: limitPending(gateway.singleFlight, HTTP_PENDING_MAX),
     histories,
     counts,
+    containment,
     log,
     connectionsMax: httpConnectionsWithin(sessionsMax, filesMax),
     clientOf: readClient(config.trustedProxies),
@@ -103,7 +109,7 @@ function assemble() {
     port: config.internalPort,
     metrics,
     ready: gateway.notReady,
-    log,
+    containment,
   })
   addInternal(internal.app, {
     gate,
@@ -125,6 +131,7 @@ await runService({
   name,
   log,
   graceMs: config.shutdownGraceMs,
+  containment,
   whyNot: readListenProblem(settings, config, [
     ['host', 'port'],
     ['internalHost', 'internalPort'],

@@ -4,6 +4,7 @@ import { EventEmitter } from 'node:events'
 import { constants, inflateRawSync } from 'node:zlib'
 import { createMemoryRooms } from '@keycast/backbone/memory'
 import { versionOf } from '@keycast/protocol'
+import { noContainment } from '@keycast/service'
 import { readRule } from './access/rights.js'
 import { createGateway } from './gateway.js'
 import { settings as declared } from './settings.js'
@@ -329,7 +330,7 @@ const local = { address: '127.0.0.1', isNamed: false }
  * @param {{ settings?: Partial<import('./settings.js').Settings>, namespaces?: Record<string, Partial<Namespace>>,
  *   rooms?: Record<string, Partial<JournalNamespace>>, journal?: ReturnType<typeof createMemoryRooms>,
  *   policy?: Partial<import('./access/policy-file.js').Policy>, metrics?: typeof noMetrics, startAtMs?: number,
- *   log?: import('./sessions/session-log.js').Log }} [options] `startAtMs`: what the wall clock says at first
+ *   log?: import('./sessions/session-log.js').Log, containment?: import('@keycast/service').Containment }} [options] `startAtMs`: what the wall clock says at first
  */
 export function createTestGateway({
   settings,
@@ -338,6 +339,7 @@ export function createTestGateway({
   journal = createMemoryRooms(),
   policy,
   metrics = noMetrics,
+  containment = noContainment,
   log,
   startAtMs = Date.now(),
 } = {}) {
@@ -350,6 +352,7 @@ export function createTestGateway({
     createBackbone: backbone.connect,
     createRoomsBackbone: journal.backbone,
     metrics,
+    containment,
     log,
     now: () => nowMs,
     wallNow: () => startAtMs + nowMs - 1_000_000,

@@ -1,7 +1,15 @@
 // Wires a journal to the real world: settings, log, hub, internal listener, signals.
 import { resolve } from 'node:path'
 import { createZeromqRoomsHub, hubCurveOf } from '@keycast/backbone'
-import { createLog, Misconfigured, readListenProblem, readSettings, runService, withReserved } from '@keycast/service'
+import {
+  createContainment,
+  createLog,
+  Misconfigured,
+  readListenProblem,
+  readSettings,
+  runService,
+  withReserved,
+} from '@keycast/service'
 import { createInternalServer } from '@keycast/service/internal-server'
 import { createMetrics } from '@keycast/service/metrics'
 import { readNamespaces } from '@keycast/service/namespaces'
@@ -19,6 +27,8 @@ const config = readSettings(settings, {
   check: conflictsOf,
 })
 const report = createLog({ name, level: config.logLevel, format: config.logFormat })
+
+const containment = createContainment({ ends: ['link', 'request'], log: report })
 
 /** @type {Awaited<ReturnType<typeof start>>} */
 let parts
@@ -57,9 +67,11 @@ async function start() {
     requestsPort: config.publicationsPort,
     answersPort: config.deliveriesPort,
     curve: hubCurveOf(config),
+    containment,
     log: report,
   })
   const metrics = createMetrics({ service: 'journal' })
+  containment.export(metrics)
   const log = await openLog()
   const { shortenMs } = config
   const journal = createJournal({ namespaces: withReserved(namespaces), hub, log, metrics, report, end, shortenMs })
@@ -68,7 +80,7 @@ async function start() {
     port: config.metricsPort,
     metrics,
     ready: journal.notReady,
-    log: report,
+    containment,
   })
   addRoomCalls(internal.app, journal)
   const metricsPort = await internal.listen()
@@ -93,6 +105,9 @@ await runService({
   name,
   log: report,
   graceMs: config.shutdownGraceMs,
+  containment,
+  // What it would still write then could be wrong for good. Gateways say again what was not acknowledged.
+  drains: false,
   whyNot: readListenProblem(settings, config, [
     ['host', 'publicationsPort'],
     ['host', 'deliveriesPort'],

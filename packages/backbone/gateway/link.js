@@ -3,8 +3,9 @@
 // codec knows.
 import { randomBytes } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
-import { BEAT_MS, createAwakeClock, createOnceAMinute, SILENT_MS, TURN_MS } from '@keycast/service'
+import { BEAT_MS, createAwakeClock, createOnceAMinute, noContainment, SILENT_MS, TURN_MS } from '@keycast/service'
 import { bytesOf } from '../wire/bytes.js'
+import { WireError } from '../wire/codec.js'
 import { decodeFromHub, encodeMessage, encodeRequest } from '../wire/envelope.js'
 import { createProgress } from './progress.js'
 import { createRequests } from './requests.js'
@@ -50,9 +51,10 @@ const DEADLINE_CHECK_MS = 100
  * @param {LinkEvents<S>} options.events
  * @param {() => number} options.now
  * @param {import('@keycast/service').Every} options.every
+ * @param {Pick<import('@keycast/service').Containment, 'guard' | 'caught'>} [options.containment]
  * @param {Log} options.log
  */
-export function createLink({ codec, dial, events, now, every, log }) {
+export function createLink({ codec, dial, events, containment = noContainment, now, every, log }) {
   /** @type {ReturnType<typeof createRequests<S>>} */
   const requests = createRequests({ position: events.position, payload: events.payload, now })
   const { wants, notices, commands } = requests
@@ -184,13 +186,19 @@ export function createLink({ codec, dial, events, now, every, log }) {
     try {
       message = decodeFromHub(parts, codec)
     } catch (error) {
-      log.warn(
-        { error: /** @type {Error} */ (error).message },
-        'a damaged message came from the node: starting the link anew',
-      )
+      if (error instanceof WireError) {
+        log.warn({ error: error.message }, 'a damaged message came from the node: starting the link anew')
+      } else containment.caught('link', error)
       return onAnswersLost()
     }
-    if (message.link !== id) return
+    if (message.link === id) apply(message, parts)
+  }
+
+  // An answer is for all who want its key, and no loss of the link takes it back.
+  const apply = containment.guard('link', take, redial, { isForAll: true })
+
+  /** @param {import('../wire/envelope.js').FromHub<S>} message @param {Buffer[]} parts it came in */
+  function take(message, parts) {
     lastHeardAt = awake.now()
     switch (message.type) {
       case 'resync':

@@ -1,4 +1,4 @@
-import { BEAT_MS, SILENT_MS } from '@keycast/service'
+import { BEAT_MS, createContainment, SILENT_MS } from '@keycast/service'
 import { encodeMessage } from '../wire/envelope.js'
 import { valuesCodec } from '../wire/values-codec.js'
 import { createLink } from './link.js'
@@ -6,8 +6,8 @@ import { UNHEARD_BYTES_MAX } from './unheard.js'
 
 const turn = () => new Promise(setImmediate)
 
-/** A link whose sockets, clock and node are the test's. */
-function setup() {
+/** A link whose sockets, clock and node are the test's. @param {any} [given] */
+function setup(given) {
   let at = 0
   let tick = () => {}
   /** @typedef {(error: Error) => void} Fail */
@@ -73,6 +73,7 @@ function setup() {
       }
     },
     log,
+    ...given,
   })
   link.start()
   const last = () => dialled[dialled.length - 1]
@@ -457,4 +458,61 @@ test('commands that many clients give in one turn go in one request', async () =
   expect(last().requests.map(({ commands }) => commands.map((/** @type {any} */ { id }) => id))).toEqual([
     ['c1', 'c2', 'c3'],
   ])
+})
+
+describe('an error that no code foresaw', () => {
+  const bug = () => {
+    throw new TypeError('a bug')
+  }
+  const answer = {
+    type: 'answers',
+    number: 1,
+    reached: 1,
+    parts: [0],
+    answers: [{ type: 'kept', key: 'a:1', version: 'v' }],
+  }
+
+  /** Two links, of which the first is the offender. @param {object} fault */
+  function withBystander(fault) {
+    /** @type {string[]} */
+    const restarts = []
+    const containment = createContainment({ ends: ['link'], log: /** @type {any} */ ({ error() {} }) })
+    containment.onRestart(why => restarts.push(why))
+    const offender = setup({ containment, ...fault })
+    const bystander = setup({ containment })
+    for (const { link, answer: beat, pass } of [offender, bystander]) {
+      beat()
+      link.watch('a:1')
+      pass(1)
+      beat()
+    }
+    return { offender, bystander, containment, restarts }
+  }
+
+  test('while a message is read starts its link anew, and no other', async () => {
+    const { offender, bystander, containment, restarts } = withBystander({
+      codec: { ...valuesCodec, decodeAnswer: bug },
+    })
+    await turn()
+    for (const { say } of [offender, bystander]) say(answer)
+    offender.pass(1)
+    expect(offender.dialled).toHaveLength(2)
+    expect(bystander.dialled).toHaveLength(1)
+    expect(bystander.events).toContain('answer a:1')
+    expect(containment.counts).toEqual({ link: 1, process: 0 })
+    expect(restarts).toEqual([])
+  })
+
+  test('while an answer is applied starts its link anew, and the process, for the answer was for all', async () => {
+    const { offender, bystander, containment, restarts } = withBystander({
+      events: { position: () => undefined, onAnswer: bug, onAlive() {}, onDead() {} },
+    })
+    await turn()
+    for (const { say } of [offender, bystander]) say(answer)
+    offender.pass(1)
+    expect(offender.dialled).toHaveLength(2)
+    expect(bystander.events).toContain('answer a:1')
+    expect(containment.counts).toEqual({ link: 1, process: 0 })
+    expect(restarts).toEqual([expect.stringContaining('half changed')])
+  })
 })

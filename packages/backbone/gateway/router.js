@@ -53,9 +53,20 @@ const HOLD_CHECK_MS = 250
  * @param {RouterEvents<S>} options.events
  * @param {() => number} options.now
  * @param {import('@keycast/service').Every} options.every
+ * @param {Pick<import('@keycast/service').Containment, 'guard' | 'caught'>} [options.containment]
  * @param {import('./link.js').Log} options.log
  */
-export function createRouter({ codec, placeOf = key => key, nodeSource, dialOf, events, now, every, log }) {
+export function createRouter({
+  codec,
+  placeOf = key => key,
+  nodeSource,
+  dialOf,
+  events,
+  containment,
+  now,
+  every,
+  log,
+}) {
   /** @type {Map<string, Node<S>>} */
   const nodes = new Map()
   /** @type {Map<string, Want<S>>} */
@@ -116,6 +127,7 @@ export function createRouter({ codec, placeOf = key => key, nodeSource, dialOf, 
         onAlive: () => onJudged(name, 'a node answers'),
         onDead: () => onJudged(name, 'a node does not answer'),
       },
+      containment,
       now,
       every,
       log,

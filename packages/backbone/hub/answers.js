@@ -1,5 +1,5 @@
 // Sends each link its answers and results: in turn, many small ones in one message, as far as its credit reaches.
-import { createTurns, createUniqueQueue } from '@keycast/service'
+import { createTurns, createUniqueQueue, noContainment } from '@keycast/service'
 import { bytesOf } from '../wire/bytes.js'
 import { encodeAnswers } from '../wire/envelope.js'
 import { CREDIT_BYTES, createCredit } from './credit.js'
@@ -35,10 +35,11 @@ const KEYS_PER_BATCH_MAX = 500
  * @param {import('../wire/codec.js').Codec<S>} options.codec
  * @param {import('./hub.js').NodeEvents<S>['answersFor']} options.answersFor
  * @param {(link: L, parts: Buffer[], failed: () => void) => void} options.send
- * @param {(link: L) => void} options.onFailed a message could not be sent
+ * @param {(link: L) => void} options.onFailed a message could not be sent, or not be made
+ * @param {Pick<import('@keycast/service').Containment, 'guard'>} [options.containment]
  * @param {() => number} options.now
  */
-export function createAnswers({ codec, answersFor, send, onFailed, now }) {
+export function createAnswers({ codec, answersFor, send, onFailed, containment = noContainment, now }) {
   /** Links that are due something, each a message in turn. */
   const due = /** @type {import('@keycast/service').UniqueQueue<L>} */ (createUniqueQueue())
   const sending = createTurns({ now, step: sendNext })
@@ -88,11 +89,19 @@ export function createAnswers({ codec, answersFor, send, onFailed, now }) {
   function sendNext() {
     const link = isStopped ? undefined : due.take()
     if (!link) return false
-    const answers = hasAnswersToSend(link) ? answersOf(link) : []
-    sendBatch(link, answers, isResultsTurn(link))
-    if (hasAnswersToSend(link) || link.results.length > 0) due.add(link)
+    sendTo(link)
     return due.size > 0
   }
+
+  const sendTo = containment.guard(
+    'link',
+    (/** @type {L} */ link) => {
+      const answers = hasAnswersToSend(link) ? answersOf(link) : []
+      sendBatch(link, answers, isResultsTurn(link))
+      if (hasAnswersToSend(link) || link.results.length > 0) due.add(link)
+    },
+    onFailed,
+  )
 
   /** @param {L} link */
   const hasAnswersToSend = link => link.due.size > 0 && link.account.hasRoom()

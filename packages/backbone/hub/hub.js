@@ -1,7 +1,7 @@
 // A node's side of its links: lists them, hears each gateway's wants, and notices lost requests. answers.js sends.
 // Sockets come from `bind`, and the codec knows the content.
 import { excerpt } from '@keycast/protocol'
-import { BEAT_MS, createAwakeClock, createOnceAMinute, createTurns, SILENT_MS } from '@keycast/service'
+import { BEAT_MS, createAwakeClock, createOnceAMinute, createTurns, noContainment, SILENT_MS } from '@keycast/service'
 import { bytesOf } from '../wire/bytes.js'
 import { WireError } from '../wire/codec.js'
 import { decodeBeat, decodeRequest, encodeMessage } from '../wire/envelope.js'
@@ -88,10 +88,11 @@ const HEARD_REPORT_BYTES = 2 ** 19
  * @param {() => number} options.now
  * @param {() => number} [options.wallNow] as the clock of time awake has it
  * @param {import('@keycast/service').Every} options.every
+ * @param {Pick<import('@keycast/service').Containment, 'guard' | 'caught'>} [options.containment]
  * @param {import('../gateway/link.js').Log} options.log
  * @returns {Hub<S>}
  */
-export function createHub({ codec, bind, now, wallNow, every, log }) {
+export function createHub({ codec, bind, containment = noContainment, now, wallNow, every, log }) {
   /** @type {Map<string, LinkState<S>>} */
   const links = new Map()
   const answers = createAnswers({
@@ -100,6 +101,7 @@ export function createHub({ codec, bind, now, wallNow, every, log }) {
     send: (/** @type {LinkState<S>} */ link, parts, failed) => sockets.send(link.routingId, parts, failed),
     // No peer had that routing id: the gateway is gone, or has new sockets and is told of the loss at its next beat.
     onFailed: link => links.get(link.id) === link && lose(link),
+    containment,
     now,
   })
   /** Work that remains for links that were lost. @type {Iterator<unknown>[]} */
@@ -144,7 +146,7 @@ export function createHub({ codec, bind, now, wallNow, every, log }) {
   function onRequestParts(parts) {
     awake.look()
     const request = decoded(() => decodeRequest(parts, codec))
-    if (request) onRequest(request, bytesOf(parts))
+    if (request) takeRequestOf(request, bytesOf(parts))
   }
 
   /** @param {Buffer} part @param {Buffer} routingId */
@@ -152,8 +154,16 @@ export function createHub({ codec, bind, now, wallNow, every, log }) {
     awake.look()
     const message = decoded(() => decodeBeat(part, codec.wire))
     if (message?.type === 'incompatible') onIncompatible(message, routingId)
-    else if (message) onBeat(message, routingId)
+    else if (message) takeBeatOf(message, routingId)
   }
+
+  /** The loss of a link takes back all that it wanted. @param {{ link: string }} message */
+  const loseSender = ({ link: id }) => {
+    const link = links.get(id)
+    if (link) lose(link)
+  }
+  const takeRequestOf = containment.guard('link', onRequest, loseSender)
+  const takeBeatOf = containment.guard('link', onBeat, loseSender)
 
   /** @template T @param {() => T} decode @returns {T | undefined} */
   function decoded(decode) {
@@ -162,8 +172,10 @@ export function createHub({ codec, bind, now, wallNow, every, log }) {
     } catch (error) {
       // The message is a stranger's, or damaged: then its link notices by the missing number. Nothing here depends on
       // it.
-      if (!(error instanceof WireError)) throw error
-      log.warn({ error: error.message }, 'a damaged message came from a gateway: dropped')
+      if (!(error instanceof WireError)) containment.caught('link', error)
+      else if (isLogDue('damaged')) {
+        log.warn({ error: error.message }, 'a damaged message came from a gateway: dropped')
+      }
       return undefined
     }
   }

@@ -1,4 +1,4 @@
-import { BEAT_MS } from '@keycast/service'
+import { BEAT_MS, createContainment } from '@keycast/service'
 import { encodeMessage } from '../wire/envelope.js'
 import { valuesCodec } from '../wire/values-codec.js'
 import { createHub } from './hub.js'
@@ -8,8 +8,12 @@ const turn = () => new Promise(setImmediate)
 /** The time it takes to forget a key, on the clock of these tests. */
 const FORGET_MS = 0.01
 
-/** A hub whose sockets and clock are the test's. */
-async function setup() {
+/** A hub whose sockets and clock are the test's. @param {{ codec?: any, onWatch?: (key: string) => void, answersFor?: () => any }} [given] */
+async function setup({
+  codec = valuesCodec,
+  onWatch = () => {},
+  answersFor = () => ({ answers: [], more: false }),
+} = {}) {
   let at = 100_000
   let tick = () => {}
   let hasReadAll = true
@@ -25,12 +29,17 @@ async function setup() {
   /** What is left of each command's time. @type {number[]} */
   const lefts = []
   const note = (/** @type {unknown} */ _, /** @type {string} */ text) => logged.push(text)
+  const containment = createContainment({ ends: ['link'], log: /** @type {any} */ ({ error() {} }) })
   const hub = createHub({
-    codec: valuesCodec,
+    codec,
+    containment,
     bind: async handlers => {
       from = handlers
       return {
-        send: (_, parts) => void sent.push(JSON.parse(parts[0].toString()).type),
+        send(_, parts) {
+          const { type, link } = JSON.parse(parts[0].toString())
+          sent.push(link === 'L' ? type : `${type} to ${link}`)
+        },
         close: async () => {},
         hasReadAll: async () => hasReadAll,
       }
@@ -44,7 +53,10 @@ async function setup() {
   })
   await hub.start(
     /** @type {any} */ ({
-      onWatch: (/** @type {string} */ _, /** @type {{ key: string }} */ { key }) => watched.push(key),
+      onWatch(/** @type {string} */ _, /** @type {{ key: string }} */ { key }) {
+        onWatch(key)
+        watched.push(key)
+      },
       onUnwatch() {},
       onCommand: (
         /** @type {string} */ _link,
@@ -59,7 +71,7 @@ async function setup() {
           yield
         }
       },
-      answersFor: () => ({ answers: [], more: false }),
+      answersFor,
     }),
   )
   let requests = 0
@@ -69,8 +81,9 @@ async function setup() {
     logged,
     lefts,
     forgotten: () => forgotten,
+    contained: containment.counts,
     hub,
-    /** @param {number} announced @param {string} [wire] */
+    /** @param {number} announced @param {string} [wire] @param {string} [link] */
     beat(announced, wire = valuesCodec.wire, link = 'L') {
       from.beat(encodeMessage({ type: 'beat', link, wire, number: announced, taken: 0 }), Buffer.from('route'))
     },
@@ -261,4 +274,47 @@ test('what a link said is forgotten over many turns', async () => {
   }
   await turn()
   expect(forgotten()).toBe(10_000)
+})
+
+describe('an error that no code foresaw', () => {
+  const bug = () => {
+    throw new TypeError('a bug')
+  }
+
+  test('while a request is read ends its link, which its next beat shows', async () => {
+    const codec = { ...valuesCodec, readPosition: bug }
+    const { beat, request, pass, sent, watched, contained } = await setup({ codec })
+    beat(0)
+    request({ type: 'watch', wants: [{ key: 'doc:bad', position: {} }] })
+    for (let second = 0; second < 3; second++) {
+      pass(BEAT_MS)
+      beat(1)
+      await turn()
+    }
+    expect(sent).toContain('resync')
+    expect(watched).toEqual([])
+    expect(contained).toEqual({ link: 1, process: 0 })
+  })
+
+  test('while a request is handled ends its link: the gateway says all again; no other link notices', async () => {
+    const { beat, request, sent, watched, contained } = await setup({ onWatch: key => key === 'doc:bad' && bug() })
+    beat(0)
+    beat(0, undefined, 'M')
+    request({ type: 'watch', wants: [{ key: 'doc:bad' }] })
+    expect(sent.slice(-1)).toEqual(['resync'])
+    request({ link: 'M', number: 1, type: 'watch', wants: [{ key: 'doc:good' }] })
+    beat(1, undefined, 'M')
+    expect(watched).toEqual(['doc:good'])
+    expect(sent.slice(-1)).toEqual(['beat to M'])
+    expect(contained).toEqual({ link: 1, process: 0 })
+  })
+
+  test('while an answer is made ends the link that it was for', async () => {
+    const { hub, beat, sent, contained } = await setup({ answersFor: bug })
+    beat(0)
+    hub.tell('L', 'doc:1')
+    await turn()
+    expect(sent.slice(-1)).toEqual(['resync'])
+    expect(contained).toEqual({ link: 1, process: 0 })
+  })
 })

@@ -21,17 +21,19 @@ const now = () => performance.now()
  * @param {string} options.nodes `host[:requests:answers]`, comma-separated
  * @param {number} options.messageBytesMax largest message taken from a node: above the largest value there may be
  * @param {import('../backbone.js').BackboneEvents} options.events
+ * @param {Pick<import('@keycast/service').Containment, 'guard' | 'caught'>} [options.containment]
  * @param {import('../gateway/link.js').Log} options.log
  * @param {import('./curve.js').LinkCurve} [options.curve] as the nodes have it; absent: plaintext
  * @returns {import('../backbone.js').Backbone}
  * @throws {Error} when `nodes` or a key cannot be read
  */
-export function createZeromqBackbone({ nodes, messageBytesMax, events, log, curve }) {
+export function createZeromqBackbone({ nodes, messageBytesMax, events, containment, log, curve }) {
   const security = curve && linkSecurity(curve)
   return createValuesBackbone({
     nodeSource: createNodeSource({ nodes: readNodes(nodes), every: everyInterval, log }),
     dialOf: name => dialZeromq(endpointsOf(name), { messageBytesMax, security }),
     events,
+    containment,
     now,
     every: everyInterval,
     log,
@@ -47,17 +49,19 @@ const ROOMS_PART_BYTES_MAX = 2 * HISTORY_BYTES_MAX
  * @param {object} options
  * @param {string} options.nodes `host[:publications:deliveries]` of the journal, comma-separated
  * @param {import('../gateway/rooms/rooms-backbone.js').RoomsEvents} options.events
+ * @param {Pick<import('@keycast/service').Containment, 'guard' | 'caught'>} [options.containment]
  * @param {import('../gateway/link.js').Log} options.log
  * @param {import('./curve.js').LinkCurve} [options.curve] as the nodes have it; absent: plaintext
  * @returns {import('../gateway/rooms/rooms-backbone.js').RoomsBackbone}
  * @throws {Error} when `nodes` or a key cannot be read
  */
-export function createZeromqRooms({ nodes, events, log, curve }) {
+export function createZeromqRooms({ nodes, events, containment, log, curve }) {
   const security = curve && linkSecurity(curve)
   return createRoomsBackbone({
     nodeSource: createNodeSource({ nodes: readNodes(nodes, 'journal'), every: everyInterval, log }),
     dialOf: name => dialZeromq(endpointsOf(name), { messageBytesMax: ROOMS_PART_BYTES_MAX, security }),
     events,
+    containment,
     now,
     every: everyInterval,
     log,
@@ -68,7 +72,8 @@ export function createZeromqRooms({ nodes, events, log, curve }) {
  * Where a node binds. Port 0 takes a free one; `curve` encrypts, and admits only the clients it names.
  *
  * @typedef {{ host: string, requestsPort: number, answersPort: number, log: import('../gateway/link.js').Log,
- *   curve?: import('./bind.js').HubCurve }} NodeOptions
+ *   containment?: Pick<import('@keycast/service').Containment, 'guard' | 'caught'>, curve?:
+ *   import('./bind.js').HubCurve }} NodeOptions
  * @typedef {{ ports: () => { requestsPort: number, answersPort: number } }} Ports
  */
 
@@ -100,7 +105,7 @@ export function createZeromqRoomsHub(options) {
  * @param {(sockets: Omit<Parameters<typeof createValuesHub>[0], 'codec'>) => H} create
  * @returns {H & Ports}
  */
-function hubOver({ host, requestsPort, answersPort, log, curve }, create) {
+function hubOver({ host, requestsPort, answersPort, containment, log, curve }, create) {
   if (!curve && !isLoopback(host)) {
     throw new Error(`without CURVE the backbone binds loopback addresses only: ${host} is none`)
   }
@@ -115,7 +120,8 @@ function hubOver({ host, requestsPort, answersPort, log, curve }, create) {
       },
     },
   )
-  return { ...create({ bind, now, wallNow: Date.now, every: everyInterval, log }), ports: () => ports }
+  const sockets = { bind, containment, now, wallNow: Date.now, every: everyInterval, log }
+  return { ...create(sockets), ports: () => ports }
 }
 
 /** @param {string} host @param {number} port */

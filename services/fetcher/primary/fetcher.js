@@ -28,15 +28,25 @@ const now = () => performance.now()
  * @param {import('@keycast/backbone').Hub} deps.hub
  * @param {import('@keycast/service').Metrics} deps.metrics
  * @param {{ workers: number, inFlightMax: number, authorizeInFlightMax: number, cacheBytesMax: number }} deps.settings
+ * @param {import('@keycast/service').Containment} deps.containment
  * @param {import('@keycast/service').Log} deps.log
  */
-export function createFetcher({ namespaces, hub, metrics, settings, log }) {
+export function createFetcher({ namespaces, hub, metrics, settings, containment, log }) {
   const wheel = createTimerWheel({ now })
   const counts = createFetcherMetrics(metrics, originNames(namespaces))
   const firstBackoff = createBackoff({ initialMs: RESTART_MS_INITIAL, random: Math.random })
   const every = everyInterval
   const workers = createWorkers({ count: settings.workers, firstBackoff, wheel, every, metrics: counts, log, now })
-  const primary = createPrimary({ namespaces, pool: workers, markDue: hub.tell, wheel, metrics: counts, settings, now })
+  const primary = createPrimary({
+    namespaces,
+    pool: workers,
+    markDue: hub.tell,
+    wheel,
+    metrics: counts,
+    settings,
+    containment,
+    now,
+  })
   const { inFlightMax, authorizeInFlightMax } = settings
   const authorizeMetrics = createAuthorizeMetrics(metrics)
   const deciding = valuesAndRooms(namespaces)
@@ -72,9 +82,10 @@ export function createFetcher({ namespaces, hub, metrics, settings, log }) {
   async function start() {
     socket = await bindWork({
       onMessage: workers.onMessage,
-      onBroken: error => {
-        throw error // without its workers this process is of no use: end, and be started afresh
-      },
+      onFailed: workers.end,
+      // Without its workers this process is of no use: it is started anew.
+      onBroken: containment.fail,
+      containment,
     })
     await workers.start(
       { fork: createForks({ endpoint: socket.endpoint, credit }), send: socket.send },

@@ -1,7 +1,7 @@
 // Wires a primary to the real world: settings, hub, workers, internal listener, signals.
 import { availableParallelism } from 'node:os'
 import { createZeromqHub, hubCurveOf } from '@keycast/backbone'
-import { createLog, readListenProblem, readSettings, runService } from '@keycast/service'
+import { createContainment, createLog, readListenProblem, readSettings, runService } from '@keycast/service'
 import { createInternalServer } from '@keycast/service/internal-server'
 import { createMetrics } from '@keycast/service/metrics'
 import { readNamespaces } from '@keycast/service/namespaces'
@@ -19,6 +19,8 @@ const log = createLog({ name, level: config.logLevel, format: config.logFormat }
 /** More would only wait for this one process, which every value passes. */
 const WORKERS_MAX = 4
 
+const containment = createContainment({ ends: ['link', 'lease', 'worker', 'request'], log })
+
 /** @type {Awaited<ReturnType<typeof start>>} */
 let parts
 
@@ -29,14 +31,17 @@ async function start() {
     requestsPort: config.requestsPort,
     answersPort: config.answersPort,
     curve: hubCurveOf(config),
+    containment,
     log,
   })
   const metrics = createMetrics({ service: 'fetcher' })
+  containment.export(metrics)
   const fetcher = createFetcher({
     namespaces,
     hub,
     metrics,
     settings: { ...config, workers: config.workers || Math.min(availableParallelism(), WORKERS_MAX) },
+    containment,
     log,
   })
   const internal = createInternalServer({
@@ -44,7 +49,7 @@ async function start() {
     port: config.metricsPort,
     metrics,
     ready: fetcher.notReady,
-    log,
+    containment,
   })
   const metricsPort = await internal.listen()
   await fetcher.start()
@@ -56,6 +61,7 @@ await runService({
   name,
   log,
   graceMs: config.shutdownGraceMs,
+  containment,
   whyNot: readListenProblem(settings, config, [
     ['host', 'requestsPort'],
     ['host', 'answersPort'],

@@ -26,6 +26,7 @@ const BACKOFF_MS_INITIAL = 250
  * @param {import('./timing/timer-wheel.js').TimerWheel} deps.wheel
  * @param {import('./metrics.js').FetchMetrics} deps.metrics
  * @param {{ inFlightMax: number, cacheBytesMax: number }} deps.settings
+ * @param {Pick<import('@keycast/service').Containment, 'guard'>} [deps.containment]
  * @param {() => number} deps.now monotonic, in milliseconds
  * @param {() => number} [deps.wallNow] in milliseconds since 1970
  * @param {() => number} [deps.random] 0 up to 1
@@ -37,6 +38,7 @@ export function createPrimary({
   wheel,
   metrics,
   settings,
+  containment,
   now,
   wallNow = Date.now,
   random = Math.random,
@@ -45,7 +47,7 @@ export function createPrimary({
   const table = createKeyTable({ bytesMax: settings.cacheBytesMax, onEvicted: entry => refusals.refuseAll(entry) })
   const interest = createInterest({ markDue, wheel, now })
   const inTurns = createInTurns({ wheel, now })
-  const fetches = createFetches({ origins: origins.values(), pool, inTurns, metrics, now, wallNow })
+  const fetches = createFetches({ origins: origins.values(), pool, inTurns, metrics, containment, now, wallNow })
   const { want } = fetches
   const firstBackoff = createBackoff({ initialMs: BACKOFF_MS_INITIAL, random })
   const refreshes = createRefreshes({ namespaces, wheel, onOverdue: interest.notifyAll, now })

@@ -36,6 +36,7 @@ const namespaceOf = (name, own) => ({
  * @param {number} [options.cacheBytesMax]
  * @param {number} [options.credit] leases the workers take
  * @param {() => number} [options.random]
+ * @param {Pick<import('@keycast/service').Containment, 'guard'>} [options.containment]
  * @param {number} [options.markDueMs] the time it takes to note that a link is due something
  */
 export function setup({
@@ -44,6 +45,7 @@ export function setup({
   cacheBytesMax = 2 ** 30,
   credit = Number.POSITIVE_INFINITY,
   random = () => 0.5,
+  containment,
   markDueMs = 0,
 } = {}) {
   let at = 1_000_000
@@ -104,6 +106,7 @@ export function setup({
       ownEnded: why => ownEnded.push(why),
     },
     settings: { inFlightMax, cacheBytesMax },
+    containment,
     now,
     wallNow: now,
     random,

@@ -2,6 +2,7 @@
 // loop leave in one write. While a session's socket does not drain, only control messages are queued: its values stay
 // due. No send ends a session: one that takes no more is cut, and ends when the flusher comes to it.
 import { encode } from '@keycast/protocol'
+import { noContainment } from '@keycast/service'
 import { wholeFrame } from '../presence/member-list.js'
 import { addDueFrames, MEMBERS, MESSAGES, mustWait, WAITS } from './due.js'
 import { createFlusher } from './flusher.js'
@@ -37,11 +38,22 @@ const BATCH_BYTES = 256 * 1024
  * @param {Pick<import('./slow-clients.js').SlowClients, 'begin' | 'finish'>} deps.slowClients
  * @param {import('../rooms/due-messages.js').DueMessages} deps.addDueMessages
  * @param {number} deps.unsentBytesMax queued for one session that does not drain
+ * @param {Pick<import('@keycast/service').Containment, 'guard'>} [deps.containment]
  * @param {import('../counts.js').Counts} deps.counts
  * @param {() => number} deps.now monotonic, in milliseconds
  */
-export function createOutbox({ events, slowClients, addDueMessages, unsentBytesMax, counts, now }) {
-  const flusher = createFlusher({ flush, now })
+export function createOutbox({
+  events,
+  slowClients,
+  addDueMessages,
+  unsentBytesMax,
+  containment = noContainment,
+  counts,
+  now,
+}) {
+  // The sessions behind one that fails are still to be written to.
+  const flushOne = containment.guard('session', flush, session => events.onEnd(session, 'internalError'))
+  const flusher = createFlusher({ flush: flushOne, now })
 
   /**
    * Queues a message for one session.

@@ -29,11 +29,13 @@ export const createAuth = ({ identify, revocations, accounts, credentials, outbo
     const verifying = identify.verify(token, session.address, 'message')
     // The answers apply in the order in which the tokens were sent: the later token wins, however long the earlier
     // took.
-    session.lastAuth = Promise.all([verifying, session.lastAuth]).then(([result]) => {
+    const concluded = Promise.all([verifying, session.lastAuth]).then(([result]) => {
       session.authsPending--
       if (session.authsPending === 0) session.lastAuth = undefined
       if (!session.ended && !session.closing) conclude(session, id, result)
     })
+    session.lastAuth = concluded
+    return concluded
   }
 
   /**

@@ -15,15 +15,16 @@ export const createGet = ({ gate, admissions, values, singleFlight, outbox, gets
    * @param {Get} message
    * @param {number} asOfMs the time at which the answer must be fresh: a get that waited is not asked for again because
    *   of its wait
+   * @returns {Promise<void> | void} once it is answered, or waits for its client
    */
   function get(session, message, asOfMs) {
     const entered = gate.enter(session, 'get', message.key)
     if (!(entered instanceof Promise)) return find(session, message, asOfMs, entered)
     if (!mayWait(session)) return sendProblem(session, message, tooManyWaiting)
     session.pendingGets++
-    void entered.then(each => {
+    return entered.then(each => {
       session.pendingGets--
-      if (!session.ended) find(session, message, asOfMs, each)
+      if (!session.ended) return find(session, message, asOfMs, each)
     })
   }
 
@@ -32,6 +33,7 @@ export const createGet = ({ gate, admissions, values, singleFlight, outbox, gets
    * @param {Get} message
    * @param {number} asOfMs
    * @param {import('../gate/gate.ts').Admitted | import('../keys/problem.js').Refusal} entered
+   * @returns {Promise<void> | void}
    */
   function find(session, message, asOfMs, entered) {
     if (isRefusal(entered)) return sendProblem(session, message, entered)
@@ -45,12 +47,11 @@ export const createGet = ({ gate, admissions, values, singleFlight, outbox, gets
     if (!mayWait(session)) return sendProblem(session, message, tooManyWaiting)
     session.pendingGets++
     // Never rejects. For a session that ended meanwhile the outbox queues nothing.
-    void singleFlight.want(entered.wireKey).then(fetched => {
+    return singleFlight.want(entered.wireKey).then(fetched => {
       session.pendingGets--
       const changed = gate.recheck(entered)
-      if (changed === 'again') {
-        if (!session.ended) get(session, message, now())
-      } else if (changed) sendProblem(session, message, changed)
+      if (changed === 'again') return session.ended ? undefined : get(session, message, now())
+      if (changed) sendProblem(session, message, changed)
       else if (outbox.isWritable(session)) answer(session, message, fetched)
       else defer(session, message, now() - (fetched.value ? fetched.ageMs : 0))
     })

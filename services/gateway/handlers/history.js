@@ -11,14 +11,17 @@ import { textFrame } from '../transport/frames.js'
  * @typedef {import('../sessions/session.js').Session} Session
  */
 
-/** @param {Pick<import('./index.js').HandlerDeps, 'gate' | 'histories' | 'outbox' | 'getsWaitingMax' | 'counts' | 'now'>} deps */
-export const createHistory = ({ gate, histories, outbox, getsWaitingMax, counts, now }) => {
+/** @param {Pick<import('./index.js').HandlerDeps, 'gate' | 'histories' | 'outbox' | 'getsWaitingMax' | 'containment' | 'counts' | 'now'>} deps */
+export const createHistory = ({ gate, histories, outbox, getsWaitingMax, containment, counts, now }) => {
+  /** For requests that waited: no caller is there to see their errors. */
+  const again = containment.guard('session', history, session => outbox.close(session, 'internalError'))
   /** Sessions whose last request is being read, or its answer not written yet. @type {Set<Session>} */
   const reading = new Set()
 
   /**
    * @param {Session} session
    * @param {History} message
+   * @returns {Promise<void> | void} once it is answered, or waits for its client
    */
   function history(session, message) {
     const problem = gate.check(session.rights, 'history', message.key)
@@ -28,9 +31,8 @@ export const createHistory = ({ gate, histories, outbox, getsWaitingMax, counts,
     // An answer has up to 1 MiB, which may fill the socket: then all that was read beside it would have to be read again.
     if (reading.has(session) || !outbox.isWritable(session)) return defer(session, message)
     const entered = gate.enter(session, 'history', message.key)
-    if (entered instanceof Promise) return void waitToEnter(session, message, entered)
-    if (isRefusal(entered)) return refuse(session, message, entered)
-    void read(session, message, entered)
+    if (entered instanceof Promise) return waitToEnter(session, message, entered)
+    return isRefusal(entered) ? refuse(session, message, entered) : read(session, message, entered)
   }
 
   /**
@@ -44,7 +46,7 @@ export const createHistory = ({ gate, histories, outbox, getsWaitingMax, counts,
     if (session.ended) return
     if (isRefusal(entered)) return refuse(session, message, entered)
     // Another request may be read by now. The decision stands.
-    history(session, message)
+    return history(session, message)
   }
 
   /** @param {Session} session @param {History} message @param {import('../gate/gate.ts').Admitted} admitted */
@@ -70,7 +72,7 @@ export const createHistory = ({ gate, histories, outbox, getsWaitingMax, counts,
       const index = session.deferredGets.findIndex(({ get }) => get.type === 'history')
       if (index === -1) return
       const [{ get: message }] = session.deferredGets.splice(index, 1)
-      history(session, /** @type {History} */ (message))
+      again(session, /** @type {History} */ (message))
     }
   }
 

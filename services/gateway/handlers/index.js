@@ -32,6 +32,7 @@ import { createUnsubscribe } from './unsubscribe.js'
  * @property {import('../delivery/outbox.js').Outbox} outbox
  * @property {Pick<import('../sessions/rate-limit.js').RateLimit, 'charge' | 'keysWaitMs' | 'chargeKeys'>} rateLimit
  * @property {number} getsWaitingMax of one session
+ * @property {Pick<import('@keycast/service').Containment, 'guard'>} containment
  * @property {import('../counts.js').Counts} counts
  * @property {() => number} now monotonic, in milliseconds
  */
@@ -51,6 +52,7 @@ export function createHandlers(deps) {
   /**
    * @param {Session} session
    * @param {ClientMessage} message
+   * @returns {unknown} a promise where some of the work is still to be done
    */
   function handle(session, message) {
     deps.counts.received[message.type]++
@@ -87,11 +89,18 @@ export function createHandlers(deps) {
     const deferred = session.deferredGets
     session.deferredGets = []
     // Some may have to wait again: for the fetcher, or because the first answers filled the socket.
-    for (const { get: message, asOfMs } of deferred) {
-      if (message.type === 'get') get(session, message, asOfMs)
-      else history(session, message)
-    }
+    for (const { get: message, asOfMs } of deferred) answerNow(session, message, asOfMs)
   }
+
+  const answerNow = deps.containment.guard(
+    'session',
+    (
+      /** @type {Session} */ session,
+      /** @type {import('../sessions/session.js').DeferredGet['get']} */ message,
+      /** @type {number} */ asOfMs,
+    ) => (message.type === 'get' ? get(session, message, asOfMs) : history(session, message)),
+    session => deps.outbox.close(session, 'internalError'),
+  )
 
   return { handle, resumeGets }
 }

@@ -7,5 +7,5 @@ export const createJoin = ({ joins }) =>
    * @param {import('@keycast/protocol').Join} message
    */
   function join(session, message) {
-    joins.join(session, message)
+    return joins.join(session, message)
   }

@@ -7,5 +7,5 @@ export const createPublish = ({ publishes }) =>
    * @param {import('@keycast/protocol').Publish} message
    */
   function publish(session, message) {
-    publishes.fromSession(session, message)
+    return publishes.fromSession(session, message)
   }

@@ -1,5 +1,5 @@
 import { jest } from '@jest/globals'
-import { createLog } from '@keycast/service'
+import { noContainment } from '@keycast/service'
 import { readRule } from '../access/rights.js'
 import { issuers, sign } from '../access/test-tokens.js'
 import { createTestGateway } from '../test-support.js'
@@ -16,7 +16,8 @@ async function setUp(policy) {
   await gateway.start()
   const app = createPublicApp({
     ...gateway,
-    log: createLog({ name: 'test', level: 'silent' }),
+    containment: noContainment,
+    log: { warn() {} },
     connectionsMax: 1_000,
     clientOf: () => undefined,
     unreadBytesMax: 2 ** 24,

@@ -41,7 +41,8 @@ const BODY_BYTES_MAX = 1_024
  * @param {Parameters<typeof createAdmit>[0]['authenticate']} deps.authenticate
  * @param {import('./messages.js').MessagesDeps['histories']} deps.histories
  * @param {import('./values.js').ValuesDeps['counts'] & import('./messages.js').MessagesDeps['counts']} deps.counts
- * @param {import('@keycast/service').Log} deps.log
+ * @param {Pick<import('@keycast/service').Containment, 'caught'>} deps.containment
+ * @param {Pick<import('@keycast/service').Log, 'warn'>} deps.log
  * @param {number} deps.connectionsMax of clients that are no sessions
  * @param {Parameters<typeof limitConnections>[1]['clientOf']} deps.clientOf
  * @param {number} deps.unreadBytesMax of the values that clients are sent over HTTP and have not read
@@ -54,6 +55,7 @@ export function createPublicApp({
   singleFlight,
   histories,
   counts,
+  containment,
   log,
   connectionsMax,
   clientOf,
@@ -71,7 +73,7 @@ export function createPublicApp({
     frameworkErrors: (_error, _request, reply) => sendProblem(reply, { code: 'bad_key', message: errorCodes.bad_key }),
   })
 
-  app.setErrorHandler(answerErrors(log))
+  app.setErrorHandler(answerErrors(containment))
   app.setNotFoundHandler((_, reply) =>
     sendProblem(reply, {
       code: 'unknown_path',

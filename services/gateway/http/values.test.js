@@ -1,4 +1,4 @@
-import { createLog } from '@keycast/service'
+import { createContainment, noContainment } from '@keycast/service'
 import { createCounts } from '../counts.js'
 import { createValue } from '../keys/value.js'
 import { createPublicApp } from './public.js'
@@ -26,10 +26,17 @@ const failed = problem => ({
 })
 
 /**
- * @param {{ fresh?: Result, later?: Result, refused?: Result, caller?: any }} [given] the answers of memory, the
+ * @param {{ fresh?: Result, later?: Result, refused?: Result, caller?: any, containment?:
+ *   import('@keycast/service').Containment }} [given] the answers of memory, the
  *   fetcher, the grammar and the token
  */
-async function setup({ fresh, later, refused, caller = { hasToken: false, rights: {} } } = {}) {
+async function setup({
+  fresh,
+  later,
+  refused,
+  caller = { hasToken: false, rights: {} },
+  containment = noContainment,
+} = {}) {
   /** @type {string[]} */
   const asked = []
   const counts = createCounts()
@@ -37,7 +44,8 @@ async function setup({ fresh, later, refused, caller = { hasToken: false, rights
     connectionsMax: 1_000,
     clientOf: () => undefined,
     unreadBytesMax: 1_000_000,
-    log: createLog({ name: 'test', level: 'silent' }),
+    containment,
+    log: { warn() {} },
     counts,
     gate: {
       enter(asker, act, key) {
@@ -272,4 +280,23 @@ test.each([
   const response = await get('/v1/values/tick:1')
   expect(response.status).toBe(status)
   expect(response.headers['www-authenticate']).toBe(challenge)
+})
+
+test('an error while a request is handled is answered with 500 and counted, and the next request is served', async () => {
+  const containment = createContainment({ ends: ['request'], log: /** @type {any} */ ({ error() {} }) })
+  let isBroken = true
+  const caller = {
+    hasToken: false,
+    rights: {},
+    get viewer() {
+      if (isBroken) throw new TypeError('a bug')
+      return undefined
+    },
+  }
+  const { get } = await setup({ fresh: found, caller, containment })
+  const response = await get('/v1/values/tick:1')
+  expect([response.status, response.json().code]).toEqual([500, 'internal_error'])
+  expect(containment.counts).toEqual({ request: 1, process: 0 })
+  isBroken = false
+  expect((await get('/v1/values/tick:1')).status).toBe(200)
 })

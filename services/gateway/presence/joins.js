@@ -51,14 +51,14 @@ export function createJoins({ gate, decisions, backbone, outbox, joinMs, counts,
    *
    * @param {Session} session
    * @param {import('@keycast/protocol').Join} message
+   * @returns {Promise<void> | void} once it is answered
    */
   function join(session, message) {
     const { id, key } = message
     if (undecided.get(session)?.has(key)) return refuse(session, id, key, underWay)
     const entered = gate.enter(session, 'join', key)
-    if (entered instanceof Promise) return void joinEntered(session, message, entered)
-    if (isRefusal(entered)) return refuse(session, id, key, entered)
-    enter(session, message)
+    if (entered instanceof Promise) return joinEntered(session, message, entered)
+    return isRefusal(entered) ? refuse(session, id, key, entered) : enter(session, message)
   }
 
   /**
@@ -73,8 +73,7 @@ export function createJoins({ gate, decisions, backbone, outbox, joinMs, counts,
     // A leave came, or the session ended. After a leave another join may wait here; this one must not touch it.
     if (undecided.get(session)?.get(key) !== message) return refuse(session, id, key, leftBefore)
     forgetUndecided(session, key)
-    if (isRefusal(entered)) return refuse(session, id, key, entered)
-    enter(session, message)
+    return isRefusal(entered) ? refuse(session, id, key, entered) : enter(session, message)
   }
 
   /** @param {Session} session @param {string} key */
@@ -102,7 +101,7 @@ export function createJoins({ gate, decisions, backbone, outbox, joinMs, counts,
       { deadlineMs: joinMs, onLost: refused => lose(session, key, membership, tab, refused) },
     )
     membership.pending = tab
-    void joined.then(outcome => answer(session, id, key, membership, tab, outcome))
+    return joined.then(outcome => answer(session, id, key, membership, tab, outcome))
   }
 
   /** @param {Session} session @param {string} key */

@@ -25,6 +25,7 @@ import { createRooms } from './rooms.js'
  * @param {import('../delivery/outbox.js').Outbox} deps.outbox
  * @param {ReturnType<typeof import('../keys/places.js').createPlaces>} deps.places
  * @param {Pick<import('../gateway.js').GatewaySettings, 'publishMs' | 'publishesPendingMax'>} deps.settings
+ * @param {Pick<import('@keycast/service').Containment, 'guard'>} deps.containment
  * @param {import('../counts.js').Counts} deps.counts
  * @param {import('../sessions/session-log.js').Log} [deps.log]
  * @param {() => number} deps.now monotonic, in milliseconds
@@ -40,6 +41,7 @@ export function assembleRooms({
   outbox,
   places,
   settings,
+  containment,
   counts,
   log,
   now,
@@ -78,6 +80,7 @@ export function assembleRooms({
     decisions,
     watching,
     outbox,
+    containment,
     counts,
   })
   const behind = createBehind({ tails, pages, outbox, counts })

@@ -1,6 +1,7 @@
 // Finds where a session's stream of a room begins, and says so in `subscribed`. All or nothing: a client that resumes is
 // given every message after its position, or is told that it is not.
 import { errorMessage } from '@keycast/protocol'
+import { noContainment } from '@keycast/service'
 import { SUBSCRIBED } from '../access/backend/decisions.js'
 import { createAnnouncement, subscribedTo } from './announcement.js'
 
@@ -24,10 +25,21 @@ const RETRY_MS = 1_000
  * @param {Pick<import('./followers.js').Followers, 'remove'>} deps.followers
  * @param {Pick<import('../access/backend/decisions.js').Decisions, 'unregister'>} deps.decisions
  * @param {Pick<import('../presence/watching.js').Watching, 'begin'>} deps.watching
- * @param {Pick<import('../delivery/outbox.js').Outbox, 'send' | 'forget' | 'oweMessages'>} deps.outbox
+ * @param {Pick<import('../delivery/outbox.js').Outbox, 'send' | 'forget' | 'oweMessages' | 'close'>} deps.outbox
+ * @param {Pick<import('@keycast/service').Containment, 'guard'>} [deps.containment]
  * @param {Pick<import('../counts.js').Counts, 'resumes'>} deps.counts
  */
-export function createPlacing({ backbone, tails, pages, followers, decisions, watching, outbox, counts }) {
+export function createPlacing({
+  backbone,
+  tails,
+  pages,
+  followers,
+  decisions,
+  watching,
+  outbox,
+  containment = noContainment,
+  counts,
+}) {
   /** Subscriptions whose part of the history could not be read. @type {Set<RoomSubscription>} */
   const delayed = new Set()
 
@@ -79,14 +91,25 @@ export function createPlacing({ backbone, tails, pages, followers, decisions, wa
     if (after) {
       if (after.epoch !== room.epoch) return settle(subscription, placing, reached, false)
       if (after.seq <= reached && tails.covers(room, after.seq)) return settle(subscription, placing, after.seq, true)
-      return void readAfter(subscription, placing, after.seq)
+      return void read(readAfter, subscription, placing, after.seq)
     }
     if (last === undefined) return settle(subscription, placing, reached, false)
     if (last <= reached && tails.covers(room, reached - last)) {
       return settle(subscription, placing, reached - last, false)
     }
-    return void readLast(subscription, placing, last)
+    return void read(readLast, subscription, placing, last)
   }
+
+  const read = containment.guard(
+    'session',
+    (
+      /** @type {typeof readAfter | typeof readLast} */ how,
+      /** @type {RoomSubscription} */ subscription,
+      /** @type {Placing} */ placing,
+      /** @type {number} */ number,
+    ) => how(subscription, placing, number),
+    (_, { session }) => outbox.close(session, 'internalError'),
+  )
 
   /** @param {RoomSubscription} subscription @param {Placing} placing @param {number} seq */
   async function readAfter(subscription, placing, seq) {

@@ -32,6 +32,7 @@ function setUp({ isAvailable = true } = {}) {
       send: (_, message) => void sent.push(message),
       forget() {},
       oweMessages: subscription => void owed.push(subscription),
+      close() {},
     },
     counts,
   })

@@ -45,6 +45,7 @@ export function createPublishes({ namespaces, gate, backbone, outbox, publishMs,
    *
    * @param {Session} session
    * @param {import('@keycast/protocol').Publish} message
+   * @returns {Promise<void> | void} once it is answered
    */
   function fromSession(session, { id, key, messageId, data }) {
     /** @type {Pending} */
@@ -63,7 +64,7 @@ export function createPublishes({ namespaces, gate, backbone, outbox, publishMs,
       entered instanceof Promise
         ? publishEntered(session, message, entered)
         : publish({ ...message, from: entered.rights.user ?? '' })
-    void publishing.then(outcome => end(session, key, pending, outcome))
+    return publishing.then(outcome => end(session, key, pending, outcome))
   }
 
   /**

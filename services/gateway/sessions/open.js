@@ -2,6 +2,8 @@
 import { createSession } from './session.js'
 
 /**
+ * @typedef {import('./session.js').Session} Session
+ * @typedef {import('../access/tokens/tokens.js').Verified} Verified
  * @typedef {import('@keycast/protocol').ControlMessage} ControlMessage
  * @typedef {import('../transport/transport.js').Transport} Transport
  */
@@ -16,6 +18,7 @@ import { createSession } from './session.js'
  * @param {Pick<import('./credentials.js').Credentials, 'begin'>} deps.credentials
  * @param {import('../access/rights.js').Rights} deps.anonymous
  * @param {Pick<import('./rate-limit.js').RateLimit, 'allowances'>} deps.rateLimit
+ * @param {Pick<import('@keycast/service').Containment, 'guard'>} deps.containment
  * @param {Omit<Extract<ControlMessage, { type: 'welcome' }>, 'type' | 'session' | 'user' | 'expiresInMs'>} deps.welcome
  */
 export function createOpen({
@@ -27,33 +30,47 @@ export function createOpen({
   credentials,
   anonymous,
   rateLimit,
+  containment,
   welcome,
 }) {
+  /**
+   * An error that no code foresaw ends the session that it came with.
+   *
+   * @param {(session: Session, ...of: any[]) => unknown} handle
+   */
+  const guarded = handle =>
+    containment.guard('session', handle, (session, ..._) => sessions.end(session, 'internalError'))
+
   /** @type {import('../transport/transport.js').TransportEvents} */
   const events = {
-    onMessage: receive.message,
-    onPing: receive.ping,
-    onPong: receive.pong,
-    onUnfinished(session, bytes) {
+    onMessage: guarded(receive.message),
+    onPing: guarded(receive.ping),
+    onPong: guarded(receive.pong),
+    onUnfinished: guarded((/** @type {Session} */ session, /** @type {number} */ bytes) => {
       const largest = unfinished.report(session, bytes)
       if (largest) sessions.end(largest, 'unfinished')
-    },
-    onDrain: outbox.drained,
-    onClose: sessions.closed,
+    }),
+    onDrain: guarded(outbox.drained),
+    onClose: guarded(sessions.closed),
   }
+
+  const begin = guarded((/** @type {Session} */ session, /** @type {Verified | undefined} */ verified) => {
+    const holder = credentials.begin(session, verified)
+    outbox.send(session, { type: 'welcome', session: session.id, ...welcome, ...holder })
+  })
 
   /**
    * Makes a session of a connection.
    *
    * @param {Transport} transport open, and nothing read from it yet
-   * @param {{ peer: import('../access/identify.js').Peer, verified?: import('../access/tokens/tokens.js').Verified }} from
+   * @param {{ peer: import('../access/identify.js').Peer, verified?: Verified }} from
    */
   return function open(transport, { peer, verified }) {
     const start = { ...rateLimit.allowances(), peer, rights: anonymous }
     const session = createSession(transport, encodings.forTransport(transport), start)
     sessions.add(session)
-    const holder = credentials.begin(session, verified)
+    // From here on the end of the connection is the end of the session, also where one of the next lines fails.
     transport.serve(session, events)
-    outbox.send(session, { type: 'welcome', session: session.id, ...welcome, ...holder })
+    begin(session, verified)
   }
 }

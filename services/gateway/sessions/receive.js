@@ -12,7 +12,8 @@ const EARLY_BYTES_MAX = 16 * 1_024
 
 /**
  * @param {object} deps
- * @param {(session: Session, message: import('@keycast/protocol').ClientMessage) => void} deps.handle
+ * @param {(session: Session, message: import('@keycast/protocol').ClientMessage) => unknown} deps.handle a promise that it
+ *   returns is of the rest of its work
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'send' | 'sendFrame' | 'close'>} deps.outbox
  * @param {Pick<import('./rate-limit.js').RateLimit, 'charge'>} deps.rateLimit
  */
@@ -21,6 +22,7 @@ export function createReceive({ handle, outbox, rateLimit }) {
    * @param {Session} session
    * @param {Buffer} data
    * @param {boolean} isBinary
+   * @returns {unknown} a promise where some of the work is still to be done
    */
   function message(session, data, isBinary) {
     // A message after the one that closed the session was sent before the client could know.
@@ -46,7 +48,7 @@ export function createReceive({ handle, outbox, rateLimit }) {
     if (session.mustAuth && request.type !== 'auth' && request.type !== 'ping') {
       return answerOffence(session, new ProtocolError('unauthenticated', errorCodes.unauthenticated, request.id))
     }
-    handle(session, request)
+    return handle(session, request)
   }
 
   /**

@@ -1,5 +1,6 @@
 // The sessions there are: how they end, and the order of their pings.
 import { closeCodes } from '@keycast/protocol'
+import { noContainment } from '@keycast/service'
 import { countOne } from '../counts.js'
 
 /**
@@ -28,9 +29,19 @@ const leavingCodes = new Set([1000, 1001, 1005])
  * @param {Pick<import('./credentials.js').Credentials, 'forget'>} deps.credentials
  * @param {Pick<import('./unfinished.js').Unfinished, 'forget'>} deps.unfinished
  * @param {ReturnType<typeof import('./session-log.js').createSessionLog>} deps.sessionLog
+ * @param {Pick<import('@keycast/service').Containment, 'guard'>} [deps.containment]
  * @param {Pick<import('../counts.js').Counts, 'closed'>} deps.counts
  */
-export function createSessions({ outbox, admissions, joins, credentials, unfinished, sessionLog, counts }) {
+export function createSessions({
+  outbox,
+  admissions,
+  joins,
+  credentials,
+  unfinished,
+  sessionLog,
+  containment = noContainment,
+  counts,
+}) {
   /** @type {Set<Session>[]} */
   const slices = Array.from({ length: SLICES }, () => new Set())
   let added = 0
@@ -98,12 +109,22 @@ export function createSessions({ outbox, admissions, joins, credentials, unfinis
   function detach(session, leaving = 'later') {
     if (session.ended) return
     session.ended = true
-    admissions.drop(session)
-    joins.drop(session, leaving)
-    credentials.forget(session)
-    outbox.discard(session)
-    unfinished.forget(session)
+    takeBack(session, leaving)
   }
+
+  // Nothing else takes back what a session did: what it shares with others is in doubt where this fails.
+  const takeBack = containment.guard(
+    'session',
+    (/** @type {Session} */ session, /** @type {import('@keycast/backbone').Leaving} */ leaving) => {
+      admissions.drop(session)
+      joins.drop(session, leaving)
+      credentials.forget(session)
+      outbox.discard(session)
+      unfinished.forget(session)
+    },
+    () => {},
+    { isForAll: true },
+  )
 
   function* all() {
     for (const slice of slices) yield* slice

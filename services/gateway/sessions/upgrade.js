@@ -1,7 +1,7 @@
 // Lets HTTP upgrades at /ws in as sessions, or refuses them with a reason. Attached to the HTTP server that also serves
 // values.
 import { ServerResponse, STATUS_CODES } from 'node:http'
-import { createOnceAMinute } from '@keycast/service'
+import { createOnceAMinute, noContainment } from '@keycast/service'
 import { REFUSED } from '../access/tokens/tokens.js'
 import { countOne } from '../counts.js'
 import { chooseSubprotocol, subprotocols } from '../encodings/index.js'
@@ -30,6 +30,7 @@ const ORIGIN_CHARACTERS_MAX = 200
  * @param {() => boolean} deps.isDraining
  * @param {number} deps.sessionsMax
  * @param {string} deps.origins
+ * @param {Pick<import('@keycast/service').Containment, 'guard'>} [deps.containment]
  * @param {import('../counts.js').Counts} deps.counts
  * @param {Pick<import('@keycast/service').Log, 'warn'> | undefined} deps.log
  * @param {() => number} deps.now monotonic, in milliseconds
@@ -44,6 +45,7 @@ export function createUpgrades({
   isDraining,
   sessionsMax,
   origins,
+  containment = noContainment,
   counts,
   log,
   now,
@@ -56,6 +58,7 @@ export function createUpgrades({
    * @param {IncomingMessage} request
    * @param {Duplex} socket
    * @param {Buffer} head
+   * @returns {Promise<void> | void} once it was let in or turned away
    */
   function upgrade(httpServer, request, socket, head) {
     // First of all: an error without a listener ends the process.
@@ -65,10 +68,9 @@ export function createUpgrades({
     const peer = identify.peerOf(request)
     const verifying = identify.verifyRequest(request, peer.address)
     if (!verifying) return letIn(httpServer, request, socket, head, { peer })
-    // Never rejects.
-    void verifying.then(result => {
+    return verifying.then(result => {
       // The client left before its token was checked: a handshake would be written to nobody.
-      if (socket.destroyed || !socket.writable || socket.readableEnded) return socket.destroy()
+      if (socket.destroyed || !socket.writable || socket.readableEnded) return void socket.destroy()
       if ('refused' in result) return turnAway(socket, refusalForToken(result.refused))
       if (revocations.isRevoked(result.verified)) return turnAway(socket, refusalForToken({ message: REFUSED }))
       // Others may have taken the room meanwhile, or the gateway may be stopping.
@@ -106,10 +108,15 @@ export function createUpgrades({
 
   /** @param {import('node:http').Server} httpServer */
   function attach(httpServer) {
-    httpServer.on('upgrade', (request, socket, head) => {
-      if (isOrdinary(request)) answerOrdinarily(httpServer, request, /** @type {import('node:net').Socket} */ (socket))
-      else upgrade(httpServer, request, socket, head)
-    })
+    const take = containment.guard(
+      'upgrade',
+      (/** @type {IncomingMessage} */ request, /** @type {Duplex} */ socket, /** @type {Buffer} */ head) =>
+        isOrdinary(request)
+          ? answerOrdinarily(httpServer, request, /** @type {import('node:net').Socket} */ (socket))
+          : upgrade(httpServer, request, socket, head),
+      (_, socket) => void socket.destroy(),
+    )
+    httpServer.on('upgrade', take)
   }
 
   /**

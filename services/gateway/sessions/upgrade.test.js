@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { connect } from 'node:net'
+import { createContainment } from '@keycast/service'
 import { createCounts } from '../counts.js'
 import { createUpgrades } from './upgrade.js'
 
@@ -47,6 +48,7 @@ async function setup({ headers = [], origins = '*', sessions = 0, fullAccount } 
     conclude = resolve
   })
   const counts = createCounts()
+  const containment = createContainment({ ends: ['upgrade'], log: /** @type {any} */ ({ error() {} }) })
   const server = createServer()
   createUpgrades({
     accept: /** @type {any} */ (
@@ -65,6 +67,7 @@ async function setup({ headers = [], origins = '*', sessions = 0, fullAccount } 
     isDraining: () => isDraining,
     sessionsMax: 1,
     origins,
+    containment,
     counts,
     log: { warn: (/** @type {unknown[]} */ ...line) => void warnings.push(line) },
     now: () => 0,
@@ -85,6 +88,7 @@ async function setup({ headers = [], origins = '*', sessions = 0, fullAccount } 
     socket,
     opened,
     counts,
+    contained: containment.counts,
     drain() {
       isDraining = true
     },
@@ -199,4 +203,18 @@ test('a gateway that is full tells its operator what to do', async () => {
   expect(await answer()).toMatch(/^HTTP\/1\.1 503 [\s\S]*Retry-After: 5\r\n[\s\S]*this gateway is full\n$/)
   expect(counts.refused).toMatchObject({ full: 1 })
   expect(warnings).toEqual([[{ reason: 'full', sessionsMax: 1 }, expect.stringContaining('GATEWAY_SESSIONS_MAX')]])
+})
+
+test('an error while an upgrade is handled ends its connection, and the next client is answered', async () => {
+  const { good, client, again, drain, opened, contained } = await setup()
+  opened.push = () => {
+    throw new TypeError('a bug')
+  }
+  const gone = once(client, 'close')
+  await good()
+  await gone
+  expect(contained).toEqual({ upgrade: 1, process: 0 })
+  drain()
+  expect(await again()).toContain('503 Service Unavailable')
+  expect(contained).toEqual({ upgrade: 1, process: 0 })
 })

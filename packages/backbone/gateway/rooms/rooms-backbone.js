@@ -81,10 +81,11 @@ const DEADLINE_CHECK_MS = 100
  * @param {RoomsEvents} options.events
  * @param {() => number} options.now
  * @param {import('@keycast/service').Every} options.every
+ * @param {Pick<import('@keycast/service').Containment, 'guard' | 'caught'>} [options.containment]
  * @param {import('../link.js').Log} options.log
  * @returns {RoomsBackbone}
  */
-export function createRoomsBackbone({ nodeSource, dialOf, events, now, every, log }) {
+export function createRoomsBackbone({ nodeSource, dialOf, events, containment, now, every, log }) {
   /**
    * `isPlaced`: the journal has told where the stream continues since the watch was last sent. Until then, and while a
    * hole is asked for again, messages that do not follow belong to an earlier watch.
@@ -112,6 +113,7 @@ export function createRoomsBackbone({ nodeSource, dialOf, events, now, every, lo
       onHeads,
       onRouted: () => events.onRouted?.(),
     },
+    containment,
     now,
     every,
     log,

@@ -17,10 +17,11 @@ const QUIET = Object.freeze({ quiet: true })
  * @param {import('../../backbone.js').BackboneEvents} options.events
  * @param {() => number} options.now
  * @param {import('@keycast/service').Every} options.every
+ * @param {Pick<import('@keycast/service').Containment, 'guard' | 'caught'>} [options.containment]
  * @param {import('../link.js').Log} options.log
  * @returns {import('../../backbone.js').Backbone}
  */
-export function createValuesBackbone({ nodeSource, dialOf, events, now, every, log }) {
+export function createValuesBackbone({ nodeSource, dialOf, events, containment, now, every, log }) {
   /** @type {Set<import('./pending-refresh.js').PendingRefresh>} */
   const refreshes = new Set()
   const recentRefreshes = createRecentRefreshes({ now })
@@ -46,6 +47,7 @@ export function createValuesBackbone({ nodeSource, dialOf, events, now, every, l
         for (const refresh of refreshes) refresh.route()
       },
     },
+    containment,
     now,
     every,
     log,

@@ -1,5 +1,6 @@
 // A fetch from start to end: wanted, queued, leased to a worker, ended with a result. At most one per key at a time.
 import { idOf } from '@keycast/protocol'
+import { noContainment } from '@keycast/service'
 import { authorizationOf, mayAsk } from '../keys/credentials.js'
 import { sharedKeyOf } from '../keys/entry.js'
 import { isCold, isKept, isWanted } from '../keys/interest.js'
@@ -39,10 +40,11 @@ import { isCold, isKept, isWanted } from '../keys/interest.js'
  * @param {Pool} deps.pool
  * @param {import('../timing/in-turns.js').InTurns} deps.inTurns
  * @param {import('../metrics.js').FetchMetrics} deps.metrics
+ * @param {Pick<import('@keycast/service').Containment, 'guard'>} [deps.containment]
  * @param {() => number} deps.now
  * @param {() => number} deps.wallNow in milliseconds since 1970, as tokens tell the time
  */
-export function createFetches({ origins, pool, inTurns, metrics, now, wallNow }) {
+export function createFetches({ origins, pool, inTurns, metrics, containment = noContainment, now, wallNow }) {
   const rotation = [...origins]
   /** Backends whose queues are being emptied, because their breakers opened. @type {Set<Origin>} */
   const refusing = new Set()
@@ -222,10 +224,23 @@ export function createFetches({ origins, pool, inTurns, metrics, now, wallNow })
     queue.ended(fetch)
     entry.fetch = undefined
     const change = breaker.end(verdictOf(result), fetch.probe)
-    events.onResult(fetch, result, body, delta, change === 'closed')
+    apply(fetch, result, body, delta, change === 'closed')
     if (change === 'opened') refuseQueued(entry.origin)
     startAll()
   }
+
+  /** A result that cannot be applied makes its key fail, like any other that is of no use. */
+  const apply = containment.guard(
+    'lease',
+    (
+      /** @type {Fetch} */ fetch,
+      /** @type {Result} */ result,
+      /** @type {Buffer | undefined} */ body,
+      /** @type {Buffer | undefined} */ delta,
+      /** @type {boolean} */ closed,
+    ) => events.onResult(fetch, result, body, delta, closed),
+    (fetch, _result, _body, _delta, closed) => events.onResult(fetch, notApplied, undefined, undefined, closed),
+  )
 
   /**
    * The worker that had a fetch will not answer. Another one is asked, once, if somebody still wants the key.
@@ -262,6 +277,13 @@ const twiceLost = {
   kind: 'failed',
   code: 'fetcher_timeout',
   message: 'two workers in a row ended or fell silent over this key',
+}
+
+/** @type {Result} */
+const notApplied = {
+  kind: 'failed',
+  code: 'invalid_content',
+  message: "the backend's response could not be taken",
 }
 
 /** A backend's answers to a token, which it gives without doing any work. @type {Set<number | undefined>} */

@@ -1,3 +1,4 @@
+import { createContainment } from '@keycast/service'
 import { setup } from '../test-support.js'
 
 const K = 'doc:1'
@@ -237,5 +238,31 @@ describe('a failed try', () => {
     watch('a', K)
     current(K)
     expect(sent('a')).toEqual(['invalid_content'])
+  })
+})
+
+describe('a result that the code here cannot apply', () => {
+  const content = { kind: 'value', version: 'v1', format: 'json', status: 200, store: true }
+  const poison = /** @type {any} */ ({
+    ...content,
+    get contentType() {
+      throw new TypeError('a bug')
+    },
+  })
+
+  test('makes its key fail, which is asked again later; all others go on', () => {
+    const containment = createContainment({ ends: ['lease'], log: /** @type {any} */ ({ error() {} }) })
+    const { watch, answer, value, sent, pass, leased, asked } = setup({ containment })
+    watch('a', 'doc:bad')
+    watch('a', 'doc:good')
+    answer('doc:bad', poison, Buffer.from('1'))
+    value('doc:good', 'v1')
+    expect(sent('a')).toEqual(['invalid_content', 'value v1'])
+    expect(containment.counts).toEqual({ lease: 1, process: 0 })
+    pass(2_000)
+    expect(asked('doc:bad')).toBeGreaterThan(1)
+    value('doc:bad', 'v2')
+    expect(sent('a')).toContain('value v2')
+    expect(leased()).toContain('doc:good')
   })
 })

@@ -4,6 +4,7 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createWriter, receive } from '@keycast/backbone'
+import { noContainment } from '@keycast/service'
 import { Router } from 'zeromq'
 import { batchPerTurn } from '../../work/batch-per-turn.js'
 import { decodeFromWorker, encodeWork } from '../../work/messages.js'
@@ -27,10 +28,18 @@ const LEFTOVER_MS_MIN = 60_000
  *
  * @param {object} options
  * @param {(routingId: Buffer, message: Credit | ResultMessage, body: Buffer | undefined, delta: Buffer | undefined) => void} options.onMessage
+ * @param {(routingId: Buffer) => void} [options.onFailed] what this worker said could not be read, or not be taken
  * @param {(error: Error) => void} options.onBroken the socket cannot be used any more
+ * @param {Pick<import('@keycast/service').Containment, 'guard'>} [options.containment]
  * @param {string} [options.parent] directory
  */
-export async function bindWork({ onMessage, onBroken, parent = tmpdir() }) {
+export async function bindWork({
+  onMessage,
+  onFailed = () => {},
+  onBroken,
+  containment = noContainment,
+  parent = tmpdir(),
+}) {
   await removeLeftovers(parent)
   const directory = mkdtempSync(join(parent, DIRECTORY_PREFIX))
   chmodSync(directory, 0o700)
@@ -54,9 +63,14 @@ export async function bindWork({ onMessage, onBroken, parent = tmpdir() }) {
     if (!closed) writer.write([routingId, ...encodeWork(leases)], () => {})
   })
 
-  receive(router, ([routingId, ...parts]) => {
-    for (const { message, body, delta } of decodeFromWorker(parts)) onMessage(routingId, message, body, delta)
-  }).catch(error => {
+  const take = containment.guard(
+    'worker',
+    (/** @type {Buffer} */ routingId, /** @type {Buffer[]} */ parts) => {
+      for (const { message, body, delta } of decodeFromWorker(parts)) onMessage(routingId, message, body, delta)
+    },
+    onFailed,
+  )
+  receive(router, ([routingId, ...parts]) => take(routingId, parts)).catch(error => {
     if (!closed) onBroken(error)
   })
 

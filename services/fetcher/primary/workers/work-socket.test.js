@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, utim
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createContainment } from '@keycast/service'
 import { Dealer } from 'zeromq'
 import { decodeLeases, encodeWork } from '../../work/messages.js'
 import { bindWork } from './work-socket.js'
@@ -178,4 +179,37 @@ test('what a killed primary left behind is removed; what is in use, or new, stay
   expect(existsSync(empty)).toBe(false)
   expect(existsSync(used)).toBe(true)
   expect(existsSync(starting)).toBe(true)
+})
+
+test.each([
+  ['no JSON', [Buffer.from('{')]],
+  ['a result of an unknown kind', [Buffer.from('[{"type":"result","lease":1,"kind":"rumour"}]')]],
+  ['what the code behind fails at', encodeWork([{ message: creditOf(666) }])],
+])('a worker that sends %s is told of, and the others are heard', async (_, parts) => {
+  const containment = createContainment({ ends: ['worker'], log: /** @type {any} */ ({ error() {} }) })
+  /** @type {(worker: number) => void} */
+  let heard = () => {}
+  /** @type {(routingId: Buffer) => void} */
+  let failed = () => {}
+  const { endpoint } = await bind({
+    onMessage(_, message) {
+      if (message.type !== 'credit') return
+      if (message.worker === 666) throw new TypeError('a bug')
+      heard(message.worker)
+    },
+    onFailed: routingId => failed(routingId),
+    containment,
+  })
+  const failure = new Promise(resolve => {
+    failed = resolve
+  })
+  const [offender, bystander] = [connect(endpoint), connect(endpoint)]
+  await offender.send(parts)
+  expect(await failure).toBeInstanceOf(Buffer)
+  const hearing = new Promise(resolve => {
+    heard = resolve
+  })
+  await bystander.send(encodeWork([{ message: creditOf(7) }]))
+  expect(await hearing).toBe(7)
+  expect(containment.counts).toEqual({ worker: 1, process: 0 })
 })

@@ -116,6 +116,14 @@ export function createWorkers({ count, firstBackoff, wheel, every, metrics, log,
     else metrics.lateResult()
   }
 
+  /** Others get the leases of a worker whose word could not be taken. @param {Buffer} routingId */
+  function end(routingId) {
+    const worker = byRoute.get(routingId.toString('latin1'))
+    if (!worker) return
+    log.warn({ workerPid: worker.process.pid }, 'what a worker said could not be taken: killing it')
+    kill(worker)
+  }
+
   /** @param {Buffer} routingId @param {import('../../work/messages.js').Credit} announced */
   function announce(routingId, { worker: id, credit, cpuMs, residentBytes }) {
     const worker = workers.get(id)
@@ -219,6 +227,7 @@ export function createWorkers({ count, firstBackoff, wheel, every, metrics, log,
     start,
     stop,
     onMessage,
+    end,
     hasCredit,
     lease,
     stats,

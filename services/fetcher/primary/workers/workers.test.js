@@ -270,3 +270,17 @@ test('stopping ends all, counts none as lost, and looks for silence no more', as
 function keyOf(leased) {
   return leased.kind === 'ask' ? leased.key : leased.entry.key
 }
+
+test('a worker whose word could not be taken is killed: others get its leases, and it is replaced', () => {
+  const { workers, processes, lost, lease, counted, pass } = ready(2)
+  const { to } = lease('doc:1')
+  const offender = Number(to.replace('route ', ''))
+  workers.end(Buffer.from(to))
+  expect(processes.find(({ id }) => id === offender)?.killed).toBe(true)
+  expect(lost).toHaveLength(1)
+  expect(counted).toEqual(['silent'])
+  expect(workers.stats().ready).toBe(1)
+  pass(1_000)
+  workers.end(Buffer.from('route of nobody'))
+  expect(workers.stats().ready).toBe(1)
+})
