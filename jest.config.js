@@ -25,6 +25,7 @@ const needs = {
   'test/client-python.test.ts': ['clients/python/.venv/bin/pytest'],
   'test/compression.test.ts': ['chromium', 'python3'],
   'test/deploy-pages.test.ts': ['nginx', 'openssl', 'ip', 'curl', 'the right to mount'],
+  'test/faults-starved.test.ts': ['taskset'],
   'test/jwks-tls.test.ts': ['openssl'],
   'test/loadtest.test.ts': ['chromium'],
   'test/monitoring.test.ts': ['prometheus', 'promtool', 'prometheus-node-exporter', 'nginx', 'openssl'],

@@ -20,7 +20,7 @@ export const LEASE_GRACE_MS = 1_000
 
 /**
  * @template T
- * @param {{ now: () => number }} options `now`: by a clock that stands still while this process does, and reads no result
+ * @param {{ now: (worker: number) => number }} options `now`: by that worker's clock
  */
 export function createLeases({ now }) {
   /** @type {Map<number, Lease<T>>} */
@@ -37,7 +37,7 @@ export function createLeases({ now }) {
    */
   function grant(worker, timeoutMs, what) {
     const id = ++lastId
-    leases.set(id, { id, worker, deadlineAt: now() + timeoutMs + LEASE_GRACE_MS, what })
+    leases.set(id, { id, worker, deadlineAt: now(worker) + timeoutMs + LEASE_GRACE_MS, what })
     counts.set(worker, countOf(worker) + 1)
     return id
   }
@@ -73,9 +73,8 @@ export function createLeases({ now }) {
   /** @returns {Map<number, number>} for each worker with an overdue lease, by how many milliseconds at most */
   function overdue() {
     const overdueMs = new Map()
-    const nowMs = now()
     for (const { worker, deadlineAt } of leases.values()) {
-      const overMs = nowMs - deadlineAt
+      const overMs = now(worker) - deadlineAt
       if (overMs >= 0) overdueMs.set(worker, Math.max(overMs, overdueMs.get(worker) ?? 0))
     }
     return overdueMs

@@ -11,8 +11,8 @@
  * @typedef {{ index: number, backoff: import('../timing/backoff.js').Backoff | undefined }} Place
  */
 
-/** A process that lived this long did not fail at start: its successor starts at once. */
-const LONG_LIFE_MS = 10_000
+/** A process that lived this long did not fail for its start: its successor starts at once. */
+const LONG_LIFE_MS = 60_000
 
 /** A worker may take this long to end by itself when told: it has nothing to finish. */
 const DISCONNECT_MS = 1_000

@@ -1,4 +1,5 @@
-// Finds workers that hang: silent ones, and those that keep a lease long after its deadline.
+// Finds workers that hang: silent ones, and those that keep a lease long after its deadline. All times are by the clock of
+// each worker (worker-clock.js): one that is given no CPU does not hang.
 import { SILENT_MS } from '@keycast/service'
 
 /**
@@ -26,16 +27,15 @@ export const SWEEP_MS = 100
  * @param {Map<number, Worker>} deps.workers those that are counted on
  * @param {Pick<import('./leases.js').Leases<unknown>, 'overdue'>} deps.leases
  * @param {(worker: Worker, silence: Silence) => void} deps.onSilent the worker is to be killed
- * @param {() => number} deps.now as `heardAt` of the workers
  * @returns {() => void} looks at all workers
  */
-export function createWatchdog({ workers, leases, onSilent, now }) {
+export function createWatchdog({ workers, leases, onSilent }) {
   return () => {
-    const nowMs = now()
+    for (const { clock } of workers.values()) clock.advance()
     const overdue = leases.overdue()
     for (const worker of [...workers.values()]) {
       const overdueMs = overdue.get(worker.process.id)
-      const silentMs = nowMs - worker.heardAt
+      const silentMs = worker.clock.now() - worker.heardAt
       const isLost = overdueMs !== undefined && overdueMs >= LOST_LEASE_MS
       if (isLost || silentMs >= patienceWith(worker, overdueMs)) onSilent(worker, { silentMs, overdueMs })
     }

@@ -1,6 +1,7 @@
 import { createAwakeClock, SILENT_MS } from '@keycast/service'
 import { createLeases, LEASE_GRACE_MS } from './leases.js'
 import { createWatchdog, LOST_LEASE_MS, SILENT_OVERDUE_MS, STARTUP_MS, SWEEP_MS } from './watchdog.js'
+import { createWorkerClock } from './worker-clock.js'
 
 /** @typedef {import('./workers.js').Worker} Worker */
 
@@ -8,6 +9,8 @@ import { createWatchdog, LOST_LEASE_MS, SILENT_OVERDUE_MS, STARTUP_MS, SWEEP_MS 
 function setup(count) {
   let at = 10_000
   let sweep = () => {}
+  /** @type {import('./worker-clock.js').ThreadState} */
+  let thread = { isRunnable: false, cpuMs: 0 }
   const clock = createAwakeClock({
     periodMs: SWEEP_MS,
     every: (_, tick) => {
@@ -16,13 +19,18 @@ function setup(count) {
     },
     now: () => at,
   })
-  const leases = createLeases({ now: clock.now })
+  const leases = createLeases({ now: id => workerOf(id).clock.now() })
   /** @type {Map<number, Worker>} */
   const workers = new Map()
   /** @type {number[]} */
   const silent = []
   for (let id = 1; id <= count; id++) {
-    const worker = { process: { id }, routingId: Buffer.from(`route ${id}`), heardAt: clock.now() }
+    const worker = {
+      process: { id },
+      routingId: Buffer.from(`route ${id}`),
+      clock: createWorkerClock({ read: () => thread, now: clock.now }),
+      heardAt: 0,
+    }
     workers.set(id, /** @type {Worker} */ (/** @type {unknown} */ (worker)))
   }
   const workerOf = (/** @type {number} */ id) => /** @type {Worker} */ (workers.get(id))
@@ -32,8 +40,8 @@ function setup(count) {
     onSilent: ({ process }) => {
       silent.push(process.id)
       workers.delete(process.id)
+      leases.takeFrom(process.id)
     },
-    now: clock.now,
   })
   clock.start(watch)
   return {
@@ -44,8 +52,19 @@ function setup(count) {
     pass(ms, beating = []) {
       for (const until = at + ms; at < until; ) {
         at += SWEEP_MS
-        if (at % 1_000 === 0) for (const id of beating) workerOf(id).heardAt = clock.now()
         sweep()
+        if (at % 1_000 !== 0) continue
+        for (const worker of workers.values())
+          if (beating.includes(worker.process.id)) worker.heardAt = worker.clock.now()
+      }
+    },
+    /** What the system says of each worker from now on: it wants a CPU, and is given this much of one. @param {number} share */
+    starve(share) {
+      thread = {
+        isRunnable: true,
+        get cpuMs() {
+          return at * share
+        },
       }
     },
     /** Time passes, and nothing runs: then everything at once. @param {number} ms */
@@ -112,5 +131,32 @@ test('one that never announces itself is given the time it takes to start', () =
 test('a primary that stands still again and again finds a silent worker all the same', () => {
   const { silent, freeze } = setup(1)
   for (let stalls = 0; stalls < SILENT_MS / SWEEP_MS; stalls++) freeze(1_000)
+  expect(silent).toEqual([1])
+})
+
+test('a worker that waits for a CPU is not silent for that, nor late with its lease', () => {
+  const { leases, silent, starve, pass } = setup(2)
+  leases.grant(2, 2_000, 'late')
+  starve(0.01)
+  pass(60_000)
+  expect(silent).toEqual([])
+})
+
+test('a worker that hangs in a loop on a busy host is killed once it was given as much CPU as it has on an idle one', () => {
+  const { silent, starve, pass } = setup(1)
+  starve(0.25)
+  pass(4 * (SILENT_MS - SWEEP_MS))
+  expect(silent).toEqual([])
+  pass(4 * 2 * SWEEP_MS)
+  expect(silent).toEqual([1])
+})
+
+test('a start takes as long as it needs for want of a CPU', () => {
+  const { silent, workerOf, starve, pass } = setup(1)
+  workerOf(1).routingId = undefined
+  starve(0.1)
+  pass(9 * STARTUP_MS)
+  expect(silent).toEqual([])
+  pass(2 * STARTUP_MS)
   expect(silent).toEqual([1])
 })

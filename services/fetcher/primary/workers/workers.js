@@ -5,6 +5,7 @@ import { createAwakeClock } from '@keycast/service'
 import { createLeases } from './leases.js'
 import { createSupervisor } from './supervisor.js'
 import { createWatchdog, SWEEP_MS } from './watchdog.js'
+import { createWorkerClock, readMainThread } from './worker-clock.js'
 
 /**
  * @typedef {import('../../work/messages.js').Lease} LeaseMessage
@@ -34,7 +35,8 @@ import { createWatchdog, SWEEP_MS } from './watchdog.js'
  * @property {Buffer | undefined} routingId
  * @property {number} credit
  * @property {import('../../work/messages.js').Usage} usage
- * @property {number} heardAt by the clock of the time in which the primary ran
+ * @property {import('./worker-clock.js').WorkerClock} clock
+ * @property {number} heardAt by its clock
  */
 
 /**
@@ -46,8 +48,9 @@ import { createWatchdog, SWEEP_MS } from './watchdog.js'
  * @param {WorkerMetrics} deps.metrics
  * @param {Pick<import('@keycast/service').Log, 'info' | 'warn' | 'error'>} deps.log
  * @param {() => number} deps.now monotonic, in milliseconds
+ * @param {typeof readMainThread} [deps.readThread]
  */
-export function createWorkers({ count, firstBackoff, wheel, every, metrics, log, now }) {
+export function createWorkers({ count, firstBackoff, wheel, every, metrics, log, now, readThread = readMainThread }) {
   /** By process id of the cluster. @type {Map<number, Worker>} */
   const workers = new Map()
   /** @type {(Worker | undefined)[]} */
@@ -56,7 +59,7 @@ export function createWorkers({ count, firstBackoff, wheel, every, metrics, log,
   const byRoute = new Map()
   const awake = createAwakeClock({ periodMs: SWEEP_MS, every, now })
   /** @type {import('./leases.js').Leases<Leased>} */
-  const leases = createLeases({ now: awake.now })
+  const leases = createLeases({ now: id => workers.get(id)?.clock.now() ?? 0 })
   /** @type {Connection['send']} */
   let send
   /** @type {WorkerEvents} */
@@ -79,7 +82,7 @@ export function createWorkers({ count, firstBackoff, wheel, every, metrics, log,
     send = connection.send
     events = workerEvents
     supervisor = createSupervisor({ count, fork: connection.fork, onStart, onEnd, firstBackoff, wheel, now })
-    awake.start(createWatchdog({ workers, leases, onSilent, now: awake.now }))
+    awake.start(createWatchdog({ workers, leases, onSilent }))
     const allReady = new Promise(resolve => {
       onAllReady = () => resolve(undefined)
     })
@@ -96,7 +99,8 @@ export function createWorkers({ count, firstBackoff, wheel, every, metrics, log,
   /** @param {number} place @param {WorkerProcess} process */
   function onStart(place, process) {
     const usage = { cpuMs: 0, residentBytes: 0 }
-    const worker = { place, process, routingId: undefined, credit: 0, usage, heardAt: awake.now() }
+    const clock = createWorkerClock({ read: () => readThread(process.pid), now: awake.now })
+    const worker = { place, process, routingId: undefined, credit: 0, usage, clock, heardAt: clock.now() }
     workers.set(process.id, worker)
     byPlace[place] = worker
   }
@@ -110,7 +114,7 @@ export function createWorkers({ count, firstBackoff, wheel, every, metrics, log,
   function onMessage(routingId, message, body, delta) {
     if (message.type === 'credit') return announce(routingId, message)
     const worker = byRoute.get(routingId.toString('latin1'))
-    if (worker) worker.heardAt = awake.now()
+    if (worker) worker.heardAt = worker.clock.now()
     const lease = worker && leases.end(message.lease, worker.process.id)
     if (lease) events.onResult(lease.what, message, body, delta)
     else metrics.lateResult()
@@ -138,7 +142,7 @@ export function createWorkers({ count, firstBackoff, wheel, every, metrics, log,
       worker.routingId = routingId
       byRoute.set(routingId.toString('latin1'), worker)
     }
-    worker.heardAt = awake.now()
+    worker.heardAt = worker.clock.now()
     worker.credit = credit
     worker.usage = { cpuMs, residentBytes }
     if (byRoute.size === count) onAllReady()

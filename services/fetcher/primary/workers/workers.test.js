@@ -74,6 +74,7 @@ function setup(count) {
     metrics: { workerLost: reason => counted.push(reason), lateResult: () => counted.push('late') },
     log: { info() {}, warn() {}, error() {} },
     now,
+    readThread: () => undefined, // the pids here are made up
   })
 
   const setup = {

@@ -1,0 +1,60 @@
+// The time that a worker was given. A worker that waits for a CPU is silent and does not hang: where the time since its
+// last beat counted alone, a busy host would kill its workers, and their successors at their start.
+import { readFileSync } from 'node:fs'
+
+/**
+ * What the system says of a thread. `isRunnable`: it runs, or waits for a CPU. `cpuMs`: all that it was given.
+ *
+ * @typedef {{ isRunnable: boolean, cpuMs: number }} ThreadState
+ * @typedef {ReturnType<typeof createWorkerClock>} WorkerClock
+ */
+
+/** Linux counts CPU time for programs in hundredths of a second, whatever the kernel's own timer. */
+const CLOCK_TICK_MS = 10
+
+/**
+ * Reads the main thread of a process: the one that runs JavaScript.
+ *
+ * @param {number | undefined} pid
+ * @returns {ThreadState | undefined} `undefined` where the system does not say, as on any but Linux
+ */
+export function readMainThread(pid) {
+  let stat
+  try {
+    stat = readFileSync(`/proc/${pid}/task/${pid}/stat`, 'latin1')
+  } catch {
+    return undefined
+  }
+  // What comes before the state ends in a name of any form (proc(5)).
+  const [state, ...fields] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  const [user, system] = fields.slice(10)
+  return { isRunnable: state === 'R', cpuMs: (Number(user) + Number(system)) * CLOCK_TICK_MS }
+}
+
+/**
+ * A clock that runs while its worker sleeps or is stopped, and while it runs on a CPU, and stands still while it waits for
+ * one. Without a word of the system it runs all the time.
+ *
+ * @param {object} options
+ * @param {() => ThreadState | undefined} options.read the state of the worker's main thread
+ * @param {() => number} options.now by a clock that stands still while this process does
+ */
+export function createWorkerClock({ read, now }) {
+  let givenMs = 0
+  let at = now()
+  let cpuMs = read()?.cpuMs ?? 0
+
+  return {
+    /** In milliseconds, as of the last `advance`. */
+    now: () => givenMs,
+
+    /** To be called often: the worker counts as waiting since the last call if it does so now. */
+    advance() {
+      const thread = read()
+      const passedMs = now() - at
+      at += passedMs
+      givenMs += thread?.isRunnable ? Math.min(passedMs, thread.cpuMs - cpuMs) : passedMs
+      cpuMs = thread?.cpuMs ?? cpuMs
+    },
+  }
+}
