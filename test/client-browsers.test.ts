@@ -77,7 +77,7 @@ const sign = (seconds: number) =>
 
 /** The addresses of the pages and their scripts, of their tokens, and of the values. */
 async function startSite() {
-  const scripts = browserFiles().set('/sightings.js', new URL('support/sightings.ts', import.meta.url))
+  const scripts = browserFiles().set('/sightings.js', new URL('support/sightings.js', import.meta.url))
   const site = {
     origin: '',
     /** By id of a value. */

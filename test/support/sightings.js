@@ -1,34 +1,33 @@
 // Runs in a page: follows the values and rooms that its address names, and notes any that is shown twice, backwards or
 // not at all. A page that is loaded anew continues its earlier notes.
-const page = globalThis as any
+const page = /** @type {any} */ (globalThis)
 const asked = new page.URLSearchParams(page.location.search)
 const { connect } = await import(`${page.location.origin}/keycast.js`)
 
 /**
  * The sightings by key: the last revision of each value, and the messages of each room. `restored`: how often the page
  * came back as it was left.
+ *
+ * @type {{ problems: string[], restored: number, revisions: Record<string, number>, messages: Record<string, any[]>,
+ *   positions: Record<string, any> }}
  */
-const seen: {
-  problems: string[]
-  restored: number
-  revisions: Record<string, number>
-  messages: Record<string, any[]>
-  positions: Record<string, any>
-} = JSON.parse(
+const seen = JSON.parse(
   page.sessionStorage.getItem('seen') ?? '{"problems":[],"restored":0,"revisions":{},"messages":{},"positions":{}}',
 )
-page.addEventListener('pageshow', ({ persisted }: any) => {
+page.addEventListener('pageshow', (/** @type {any} */ { persisted }) => {
   if (persisted) seen.restored += 1
 })
 page.addEventListener('pagehide', () => page.sessionStorage.setItem('seen', JSON.stringify(seen)))
 
 const keycast = connect(asked.get('gateway'), {
-  token: () => page.fetch('/token').then((response: any) => response.text()),
+  token: () => page.fetch('/token').then((/** @type {any} */ response) => response.text()),
 })
 
-function followValue(key: string) {
-  let last: any
-  keycast.value(key).on('change', (state: any) => {
+/** @param {string} key */
+function followValue(key) {
+  /** @type {any} */
+  let last
+  keycast.value(key).on('change', (/** @type {any} */ state) => {
     const { value, version, stale, error } = state
     const isTwice = last && version === last.version && stale === last.stale && error === last.error
     last = state
@@ -40,11 +39,15 @@ function followValue(key: string) {
   })
 }
 
-function followRoom(key: string) {
+/** @param {string} key */
+function followRoom(key) {
   const room = keycast.room(key, { after: seen.positions[key] })
-  room.on('change', ({ error }: any) => error && !error.subscribed && seen.problems.push(`${key} ended: ${error.code}`))
-  room.on('gap', ({ reason }: any) => seen.problems.push(`${key} has a gap: ${reason}`))
-  room.on('message', ({ position, data }: any) => {
+  room.on(
+    'change',
+    (/** @type {any} */ { error }) => error && !error.subscribed && seen.problems.push(`${key} ended: ${error.code}`),
+  )
+  room.on('gap', (/** @type {any} */ { reason }) => seen.problems.push(`${key} has a gap: ${reason}`))
+  room.on('message', (/** @type {any} */ { position, data }) => {
     const last = seen.positions[key]
     const follows = !last || (last.epoch === position.epoch && last.seq + 1 === position.seq)
     if (!follows) seen.problems.push(`${key}: message ${position.seq} after ${last.seq}`)
@@ -55,8 +58,8 @@ function followRoom(key: string) {
   return room
 }
 
-/** Names as `doc:1` or, for many, `doc:0..99`. */
-function keysOf(name: string): string[] {
+/** Names as `doc:1` or, for many, `doc:0..99`. @param {string} name @returns {string[]} */
+function keysOf(name) {
   const [, start, end] = /^(.*:)0\.\.(\d+)$/.exec(name) ?? []
   return start ? Array.from({ length: Number(end) + 1 }, (_, n) => start + n) : [name]
 }
@@ -68,5 +71,7 @@ Object.assign(page, {
   seen,
   keycast,
   rooms,
-  isReady: () => values.every((key: string) => key in seen.revisions) && rooms.every(({ state }: any) => state.live),
+  isReady: () =>
+    values.every((/** @type {string} */ key) => key in seen.revisions) &&
+    rooms.every((/** @type {any} */ { state }) => state.live),
 })
