@@ -15,6 +15,7 @@ export {
   createZeromqHub,
   createZeromqRooms,
   createZeromqRoomsHub,
+  hostsBeyondLoopback,
 } from './zeromq/backbone-zeromq.js'
 export { createCurveKeyPair, curveKeyProblems, curvePairOf } from './zeromq/curve.js'
 export { hubCurveOf, hubKeyProblems, hubKeySettings } from './zeromq/hub-keys.js'

@@ -1,5 +1,5 @@
 // The settings of a gateway. Beside `${NAME}` in keycast.yaml nothing else reads the environment.
-import { curveKeyProblems, readNodes } from '@keycast/backbone'
+import { curveKeyProblems, hostsBeyondLoopback, readNodes } from '@keycast/backbone'
 import { common, setting } from '@keycast/service'
 import { trustedProxiesProblem } from './access/client-address.js'
 import { originsProblem } from './sessions/allowed-origins.js'
@@ -45,7 +45,7 @@ export const settings = {
   }),
   backboneSecretKey: setting.secret({
     env: 'BACKBONE_SECRET_KEY',
-    doc: "This gateway's CURVE key (Z85), which the fetcher and journal nodes admit. Needed unless they are on this host.",
+    doc: "This gateway's CURVE key (Z85), which the fetcher and journal nodes admit. Needed unless they are all at 127.0.0.1.",
   }),
   backboneServerKey: setting.secret({
     env: 'BACKBONE_SERVER_KEY',
@@ -210,10 +210,11 @@ const LEAVE_MS = 1_000
  */
 export function conflictsOf(config) {
   const { backboneSecretKey, backboneServerKey } = config
+  const isPlain = backboneSecretKey === undefined && backboneServerKey === undefined
   return [
     ...drainProblems(config),
-    ...nodeProblems('FETCHER_NODES', config.fetcherNodes),
-    ...nodeProblems('JOURNAL_NODES', config.journalNodes, 'journal'),
+    ...nodeProblems('FETCHER_NODES', config.fetcherNodes, { isPlain }),
+    ...nodeProblems('JOURNAL_NODES', config.journalNodes, { isPlain, service: 'journal' }),
     ...curveKeyProblems({
       BACKBONE_SECRET_KEY: backboneSecretKey === undefined ? [] : [backboneSecretKey],
       BACKBONE_SERVER_KEY: backboneServerKey === undefined ? [] : [backboneServerKey],
@@ -229,11 +230,19 @@ function drainProblems({ drainMs, shutdownGraceMs }) {
   ]
 }
 
-/** @param {string} env @param {string} nodes @param {Parameters<typeof readNodes>[1]} [service] */
-function nodeProblems(env, nodes, service) {
+/**
+ * @param {string} env
+ * @param {string} nodes
+ * @param {{ isPlain: boolean, service?: Parameters<typeof readNodes>[1] }} options `isPlain`: no keys are set
+ */
+function nodeProblems(env, nodes, { isPlain, service }) {
   try {
-    readNodes(nodes, service)
-    return []
+    const addresses = readNodes(nodes, service)
+    if (!isPlain) return []
+    return hostsBeyondLoopback(addresses).map(
+      host =>
+        `${env}: ${host} is no loopback address: beyond this host the backbone needs BACKBONE_SECRET_KEY and BACKBONE_SERVER_KEY`,
+    )
   } catch (error) {
     return [`${env}: ${/** @type {Error} */ (error).message}`]
   }

@@ -28,10 +28,19 @@ test('clients are sent away well before the process must be gone', () => {
 })
 
 test('fetcher nodes that cannot be read are named', () => {
-  expect(conflictsWith({ FETCHER_NODES: 'fetcher, 10.0.0.1:7001:7002' })).toEqual([])
+  expect(conflictsWith({ FETCHER_NODES: '127.0.0.1, 127.0.0.2:7001:7002' })).toEqual([])
   expect(conflictsWith({ FETCHER_NODES: 'fetcher,10.0.0.1:7001' })).toEqual([
     expect.stringMatching(/^FETCHER_NODES: "10\.0\.0\.1:7001" is no fetcher node/),
   ])
+})
+
+test('without keys nodes beyond this host are refused, and names, for anybody may answer for one', () => {
+  const { publicKey, secretKey } = createCurveKeyPair()
+  const nodes = { FETCHER_NODES: '127.0.0.1,10.0.0.1', JOURNAL_NODES: 'journal:7003:7004' }
+  const needs =
+    'is no loopback address: beyond this host the backbone needs BACKBONE_SECRET_KEY and BACKBONE_SERVER_KEY'
+  expect(conflictsWith(nodes)).toEqual([`FETCHER_NODES: 10.0.0.1 ${needs}`, `JOURNAL_NODES: journal ${needs}`])
+  expect(conflictsWith({ ...nodes, BACKBONE_SECRET_KEY: secretKey, BACKBONE_SERVER_KEY: publicKey })).toEqual([])
 })
 
 test('an encrypted backbone needs both keys, and keys they must be', () => {

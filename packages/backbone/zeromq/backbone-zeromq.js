@@ -25,12 +25,12 @@ const now = () => performance.now()
  * @param {import('../gateway/link.js').Log} options.log
  * @param {import('./curve.js').LinkCurve} [options.curve] as the nodes have it; absent: plaintext
  * @returns {import('../backbone.js').Backbone}
- * @throws {Error} when `nodes` or a key cannot be read
+ * @throws {Error} when `nodes` or a key cannot be read, or a node is beyond this host and there is no CURVE
  */
 export function createZeromqBackbone({ nodes, messageBytesMax, events, containment, log, curve }) {
   const security = curve && linkSecurity(curve)
   return createValuesBackbone({
-    nodeSource: createNodeSource({ nodes: readNodes(nodes), every: everyInterval, log }),
+    nodeSource: createNodeSource({ nodes: nodesToLink(readNodes(nodes), curve), every: everyInterval, log }),
     dialOf: name => dialZeromq(endpointsOf(name), { messageBytesMax, security }),
     events,
     containment,
@@ -53,12 +53,12 @@ const ROOMS_PART_BYTES_MAX = 2 * HISTORY_BYTES_MAX
  * @param {import('../gateway/link.js').Log} options.log
  * @param {import('./curve.js').LinkCurve} [options.curve] as the nodes have it; absent: plaintext
  * @returns {import('../gateway/rooms/rooms-backbone.js').RoomsBackbone}
- * @throws {Error} when `nodes` or a key cannot be read
+ * @throws {Error} when `nodes` or a key cannot be read, or a node is beyond this host and there is no CURVE
  */
 export function createZeromqRooms({ nodes, events, containment, log, curve }) {
   const security = curve && linkSecurity(curve)
   return createRoomsBackbone({
-    nodeSource: createNodeSource({ nodes: readNodes(nodes, 'journal'), every: everyInterval, log }),
+    nodeSource: createNodeSource({ nodes: nodesToLink(readNodes(nodes, 'journal'), curve), every: everyInterval, log }),
     dialOf: name => dialZeromq(endpointsOf(name), { messageBytesMax: ROOMS_PART_BYTES_MAX, security }),
     events,
     containment,
@@ -127,5 +127,23 @@ function hubOver({ host, requestsPort, answersPort, containment, log, curve }, c
 /** @param {string} host @param {number} port */
 const endpoint = (host, port) => `tcp://${host}:${port === 0 ? '*' : port}`
 
-/** @param {string} host @returns {boolean} whether a hub without CURVE may bind it */
+/**
+ * @param {import('../gateway/nodes.js').NodeAddress[]} nodes
+ * @param {import('./curve.js').LinkCurve | undefined} curve
+ */
+function nodesToLink(nodes, curve) {
+  const [host] = curve ? [] : hostsBeyondLoopback(nodes)
+  if (host !== undefined) throw new Error(`without CURVE the backbone links loopback addresses only: ${host} is none`)
+  return nodes
+}
+
+/**
+ * The hosts that must not be linked to without CURVE. Names are among them: whoever answers for a name would be sent
+ * viewers' tokens, and decide what viewers see.
+ *
+ * @param {import('../gateway/nodes.js').NodeAddress[]} nodes
+ */
+export const hostsBeyondLoopback = nodes => nodes.flatMap(({ host }) => (isLoopback(host) ? [] : host))
+
+/** @param {string} host @returns {boolean} whether the backbone may be plain there: a name is no address */
 export const isLoopback = host => isIP(host) === 4 && host.startsWith('127.')

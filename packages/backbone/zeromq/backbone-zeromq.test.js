@@ -8,7 +8,7 @@ import { createHub } from '../hub/hub.js'
 import { startLogLink, startLogNode } from '../memory/test-service.js'
 import { keyOfFirst } from '../memory/test-support.js'
 import { valuesCodec } from '../wire/values-codec.js'
-import { createZeromqBackbone, createZeromqHub } from './backbone-zeromq.js'
+import { createZeromqBackbone, createZeromqHub, createZeromqRooms } from './backbone-zeromq.js'
 import { bindZeromq } from './bind.js'
 import { dialZeromq } from './dial.js'
 
@@ -220,6 +220,15 @@ test('a port that is taken is named', async () => {
 test('a hub without CURVE binds loopback addresses only', () => {
   for (const host of ['0.0.0.0', '10.0.0.1', '::', 'localhost']) {
     expect(() => createZeromqHub({ host, requestsPort: 0, answersPort: 0, log })).toThrow(host)
+  }
+})
+
+test('a gateway without CURVE links loopback addresses only', () => {
+  for (const host of ['fetcher', '10.0.0.1', 'localhost']) {
+    const nodes = `127.0.0.1:7001:7002,${host}:7001:7002`
+    const events = /** @type {any} */ ({})
+    expect(() => createZeromqBackbone({ nodes, messageBytesMax: 1, events, log })).toThrow(host)
+    expect(() => createZeromqRooms({ nodes, events, log })).toThrow(host)
   }
 })
 
