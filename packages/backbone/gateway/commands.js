@@ -44,6 +44,12 @@ const COMMANDS_PER_REQUEST_MAX = 200
 /** Bytes of one request's parts, one command at least: they are joined, and a hub takes 1 MiB. */
 const BYTES_PER_REQUEST = 256 * 1024
 
+/**
+ * Commands that were sent, or ended, and still stand in the list; or else as many as are still to be sent. A link that is
+ * always behind would keep every publish in memory. Removed one by one, each would move all others.
+ */
+const SENT_KEPT = 16
+
 /** @template R @param {{ now: () => number }} options */
 export function createCommands({ now }) {
   /** Pending commands, in the order given. @type {Map<string, Pending<R>>} */
@@ -65,10 +71,11 @@ export function createCommands({ now }) {
   /** @returns {Pending<R> | undefined} the first that was not sent */
   function firstUnsaid() {
     while (next < unsaid.length && pending.get(unsaid[next].id) !== unsaid[next]) next++
-    if (next < unsaid.length) return unsaid[next]
-    unsaid = []
-    next = 0
-    return undefined
+    if (next === unsaid.length || (next > SENT_KEPT && next * 2 > unsaid.length)) {
+      unsaid = unsaid.slice(next)
+      next = 0
+    }
+    return unsaid[next]
   }
 
   return {

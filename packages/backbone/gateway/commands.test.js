@@ -1,4 +1,9 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { createCommands } from './commands.js'
+
+setFlagsFromString('--expose-gc')
+const gc = runInNewContext('gc')
 
 function setup() {
   let at = 0
@@ -104,3 +109,38 @@ test('each time a command is said, it says how much of its time is left', () => 
   startAnew()
   expect(left()).toEqual([100])
 })
+
+test('a link that is always behind keeps what it has still to send, and not what it sent', async () => {
+  const { add, end, nextRequests, isAllSaid } = createCommandsOf()
+  /** @type {WeakRef<Buffer>[]} */
+  const sent = []
+  for (let round = 0; round < 200; round++) {
+    // 26 of these fit into a request: so one more each round is still to be sent.
+    for (let each = 0; each < 27; each++) add(`${round} ${each}`, Buffer.alloc(10_000))
+    for (const { saying } of nextRequests(() => round)) {
+      for (const { id, encoded } of saying.commands) {
+        sent.push(new WeakRef(encoded.parts[0]))
+        end(id, { type: 'result', result: 'kept' })
+      }
+    }
+  }
+  await new Promise(resolve => setImmediate(resolve))
+  gc()
+  const kept = sent.filter(each => each.deref() !== undefined).length
+  expect(sent.length).toBe(200 * 26)
+  // As many as are still to be sent, at most.
+  expect(kept).toBeLessThanOrEqual(200)
+  expect(isAllSaid()).toBe(false)
+})
+
+/** Commands that nothing else refers to. */
+function createCommandsOf() {
+  const { add, end, nextRequests, isAllSaid } = createCommands({ now: () => 0 })
+  return {
+    isAllSaid,
+    end,
+    nextRequests,
+    /** @param {string} id @param {Buffer} part */
+    add: (id, part) => add({ id, key: 'room:1', encoded: { head: {}, parts: [part] }, deadlineAt: 1_000, done() {} }),
+  }
+}
