@@ -266,6 +266,27 @@ test('a history is given in parts from either end', async () => {
   })
 })
 
+test('of a history that is asked for by another epoch no message is read', async () => {
+  const { network, backbone, publish, log } = await setup()
+  const publishing = publish('x'.repeat(500))
+  await network.settle()
+  await publishing
+  /** @type {number[]} */
+  const read = []
+  const { read: readLog } = log
+  log.read = async (room, range) => {
+    const found = await readLog(room, range)
+    read.push(found.messages.length)
+    return found
+  }
+  for (const epoch of ['F', (await log.head('room:1')).epoch]) {
+    const end = backbone.history('room:1', { epoch, after: 0, limit: 9 }, DEADLINE)
+    await network.settle()
+    await end
+  }
+  expect(read).toEqual([0, 1])
+})
+
 test('a publish that cannot be kept says why', async () => {
   const { network, backbone, publish, seen } = await setup({ bytesMax: 5_000 })
   const errors = async (/** @type {Promise<any>[]} */ ...publishes) => {

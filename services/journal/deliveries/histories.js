@@ -48,17 +48,22 @@ export function createHistories({ link, slots, log, isRoom, tell, counts, onRead
   async function readPart(wanted, { room, range }) {
     if (!slots.take(wanted)) return
     const { key } = wanted
-    const { epoch: epochWanted, limit, after } = range
+    const { epoch: wantedEpoch, limit, after } = range
     try {
       const bounds = after === undefined ? { before: range.before } : { after }
-      const { head, messages } = await log.read(room, { ...bounds, limit, bytesMax: HISTORY_BYTES_MAX })
+      const { head, messages } = await log.read(room, {
+        ...bounds,
+        epoch: wantedEpoch,
+        limit,
+        bytesMax: HISTORY_BYTES_MAX,
+      })
       const { epoch, seq: newest, oldest } = head
       const [first, last] = [messages[0]?.seq, messages.at(-1)?.seq]
       const isEnd = after === undefined ? (first ?? oldest) <= oldest : (last ?? newest) >= newest
       const more = messages.length > 0 && !isEnd
       const truncated = after !== undefined && after + 1 < oldest
       wanted.answer =
-        epochWanted !== undefined && epochWanted !== epoch
+        wantedEpoch !== undefined && wantedEpoch !== epoch
           ? failed(key, 'other_epoch')
           : { type: 'history', key, epoch, oldest, newest, messages, more, truncated }
       counts.read('log', messages.length)

@@ -224,7 +224,7 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
       const head = headOf(room)
       /** @type {Message[]} */
       const found = []
-      if (!room) return { head, messages: found }
+      if (!room || (range.epoch !== undefined && range.epoch !== epoch)) return { head, messages: found }
       const isForward = 'after' in range
       const first = Math.max(isForward ? range.after + 1 : 0, room.oldest)
       const last = isForward ? head.seq : Math.min(range.before - 1, head.seq)

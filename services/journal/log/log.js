@@ -27,8 +27,9 @@
  * @typedef {{ epoch: string, seq: number, oldest: number, bytes: number }} Head
  *
  * What is read: messages with a seq above `after`, or below `before` and then the last of those, ascending. No more than
- * `limit`, and no more than `bytesMax` of data, but one at least.
- * @typedef {{ after: number, limit: number, bytesMax: number } | { before: number, limit: number, bytesMax: number }} Range
+ * `limit`, and no more than `bytesMax` of data, but one at least. With `epoch` only of that history: of another one
+ * nothing is read but the head.
+ * @typedef {{ limit: number, bytesMax: number, epoch?: string } & ({ after: number } | { before: number })} Range
  *
  * @typedef {object} Log
  * @property {(publishes: Publish[]) => Promise<Outcome[]>} append resolves once a crash cannot lose any of them;

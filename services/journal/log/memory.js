@@ -105,7 +105,7 @@ export function createMemoryLog({ now = Date.now, bytesMax, idsMax = IDS_MAX }) 
     async read(name, range) {
       const head = headOf(name)
       const room = rooms.get(name)
-      if (!room) return { head, messages: [] }
+      if (!room || (range.epoch !== undefined && range.epoch !== head.epoch)) return { head, messages: [] }
       const held = room.messages
       const at = (/** @type {number} */ seq) => held[room.start + seq - head.oldest]
       /** @type {Message[]} */

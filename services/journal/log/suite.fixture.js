@@ -39,7 +39,7 @@ export function testLog({ open }) {
     })
     /** @param {...Parameters<typeof publishOf>[0]} publishes @returns {Promise<any[]>} */
     const append = (...publishes) => log.append(publishes.map(publishOf))
-    /** @param {string} room @param {Partial<{ after: number, before: number, limit: number, bytesMax: number }>} [range] */
+    /** @param {string} room @param {Partial<{ after: number, before: number, limit: number, bytesMax: number, epoch: string }>} [range] */
     const read = async (room, range = {}) => {
       const bounds = range.before === undefined ? { after: range.after ?? 0 } : { before: range.before }
       const { head, messages } = await log.read(
@@ -238,6 +238,15 @@ export function testLog({ open }) {
     expect((await read('room:1', { before: 1, limit: 2 })).seqs).toEqual([])
     expect((await read('room:1', { after: 0, bytesMax: 7 })).seqs).toEqual([1, 2])
     expect((await read('room:1', { before: 11, bytesMax: 1 })).seqs).toEqual([10])
+  })
+
+  test('of another history nothing is read but where the room stands', async () => {
+    const { append, read } = await setup()
+    const [{ position }] = await append({}, {})
+    const head = { epoch: position.epoch, seq: 2, oldest: 1 }
+    expect(await read('room:1', { epoch: position.epoch })).toMatchObject({ head, seqs: [1, 2] })
+    expect(await read('room:1', { epoch: 'F' })).toMatchObject({ head, seqs: [] })
+    expect(await read('room:1', { epoch: 'F', before: 3 })).toMatchObject({ head, seqs: [] })
   })
 
   test('a log that has no room keeps nothing of a batch, and takes messages again when there is some', async () => {

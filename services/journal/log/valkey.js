@@ -215,7 +215,7 @@ export async function openValkeyLog({
    */
   async function read(room, range) {
     const [side, bound] = 'after' in range ? ['after', range.after] : ['before', range.before]
-    const args = [room, side, String(bound), String(range.limit), String(range.bytesMax)]
+    const args = [room, side, String(bound), String(range.limit), String(range.bytesMax), range.epoch ?? '']
     const reply = await sessionNow().read(['FCALL_RO', `${library}_read`, '0', ...args])
     const [epochNow, seq, oldest, bytes, entries] = reply
     if (epochNow === null) throw new Error('Valkey was emptied')

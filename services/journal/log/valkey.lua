@@ -274,11 +274,13 @@ local function retain(_, args)
   return { done, log.bytes, log.rooms }
 end
 
--- room, after or before, the bound, limit, bytesMax. Returns {epoch, seq, oldest, bytes, entries}, those entries from the
--- bound on.
+-- room, after or before, the bound, limit, bytesMax, epoch or nothing. Returns {epoch, seq, oldest, bytes, entries}, those
+-- entries from the bound on; none where the epoch is another one.
 local function read(_, args)
+  local epoch = redis.call('HGET', LOG, 'epoch')
   local side, bound, limit, bytesLeft = args[2], tonumber(args[3]), tonumber(args[4]), tonumber(args[5])
   local room = loadRoom(args[1])
+  if args[6] ~= '' and args[6] ~= epoch then return { epoch, room.seq, room.oldest, room.bytes, {} } end
   local messages = 'keycast:messages:' .. args[1]
   local found = {}
   local isForward = side == 'after'
@@ -298,7 +300,7 @@ local function read(_, args)
       nextSeq = seqOf(entry) + (isForward and 1 or -1)
     end
   end
-  return { redis.call('HGET', LOG, 'epoch'), room.seq, room.oldest, room.bytes, found }
+  return { epoch, room.seq, room.oldest, room.bytes, found }
 end
 
 -- Rooms. Returns {whether the epoch is still right, epoch, the seq of each}.
