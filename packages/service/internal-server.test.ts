@@ -8,13 +8,19 @@ afterEach(async () => {
   for (const close of toClose.splice(0)) await close()
 })
 
-const setup = ({ port = 0, ready = () => undefined }: { port?: number; ready?: () => string | undefined } = {}) => {
+interface Given {
+  port?: number
+  ready?: () => string | undefined
+  problems?: () => string[]
+}
+
+const setup = ({ port = 0, ready = () => undefined, problems }: Given = {}) => {
   const lines: string[] = []
   const log = createLog({ name: 'keycast-test', destination: { write: line => lines.push(line) } })
   const metrics = createMetrics({ service: 'test' })
   const containment = createContainment({ ends: ['request'], log })
   containment.export(metrics)
-  const server = createInternalServer({ host: '127.0.0.1', port, metrics, ready, containment })
+  const server = createInternalServer({ host: '127.0.0.1', port, metrics, ready, problems, containment })
   toClose.push(server.close)
 
   const request = async (path: string, init?: RequestInit) => {
@@ -42,6 +48,15 @@ test('a service that is not ready is alive and says why', async () => {
 
   reason = undefined
   expect((await request('/health/ready')).status).toBe(200)
+})
+
+test('a service that is degraded is sent traffic and says what is wrong', async () => {
+  let problems = ['a journal keeps another log']
+  const { request } = setup({ problems: () => problems })
+  const degraded = await request('/health/ready')
+  expect([degraded.status, JSON.parse(degraded.body)]).toEqual([200, { status: 'degraded', problems }])
+  problems = []
+  expect(JSON.parse((await request('/health/ready')).body)).toEqual({ status: 'ready' })
 })
 
 test('a route that fails answers 500 without telling why, and logs why', async () => {

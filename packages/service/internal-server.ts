@@ -14,14 +14,17 @@ interface Options {
   metrics: { registry: Registry }
   /** The reason why the service is not ready; `undefined` when it is. */
   ready: () => string | undefined
+  /** What is wrong though it is ready. */
+  problems?: () => string[]
   containment: Pick<Containment, 'caught'>
 }
 
 /**
  * `/health/live` answers 200 while the event loop turns: a supervisor restarts a process that is silent there.
- * `/health/ready` answers 200 while traffic may come here, else 503 with the reason.
+ * `/health/ready` answers 200 while traffic may come here, else 503 with the reason. Its `status` is `degraded` where
+ * something is wrong that no other instance would do better.
  */
-export function createInternalServer({ host, port, metrics, ready, containment }: Options) {
+export function createInternalServer({ host, port, metrics, ready, problems = () => [], containment }: Options) {
   // Without forcing, close() would wait for scrapers, which keep their connections open.
   const app = Fastify({ forceCloseConnections: true })
 
@@ -35,7 +38,9 @@ export function createInternalServer({ host, port, metrics, ready, containment }
   app.get('/health/live', async () => ({ status: 'live' }))
   app.get('/health/ready', async (_, reply) => {
     const reason = ready()
-    return reason === undefined ? { status: 'ready' } : sendError(reply, 503, { code: 'not_ready', message: reason })
+    if (reason !== undefined) return sendError(reply, 503, { code: 'not_ready', message: reason })
+    const wrong = problems()
+    return wrong.length > 0 ? { status: 'degraded', problems: wrong } : { status: 'ready' }
   })
 
   return {

@@ -388,6 +388,7 @@ export function createGateway({
       ...watching.stats(),
       ...joins.stats(),
       journalNodesAlive: roomsBackbone.nodesAlive(),
+      journalLogs: roomsBackbone.logs(),
       journalNodesHeld: roomsBackbone.nodesHeld(),
       roomsHealed: roomsBackbone.healed(),
       cacheBytes,
@@ -458,6 +459,12 @@ export function createGateway({
       return sessions.size() >= settings.sessionsMax
         ? 'full: all sessions of GATEWAY_SESSIONS_MAX are taken'
         : undefined
+    },
+
+    /** What is wrong though clients are served. */
+    problems() {
+      const { inUse, others } = roomsBackbone.logs()
+      return others.map(node => `journal ${node} keeps another log than the one in use (${inUse}), and is not used`)
     },
 
     async start() {

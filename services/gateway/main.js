@@ -109,6 +109,7 @@ function assemble() {
     port: config.internalPort,
     metrics,
     ready: gateway.notReady,
+    problems: gateway.problems,
     containment,
   })
   addInternal(internal.app, {

@@ -54,7 +54,7 @@ export function createHistograms({ histogram }) {
  * @param {Counts} counts
  * @param {() => Record<'sessions' | 'stalled' | 'subscriptions' | 'awaiting' | 'keys' | 'ownValues' | 'cacheBytes' | 'cacheEntries'
  *   | 'nodesAlive' | 'nodesHeld' | 'revocations' | 'rooms' | 'tailBytes' | 'journalNodesAlive' | 'journalNodesHeld' | 'roomsHealed' | 'joins'
- *   | 'watchedMembers', number>} stats
+ *   | 'watchedMembers', number> & { journalLogs: ReturnType<import('@keycast/backbone').RoomsBackbone['logs']> }} stats
  * @param {import('./access/tokens/tokens.js').Tokens['jwksStatus']} jwksStatus
  * @param {{ sessionsMax: number, cacheBytesMax: number }} settings
  * @param {() => import('./access/revocations/shared-revocations.js').Missing | undefined} [missingRevocations] `undefined`
@@ -235,6 +235,21 @@ export function exportCounts(
     'Journal nodes that this gateway hears; NaN without rooms.',
     () => stats().journalNodesAlive,
   )
+  level(
+    'journal_nodes_other_log',
+    'Journal nodes that answer and are not used, because they keep another log.',
+    () => stats().journalLogs.others.length,
+  )
+  gauge({
+    name: 'journal_log_info',
+    help: 'Always 1: its label is the id of the log in use, as the journals say it. Gateways must have the same.',
+    labelNames: ['log'],
+    collect() {
+      this.reset()
+      const { inUse } = stats().journalLogs
+      if (inUse !== undefined) this.set({ log: inUse }, 1)
+    },
+  })
   totals('publishes_total', 'Publishes, by what became of them.', 'result', () => counts.publishes)
   totals(
     'resumes_total',

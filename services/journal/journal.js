@@ -164,6 +164,7 @@ export function createJournal({
       },
       onCommand,
       answersFor: (link, key, bytesLeft) => partOf(key).answersFor(link, key, bytesLeft),
+      logId: log.id,
       headsFor: deliveries.headsFor,
     })
     let isExpiring = false

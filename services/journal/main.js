@@ -92,6 +92,7 @@ async function start() {
       deliveriesPort,
       metricsPort,
       log: config.logKind,
+      logId: log.id(),
       folder: config.logKind === 'lmdb' ? resolve(config.folder) : undefined,
       namespaces: namespaces.names,
       ...log.stats(),

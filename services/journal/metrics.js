@@ -97,7 +97,7 @@ export function createJournalMetrics({ counter, histogram, fastHistogram }) {
  * @param {Pick<Makers, 'gauge'>} metrics
  * @param {object} parts
  * @param {Pick<import('@keycast/backbone').RoomsHub, 'stats'>} parts.hub
- * @param {Pick<import('./log/log.js').Log, 'stats'>} parts.log
+ * @param {Pick<import('./log/log.js').Log, 'id' | 'stats'>} parts.log
  * @param {Pick<ReturnType<typeof import('./group-commit.js').createCommitter>, 'stats'>} parts.committer
  * @param {Pick<ReturnType<typeof import('./deliveries/deliveries.js').createDeliveries>, 'stats'>} parts.deliveries
  * @param {Pick<ReturnType<typeof import('./watched-rooms.js').createWatchedRooms>, 'stats'>} parts.rooms
@@ -122,6 +122,15 @@ export function exportLevels({ gauge }, { hub, log, committer, deliveries, rooms
     'Namespaces whose history in keycast.yaml is shorter than the one in force (JOURNAL_SHORTEN_MS).',
     () => bounds.stats().shortening,
   )
+  gauge({
+    name: 'log_info',
+    help: 'Always 1: its label is the id of the log. Journals with different ids have different histories.',
+    labelNames: ['log'],
+    collect() {
+      this.reset()
+      this.set({ log: log.id() }, 1)
+    },
+  })
   level('publishes_waiting', 'Publishes read that are in no batch yet.', () => committer.stats().waiting)
   level('watched_rooms', 'Rooms some gateway watches.', () => rooms.stats().rooms)
   level('members', 'Joins of rooms that stand, or are kept for a while after a loss.', () => presence.stats().tabs)

@@ -38,7 +38,8 @@ export async function startRooms({
     Array.from({ length: journalCount }, () => startJournal({ config, env: journalEnv })),
   )
 
-  async function startGateway() {
+  /** @param own settings of this gateway alone */
+  async function startGateway(own: Record<string, string> = {}) {
     const process = await startService('gateway', {
       KEYCAST_CONFIG: config,
       API_TOKEN,
@@ -46,6 +47,7 @@ export async function startRooms({
       GATEWAY_PORT: String((await freePorts(1))[0]),
       GATEWAY_INTERNAL_PORT: '0',
       ...env,
+      ...own,
     })
     const { port, internalPort } = process.listening
     const internal = `http://127.0.0.1:${internalPort}`
@@ -74,7 +76,7 @@ export async function startRooms({
     return gateway
   }
 
-  const gateways = await Promise.all(Array.from({ length: gatewayCount }, startGateway))
+  const gateways = await Promise.all(Array.from({ length: gatewayCount }, () => startGateway()))
   return { journal: journals[0], journals, startGateway, gateways }
 }
 

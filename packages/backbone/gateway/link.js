@@ -29,6 +29,7 @@ import { createUnheard } from './unheard.js'
  * @property {(answer: S['Answer'], isGot: boolean) => void} onAnswer `isGot`: it answers and ends the key's get
  * @property {(heads: S['Heads']) => void} [onHeads] the node's progress when it sent a beat: comes after all answers
  *   before it
+ * @property {(log: string | undefined) => boolean} [admits] whether the node is used that answers from this log
  * @property {() => void} onAlive
  * @property {() => void} onDead the node fell silent, said goodbye, never spoke or cannot be understood; the link keeps
  *   trying
@@ -73,7 +74,7 @@ export function createLink({ codec, dial, events, containment = noContainment, n
   let takenReported = 0
   let introduced = false // a beat came back under this id: the hub knows the link
   let alive = false
-  let isIncompatible = false // the node's last beat had another wire version
+  let isSetAside = false // the node's last beat had another wire version, or another log than the one in use
   /**
    * A key that the node must answer for before it counts as alive again: its answers could not be read.
    *
@@ -175,6 +176,7 @@ export function createLink({ codec, dial, events, containment = noContainment, n
 
   function die() {
     alive = false
+    isSetAside = false
     lastHeardAt = awake.now()
     redial()
     events.onDead()
@@ -215,7 +217,7 @@ export function createLink({ codec, dial, events, containment = noContainment, n
     }
   }
 
-  /** The sockets stay: another node may take this one's place behind them. @param {string | undefined} wire */
+  /** @param {string | undefined} wire */
   function onIncompatible(wire) {
     if (isLogDue('wire')) {
       log.error(
@@ -223,22 +225,28 @@ export function createLink({ codec, dial, events, containment = noContainment, n
         'the node speaks another wire version and is not used: run the same release of Keycast on both ends',
       )
     }
-    if (introduced) redial() // a node of this version went, and its place was taken
-    if (isIncompatible) return
-    isIncompatible = true
+    setAside()
+  }
+
+  /** The node is not used. The sockets stay: another one may take its place behind them. */
+  function setAside() {
+    if (introduced) redial() // one that could be used went, and its place was taken
+    if (isSetAside) return
+    isSetAside = true
     alive = false
     events.onDead()
   }
 
   /** @param {import('../wire/envelope.js').HubBeat<S>} beat */
   function onBeat(beat) {
+    if (events.admits?.(beat.log) === false) return setAside()
     if (beat.answered > answered) return lost(beat.answered)
     progress.onBeat({ hasHeardMore: beat.reached > reached, isAllHeard: requests.isAllHeard(beat.reached) })
     reached = beat.reached
     notices.confirm(reached)
     unheard.confirm(reached)
     introduced = true
-    isIncompatible = false
+    isSetAside = false
     if (progress.proof) {
       if (probedId !== id && requests.isAllSaid()) {
         probedId = id
@@ -365,6 +373,7 @@ export function createLink({ codec, dial, events, containment = noContainment, n
   return {
     start,
     stop,
+    setAside,
     /** @param {string} key */
     watch: key => want(key, { watch: true }),
     /** @param {string} key */
@@ -427,6 +436,10 @@ export function createLink({ codec, dial, events, containment = noContainment, n
     },
     get alive() {
       return alive
+    },
+    /** The node answers, and is not used. */
+    get isSetAside() {
+      return isSetAside
     },
   }
 }

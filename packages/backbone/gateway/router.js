@@ -1,9 +1,10 @@
 // Routes each key to its owner among many nodes, and to another when that node dies. It knows no service; the codec
 // knows the content.
-import { createTurns } from '@keycast/service'
+import { createOnceAMinute, createTurns } from '@keycast/service'
 import { unheard } from './commands.js'
 import { createHoldDown } from './hold-down.js'
 import { createLink } from './link.js'
+import { createOneLog } from './one-log.js'
 import { ownersAmong } from './rendezvous.js'
 
 /**
@@ -82,6 +83,8 @@ export function createRouter({
   let moving
   let isMovedAgain = false // the owners changed during the walk: keys passed already are checked once more
   const moves = createTurns({ now, step: moveNext })
+  const oneLog = createOneLog()
+  const isLogDue = createOnceAMinute(now)
   let stopHoldChecks = () => {}
   let started = false
   let stopped = false
@@ -124,6 +127,7 @@ export function createRouter({
           events.onAnswer(answer, isGot, link)
         },
         onHeads: heads => events.onHeads?.(heads, link),
+        admits: theirs => admits(name, theirs),
         onAlive: () => onJudged(name, 'a node answers'),
         onDead: () => onJudged(name, 'a node does not answer'),
       },
@@ -137,6 +141,25 @@ export function createRouter({
     nodes.set(name, node)
     link.start()
     return node
+  }
+
+  /** @param {string} name @param {string | undefined} theirs its log */
+  function admits(name, theirs) {
+    const before = oneLog.inUse
+    const isStarting = [...nodes.values()].some(({ judged }) => !judged)
+    const isAdmitted = oneLog.admits(name, theirs, isStarting)
+    const { inUse } = oneLog
+    if (inUse !== before) {
+      if (before !== undefined) log.warn({ node: name, before, inUse }, 'another log is in use')
+      for (const other of oneLog.others()) nodes.get(other)?.link.setAside()
+    }
+    if (!isAdmitted && isLogDue(`log ${name}`)) {
+      log.error(
+        { node: name, theirs, inUse },
+        'a node keeps another log than the one in use, and is not used: name nodes of one log only',
+      )
+    }
+    return isAdmitted
   }
 
   /** @param {string} name @param {string} what */
@@ -199,6 +222,7 @@ export function createRouter({
       commands.push(...link.takeCommands(() => true))
       link.stop()
       nodes.delete(name)
+      oneLog.forget(name)
     }
     return commands
   }
@@ -313,6 +337,8 @@ export function createRouter({
     links: () => [...nodes.values()].flatMap(({ link, alive, judged }) => (alive || !judged ? link : [])),
     /** @param {string} key */
     ownerOf: key => ({ node: ownerOf(placeOf(key)), alive: linkOf(key)?.alive === true }),
+    /** The log in use, and the nodes that answer, keep another and are not used. */
+    logs: () => ({ inUse: oneLog.inUse, others: oneLog.others().filter(name => nodes.get(name)?.link.isSetAside) }),
     nodesAlive: () => {
       let alive = 0
       for (const { link } of nodes.values()) if (link.alive) alive++

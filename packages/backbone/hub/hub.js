@@ -39,6 +39,7 @@ import { createArrivals, takeBeat, takeRequest } from './lost-requests.js'
  * @property {(link: string, key: string, bytesLeft: number) => { answers: S['Answer'][], more: boolean }} answersFor
  *   the link's due answers for the key: some `bytesLeft` of them, one at least. `more`: it is asked again for the rest,
  *   after other keys and as credit allows
+ * @property {() => string} [logId] of what the node answers from. A gateway uses the nodes of one log only
  * @property {(link: string) => S['Heads'] | undefined} [headsFor] the node's progress, to go with a beat
  */
 
@@ -324,12 +325,12 @@ export function createHub({ codec, bind, containment = noContainment, now, wallN
   function sendBeat(link, heads) {
     link.bytesUntold = 0
     const { id, routingId, received, answered } = link
-    say(routingId, { link: id, reached: received, answered, heads })
+    say(routingId, { link: id, reached: received, answered, log: events.logId?.(), heads })
   }
 
   /**
    * @param {Buffer} routingId
-   * @param {{ link: string, reached: number, answered: number, heads?: S['Heads'] }} beat
+   * @param {{ link: string, reached: number, answered: number, log?: string, heads?: S['Heads'] }} beat
    */
   function say(routingId, beat) {
     sockets.send(routingId, [encodeMessage({ type: 'beat', wire: codec.wire, ...beat })], () => {})

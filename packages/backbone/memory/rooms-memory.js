@@ -114,6 +114,7 @@ export function createMemoryRooms({ at = () => 1_700_000_000_000, isNamed = true
       ownerOf: () => ({ node: 'memory', alive: !isAway }),
       nodesAlive: () => Number(!isAway),
       nodesHeld: () => 0,
+      logs: () => ({ inUse: 'memory', others: [] }),
       healed: () => 0,
     }
   }

@@ -71,11 +71,11 @@ import { isCompatible, readKey, WireError } from './codec.js'
  */
 
 /**
- * `reached`: requests received so far. `answered`: messages of answers sent so far. An `undefined` answer is of a kind
- * that is not known here.
+ * `reached`: requests received so far. `answered`: messages of answers sent so far. `log`: the id of what the node answers
+ * from, of a service whose nodes can share it. An `undefined` answer is of a kind that is not known here.
  *
  * @template {Service} S
- * @typedef {{ type: 'beat', link: string, reached: number, answered: number, heads?: S['Heads'] }} HubBeat
+ * @typedef {{ type: 'beat', link: string, reached: number, answered: number, log?: string, heads?: S['Heads'] }} HubBeat
  */
 
 /**
@@ -232,7 +232,7 @@ export function decodeBeat(part, wire) {
  * @throws {WireError}
  */
 export function decodeFromHub(parts, codec) {
-  const { type, link, reached, answered, number, answers, results, heads, wire, parts: counts } = parse(parts[0])
+  const { type, link, reached, answered, number, answers, results, log, heads, wire, parts: counts } = parse(parts[0])
   checkLink(link)
   switch (type) {
     case 'resync':
@@ -247,6 +247,7 @@ export function decodeFromHub(parts, codec) {
         link,
         reached,
         answered,
+        log: log === undefined ? undefined : readLog(log),
         heads: heads === undefined ? undefined : codec.readHeads?.(object('heads', heads)),
       }
     case 'answers':
@@ -319,6 +320,12 @@ function withParts(type, heads, counts, parts, read) {
 /** @param {unknown} link */
 function checkLink(link) {
   if (typeof link !== 'string' || link.length === 0 || link.length > 64) throw new WireError('a message names no link')
+}
+
+/** @param {unknown} log @returns {string} */
+function readLog(log) {
+  if (typeof log !== 'string' || log.length === 0 || log.length > 64) throw new WireError('a log has no id')
+  return log
 }
 
 /** @param {string} name @param {unknown} value */

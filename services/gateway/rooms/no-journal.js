@@ -20,6 +20,7 @@ export function createNoJournal() {
     watchMembers() {},
     unwatchMembers() {},
     membersOf: async () => error,
+    logs: () => ({ inUse: undefined, others: [] }),
     healed: () => 0,
   }
 }

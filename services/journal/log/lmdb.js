@@ -216,6 +216,7 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
   if ((await isOwned()) && !isKnownFile) await commit([])
 
   return {
+    id: () => epoch,
     append,
     head: async name => headOf(roomOf(name)),
 

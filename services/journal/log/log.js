@@ -32,6 +32,8 @@
  * @typedef {{ limit: number, bytesMax: number, epoch?: string } & ({ after: number } | { before: number })} Range
  *
  * @typedef {object} Log
+ * @property {() => string} id of the history: two logs never have the same, the journals of one log have. It may be another
+ *   one after the log was restored, or lost
  * @property {(publishes: Publish[]) => Promise<Outcome[]>} append resolves once a crash cannot lose any of them;
  *   outcomes in the order given. Rejects if nobody can know whether they are kept: the journal must then read the heads
  *   anew; or end, if it is {@link LogBroken}

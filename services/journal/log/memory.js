@@ -93,6 +93,8 @@ export function createMemoryLog({ now = Date.now, bytesMax, idsMax = IDS_MAX }) 
   const oldestOf = room => room.seq - (room.messages.length - room.start) + 1
 
   return {
+    id: () => epoch,
+
     async append(publishes) {
       const wanted = publishes.reduce((sum, publish) => sum + bytesOf(publish), 0)
       if (bytes + wanted > bytesMax) return publishes.map(() => ({ error: 'log_full' }))

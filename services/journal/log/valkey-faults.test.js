@@ -151,6 +151,31 @@ test('two journals that append to one room make one order, and each hears of the
   other.news.unwatch('room:1')
 })
 
+test('the journals of a Valkey say one id, also after a restart; emptied, it is another log', async () => {
+  const [one, other] = [await open(), await open()]
+  const id = one.id()
+  expect(id).toMatch(/^.{8,}$/)
+  expect(other.id()).toBe(id)
+  await valkey.kill()
+  await valkey.restart()
+  const [outcome] = await eventually(() => one.append([publishOf()]), isKept)
+  expect([one.id(), (await open()).id()]).toEqual([id, id])
+
+  valkey.cli('FLUSHALL')
+  // A publish comes before anybody looked.
+  await eventually(
+    () => one.append([publishOf()]),
+    ([again]) => /** @type {any} */ (again).position?.epoch !== /** @type {any} */ (outcome).position.epoch,
+  )
+  for (const log of [one, other])
+    await eventually(
+      () => log.news.heads([]),
+      () => true,
+    )
+  expect(one.id()).not.toBe(id)
+  expect(other.id()).toBe(one.id())
+})
+
 test('the same message by way of two journals is one', async () => {
   const [one, other] = [await open(), await open()]
   const outcomes = await Promise.all([one.append([publishOf({ messageId })]), other.append([publishOf({ messageId })])])

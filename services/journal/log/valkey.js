@@ -68,6 +68,7 @@ export async function openValkeyLog({
   let acknowledgement = { local: 1, replicas: replicasMin }
   let stored = { bytes: 0, rooms: 0 }
   let epoch = ''
+  let id = ''
   /** The walk over all rooms that hold messages, in case their `history` changed since their last publish. */
   let walk = newWalk()
   /** @type {Set<string>} */
@@ -105,8 +106,9 @@ export async function openValkeyLog({
 
   /** Sets the epoch that belongs to the server as it is now. @param {Session} session */
   async function renew(session) {
-    const [renewed, bytes, rooms] = await session.write(['FCALL', `${library}_open`, '0', newEpoch()])
+    const [renewed, bytes, rooms, idNow] = await session.write(['FCALL', `${library}_open`, '0', newEpoch()])
     stored = { bytes, rooms }
+    id = idNow
     noteEpoch(renewed)
   }
 
@@ -256,6 +258,7 @@ export async function openValkeyLog({
   })
 
   return {
+    id: () => id,
     append,
     read,
     head: async room => (await read(room, { after: 0, limit: 0, bytesMax: 0 })).head,
@@ -306,9 +309,16 @@ export async function openValkeyLog({
         const found = []
         for (let start = 0; start === 0 || start < rooms.length; start += HEADS_AT_ONCE) {
           const part = rooms.slice(start, start + HEADS_AT_ONCE)
-          const [isRight, epochThere, ...seqs] = await session.read(['FCALL_RO', `${library}_heads`, '0', ...part])
-          if (isRight === 1) noteEpoch(String(epochThere))
-          else await renew(session)
+          const [isRight, epochThere, idThere, ...seqs] = await session.read([
+            'FCALL_RO',
+            `${library}_heads`,
+            '0',
+            ...part,
+          ])
+          if (isRight === 1) {
+            id = String(idThere)
+            noteEpoch(String(epochThere))
+          } else await renew(session)
           found.push(...part.map((room, index) => ({ room, position: { epoch, seq: seqs[index] } })))
         }
         return found

@@ -2,7 +2,7 @@
 -- valkey.js loads them under a name that has the hash of this text: nodes of two releases do not change each other's.
 --
 -- key                       type        holds
--- keycast:log               hash        the epoch and whose it is, bytes and rooms and ids in all
+-- keycast:log               hash        its id, the epoch and whose it is, bytes and rooms and ids in all
 -- keycast:room:<key>        hash        where the room stands, and how much of it is kept
 -- keycast:messages:<key>    stream      its messages, with <seq>-0 for an id: a seq cannot be given twice
 -- keycast:ids:<key>         hash        publisher and messageId to seq, digest and time
@@ -45,6 +45,12 @@ local function renewed(candidate)
   if stored[1] and stored[2] == now then return stored[1] end
   redis.call('HSET', LOG, 'epoch', candidate, 'replid', now)
   return candidate
+end
+
+-- The id of the log. It stays when an epoch begins: the journals of one log may notice that at different times.
+local function idOf(candidate)
+  redis.call('HSETNX', LOG, 'id', candidate)
+  return redis.call('HGET', LOG, 'id')
 end
 
 local function loadLog()
@@ -303,10 +309,10 @@ local function read(_, args)
   return { epoch, room.seq, room.oldest, room.bytes, found }
 end
 
--- Rooms. Returns {whether the epoch is still right, epoch, the seq of each}.
+-- Rooms. Returns {whether epoch and id are there and still right, epoch, id, the seq of each}.
 local function heads(_, rooms)
-  local stored = redis.call('HMGET', LOG, 'epoch', 'replid')
-  local found = { stored[2] == replid() and 1 or 0, stored[1] }
+  local stored = redis.call('HMGET', LOG, 'epoch', 'replid', 'id')
+  local found = { stored[2] == replid() and stored[3] and 1 or 0, stored[1], stored[3] }
   for _, name in ipairs(rooms) do found[#found + 1] = tonumber(redis.call('HGET', 'keycast:room:' .. name, 'seq')) or 0 end
   return found
 end
@@ -323,11 +329,11 @@ local function note(_, args)
   return 1
 end
 
--- candidate. Returns {epoch, bytes, rooms}.
+-- candidate. Returns {epoch, bytes, rooms, id}.
 local function open(_, args)
   local epoch = renewed(args[1])
   local log = loadLog()
-  return { epoch, log.bytes, log.rooms }
+  return { epoch, log.bytes, log.rooms, idOf(args[1]) }
 end
 
 redis.register_function('VERSION_append', append)

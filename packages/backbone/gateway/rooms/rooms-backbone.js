@@ -39,6 +39,8 @@ import { createPresenceBackbone } from './presence.js'
  * @property {(room: string) => { node: string | undefined, alive: boolean }} ownerOf
  * @property {() => number} nodesAlive
  * @property {() => number} nodesHeld those that answer and are given no keys yet, since they were lost before
+ * @property {() => { inUse: string | undefined, others: string[] }} logs the id of the log in use, and the journals that
+ *   keep another log and are not used
  * @property {() => number} healed the number of holes that were asked for again
  */
 
@@ -290,6 +292,7 @@ export function createRoomsBackbone({ nodeSource, dialOf, events, containment, n
     isAvailable,
     ownerOf: router.ownerOf,
     nodesAlive: router.nodesAlive,
+    logs: router.logs,
     nodesHeld: router.nodesHeld,
     join: presence.join,
     leave: presence.leave,
