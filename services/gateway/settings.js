@@ -141,7 +141,7 @@ export const settings = {
     default: 256,
     min: 1,
     unit: 'publishes',
-    doc: 'Publishes of one session that may be under way; further ones get too_many_waiting.',
+    doc: 'Publishes of one session that may be under way, or be kept and wait for the client to read; further ones get too_many_waiting.',
   }),
   tailBytesMax: setting.bytes({
     env: 'GATEWAY_TAIL_BYTES_MAX',

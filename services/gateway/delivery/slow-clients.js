@@ -134,11 +134,15 @@ const PIECE_BYTES = 128
 /** The cost of a get that waits for its client to read: key and id, each up to hundreds of characters, and records. */
 const DEFERRED_GET_BYTES = 512
 
+/** The cost of an answer that waits for a message: key and id, and records. */
+const HELD_ANSWER_BYTES = 512
+
 /**
  * The memory that is queued for a session.
  *
- * @param {Pick<Session, 'pieces' | 'pieceBytes' | 'deferredGets'>} session
+ * @param {Pick<Session, 'pieces' | 'pieceBytes' | 'deferredGets' | 'answersHeld'>} session
  */
-export function queuedBytesOf({ pieces, pieceBytes, deferredGets }) {
-  return pieceBytes + pieces.length * PIECE_BYTES + deferredGets.length * DEFERRED_GET_BYTES
+export function queuedBytesOf({ pieces, pieceBytes, deferredGets, answersHeld }) {
+  const waitingBytes = deferredGets.length * DEFERRED_GET_BYTES + answersHeld * HELD_ANSWER_BYTES
+  return pieceBytes + pieces.length * PIECE_BYTES + waitingBytes
 }

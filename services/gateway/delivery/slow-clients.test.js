@@ -13,7 +13,7 @@ function setup({ stallMsMax = 30_000, unsentTotalBytesMax = 1_000_000 } = {}) {
   const stall = (id, ...pieces) => {
     const transport = new FakeConnection()
     transport._socket._handle.bytesWritten = transport._socket._handle.writeQueueSize = LARGE
-    const session = /** @type {any} */ ({ id, transport, pieces: [], pieceBytes: 0, deferredGets: [] })
+    const session = /** @type {any} */ ({ id, transport, pieces: [], pieceBytes: 0, deferredGets: [], answersHeld: 0 })
     slowClients.begin(session, pieces)
     return session
   }
@@ -59,6 +59,16 @@ test('when all hold too much, those that hold most are closed first, and no more
   expect(sweepAfter(1)).toEqual(['much slow urgent'])
   expect(sweepAfter(1)).toEqual([])
   expect(slowClients.size()).toBe(2)
+})
+
+test('answers that wait for a message count, too: they are the memory of a client that publishes and does not read', () => {
+  const { stall, sweepAfter } = setup({ unsentTotalBytesMax: 1_000_000 })
+  stall('reading little')
+  const publishing = stall('publishing')
+  publishing.answersHeld = 1_000
+  expect(sweepAfter(1)).toEqual([])
+  publishing.answersHeld = 2_000
+  expect(sweepAfter(1)).toEqual(['publishing slow urgent'])
 })
 
 test('a value written to many counts once, and goes with the last of them', () => {

@@ -1,5 +1,6 @@
 // Writes what a session is due of a room: word of a gap, the messages after its cursor, answers that had to wait for them.
 import { encode } from '@keycast/protocol'
+import { takeAnswers } from './held-answers.ts'
 import { framesAfter } from './shared-frames.js'
 
 /**
@@ -44,7 +45,7 @@ export function createDueMessages({ tails, onBehind, counts }) {
       subscription.cursor = segment.last
       counts.messageDeliveries.observe(nowMs - segment.receivedAtMs)
     }
-    if (subscription.answers !== undefined) bytes += addAnswers(pieces, subscription, subscription.answers)
+    if (subscription.answers !== undefined) bytes += addAnswers(pieces, subscription)
     if (subscription.cursor >= room.reached) subscription.due = 0
     return bytes
   }
@@ -65,20 +66,16 @@ export function createDueMessages({ tails, onBehind, counts }) {
    *
    * @param {Piece[]} pieces
    * @param {RoomSubscription} subscription
-   * @param {import('./room.js').HeldAnswer[]} answers
    */
-  function addAnswers(pieces, subscription, answers) {
+  function addAnswers(pieces, subscription) {
     let bytes = 0
-    let done = 0
-    while (done < answers.length && answers[done].seq <= subscription.cursor) {
-      const { answer } = answers[done++]
+    for (const answer of takeAnswers(subscription, subscription.cursor)) {
       sent[answer.type]++
       if (answer.type === 'error') counts.errors[answer.code]++
       const text = encode(answer)
       pieces.push(text)
       bytes += Buffer.byteLength(text)
     }
-    subscription.answers = done === answers.length ? undefined : answers.slice(done)
     return bytes
   }
 }

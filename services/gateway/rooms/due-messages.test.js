@@ -18,7 +18,7 @@ function setUp(count, bytes = 10) {
   const counts = createCounts()
   const add = createDueMessages({ tails, onBehind: subscription => void behind.push(subscription), counts })
   /** @type {any} */
-  const subscription = { room, cursor: 0, due: 32, gap: undefined, answers: undefined }
+  const subscription = { session: { answersHeld: 0 }, room, cursor: 0, due: 32, gap: undefined, answers: undefined }
   /** The texts that are written, as their frames have them. @param {number} [bytesMax] */
   const write = (bytesMax = 2 ** 20) => {
     /** @type {any[]} */

@@ -1,6 +1,7 @@
 // Ties sessions to rooms. A room is watched with its first session here, and forgotten with its last.
 import { excerpt, namespaceOf } from '@keycast/protocol'
 import { createProblem } from '../keys/problem.js'
+import { takeAnswers } from './held-answers.ts'
 import { createRoom } from './room.js'
 
 /**
@@ -77,7 +78,7 @@ export function createFollowers({ namespaces, backbone, tails, outbox, watching,
    * @param {RoomSubscription} subscription
    */
   function remove(subscription) {
-    const { session, room, index, answers } = subscription
+    const { session, room, index } = subscription
     session.subscriptions.delete(room.key)
     places.leave(session)
     outbox.forget(subscription)
@@ -90,10 +91,8 @@ export function createFollowers({ namespaces, backbone, tails, outbox, watching,
       last.index = index
     }
     if (room.subscriptions.length === 0) close(room)
-    if (!answers) return
     // These publishers waited for messages that will not come.
-    subscription.answers = undefined
-    for (const { answer } of answers) outbox.send(session, answer)
+    for (const answer of takeAnswers(subscription)) outbox.send(session, answer)
   }
 
   /** @param {Room} room */

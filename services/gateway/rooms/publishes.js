@@ -4,6 +4,7 @@ import { countOne } from '../counts.js'
 import { isRefusal } from '../gate/gate.ts'
 import { retryAfterMsOf } from '../keys/problem.js'
 import { isSubscribed } from '../sessions/session.js'
+import { holdAnswer } from './held-answers.ts'
 
 /**
  * @typedef {import('@keycast/backbone').Published} Published
@@ -51,9 +52,9 @@ export function createPublishes({ namespaces, gate, backbone, outbox, publishMs,
     /** @type {Pending} */
     const pending = { id, outcome: undefined }
     const publisher = publishers.get(session)
-    if (publisher && publisher.count >= publishesPendingMax) {
-      const message = 'too many publishes of this session are under way: wait for the answers first'
-      return endAtOnce(session, key, pending, refuse({ code: 'too_many_waiting', message, retryAfterMs: RETRY_MS }))
+    // Not in its turn: what waits for the turn of others is what is too much already.
+    if ((publisher?.count ?? 0) + session.answersHeld >= publishesPendingMax) {
+      return outbox.send(session, answerOf(key, id, refuse(tooMany), isSubscribed(session, key)))
     }
     const entered = gate.enter(session, 'publish', key)
     if (!(entered instanceof Promise) && isRefusal(entered)) return endAtOnce(session, key, pending, refuse(entered))
@@ -169,10 +170,10 @@ export function createPublishes({ namespaces, gate, backbone, outbox, publishMs,
     const answer = answerOf(key, id, outcome, isSubscribed(session, key))
     const held = subscription?.answers
     if (subscription && outcome.code === undefined && isAhead(outcome, subscription)) {
-      subscription.answers = [...(held ?? []), { seq: outcome.seq, answer }]
+      holdAnswer(subscription, outcome.seq, answer)
     } else if (subscription && held) {
       // This answer must not overtake the answers before it.
-      held.push({ seq: held[held.length - 1].seq, answer })
+      holdAnswer(subscription, held[held.length - 1].seq, answer)
     } else {
       outbox.send(session, answer)
     }
@@ -183,6 +184,13 @@ export function createPublishes({ namespaces, gate, backbone, outbox, publishMs,
     fromBackend,
     underWay: () => publishers.size,
   }
+}
+
+/** @type {Refusal} */
+const tooMany = {
+  code: 'too_many_waiting',
+  message: 'too many publishes of this session are under way: wait for the answers first',
+  retryAfterMs: RETRY_MS,
 }
 
 /** Nobody is told: the session is gone. @type {import('../keys/problem.js').Refusal} */

@@ -2,6 +2,7 @@ import { createRights, readRule } from '../access/rights.js'
 import { createCounts } from '../counts.js'
 import { createGate } from '../gate/gate.ts'
 import { createNamespaces } from '../test-support.js'
+import { takeAnswers } from './held-answers.ts'
 import { createPublishes } from './publishes.js'
 
 const key = 'room:1'
@@ -49,6 +50,7 @@ function setUp({ publishesPendingMax = 4 } = {}) {
     subscriptions: new Map(),
     rights: rightsOf(['room:*', 'news:*']),
     ended: false,
+    answersHeld: 0,
   })
   /** @param {number} id @param {string} [data] @param {string} [room] */
   const publish = (id, data = '1', room = key) => {
@@ -61,7 +63,7 @@ function setUp({ publishesPendingMax = 4 } = {}) {
   }
   /** @param {number} cursor */
   const subscribe = cursor => {
-    const subscription = { room: { epoch: 'E' }, cursor, placing: undefined, answers: undefined }
+    const subscription = { session, room: { epoch: 'E' }, cursor, placing: undefined, answers: undefined }
     session.subscriptions.set(key, subscription)
     return /** @type {any} */ (subscription)
   }
@@ -98,14 +100,18 @@ test('answers come in the order sent, those of what was refused at once too', as
   expect(publishes.underWay()).toBe(0)
 })
 
-test('one that has too many under way is refused in its turn', async () => {
+test('one that has too many under way is refused at once', async () => {
   const { publish, keep, said, counts } = setUp({ publishesPendingMax: 2 })
   for (const id of [1, 2, 3]) publish(id)
   publish(4, '1', 'room:2')
-  expect(said).toMatchObject([{ id: 4, code: 'too_many_waiting', retryAfterMs: 100 }])
+  const refused = { code: 'too_many_waiting', retryAfterMs: 100 }
+  expect(said).toMatchObject([
+    { id: 3, ...refused },
+    { id: 4, ...refused },
+  ])
   await keep(0)
   await keep(1)
-  expect(said.slice(1)).toMatchObject([{ id: 1 }, { id: 2 }, { id: 3, code: 'too_many_waiting' }])
+  expect(said.slice(2)).toMatchObject([{ id: 1 }, { id: 2 }])
   expect(counts.publishes).toMatchObject({ kept: 2, too_many_waiting: 2 })
 })
 
@@ -122,6 +128,44 @@ test('a subscribed publisher is sent its message first: until then its answer is
     { seq: 1, answer: { type: 'error', id: 2, code: 'log_full', subscribed: true } },
     { seq: 2, answer: { type: 'published', id: 3 } },
   ])
+})
+
+test('a publish whose answer is held is still under way: a client that does not read has so many, of all kinds', async () => {
+  const { publish, publishes, keep, subscribe, session, said } = setUp({ publishesPendingMax: 3 })
+  const subscription = subscribe(0)
+  publish(1)
+  await keep(0)
+  publish(2, '"too long for it"')
+  publish(3)
+  await keep(1, { seq: 2 })
+  expect(said).toEqual([])
+  expect(session.answersHeld).toBe(3)
+  expect(publishes.underWay()).toBe(0)
+  const { answers } = subscription
+  for (let id = 4; id < 1_000; id++) publish(id)
+  expect(said).toHaveLength(996)
+  expect(new Set(said.map(({ code }) => code))).toEqual(new Set(['too_many_waiting']))
+  expect(subscription.answers).toBe(answers)
+  expect(takeAnswers(subscription, 1)).toMatchObject([{ id: 1 }, { id: 2 }])
+  expect(session.answersHeld).toBe(1)
+  publish(1_000)
+  await keep(2, { seq: 3 })
+  expect(takeAnswers(subscription)).toMatchObject([{ id: 3 }, { id: 1_000 }])
+  expect(session.answersHeld).toBe(0)
+})
+
+test('a thousand answers are held in one list, which no answer copies', async () => {
+  const { publish, keep, subscribe, session } = setUp({ publishesPendingMax: 1_000 })
+  const subscription = subscribe(0)
+  publish(0)
+  await keep(0)
+  const { answers } = subscription
+  for (let id = 1; id < 1_000; id++) {
+    publish(id)
+    await keep(id)
+  }
+  expect(subscription.answers).toBe(answers)
+  expect(session.answersHeld).toBe(1_000)
 })
 
 test.each([

@@ -4,7 +4,6 @@ import { createMessageHeads } from '@keycast/protocol'
 /**
  * @typedef {import('@keycast/backbone').Message} Message
  * @typedef {import('@keycast/backbone').GapReason} GapReason
- * @typedef {import('@keycast/protocol').ControlMessage} ControlMessage
  * @typedef {import('@keycast/protocol').RoomStart} RoomStart
  * @typedef {import('@keycast/service').JournalNamespace} JournalNamespace
  * @typedef {import('../sessions/session.js').Session} Session
@@ -44,7 +43,8 @@ import { createMessageHeads } from '@keycast/protocol'
  * @property {import('../presence/member-list.js').MembersWatch | undefined} members set if the client is told of the
  *   members
  * @property {GapReason | undefined} gap a gap that the client must be told of before anything else
- * @property {HeldAnswer[] | undefined} answers to its publishes that wait for the message to go first
+ * @property {import('./held-answers.ts').HeldAnswer[] | undefined} answers to its publishes that wait for the message to
+ *   go first
  *
  * @typedef {object} Placing
  * @property {RoomStart | undefined} start the client's request
@@ -53,8 +53,6 @@ import { createMessageHeads } from '@keycast/protocol'
  * @property {boolean} isRecovered whether every message after the position that the client named follows
  * @property {boolean} isReading
  * @property {boolean} isTold whether the client was told that it takes a while
- *
- * @typedef {{ seq: number, answer: ControlMessage }} HeldAnswer
  */
 
 /** Shared by all rooms without one. Never pushed to. */

@@ -27,6 +27,7 @@ import { randomBytes } from 'node:crypto'
  * @property {number} dueEnded the number of them that ended meanwhile
  * @property {DeferredGet[]} deferredGets handlers/get.js
  * @property {number} pendingGets the number of gets that wait for the fetcher; handlers/get.js
+ * @property {number} answersHeld the number of answers that wait for a message of a room; rooms/held-answers.ts
  * @property {boolean} dirty whether a flush is coming; flusher.js
  * @property {number | undefined} stalledAtMs since when the client has not taken what was written; outbox.js
  * @property {import('../delivery/outbox.js').CloseCode | undefined} closing the code with which it is closed after the
@@ -71,6 +72,7 @@ export function createSession(transport, encoding, { requestAllowance, keyAllowa
     dueEnded: 0,
     deferredGets: [],
     pendingGets: 0,
+    answersHeld: 0,
     dirty: false,
     stalledAtMs: undefined,
     closing: undefined,
