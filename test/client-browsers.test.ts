@@ -72,6 +72,7 @@ const sign = (seconds: number) =>
   new SignJWT({ keys: { read: ['*:**'], publish: ['*:**'] } })
     .setProtectedHeader({ alg: 'HS256' })
     .setSubject('ann')
+    .setIssuedAt()
     .setExpirationTime(Math.floor(Date.now() / 1_000) + seconds)
     .sign(Buffer.from(JWT_SECRET))
 

@@ -44,6 +44,7 @@ const headersOf = async (sub: string) => ({
   authorization: `Bearer ${await new SignJWT({})
     .setProtectedHeader({ alg: 'HS256' })
     .setSubject(sub)
+    .setIssuedAt()
     .setExpirationTime('1h')
     .sign(Buffer.from(JWT_SECRET))}`,
 })

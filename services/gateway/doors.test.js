@@ -272,7 +272,7 @@ test('a token that came with the upgrade is in the welcome, and its user may act
   const verified = { user: 'ann', rights: /** @type {any} */ ({ grants: [] }), expiresAtMs: nowMs + 60_000 }
   const from = {
     peer: { address: 'a', isNamed: true },
-    verified: { ...verified, issuedAt: undefined, jti: undefined },
+    verified: { ...verified, issuedAt: 0, jti: undefined },
   }
   expect((await connect('', '', from)).welcome).toMatchObject({ type: 'welcome', user: 'ann', expiresInMs: 60_000 })
 })

@@ -9,6 +9,12 @@ test('the journal has the namespace of revocations, under a key that is one', ()
   expect(withReserved(none).get(namespaceOf(revocationsRoom))).toMatchObject({ publish: 'server', members: 'none' })
 })
 
+test('the journal keeps a revocation from a day ahead for as long as a token may live, and its issuer be ahead', () => {
+  const hourMs = 3_600_000
+  const revocations = withReserved(none).get(namespaceOf(revocationsRoom))
+  expect(revocations?.history.ageMs).toBeGreaterThanOrEqual((10 * 8_784 + 24) * hourMs + 30_000)
+})
+
 test('it is none of those that keycast.yaml names, and hides none of them', () => {
   const room = { name: 'room' } as any
   const namespaces = withReserved({ get: name => (name === 'room' ? room : undefined), names: ['room'] })

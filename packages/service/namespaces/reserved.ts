@@ -9,14 +9,17 @@ export const RESERVED_PREFIX = 'keycast-'
 /** The room in which gateways tell each other of revocations. */
 export const revocationsRoom = 'keycast-revocations:all'
 
-/**
- * As long as a token may live at most (`access.maxLifetime`): the journal does not read `access`. At some 150 bytes each a
- * million of them take 150 MB on disk.
- */
+/** As long as a token may live at most (`access.maxLifetime`): the journal does not read `access`. */
+const LIFETIME_MS_MAX = 10 * 8_784 * 3_600_000
+
+/** A revocation may mean tokens that are issued within a day after it, and issuers' clocks may be ahead. */
+const AHEAD_MS_MAX = 25 * 3_600_000
+
+/** At some 150 bytes each a million of them take 150 MB on disk. */
 const revocations: JournalNamespace = {
   name: 'keycast-revocations',
   source: 'journal',
-  history: { messages: 1_000_000, ageMs: 10 * 8_784 * 3_600_000, bytes: 512 * 1_024 ** 2 },
+  history: { messages: 1_000_000, ageMs: LIFETIME_MS_MAX + AHEAD_MS_MAX, bytes: 512 * 1_024 ** 2 },
   bytesMax: 8 * 1_024,
   publish: 'server',
   members: 'none',

@@ -45,6 +45,7 @@ const refusalTexts = {
   wrong_audience: 'its "aud" does not hold the audience of access.tokens; an entry without one takes no "aud"',
   no_sub: 'it has no "sub"',
   no_exp: 'it has no "exp"',
+  no_iat: 'it has no "iat": nobody knows when it was issued',
   bad_claims:
     'a claim is too long, of the wrong type or has control characters, or its "sub" begins with the prefix of another entry',
   expired: 'its "exp" is over',

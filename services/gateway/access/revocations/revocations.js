@@ -4,6 +4,9 @@ import { z } from 'zod'
 /** At some 150 bytes each they take 15 MB. Beyond, a revocation is refused aloud: to drop another would let a token live. */
 const ENTRIES_MAX = 100_000
 
+/** Clocks of issuers run ahead by this much at most: the `iat` of a token that is just issued may be so far ahead. */
+export const ISSUER_AHEAD_SECONDS_MAX = 30
+
 /** Clocks differ; further ahead it is a mistake, as milliseconds in place of seconds, that would shut the user out. */
 const AHEAD_SECONDS_MAX = 24 * 3_600
 
@@ -22,14 +25,16 @@ const body = z.union([
  * @typedef {{ sub: string, before: number } | { jti: string }} Revocation
  *
  * The fields that tell whether a token is revoked.
- * @typedef {{ user: string, issuedAt: number | undefined, jti: string | undefined }} Issued `issuedAt` in Unix seconds
+ * @typedef {{ user: string, issuedAt: number, jti: string | undefined }} Issued `issuedAt` in Unix seconds, as the issuer's
+ *   clock had it
  */
 
 /**
- * Reads the body of `POST /v1/revoke`.
+ * Reads the body of `POST /v1/revoke`. Without `before` all tokens issued up to now are meant, also those of an issuer
+ * whose clock is ahead.
  *
  * @param {unknown} given
- * @param {number} nowMs wall clock: `before` unless said
+ * @param {number} nowMs wall clock
  * @returns {{ revocation: Revocation } | { problem: string }}
  */
 export function readRevocation(given, nowMs) {
@@ -40,7 +45,7 @@ export function readRevocation(given, nowMs) {
     }
   }
   if ('jti' in parsed.data) return { revocation: parsed.data }
-  const { sub, before = nowMs / 1_000 } = parsed.data
+  const { sub, before = nowMs / 1_000 + ISSUER_AHEAD_SECONDS_MAX } = parsed.data
   if (before > nowMs / 1_000 + AHEAD_SECONDS_MAX) {
     return { problem: `"before" is ${before}, over a day ahead: it is in Unix seconds, not milliseconds` }
   }
@@ -48,19 +53,29 @@ export function readRevocation(given, nowMs) {
 }
 
 /**
- * Whether a revocation ends what a token began. A token that does not say when it was issued counts as older.
+ * Whether a revocation ends what a token began.
  *
  * @param {Revocation} revocation
  * @param {Issued} issued
  */
 export function revokes(revocation, { user, issuedAt, jti }) {
   if ('jti' in revocation) return jti === revocation.jti
-  return user === revocation.sub && (issuedAt === undefined || issuedAt < revocation.before)
+  return user === revocation.sub && issuedAt < revocation.before
 }
 
 /**
+ * The latest `iat` of the tokens that a revocation means, in milliseconds. A list that forgot it less than a lifetime later
+ * would take such tokens again.
+ *
+ * @param {Revocation} revocation
+ * @param {number} revokedAtMs
+ */
+const lastIssuedAtMs = (revocation, revokedAtMs) =>
+  'jti' in revocation ? revokedAtMs + ISSUER_AHEAD_SECONDS_MAX * 1_000 : revocation.before * 1_000
+
+/**
  * @param {object} options
- * @param {number} options.lifetimeMsMax longest time that a token is valid: after it no revocation is needed
+ * @param {number} options.lifetimeMsMax longest time from a token's `iat` to its `exp`
  * @param {() => number} options.now wall clock, in milliseconds
  * @param {number} [options.entriesMax]
  */
@@ -80,7 +95,7 @@ export function createRevocations({ lifetimeMsMax, now, entriesMax = ENTRIES_MAX
      *   more; `full`: nothing was revoked
      */
     add(revocation, revokedAtMs = now()) {
-      const untilMs = revokedAtMs + lifetimeMsMax
+      const untilMs = lastIssuedAtMs(revocation, revokedAtMs) + lifetimeMsMax
       if (untilMs <= now()) return 'known'
       if ('jti' in revocation) {
         if (single.has(revocation.jti)) return 'known'

@@ -5,15 +5,13 @@ import { isUser, SUB_CHARACTERS_MAX } from '@keycast/protocol'
 import { compactVerify } from 'jose'
 import { Bearer } from '../backend/bearer.js'
 import { createRecentMap } from '../recent-map.js'
+import { ISSUER_AHEAD_SECONDS_MAX } from '../revocations/revocations.js'
 import { readRule } from '../rights.js'
 import { createCheckQueue } from './check-queue.js'
 import { createJwks } from './jwks.js'
 
 /** Characters: a token is ASCII. Rights for hundreds of keys fit, and so does the header that brings it. */
 const TOKEN_BYTES_MAX = 8_192
-
-/** Clocks of issuers run ahead. None for `exp`: an issuer whose clock is behind ends its tokens late by itself. */
-const LEEWAY_SECONDS = 30
 
 const JTI_CHARACTERS_MAX = 512
 
@@ -40,6 +38,7 @@ export const refusalReasons = Object.freeze(
     'wrong_audience',
     'no_sub',
     'no_exp',
+    'no_iat',
     'bad_claims', // of the wrong type, too long, or a sub that names no user or another issuer's
     'expired',
     'not_yet_valid',
@@ -61,7 +60,7 @@ export const refusalReasons = Object.freeze(
  * @property {string} user the entry's prefix and `sub`
  * @property {import('../rights.js').Rights} rights
  * @property {number} expiresAtMs wall clock
- * @property {number | undefined} issuedAt in Unix seconds
+ * @property {number} issuedAt in Unix seconds
  * @property {string | undefined} jti
  * @property {import('../backend/bearer.js').Bearer} [bearer] the token itself, where backends are asked with it
  *
@@ -74,7 +73,7 @@ export const refusalReasons = Object.freeze(
  * @typedef {object} Claims the claims that were checked before the token's signature
  * @property {string} sub
  * @property {number} exp
- * @property {number | undefined} iat
+ * @property {number} iat
  * @property {string | undefined} jti
  * @property {Record<string, unknown>} all
  *
@@ -212,16 +211,18 @@ export function createTokens({
     const { sub, exp, nbf, iat, jti } = claims
     if (sub === undefined || sub === '') return 'no_sub'
     if (exp === undefined) return 'no_exp'
+    // Without it nobody knows for how long a token lives, and for how long its revocation must be remembered.
+    if (iat === undefined) return 'no_iat'
     if (!isText(sub, SUB_CHARACTERS_MAX) || !isUser(sub)) return 'bad_claims'
-    if (!isTime(exp) || !(nbf === undefined || isTime(nbf)) || !(iat === undefined || isTime(iat))) return 'bad_claims'
+    if (!isTime(exp) || !isTime(iat) || !(nbf === undefined || isTime(nbf))) return 'bad_claims'
     if (jti !== undefined && !isText(jti, JTI_CHARACTERS_MAX)) return 'bad_claims'
 
     const nowSeconds = wallNow() / 1_000
     if (nowSeconds >= exp) return 'expired'
-    if (Math.max(nbf ?? 0, iat ?? 0) > nowSeconds + LEEWAY_SECONDS) return 'not_yet_valid'
-    // Revocations are kept no longer: a token issued before one and living on after it would be good again. The age of
-    // a token without `iat` counts from now.
-    if (exp > (iat ?? nowSeconds) + lifetimeMsMax / 1_000) return 'too_long_lived'
+    // No leeway for `exp`: an issuer whose clock is behind ends its tokens late by itself.
+    if (Math.max(nbf ?? 0, iat) > nowSeconds + ISSUER_AHEAD_SECONDS_MAX) return 'not_yet_valid'
+    // Revocations are kept no longer: a token issued before one and living on after it would be good again.
+    if (exp > iat + lifetimeMsMax / 1_000) return 'too_long_lived'
     return { sub, exp, iat, jti, all: claims }
   }
 
