@@ -114,8 +114,8 @@ export function exportLevels({ gauge }, { hub, log, committer, deliveries, rooms
         this.set(read())
       },
     })
-  level('log_bytes', 'Messages held, as they count towards the bound.', () => log.stats().bytes)
-  level('log_max_bytes', 'Bytes that all messages held may take (JOURNAL_BYTES_MAX).', () => log.stats().bytesMax)
+  level('log_bytes', 'Messages and messageIds held, as they count towards the bound.', () => log.stats().bytes)
+  level('log_max_bytes', 'Bytes that messages and messageIds may take (JOURNAL_BYTES_MAX).', () => log.stats().bytesMax)
   level('log_rooms', 'Rooms that ever had a message.', () => log.stats().rooms)
   level(
     'shorter_histories',

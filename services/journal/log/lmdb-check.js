@@ -1,5 +1,6 @@
 // Says whether a log in LMDB is whole: every room has the messages that it lists, and the counts match the tables. LMDB
 // keeps no checksums, so a byte that changed within a text is not noticed.
+import { idCountOf, idsIn } from './lmdb-ids.js'
 import { decode } from './lmdb-layout.js'
 import { bytesOf } from './log.js'
 
@@ -17,7 +18,7 @@ const PROBLEMS_MAX = 20
  * @param {import('./lmdb-layout.js').Tables} tables
  * @returns {Report}
  */
-export function checkTables({ env, rooms, messages, ids, idsByAge, meta }) {
+export function checkTables({ env, rooms, messages, recentIds, heldIds, meta }) {
   const transaction = env.useReadTransaction()
   /** @type {Report} */
   const report = { rooms: 0, messages: 0, bytes: 0, problems: [], more: 0 }
@@ -38,8 +39,8 @@ export function checkTables({ env, rooms, messages, ids, idsByAge, meta }) {
     }
     const stored = messages.getCount({ transaction })
     if (stored !== report.messages) found(`${stored} messages are stored, of which ${report.messages} are of a room`)
-    checkIds()
     const counts = meta.get('counts', { transaction })
+    checkIds(counts)
     if (report.rooms > 0 && counts?.bytes !== report.bytes) {
       found(`the log counts ${counts?.bytes} bytes, and its rooms have ${report.bytes}`)
     }
@@ -72,9 +73,11 @@ export function checkTables({ env, rooms, messages, ids, idsByAge, meta }) {
     report.bytes += bytes
   }
 
-  function checkIds() {
-    const known = ids.getCount({ transaction })
-    const aged = idsByAge.getCount({ transaction })
-    if (known !== aged) found(`${known} messageIds are remembered, and the age of ${aged} is`)
+  /** @param {import('./lmdb-layout.js').Counts | undefined} counts */
+  function checkIds(counts) {
+    let known = heldIds.getCount({ transaction })
+    for (const { value } of recentIds.getRange({ transaction })) known += idsIn(value)
+    const counted = counts ? idCountOf(counts) : 0
+    if (known !== counted) found(`${known} messageIds are remembered, and the log counts ${counted}`)
   }
 }

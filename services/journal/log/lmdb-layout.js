@@ -8,10 +8,9 @@ import { giveToOwner, LMDB_LOCK_FILE } from './folder.js'
  * @typedef {{ id: number, seq: number, oldest: number, oldestAt: number, bytes: number,
  *   retention: import('./log.js').Retention }} Room
  *
- * @typedef {{ seq: number, at: number, digest: string }} KnownId
- *
- * Over all rooms; `nextRoom` and `nextId` are the next numbers to be given.
- * @typedef {{ bytes: number, nextRoom: number, nextId: number, idCount: number }} Counts
+ * Over all rooms: bytes of messages held, the next numbers to be given, the first id of the last five minutes, and the ids
+ * that live with their messages. `openMs`: so long was the log open at its last commit.
+ * @typedef {{ bytes: number, nextRoom: number, nextId: number, firstId: number, heldIds: number, openMs: number }} Counts
  *
  * @typedef {ReturnType<typeof openTables>} Tables
  */
@@ -37,28 +36,35 @@ export function openTables(folder, { readOnly = false } = {}) {
   const rooms = env.openDB('rooms', { encoding: 'json' })
   /** By room id and seq. @type {import('lmdb').Database<Buffer, [number, number]>} */
   const messages = env.openDB('messages', { encoding: 'binary' })
-  /** By room id, publisher and messageId. @type {import('lmdb').Database<KnownId, [number, string, string]>} */
-  const ids = env.openDB('ids', { encoding: 'json' })
-  /** The keys of `ids`, by time and a running number. @type {import('lmdb').Database<[number, string, string], [number, number]>} */
-  const idsByAge = env.openDB('ids-by-age', { encoding: 'json' })
-  /** `epoch`, `inode` of the file that it is of, `counts` over all rooms, and `notes`. @type {import('lmdb').Database<any, string>} */
+  /** Records of lmdb-ids.js, by the number of their first id. @type {import('lmdb').Database<Buffer, number>} */
+  const recentIds = env.openDB('recent-ids', { encoding: 'binary' })
+  /** By room id and hash, the seq. @type {import('lmdb').Database<Buffer, Buffer>} */
+  const heldIds = env.openDB('held-ids', { encoding: 'binary', keyEncoding: 'binary' })
+  /** `epoch`, `inode` of the file that it is of, `counts`, `salt` of hashes, and `notes`. @type {import('lmdb').Database<any, string>} */
   const meta = env.openDB('meta', { encoding: 'json' })
   /** Its one version names the process that may write. @type {import('lmdb').Database<{ pid: number }, string>} */
   const owner = env.openDB('owner', { encoding: 'json', useVersions: true })
-  return { env, rooms, messages, ids, idsByAge, meta, owner }
+  return { env, rooms, messages, recentIds, heldIds, meta, owner }
 }
 
 /**
  * @param {Omit<import('./log.js').Message, 'seq'>} message
+ * @param {number} [idNumber] of its messageId
  * @returns {Buffer} a line of JSON, then the data as it came
  */
-export function encode({ at, from, messageId, data }) {
-  return Buffer.concat([Buffer.from(`${JSON.stringify({ at, from, messageId })}\n`), data])
+export function encode({ at, from, messageId, data }, idNumber) {
+  return Buffer.concat([Buffer.from(`${JSON.stringify({ at, from, messageId, idNumber })}\n`), data])
 }
 
 /** @param {Buffer} stored @returns {Omit<import('./log.js').Message, 'seq'>} */
 export function decode(stored) {
+  const { idNumber, ...message } = decodeWithId(stored)
+  return message
+}
+
+/** @param {Buffer} stored @returns {Omit<import('./log.js').Message, 'seq'> & { idNumber: number | undefined }} */
+export function decodeWithId(stored) {
   const end = stored.indexOf(0x0a)
-  const { at, from, messageId } = JSON.parse(stored.toString('utf8', 0, end))
-  return { at, from, messageId, data: stored.subarray(end + 1) }
+  const { at, from, messageId, idNumber } = JSON.parse(stored.toString('utf8', 0, end))
+  return { at, from, messageId, idNumber, data: stored.subarray(end + 1) }
 }

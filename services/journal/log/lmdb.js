@@ -5,30 +5,34 @@ import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { checkDataFile, DATA_FILE, lockFolder } from './folder.js'
 import { createCommits } from './lmdb-commits.js'
-import { decode, encode, openTables } from './lmdb-layout.js'
-import { bytesOf, ID_MS, IDS_MAX, LogRefused } from './log.js'
+import { createIds, idCountOf } from './lmdb-ids.js'
+import { decode, decodeWithId, encode, openTables } from './lmdb-layout.js'
+import { bytesOf, ID_BYTES, LogRefused } from './log.js'
 
 /**
  * @typedef {import('./log.js').Log} Log
  * @typedef {import('./log.js').Message} Message
  * @typedef {import('./log.js').Outcome} Outcome
  * @typedef {import('./log.js').Publish} Publish
- * @typedef {import('./lmdb-layout.js').KnownId} KnownId
  * @typedef {import('./lmdb-layout.js').Room} Room
  */
 
-/** Rooms and ids that one call of `expire` checks: a longer call would hold the loop up. */
+/** Rooms that one call of `expire` checks: a longer call would hold the loop up. */
 const EXPIRE_AT_ONCE = 1_000
 
 /** Messages that one call of `expire` removes, for the same reason. */
 const EXPIRE_MESSAGES_MAX = 10_000
 
 /**
- * @param {{ folder: string, bytesMax: number, now?: () => number, idsMax?: number }} options `now`: milliseconds since 1970
+ * @param {object} options
+ * @param {string} options.folder
+ * @param {number} options.bytesMax
+ * @param {() => number} [options.now] milliseconds since 1970
+ * @param {() => number} [options.elapsed] monotonic, in milliseconds: the age of ids, which no change of the clock ends
  * @returns {Promise<Log>}
  * @throws {LogRefused}
  */
-export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = IDS_MAX }) {
+export async function openLmdbLog({ folder, bytesMax, now = Date.now, elapsed = () => performance.now() }) {
   const lock = await lockFolder(folder)
   /** @type {import('./lmdb-layout.js').Tables} */
   let tables
@@ -40,7 +44,7 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
     if (error instanceof LogRefused) throw error
     throw new LogRefused(`${folder}/${DATA_FILE} cannot be opened: ${/** @type {Error} */ (error).message}`)
   }
-  const { env, rooms, messages, ids, idsByAge, meta } = tables
+  const { env, rooms, messages, meta } = tables
   const commits = createCommits({ folder, tables })
 
   // A file that was restored from a backup lacks the messages acknowledged since. Their numbers will go to other
@@ -50,7 +54,12 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
   const isKnownFile = meta.get('inode') === ino
   /** @type {string} */
   const epoch = (isKnownFile && meta.get('epoch')) || randomBytes(9).toString('base64url')
-  let { bytes, nextRoom, nextId, idCount } = countsOf(meta)
+  const salt = meta.get('salt') ?? randomBytes(9).toString('base64url')
+  const state = { counts: countsOf(meta) }
+  const ids = createIds({ tables, state, salt })
+  const openedAt = elapsed()
+  /** For how long the log was open until it was opened now. */
+  let openBeforeMs = 0
   /** The position at which the next call of `expire` continues. */
   let expireFrom = ''
 
@@ -62,16 +71,38 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
   async function isOwned() {
     if (commits.isClaimed()) return true
     if (!(await commits.claim())) return false
-    ;({ bytes, nextRoom, nextId, idCount } = countsOf(meta))
+    load()
     return true
   }
 
-  /** As `commits.commit`. @param {(() => Promise<unknown>)[]} writes @param {number} [data] bytes among them */
-  function commit(writes, data) {
-    const counts = { bytes, nextRoom, nextId, idCount }
-    const state = [() => meta.put('epoch', epoch), () => meta.put('inode', ino), () => meta.put('counts', counts)]
-    return commits.commit([...writes, ...state], data)
+  function load() {
+    state.counts = countsOf(meta)
+    openBeforeMs = state.counts.openMs
+    ids.load()
   }
+
+  const openMs = () => openBeforeMs + elapsed() - openedAt
+
+  /**
+   * As `commits.commit`. Counts that were changed for it are as before where it fails.
+   *
+   * @param {(() => Promise<unknown>)[]} writes
+   * @param {import('./lmdb-layout.js').Counts} before
+   * @param {number} [data] bytes among the writes
+   */
+  async function commit(writes, before, data) {
+    const counts = { ...state.counts, openMs: openMs() }
+    let isKept = false
+    try {
+      const ofAll = Object.entries({ epoch, inode: ino, salt, counts }).map(entry => () => meta.put(...entry))
+      isKept = await commits.commit([...writes, ...ofAll], data)
+    } finally {
+      if (!isKept) state.counts = before
+    }
+    return isKept
+  }
+
+  const bytesNow = () => state.counts.bytes + idCountOf(state.counts) * ID_BYTES
 
   /** @param {string} name @returns {Room | undefined} */
   const roomOf = name => rooms.get(name)
@@ -79,68 +110,82 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
   /** @param {Publish[]} publishes @returns {Promise<Outcome[]>} */
   async function append(publishes) {
     if (!(await isOwned())) return publishes.map(() => ({ error: 'log_full' }))
-    const before = { bytes, nextRoom, nextId, idCount }
-    const wanted = publishes.reduce((sum, publish) => sum + bytesOf(publish), 0)
-    if (bytes + wanted > bytesMax) return publishes.map(() => ({ error: 'log_full' }))
-
+    const before = { ...state.counts }
     const at = now()
     /** @type {Map<string, Room>} */
     const touched = new Map()
-    /** @type {Map<string, KnownId>} */
-    const minted = new Map()
+    /** By hash. @type {Map<string, import('./lmdb-ids.js').Known>} */
+    const known = new Map()
+    /** @type {import('./lmdb-ids.js').Minted[]} */
+    const minted = []
+    let dataBytes = 0
     /** @type {(() => Promise<unknown>)[]} */
     const writes = []
 
     const outcomes = publishes.map(publish => {
       const room = touched.get(publish.room) ?? roomOf(publish.room) ?? newRoom(publish.retention)
       touched.set(publish.room, room)
-      return keep(room, publish)
+      return publish.messageId === undefined ? keep(room, publish) : keepOnce(room, publish, publish.messageId)
     })
     for (const [name, room] of touched) {
+      if (room.seq === 0) continue // a new one, of which nothing was kept
       trim(room, at, writes)
       writes.push(() => rooms.put(name, room))
     }
-    // Removes as many ids as came, and one more: ids do not pile up, however many messages there are a second.
-    forgetIds(publishes.length + 1, at, writes)
 
-    /** @param {Room} room @param {Publish} publish @returns {Outcome} */
-    function keep(room, { room: name, messageId, from, data, retention }) {
-      const digest = messageId === undefined ? '' : hash('sha256', data, 'base64url')
-      if (messageId !== undefined) {
-        const known = minted.get(`${name}\n${from}\n${messageId}`) ?? ids.get([room.id, from, messageId])
-        if (known && known.digest !== digest) return { error: 'id_conflict' }
-        if (known) return { position: { epoch, seq: known.seq }, at: known.at, duplicate: true }
+    /** @param {Room} room @param {Publish} publish @param {string} messageId @returns {Outcome} */
+    function keepOnce(room, publish, messageId) {
+      const { from, data } = publish
+      const idHash = ids.hashOf(room.id, from, messageId)
+      const name = idHash.toString('latin1')
+      const digest = hash('sha256', data, 'buffer')
+      const first = known.get(name) ?? recall(room.id, idHash)
+      if (first) {
+        const isSame = digest.subarray(0, first.digest.length).equals(first.digest)
+        if (!isSame) return { error: 'id_conflict' }
+        return { position: { epoch, seq: first.seq }, at: first.at, duplicate: true }
       }
+      const outcome = keep(room, publish, before.nextId + minted.length)
+      if (outcome.error !== undefined) return outcome
+      known.set(name, { seq: room.seq, at, digest })
+      minted.push({ room: room.id, seq: room.seq, hash: idHash, digest })
+      return outcome
+    }
+
+    /** @param {Room} room @param {Publish} publish @param {number} [idNumber] @returns {Outcome} */
+    function keep(room, { messageId, from, data, retention }, idNumber) {
+      const weight = bytesOf({ data, from, messageId })
+      const idBytes = messageId === undefined ? 0 : ID_BYTES
+      // Ids of this batch are not counted yet.
+      if (bytesNow() + minted.length * ID_BYTES + weight + idBytes > bytesMax) return { error: 'log_full' }
       const seq = ++room.seq
       room.retention = retention
       if (room.oldest === seq) room.oldestAt = at
-      const weight = bytesOf({ data, from, messageId })
       room.bytes += weight
-      bytes += weight
-      writes.push(() => messages.put([room.id, seq], encode({ at, from, messageId, data })))
-      if (messageId !== undefined) {
-        const known = { seq, at, digest }
-        minted.set(`${name}\n${from}\n${messageId}`, known)
-        const number = nextId++
-        idCount++
-        writes.push(() => ids.put([room.id, from, messageId], known))
-        writes.push(() => idsByAge.put([at, number], [room.id, from, messageId]))
-      }
+      dataBytes += data.length
+      state.counts.bytes += weight
+      writes.push(() => messages.put([room.id, seq], encode({ at, from, messageId, data }, idNumber)))
       return { position: { epoch, seq }, at, duplicate: false }
     }
 
-    let kept = false
-    try {
-      kept = await commit(writes, wanted)
-    } finally {
-      if (!kept) ({ bytes, nextRoom, nextId, idCount } = before)
-    }
-    return kept ? outcomes : publishes.map(() => ({ error: 'log_full' }))
+    if (writes.length === 0) return outcomes
+    const indexIds = ids.note(minted, at, openMs(), writes)
+    if (!(await commit(writes, before, dataBytes))) return publishes.map(() => ({ error: 'log_full' }))
+    indexIds()
+    return outcomes
+  }
+
+  /** @param {number} room @param {Buffer} idHash @returns {import('./lmdb-ids.js').Known | undefined} */
+  function recall(room, idHash) {
+    const found = ids.find(room, idHash)
+    if (!found || 'digest' in found) return found
+    const message = stored(room, found.seq)
+    return message && { seq: found.seq, at: message.at, digest: hash('sha256', message.data, 'buffer') }
   }
 
   /** @param {import('./log.js').Retention} retention @returns {Room} */
   function newRoom(retention) {
-    return { id: nextRoom++, seq: 0, oldest: 1, oldestAt: 0, bytes: 0, retention }
+    return { id: state.counts.nextRoom++, seq: 0, oldest: 1, oldestAt: 0, bytes: 0, retention }
   }
 
   /**
@@ -165,7 +210,8 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
       if (!first) break
       const weight = bytesOf(first)
       room.bytes -= weight
-      bytes -= weight
+      state.counts.bytes -= weight
+      ids.forget(id, first, writes)
       room.oldest++
       first = stored(id, room.oldest)
       // A message that is not stored yet is of this batch. With the time of the message before it, it would go too
@@ -179,31 +225,7 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
   /** @param {number} id of a room @param {number} seq */
   function stored(id, seq) {
     const found = messages.get([id, seq])
-    return found && decode(found)
-  }
-
-  /**
-   * Forgets the oldest ids: those over the bound, and those whose time is over and whose message is gone.
-   *
-   * @param {number} limit of ids looked at
-   * @param {number} at
-   * @param {(() => Promise<unknown>)[]} writes collects the removals
-   */
-  function forgetIds(limit, at, writes) {
-    for (const { key, value: id } of idsByAge.getRange({ limit })) {
-      if (idCount <= idsMax && at - key[0] <= ID_MS) break
-      const known = ids.get(id)
-      const isHeld = known !== undefined && messages.doesExist([id[0], known.seq])
-      writes.push(() => idsByAge.remove(key))
-      if (isHeld && idCount <= idsMax) {
-        // Checked again when it may be gone.
-        const number = nextId++
-        writes.push(() => idsByAge.put([at, number], id))
-      } else {
-        idCount--
-        writes.push(() => ids.remove(id))
-      }
-    }
+    return found && decodeWithId(found)
   }
 
   /** @param {Room | undefined} room @returns {import('./log.js').Head} */
@@ -212,8 +234,17 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
     return { epoch, seq: room.seq, oldest: room.oldest, bytes: room.bytes }
   }
 
+  async function expireIds() {
+    const before = { ...state.counts }
+    /** @type {(() => Promise<unknown>)[]} */
+    const writes = []
+    const forgetIndex = ids.expire(openMs(), writes)
+    if (writes.length > 0 && (await commit(writes, before))) forgetIndex()
+  }
+
+  if (!(await isOwned())) load() // to be read, while the disk is full
   // Without the second write a position in an empty room would not outlive a restart.
-  if ((await isOwned()) && !isKnownFile) await commit([])
+  if (commits.isClaimed() && !isKnownFile) await commit([], state.counts)
 
   return {
     id: () => epoch,
@@ -245,7 +276,7 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
 
     async expire(retentionOf) {
       if (!(await isOwned())) return 0
-      const before = { bytes, nextRoom, nextId, idCount }
+      const before = { ...state.counts }
       const at = now()
       /** @type {(() => Promise<unknown>)[]} */
       const writes = []
@@ -264,16 +295,10 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
       // The next key after that name; or the same room once more, which may have more to lose.
       if (writes.length >= EXPIRE_MESSAGES_MAX) expireFrom = lastName
       else expireFrom = looked < EXPIRE_AT_ONCE ? '' : `${lastName}\u0000`
-      forgetIds(EXPIRE_AT_ONCE, at, writes)
       commits.checkOwner()
-      if (writes.length === 0) return touched
-      let kept = false
-      try {
-        kept = await commit(writes)
-      } finally {
-        if (!kept) ({ bytes, nextRoom, nextId, idCount } = before)
-      }
-      return kept ? touched : 0
+      if (writes.length > 0 && !(await commit(writes, before))) return 0
+      await expireIds()
+      return touched
     },
 
     notes: {
@@ -281,12 +306,12 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
       async replace(before, after) {
         if ((meta.get('notes') ?? '') !== before) return false
         if (!(await isOwned())) return true
-        await commit([() => meta.put('notes', after)]) // on a full disk it is said again after a restart
+        await commit([() => meta.put('notes', after)], state.counts) // on a full disk it is said again after a restart
         return true
       },
     },
 
-    stats: () => ({ bytes, bytesMax, rooms: nextRoom - 1 }),
+    stats: () => ({ bytes: bytesNow(), bytesMax, rooms: state.counts.nextRoom - 1 }),
 
     async close() {
       await env.close()
@@ -296,4 +321,7 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, idsMax = I
 }
 
 /** @param {import('./lmdb-layout.js').Tables['meta']} meta @returns {import('./lmdb-layout.js').Counts} */
-const countsOf = meta => meta.get('counts') ?? { bytes: 0, nextRoom: 1, nextId: 1, idCount: 0 }
+function countsOf(meta) {
+  const stored = meta.get('counts')
+  return { bytes: 0, nextRoom: 1, nextId: 1, firstId: stored?.nextId ?? 1, heldIds: 0, openMs: 0, ...stored }
+}

@@ -19,6 +19,7 @@ function newFolder() {
 testLog({ open: options => openLmdbLog({ folder: newFolder(), ...options }) })
 
 const bytesMax = 2 ** 30
+const roomy = { messages: 1_000, ageMs: 1e9, bytes: 1e9 }
 const publish = {
   room: 'room:1',
   messageId: undefined,
@@ -59,6 +60,36 @@ test('an epoch outlives a restart without a message, and a file restored from a 
   const fourth = await openLmdbLog({ folder: restored, bytesMax })
   expect(await fourth.head('room:1')).toEqual(head)
   await fourth.close()
+})
+
+test('after a restart ids are known: those of the last minutes, and older ones with their messages', async () => {
+  const folder = newFolder()
+  const clock = { at: 1_700_000_000_000 }
+  const open = () => openLmdbLog({ folder, bytesMax, now: () => clock.at, elapsed: () => clock.at })
+  const publishOf = (/** @type {number} */ n) => ({ ...publish, messageId: `message-${n}`, retention: roomy })
+  const batches = [0, 1, 2].map(batch => Array.from({ length: 100 }, (_, n) => publishOf(batch * 100 + n)))
+  let log = await open()
+  for (const batch of batches) {
+    await log.append(batch)
+    clock.at += 200_000
+  }
+  await log.expire()
+  const stats = log.stats()
+  await log.close()
+
+  log = await open()
+  expect(log.stats()).toEqual(stats)
+  for (const [batch, publishes] of batches.entries()) {
+    const outcomes = await log.append(publishes)
+    expect(outcomes).toMatchObject(
+      publishes.map((_, n) => ({ duplicate: true, position: { seq: batch * 100 + n + 1 } })),
+    )
+    const others = publishes.map(each => ({ ...each, data: Buffer.from('2') }))
+    expect(new Set((await log.append(others)).map(({ error }) => error))).toEqual(new Set(['id_conflict']))
+  }
+  expect((await log.head('room:1')).seq).toBe(300)
+  expect(log.stats()).toEqual(stats)
+  await log.close()
 })
 
 test('a message is not seen before it is on disk', async () => {

@@ -73,8 +73,8 @@
 /** A messageId is known for as long as its message is held, and this long at least. */
 export const ID_MS = 5 * 60_000
 
-/** Ids remembered at most, over all rooms: at some 150 bytes each they take 150 MB. The oldest go first. */
-export const IDS_MAX = 1_000_000
+/** The cost of an id that is remembered: its hash and place on disk, and an entry in memory. */
+export const ID_BYTES = 64
 
 /** The cost of a message beside its data: its place, its time, its publisher. */
 export const MESSAGE_BYTES = 96

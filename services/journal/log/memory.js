@@ -1,6 +1,6 @@
 // A log that keeps nothing over a restart: for trying, for tests, and for rooms whose history is worth no disk.
 import { createHash, randomBytes } from 'node:crypto'
-import { bytesOf, ID_MS, IDS_MAX } from './log.js'
+import { bytesOf, ID_BYTES, ID_MS } from './log.js'
 
 /**
  * @typedef {import('./log.js').Log} Log
@@ -12,37 +12,44 @@ import { bytesOf, ID_MS, IDS_MAX } from './log.js'
  * so that trimming one message does not move all others.
  * @typedef {{ seq: number, messages: Message[], start: number, bytes: number, retention: import('./log.js').Retention }} Room
  *
- * @typedef {{ seq: number, at: number, digest: string }} KnownId
+ * @typedef {{ seq: number, at: number, digest: string, elapsedAt: number }} KnownId
  */
 
 /**
- * @param {{ now?: () => number, bytesMax: number, idsMax?: number }} options `now`: milliseconds since 1970
+ * @param {object} options
+ * @param {() => number} [options.now] milliseconds since 1970
+ * @param {() => number} [options.elapsed] monotonic, in milliseconds: the age of ids, which no change of the clock ends
+ * @param {number} options.bytesMax
  * @returns {Log}
  */
-export function createMemoryLog({ now = Date.now, bytesMax, idsMax = IDS_MAX }) {
+export function createMemoryLog({ now = Date.now, elapsed = () => performance.now(), bytesMax }) {
   const epoch = randomBytes(9).toString('base64url')
   /** @type {Map<string, Room>} */
   const rooms = new Map()
-  /** Oldest first. @type {Map<string, KnownId>} */
+  /** An id lives with its message, and for five minutes at least. @type {Map<string, KnownId>} */
   const ids = new Map()
+  /** Of messages that went before that, the first to go first. @type {Map<string, KnownId>} */
+  const outliving = new Map()
   let bytes = 0
 
   /** @param {Publish} publish @param {number} at @returns {import('./log.js').Outcome} */
   function keep({ room: name, messageId, from, data, retention }, at) {
-    const id = messageId === undefined ? undefined : `${name}\n${from}\n${messageId}`
+    const id = idOf(name, { from, messageId })
     const digest = id === undefined ? '' : createHash('sha256').update(data).digest('base64url')
     const known = id === undefined ? undefined : ids.get(id)
     if (known) {
       if (known.digest !== digest) return { error: 'id_conflict' }
       return { position: { epoch, seq: known.seq }, at: known.at, duplicate: true }
     }
+    const wanted = bytesOf({ data, from, messageId }) + (id === undefined ? 0 : ID_BYTES)
+    if (bytesNow() + wanted > bytesMax) return { error: 'log_full' }
     const room = roomOf(name, retention)
     const message = { seq: room.seq + 1, at, from, messageId, data }
     room.seq++
     room.messages.push(message)
     add(room, bytesOf(message))
-    if (id !== undefined) ids.set(id, { seq: message.seq, at, digest })
-    trim(room, at)
+    if (id !== undefined) ids.set(id, { seq: message.seq, at, digest, elapsedAt: elapsed() })
+    trim(name, room, at)
     return { position: { epoch, seq: message.seq }, at, duplicate: false }
   }
 
@@ -60,8 +67,8 @@ export function createMemoryLog({ now = Date.now, bytesMax, idsMax = IDS_MAX }) 
     bytes += more
   }
 
-  /** @param {Room} room @param {number} at @returns {boolean} whether anything went */
-  function trim(room, at) {
+  /** @param {string} name @param {Room} room @param {number} at @returns {boolean} whether anything went */
+  function trim(name, room, at) {
     const { messages, retention } = room
     const startBefore = room.start
     while (room.start < messages.length) {
@@ -72,6 +79,7 @@ export function createMemoryLog({ now = Date.now, bytesMax, idsMax = IDS_MAX }) 
       const isPast = isTooMuch || at - oldest.at > retention.ageMs
       if (!isPast) break
       add(room, -bytesOf(oldest))
+      forgetId(idOf(name, oldest))
       room.start++
     }
     const went = room.start > startBefore
@@ -82,12 +90,22 @@ export function createMemoryLog({ now = Date.now, bytesMax, idsMax = IDS_MAX }) 
     return went
   }
 
+  /** The message is gone. @param {string | undefined} id */
+  function forgetId(id) {
+    const known = id === undefined ? undefined : ids.get(id)
+    if (id === undefined || !known) return
+    if (elapsed() - known.elapsedAt > ID_MS) ids.delete(id)
+    else outliving.set(id, known)
+  }
+
   /** @param {string} name @returns {import('./log.js').Head} */
   function headOf(name) {
     const room = rooms.get(name)
     if (!room) return { epoch, seq: 0, oldest: 1, bytes: 0 }
     return { epoch, seq: room.seq, oldest: oldestOf(room), bytes: room.bytes }
   }
+
+  const bytesNow = () => bytes + ids.size * ID_BYTES
 
   /** @param {Room} room */
   const oldestOf = room => room.seq - (room.messages.length - room.start) + 1
@@ -96,8 +114,6 @@ export function createMemoryLog({ now = Date.now, bytesMax, idsMax = IDS_MAX }) 
     id: () => epoch,
 
     async append(publishes) {
-      const wanted = publishes.reduce((sum, publish) => sum + bytesOf(publish), 0)
-      if (bytes + wanted > bytesMax) return publishes.map(() => ({ error: 'log_full' }))
       const at = now()
       return publishes.map(publish => keep(publish, at))
     },
@@ -130,19 +146,20 @@ export function createMemoryLog({ now = Date.now, bytesMax, idsMax = IDS_MAX }) 
       let touched = 0
       for (const [name, room] of rooms) {
         room.retention = retentionOf?.(name) ?? room.retention
-        if (trim(room, at)) touched++
+        if (trim(name, room, at)) touched++
       }
-      for (const [id, known] of ids) {
-        const held = rooms.get(id.slice(0, id.indexOf('\n')))
-        const isHeld = held !== undefined && known.seq >= oldestOf(held)
-        if (ids.size > idsMax) ids.delete(id)
-        else if (at - known.at <= ID_MS) break
-        else if (!isHeld) ids.delete(id)
+      for (const [id, { elapsedAt }] of outliving) {
+        if (elapsed() - elapsedAt <= ID_MS) break
+        outliving.delete(id)
+        ids.delete(id)
       }
       return touched
     },
 
-    stats: () => ({ bytes, bytesMax, rooms: rooms.size }),
+    stats: () => ({ bytes: bytesNow(), bytesMax, rooms: rooms.size }),
     close: async () => {},
   }
 }
+
+/** @param {string} room @param {Pick<Message, 'from' | 'messageId'>} message */
+const idOf = (room, { from, messageId }) => (messageId === undefined ? undefined : `${room}\n${from}\n${messageId}`)

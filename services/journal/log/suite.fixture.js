@@ -1,7 +1,7 @@
 // The tests of a log's promise (log.js): each log's own test file runs them.
 import { randomBytes } from 'node:crypto'
 import { USER_CHARACTERS_MAX } from '@keycast/protocol'
-import { bytesOf, ID_MS } from './log.js'
+import { bytesOf, ID_BYTES, ID_MS } from './log.js'
 
 /**
  * @typedef {import('./log.js').Log} Log
@@ -14,19 +14,20 @@ const newId = () => randomBytes(12).toString('base64url')
 
 /**
  * @param {object} deps
- * @param {(options: { now: () => number, bytesMax: number, idsMax?: number }) => Promise<Log>} deps.open a fresh, empty log
+ * @param {(options: { now: () => number, elapsed: () => number, bytesMax: number }) => Promise<Log>} deps.open a fresh, empty log
+ * @param {number} [deps.idBytes] that an id counts
  */
-export function testLog({ open }) {
+export function testLog({ open, idBytes = ID_BYTES }) {
   /** @type {Log[]} */
   const opened = []
   afterEach(async () => {
     for (const log of opened.splice(0)) await log.close()
   })
 
-  /** @param {{ bytesMax?: number, idsMax?: number }} [options] */
-  async function setup({ bytesMax = 2 ** 30, idsMax } = {}) {
+  /** @param {{ bytesMax?: number }} [options] */
+  async function setup({ bytesMax = 2 ** 30 } = {}) {
     const clock = { at: 1_700_000_000_000 }
-    const log = await open({ now: () => clock.at, bytesMax, idsMax })
+    const log = await open({ now: () => clock.at, elapsed: () => clock.at, bytesMax })
     opened.push(log)
     /** @param {Partial<Publish> & { text?: string }} [publish] @returns {Publish} */
     const publishOf = ({ text = 'x', ...publish } = {}) => ({
@@ -148,13 +149,50 @@ export function testLog({ open }) {
     expect(await append({ messageId: held, room: 'room:2' })).toMatchObject([{ duplicate: true }])
   })
 
-  test('the number of ids remembered is bounded: the oldest go first', async () => {
-    const { log, append } = await setup({ idsMax: 10 })
-    const ids = Array.from({ length: 30 }, newId)
-    await append(...ids.map(messageId => ({ messageId })))
+  test('an id that is remembered counts: where there is no room for more, a publish is refused, and none is forgotten', async () => {
+    const { log, append, clock } = await setup({ bytesMax: 5_000 })
+    const one = { ...roomy, messages: 1 }
+    /** @type {string[]} */
+    const kept = []
+    for (;;) {
+      const messageId = newId()
+      const [{ error }] = await append({ messageId, retention: one })
+      if (error !== undefined) break
+      kept.push(messageId)
+    }
+    expect((await log.head('room:1')).bytes).toBeLessThan(200)
+    expect(kept.length).toBeLessThanOrEqual(5_000 / idBytes)
+    expect(log.stats().bytes).toBeGreaterThan(4_000)
+    clock.at += ID_MS
     await log.expire()
-    expect(await append({ messageId: ids[29] })).toMatchObject([{ duplicate: true }])
-    expect(await append({ messageId: ids[0] })).toMatchObject([{ duplicate: false }])
+    for (const messageId of kept) {
+      expect(await append({ messageId, retention: one })).toMatchObject([{ duplicate: true }])
+    }
+    clock.at++
+    await log.expire()
+    expect(log.stats().bytes).toBeLessThan(500)
+    expect(await append({ messageId: kept[0], retention: one })).toMatchObject([{ duplicate: false }])
+  })
+
+  test('an id goes with its message, however old', async () => {
+    const { log, append, clock } = await setup()
+    const messageId = newId()
+    const two = { ...roomy, messages: 2 }
+    const other = { room: 'room:2', messageId: newId() }
+    await append({ messageId, retention: two }, other)
+    const empty = log.stats().bytes
+    clock.at += ID_MS + 1
+    await log.expire()
+    await append({ retention: two })
+    expect(await append({ messageId, retention: two })).toMatchObject([{ duplicate: true }])
+    await append({ retention: two })
+    expect(await append({ messageId, retention: two })).toMatchObject([{ duplicate: false }])
+    expect(await append(other)).toMatchObject([{ duplicate: true }])
+    clock.at += DAY_MS + 1
+    await log.expire()
+    await log.expire()
+    expect(log.stats().bytes).toBe(0)
+    expect(empty).toBeGreaterThan(0)
   })
 
   test.each([
@@ -164,7 +202,7 @@ export function testLog({ open }) {
     const { append, read, log } = await setup()
     for (let n = 0; n < 5; n++) await append({ retention })
     expect(await read('room:1')).toMatchObject({ head: { seq: 5, oldest: 3 }, seqs: [3, 4, 5] })
-    expect(log.stats().bytes).toBe((await log.head('room:1')).bytes)
+    expect(log.stats().bytes).toBe((await log.head('room:1')).bytes + 5 * idBytes)
   })
 
   test('a message heavier than the bound of bytes is held until the next one', async () => {
@@ -210,7 +248,7 @@ export function testLog({ open }) {
   test('less history than before frees room though nobody can publish, and only in rooms that are still set', async () => {
     const { append, read, log, clock } = await setup({ bytesMax: 4_000 })
     for (const room of ['room:1', 'room:2', 'other:1']) {
-      for (let n = 0; n < 6; n++) await append({ room, text: 'y'.repeat(100) })
+      for (let n = 0; n < 6; n++) await append({ room, text: 'y'.repeat(100), messageId: undefined })
     }
     expect(await append({ text: 'y'.repeat(1_000) })).toEqual([{ error: 'log_full' }])
     const { bytes } = log.stats()
@@ -249,10 +287,13 @@ export function testLog({ open }) {
     expect(await read('room:1', { epoch: 'F', before: 3 })).toMatchObject({ head, seqs: [] })
   })
 
-  test('a log that has no room keeps nothing of a batch, and takes messages again when there is some', async () => {
-    const { append, read, log, clock } = await setup({ bytesMax: 1_000 })
-    await append({ text: 'y'.repeat(500) })
-    expect(await append({ room: 'room:2', text: 'y'.repeat(500) })).toEqual([{ error: 'log_full' }])
+  test('a log that has no room keeps what still fits, and takes messages again when there is some', async () => {
+    const { append, read, log, clock } = await setup({ bytesMax: 1_200 })
+    const messageId = newId()
+    await append({ text: 'y'.repeat(500), messageId })
+    expect(
+      await append({ room: 'room:2', text: 'y'.repeat(500) }, { text: 'y'.repeat(500), messageId }, {}),
+    ).toMatchObject([{ error: 'log_full' }, { duplicate: true }, { position: { seq: 2 } }])
     expect(await read('room:2')).toMatchObject({ head: { seq: 0 }, seqs: [] })
     clock.at += DAY_MS + 1
     await log.expire()

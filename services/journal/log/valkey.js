@@ -3,7 +3,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createOnceAMinute } from '@keycast/service'
-import { IDS_MAX } from './log.js'
 import { checkValkey } from './valkey-checks.js'
 import { createConnection } from './valkey-connection.js'
 
@@ -48,22 +47,12 @@ const CONFLICT = 2
  * @param {boolean} [options.allowsLoss] also uses a Valkey that may lose acknowledged messages
  * @param {() => number} [options.now] milliseconds since 1970, for tests: Valkey's own clock if absent. A journal whose
  *   clock is ahead would trim what all journals share
- * @param {number} [options.idsMax]
  * @param {number} [options.startMs] Valkey must be reached within this time
  * @param {Pick<import('@keycast/service').Log, 'warn' | 'error' | 'info'>} options.report
  * @returns {Promise<Log & { news: import('./log.js').News }>}
  * @throws {import('./log.js').LogRefused} if it would lose messages or cannot be used
  */
-export async function openValkeyLog({
-  url,
-  bytesMax,
-  replicasMin = 0,
-  allowsLoss = false,
-  now,
-  idsMax = IDS_MAX,
-  startMs,
-  report,
-}) {
+export async function openValkeyLog({ url, bytesMax, replicasMin = 0, allowsLoss = false, now, startMs, report }) {
   const isLogDue = createOnceAMinute(() => performance.now())
   let acknowledgement = { local: 1, replicas: replicasMin }
   let stored = { bytes: 0, rooms: 0 }
@@ -176,9 +165,7 @@ export async function openValkeyLog({
 
   /** @param {Publish[]} publishes @param {string} candidate */
   function argumentsOf(publishes, candidate) {
-    const args = [time(), String(bytesMax), String(idsMax), candidate].map(
-      text => /** @type {string | Buffer} */ (text),
-    )
+    const args = [time(), String(bytesMax), candidate].map(text => /** @type {string | Buffer} */ (text))
     for (const { room, from, messageId, data, retention } of publishes) {
       const digest = messageId === undefined ? '' : createHash('sha256').update(data).digest('base64url').slice(0, 22)
       const { messages, ageMs, bytes } = retention
@@ -267,7 +254,7 @@ export async function openValkeyLog({
       const session = connection.session()
       if (!session) return 0
       if (retentionOf) await retain(session, retentionOf)
-      const args = [time(), String(idsMax), String(EXPIRE_AT_ONCE)]
+      const args = [time(), String(EXPIRE_AT_ONCE)]
       const [touched, bytes, rooms] = await session.write(['FCALL', `${library}_expire`, '0', ...args])
       stored = { bytes, rooms }
       return touched

@@ -6,7 +6,7 @@
 -- keycast:room:<key>        hash        where the room stands, and how much of it is kept
 -- keycast:messages:<key>    stream      its messages, with <seq>-0 for an id: a seq cannot be given twice
 -- keycast:ids:<key>         hash        publisher and messageId to seq, digest and time
--- keycast:ids               list        all ids, the oldest first
+-- keycast:ids               list        ids whose messages went within five minutes, the first to go first
 -- keycast:expiry            sorted set  rooms by when their oldest message is past its age
 -- keycast:notes             string      what journals leave to each other: the bounds of histories
 
@@ -18,6 +18,9 @@ local NOTES = 'keycast:notes'
 -- As in log.js.
 local ID_MS = 5 * 60000
 local MESSAGE_BYTES = 96
+
+-- What an id takes of memory.
+local ID_BYTES = 192
 
 -- Messages trimmed of a room in one call: while it runs, Valkey serves nobody else.
 local TRIM_MAX = 10000
@@ -58,6 +61,8 @@ local function loadLog()
   return { bytes = tonumber(stored[1]) or 0, rooms = tonumber(stored[2]) or 0, ids = tonumber(stored[3]) or 0 }
 end
 
+local function bytesOfAll(log) return log.bytes + log.ids * ID_BYTES end
+
 -- Written even where nothing changed: then WAITAOF also waits for what a duplicate stands on.
 local function saveLog(log)
   redis.call('HSET', LOG, 'bytes', whole(log.bytes), 'rooms', whole(log.rooms), 'ids', whole(log.ids))
@@ -97,6 +102,21 @@ local function bytesOf(entry)
   return MESSAGE_BYTES + #fields[4] + #fields[6] + #fields[8]
 end
 
+-- An id goes with its message, and is kept for five minutes at least. `entries` went, as far as before `last`.
+local function forgetTrimmed(room, log, at, entries, last)
+  local past, outliving = {}, {}
+  for n = 1, last - 1 do
+    local fields = entries[n][2]
+    if fields[6] ~= '' then
+      local id = fields[4] .. '\n' .. fields[6]
+      if at - tonumber(fields[2]) > ID_MS then past[#past + 1] = id
+      else outliving[#outliving + 1] = fields[2] .. '\n' .. room.name .. '\n' .. id end
+    end
+  end
+  if #past > 0 then log.ids = log.ids - redis.call('HDEL', 'keycast:ids:' .. room.name, unpack(past)) end
+  if #outliving > 0 then redis.call('RPUSH', IDS, unpack(outliving)) end
+end
+
 -- Takes the oldest messages away while there are too many, too heavy or too old ones.
 local function trim(room, log, at)
   local messages = 'keycast:messages:' .. room.name
@@ -121,6 +141,7 @@ local function trim(room, log, at)
       n = n + 1
       if entries[n] then room.oldestAt = tonumber(entries[n][2][2]) end
     end
+    forgetTrimmed(room, log, at, entries, n)
     -- The next one's age is not known where the part ended with the one that went.
     if not entries[n] and room.oldest <= room.seq then
       local following = redis.call('XRANGE', messages, whole(room.oldest) .. '-0', '+', 'COUNT', 1)[1]
@@ -132,35 +153,30 @@ local function trim(room, log, at)
   else redis.call('DEL', messages) end
 end
 
--- Forgets the oldest ids: those over the bound, and those whose time is over and whose message is gone.
-local function forgetIds(limit, at, idsMax, log)
+-- Forgets ids whose messages went before them. A journal of an earlier release lists ids of messages that are held, too.
+local function forgetIds(limit, at, log)
   for _ = 1, limit do
-    local oldest = redis.call('LINDEX', IDS, 0)
-    if not oldest then return end
-    local notedAt, name, id = string.match(oldest, '^(%d+)\n([^\n]+)\n(.*)$')
-    local isOver = log.ids > idsMax
-    if not isOver and at - tonumber(notedAt) <= ID_MS then return end
+    local first = redis.call('LINDEX', IDS, 0)
+    if not first then return end
+    local notedAt, name, id = string.match(first, '^(%d+)\n([^\n]+)\n(.*)$')
+    if at - tonumber(notedAt) <= ID_MS then return end
     redis.call('LPOP', IDS)
     local known = redis.call('HGET', 'keycast:ids:' .. name, id)
     local seq = known and tonumber(string.match(known, '^%d+'))
-    local isHeld = seq and seq >= tonumber(redis.call('HGET', 'keycast:room:' .. name, 'oldest'))
-    if isHeld and not isOver then
-      redis.call('RPUSH', IDS, whole(at) .. '\n' .. name .. '\n' .. id) -- looked at again when it may be gone
-    else
-      redis.call('HDEL', 'keycast:ids:' .. name, id)
-      log.ids = log.ids - 1
+    if seq and seq < tonumber(redis.call('HGET', 'keycast:room:' .. name, 'oldest')) then
+      log.ids = log.ids - redis.call('HDEL', 'keycast:ids:' .. name, id)
     end
   end
 end
 
--- time or nothing, bytesMax, idsMax, candidate; then of each publish: room, from, messageId or nothing, digest, data, and of the
+-- time or nothing, bytesMax, candidate; then of each publish: room, from, messageId or nothing, digest, data, and of the
 -- history messages, ageMs, bytesMax. Returns {epoch, bytes, rooms, outcomes}, an outcome being {what, seq, at}.
 local PUBLISH_ARGUMENTS = 8
 
 -- What is known of the ids that a call brings: of each room, by id, what is stored of it, or false. One look for each room.
 local function knownIds(args)
   local wanted, known = {}, {}
-  for n = 5, #args, PUBLISH_ARGUMENTS do
+  for n = 4, #args, PUBLISH_ARGUMENTS do
     local name, messageId = args[n], args[n + 2]
     if messageId ~= '' then
       wanted[name] = wanted[name] or {}
@@ -176,14 +192,14 @@ local function knownIds(args)
 end
 
 local function append(_, args)
-  local at, bytesMax, idsMax = timeOf(args[1]), tonumber(args[2]), tonumber(args[3])
+  local at, bytesMax = timeOf(args[1]), tonumber(args[2])
   local atText = whole(at)
-  local epoch = renewed(args[4])
+  local epoch = renewed(args[3])
   local log = loadLog()
   local known = knownIds(args)
   local rooms, outcomes = {}, {}
-  -- Written once for each room, and once for the list: a command costs several times what a message adds to it.
-  local minted, noted = {}, {}
+  -- Written once for each room: a command costs several times what a message adds to it.
+  local minted = {}
 
   local function keep(name, from, messageId, digest, data, messages, ageMs, bytesOfRoomMax)
     local id = from .. '\n' .. messageId
@@ -194,7 +210,8 @@ local function append(_, args)
       return { DUPLICATE, tonumber(seq), tonumber(keptAt) }
     end
     local bytes = MESSAGE_BYTES + #data + #from + #messageId
-    if log.bytes + bytes > bytesMax then return { FULL, 0, 0 } end
+    local idBytes = messageId ~= '' and ID_BYTES or 0
+    if bytesOfAll(log) + bytes + idBytes > bytesMax then return { FULL, 0, 0 } end
     local room = rooms[name] or loadRoom(name)
     rooms[name] = room
     room.messages, room.ageMs, room.bytesMax = messages, ageMs, bytesOfRoomMax
@@ -211,32 +228,30 @@ local function append(_, args)
       minted[name] = ids
       ids[#ids + 1] = id
       ids[#ids + 1] = stored
-      noted[#noted + 1] = atText .. '\n' .. name .. '\n' .. id
+      log.ids = log.ids + 1
     end
     return { KEPT, room.seq, at }
   end
 
-  for n = 5, #args, PUBLISH_ARGUMENTS do
+  for n = 4, #args, PUBLISH_ARGUMENTS do
     outcomes[#outcomes + 1] = keep(args[n], args[n + 1], args[n + 2], args[n + 3], args[n + 4],
       tonumber(args[n + 5]), tonumber(args[n + 6]), tonumber(args[n + 7]))
   end
   for name, ids in pairs(minted) do redis.call('HSET', 'keycast:ids:' .. name, unpack(ids)) end
-  if #noted > 0 then redis.call('RPUSH', IDS, unpack(noted)) end
-  log.ids = log.ids + #noted
   for _, room in pairs(rooms) do
     if room.isNew then log.rooms = log.rooms + 1 end
     trim(room, log, at)
     saveRoom(room)
   end
   -- As many as came, and one more: however many messages there are a second, ids do not pile up.
-  forgetIds(#outcomes + 1, at, idsMax, log)
+  forgetIds(#outcomes + 1, at, log)
   saveLog(log)
-  return { epoch, log.bytes, log.rooms, outcomes }
+  return { epoch, bytesOfAll(log), log.rooms, outcomes }
 end
 
--- time or nothing, idsMax, and how many rooms and ids are looked at. Returns {rooms touched, bytes, rooms}.
+-- time or nothing, and how many rooms and ids are looked at. Returns {rooms touched, bytes, rooms}.
 local function expire(_, args)
-  local at, idsMax, limit = timeOf(args[1]), tonumber(args[2]), tonumber(args[3])
+  local at, limit = timeOf(args[1]), tonumber(args[2])
   local log = loadLog()
   local due = redis.call('ZRANGEBYSCORE', EXPIRY, '-inf', '(' .. whole(at), 'LIMIT', 0, limit)
   for _, name in ipairs(due) do
@@ -245,9 +260,9 @@ local function expire(_, args)
     saveRoom(room)
   end
   local idsBefore = log.ids
-  forgetIds(limit, at, idsMax, log)
+  forgetIds(limit, at, log)
   if #due > 0 or log.ids ~= idsBefore then saveLog(log) end
-  return { #due, log.bytes, log.rooms }
+  return { #due, bytesOfAll(log), log.rooms }
 end
 
 -- time or nothing; then of rooms: room, messages, ageMs, bytesMax. They are trimmed to that, as many as do not hold Valkey up. Returns
@@ -277,7 +292,7 @@ local function retain(_, args)
     if trimmed >= TRIM_MAX then break end
   end
   if log.bytes ~= bytesBefore then saveLog(log) end
-  return { done, log.bytes, log.rooms }
+  return { done, bytesOfAll(log), log.rooms }
 end
 
 -- room, after or before, the bound, limit, bytesMax, epoch or nothing. Returns {epoch, seq, oldest, bytes, entries}, those
@@ -333,7 +348,7 @@ end
 local function open(_, args)
   local epoch = renewed(args[1])
   local log = loadLog()
-  return { epoch, log.bytes, log.rooms, idOf(args[1]) }
+  return { epoch, bytesOfAll(log), log.rooms, idOf(args[1]) }
 end
 
 redis.register_function('VERSION_append', append)

@@ -15,6 +15,7 @@ beforeAll(async () => {
 afterAll(() => valkey.remove())
 
 testLog({
+  idBytes: 192,
   async open(options) {
     valkey.cli('FLUSHALL')
     return openValkeyLog({ url: valkey.url, report: silent, ...options })
