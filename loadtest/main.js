@@ -1,11 +1,12 @@
 #!/usr/bin/env node
 // npm run loadtest: reads the command line, runs the scenario that it names and prints the result.
-import { createProgram } from './command-line/cli.js'
+import { createProgram, parseRun } from './command-line/cli.js'
 import { createProgress } from './command-line/progress.js'
 import { GeneratorError } from './generator/pool.js'
 import { CompareError, compareFolders } from './report/compare.js'
 import { summaryOf } from './report/summary.js'
 import { run } from './run/run.js'
+import { runSeeds } from './seeds/run-seeds.js'
 import { SystemError } from './system/processes.js'
 
 const interruption = new AbortController()
@@ -19,12 +20,15 @@ process.on('SIGINT', () => {
 })
 process.on('SIGTERM', () => interruption.abort())
 
+/** @param {string} rate the count shown as deliveries a second */
+const progressOf = rate => createProgress({ stream: process.stderr, rate })
+
 /**
  * @param {import('./scenarios/scenario.js').Scenario} scenario
  * @param {any} options
  */
 async function runScenario(scenario, options) {
-  const progress = createProgress({ stream: process.stderr, rate: scenario.rates[0].count })
+  const progress = progressOf(scenario.rates[0].count)
   const report = async (/** @type {any} */ settings) => {
     const { result, folder } = await run(scenario, settings, { interrupted, progress })
     console.log(summaryOf(result, folder))
@@ -46,6 +50,11 @@ try {
   await createProgram({
     run: runScenario,
     compare: (a, b, options) => console.log(compareFolders(a, b, options)),
+    async seeds(options) {
+      const say = (/** @type {string} */ text) => console.error(text)
+      const isSound = await runSeeds(options, { interrupted, say, createProgress: progressOf, parse: parseRun })
+      if (!isSound) process.exitCode = 1
+    },
   }).parseAsync()
 } catch (error) {
   if (!(error instanceof SystemError || error instanceof CompareError || error instanceof GeneratorError)) throw error

@@ -45,7 +45,7 @@ export function resultOf(given = {}) {
     sums: [{ text: 'requested 1 = answered 1', holds: true }],
     addsUp: true,
     reasons: {},
-    limit: { limiter: 'neither', text: 'Neither was at its limit.' },
+    limit: { limiter: 'neither', text: 'Neither was at its limit.', othersRatio: 0 },
     notes: [],
     tables: [],
     latency: undefined,

@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { Command, Help, InvalidArgumentError, Option } from 'commander'
 import { isLoopback } from '../generator/clients.js'
 import { scenarios } from '../scenarios/index.js'
+import { seeds } from '../seeds/index.js'
 import { references } from '../system/start.js'
 import { durationText, readDuration, readInteger } from './options.js'
 
@@ -18,13 +19,14 @@ const CLIENTS_PER_PROCESS = 18_000
  * @typedef {object} Actions the functions that a valid command line calls
  * @property {(scenario: import('../scenarios/scenario.js').Scenario, options: any) => Promise<void>} run
  * @property {(a: string, b: string, options: { html?: string }) => void} compare
+ * @property {(options: import('../seeds/run-seeds.js').SeedsOptions) => Promise<void>} seeds
  */
 
 /**
  * @param {Actions} actions
  * @param {(command: Command) => void} [adapt] called with each command; for tests
  */
-export function createProgram({ run, compare }, adapt = () => {}) {
+export function createProgram({ run, compare, seeds: runSeeds }, adapt = () => {}) {
   const program = new Command('loadtest')
     .description(
       'Puts load on a Keycast, or on another server with its protocol. Each run writes a folder with result.json and report.html.',
@@ -55,7 +57,56 @@ export function createProgram({ run, compare }, adapt = () => {}) {
     .argument('<b>', 'folder of another run of the same scenario')
     .option('--html <file>', 'also write a page with both runs in each chart')
     .action(compare)
+
+  const seedsCommand = program.command('seeds')
+  adapt(seedsCommand)
+  addSeedsOptions(
+    seedsCommand.description(`Run ${seeds.length} published workloads against Keycast and others.`),
+  ).action(runSeeds)
   return program
+}
+
+/**
+ * A command line of a scenario, as if it had been typed.
+ *
+ * @param {string[]} args
+ * @returns {Promise<{ scenario: import('../scenarios/scenario.js').Scenario, options: any }>}
+ * @throws {import('commander').CommanderError} if it cannot be run
+ */
+export async function parseRun(args) {
+  return new Promise((resolve, reject) => {
+    const actions = {
+      run: async (/** @type {any} */ scenario, /** @type {any} */ options) => resolve({ scenario, options }),
+      compare() {},
+      async seeds() {},
+    }
+    createProgram(actions, command => command.exitOverride())
+      .parseAsync(args, { from: 'user' })
+      .catch(reject)
+  })
+}
+
+/** @param {Command} command */
+function addSeedsOptions(command) {
+  const ids = seeds.map(({ id }) => id)
+  return command
+    .addOption(
+      new Option('--size <size>', 'full: as published; medium: a tenth of the time; quick: to see that all is well')
+        .choices(['full', 'medium', 'quick'])
+        .default('full'),
+    )
+    .addOption(
+      new Option('--only <ids>', `some of the workloads, as in ${ids[0]},${ids.at(-1)}`).argParser(text => {
+        const wanted = text.split(',')
+        const unknown = wanted.find(id => !ids.includes(id))
+        if (unknown !== undefined) throw new InvalidArgumentError(`Give some of ${ids.join(',')}.`)
+        return wanted
+      }),
+    )
+    .option('--plan', 'say what would be run, and how long it takes, and end', false)
+    .option('--from <folder>', 'write the report of an earlier run again')
+    .addOption(new Option('--output <folder>', 'folder to write results to').default(results, 'loadtest/results'))
+    .addHelpText('after', `\n${seeds.map(({ id, title, source }) => `  ${id}  ${title}: ${source}`).join('\n')}`)
 }
 
 /**
@@ -81,7 +132,8 @@ Examples:
   npm run loadtest -- ticker --start --clients 25000
   npm run loadtest -- pingpong --url ws://127.0.0.1:8080/ws
   npm run loadtest -- fanout --start --reference bare --reference naive
-  npm run loadtest -- compare loadtest/results/A loadtest/results/B`
+  npm run loadtest -- compare loadtest/results/A loadtest/results/B
+  npm run loadtest -- seeds --size quick`
 
 /** @param {Command} command */
 function addCommonOptions(command) {

@@ -11,7 +11,7 @@ const parse = async (...args) => {
     said += text
   }
   const program = createProgram(
-    { run: async ({ name }, options) => void runs.push({ scenario: name, options }), compare() {} },
+    { run: async ({ name }, options) => void runs.push({ scenario: name, options }), compare() {}, async seeds() {} },
     command => command.exitOverride().configureOutput({ writeOut: write, writeErr: write }),
   )
   try {
@@ -58,6 +58,8 @@ test.each([
   [['pingpong', '--url', 'ws://127.0.0.1/ws', '--token'], '--token needs a file with --url'],
   [['garbage', '--url', 'ws://127.0.0.1/ws'], '--token needs a file with --url'],
   [['garbage', '--start', '--attackers', '2'], '--rate must not be over 1,000'],
+  [['seeds', '--only', '000,007'], 'Give some of 000,001,002,003,004'],
+  [['seeds', '--size', 'huge'], 'Allowed choices are full, medium, quick'],
   [['tocker'], "unknown command 'tocker'"],
 ])('%j is refused with the reason', async (args, reason) => {
   const { runs, said } = await parse(...args)

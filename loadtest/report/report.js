@@ -11,9 +11,10 @@ const page = file => readFileSync(new URL(`page/${file}`, import.meta.url), 'utf
 /** The charts' library, the build with lines and bars only. */
 const library = () => readFileSync(createRequire(import.meta.url).resolve('echarts/dist/echarts.common.min.js'), 'utf8')
 
-/** The page's two modules as one, because a page opened from a disk may not load others. */
+/** The page's modules as one, because a page opened from a disk may not load others. */
 const program = () =>
-  [page('draw.js'), page('charts.js').replace(/^import .*? from '\.\/draw\.js'$/ms, '')]
+  ['axis.js', 'draw.js', 'charts.js']
+    .map(file => page(file).replace(/^import [^']*? from '\.\/\w+\.js'$/gm, ''))
     .join('')
     .replace(/^export /gm, '')
 

@@ -37,7 +37,7 @@ test('the headline, every figure and every count stand in it', () => {
 test('it says loudly when the generator was the limit, or a count is wrong', () => {
   const html = buildReport(
     resultOf({
-      limit: { limiter: 'generator', text: 'THE GENERATOR WAS THE LIMIT' },
+      limit: { limiter: 'generator', text: 'THE GENERATOR WAS THE LIMIT', othersRatio: 0 },
       sums: [{ text: 'requested 2 = answered 1', holds: false }],
       addsUp: false,
     }),

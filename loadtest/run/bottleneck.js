@@ -6,7 +6,7 @@ const BUSY = 0.9
 const LATE_MS = 100
 const MACHINE_BUSY = 0.97
 /** Share of the machine. The kernel's work for sockets belongs to no process, and stays below this. */
-const OTHERS_BUSY = 0.2
+export const OTHERS_BUSY = 0.2
 
 /**
  * @typedef {'system' | 'generator' | 'both' | 'machine' | 'neither'} Limiter
@@ -24,10 +24,11 @@ const OTHERS_BUSY = 0.2
  *
  * @param {Load[]} loads
  * @param {number} cores of the machine
- * @returns {{ limiter: Limiter, text: string }}
+ * @returns {{ limiter: Limiter, text: string, othersRatio: number }} `othersRatio`: the share of the machine that other
+ *   programs used, where it is known
  */
 export function findBottleneck(loads, cores) {
-  if (loads.length === 0) return { limiter: 'neither', text: 'Too short to say what was the limit.' }
+  if (loads.length === 0) return { limiter: 'neither', text: 'Too short to say what was the limit.', othersRatio: 0 }
   /** @param {(load: Load) => number} of */
   const mean = of => loads.reduce((sum, load) => sum + of(load), 0) / loads.length
   const generatorBusy = mean(load => load.generator.busiest)
@@ -42,15 +43,16 @@ export function findBottleneck(loads, cores) {
   const limiter = system ? (generator ? 'both' : 'system') : alone
   const facts = `generator ${percent(generatorBusy)} busy, ${lateMs.toFixed(0)} ms late at its 99th percentile; ${watched ? `busiest service ${percent(serverBusy)} of a core` : 'services not watched'}; machine ${percent(machineBusy)}`
   const ours = mean(({ generator, services, seconds }) => (generator.cpuMs + sum(services)) / 1_000 / seconds / cores)
+  const othersRatio = loads.some(knowsAll) ? Math.max(0, machineBusy - ours) : 0
   const remarks = [
     ...(limiter !== 'machine' && machineBusy > MACHINE_BUSY
       ? ['All cores were in use, so every process waited for one.']
       : []),
-    ...(loads.some(knowsAll) && machineBusy - ours > OTHERS_BUSY
-      ? [`Other programs used ${percent(machineBusy - ours)} of the machine meanwhile: run again without them.`]
+    ...(othersRatio > OTHERS_BUSY
+      ? [`Other programs used ${percent(othersRatio)} of the machine meanwhile: run again without them.`]
       : []),
   ]
-  return { limiter, text: [`${sentences[limiter]} (${facts}).`, ...remarks].join(' ') }
+  return { limiter, text: [`${sentences[limiter]} (${facts}).`, ...remarks].join(' '), othersRatio }
 }
 
 /** @type {Record<Limiter, string>} */

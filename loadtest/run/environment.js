@@ -28,8 +28,8 @@ export function describeEnvironment({ tls }) {
   }
 }
 
-/** @param {string} name */
-function versionOf(name) {
+/** @param {string} name of a package */
+export function versionOf(name) {
   return JSON.parse(readFileSync(require.resolve(`${name}/package.json`), 'utf8')).version
 }
 

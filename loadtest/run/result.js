@@ -84,15 +84,22 @@ function settingsOf({ label, output, pid, metrics, ...settings }) {
  * @returns {string} the folder written
  */
 export function writeResult(result, { output, startedAt }) {
-  const time = startedAt.toISOString().slice(0, 19).replace('T', '-').replaceAll(':', '')
-  const folder = makeFolder(join(output, `${time}-${result.scenario}`))
+  const folder = makeFolder(output, result.scenario, startedAt)
   writeFileSync(join(folder, 'result.json'), `${JSON.stringify(result, null, 1)}\n`)
   writeFileSync(join(folder, 'report.html'), buildReport(result))
   return folder
 }
 
-/** Adds a number when the folder exists: two runs may begin within a second. @param {string} wanted */
-function makeFolder(wanted) {
+/**
+ * Adds a number when the folder exists: two runs may begin within a second.
+ *
+ * @param {string} output
+ * @param {string} name of what was run
+ * @param {Date} startedAt
+ */
+export function makeFolder(output, name, startedAt) {
+  const time = startedAt.toISOString().slice(0, 19).replace('T', '-').replaceAll(':', '')
+  const wanted = join(output, `${time}-${name}`)
   for (let number = 1; ; number++) {
     const folder = number === 1 ? wanted : `${wanted}-${number}`
     try {

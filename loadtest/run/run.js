@@ -1,5 +1,4 @@
 // One run of one scenario against one system: starts it, runs the scenario, writes the result.
-
 import { dialectOf } from '../generator/dialects/index.js'
 import { summarize } from '../generator/histogram.js'
 import { startPool } from '../generator/pool.js'
@@ -11,13 +10,31 @@ import { buildResult, writeResult } from './result.js'
 const LOOK_MS = 25
 
 /**
+ * @typedef {{ interrupted: AbortSignal, progress: import('../command-line/progress.js').Progress }} Terminal
+ */
+
+/**
  * @param {import('../scenarios/scenario.js').Scenario} scenario
  * @param {any} options
- * @param {{ interrupted: AbortSignal, progress: import('../command-line/progress.js').Progress }} terminal
+ * @param {Terminal} terminal
  * @returns {Promise<{ folder: string, result: import('./result.js').Result }>}
  */
-export async function run(scenario, options, { interrupted, progress }) {
+export async function run(scenario, options, terminal) {
   const startedAt = new Date()
+  const result = await measure(scenario, options, terminal, startedAt)
+  return { folder: writeResult(result, { output: options.output, startedAt }), result }
+}
+
+/**
+ * A run whose result is not written.
+ *
+ * @param {import('../scenarios/scenario.js').Scenario} scenario
+ * @param {any} options
+ * @param {Terminal} terminal
+ * @param {Date} [startedAt]
+ * @returns {Promise<import('./result.js').Result>}
+ */
+export async function measure(scenario, options, { interrupted, progress }, startedAt = new Date()) {
   progress.say(`${scenario.name}: ${options.start ? `starting ${options.start}` : options.url.join(', ')}`)
   const target = await openTarget(scenario, options)
   /** @type {import('../generator/pool.js').Pool[]} */
@@ -31,7 +48,7 @@ export async function run(scenario, options, { interrupted, progress }) {
       const text = `${unreported} processes of the generator did not report their end: what they did last is missing`
       outcome.sums.push({ text, holds: false })
     }
-    const result = buildResult({
+    return buildResult({
       scenario,
       options,
       target,
@@ -42,8 +59,6 @@ export async function run(scenario, options, { interrupted, progress }) {
       series: context.series,
       outcome,
     })
-    progress.done()
-    return { folder: writeResult(result, { output: options.output, startedAt }), result }
   } finally {
     progress.done()
     for (const pool of pools) pool.kill()

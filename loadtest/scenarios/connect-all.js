@@ -47,14 +47,16 @@ export async function connectAndMeasure(context, pool, { clients, seconds }) {
  *
  * @param {import('./scenario.js').Context} context
  * @param {import('../generator/pool.js').Pool} pool
- * @param {{ clients: number, ramp: number, seconds: number }} load `ramp`: clients a second
+ * @param {{ clients: number, ramp: number, seconds: number, onAll: () => void }} load `ramp`: clients a second; `onAll` is
+ *   called when all of them are there
  * @returns {Promise<import('./scenario.js').Context['series']>} the seconds with all of them
  */
-export async function rampAndMeasure(context, pool, { clients, ramp, seconds }) {
+export async function rampAndMeasure(context, pool, { clients, ramp, seconds, onAll }) {
   context.phase('ramp')
   pool.tell({ begin: true })
   pool.ramp({ everyUs: 1e6 / ramp, count: clients })
   await allOpen(context, pool, { clients })
+  onAll()
   context.phase('measure')
   await context.wait(seconds * 1_000)
   context.phase('end')

@@ -2,7 +2,7 @@
 import { Option } from 'commander'
 import { readDuration, readInteger } from '../command-line/options.js'
 import { connectAndMeasure, connectionSum, rampAndMeasure } from './connect-all.js'
-import { cpuFigures, megabytesOf, perSecondOf } from './figures.js'
+import { cpuFigures, megabytesOf, perSecondOf, usageFigures } from './figures.js'
 
 const COUNTS = ['opened', 'refused', 'dropped', 'closed', 'requested', 'answered', 'refusals', 'lost', 'unexpected']
 
@@ -54,11 +54,18 @@ export const pingpong = {
   async run(context, { clients, ramp, window, rate, every, seconds }) {
     const due = dueOf({ every, rate })
     const pool = await context.startPool({ workload: 'ping', settings: due ?? { window }, clientsMax: clients })
+    let timedBefore = 0
+    /** Latencies are of the time with all clients. */
+    const onAll = () => {
+      timedBefore = pool.totals.histograms.latency?.totalCount ?? 0
+      pool.totals.histograms.latency?.reset()
+    }
     const measured = await (ramp === undefined
       ? connectAndMeasure(context, pool, { clients, seconds })
-      : rampAndMeasure(context, pool, { clients, ramp, seconds }))
+      : rampAndMeasure(context, pool, { clients, ramp, seconds, onAll }))
     const { counts, reasons, histograms } = pool.totals
     const { latency } = histograms
+    const timed = timedBefore + latency.totalCount
     const perSecond = perSecondOf(measured, 'answered')
     const { requested = 0, answered = 0, refusals = 0, lost = 0 } = counts
     const how = due === undefined ? `${window} under way each` : `${due.pings} every ${due.intervalMs} ms each`
@@ -80,6 +87,7 @@ export const pingpong = {
           better: 'lower',
         },
         ...cpuFigures(measured, 'answered'),
+        ...usageFigures(measured),
       },
       counts: Object.fromEntries(COUNTS.map(name => [name, counts[name] ?? 0])),
       sums: [
@@ -87,7 +95,7 @@ export const pingpong = {
           text: `pings ${requested} = pongs ${answered} + refused ${refusals} + lost ${lost}`,
           holds: requested === answered + refusals + lost,
         },
-        { text: `${latency.totalCount} round trips timed = ${answered} pongs`, holds: latency.totalCount === answered },
+        { text: `${timed} round trips timed = ${answered} pongs`, holds: timed === answered },
         connectionSum(counts),
       ],
       latency,

@@ -1,4 +1,5 @@
 // Draws the charts of a report.
+import { ink, percentileAxis, short, trim, valueAxis } from './axis.js'
 
 /**
  * @typedef {{ label: string, series: any[], latency?: { label: string, curve: { above: number, ms: number }[] },
@@ -12,7 +13,6 @@ export const runs = JSON.parse(/** @type {HTMLElement} */ (document.getElementBy
 const container = /** @type {HTMLElement} */ (document.getElementById('charts'))
 export const two = runs.length > 1
 
-const ink = '#475569'
 // By name, not inherited: labels are measured before they are part of the page.
 const { fontFamily } = getComputedStyle(document.body)
 export const clientsColor = '#94a3b8'
@@ -26,16 +26,6 @@ export const roleColors = {
 }
 export const runColors = ['#2563eb', '#d97706']
 export const plainColors = ['#2563eb', '#d97706', '#0d9488', '#9333ea']
-/** @param {number} value */
-const short = value => {
-  const magnitude = Math.abs(value)
-  if (magnitude >= 1e6) return `${trim(value / 1e6)} M`
-  if (magnitude >= 10_000) return `${trim(value / 1e3)} k`
-  return magnitude >= 100 ? Math.round(value).toLocaleString('en') : trim(value)
-}
-/** @param {number} value */
-const trim = value => String(Number(value.toPrecision(3)))
-
 /** @param {string} text */
 export const group = text => {
   const heading = document.createElement('h2')
@@ -60,15 +50,6 @@ const draw = (title, subtitle, option) => {
   chart.setOption({ animation: false, textStyle: { fontFamily, color: ink }, ...option })
   window.addEventListener('resize', () => chart.resize())
 }
-
-/** @param {any} [more] */
-const valueAxis = more => ({
-  type: 'value',
-  axisLabel: { formatter: short, color: ink },
-  splitLine: { lineStyle: { color: '#e2e8f0' } },
-  nameTextStyle: { color: ink },
-  ...more,
-})
 
 /**
  * Lines over time.
@@ -202,19 +183,7 @@ export const percentiles = () => {
           )
           .join('<br>'),
     },
-    xAxis: {
-      type: 'log',
-      min: 1,
-      max: Math.max(...curves.flatMap(run => run.latency?.curve.map(({ above }) => 1 / above) ?? [])),
-      axisLabel: {
-        color: ink,
-        showMaxLabel: false,
-        formatter: (/** @type {number} */ value) =>
-          value === 1 ? '0 %' : `${Number((100 - 100 / value).toFixed(4))} %`,
-      },
-      splitLine: { lineStyle: { color: '#e2e8f0' } },
-      axisLine: { lineStyle: { color: '#cbd5e1' } },
-    },
+    xAxis: percentileAxis(Math.max(...curves.flatMap(run => run.latency?.curve.map(({ above }) => 1 / above) ?? []))),
     yAxis: valueAxis({
       type: 'log',
       axisLabel: { formatter: (/** @type {number} */ value) => `${short(value)} ms`, color: ink },
