@@ -104,6 +104,7 @@ test('where what a session did cannot be taken back, the gateway restarts', () =
     /** @type {any} */ ({
       admissions: { drop: bug },
       joins: { drop: nothing },
+      decisions: { giveUp: nothing },
       sessionLog: { opened: nothing, ended: nothing },
       containment,
       counts: { closed: {} },

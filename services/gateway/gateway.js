@@ -252,6 +252,7 @@ export function createGateway({
     outbox,
     admissions,
     joins,
+    decisions,
     credentials,
     unfinished,
     sessionLog: createSessionLog({ log, now }),

@@ -8,7 +8,6 @@ import { readClient } from './access/client-address.js'
 import { readAccess } from './access/policy-file.js'
 import { createGateway } from './gateway.js'
 import { addInternal } from './http/internal.js'
-import { limitPending } from './http/pending-limit.js'
 import { createPublicApp } from './http/public.js'
 import { httpConnectionsWithin, openFilesMax, sessionsWithin } from './sessions/open-files.js'
 import { conflictsOf, curveOf, settings } from './settings.js'
@@ -23,9 +22,6 @@ const log = createLog({ name, level: config.logLevel, format: config.logFormat }
 
 /** Room in a message of the backbone for everything but the largest body. */
 const BACKBONE_OVERHEAD_BYTES = 1024 ** 2
-
-/** HTTP requests that wait for the fetcher at a time: at some 10 KB each they take 40 MB. */
-const HTTP_PENDING_MAX = 4_000
 
 const containment = createContainment({ ends: ['session', 'upgrade', 'request', 'link'], log })
 
@@ -81,6 +77,7 @@ function assemble() {
     authenticate,
     explain,
     values,
+    singleFlight,
     backbone,
     histories,
     publishes,
@@ -93,7 +90,7 @@ function assemble() {
     gate,
     authenticate,
     values,
-    singleFlight: limitPending(gateway.singleFlight, HTTP_PENDING_MAX),
+    singleFlight,
     histories,
     counts,
     containment,

@@ -17,8 +17,9 @@ export const securityHeaders = Object.freeze({
  * @param {object} deps
  * @param {ReturnType<typeof import('./authenticate.js').createAuthenticate>} deps.authenticate
  * @param {Pick<import('../gate/gate.ts').Gate, 'enter'>} deps.gate
+ * @param {import('./pending-limit.ts').PendingLimit} deps.pending
  */
-export function createAdmit({ authenticate, gate }) {
+export function createAdmit({ authenticate, gate, pending }) {
   /**
    * @param {import('fastify').FastifyRequest} request for the key that its `*` names
    * @param {import('fastify').FastifyReply} reply
@@ -32,7 +33,8 @@ export function createAdmit({ authenticate, gate }) {
     // A cache on the way must not give one user's answer to another user.
     if (caller.hasToken) reply.header('vary', 'Authorization, Cookie')
     if ('problem' in caller) return void sendProblem(reply, caller.problem, caller.status)
-    const entered = await gate.enter(caller, act, key)
+    const { result: entered, problem } = await pending.wait(() => gate.enter(caller, act, key))
+    if (problem) return void sendProblem(reply, problem)
     return isRefusal(entered) ? void sendProblem(reply, entered) : { ...entered, hasToken: caller.hasToken }
   }
 }

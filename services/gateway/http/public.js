@@ -8,6 +8,7 @@ import { limitConnections, limitResponses } from './connections.js'
 import { addLibrary } from './library.js'
 import { addMessages } from './messages.js'
 import { addPage } from './page.js'
+import { createPendingLimit } from './pending-limit.ts'
 import { sendProblem } from './problems.js'
 import { createUnreadBodies } from './unread-bodies.js'
 import { addValues } from './values.js'
@@ -29,6 +30,9 @@ const KEEP_ALIVE_MS = 72_000
 
 /** More than nginx passes on (proxy/nginx.conf.template); a token may take 8 KiB of it. */
 const HEADERS_BYTES_MAX = 24 * 1_024
+
+/** Requests that wait for the fetcher at a time: at some 10 KB each they take 40 MB. */
+const PENDING_MAX = 4_000
 
 /** Nothing here takes a body. */
 const BODY_BYTES_MAX = 1_024
@@ -96,8 +100,9 @@ export function createPublicApp({
   if (chat) addChat(app)
   addLibrary(app)
   const unreadBodies = createUnreadBodies(unreadBytesMax)
-  const admit = createAdmit({ authenticate, gate })
-  addValues(app, { gate, admit, values, singleFlight, unreadBodies, counts })
+  const pending = createPendingLimit(PENDING_MAX)
+  const admit = createAdmit({ authenticate, gate, pending })
+  addValues(app, { gate, admit, values, singleFlight, pending, unreadBodies, counts })
   addMessages(app, { gate, admit, histories, unreadBodies, counts })
   return app
 }

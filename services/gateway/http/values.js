@@ -15,6 +15,7 @@ import { sendProblem } from './problems.js'
  * @property {import('./admit.js').Admit} admit
  * @property {Pick<import('../keys/values.js').Values, 'fresh'>} values
  * @property {Pick<import('../keys/single-flight.js').SingleFlight, 'want'>} singleFlight
+ * @property {import('./pending-limit.ts').PendingLimit} pending
  * @property {Pick<import('./unread-bodies.js').UnreadBodies, 'hold'>} unreadBodies
  * @property {Pick<import('../counts.js').Counts, 'httpHits' | 'httpMisses' | 'httpValues'>} counts
  */
@@ -26,7 +27,7 @@ const VALUES_PATH = '/v1/values/'
  * @param {import('fastify').FastifyInstance} app
  * @param {ValuesDeps} deps
  */
-export function addValues(app, { gate, admit, values, singleFlight, unreadBodies, counts }) {
+export function addValues(app, { gate, admit, values, singleFlight, pending, unreadBodies, counts }) {
   /** @type {import('fastify').onResponseHookHandler} */
   const onResponse = (_, reply, done) => {
     countOne(counts.httpValues, String(reply.statusCode))
@@ -42,7 +43,9 @@ export function addValues(app, { gate, admit, values, singleFlight, unreadBodies
     const cached = values.fresh(wireKey)
     if (cached) counts.httpHits++
     else counts.httpMisses++
-    const result = cached ?? (await singleFlight.want(wireKey))
+    const waited = cached ? { result: cached } : await pending.wait(() => singleFlight.want(wireKey))
+    if (waited.problem) return sendProblem(reply, waited.problem)
+    const { result } = waited
     const refusal = gate.recheck(admitted)
     if (refusal && refusal !== 'again') return sendProblem(reply, refusal)
     // Errors and requests without a token vary, too: another user has another answer.

@@ -40,9 +40,9 @@ export function createJoins({ gate, decisions, backbone, outbox, joinMs, counts,
   let count = 0
 
   /**
-   * Joins that wait for the backend to decide, by key of the room.
+   * Joins that wait for the backend to decide, by key of the room. `count`: those that a leave overtook wait as well.
    *
-   * @type {Map<Session, Map<string, import('@keycast/protocol').Join>>}
+   * @type {Map<Session, { count: number, byRoom: Map<string, import('@keycast/protocol').Join> }>}
    */
   const undecided = new Map()
 
@@ -55,7 +55,9 @@ export function createJoins({ gate, decisions, backbone, outbox, joinMs, counts,
    */
   function join(session, message) {
     const { id, key } = message
-    if (undecided.get(session)?.has(key)) return refuse(session, id, key, underWay)
+    const waiting = undecided.get(session)
+    if (waiting?.byRoom.has(key)) return refuse(session, id, key, underWay)
+    if (waiting && waiting.count >= JOINS_MAX) return refuse(session, id, key, tooManyWaiting)
     const entered = gate.enter(session, 'join', key)
     if (entered instanceof Promise) return joinEntered(session, message, entered)
     return isRefusal(entered) ? refuse(session, id, key, entered) : enter(session, message)
@@ -67,19 +69,17 @@ export function createJoins({ gate, decisions, backbone, outbox, joinMs, counts,
    */
   async function joinEntered(session, message, entering) {
     const { id, key } = message
-    const waiting = undecided.get(session) ?? new Map()
-    undecided.set(session, waiting.set(key, message))
+    const waiting = undecided.get(session) ?? { count: 0, byRoom: new Map() }
+    undecided.set(session, waiting)
+    waiting.count++
+    waiting.byRoom.set(key, message)
     const entered = await entering
+    waiting.count--
+    if (waiting.count === 0 && undecided.get(session) === waiting) undecided.delete(session)
     // A leave came, or the session ended. After a leave another join may wait here; this one must not touch it.
-    if (undecided.get(session)?.get(key) !== message) return refuse(session, id, key, leftBefore)
-    forgetUndecided(session, key)
+    if (session.ended || waiting.byRoom.get(key) !== message) return refuse(session, id, key, leftBefore)
+    waiting.byRoom.delete(key)
     return isRefusal(entered) ? refuse(session, id, key, entered) : enter(session, message)
-  }
-
-  /** @param {Session} session @param {string} key */
-  function forgetUndecided(session, key) {
-    const waiting = undecided.get(session)
-    if (waiting?.delete(key) && waiting.size === 0) undecided.delete(session)
   }
 
   /** @param {Session} session that may join @param {import('@keycast/protocol').Join} message the session may join */
@@ -191,7 +191,7 @@ export function createJoins({ gate, decisions, backbone, outbox, joinMs, counts,
 
     /** @param {Session} session @param {import('@keycast/protocol').Leave} message */
     leave(session, { id, key }) {
-      forgetUndecided(session, key)
+      undecided.get(session)?.byRoom.delete(key)
       end(session, key, 'now')
       outbox.send(session, { type: 'ok', id })
     },
@@ -250,6 +250,13 @@ export function createJoins({ gate, decisions, backbone, outbox, joinMs, counts,
 const underWay = {
   code: 'too_many_waiting',
   message: 'a join of this room is under way: wait for its answer',
+  retryAfterMs: RETRY_MS,
+}
+
+/** @type {Refusal} */
+const tooManyWaiting = {
+  code: 'too_many_waiting',
+  message: `${JOINS_MAX} joins of this session wait for the backend's word: wait for some of the answers first`,
   retryAfterMs: RETRY_MS,
 }
 

@@ -476,3 +476,43 @@ test('a session that the answer to its auth ends is no session of its viewers, a
     for (const { sessions } of viewer?.decisions.values() ?? []) expect(sessions.size).toBe(0)
   }
 })
+
+/** @param {number} from @param {number} count */
+const roomsOf = (from, count) => Array.from({ length: count }, (_, n) => `room:${from + n}`)
+
+test('a session has so many joins waiting for the backend as it may join rooms, however often it leaves', async () => {
+  const { client, backbone } = await setUp()
+  const ann = await client('ann')
+  for (const key of roomsOf(0, 60)) ann.send({ type: 'join', id: key, key, name: 'Ann' })
+  for (const key of roomsOf(60, 40)) {
+    ann.send({ type: 'join', id: key, key, name: 'Ann' })
+    ann.send({ type: 'leave', key })
+  }
+  await ann.received()
+  const refused = await ann.ask({ type: 'join', id: 1, key: 'room:1000', name: 'Ann' })
+  expect(refused).toMatchObject([{ type: 'error', id: 1, code: 'too_many_waiting', retryAfterMs: 100 }])
+  backbone.questions.shift()?.resolve(/** @type {any} */ ({ message: '', ...admitted }))
+  await ann.received()
+  expect(await ann.ask({ type: 'join', id: 2, key: 'room:1000', name: 'Ann' })).toEqual([])
+})
+
+test('nobody is asked about the joins, gets and publishes of a session that ended; those of others come up', async () => {
+  const { client, backbone, decide } = await setUp()
+  const [ann, other] = [await client('ann'), await client('ann')]
+  for (const key of roomsOf(0, 90)) ann.send({ type: 'join', id: key, key, name: 'Ann' })
+  for (const key of roomsOf(100, 30)) ann.send({ type: 'publish', id: key, key, data: 1 })
+  for (const key of roomsOf(200, 30)) ann.send({ type: 'history', id: key, key })
+  // So many of one viewer's are asked at a time.
+  expect(backbone.questions).toHaveLength(64)
+  // One that another session waits for as well.
+  other.send({ type: 'history', id: 1, key: 'room:229' })
+  ann.connection.emit('close', 1006, Buffer.alloc(0))
+  /** @type {string[]} */
+  const asked = []
+  while (backbone.questions.length > 0) {
+    asked.push(backbone.questions[0].key.split(' ')[0])
+    await decide(admitted)
+  }
+  expect(asked).toEqual([...roomsOf(0, 64), 'room:229'])
+  expect(await other.received()).toMatchObject([{ type: 'history', id: 1, key: 'room:229' }])
+})

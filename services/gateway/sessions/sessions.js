@@ -26,6 +26,7 @@ const leavingCodes = new Set([1000, 1001, 1005])
  * @param {Pick<import('../delivery/outbox.js').Outbox, 'discard'>} deps.outbox
  * @param {Pick<import('../keys/admissions.js').Admissions, 'drop'>} deps.admissions
  * @param {Pick<import('../presence/joins.js').Joins, 'drop'>} deps.joins
+ * @param {Pick<import('../access/backend/decisions.js').Decisions, 'giveUp'>} deps.decisions
  * @param {Pick<import('./credentials.js').Credentials, 'forget'>} deps.credentials
  * @param {Pick<import('./unfinished.js').Unfinished, 'forget'>} deps.unfinished
  * @param {ReturnType<typeof import('./session-log.js').createSessionLog>} deps.sessionLog
@@ -36,6 +37,7 @@ export function createSessions({
   outbox,
   admissions,
   joins,
+  decisions,
   credentials,
   unfinished,
   sessionLog,
@@ -118,6 +120,7 @@ export function createSessions({
     (/** @type {Session} */ session, /** @type {import('@keycast/backbone').Leaving} */ leaving) => {
       admissions.drop(session)
       joins.drop(session, leaving)
+      decisions.giveUp(session)
       credentials.forget(session)
       outbox.discard(session)
       unfinished.forget(session)

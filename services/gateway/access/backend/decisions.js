@@ -12,6 +12,7 @@ import { createVerdicts, keepMsOf, newDecision } from './verdicts.js'
  * @typedef {import('../../keys/problem.js').Problem} Problem
  * @typedef {import('../../sessions/session.js').Session} Session
  * @typedef {import('./verdicts.js').Decision} Decision
+ * @typedef {import('./verdicts.js').Waiter} Waiter
  * @typedef {import('./viewers.js').Viewer} Viewer
  * @typedef {ReturnType<typeof createDecisions>} Decisions
  *
@@ -62,6 +63,8 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
   const verdicts = createVerdicts({ backbone, now, wallNow })
   const { standing, isWithinGrace } = verdicts
   const questions = createQuestionQueue({ ask: verdicts.ask, conclude, now })
+  /** The requests that wait, by who asked. @type {Map<Asker, Set<Waiter>>} */
+  const waits = new Map()
   let waiting = 0
 
   /** The backend of this key's namespace decides, too. @param {string} key that passed the gate */
@@ -98,14 +101,32 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
       rest(decision)
       return createProblem('too_many_waiting', now(), { retryAfterMs: RETRY_MS })
     }
-    waiting++
     return new Promise(resolve => {
-      decision.waiters.push(problem => {
-        waiting--
-        resolve(countRefusal(problem))
-      })
+      const settle = (/** @type {Problem | undefined} */ problem) => resolve(countRefusal(problem))
+      wait({ asker, decision, settle })
       question(decision, laneOf(asker))
     })
+  }
+
+  /** @param {Waiter} waiter */
+  function wait(waiter) {
+    const { asker, decision } = waiter
+    waiting++
+    decision.waiters ??= new Set()
+    decision.waiters.add(waiter)
+    const own = waits.get(asker) ?? new Set()
+    waits.set(asker, own.add(waiter))
+  }
+
+  /** @param {Waiter} waiter @param {Problem | undefined} problem why it may not read */
+  function settle(waiter, problem) {
+    const { asker, decision } = waiter
+    waiting--
+    decision.waiters?.delete(waiter)
+    const own = waits.get(asker)
+    own?.delete(waiter)
+    if (own?.size === 0) waits.delete(asker)
+    waiter.settle(problem)
   }
 
   /**
@@ -191,9 +212,9 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
       return isWaitedFor(decision) ? question(decision, laneOf(firstSession(decision))) : rest(decision)
     }
     const problem = isWithinGrace(decision) ? undefined : decision.problem
-    const { waiters } = decision
-    decision.waiters = []
-    for (const waiter of waiters) waiter(problem)
+    const { waiters = [] } = decision
+    decision.waiters = undefined
+    for (const waiter of waiters) settle(waiter, problem)
     tellSessions(decision, problem)
     if (decision.sessions.size === 0) rest(decision)
     else schedule(decision)
@@ -243,6 +264,18 @@ export function createDecisions({ namespaces, backbone, onDecided, counts, now, 
     register,
     unregister,
 
+    /**
+     * The asker is gone: none of its requests waits any more. Nobody is asked what nobody waits for.
+     *
+     * @param {Asker} asker
+     */
+    giveUp(asker) {
+      for (const waiter of waits.get(asker) ?? []) {
+        settle(waiter, gone)
+        rest(waiter.decision)
+      }
+    },
+
     /** A viewer is not known any more, or its tokens were revoked: what was decided for it does not hold. @param {Viewer} viewer */
     forget(viewer) {
       for (const decision of viewer.decisions.values()) {
@@ -272,4 +305,7 @@ const laneOf = asker => asker?.account ?? asker
 const firstSession = ({ sessions }) => sessions.keys().next().value
 
 /** @param {Decision} decision */
-const isWaitedFor = ({ sessions, waiters }) => sessions.size > 0 || waiters.length > 0
+const isWaitedFor = ({ sessions, waiters }) => sessions.size > 0 || (waiters?.size ?? 0) > 0
+
+/** Nobody is told: the session is gone. @type {Problem} */
+const gone = { code: 'too_many_waiting', message: 'the session ended', retryAfterMs: undefined, atMs: 0, isLocal: true }

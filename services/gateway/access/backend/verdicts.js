@@ -26,10 +26,16 @@ import { chooseCredentials, hasNewToken, isExpiryRefused, newTokenChoice, noteRe
  * @property {number} problemUntilMs until when that need not be asked again
  * @property {import('./token-choice.js').TokenChoice} choice with which of the viewer's tokens the backend is asked
  * @property {boolean} isAsking
- * @property {((problem: Problem | undefined) => void)[]} waiters
+ * @property {Set<Waiter> | undefined} waiters
  * @property {Map<Session, number>} sessions the viewer's sessions that are in the key, or wait to be, each with its
  *   roles: see SUBSCRIBED of decisions.js
  * @property {number} calendarPage its page in the calendar; Infinity if it has none
+ */
+
+/**
+ * A request that waits for a decision.
+ *
+ * @typedef {{ asker: import('./decisions.js').Asker, decision: Decision, settle: (problem: Problem | undefined) => void }} Waiter
  */
 
 /** Until then another gateway may not have heard of a revocation, and have asked with the revoked token. */
@@ -163,7 +169,7 @@ export function newDecision(viewer, key, namespace) {
     problemUntilMs: Number.NEGATIVE_INFINITY,
     choice: newTokenChoice(),
     isAsking: false,
-    waiters: [],
+    waiters: undefined,
     sessions: new Map(),
     calendarPage: Number.POSITIVE_INFINITY,
   }
