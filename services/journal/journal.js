@@ -22,6 +22,9 @@ import { createWatchedRooms } from './watched-rooms.js'
 /** Rooms are trimmed by age, and old messageIds forgotten, at this interval. */
 const EXPIRE_MS = 1_000
 
+/** As long as there is more to remove, half of each interval goes to it: publishes have their turn in between. */
+const EXPIRE_WORK_MS = 500
+
 /** A gateway waits this long if the journal cannot take a message. */
 const RETRY_MS = 1_000
 
@@ -140,14 +143,24 @@ export function createJournal({
   /** A key names a room's members or a room's messages. @param {string} key */
   const partOf = key => (readPresenceKey(key) ? presence : deliveries)
 
+  /** @returns {Promise<boolean>} whether there may be more to remove */
   async function expire() {
     try {
       await bounds.settle()
-      await log.expire(bounds.retentionOf)
+      return (await log.expire(bounds.retentionOf)) > 0
     } catch (error) {
       if (error instanceof LogBroken) throw error
       if (isLogDue(`expire ${error}`)) report.error({ err: error }, 'old messages could not be removed')
+      return false
     }
+  }
+
+  /** Removes what is old, in parts. @param {number} endAt @param {() => void} done */
+  function expireUntil(endAt, done) {
+    committer.between(async () => {
+      if ((await expire()) && now() < endAt) expireUntil(endAt, done)
+      else done()
+    })
   }
 
   /** Resolves once gateways can connect. */
@@ -171,8 +184,7 @@ export function createJournal({
     stopExpiring = every(EXPIRE_MS, () => {
       if (isExpiring) return
       isExpiring = true
-      committer.between(async () => {
-        await expire()
+      expireUntil(now() + EXPIRE_WORK_MS, () => {
         isExpiring = false
       })
     })

@@ -416,3 +416,34 @@ test('what a journal does is counted', async () => {
     expect(text).toContain(line)
   }
 })
+
+test('while there is more to remove it is removed in parts, and publishes have their turn in between', async () => {
+  const kept = createMemoryLog({ bytesMax: 2 ** 30 })
+  /** @type {string[]} */
+  const order = []
+  let parts = 4
+  /** @type {() => Promise<unknown>} */
+  let meanwhile = async () => {}
+  const log = {
+    ...kept,
+    append(/** @type {import('./log/log.js').Publish[]} */ publishes) {
+      order.push('append')
+      return kept.append(publishes)
+    },
+    async expire() {
+      order.push('expire')
+      await meanwhile()
+      return parts-- > 1 ? 200 : 0
+    },
+  }
+  const { network, publish } = await setup({ log })
+  meanwhile = async () => {
+    meanwhile = async () => {}
+    void publish('hi')
+    await network.settle()
+  }
+  await network.pass(1_000)
+  expect(order).toEqual(['expire', 'append', 'expire', 'expire', 'expire'])
+  await network.pass(1_000)
+  expect(order.slice(5)).toEqual(['expire'])
+})

@@ -40,8 +40,8 @@
  * @property {(room: string) => Promise<Head>} head
  * @property {(room: string, range: Range) => Promise<{ head: Head, messages: Message[] }>} read
  * @property {(retentionOf?: (room: string) => Retention | undefined) => Promise<number>} expire trims by age, and
- *   forgets old ids; resolves with the number of rooms it touched. Repeated calls come to every room. A room whose
- *   retention was lowered since its last publish is trimmed to the lower one
+ *   forgets old ids; resolves with the number of rooms it touched, so above 0 while there is more to do. Repeated calls
+ *   come to every room. A room whose retention was lowered since its last publish is trimmed to the lower one
  * @property {() => { bytes: number, bytesMax: number, rooms: number }} stats
  * @property {News} [news] only of a log that other journals append to as well
  * @property {Notes} [notes] only of a log that outlives its journals

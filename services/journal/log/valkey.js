@@ -217,10 +217,11 @@ export async function openValkeyLog({ url, bytesMax, replicasMin = 0, allowsLoss
    * Walks once over all rooms for each retention: the function is another one when histories changed.
    *
    * @param {Session} session @param {(room: string) => import('./log.js').Retention | undefined} retentionOf
+   * @returns {Promise<number>} rooms looked at while the walk is not over, roughly
    */
   async function retain(session, retentionOf) {
     if (walk.retentionOf !== retentionOf) walk = newWalk(retentionOf)
-    if (walk.isOver) return
+    if (walk.isOver) return 0
     if (walk.rooms.length === 0) {
       const [cursor, scored] = await session.write(['ZSCAN', EXPIRY, walk.cursor, 'COUNT', String(EXPIRE_AT_ONCE)])
       walk.cursor = cursor
@@ -237,6 +238,7 @@ export async function openValkeyLog({ url, bytesMax, replicasMin = 0, allowsLoss
     stored = { bytes, rooms }
     walk.rooms = walk.rooms.slice(done)
     walk.isOver = walk.rooms.length === 0 && walk.cursor === '0'
+    return walk.isOver ? 0 : EXPIRE_AT_ONCE
   }
 
   await connection.start().catch(error => {
@@ -253,11 +255,11 @@ export async function openValkeyLog({ url, bytesMax, replicasMin = 0, allowsLoss
     async expire(retentionOf) {
       const session = connection.session()
       if (!session) return 0
-      if (retentionOf) await retain(session, retentionOf)
+      const walked = retentionOf ? await retain(session, retentionOf) : 0
       const args = [time(), String(EXPIRE_AT_ONCE)]
       const [touched, bytes, rooms] = await session.write(['FCALL', `${library}_expire`, '0', ...args])
       stored = { bytes, rooms }
-      return touched
+      return touched + walked
     },
 
     notes: {
