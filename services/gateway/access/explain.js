@@ -41,6 +41,7 @@ const refusalTexts = {
   too_big: 'it is longer than 8 KiB',
   malformed: 'it is no JWT',
   wrong_algorithm: 'no entry of access.tokens takes its "alg"',
+  wrong_type: 'no entry of access.tokens that takes its "alg" takes its "typ": it was made for something else',
   wrong_issuer: 'no entry of access.tokens that takes its "alg" has its "iss"',
   wrong_audience: 'its "aud" does not hold the audience of access.tokens; an entry without one takes no "aud"',
   no_sub: 'it has no "sub"',

@@ -9,12 +9,14 @@ import { readRule, verbs } from './rights.js'
 import { cookieProblem } from './token-source.js'
 import { SECRET_ALGORITHM } from './tokens/algorithms.js'
 import { jwksProblem, prefixProblems, readKeys } from './tokens/issuer-keys.js'
+import { typeOf, typeProblem } from './tokens/token-type.js'
 
 /**
  * @typedef {object} TokenIssuer one entry of `access.tokens`
  * @property {string} name as an operator finds it: `access.tokens.0`
  * @property {string[]} algorithms pinned: a token signed otherwise is refused
  * @property {string | undefined} issuer the required `iss`; `undefined`: any
+ * @property {string | undefined} type what the `typ` of the header must be; `undefined`: as usual (token-type.js)
  * @property {string | undefined} audience a value that `aud` must hold; `undefined`: a token must have no `aud`
  * @property {string} prefix put before `sub`
  * @property {string | undefined} jwks the URL of its public keys
@@ -178,6 +180,12 @@ function createSchema({ folder, origins, namespaces }) {
         }),
         secret: oneOrSome,
         publicKey: oneOrSome,
+        typ: named
+          .superRefine((typ, { addIssue }) => {
+            const message = typeProblem(typ)
+            if (message) addIssue({ code: 'custom', message })
+          })
+          .transform(typeOf),
         issuer: named,
         audience: named,
         algorithms: z.array(text, { error: 'must be a list, as in [ES256]' }),
@@ -205,12 +213,14 @@ function createSchema({ folder, origins, namespaces }) {
       for (const { index, message } of prefixProblems(listed.filter(({ entry }) => entry.keys))) {
         context.addIssue({ code: 'custom', message, path: [index, 'prefix'] })
       }
-      return listed.map(({ entry: { jwks, issuer, audience, algorithms = [], prefix = '', keys }, index }) => {
-        const name = `access.tokens.${index}`
-        /** @type {TokenIssuer | undefined} */
-        const issuerOf = keys && { name, jwks, issuer, audience, algorithms, prefix, keys }
-        return { name, issuer: issuerOf }
-      })
+      return listed.map(
+        ({ entry: { jwks, typ: type, issuer, audience, algorithms = [], prefix = '', keys }, index }) => {
+          const name = `access.tokens.${index}`
+          /** @type {TokenIssuer | undefined} */
+          const issuerOf = keys && { name, jwks, type, issuer, audience, algorithms, prefix, keys }
+          return { name, issuer: issuerOf }
+        },
+      )
     })
 
   return z.strictObject(

@@ -73,7 +73,7 @@ access:
   anonymous: { read: ["conversation:*", "tick:*"], join: ["room:*"] }
   everyone:  { read: ["user:{sub}", "all:*"] }
   tokens:
-    - { jwks: https://id.example.com/jwks.json, issuer: https://id.example.com/, audience: keycast, algorithms: [ES256, EdDSA] }
+    - { jwks: https://id.example.com/jwks.json, issuer: https://id.example.com/, audience: keycast, algorithms: [ES256, EdDSA], typ: application/AT+JWT }
     - { secret: "\${JWT_SECRET:-}", algorithms: [HS256], prefix: "app|" }
     - { publicKey: rsa.pem, algorithms: [RS256], prefix: "staff|" }
   cookie: __Host-jwt
@@ -84,8 +84,14 @@ access:
   expect(access.everyone.publish).toEqual([])
   expect(access).toMatchObject({ claim: 'keys', cookie: '__Host-jwt', lifetimeMsMax: 8_784 * 3_600_000 })
   expect(access.tokens).toMatchObject([
-    { name: 'access.tokens.0', jwks: 'https://id.example.com/jwks.json', audience: 'keycast', prefix: '', keys: [] },
-    { algorithms: ['HS256'], issuer: undefined, audience: undefined, prefix: 'app|' },
+    {
+      name: 'access.tokens.0',
+      jwks: 'https://id.example.com/jwks.json',
+      audience: 'keycast',
+      type: 'at+jwt',
+      prefix: '',
+    },
+    { algorithms: ['HS256'], type: undefined, issuer: undefined, audience: undefined, prefix: 'app|' },
     { algorithms: ['RS256'], prefix: 'staff|', jwks: undefined },
   ])
   expect(access.tokens[1].keys[0].export()).toEqual(Buffer.from(SECRET))
@@ -118,6 +124,7 @@ access:
 
 test.each([
   ['secret: short, algorithms: [HS256]', 'line 3: access.tokens.0.secret: has 5 bytes: at least 32'],
+  [`secret: "${SECRET}", algorithms: [HS256], typ: "a b"`, 'access.tokens.0.typ: must be as the header of a token'],
   [`secret: "${SECRET}", algorithms: [ES256]`, 'line 3: access.tokens.0.algorithms: "ES256" is not for a secret'],
   [`secret: "${SECRET}", algorithms: [none]`, '"none" is not for a secret: write HS256'],
   [`secret: "${SECRET}", algorithms: []`, 'must have algorithms, as in [HS256]'],

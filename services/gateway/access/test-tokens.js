@@ -10,6 +10,7 @@ const stranger = generateKeyPairSync('ec', { namedCurve: 'P-256' })
 const issuer = fields => ({
   name: 'access.tokens.0',
   algorithms: ['ES256'],
+  type: undefined,
   issuer: undefined,
   audience: 'keycast',
   prefix: '',

@@ -9,6 +9,7 @@ import { ISSUER_AHEAD_SECONDS_MAX } from '../revocations/revocations.js'
 import { readRule } from '../rights.js'
 import { createCheckQueue } from './check-queue.js'
 import { createJwks } from './jwks.js'
+import { isOfType, typeOf } from './token-type.js'
 
 /** Characters: a token is ASCII. Rights for hundreds of keys fit, and so does the header that brings it. */
 const TOKEN_BYTES_MAX = 8_192
@@ -34,6 +35,7 @@ export const refusalReasons = Object.freeze(
     'too_big',
     'malformed',
     'wrong_algorithm',
+    'wrong_type', // made for something else, as an ID token or a logout token is
     'wrong_issuer',
     'wrong_audience',
     'no_sub',
@@ -176,9 +178,9 @@ export function createTokens({
   async function verifyAnew(token) {
     const read = readToken(token)
     if (!read) return refuse('malformed')
-    const { algorithm, kid, claims } = read
+    const { algorithm, type, kid, claims } = read
 
-    const candidates = candidatesFor(algorithm, claims)
+    const candidates = candidatesFor({ algorithm, type }, claims)
     if (typeof candidates === 'string') return refuse(candidates)
     const checked = checkClaims(claims)
     if (typeof checked === 'string') return refuse(checked)
@@ -193,14 +195,16 @@ export function createTokens({
   /**
    * Those who may have signed. More than one only where several sign with the same algorithm and none or the same `iss`.
    *
-   * @param {string} algorithm
+   * @param {{ algorithm: string, type: string | undefined }} header
    * @param {Record<string, unknown>} claims
    * @returns {Signer[] | RefusalReason}
    */
-  function candidatesFor(algorithm, { iss, aud }) {
+  function candidatesFor({ algorithm, type }, { iss, aud }) {
     const byAlgorithm = signers.filter(({ issuer }) => issuer.algorithms.includes(algorithm))
     if (byAlgorithm.length === 0) return 'wrong_algorithm'
-    const byIssuer = byAlgorithm.filter(({ issuer }) => issuer.issuer === undefined || issuer.issuer === iss)
+    const byType = byAlgorithm.filter(({ issuer }) => isOfType(issuer.type, type))
+    if (byType.length === 0) return 'wrong_type'
+    const byIssuer = byType.filter(({ issuer }) => issuer.issuer === undefined || issuer.issuer === iss)
     if (byIssuer.length === 0) return 'wrong_issuer'
     const byAudience = byIssuer.filter(({ issuer }) => isMeantFor(issuer.audience, aud))
     return byAudience.length === 0 ? 'wrong_audience' : byAudience
@@ -285,7 +289,8 @@ export function createTokens({
 
 /**
  * @param {string} token
- * @returns {{ algorithm: string, kid: string | undefined, claims: Record<string, unknown> } | undefined}
+ * @returns {{ algorithm: string, type: string | undefined, kid: string | undefined,
+ *   claims: Record<string, unknown> } | undefined}
  */
 function readToken(token) {
   if (!tokenGrammar.test(token)) return undefined
@@ -293,11 +298,12 @@ function readToken(token) {
   const header = readObject(head)
   const claims = readObject(payload)
   if (!header || !claims || typeof header.alg !== 'string') return undefined
-  const { alg, kid, crit } = header
+  const { alg, typ, kid, crit } = header
   // An extension that must be understood, and none is here (RFC 7515 section 4.1.11).
   if (crit !== undefined) return undefined
   if (kid !== undefined && typeof kid !== 'string') return undefined
-  return { algorithm: alg, kid, claims }
+  if (typ !== undefined && typeof typ !== 'string') return undefined
+  return { algorithm: alg, type: typ === undefined ? undefined : typeOf(typ), kid, claims }
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })

@@ -49,6 +49,7 @@ const kinds = ['secret', 'publicKey', 'jwks']
 const issuerOf = (kind, changes) => ({
   name: `access.tokens.${kind}`,
   algorithms: kind === 'secret' ? ['HS256'] : ['ES256'],
+  type: undefined,
   issuer: ISSUER,
   audience: 'keycast',
   prefix: '',
@@ -166,6 +167,30 @@ describe.each(kinds)('with %s', kind => {
     expect(await reasonOf(await sign(kind, changes))).toBe(reason)
   })
 
+  test.each([undefined, 'JWT', 'jwt', 'at+jwt', 'AT+JWT', 'application/at+jwt'])(
+    'a token with the typ %s is taken',
+    async typ => {
+      const { reasonOf } = setup([issuerOf(kind)])
+      expect(await reasonOf(await sign(kind, {}, { header: { typ } }))).toBe('taken')
+    },
+  )
+
+  test.each(['dpop+jwt', 'logout+jwt', 'secevent+jwt', 'JOSE', 'application/jwt/x', ''])(
+    'a token with the typ %j was made for something else, and is refused',
+    async typ => {
+      const { reasonOf } = setup([issuerOf(kind)])
+      expect(await reasonOf(await sign(kind, {}, { header: { typ } }))).toBe('wrong_type')
+    },
+  )
+
+  test('where keycast.yaml names a typ, a token with another or none is refused, as an ID token', async () => {
+    const { reasonOf } = setup([issuerOf(kind, { type: 'at+jwt' })])
+    for (const typ of ['JWT', undefined]) {
+      expect(await reasonOf(await sign(kind, {}, { header: { typ } }))).toBe('wrong_type')
+    }
+    expect(await reasonOf(await sign(kind, {}, { header: { typ: 'at+JWT' } }))).toBe('taken')
+  })
+
   test('clocks may differ by 30 s for nbf and iat', async () => {
     const { reasonOf } = setup([issuerOf(kind)])
     expect(await reasonOf(await sign(kind, { nbf: NOW_SECONDS + 30, iat: NOW_SECONDS + 30 }))).toBe('taken')
@@ -227,6 +252,7 @@ describe.each(kinds)('with %s', kind => {
     ['claims that are null', byHand({ alg: 'HS256' }, null, () => 'YQ')],
     ['no algorithm', byHand({}, good, () => 'YQ')],
     ['an algorithm that is no text', byHand({ alg: ['HS256'] }, good, () => 'YQ')],
+    ['a type that is no text', byHand({ alg: 'HS256', typ: ['JWT'] }, good, () => 'YQ')],
     ['a key name that is no text', byHand({ alg: 'HS256', kid: {} }, good, () => 'YQ')],
     ['an extension that must be understood', byHand({ alg: 'HS256', crit: ['b64'], b64: false }, good, () => 'YQ')],
     ['bytes that are not UTF-8', `${Buffer.from([0x7b, 0xff, 0x7d]).toString('base64url')}.YQ.YQ`],
