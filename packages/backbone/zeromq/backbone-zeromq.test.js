@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
 import { everyInterval } from '@keycast/service'
-import { Dealer, Push } from 'zeromq'
+import { Dealer, Pull, Push, Router } from 'zeromq'
 import { endpointsOf } from '../gateway/nodes.js'
 import { createHub } from '../hub/hub.js'
 import { startLogLink, startLogNode } from '../memory/test-service.js'
@@ -11,6 +11,8 @@ import { valuesCodec } from '../wire/values-codec.js'
 import { createZeromqBackbone, createZeromqHub, createZeromqRooms } from './backbone-zeromq.js'
 import { bindZeromq } from './bind.js'
 import { dialZeromq } from './dial.js'
+
+const deep = '['.repeat(5_000) + ']'.repeat(5_000)
 
 /** @type {import('../gateway/link.js').Log} */
 const log = { debug() {}, info() {}, warn() {}, error() {} }
@@ -195,7 +197,9 @@ test('messages that are no messages are dropped, and others are served on', asyn
   push.connect(`tcp://127.0.0.1:${node.requestsPort}`)
   const dealer = new Dealer({ linger: 1_000 })
   dealer.connect(`tcp://127.0.0.1:${node.answersPort}`)
-  for (const parts of [['{'], ['null', 'x'], ['{"type":"watch"}'], ['']]) {
+  const deepType = `{"link":"L","number":1,"taken":1,"type":${deep}}`
+  const deepKey = `{"link":"L","number":1,"type":"unwatch","keys":[${deep}]}`
+  for (const parts of [['{'], ['null', 'x'], ['{"type":"watch"}'], [''], [deepType], [deepKey], [deep]]) {
     await push.send(parts)
     await dealer.send(parts)
   }
@@ -206,6 +210,36 @@ test('messages that are no messages are dropped, and others are served on', asyn
   expect((await answers.next()).key).toBe('a:1')
   push.close()
   dealer.close()
+})
+
+test('a node that says what nests 5,000 levels deep is none, and the keys are served by another', async () => {
+  const [pull, router] = [new Pull({ linger: 0 }), new Router({ linger: 0 })]
+  cleanups.push(async () => {
+    pull.close()
+    router.close()
+  })
+  await pull.bind('tcp://127.0.0.1:*')
+  await router.bind('tcp://127.0.0.1:*')
+  const portOf = (/** @type {Pull | Router} */ socket) => String(socket.lastEndpoint).split(':').at(-1)
+  const node = await startNode()
+  const nodes = `127.0.0.1:${portOf(pull)}:${portOf(router)},127.0.0.1:${node.requestsPort}:${node.answersPort}`
+  const { backbone, answers } = await startGateway(nodes)
+  const keys = Array.from({ length: 20 }, (_, id) => `a:${id}`)
+  for (const key of keys) {
+    node.bodies.set(key, Buffer.from('x'))
+    backbone.watch(key)
+  }
+  const speaking = (async () => {
+    for await (const [routingId, beat] of router) {
+      const { link } = JSON.parse(beat.toString())
+      await router.send([routingId, `{"type":${deep},"link":"${link}"}`])
+    }
+  })()
+  /** @type {Set<string>} */
+  const answered = new Set()
+  while (answered.size < keys.length) answered.add((await answers.next()).key)
+  router.close()
+  await speaking
 })
 
 test('a port that is taken is named', async () => {
