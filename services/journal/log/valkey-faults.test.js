@@ -127,6 +127,19 @@ test('out of memory, age makes room', async () => {
   expect(await log.head('room:1')).toMatchObject({ seq: 1, oldest: 2, bytes: 0 })
 })
 
+test('however many messages are past their age, one call removes some of them: Valkey serves nobody meanwhile', async () => {
+  const clock = { at: 1_700_000_000_000 }
+  const log = await open({ now: () => clock.at })
+  const rooms = Array.from({ length: 5 }, (_, n) => `room:${n}`)
+  for (const room of rooms) await log.append(Array.from({ length: 6_000 }, () => publishOf({ room })))
+  clock.at += retention.ageMs + 1
+  const touched = []
+  do touched.push(await log.expire())
+  while (touched.at(-1) !== 0)
+  expect(touched).toEqual([2, 2, 1, 0])
+  for (const room of rooms) expect(await log.head(room)).toMatchObject({ seq: 6_000, oldest: 6_001, bytes: 0 })
+})
+
 test('two journals that append to one room make one order, and each hears of the other', async () => {
   const [one, other] = [await open(), await open()]
   /** @type {Map<string, number>} */

@@ -22,7 +22,7 @@ local MESSAGE_BYTES = 96
 -- What an id takes of memory.
 local ID_BYTES = 192
 
--- Messages trimmed of a room in one call: while it runs, Valkey serves nobody else.
+-- Messages trimmed in one call, and of one room: while it runs, Valkey serves nobody else.
 local TRIM_MAX = 10000
 
 local KEPT, DUPLICATE, CONFLICT, FULL = 0, 1, 2, 3
@@ -254,15 +254,20 @@ local function expire(_, args)
   local at, limit = timeOf(args[1]), tonumber(args[2])
   local log = loadLog()
   local due = redis.call('ZRANGEBYSCORE', EXPIRY, '-inf', '(' .. whole(at), 'LIMIT', 0, limit)
+  local touched, trimmed = 0, 0
   for _, name in ipairs(due) do
     local room = loadRoom(name)
+    local oldest = room.oldest
     trim(room, log, at)
     saveRoom(room)
+    touched = touched + 1
+    trimmed = trimmed + room.oldest - oldest
+    if trimmed >= TRIM_MAX then break end
   end
   local idsBefore = log.ids
   forgetIds(limit, at, log)
-  if #due > 0 or log.ids ~= idsBefore then saveLog(log) end
-  return { #due, bytesOfAll(log), log.rooms }
+  if touched > 0 or log.ids ~= idsBefore then saveLog(log) end
+  return { touched, bytesOfAll(log), log.rooms }
 end
 
 -- time or nothing; then of rooms: room, messages, ageMs, bytesMax. They are trimmed to that, as many as do not hold Valkey up. Returns
