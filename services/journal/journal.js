@@ -143,6 +143,25 @@ export function createJournal({
   /** A key names a room's members or a room's messages. @param {string} key */
   const partOf = key => (readPresenceKey(key) ? presence : deliveries)
 
+  /**
+   * The log was further than it is: its disk was replaced by an older state. Its next numbers were given before, to other
+   * messages, and so belong to another epoch. The gateway says it again until it sees that.
+   *
+   * @param {string} link @param {string} id @param {number} before
+   */
+  function onLogAhead(link, id, before) {
+    committer.between(async () => {
+      const at = log.at?.()
+      if (id !== log.id() || at === undefined || at >= before) return
+      if (!(await log.renew?.())) return
+      report.error(
+        { link, at, before, from: id, to: log.id() },
+        'the log is in an older state than a gateway was told of: messages are missing, and every room has a new epoch',
+      )
+      deliveries.onUncertain()
+    })
+  }
+
   /** @returns {Promise<boolean>} whether there may be more to remove */
   async function expire() {
     try {
@@ -178,6 +197,8 @@ export function createJournal({
       onCommand,
       answersFor: (link, key, bytesLeft) => partOf(key).answersFor(link, key, bytesLeft),
       logId: log.id,
+      logAt: () => log.at?.(),
+      onLogAhead,
       headsFor: deliveries.headsFor,
     })
     let isExpiring = false

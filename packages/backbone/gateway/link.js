@@ -29,7 +29,11 @@ import { createUnheard } from './unheard.js'
  * @property {(answer: S['Answer'], isGot: boolean) => void} onAnswer `isGot`: it answers and ends the key's get
  * @property {(heads: S['Heads']) => void} [onHeads] the node's progress when it sent a beat: comes after all answers
  *   before it
- * @property {(log: string | undefined) => boolean} [admits] whether the node is used that answers from this log
+ * @property {(log: string | undefined, logAt: number | undefined) => boolean} [admits] whether the node is used that
+ *   answers from this log, which has come so far
+ * @property {(logAt: number) => void} [onLogAt] its log has come so far
+ * @property {() => { log: string, logAt: number } | undefined} [logBefore] what the node must be told: of its log, which
+ *   has gone back
  * @property {() => void} onAlive
  * @property {() => void} onDead the node fell silent, said goodbye, never spoke or cannot be understood; the link keeps
  *   trying
@@ -142,7 +146,9 @@ export function createLink({ codec, dial, events, containment = noContainment, n
 
   function beat() {
     takenReported = taken
-    sockets?.beat(encodeMessage({ type: 'beat', link: id, wire: codec.wire, number: sent, taken }))
+    sockets?.beat(
+      encodeMessage({ type: 'beat', link: id, wire: codec.wire, number: sent, taken, ...events.logBefore?.() }),
+    )
   }
 
   function onBeatDue() {
@@ -239,7 +245,7 @@ export function createLink({ codec, dial, events, containment = noContainment, n
 
   /** @param {import('../wire/envelope.js').HubBeat<S>} beat */
   function onBeat(beat) {
-    if (events.admits?.(beat.log) === false) return setAside()
+    if (events.admits?.(beat.log, beat.logAt) === false) return setAside()
     if (beat.answered > answered) return lost(beat.answered)
     progress.onBeat({ hasHeardMore: beat.reached > reached, isAllHeard: requests.isAllHeard(beat.reached) })
     reached = beat.reached
@@ -278,6 +284,7 @@ export function createLink({ codec, dial, events, containment = noContainment, n
         if (what !== 'earlier') events.onAnswer(answer, what === 'got')
       }
     }
+    if (message.logAt !== undefined) events.onLogAt?.(message.logAt)
     for (const each of message.results) {
       commands.end(each.id, each.isRefused ? { type: 'refused' } : { type: 'result', result: each.result })
     }

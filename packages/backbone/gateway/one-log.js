@@ -1,11 +1,29 @@
 // Keeps a gateway to one log. Nodes that answer from different logs have different histories: a gateway that used both
 // would number the messages of a room twice, and tell half of its readers nothing.
 
+/** Logs of which it is known how far they were, the latest ones: each but the last was replaced. */
+const LOGS_MAX = 16
+
 export function createOneLog() {
   /** What each node said last, by name; a node that is dead has said it. @type {Map<string, string>} */
   const said = new Map()
+  /** How far each log was, of those that say it. @type {Map<string, number>} */
+  const furthest = new Map()
+  /** Nodes whose log has gone back. @type {Set<string>} */
+  const behind = new Set()
   /** @type {string | undefined} */
   let inUse
+
+  /** @param {string} log @param {number} at */
+  function note(log, at) {
+    if (at <= (furthest.get(log) ?? -1)) return
+    furthest.delete(log)
+    furthest.set(log, at)
+    for (const oldest of furthest.keys()) {
+      if (furthest.size <= LOGS_MAX) break
+      furthest.delete(oldest)
+    }
+  }
 
   return {
     /**
@@ -15,18 +33,41 @@ export function createOneLog() {
      *
      * @param {string} node its name
      * @param {string | undefined} log of an older release: `undefined`
+     * @param {number | undefined} at how far the log is. A log that has gone back was replaced by an older state of
+     *   itself, such as a snapshot of its disk: its numbers come again, so it must take another id first
      * @param {boolean} isStarting some nodes were not heard yet
      */
-    admits(node, log, isStarting) {
+    admits(node, log, at, isStarting) {
       if (log === undefined) return true
       said.set(node, log)
+      behind.delete(node)
+      if (at !== undefined && at < (furthest.get(log) ?? 0)) {
+        behind.add(node)
+        return false
+      }
+      if (at !== undefined) note(log, at)
       const holders = [...said].filter(([, each]) => each === inUse).map(([name]) => name)
       if (holders.length === 0 || (isStarting && holders.every(name => node < name))) inUse = log
       return log === inUse
     },
 
+    /** @param {string} node @param {number} at its log has come so far */
+    note(node, at) {
+      const log = said.get(node)
+      if (log !== undefined) note(log, at)
+    },
+
+    /** What a node must be told of its log, which has gone back. @param {string} node */
+    before(node) {
+      const log = behind.has(node) ? said.get(node) : undefined
+      return log === undefined ? undefined : { log, logAt: furthest.get(log) ?? 0 }
+    },
+
     /** @param {string} node that is gone for good */
-    forget: node => said.delete(node),
+    forget(node) {
+      said.delete(node)
+      behind.delete(node)
+    },
 
     /** Nodes that have another log than the one in use. */
     others: () => [...said].filter(([, log]) => log !== inUse).map(([name]) => name),

@@ -127,7 +127,9 @@ export function createRouter({
           events.onAnswer(answer, isGot, link)
         },
         onHeads: heads => events.onHeads?.(heads, link),
-        admits: theirs => admits(name, theirs),
+        admits: (theirs, at) => admits(name, theirs, at),
+        onLogAt: at => oneLog.note(name, at),
+        logBefore: () => oneLog.before(name),
         onAlive: () => onJudged(name, 'a node answers'),
         onDead: () => onJudged(name, 'a node does not answer'),
       },
@@ -143,17 +145,23 @@ export function createRouter({
     return node
   }
 
-  /** @param {string} name @param {string | undefined} theirs its log */
-  function admits(name, theirs) {
+  /** @param {string} name @param {string | undefined} theirs its log @param {number | undefined} at */
+  function admits(name, theirs, at) {
     const before = oneLog.inUse
     const isStarting = [...nodes.values()].some(({ judged }) => !judged)
-    const isAdmitted = oneLog.admits(name, theirs, isStarting)
+    const isAdmitted = oneLog.admits(name, theirs, at, isStarting)
     const { inUse } = oneLog
     if (inUse !== before) {
       if (before !== undefined) log.warn({ node: name, before, inUse }, 'another log is in use')
       for (const other of oneLog.others()) nodes.get(other)?.link.setAside()
     }
-    if (!isAdmitted && isLogDue(`log ${name}`)) {
+    const known = oneLog.before(name)
+    if (known && isLogDue(`back ${name}`)) {
+      log.error(
+        { node: name, log: theirs, at, before: known.logAt },
+        'the log of a node is in an older state than it was: the node is told, and not used until it has another id',
+      )
+    } else if (!known && !isAdmitted && isLogDue(`log ${name}`)) {
       log.error(
         { node: name, theirs, inUse },
         'a node keeps another log than the one in use, and is not used: name nodes of one log only',

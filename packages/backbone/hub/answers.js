@@ -35,11 +35,20 @@ const KEYS_PER_BATCH_MAX = 500
  * @param {import('../wire/codec.js').Codec<S>} options.codec
  * @param {import('./hub.js').NodeEvents<S>['answersFor']} options.answersFor
  * @param {(link: L, parts: Buffer[], failed: () => void) => void} options.send
+ * @param {() => number | undefined} [options.logAt] how far the log is, of a service that has one
  * @param {(link: L) => void} options.onFailed a message could not be sent, or not be made
  * @param {Pick<import('@keycast/service').Containment, 'guard'>} [options.containment]
  * @param {() => number} options.now
  */
-export function createAnswers({ codec, answersFor, send, onFailed, containment = noContainment, now }) {
+export function createAnswers({
+  codec,
+  answersFor,
+  send,
+  logAt = () => undefined,
+  onFailed,
+  containment = noContainment,
+  now,
+}) {
   /** Links that are due something, each a message in turn. */
   const due = /** @type {import('@keycast/service').UniqueQueue<L>} */ (createUniqueQueue())
   const sending = createTurns({ now, step: sendNext })
@@ -138,7 +147,8 @@ export function createAnswers({ codec, answersFor, send, onFailed, containment =
     const results = link.results.length > 0 && withResults ? link.results.splice(0) : []
     if (answers.length === 0 && results.length === 0) return
     link.answered++
-    const parts = encodeAnswers({ link: link.id, number: link.answered, reached: link.received }, answers, results)
+    const envelope = { link: link.id, number: link.answered, reached: link.received, logAt: logAt() }
+    const parts = encodeAnswers(envelope, answers, results)
     link.account.send(bytesOf(parts))
     send(link, parts, () => onFailed(link))
   }

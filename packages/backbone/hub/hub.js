@@ -40,6 +40,10 @@ import { createArrivals, takeBeat, takeRequest } from './lost-requests.js'
  *   the link's due answers for the key: some `bytesLeft` of them, one at least. `more`: it is asked again for the rest,
  *   after other keys and as credit allows
  * @property {() => string} [logId] of what the node answers from. A gateway uses the nodes of one log only
+ * @property {() => number | undefined} [logAt] how far that log is: it never goes back, but where it was replaced by an
+ *   older state of itself
+ * @property {(link: string, logId: string, logAt: number) => void} [onLogAhead] a gateway was told of the log when it was
+ *   further than it is now. It uses the node again once the log has another id
  * @property {(link: string) => S['Heads'] | undefined} [headsFor] the node's progress, to go with a beat
  */
 
@@ -100,6 +104,7 @@ export function createHub({ codec, bind, containment = noContainment, now, wallN
     codec,
     answersFor: (...of) => events.answersFor(...of),
     send: (/** @type {LinkState<S>} */ link, parts, failed) => sockets.send(link.routingId, parts, failed),
+    logAt: () => events.logAt?.(),
     // No peer had that routing id: the gateway is gone, or has new sockets and is told of the loss at its next beat.
     onFailed: link => links.get(link.id) === link && lose(link),
     containment,
@@ -211,6 +216,7 @@ export function createHub({ codec, bind, containment = noContainment, now, wallN
     link.lastHeardAt = awake.now()
     link.account.take(message.taken)
     if (message.type === 'beat') {
+      if (message.log !== undefined) events.onLogAhead?.(link.id, message.log, message.logAt ?? 0)
       const { announced } = link
       // A process that stood still has read nothing meanwhile itself.
       if (takeBeat(link, message.number) && awake.sinceStandstill() >= BEAT_MS) loseUnlessBehind(link, announced)
@@ -325,12 +331,12 @@ export function createHub({ codec, bind, containment = noContainment, now, wallN
   function sendBeat(link, heads) {
     link.bytesUntold = 0
     const { id, routingId, received, answered } = link
-    say(routingId, { link: id, reached: received, answered, log: events.logId?.(), heads })
+    say(routingId, { link: id, reached: received, answered, log: events.logId?.(), logAt: events.logAt?.(), heads })
   }
 
   /**
    * @param {Buffer} routingId
-   * @param {{ link: string, reached: number, answered: number, log?: string, heads?: S['Heads'] }} beat
+   * @param {{ link: string, reached: number, answered: number, log?: string, logAt?: number, heads?: S['Heads'] }} beat
    */
   function say(routingId, beat) {
     sockets.send(routingId, [encodeMessage({ type: 'beat', wire: codec.wire, ...beat })], () => {})

@@ -52,9 +52,10 @@ import { isCompatible, readKey, WireError } from './codec.js'
  */
 
 /**
- * `number`: requests sent so far. `taken`: bytes of answers received so far.
+ * `number`: requests sent so far. `taken`: bytes of answers received so far. `log`, `logAt`: the node's log has gone back
+ * behind what the gateway was told of it, which was this.
  *
- * @typedef {{ type: 'beat', link: string, number: number, taken: number }} LinkBeat
+ * @typedef {{ type: 'beat', link: string, number: number, taken: number, log?: string, logAt?: number }} LinkBeat
  * @typedef {{ type: 'taken', link: string, taken: number }} Taken
  * @typedef {{ type: 'bye', link: string }} Bye
  *
@@ -72,16 +73,18 @@ import { isCompatible, readKey, WireError } from './codec.js'
 
 /**
  * `reached`: requests received so far. `answered`: messages of answers sent so far. `log`: the id of what the node answers
- * from, of a service whose nodes can share it. An `undefined` answer is of a kind that is not known here.
+ * from, of a service whose nodes can share it. `logAt`: how far that log is, which only grows. An `undefined` answer is of
+ * a kind that is not known here.
  *
  * @template {Service} S
- * @typedef {{ type: 'beat', link: string, reached: number, answered: number, log?: string, heads?: S['Heads'] }} HubBeat
+ * @typedef {{ type: 'beat', link: string, reached: number, answered: number, log?: string, logAt?: number,
+ *   heads?: S['Heads'] }} HubBeat
  */
 
 /**
  * @template {Service} S
- * @typedef {{ type: 'answers', link: string, number: number, reached: number, answers: (S['Answer'] | undefined)[],
- *   results: CommandResult<S>[] }} Answers
+ * @typedef {{ type: 'answers', link: string, number: number, reached: number, logAt?: number,
+ *   answers: (S['Answer'] | undefined)[], results: CommandResult<S>[] }} Answers
  */
 
 /**
@@ -145,12 +148,12 @@ function separate(parts, joined) {
 
 /**
  * @template {Service} S
- * @param {{ link: string, number: number, reached: number }} envelope
+ * @param {{ link: string, number: number, reached: number, logAt?: number }} envelope `logAt` goes with results
  * @param {Encoded[]} answers
  * @param {CommandResult<S>[]} results
  * @returns {Buffer[]} the parts; those of the answers are passed on, not copied
  */
-export function encodeAnswers({ link, number, reached }, answers, results) {
+export function encodeAnswers({ link, number, reached, logAt }, answers, results) {
   const heads = []
   const counts = []
   const parts = []
@@ -160,7 +163,7 @@ export function encodeAnswers({ link, number, reached }, answers, results) {
     parts.push(...answer.parts)
   }
   const head = { type: 'answers', link, number, reached, answers: heads, parts: counts }
-  return [encodeMessage(results.length === 0 ? head : { ...head, results }), ...parts]
+  return [encodeMessage(results.length === 0 ? head : { ...head, logAt, results }), ...parts]
 }
 
 /**
@@ -213,7 +216,7 @@ function readBody({ type, wants, keys, notice, commands, parts: counts, joined }
  * @throws {WireError}
  */
 export function decodeBeat(part, wire) {
-  const { type, link, number, taken, wire: theirs } = parse(part)
+  const { type, link, number, taken, log, logAt, wire: theirs } = parse(part)
   checkLink(link)
   if (type === 'bye') return { type, link }
   // Checked first: the other fields of another version's beat may mean anything.
@@ -222,7 +225,8 @@ export function decodeBeat(part, wire) {
   if (type === 'taken') return { type, link, taken }
   if (type !== 'beat') throw new WireError(`a hub is sent no ${excerpt(type)}`)
   checkCount('number', number)
-  return { type, link, number, taken }
+  if (log === undefined) return { type, link, number, taken }
+  return { type, link, number, taken, log: readLog(log), logAt: readLogAt(logAt) }
 }
 
 /**
@@ -232,7 +236,20 @@ export function decodeBeat(part, wire) {
  * @throws {WireError}
  */
 export function decodeFromHub(parts, codec) {
-  const { type, link, reached, answered, number, answers, results, log, heads, wire, parts: counts } = parse(parts[0])
+  const {
+    type,
+    link,
+    reached,
+    answered,
+    number,
+    answers,
+    results,
+    log,
+    logAt,
+    heads,
+    wire,
+    parts: counts,
+  } = parse(parts[0])
   checkLink(link)
   switch (type) {
     case 'resync':
@@ -248,6 +265,7 @@ export function decodeFromHub(parts, codec) {
         reached,
         answered,
         log: log === undefined ? undefined : readLog(log),
+        logAt: readLogAt(logAt),
         heads: heads === undefined ? undefined : codec.readHeads?.(object('heads', heads)),
       }
     case 'answers':
@@ -258,6 +276,7 @@ export function decodeFromHub(parts, codec) {
         link,
         number,
         reached,
+        logAt: readLogAt(logAt),
         answers: withParts(type, answers, counts, parts, (head, own) => codec.decodeAnswer(object(type, head), own)),
         results: results === undefined ? [] : list('results', results).map(result => readResult(result, codec)),
       }
@@ -326,6 +345,12 @@ function checkLink(link) {
 function readLog(log) {
   if (typeof log !== 'string' || log.length === 0 || log.length > 64) throw new WireError('a log has no id')
   return log
+}
+
+/** @param {any} logAt @returns {number | undefined} */
+function readLogAt(logAt) {
+  if (logAt !== undefined) checkCount('logAt', logAt)
+  return logAt
 }
 
 /** @param {string} name @param {unknown} value */

@@ -143,6 +143,19 @@ test('beats are checked like everything else', () => {
   expect(() => decodeBeat(bytes({ type: 'resync', link: 'L', taken: 1 }), wire)).toThrow(WireError)
 })
 
+test('how far a log is goes with a beat of its node and with results, and a gateway can say that it was further', () => {
+  const fromHub = { type: 'beat', link: 'L', wire: words.wire, reached: 1, answered: 2, log: 'A', logAt: 7 }
+  expect(decodeFromHub([bytes(fromHub)], words)).toMatchObject({ log: 'A', logAt: 7 })
+  const results = [{ id: 'c1', result: {} }]
+  expect(decodeFromHub(encodeAnswers({ ...envelope, logAt: 8 }, [], results), words)).toMatchObject({ logAt: 8 })
+  const beat = { type: 'beat', link: 'L', number: 1, taken: 2, log: 'A', logAt: 7 }
+  expect(decodeBeat(bytes({ ...beat, wire }), wire)).toEqual(beat)
+  for (const logAt of [-1, 1.5, '7', null]) {
+    expect(() => decodeBeat(bytes({ ...beat, wire, logAt }), wire)).toThrow(WireError)
+    expect(() => decodeFromHub([bytes({ ...fromHub, logAt })], words)).toThrow(WireError)
+  }
+})
+
 test('a newer minor version is compatible; of another major, name or none at all only link and version are read', () => {
   const beat = { type: 'beat', link: 'L', number: 1, taken: 2 }
   expect(decodeBeat(bytes({ ...beat, wire: 'values/1.99' }), wire)).toEqual(beat)

@@ -8,9 +8,9 @@ import { giveToOwner, LMDB_LOCK_FILE } from './folder.js'
  * @typedef {{ id: number, seq: number, oldest: number, oldestAt: number, bytes: number,
  *   retention: import('./log.js').Retention }} Room
  *
- * Over all rooms: bytes of messages held, the next numbers to be given, the first id of the last five minutes, and the ids
+ * Over all rooms: bytes of messages held, the number of messages ever kept, the next numbers to be given, the first id of the last five minutes, and the ids
  * that live with their messages. `openMs`: so long was the log open at its last commit.
- * @typedef {{ bytes: number, nextRoom: number, nextId: number, firstId: number, heldIds: number, openMs: number }} Counts
+ * @typedef {{ bytes: number, kept: number, nextRoom: number, nextId: number, firstId: number, heldIds: number, openMs: number }} Counts
  *
  * @typedef {ReturnType<typeof openTables>} Tables
  */
@@ -40,7 +40,7 @@ export function openTables(folder, { readOnly = false } = {}) {
   const recentIds = env.openDB('recent-ids', { encoding: 'binary' })
   /** By room id and hash, the seq. @type {import('lmdb').Database<Buffer, Buffer>} */
   const heldIds = env.openDB('held-ids', { encoding: 'binary', keyEncoding: 'binary' })
-  /** `epoch`, `inode` of the file that it is of, `counts`, `salt` of hashes, and `notes`. @type {import('lmdb').Database<any, string>} */
+  /** `epoch` and the file and boot that it is of, `counts`, `salt` of hashes, and `notes`. @type {import('lmdb').Database<any, string>} */
   const meta = env.openDB('meta', { encoding: 'json' })
   /** Its one version names the process that may write. @type {import('lmdb').Database<{ pid: number }, string>} */
   const owner = env.openDB('owner', { encoding: 'json', useVersions: true })

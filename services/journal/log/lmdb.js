@@ -1,7 +1,7 @@
 // A log on this host's disk, in LMDB: one journal process, acknowledged once flushed. Gets read the last commit: batches
 // do not overlap, so what a batch has changed so far is kept in `touched`.
 import { hash, randomBytes } from 'node:crypto'
-import { statSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { checkDataFile, DATA_FILE, lockFolder } from './folder.js'
 import { createCommits } from './lmdb-commits.js'
@@ -28,11 +28,18 @@ const EXPIRE_MESSAGES_MAX = 10_000
  * @param {string} options.folder
  * @param {number} options.bytesMax
  * @param {() => number} [options.now] milliseconds since 1970
+ * @param {string} [options.boot] names the time since this machine was started
  * @param {() => number} [options.elapsed] monotonic, in milliseconds: the age of ids, which no change of the clock ends
  * @returns {Promise<Log>}
  * @throws {LogRefused}
  */
-export async function openLmdbLog({ folder, bytesMax, now = Date.now, elapsed = () => performance.now() }) {
+export async function openLmdbLog({
+  folder,
+  bytesMax,
+  now = Date.now,
+  boot = readBoot(),
+  elapsed = () => performance.now(),
+}) {
   const lock = await lockFolder(folder)
   /** @type {import('./lmdb-layout.js').Tables} */
   let tables
@@ -52,14 +59,19 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, elapsed = 
   // system keeps its own.
   const { ino } = statSync(join(folder, DATA_FILE))
   const isKnownFile = meta.get('inode') === ino
+  // A snapshot of a running machine or disk looks like a crash. So does a power cut, after which a disk that lied may
+  // lack messages as well. Only a process that ended in order, or a machine that ran on, vouches for all of them.
+  const isWhole = meta.get('isClosed') === true || meta.get('boot') === boot
   /** @type {string} */
-  const epoch = (isKnownFile && meta.get('epoch')) || randomBytes(9).toString('base64url')
+  let epoch = (isKnownFile && isWhole && meta.get('epoch')) || newEpoch()
   const salt = meta.get('salt') ?? randomBytes(9).toString('base64url')
   const state = { counts: countsOf(meta) }
   const ids = createIds({ tables, state, salt })
   const openedAt = elapsed()
   /** For how long the log was open until it was opened now. */
   let openBeforeMs = 0
+  /** Messages ever kept, as of the last commit. */
+  let kept = 0
   /** The position at which the next call of `expire` continues. */
   let expireFrom = ''
 
@@ -78,6 +90,7 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, elapsed = 
   function load() {
     state.counts = countsOf(meta)
     openBeforeMs = state.counts.openMs
+    kept = state.counts.kept
     ids.load()
   }
 
@@ -88,16 +101,21 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, elapsed = 
    *
    * @param {(() => Promise<unknown>)[]} writes
    * @param {import('./lmdb-layout.js').Counts} before
-   * @param {number} [data] bytes among the writes
+   * @param {{ data?: number, isClosed?: boolean, nextEpoch?: string }} [options] `data`: bytes among the writes.
+   *   `isClosed`: nothing is written after it. `nextEpoch`: begins with it
    */
-  async function commit(writes, before, data) {
+  async function commit(writes, before, { data = 0, isClosed = false, nextEpoch = epoch } = {}) {
     const counts = { ...state.counts, openMs: openMs() }
     let isKept = false
     try {
-      const ofAll = Object.entries({ epoch, inode: ino, salt, counts }).map(entry => () => meta.put(...entry))
-      isKept = await commits.commit([...writes, ...ofAll], data)
+      const ofAll = Object.entries({ epoch: nextEpoch, inode: ino, boot, isClosed, salt, counts })
+      isKept = await commits.commit([...writes, ...ofAll.map(entry => () => meta.put(...entry))], data)
     } finally {
       if (!isKept) state.counts = before
+    }
+    if (isKept) {
+      kept = counts.kept
+      epoch = nextEpoch
     }
     return isKept
   }
@@ -163,6 +181,7 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, elapsed = 
       if (room.oldest === seq) room.oldestAt = at
       room.bytes += weight
       dataBytes += data.length
+      state.counts.kept++
       state.counts.bytes += weight
       writes.push(() => messages.put([room.id, seq], encode({ at, from, messageId, data }, idNumber)))
       return { position: { epoch, seq }, at, duplicate: false }
@@ -170,7 +189,7 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, elapsed = 
 
     if (writes.length === 0) return outcomes
     const indexIds = ids.note(minted, at, openMs(), writes)
-    if (!(await commit(writes, before, dataBytes))) return publishes.map(() => ({ error: 'log_full' }))
+    if (!(await commit(writes, before, { data: dataBytes }))) return publishes.map(() => ({ error: 'log_full' }))
     indexIds()
     return outcomes
   }
@@ -243,11 +262,14 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, elapsed = 
   }
 
   if (!(await isOwned())) load() // to be read, while the disk is full
-  // Without the second write a position in an empty room would not outlive a restart.
-  if (commits.isClaimed() && !isKnownFile) await commit([], state.counts)
+  // Without it a position in an empty room would not outlive a restart; nor could a crash be told from an end in order.
+  if (commits.isClaimed()) await commit([], state.counts)
 
   return {
     id: () => epoch,
+    at: () => kept,
+
+    renew: async () => (await isOwned()) && (await commit([], state.counts, { nextEpoch: newEpoch() })),
     append,
     head: async name => headOf(roomOf(name)),
 
@@ -314,8 +336,12 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, elapsed = 
     stats: () => ({ bytes: bytesNow(), bytesMax, rooms: state.counts.nextRoom - 1 }),
 
     async close() {
-      await env.close()
-      await lock.release()
+      try {
+        if (commits.isClaimed()) await commit([], state.counts, { isClosed: true })
+      } finally {
+        await env.close()
+        await lock.release()
+      }
     },
   }
 }
@@ -323,5 +349,16 @@ export async function openLmdbLog({ folder, bytesMax, now = Date.now, elapsed = 
 /** @param {import('./lmdb-layout.js').Tables['meta']} meta @returns {import('./lmdb-layout.js').Counts} */
 function countsOf(meta) {
   const stored = meta.get('counts')
-  return { bytes: 0, nextRoom: 1, nextId: 1, firstId: stored?.nextId ?? 1, heldIds: 0, openMs: 0, ...stored }
+  return { bytes: 0, kept: 0, nextRoom: 1, nextId: 1, firstId: stored?.nextId ?? 1, heldIds: 0, openMs: 0, ...stored }
+}
+
+const newEpoch = () => randomBytes(9).toString('base64url')
+
+/** In a container it is the host's. Where the system does not say it, every start is taken for one after a crash. */
+function readBoot() {
+  try {
+    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
+  } catch {
+    return newEpoch()
+  }
 }

@@ -34,6 +34,10 @@
  * @typedef {object} Log
  * @property {() => string} id of the history: two logs never have the same, the journals of one log have. It may be another
  *   one after the log was restored, or lost
+ * @property {() => number} [at] how far the log is, as a crash leaves it: messages that it ever kept. Only of a log whose
+ *   file can be replaced by an older state of itself
+ * @property {() => Promise<boolean>} [renew] begins another epoch, and takes another id; false if that cannot be written
+ *   now. It writes: not to overlap with `append` or `expire`
  * @property {(publishes: Publish[]) => Promise<Outcome[]>} append resolves once a crash cannot lose any of them;
  *   outcomes in the order given. Rejects if nobody can know whether they are kept: the journal must then read the heads
  *   anew; or end, if it is {@link LogBroken}
